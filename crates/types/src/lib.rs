@@ -1,0 +1,37 @@
+//! The OPC UA built-in types (Part 6 §5.1.2) and their binary encoding (Part 6 §5.2).
+//!
+//! This is the bottom of the workspace: every other crate depends on it, and it depends on no other crate of the
+//! workspace. It does no I/O, reads no clock and never panics on input. What lives here:
+//!
+//! - [`codec`]: [`Encode`] and [`Decode`] over slices, with limits on depth, lengths and allocation;
+//! - [`variant`]: [`Variant`], its arrays and matrices; [`range`]: IndexRange on them;
+//! - [`node_id`], [`text`], [`string`], [`guid`], [`time`], [`status_code`], [`data_value`],
+//!   [`diagnostic_info`], [`extension_object`]: the other built-in types.
+//!
+//! Messages and structures built from these types are generated into `taktwerk-schema`.
+
+pub mod codec;
+pub mod data_value;
+pub mod diagnostic_info;
+pub mod extension_object;
+pub mod guid;
+pub mod node_id;
+pub mod range;
+pub mod status_code;
+pub mod string;
+pub mod text;
+pub mod time;
+pub mod variant;
+
+pub use codec::{Decode, DecodeError, DecodeLimits, Decoder, Encode};
+pub use data_value::{DataValue, TimestampsToReturn};
+pub use diagnostic_info::DiagnosticInfo;
+pub use extension_object::{ExtensionObject, ExtensionObjectBody, Structure};
+pub use guid::Guid;
+pub use node_id::{ExpandedNodeId, Identifier, IdentifierRef, NodeId, NodeIdRef, ParseNodeIdError};
+pub use range::NumericRange;
+pub use status_code::StatusCode;
+pub use string::{ByteString, UaString, XmlElement};
+pub use text::{LocalizedText, QualifiedName};
+pub use time::{Duration, Instant, UtcTime};
+pub use variant::{Array, ArrayValues, BuiltInType, Variant, VariantTypeError};

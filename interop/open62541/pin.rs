@@ -1,0 +1,1 @@
+//! Empty: see Cargo.toml for why this package exists.

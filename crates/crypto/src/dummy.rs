@@ -1,0 +1,374 @@
+//! Toy cryptography with the right shapes: signatures of the right length, padding, block sizes, key agreement.
+//!
+//! **It protects nothing.** It lets tests, fuzzers and the simulator reach every code path behind a secured channel,
+//! deterministically and fast. Signatures are checksums that anybody can compute; "encryption" is XOR.
+
+use crate::{
+    CertificatePurpose, ChunkLayout, ChunkNonce, CryptoError, KeyAgreement, MessageSecurityMode, PeerKey,
+    Provider, Role, SecurityPolicy, SymmetricKeys,
+};
+use taktwerk_types::StatusCode;
+
+/// Starts a dummy certificate; after it comes the key size in bits (UInt16) and a name.
+const CERTIFICATE_MAGIC: &[u8; 6] = b"DUMMY:";
+/// What OAEP would take from each block.
+const OAEP_OVERHEAD: usize = 42;
+
+/// A provider that accepts every policy and every [`dummy certificate`](certificate) that is not named "untrusted".
+#[derive(Debug, Clone)]
+pub struct DummyProvider {
+    certificate: Vec<u8>,
+    key_bits: u16,
+    seed: u64,
+}
+
+/// A dummy certificate for a name and a key size in bits.
+#[must_use]
+pub fn certificate(name: &str, key_bits: u16) -> Vec<u8> {
+    let mut bytes = CERTIFICATE_MAGIC.to_vec();
+    bytes.extend_from_slice(&key_bits.to_le_bytes());
+    bytes.extend_from_slice(name.as_bytes());
+    bytes
+}
+
+fn key_bits_of(certificate: &[u8]) -> Result<u16, CryptoError> {
+    let bits = certificate.strip_prefix(CERTIFICATE_MAGIC).and_then(|rest| rest.first_chunk::<2>());
+    match bits.map(|bits| u16::from_le_bytes(*bits)) {
+        Some(bits @ (2048 | 3072 | 4096)) => Ok(bits),
+        _ => Err(CryptoError::Certificate(StatusCode::BAD_CERTIFICATE_INVALID)),
+    }
+}
+
+impl DummyProvider {
+    /// A provider whose own certificate has this name and key size (2048, 3072 or 4096 bits).
+    #[must_use]
+    pub fn new(name: &str, key_bits: u16) -> Self {
+        let certificate = certificate(name, key_bits);
+        let seed = checksum(&[&certificate], 0);
+        Self { certificate, key_bits, seed }
+    }
+}
+
+/// FNV-1a over the concatenation of the parts.
+fn checksum(parts: &[&[u8]], seed: u64) -> u64 {
+    let mut sum = 0xcbf2_9ce4_8422_2325 ^ seed;
+    for byte in parts.iter().flat_map(|part| part.iter()) {
+        sum = (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    sum
+}
+
+fn repeat(sum: u64, len: usize) -> impl Iterator<Item = u8> {
+    sum.to_le_bytes().into_iter().cycle().take(len)
+}
+
+/// Elliptic-curve policies sign with r and s; the others with a number as long as the key.
+fn signature_len(policy: SecurityPolicy, key_bits: u16) -> usize {
+    let info = policy.info();
+    if info.is_ecc() { usize::from(info.key_bits_max).div_ceil(8) * 2 } else { usize::from(key_bits) / 8 }
+}
+
+fn cipher_block_len(policy: SecurityPolicy, key_bits: u16) -> usize {
+    match policy.info().asymmetric_encryption {
+        crate::policy::AsymmetricEncryption::None => 0,
+        _ => usize::from(key_bits) / 8,
+    }
+}
+
+struct DummyPeerKey {
+    seed: u64,
+    signature_len: usize,
+    cipher_block_len: usize,
+}
+
+impl PeerKey for DummyPeerKey {
+    fn signature_len(&self) -> usize {
+        self.signature_len
+    }
+
+    fn verify(&self, data: &[&[u8]], signature: &[u8]) -> Result<(), CryptoError> {
+        let right = repeat(checksum(data, self.seed), self.signature_len).eq(signature.iter().copied());
+        if right { Ok(()) } else { Err(CryptoError::Signature) }
+    }
+
+    fn plain_block_len(&self) -> usize {
+        self.cipher_block_len.saturating_sub(OAEP_OVERHEAD)
+    }
+
+    fn cipher_block_len(&self) -> usize {
+        self.cipher_block_len
+    }
+
+    fn encrypt(&self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), CryptoError> {
+        if self.cipher_block_len == 0 {
+            return Err(CryptoError::Internal);
+        }
+        for block in plain.chunks(self.plain_block_len()) {
+            out.extend_from_slice(&[0xee; OAEP_OVERHEAD]);
+            out.extend(block.iter().map(|byte| byte ^ 0xa5));
+        }
+        Ok(())
+    }
+}
+
+impl Provider for DummyProvider {
+    fn supports(&self, _: SecurityPolicy) -> bool {
+        true
+    }
+
+    fn own_certificate(&self, _: SecurityPolicy) -> Option<&[u8]> {
+        Some(&self.certificate)
+    }
+
+    fn thumbprint(&self, certificate: &[u8]) -> [u8; 20] {
+        let mut thumbprint = [0; 20];
+        let sum = checksum(&[certificate], 1);
+        thumbprint.iter_mut().zip(repeat(sum, 20)).for_each(|(to, from)| *to = from);
+        thumbprint
+    }
+
+    fn validate(&self, certificate: &[u8], _: &CertificatePurpose) -> Result<(), CryptoError> {
+        key_bits_of(certificate)?;
+        if certificate.ends_with(b"untrusted") {
+            return Err(CryptoError::Certificate(StatusCode::BAD_CERTIFICATE_UNTRUSTED));
+        }
+        Ok(())
+    }
+
+    fn peer_key(&self, policy: SecurityPolicy, certificate: &[u8]) -> Result<Box<dyn PeerKey>, CryptoError> {
+        let bits = key_bits_of(certificate)?;
+        Ok(Box::new(DummyPeerKey {
+            seed: checksum(&[certificate], 0),
+            signature_len: signature_len(policy, bits),
+            cipher_block_len: cipher_block_len(policy, bits),
+        }))
+    }
+
+    fn signature_len(&self, policy: SecurityPolicy) -> Result<usize, CryptoError> {
+        Ok(signature_len(policy, self.key_bits))
+    }
+
+    fn sign(&self, policy: SecurityPolicy, data: &[&[u8]], out: &mut Vec<u8>) -> Result<(), CryptoError> {
+        out.extend(repeat(checksum(data, self.seed), signature_len(policy, self.key_bits)));
+        Ok(())
+    }
+
+    fn cipher_block_len(&self, policy: SecurityPolicy) -> Result<usize, CryptoError> {
+        Ok(cipher_block_len(policy, self.key_bits))
+    }
+
+    fn decrypt(&self, policy: SecurityPolicy, cipher: &[u8], out: &mut Vec<u8>) -> Result<(), CryptoError> {
+        let block_len = cipher_block_len(policy, self.key_bits);
+        if block_len == 0 || cipher.len() % block_len != 0 {
+            return Err(CryptoError::Decryption);
+        }
+        for block in cipher.chunks(block_len) {
+            let (seed, data) = block.split_at(OAEP_OVERHEAD);
+            if seed.iter().any(|byte| *byte != 0xee) {
+                return Err(CryptoError::Decryption);
+            }
+            out.extend(data.iter().map(|byte| byte ^ 0xa5));
+        }
+        Ok(())
+    }
+
+    fn agree(
+        &self,
+        policy: SecurityPolicy,
+        mode: MessageSecurityMode,
+        role: Role,
+    ) -> Result<Box<dyn KeyAgreement>, CryptoError> {
+        let nonce = repeat(self.seed ^ 0x5eed, policy.info().nonce_len).collect();
+        Ok(Box::new(DummyAgreement { policy, mode, role, nonce }))
+    }
+}
+
+#[derive(Debug)]
+struct DummyAgreement {
+    policy: SecurityPolicy,
+    mode: MessageSecurityMode,
+    role: Role,
+    nonce: Vec<u8>,
+}
+
+impl KeyAgreement for DummyAgreement {
+    fn nonce(&self) -> &[u8] {
+        &self.nonce
+    }
+
+    fn derive(
+        self: Box<Self>,
+        peer_nonce: &[u8],
+        previous: Option<&[u8]>,
+    ) -> Result<Box<dyn SymmetricKeys>, CryptoError> {
+        if peer_nonce.len() != self.policy.info().nonce_len {
+            return Err(CryptoError::Nonce);
+        }
+        let (client, server) = match self.role {
+            Role::Client => (self.nonce.as_slice(), peer_nonce),
+            Role::Server => (peer_nonce, self.nonce.as_slice()),
+        };
+        let chain = checksum(&[client, server, previous.unwrap_or_default()], 0);
+        let (own, peer) = match self.role {
+            Role::Client => (chain ^ 1, chain ^ 2),
+            Role::Server => (chain ^ 2, chain ^ 1),
+        };
+        let chained = self.policy.info().enhancements;
+        Ok(Box::new(DummyKeys {
+            layout: ChunkLayout::of(self.policy, self.mode),
+            aead: self.policy.info().is_aead(),
+            encrypts: self.mode == MessageSecurityMode::SignAndEncrypt,
+            own,
+            peer,
+            chain: chained.then_some(chain),
+        }))
+    }
+}
+
+#[derive(Debug)]
+struct DummyKeys {
+    layout: ChunkLayout,
+    aead: bool,
+    encrypts: bool,
+    own: u64,
+    peer: u64,
+    chain: Option<u64>,
+}
+
+impl DummyKeys {
+    /// Only authenticated ciphers depend on the nonce.
+    fn keyed(&self, key: u64, nonce: ChunkNonce) -> u64 {
+        if !self.aead {
+            return key;
+        }
+        key ^ u64::from(nonce.token_id) << 32 ^ u64::from(nonce.last_sequence_number)
+    }
+
+    fn crypt(&self, secured: &mut [u8], key: u64) {
+        if self.encrypts {
+            secured
+                .iter_mut()
+                .zip(key.to_le_bytes().into_iter().cycle())
+                .for_each(|(byte, key)| *byte ^= key);
+        }
+    }
+}
+
+impl SymmetricKeys for DummyKeys {
+    fn layout(&self) -> ChunkLayout {
+        self.layout
+    }
+
+    fn seal(&mut self, chunk: &mut [u8], headers_len: usize, nonce: ChunkNonce) -> Result<(), CryptoError> {
+        let key = self.keyed(self.own, nonce);
+        let signed_len = chunk.len().checked_sub(self.layout.signature_len).ok_or(CryptoError::Malformed)?;
+        let (signed, signature) = chunk.split_at_mut(signed_len);
+        let sum = checksum(&[signed], key);
+        signature.iter_mut().zip(repeat(sum, usize::MAX)).for_each(|(to, from)| *to = from);
+        // An authenticated cipher leaves its tag readable; the others encrypt the signature too.
+        let end = if self.aead { signed_len } else { chunk.len() };
+        self.crypt(chunk.get_mut(headers_len..end).ok_or(CryptoError::Malformed)?, key);
+        Ok(())
+    }
+
+    fn open(
+        &mut self,
+        chunk: &mut [u8],
+        headers_len: usize,
+        nonce: ChunkNonce,
+    ) -> Result<usize, CryptoError> {
+        let key = self.keyed(self.peer, nonce);
+        let signed_len = chunk.len().checked_sub(self.layout.signature_len).ok_or(CryptoError::Malformed)?;
+        let end = if self.aead { signed_len } else { chunk.len() };
+        let secured = chunk.get_mut(headers_len..end).ok_or(CryptoError::Malformed)?;
+        if secured.len() % self.layout.block_len != 0 {
+            return Err(CryptoError::Decryption);
+        }
+        self.crypt(secured, key);
+        let (signed, signature) = chunk.split_at(signed_len);
+        if signed_len < headers_len
+            || !repeat(checksum(&[signed], key), signature.len()).eq(signature.iter().copied())
+        {
+            return Err(CryptoError::Signature);
+        }
+        Ok(signed_len)
+    }
+
+    fn chain_secret(&self) -> Option<Vec<u8>> {
+        self.chain.map(|chain| chain.to_le_bytes().to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Agreed, Agreement, Job, JobOutput, OpenChunk, SealChunk};
+
+    /// A chunk secured by one provider opens at the other, for every policy and key size, and keys agree.
+    #[test]
+    fn jobs_round_trip_for_every_policy() {
+        for policy in SecurityPolicy::ALL.iter().copied().filter(|policy| *policy != SecurityPolicy::None) {
+            for (bits, body_len) in [(2048, 0), (2048, 172), (3072, 300), (4096, 1000), (4096, 1)] {
+                round_trip(policy, bits, body_len);
+            }
+        }
+    }
+
+    fn round_trip(policy: SecurityPolicy, bits: u16, body_len: usize) {
+        let client = DummyProvider::new("client", bits);
+        let server = DummyProvider::new("server", bits);
+        let headers_len = 20 + client.certificate.len();
+        let mut chunk = b"OPNF....".to_vec();
+        chunk.extend_from_slice(&[7; 12]);
+        chunk.extend_from_slice(&client.certificate);
+        let nonce_at = chunk.len() + 8;
+        chunk.resize(nonce_at + policy.info().nonce_len + body_len, 3);
+        let plain_len = chunk.len();
+        let sealed = Job::SealChunk(SealChunk {
+            policy,
+            mode: MessageSecurityMode::SignAndEncrypt,
+            role: Role::Client,
+            chunk,
+            headers_len,
+            nonce_at,
+            receiver_certificate: server.certificate.clone().into(),
+            agreement: Agreement::Start,
+            binding: vec![],
+        })
+        .run(&client)
+        .unwrap();
+        let JobOutput::Sealed { chunk, agreed: Agreed::Half(half), .. } = sealed else {
+            panic!("{sealed:?}")
+        };
+        assert_eq!(chunk[4..8], u32::try_from(chunk.len()).unwrap().to_le_bytes());
+        let open = |chunk: Vec<u8>| {
+            Job::OpenChunk(OpenChunk {
+                policy,
+                chunk,
+                headers_len,
+                sender_certificate: 20..headers_len,
+                receiver_thumbprint: server.thumbprint(&server.certificate),
+                purpose: Some(CertificatePurpose::Client),
+                binding: vec![],
+            })
+            .run(&server)
+        };
+        let mut forged = chunk.clone();
+        *forged.last_mut().unwrap() ^= 1;
+        assert!(open(forged).is_err());
+        let JobOutput::Opened { chunk: plain, body_end, .. } = open(chunk).unwrap() else { panic!() };
+        assert_eq!(body_end, plain_len);
+        let client_nonce = &plain[nonce_at..nonce_at + policy.info().nonce_len];
+        let other = server.agree(policy, MessageSecurityMode::SignAndEncrypt, Role::Server).unwrap();
+        let server_nonce = other.nonce().to_vec();
+        let mut theirs = other.derive(client_nonce, None).unwrap();
+        let mut ours = half.derive(&server_nonce, None).unwrap();
+        let nonce = ChunkNonce { token_id: 1, last_sequence_number: 5 };
+        let signature_len = ours.layout().signature_len;
+        let body_end = 16 + (48 + signature_len).next_multiple_of(16) - signature_len;
+        let mut chunk = vec![1; body_end + signature_len];
+        ours.seal(&mut chunk, 16, nonce).unwrap();
+        assert_eq!(theirs.open(&mut chunk, 16, nonce), Ok(body_end));
+        assert!(chunk[..body_end].iter().all(|byte| *byte == 1));
+    }
+}

@@ -1,0 +1,35 @@
+//! Security policies, and the seam into which a cryptographic library plugs.
+//!
+//! This crate holds no cryptography of its own. It says what the protocol needs and in which shape:
+//!
+//! - [`policy`]: the table of security policies (Part 7) with their sizes; [`mode`]: the message security modes;
+//! - [`provider`]: the traits a cryptographic library implements: keyed contexts for chunks ([`SymmetricKeys`]),
+//!   key agreement, signatures, certificate validation;
+//! - [`job`]: the slow operations described as data, so that a driver can run them on any thread;
+//! - [`null`]: the provider that supports policy None only;
+//! - `dummy` (feature `dummy`): toy cryptography with the right sizes, for tests, fuzzers and the simulator;
+//! - [`entropy`]: randomness as an argument.
+//!
+//! It does no I/O and reads no clock.
+
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "dummy")]
+pub mod dummy;
+pub mod entropy;
+pub mod error;
+pub mod job;
+pub mod mode;
+pub mod null;
+pub mod policy;
+pub mod provider;
+
+pub use entropy::{Entropy, SeededEntropy};
+pub use error::CryptoError;
+pub use job::{Agreed, Agreement, Job, JobOutput, OpenChunk, SealChunk};
+pub use mode::MessageSecurityMode;
+pub use null::NullProvider;
+pub use policy::{PolicyInfo, SecurityPolicy};
+pub use provider::{
+    CertificatePurpose, ChunkLayout, ChunkNonce, KeyAgreement, PeerKey, Provider, Role, SymmetricKeys,
+};

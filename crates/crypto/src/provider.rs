@@ -1,0 +1,194 @@
+//! What a cryptographic library implements to secure channels.
+//!
+//! Two kinds of work are kept apart. Chunks are protected by [`SymmetricKeys`], a context keyed once per security
+//! token and used in place on the connection's own buffers: this is the hot path. Everything with a certificate's
+//! key is slow and is described as a [`crate::Job`], which calls the primitives of [`Provider`] on any thread.
+
+use crate::{CryptoError, MessageSecurityMode, SecurityPolicy};
+use core::fmt;
+
+/// Which end of a channel we are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// We opened the channel.
+    Client,
+    /// We answer.
+    Server,
+}
+
+/// How a protected chunk is laid out behind its headers (Part 6 §6.7.2.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkLayout {
+    /// Bytes of the signature or authentication tag at the end.
+    pub signature_len: usize,
+    /// The cipher's block size in bytes. 1: nothing is padded and there is no PaddingSize byte.
+    pub block_len: usize,
+}
+
+impl ChunkLayout {
+    /// The layout of a policy's chunks in a mode.
+    #[must_use]
+    pub fn of(policy: SecurityPolicy, mode: MessageSecurityMode) -> Self {
+        let info = policy.info();
+        match mode {
+            MessageSecurityMode::None => Self { signature_len: 0, block_len: 1 },
+            MessageSecurityMode::Sign => Self { signature_len: info.signature_len, block_len: 1 },
+            MessageSecurityMode::SignAndEncrypt => {
+                Self { signature_len: info.signature_len, block_len: info.block_len() }
+            }
+        }
+    }
+}
+
+/// What makes a chunk's initialization vector unique with authenticated ciphers (Part 6 §6.8.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkNonce {
+    /// The chunk's TokenId.
+    pub token_id: u32,
+    /// The SequenceNumber of the chunk before this one in the same direction; 0 before the first.
+    pub last_sequence_number: u32,
+}
+
+/// The keys of one security token, for both directions, ready for use: a token's contexts are made once.
+pub trait SymmetricKeys: Send + fmt::Debug {
+    /// How a chunk is laid out.
+    fn layout(&self) -> ChunkLayout;
+
+    /// Signs and, depending on the mode, encrypts an outgoing chunk in place.
+    ///
+    /// `chunk` is the whole chunk with its final size in the header; its last [`ChunkLayout::signature_len`] bytes
+    /// are a gap for the signature, and the padding stands before them. The first `headers_len` bytes (message and
+    /// security header) stay readable; encryption starts behind them, with the sequence header.
+    ///
+    /// # Errors
+    /// Only if the library fails.
+    fn seal(&mut self, chunk: &mut [u8], headers_len: usize, nonce: ChunkNonce) -> Result<(), CryptoError>;
+
+    /// Decrypts an incoming chunk in place and checks its signature in constant time; says where body and padding
+    /// end (the offset of the signature). Nothing decrypted may be used when this fails.
+    ///
+    /// # Errors
+    /// [`CryptoError::Signature`], [`CryptoError::Decryption`] or [`CryptoError::Malformed`].
+    fn open(&mut self, chunk: &mut [u8], headers_len: usize, nonce: ChunkNonce)
+    -> Result<usize, CryptoError>;
+
+    /// What the keys of the next token are chained to (policies with SecureChannelEnhancements, Part 6 §6.8.1).
+    fn chain_secret(&self) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+/// Our half of a key agreement, between the request and its response.
+pub trait KeyAgreement: Send + fmt::Debug {
+    /// What we send: a random nonce, or an ephemeral public key. Its length is the policy's nonce length.
+    fn nonce(&self) -> &[u8];
+
+    /// Derives a token's keys from both halves (Part 6 §6.7.6, §6.8.1).
+    ///
+    /// # Errors
+    /// [`CryptoError::Nonce`] or [`CryptoError::KeyAgreement`] if the peer's half cannot be used.
+    fn derive(
+        self: Box<Self>,
+        peer_nonce: &[u8],
+        previous: Option<&[u8]>,
+    ) -> Result<Box<dyn SymmetricKeys>, CryptoError>;
+}
+
+/// A peer's public key, taken from its certificate.
+pub trait PeerKey {
+    /// Bytes of a signature by this key.
+    fn signature_len(&self) -> usize;
+
+    /// Checks a signature over the concatenation of `data`.
+    ///
+    /// # Errors
+    /// [`CryptoError::Signature`].
+    fn verify(&self, data: &[&[u8]], signature: &[u8]) -> Result<(), CryptoError>;
+
+    /// Most bytes that one operation encrypts; 0 if the policy does not encrypt with certificates' keys.
+    fn plain_block_len(&self) -> usize;
+
+    /// Bytes of the result of one operation.
+    fn cipher_block_len(&self) -> usize;
+
+    /// Appends the encryption of `plain`, which is a whole number of plain blocks, to `out`.
+    ///
+    /// # Errors
+    /// Only if the library fails.
+    fn encrypt(&self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), CryptoError>;
+}
+
+/// What a certificate is to be used for: its checks depend on it (Part 4 §6.1.3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CertificatePurpose {
+    /// A client application that opens a channel to us.
+    Client,
+    /// The server application that we open a channel to; the name is the host we dialled.
+    Server {
+        /// Host name or address as in the endpoint URL.
+        host_name: String,
+    },
+    /// A user who logs on with a certificate.
+    User,
+}
+
+/// A cryptographic library together with our own certificates and keys and our trust lists.
+///
+/// The primitives may block for as long as they need: they run inside [`crate::Job::run`].
+pub trait Provider: Send + Sync + fmt::Debug {
+    /// Whether the policy can be used here.
+    fn supports(&self, policy: SecurityPolicy) -> bool;
+
+    /// Our own certificate for the policy, with its chain: the SenderCertificate of the security header.
+    fn own_certificate(&self, policy: SecurityPolicy) -> Option<&[u8]>;
+
+    /// The SHA-1 digest of the first certificate in a chain: a name for it, not a protection.
+    fn thumbprint(&self, certificate: &[u8]) -> [u8; 20];
+
+    /// Decides whether a certificate is trusted for a purpose.
+    ///
+    /// # Errors
+    /// [`CryptoError::Certificate`] with the step that failed.
+    fn validate(&self, certificate: &[u8], purpose: &CertificatePurpose) -> Result<(), CryptoError>;
+
+    /// The public key of a certificate, checked to be of the kind and size that the policy wants.
+    ///
+    /// # Errors
+    /// [`CryptoError::Certificate`].
+    fn peer_key(&self, policy: SecurityPolicy, certificate: &[u8]) -> Result<Box<dyn PeerKey>, CryptoError>;
+
+    /// Bytes of a signature by our own key.
+    ///
+    /// # Errors
+    /// [`CryptoError::NoOwnCertificate`].
+    fn signature_len(&self, policy: SecurityPolicy) -> Result<usize, CryptoError>;
+
+    /// Appends the signature over the concatenation of `data` by our own key.
+    ///
+    /// # Errors
+    /// [`CryptoError::NoOwnCertificate`], or the library fails.
+    fn sign(&self, policy: SecurityPolicy, data: &[&[u8]], out: &mut Vec<u8>) -> Result<(), CryptoError>;
+
+    /// Bytes of one block that was encrypted for us; 0 if the policy does not encrypt with certificates' keys.
+    ///
+    /// # Errors
+    /// [`CryptoError::NoOwnCertificate`].
+    fn cipher_block_len(&self, policy: SecurityPolicy) -> Result<usize, CryptoError>;
+
+    /// Appends the decryption of `cipher` by our own key to `out`. Takes the same time whatever is wrong.
+    ///
+    /// # Errors
+    /// [`CryptoError::Decryption`].
+    fn decrypt(&self, policy: SecurityPolicy, cipher: &[u8], out: &mut Vec<u8>) -> Result<(), CryptoError>;
+
+    /// Starts a key agreement: makes our nonce or ephemeral key.
+    ///
+    /// # Errors
+    /// [`CryptoError::PolicyUnsupported`], or the library fails.
+    fn agree(
+        &self,
+        policy: SecurityPolicy,
+        mode: MessageSecurityMode,
+        role: Role,
+    ) -> Result<Box<dyn KeyAgreement>, CryptoError>;
+}

@@ -34,6 +34,11 @@ def error_code(error):
     return code if isinstance(code, int) else None
 
 
+def status_of(value):
+    """The status of a DataValue; on the wire a good one is usually left out."""
+    return value.StatusCode if value.StatusCode is not None else GOOD
+
+
 class Smoke:
     def __init__(self, client, url):
         self.client = client
@@ -48,10 +53,10 @@ class Smoke:
             print(f"FAILED {name}: {detail}", file=sys.stderr)
         return ok
 
-    async def run(self, step):
+    async def run(self, step, *args):
         """A step that raises is a failed check of its own, not the end of the run."""
         try:
-            await step()
+            await step(*args)
         except Exception as e:  # noqa: BLE001
             self.check(step.__name__, False, f"raised {type(e).__name__}: {e}")
 
@@ -77,7 +82,9 @@ class Smoke:
         item.NodeId = node_id
         item.AttributeId = ua.AttributeIds.Value
         item.IndexRange = index_range
-        item.Value = ua.DataValue(variant)
+        # Without a status: open62541 takes a first explicit Good for a change of status, which
+        # passes every deadband.
+        item.Value = ua.DataValue(variant, StatusCode=None)
         params = ua.WriteParameters()
         params.NodesToWrite = [item]
         (status,) = await self.session.write(params)
@@ -85,15 +92,15 @@ class Smoke:
 
     async def expect_value(self, ident, want):
         got = await self.read(self.id(ident))
-        ok = got.StatusCode_.is_good() and tn.same(got.Value, want)
+        ok = status_of(got).is_good() and tn.same(got.Value, want)
         self.check(f"read {ident}", ok, got.Value.Value if ok else f"got {got}, want {want}")
 
     async def expect_error(self, name, pending, *wanted):
         """`pending` gives a StatusCode or a DataValue, or raises one."""
         try:
             got = await pending
-            got = getattr(got, "StatusCode_", got)
-            got = getattr(got, "value", got)
+            got = status_of(got) if isinstance(got, ua.DataValue) else got
+            got = got.value if isinstance(got, ua.StatusCode) else 0
         except Exception as e:  # noqa: BLE001
             got = error_code(e)
             if got is None:
@@ -158,11 +165,12 @@ class Smoke:
                       "BadWaitingForInitialData", "BadOutOfService",
                       "BadSecurityModeInsufficient")
         }  # fmt: skip
-        good, errors, begin = 0, [], time.monotonic()
-        for at in range(0, len(nodes), 20):
+        good, errors, skipped, begin = 0, [], 0, time.monotonic()
+        batches = [nodes[at : at + 20] for at in range(0, len(nodes), 20)]
+        for batch in batches:
             params = ua.ReadParameters()
             params.TimestampsToReturn = ua.TimestampsToReturn.Neither
-            for node_id in nodes[at : at + 20]:
+            for node_id in batch:
                 for attribute in range(1, 28):
                     item = ua.ReadValueId()
                     item.NodeId = node_id
@@ -171,10 +179,15 @@ class Smoke:
             try:
                 values = await self.session.read(params)
             except Exception as e:  # noqa: BLE001
-                errors.append(f"{nodes[at].to_string()}…: {e}")
+                if len(batch) > 1:
+                    batches += [[node_id] for node_id in batch]
+                elif await self.undecodable_here(batch[0]):
+                    skipped += 1
+                else:
+                    errors.append(f"{batch[0].to_string()}: {e}")
                 continue
             for item, value in zip(params.NodesToRead, values):
-                code = value.StatusCode_.value
+                code = status_of(value).value
                 if code >> 30 != 2:
                     good += 1
                 elif code not in allowed:
@@ -184,8 +197,14 @@ class Smoke:
             "read-all-attributes",
             not errors and good > 4 * len(nodes),
             f"{len(nodes)} nodes, {good} attributes read, {len(errors)} errors {errors[:3]}, "
-            f"{ms:.0f} ms",
+            f"{skipped} skipped, {ms:.0f} ms",
         )
+
+    async def undecodable_here(self, node_id):
+        """asyncua 2.1.0 takes the field Encoding of SessionSecurityDiagnosticsDataType for its own
+        mask byte, so no server can make it decode that structure."""
+        value = await self.read(node_id, attribute=ua.AttributeIds.DataType)
+        return value.Value.Value == ua.NodeId(ua.ObjectIds.SessionSecurityDiagnosticsDataType)
 
     async def browse(self, node_id, most):
         d = ua.BrowseDescription()
@@ -298,7 +317,7 @@ class Smoke:
             ("scalar/ByteString", "1:2", bytes([1, 0x7F])),
         ):  # fmt: skip
             got = await self.read(self.id(ident), span)
-            ok = got.StatusCode_.is_good() and got.Value.Value == want
+            ok = status_of(got).is_good() and got.Value.Value == want
             self.check(f"index-range read {ident} [{span}]", ok, f"got {got}, want {want}")
         array = self.id("array/Int32")
         await self.expect_error("index-range read array/Int32 [10:12]", self.read(array, "10:12"),
@@ -333,6 +352,8 @@ class Smoke:
         many = ua.Variant([1, 2], ua.VariantType.Int32)
         await self.expect_error("write array to scalar", self.write(target, many),
                                 C.BadTypeMismatch)  # fmt: skip
+        # A server that took one of these must not fail the next run as well.
+        await self.write(target, tn.scalar("Int32", self.ns))
         params = ua.ReadParameters()
         await self.expect_error("read nothing", self.session.read(params), C.BadNothingToDo)
         item = ua.ReadValueId()
@@ -384,6 +405,7 @@ class Smoke:
             for step in ("interop", "scalar", last):
                 e = ua.RelativePathElement()
                 e.ReferenceTypeId = ua.NodeId(ua.ObjectIds.HierarchicalReferences)
+                e.IsInverse = False
                 e.IncludeSubtypes = True
                 e.TargetName = ua.QualifiedName(step, self.ns)
                 path.RelativePath.Elements.append(e)
@@ -431,9 +453,9 @@ class Smoke:
                                 mode(4000000000, M.Reporting),
                                 ua.StatusCodes.BadMonitoredItemIdInvalid)  # fmt: skip
 
-        await self.modify_items(sid, ids, feed)
-        await self.triggering(sid, ids, feed, mode)
-        await self.modify_subscription(sid, feed)
+        await self.run(self.modify_items, sid, ids, feed)
+        await self.run(self.triggering, sid, ids, feed, mode)
+        await self.run(self.modify_subscription, sid, feed)
         await self.expect_error("republish unavailable", session.republish(sid, 3000000000),
                                 ua.StatusCodes.BadMessageNotAvailable)  # fmt: skip
         server = ua.NodeId(ua.ObjectIds.Server)
@@ -567,11 +589,10 @@ class Smoke:
             self.check("set-triggering", ok, f"{status_name(status)}, {early} before the link, "
                        f"last {feed.last.get(PLAIN)}")  # fmt: skip
             status = await link(False)
-            before = feed.count[PLAIN]
             await self.set_double("scalar/Double", 8.25)
-            await asyncio.sleep(0.8)
-            ok = status.is_good() and feed.count[PLAIN] == before
-            self.check("set-triggering remove", ok, status_name(status))
+            n = await feed.received(PLAIN, 0.4)
+            ok = status.is_good() and n == 0
+            self.check("set-triggering remove", ok, f"{status_name(status)}, {n} after")
         finally:
             await mode(ids[PLAIN], ua.MonitoringMode.Reporting)
             await self.set_double("scalar/Double", 2.718281828459045)

@@ -1,0 +1,109 @@
+//! What applications plug into the address space: value sources, write handlers and methods.
+//!
+//! Callbacks marked slow run as [`Effect`](crate::Effect)s outside the shard, so no device or database can hold up
+//! other clients.
+
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use taktwerk_types::{DataValue, NodeId, StatusCode, Variant};
+
+/// Who calls: for methods and write handlers that decide by user or session.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct CallContext {
+    /// The session's id.
+    pub session_id: NodeId,
+    /// The user's name, `None` for Anonymous.
+    pub user: Option<Box<str>>,
+    /// The Object the method is called on; null for reads and writes.
+    pub object_id: NodeId,
+}
+
+/// A future that a driver runs on its executor.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Produces a Variable's value when somebody asks (Part 4 §5.11.2) or at each sampling.
+pub trait ValueSource: Send + Sync {
+    /// How the value is made.
+    fn read(&self) -> SourceRead;
+}
+
+/// A source's answer.
+#[non_exhaustive]
+pub enum SourceRead {
+    /// The value, at once. Missing timestamps are filled in by the server.
+    Now(DataValue),
+    /// The value comes from something that may block: the function runs on a worker thread.
+    Blocking(Box<dyn FnOnce() -> DataValue + Send>),
+    /// The value comes later: the future runs on the driver's executor.
+    Later(BoxFuture<DataValue>),
+}
+
+/// Decides on a client's write before the value is stored, and can replace the value or refuse.
+pub trait WriteHandler: Send + Sync {
+    /// Returns the value to store, or the status that the client gets.
+    ///
+    /// # Errors
+    /// Whatever status the application wants the client to see.
+    fn write(&self, context: &CallContext, value: DataValue) -> Result<DataValue, StatusCode>;
+}
+
+/// The implementation of a Method (Part 4 §5.12.2).
+pub trait MethodHandler: Send + Sync {
+    /// Runs the method; the server has checked number and types of `inputs` against InputArguments.
+    fn call(&self, context: &CallContext, inputs: Vec<Variant>) -> MethodCall;
+}
+
+/// The outputs of a method or the status that the client gets.
+pub type MethodResult = Result<Vec<Variant>, StatusCode>;
+
+/// A method's answer.
+#[non_exhaustive]
+pub enum MethodCall {
+    /// The result, at once.
+    Now(MethodResult),
+    /// The method may block: the function runs on a worker thread.
+    Blocking(Box<dyn FnOnce() -> MethodResult + Send>),
+    /// The result comes later: the future runs on the driver's executor.
+    Later(BoxFuture<MethodResult>),
+}
+
+impl fmt::Debug for dyn ValueSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ValueSource")
+    }
+}
+
+impl fmt::Debug for dyn WriteHandler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WriteHandler")
+    }
+}
+
+impl fmt::Debug for dyn MethodHandler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MethodHandler")
+    }
+}
+
+impl<F: Fn() -> DataValue + Send + Sync> ValueSource for F {
+    fn read(&self) -> SourceRead {
+        SourceRead::Now(self())
+    }
+}
+
+impl<F> WriteHandler for F
+where
+    F: Fn(&CallContext, DataValue) -> Result<DataValue, StatusCode> + Send + Sync,
+{
+    fn write(&self, context: &CallContext, value: DataValue) -> Result<DataValue, StatusCode> {
+        self(context, value)
+    }
+}
+
+impl<F: Fn(&CallContext, Vec<Variant>) -> MethodResult + Send + Sync> MethodHandler for F {
+    fn call(&self, context: &CallContext, inputs: Vec<Variant>) -> MethodCall {
+        MethodCall::Now(self(context, inputs))
+    }
+}

@@ -1,0 +1,320 @@
+//! The MonitoredItem service set (Part 4 §5.13). Requests are decoded item by item and answered on the way: a request
+//! with a hundred thousand items needs no list of them.
+
+use super::subscription_context::SubscriptionContext;
+use crate::error::Fault;
+use crate::space::NodeIx;
+use crate::space::nodes::{Nodes, ValueAt};
+use crate::space::view::attribute;
+use crate::subscription::filter::Filter;
+use crate::subscription::item::NONE;
+use crate::subscription::manage::{ItemSpec, Revised, Settings};
+use taktwerk_schema::ids::data_type_ids;
+use taktwerk_schema::{EventFilter, MonitoringMode, Range};
+use taktwerk_types::codec::encode_len;
+use taktwerk_types::{
+    Decode, DecodeError, Decoder, Encode, ExtensionObject, NodeIdRef, NumericRange, QualifiedName, StatusCode,
+    TimestampsToReturn, Variant,
+};
+
+/// MonitoringParameters (Part 4 §7.21).
+struct Parameters {
+    client_handle: u32,
+    sampling_interval: f64,
+    filter: ExtensionObject,
+    queue_size: u32,
+    discard_oldest: bool,
+}
+
+impl Parameters {
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            client_handle: u32::decode(decoder)?,
+            sampling_interval: f64::decode(decoder)?,
+            filter: ExtensionObject::decode(decoder)?,
+            queue_size: u32::decode(decoder)?,
+            discard_oldest: bool::decode(decoder)?,
+        })
+    }
+
+    /// Checks the filter against the node.
+    fn settings(&self, nodes: &Nodes, node: NodeIx, attribute_id: u32) -> Result<Settings, StatusCode> {
+        let view = nodes.view(node).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+        let is_value = attribute_id == attribute::VALUE;
+        // Events come with the event model; an EventFilter is never taken for something else.
+        if self.filter.is::<EventFilter>() {
+            return Err(if attribute_id == attribute::EVENT_NOTIFIER {
+                StatusCode::BAD_MONITORED_ITEM_FILTER_UNSUPPORTED
+            } else {
+                StatusCode::BAD_FILTER_NOT_ALLOWED
+            });
+        }
+        let numeric = is_value && is_number(nodes, node);
+        let filter = Filter::check(&self.filter, is_value, numeric, || eu_range(nodes, node))?;
+        let minimum_sampling_interval =
+            if is_value { view.minimum_sampling_interval().max(0.0) } else { 0.0 };
+        Ok(Settings {
+            sampling_interval: self.sampling_interval,
+            minimum_sampling_interval,
+            queue_size: self.queue_size,
+            discard_oldest: self.discard_oldest,
+            filter,
+        })
+    }
+}
+
+/// Whether a Variable's DataType is a Number.
+fn is_number(nodes: &Nodes, node: NodeIx) -> bool {
+    nodes
+        .view(node)
+        .and_then(|view| view.data_type())
+        .and_then(|id| nodes.resolve(id.as_ref()))
+        .is_some_and(|data_type| nodes.is_subtype(data_type, NodeIx::ns0(data_type_ids::NUMBER)))
+}
+
+/// The value of a Variable's EURange property (Part 8 §5.3.2.4).
+fn eu_range(nodes: &Nodes, node: NodeIx) -> Option<Range> {
+    let property = nodes.child(node, &QualifiedName::new(0, "EURange"))?;
+    let value = match nodes.value_at(property) {
+        ValueAt::Slot(slot) | ValueAt::Source(_, slot) => nodes.slot(slot)?.value(),
+        ValueAt::Static(bytes) => Variant::decode_from(bytes, Default::default()).ok()?,
+        ValueAt::None => return None,
+    };
+    match value {
+        Variant::ExtensionObject(range) => range.decode().ok(),
+        _ => None,
+    }
+}
+
+/// CreateMonitoredItems (Part 4 §5.13.2).
+pub(crate) fn create_monitored_items(
+    context: &mut SubscriptionContext<'_>,
+    decoder: &mut Decoder<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let place = context.subscription(decoder)?;
+    let timestamps = timestamps(decoder)?;
+    let count = context.operation_count(decoder, 40)?;
+    encode_len(count, out);
+    for _ in 0..count {
+        let result = create_one(context, place, timestamps, decoder)?;
+        let (status, revised) = match result {
+            Ok(revised) => (StatusCode::GOOD, revised),
+            Err(status) => (status, NOTHING),
+        };
+        status.encode(out);
+        revised.item_id.encode(out);
+        encode_revised(&revised, out);
+    }
+    encode_len(0, out);
+    Ok(())
+}
+
+/// What a failed operation says it revised.
+const NOTHING: Revised = Revised { item_id: 0, sampling_interval: 0.0, queue_size: 0 };
+
+fn encode_revised(revised: &Revised, out: &mut Vec<u8>) {
+    revised.sampling_interval.encode(out);
+    revised.queue_size.encode(out);
+    // DataChangeFilters have no filter result.
+    ExtensionObject::NULL.encode(out);
+}
+
+fn timestamps(decoder: &mut Decoder<'_>) -> Result<TimestampsToReturn, Fault> {
+    TimestampsToReturn::from_wire(i32::decode(decoder)?)
+        .map_err(|status| Fault::peer(status, "Part 4 §7.40"))
+}
+
+/// Reads and creates one item; the outer error is a request that cannot be read on.
+fn create_one(
+    context: &mut SubscriptionContext<'_>,
+    place: u32,
+    timestamps: TimestampsToReturn,
+    decoder: &mut Decoder<'_>,
+) -> Result<Result<Revised, StatusCode>, DecodeError> {
+    let id = NodeIdRef::decode(decoder)?;
+    let attribute_id = u32::decode(decoder)?;
+    let index_range = decoder.str()?.unwrap_or("");
+    let data_encoding = QualifiedName::decode(decoder)?;
+    let mode = MonitoringMode(i32::decode(decoder)?);
+    let parameters = Parameters::decode(decoder)?;
+    let spec = {
+        let nodes = context.space.read();
+        check(&nodes, id, attribute_id, index_range, &data_encoding, mode, timestamps, &parameters)
+    };
+    Ok(spec.and_then(|spec| context.engine.create_item(place, spec, context.now, context.space)))
+}
+
+#[allow(clippy::too_many_arguments)] // the fields of one wire structure
+fn check(
+    nodes: &Nodes,
+    id: NodeIdRef<'_>,
+    attribute_id: u32,
+    index_range: &str,
+    data_encoding: &QualifiedName,
+    mode: MonitoringMode,
+    timestamps: TimestampsToReturn,
+    parameters: &Parameters,
+) -> Result<ItemSpec, StatusCode> {
+    let node = nodes.resolve(id).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+    let view = nodes.view(node).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+    let mode = checked_mode(mode)?;
+    let is_value = attribute_id == attribute::VALUE;
+    let index_range = NumericRange::parse(index_range)?;
+    let (slot, is_polled) = if is_value {
+        if view.class() != taktwerk_schema::NodeClass::VARIABLE {
+            return Err(StatusCode::BAD_ATTRIBUTE_ID_INVALID);
+        }
+        if !view.is_readable() {
+            return Err(StatusCode::BAD_NOT_READABLE);
+        }
+        match nodes.value_at(node) {
+            ValueAt::Slot(slot) => (slot, false),
+            ValueAt::Source(_, slot) => (slot, true),
+            ValueAt::Static(_) | ValueAt::None => (NONE, false),
+        }
+    } else {
+        view.attribute(attribute_id)?;
+        if index_range.is_some() {
+            return Err(StatusCode::BAD_INDEX_RANGE_INVALID);
+        }
+        (NONE, false)
+    };
+    if !data_encoding.is_null() {
+        if !is_value {
+            return Err(StatusCode::BAD_DATA_ENCODING_INVALID);
+        }
+        if *data_encoding != QualifiedName::new(0, "Default Binary") {
+            return Err(StatusCode::BAD_DATA_ENCODING_UNSUPPORTED);
+        }
+    }
+    let settings = parameters.settings(nodes, node, attribute_id)?;
+    Ok(ItemSpec {
+        node,
+        attribute_id,
+        slot,
+        is_polled,
+        mode,
+        client_handle: parameters.client_handle,
+        timestamps,
+        index_range,
+        settings,
+    })
+}
+
+fn checked_mode(mode: MonitoringMode) -> Result<MonitoringMode, StatusCode> {
+    if (0..=2).contains(&mode.0) { Ok(mode) } else { Err(StatusCode::BAD_MONITORING_MODE_INVALID) }
+}
+
+/// ModifyMonitoredItems (Part 4 §5.13.3).
+pub(crate) fn modify_monitored_items(
+    context: &mut SubscriptionContext<'_>,
+    decoder: &mut Decoder<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let place = context.subscription(decoder)?;
+    let timestamps = timestamps(decoder)?;
+    let count = context.operation_count(decoder, 24)?;
+    encode_len(count, out);
+    for _ in 0..count {
+        let id = u32::decode(decoder)?;
+        let parameters = Parameters::decode(decoder)?;
+        let result = context.engine.find_item(place, id).and_then(|index| {
+            let (node, attribute_id) =
+                context.engine.item_target(index).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+            let settings = {
+                let nodes = context.space.read();
+                parameters.settings(&nodes, node, attribute_id)?
+            };
+            let handle = parameters.client_handle;
+            Ok(context.engine.modify_item(index, handle, timestamps, settings, context.now))
+        });
+        let (status, revised) = match result {
+            Ok(revised) => (StatusCode::GOOD, revised),
+            Err(status) => (status, NOTHING),
+        };
+        status.encode(out);
+        encode_revised(&revised, out);
+    }
+    encode_len(0, out);
+    Ok(())
+}
+
+/// SetMonitoringMode (Part 4 §5.13.4).
+pub(crate) fn set_monitoring_mode(
+    context: &mut SubscriptionContext<'_>,
+    decoder: &mut Decoder<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let place = context.subscription(decoder)?;
+    let mode = checked_mode(MonitoringMode(i32::decode(decoder)?))
+        .map_err(|status| Fault::peer(status, "Part 4 §7.23"))?;
+    let count = context.operation_count(decoder, 4)?;
+    encode_len(count, out);
+    for _ in 0..count {
+        let id = u32::decode(decoder)?;
+        let status = match context.engine.find_item(place, id) {
+            Ok(index) => {
+                context.engine.set_mode(index, mode, context.now, context.space);
+                StatusCode::GOOD
+            }
+            Err(status) => status,
+        };
+        status.encode(out);
+    }
+    encode_len(0, out);
+    Ok(())
+}
+
+/// SetTriggering (Part 4 §5.13.5).
+pub(crate) fn set_triggering(
+    context: &mut SubscriptionContext<'_>,
+    decoder: &mut Decoder<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let place = context.subscription(decoder)?;
+    let triggering = u32::decode(decoder)?;
+    let add: Vec<u32> = decoder.array()?;
+    let remove: Vec<u32> = decoder.array()?;
+    let count = add.len() + remove.len();
+    if count == 0 {
+        return Err(Fault::peer(StatusCode::BAD_NOTHING_TO_DO, "Part 4 §5.13.5.3"));
+    }
+    if context.operations_max > 0 && count > context.operations_max as usize {
+        return Err(Fault::limit(StatusCode::BAD_TOO_MANY_OPERATIONS, "monitored_items_per_call_max"));
+    }
+    let triggering = context
+        .engine
+        .find_item(place, triggering)
+        .map_err(|status| Fault::peer(status, "Part 4 §5.13.5.3"))?;
+    let (added, removed) = context.engine.set_triggering(place, triggering, &add, &remove);
+    added.encode(out);
+    encode_len(0, out);
+    removed.encode(out);
+    encode_len(0, out);
+    Ok(())
+}
+
+/// DeleteMonitoredItems (Part 4 §5.13.6).
+pub(crate) fn delete_monitored_items(
+    context: &mut SubscriptionContext<'_>,
+    decoder: &mut Decoder<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let place = context.subscription(decoder)?;
+    let count = context.operation_count(decoder, 4)?;
+    encode_len(count, out);
+    for _ in 0..count {
+        let id = u32::decode(decoder)?;
+        let status = match context.engine.find_item(place, id) {
+            Ok(index) => {
+                context.engine.delete_item(index);
+                StatusCode::GOOD
+            }
+            Err(status) => status,
+        };
+        status.encode(out);
+    }
+    encode_len(0, out);
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! The Subscription service set (Part 4 §5.14). What it means stands in the engine; this reads requests, revises
+//! parameters and writes responses.
+
+use super::subscription_context::SubscriptionContext;
+use crate::error::Fault;
+use crate::subscription::publish::Ticket;
+use crate::subscription::subscription::Parameters;
+use smallvec::SmallVec;
+use taktwerk_types::codec::encode_len;
+use taktwerk_types::{Decode, DecodeError, Decoder, Encode, Instant, StatusCode};
+
+/// CreateSubscription (Part 4 §5.14.2).
+pub(crate) fn create_subscription(
+    context: &mut SubscriptionContext<'_>,
+    decoder: &mut Decoder<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let publishing_interval = f64::decode(decoder)?;
+    let lifetime_count = u32::decode(decoder)?;
+    let max_keep_alive_count = u32::decode(decoder)?;
+    let max_notifications = u32::decode(decoder)?;
+    let publishing_enabled = bool::decode(decoder)?;
+    let priority = u8::decode(decoder)?;
+    let revised =
+        Parameters { publishing_interval, lifetime_count, max_keep_alive_count, max_notifications, priority }
+            .revise(context.limits);
+    let place = context
+        .engine
+        .create_subscription(context.session, revised, publishing_enabled, context.now)
+        .map_err(|status| Fault::limit(status, "subscriptions_per_session_max or subscriptions_max"))?;
+    context.engine.subscription(place).map_or(0, |subscription| subscription.id).encode(out);
+    encode_revised(&revised, out);
+    Ok(())
+}
+
+fn encode_revised(revised: &Parameters, out: &mut Vec<u8>) {
+    revised.publishing_interval.encode(out);
+    revised.lifetime_count.encode(out);
+    revised.max_keep_alive_count.encode(out);
+}
+
+/// ModifySubscription (Part 4 §5.14.3).
+pub(crate) fn modify_subscription(
+    context: &mut SubscriptionContext<'_>,
+    decoder: &mut Decoder<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let place = context.subscription(decoder)?;
+    let revised = Parameters {
+        publishing_interval: f64::decode(decoder)?,
+        lifetime_count: u32::decode(decoder)?,
+        max_keep_alive_count: u32::decode(decoder)?,
+        max_notifications: u32::decode(decoder)?,
+        priority: u8::decode(decoder)?,
+    }
+    .revise(context.limits);
+    context.engine.modify_subscription(place, revised, context.now);
+    encode_revised(&revised, out);
+    Ok(())
+}
+
+/// SetPublishingMode (Part 4 §5.14.4).
+pub(crate) fn set_publishing_mode(
+    context: &mut SubscriptionContext<'_>,
+    decoder: &mut Decoder<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let enabled = bool::decode(decoder)?;
+    let count = context.operation_count(decoder, 4)?;
+    encode_len(count, out);
+    for _ in 0..count {
+        let id = u32::decode(decoder)?;
+        let status = match context.engine.find(context.session, id) {
+            Ok(place) => {
+                context.engine.set_publishing_mode(place, enabled);
+                StatusCode::GOOD
+            }
+            Err(status) => status,
+        };
+        status.encode(out);
+    }
+    encode_len(0, out);
+    Ok(())
+}
+
+/// DeleteSubscriptions (Part 4 §5.14.8).
+pub(crate) fn delete_subscriptions(
+    context: &mut SubscriptionContext<'_>,
+    decoder: &mut Decoder<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let count = context.operation_count(decoder, 4)?;
+    encode_len(count, out);
+    for _ in 0..count {
+        let id = u32::decode(decoder)?;
+        let status = match context.engine.find(context.session, id) {
+            Ok(place) => {
+                context.engine.delete_subscription(place, context.responder);
+                StatusCode::GOOD
+            }
+            Err(status) => status,
+        };
+        status.encode(out);
+    }
+    encode_len(0, out);
+    Ok(())
+}
+
+/// Republish (Part 4 §5.14.6).
+pub(crate) fn republish(
+    context: &mut SubscriptionContext<'_>,
+    decoder: &mut Decoder<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let place = context.subscription(decoder)?;
+    let sequence_number = u32::decode(decoder)?;
+    let message = context
+        .engine
+        .republish(place, sequence_number)
+        .map_err(|status| Fault::peer(status, "Part 4 §5.14.6.3"))?;
+    out.extend_from_slice(message);
+    Ok(())
+}
+
+/// TransferSubscriptions (Part 4 §5.14.7) between sessions of one shard.
+pub(crate) fn transfer_subscriptions(
+    context: &mut SubscriptionContext<'_>,
+    decoder: &mut Decoder<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let count = context.operation_count(decoder, 4)?;
+    let ids = (0..count).map(|_| u32::decode(decoder)).collect::<Result<Vec<_>, DecodeError>>()?;
+    let send_initial_values = bool::decode(decoder)?;
+    encode_len(count, out);
+    for id in ids {
+        let transferred = context.engine.find_any(id).ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID).and_then(
+            |place| {
+                let from = context.engine.subscription(place).and_then(|subscription| subscription.session);
+                // Row 22: nothing to transfer within a session.
+                if from == Some(context.session) {
+                    return Err(StatusCode::BAD_NOTHING_TO_DO);
+                }
+                let may = (context.may_take)(from, id);
+                if !may {
+                    return Err(StatusCode::BAD_USER_ACCESS_DENIED);
+                }
+                let same_client = from.is_none();
+                Ok(context.engine.transfer(
+                    place,
+                    context.session,
+                    send_initial_values,
+                    same_client,
+                    context.now,
+                    context.responder,
+                ))
+            },
+        );
+        match transferred {
+            Ok(available) => {
+                StatusCode::GOOD.encode(out);
+                available.encode(out);
+            }
+            Err(status) => {
+                status.encode(out);
+                encode_len(0, out);
+            }
+        }
+    }
+    encode_len(0, out);
+    Ok(())
+}
+
+/// Publish (Part 4 §5.14.5): the response comes when there is something to tell.
+pub(crate) fn publish(
+    context: &mut SubscriptionContext<'_>,
+    decoder: &mut Decoder<'_>,
+    mut ticket: Ticket,
+) -> Result<(), Fault> {
+    // Clients acknowledge what they received since their last request: a handful.
+    let count = decoder.array_len(8)?.unwrap_or(0);
+    let mut results: SmallVec<[StatusCode; 4]> = SmallVec::new();
+    for _ in 0..count {
+        let id = u32::decode(decoder)?;
+        let sequence_number = u32::decode(decoder)?;
+        results.push(context.engine.acknowledge(context.session, id, sequence_number));
+    }
+    ticket.results = results;
+    context
+        .engine
+        .publish(context.session, ticket, context.now, context.responder)
+        .map_err(|status| Fault::peer(status, "Part 4 §5.14.5.3"))
+}
+
+/// When a request with this timeoutHint (ms, 0 for none) is no longer waited for.
+pub(crate) fn expiry(now: Instant, timeout_hint: u32) -> Instant {
+    if timeout_hint == 0 { Instant::FAR } else { now.plus_millis_f64(f64::from(timeout_hint)) }
+}

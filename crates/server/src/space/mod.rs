@@ -1,0 +1,88 @@
+//! The address space: nodes, references and values (Part 3, design §4).
+//!
+//! - [`slot`]: where values live; [`dirty`]: how writes tell shards what changed;
+//! - [`node`]: nodes on the heap; namespace 0 itself is read from the schema's static blob;
+//! - [`nodes`]: the tables, lookups and changes; [`view`]: one node's attributes, wherever it lives;
+//! - [`build`]: builders for applications; [`import`]: NodeSets at run time.
+
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+pub(crate) mod dirty;
+pub(crate) mod node;
+pub(crate) mod nodes;
+pub(crate) mod slot;
+pub(crate) mod view;
+
+pub use node::NodeIx;
+pub use nodes::{NodeError, NodeSpec, Reference};
+pub use slot::{SHARDS_MAX, Wake};
+
+use nodes::Nodes;
+use slot::{SlotHandle, SlotStore};
+use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
+
+/// A server's address space, shared by its shards and the application's threads.
+///
+/// Structure changes take a write lock; services hold the read lock for one request; values never need it.
+#[derive(Debug)]
+pub struct AddressSpace {
+    nodes: RwLock<Nodes>,
+    slots: Arc<SlotStore>,
+}
+
+impl AddressSpace {
+    /// The namespace 0 alone, for a server with `shards` shards. `queue_len` bounds the values on their way to items
+    /// that queue, per shard.
+    #[must_use]
+    pub fn new(shards: usize, queue_len: usize, application_uri: &str) -> Self {
+        let slots = Arc::new(SlotStore::new(shards, queue_len));
+        Self { nodes: RwLock::new(Nodes::new(Arc::clone(&slots), application_uri)), slots }
+    }
+
+    /// Tells how to wake a shard's driver.
+    pub fn set_waker(&self, shard: usize, waker: Box<dyn Wake>) {
+        self.slots.set_waker(shard, waker);
+    }
+
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Nodes> {
+        self.nodes.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Nodes> {
+        self.nodes.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub(crate) fn slots(&self) -> &Arc<SlotStore> {
+        &self.slots
+    }
+}
+
+/// An application's handle to a Variable's value: cheap to clone, usable from any thread, never blocks.
+#[derive(Debug, Clone)]
+pub struct VariableHandle {
+    slot: SlotHandle,
+}
+
+impl VariableHandle {
+    pub(crate) fn new(slot: SlotHandle) -> Self {
+        Self { slot }
+    }
+
+    /// Stores a good value made at `time`.
+    #[inline]
+    pub fn set_at(&self, value: impl Into<Variant>, time: UtcTime) {
+        self.slot.set(value.into(), StatusCode::GOOD, time, time);
+    }
+
+    /// Stores a value with its status, source time and server time.
+    #[inline]
+    pub fn set_with(&self, value: impl Into<Variant>, status: StatusCode, source: UtcTime, server: UtcTime) {
+        self.slot.set(value.into(), status, source, server);
+    }
+
+    /// The value as it is now.
+    #[must_use]
+    pub fn get(&self) -> DataValue {
+        self.slot.read().to_data_value()
+    }
+}

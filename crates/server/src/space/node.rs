@@ -1,0 +1,171 @@
+//! Nodes that are not part of the static namespace 0: what the application, NodeSets and the server itself add.
+//!
+//! A node with one variable and its slot is to cost less than 250 bytes, so rare attributes stand behind boxes and
+//! references are packed words.
+
+use crate::callback::{MethodHandler, ValueSource, WriteHandler};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use taktwerk_schema::{AccessLevelType, NodeClass};
+use taktwerk_types::{ExtensionObject, LocalizedText, NodeId, Variant};
+
+/// A node's place in the address space: dense, `Copy`, and checked against reuse by its generation.
+///
+/// Indexes below [`NodeIx::DYNAMIC`] are the numeric ids of namespace 0 itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeIx {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+impl NodeIx {
+    /// First index of nodes outside the static namespace 0.
+    pub(crate) const DYNAMIC: u32 = 0x1_0000;
+
+    /// A node of the static namespace 0, by its numeric id.
+    pub(crate) const fn ns0(id: u32) -> Self {
+        Self { index: id, generation: 0 }
+    }
+}
+
+/// One end of a reference: the type, the direction and the other node, in eight bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PackedReference {
+    /// Node index of the ReferenceType; the top bit is set for inverse references.
+    kind: u32,
+    /// Node index of the other end.
+    pub(crate) target: u32,
+}
+
+const INVERSE: u32 = 1 << 31;
+
+impl PackedReference {
+    pub(crate) const fn new(reference_type: u32, is_forward: bool, target: u32) -> Self {
+        Self { kind: if is_forward { reference_type } else { reference_type | INVERSE }, target }
+    }
+
+    pub(crate) const fn reference_type(self) -> u32 {
+        self.kind & !INVERSE
+    }
+
+    pub(crate) const fn is_forward(self) -> bool {
+        self.kind & INVERSE == 0
+    }
+}
+
+/// A node on the heap.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) id: NodeId,
+    pub(crate) browse_name: Box<str>,
+    pub(crate) references: SmallVec<[PackedReference; 2]>,
+    pub(crate) extra: Option<Box<NodeExtra>>,
+    pub(crate) generation: u32,
+    pub(crate) browse_namespace: u16,
+    pub(crate) kind: NodeKind,
+}
+
+/// Attributes that few nodes set.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct NodeExtra {
+    pub(crate) display_name: Option<LocalizedText>,
+    pub(crate) description: Option<LocalizedText>,
+    pub(crate) write_mask: u32,
+}
+
+/// What depends on the NodeClass.
+#[derive(Debug)]
+pub(crate) enum NodeKind {
+    Object { event_notifier: u8 },
+    Variable(VariableNode),
+    Method { executable: bool, handler: Option<Arc<dyn MethodHandler>> },
+    ObjectType { is_abstract: bool },
+    VariableType(Box<VariableTypeNode>),
+    ReferenceType(Box<ReferenceTypeNode>),
+    DataType(Box<DataTypeNode>),
+    View { event_notifier: u8, contains_no_loops: bool },
+}
+
+impl NodeKind {
+    pub(crate) const fn class(&self) -> NodeClass {
+        match self {
+            Self::Object { .. } => NodeClass::OBJECT,
+            Self::Variable(_) => NodeClass::VARIABLE,
+            Self::Method { .. } => NodeClass::METHOD,
+            Self::ObjectType { .. } => NodeClass::OBJECT_TYPE,
+            Self::VariableType(_) => NodeClass::VARIABLE_TYPE,
+            Self::ReferenceType(_) => NodeClass::REFERENCE_TYPE,
+            Self::DataType(_) => NodeClass::DATA_TYPE,
+            Self::View { .. } => NodeClass::VIEW,
+        }
+    }
+}
+
+/// The attributes of a Variable but its value, which stands in a slot.
+#[derive(Debug)]
+pub(crate) struct VariableNode {
+    pub(crate) slot: u32,
+    /// Index into the space's table of data types.
+    pub(crate) data_type: u16,
+    pub(crate) access_level: u8,
+    pub(crate) historizing: bool,
+    pub(crate) value_rank: i32,
+    /// ms; negative is indeterminate.
+    pub(crate) minimum_sampling_interval: f32,
+    pub(crate) extra: Option<Box<VariableExtra>>,
+}
+
+impl VariableNode {
+    pub(crate) fn is_readable(&self) -> bool {
+        self.access_level & AccessLevelType::CURRENT_READ.0 != 0
+    }
+
+    pub(crate) fn is_writable(&self) -> bool {
+        self.access_level & AccessLevelType::CURRENT_WRITE.0 != 0
+    }
+
+    pub(crate) fn source(&self) -> Option<&Arc<dyn ValueSource>> {
+        self.extra.as_ref()?.source.as_ref()
+    }
+}
+
+/// Attributes and callbacks that few Variables have.
+#[derive(Debug, Default)]
+pub(crate) struct VariableExtra {
+    pub(crate) array_dimensions: Vec<u32>,
+    pub(crate) source: Option<Arc<dyn ValueSource>>,
+    pub(crate) on_write: Option<Arc<dyn WriteHandler>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct VariableTypeNode {
+    pub(crate) data_type: u16,
+    pub(crate) value_rank: i32,
+    pub(crate) array_dimensions: Vec<u32>,
+    pub(crate) is_abstract: bool,
+    pub(crate) value: Option<Variant>,
+}
+
+#[derive(Debug)]
+pub(crate) struct ReferenceTypeNode {
+    pub(crate) is_abstract: bool,
+    pub(crate) symmetric: bool,
+    pub(crate) inverse_name: LocalizedText,
+}
+
+#[derive(Debug)]
+pub(crate) struct DataTypeNode {
+    pub(crate) is_abstract: bool,
+    pub(crate) definition: Option<ExtensionObject>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_stay_small() {
+        assert!(size_of::<Node>() <= 128, "{}", size_of::<Node>());
+        assert_eq!(size_of::<PackedReference>(), 8);
+    }
+}

@@ -1,0 +1,636 @@
+//! The node tables: finding, adding and deleting nodes and references.
+
+use super::node::{DataTypeNode, Node, NodeExtra, NodeIx, NodeKind, PackedReference, VariableExtra, VariableNode};
+use super::slot::{PAGE_SLOTS, Page, SlotHandle, SlotStore, Snapshot};
+use super::view::NodeView;
+use crate::callback::ValueSource;
+use core::hash::{BuildHasher, Hash, Hasher};
+use hashbrown::{DefaultHashBuilder, HashTable};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use taktwerk_schema::ids::{data_type_ids, reference_type_ids, variable_ids};
+use taktwerk_schema::ns0::Ns0;
+use taktwerk_schema::{AccessLevelType, NodeClass};
+use taktwerk_types::{
+    IdentifierRef, LocalizedText, NodeId, NodeIdRef, QualifiedName, StatusCode, UaString, UtcTime, Variant,
+};
+
+/// Why a node or reference was not added.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// The id is taken.
+    #[error("the NodeId {0} exists already: choose another one")]
+    IdExists(NodeId),
+    /// The id has no such node.
+    #[error("no node {0}: add it first")]
+    Unknown(NodeId),
+    /// The namespace index is beyond the NamespaceArray.
+    #[error("namespace {0} is not registered: call add_namespace first")]
+    Namespace(u16),
+    /// The parent already has a child of that name.
+    #[error("{parent} already has a child named {name}")]
+    BrowseNameExists {
+        /// The parent.
+        parent: NodeId,
+        /// The name.
+        name: QualifiedName,
+    },
+    /// The id is not a ReferenceType.
+    #[error("{0} is not a ReferenceType")]
+    ReferenceType(NodeId),
+    /// The same reference exists.
+    #[error("the reference from {0} to {1} exists already")]
+    ReferenceExists(NodeId, NodeId),
+    /// A table is full.
+    #[error("too many nodes: the limit is {0}")]
+    Full(usize),
+    /// Namespace 0's own nodes cannot be changed.
+    #[error("{0} belongs to the static namespace 0")]
+    Static(NodeId),
+}
+
+impl NodeError {
+    /// The status that a service answers (Part 4 §5.8).
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::IdExists(_) => StatusCode::BAD_NODE_ID_EXISTS,
+            Self::Unknown(_) => StatusCode::BAD_NODE_ID_UNKNOWN,
+            Self::Namespace(_) => StatusCode::BAD_NODE_ID_REJECTED,
+            Self::BrowseNameExists { .. } => StatusCode::BAD_BROWSE_NAME_DUPLICATED,
+            Self::ReferenceType(_) => StatusCode::BAD_REFERENCE_TYPE_ID_INVALID,
+            Self::ReferenceExists(..) => StatusCode::BAD_DUPLICATE_REFERENCE_NOT_ALLOWED,
+            Self::Full(_) => StatusCode::BAD_RESOURCE_UNAVAILABLE,
+            Self::Static(_) => StatusCode::BAD_USER_ACCESS_DENIED,
+        }
+    }
+}
+
+/// A reference as services see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reference {
+    /// The ReferenceType node.
+    pub reference_type: NodeIx,
+    /// From the node that was asked to the target.
+    pub is_forward: bool,
+    /// The other node.
+    pub target: NodeIx,
+}
+
+/// What a new node is to be; a builder for [`Nodes::add`].
+#[derive(Debug)]
+pub struct NodeSpec {
+    pub(crate) id: NodeId,
+    pub(crate) browse_name: QualifiedName,
+    pub(crate) kind: NodeKind,
+    pub(crate) extra: NodeExtra,
+    pub(crate) data_type: NodeId,
+    pub(crate) value: Option<Variant>,
+}
+
+impl NodeSpec {
+    fn new(id: NodeId, browse_name: QualifiedName, kind: NodeKind) -> Self {
+        Self { id, browse_name, kind, extra: NodeExtra::default(), data_type: NodeId::NULL, value: None }
+    }
+
+    /// An Object.
+    #[must_use]
+    pub fn object(id: NodeId, browse_name: QualifiedName) -> Self {
+        Self::new(id, browse_name, NodeKind::Object { event_notifier: 0 })
+    }
+
+    /// A readable scalar Variable of a DataType; `value` is its first value, made when the node is added.
+    #[must_use]
+    pub fn variable(id: NodeId, browse_name: QualifiedName, data_type: NodeId, value: Option<Variant>) -> Self {
+        let kind = NodeKind::Variable(VariableNode {
+            slot: 0,
+            data_type: 0,
+            access_level: AccessLevelType::CURRENT_READ.0,
+            historizing: false,
+            value_rank: -1,
+            minimum_sampling_interval: 0.0,
+            extra: None,
+        });
+        Self { data_type, value, ..Self::new(id, browse_name, kind) }
+    }
+
+    /// A Method.
+    #[must_use]
+    pub fn method(
+        id: NodeId,
+        browse_name: QualifiedName,
+        handler: Option<Arc<dyn crate::callback::MethodHandler>>,
+    ) -> Self {
+        Self::new(id, browse_name, NodeKind::Method { executable: true, handler })
+    }
+
+    /// A node of any class.
+    pub(crate) fn with_kind(id: NodeId, browse_name: QualifiedName, kind: NodeKind) -> Self {
+        Self::new(id, browse_name, kind)
+    }
+
+    /// Another DisplayName than the BrowseName's text.
+    #[must_use]
+    pub fn display_name(mut self, text: LocalizedText) -> Self {
+        self.extra.display_name = Some(text);
+        self
+    }
+
+    /// The Description.
+    #[must_use]
+    pub fn description(mut self, text: LocalizedText) -> Self {
+        self.extra.description = Some(text);
+        self
+    }
+}
+
+/// Where a Variable's value comes from.
+#[derive(Debug)]
+pub(crate) enum ValueAt<'a> {
+    /// A slot; read it with [`Nodes::slot`].
+    Slot(u32),
+    /// A callback, with the slot that its last value is kept in.
+    Source(&'a Arc<dyn ValueSource>, u32),
+    /// The binary encoding of a Variant in the static blob.
+    Static(&'static [u8]),
+    /// No value at all.
+    None,
+}
+
+/// All nodes.
+#[derive(Debug)]
+pub(crate) struct Nodes {
+    hasher: DefaultHashBuilder,
+    /// Indexes into `nodes`, hashed by NodeId.
+    table: HashTable<u32>,
+    nodes: Vec<Option<Node>>,
+    generations: Vec<u32>,
+    free: Vec<u32>,
+    /// References from static nodes to others.
+    ns0_references: BTreeMap<u32, Vec<PackedReference>>,
+    /// Live values of static Variables.
+    ns0_values: BTreeMap<u32, Ns0Value>,
+    /// Implementations of static Methods.
+    ns0_methods: BTreeMap<u32, Arc<dyn crate::callback::MethodHandler>>,
+    namespaces: Vec<String>,
+    data_types: Vec<NodeId>,
+    slots: Arc<SlotStore>,
+    pages: Vec<Arc<Page>>,
+    nodes_max: usize,
+    /// Goes up with every structure change; continuation points notice.
+    version: u64,
+}
+
+/// What replaces the blob's value of a static Variable.
+#[derive(Debug)]
+struct Ns0Value {
+    slot: u32,
+    source: Option<Arc<dyn ValueSource>>,
+}
+
+impl Nodes {
+    pub(crate) fn new(slots: Arc<SlotStore>, application_uri: &str) -> Self {
+        let mut nodes = Self {
+            hasher: DefaultHashBuilder::default(),
+            table: HashTable::new(),
+            nodes: Vec::new(),
+            generations: Vec::new(),
+            free: Vec::new(),
+            ns0_references: BTreeMap::new(),
+            ns0_values: BTreeMap::new(),
+            ns0_methods: BTreeMap::new(),
+            namespaces: vec!["http://opcfoundation.org/UA/".to_owned(), application_uri.to_owned()],
+            data_types: vec![NodeId::numeric(0, data_type_ids::BASE_DATA_TYPE)],
+            slots,
+            pages: Vec::new(),
+            nodes_max: 8_000_000,
+            version: 0,
+        };
+        nodes.publish_namespaces();
+        nodes
+    }
+
+    /// Goes up with every change of nodes or references.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    // ---- namespaces
+
+    /// The NamespaceArray.
+    pub(crate) fn namespaces(&self) -> &[String] {
+        &self.namespaces
+    }
+
+    /// The index of a namespace, registered if need be.
+    pub(crate) fn add_namespace(&mut self, uri: &str) -> u16 {
+        if let Some(index) = self.namespaces.iter().position(|known| known == uri) {
+            return u16::try_from(index).unwrap_or(u16::MAX);
+        }
+        self.namespaces.push(uri.to_owned());
+        self.publish_namespaces();
+        u16::try_from(self.namespaces.len() - 1).unwrap_or(u16::MAX)
+    }
+
+    fn publish_namespaces(&mut self) {
+        let uris: Vec<UaString> = self.namespaces.iter().map(|uri| uri.as_str().into()).collect();
+        let slot = self.ns0_slot(variable_ids::SERVER_NAMESPACE_ARRAY);
+        slot.set(uris.into(), StatusCode::GOOD, UtcTime::NULL, UtcTime::NULL);
+    }
+
+    // ---- finding
+
+    /// The place of a node.
+    #[inline]
+    pub(crate) fn resolve(&self, id: NodeIdRef<'_>) -> Option<NodeIx> {
+        if let (0, IdentifierRef::Numeric(value)) = (id.namespace_index, id.identifier) {
+            if value < NodeIx::DYNAMIC && Ns0::get().contains(value) {
+                return Some(NodeIx::ns0(value));
+            }
+        }
+        let at = *self.table.find(hash(&self.hasher, id), |at| {
+            self.nodes.get(*at as usize).and_then(Option::as_ref).is_some_and(|node| node.id.as_ref() == id)
+        })?;
+        Some(NodeIx { index: at + NodeIx::DYNAMIC, generation: *self.generations.get(at as usize)? })
+    }
+
+    /// Like [`Self::resolve`], as services answer it.
+    pub(crate) fn find(&self, id: &NodeId) -> Result<NodeIx, NodeError> {
+        self.resolve(id.as_ref()).ok_or_else(|| NodeError::Unknown(id.clone()))
+    }
+
+    /// The index with its present generation; `None` if the node is gone.
+    pub(crate) fn ix(&self, index: u32) -> Option<NodeIx> {
+        if index < NodeIx::DYNAMIC {
+            return Some(NodeIx::ns0(index));
+        }
+        let at = (index - NodeIx::DYNAMIC) as usize;
+        self.nodes.get(at)?.as_ref()?;
+        Some(NodeIx { index, generation: *self.generations.get(at)? })
+    }
+
+    /// A node on the heap.
+    pub(crate) fn dynamic(&self, ix: NodeIx) -> Option<&Node> {
+        let at = ix.index.checked_sub(NodeIx::DYNAMIC)? as usize;
+        self.nodes.get(at)?.as_ref().filter(|node| node.generation == ix.generation)
+    }
+
+    pub(crate) fn dynamic_mut(&mut self, ix: NodeIx) -> Option<&mut Node> {
+        let at = ix.index.checked_sub(NodeIx::DYNAMIC)? as usize;
+        self.nodes.get_mut(at)?.as_mut().filter(|node| node.generation == ix.generation)
+    }
+
+    /// A node, wherever it lives.
+    pub(crate) fn view(&self, ix: NodeIx) -> Option<NodeView<'_>> {
+        NodeView::new(self, ix)
+    }
+
+    /// Calls `each` with every reference of a node, static ones first, until it returns false.
+    pub(crate) fn references(&self, ix: NodeIx, mut each: impl FnMut(Reference) -> bool) {
+        let mut give = |reference_type: u32, is_forward: bool, target: u32| -> bool {
+            match (self.ix(reference_type), self.ix(target)) {
+                (Some(reference_type), Some(target)) => each(Reference { reference_type, is_forward, target }),
+                _ => true,
+            }
+        };
+        let packed: &[PackedReference] = if ix.index < NodeIx::DYNAMIC {
+            for (reference_type, is_forward, target) in Ns0::get().references(ix.index) {
+                if !give(reference_type, is_forward, target) {
+                    return;
+                }
+            }
+            self.ns0_references.get(&ix.index).map_or(&[], Vec::as_slice)
+        } else {
+            self.dynamic(ix).map_or(&[], |node| node.references.as_slice())
+        };
+        for reference in packed {
+            if !give(reference.reference_type(), reference.is_forward(), reference.target) {
+                return;
+            }
+        }
+    }
+
+    /// Whether a type is `ancestor` or one of its subtypes.
+    pub(crate) fn is_subtype(&self, mut ix: NodeIx, ancestor: NodeIx) -> bool {
+        // Types nest a dozen levels deep; the bound only stops a cycle that a broken NodeSet brought.
+        for _ in 0..64 {
+            if ix == ancestor {
+                return true;
+            }
+            if ix.index < NodeIx::DYNAMIC {
+                return ancestor.index < NodeIx::DYNAMIC && Ns0::get().is_subtype_of(ix.index, ancestor.index);
+            }
+            let mut parent = None;
+            self.references(ix, |reference| {
+                if !reference.is_forward && reference.reference_type.index == reference_type_ids::HAS_SUBTYPE {
+                    parent = Some(reference.target);
+                }
+                parent.is_none()
+            });
+            let Some(next) = parent else { return false };
+            ix = next;
+        }
+        false
+    }
+
+    /// The first target of a forward reference of exactly this type.
+    pub(crate) fn forward_target(&self, ix: NodeIx, reference_type: u32) -> Option<NodeIx> {
+        let mut found = None;
+        self.references(ix, |reference| {
+            if reference.is_forward && reference.reference_type.index == reference_type {
+                found = Some(reference.target);
+            }
+            found.is_none()
+        });
+        found
+    }
+
+    /// The child that a hierarchical forward reference names so.
+    pub(crate) fn child(&self, parent: NodeIx, name: &QualifiedName) -> Option<NodeIx> {
+        let hierarchical = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
+        let mut found = None;
+        self.references(parent, |reference| {
+            if reference.is_forward
+                && self.is_subtype(reference.reference_type, hierarchical)
+                && self.view(reference.target).is_some_and(|node| node.has_browse_name(name))
+            {
+                found = Some(reference.target);
+            }
+            found.is_none()
+        });
+        found
+    }
+
+    // ---- values
+
+    /// Where a Variable's value is.
+    pub(crate) fn value_at(&self, ix: NodeIx) -> ValueAt<'_> {
+        if ix.index < NodeIx::DYNAMIC {
+            return match self.ns0_values.get(&ix.index) {
+                Some(Ns0Value { slot, source: Some(source) }) => ValueAt::Source(source, *slot),
+                Some(Ns0Value { slot, source: None }) => ValueAt::Slot(*slot),
+                None => match Ns0::get().node(ix.index).and_then(|node| node.value()) {
+                    Some(bytes) => ValueAt::Static(bytes),
+                    None => ValueAt::None,
+                },
+            };
+        }
+        match self.dynamic(ix).map(|node| &node.kind) {
+            Some(NodeKind::Variable(variable)) => match variable.source() {
+                Some(source) => ValueAt::Source(source, variable.slot),
+                None => ValueAt::Slot(variable.slot),
+            },
+            _ => ValueAt::None,
+        }
+    }
+
+    /// A consistent copy of a slot.
+    #[inline]
+    pub(crate) fn slot(&self, index: u32) -> Option<Snapshot> {
+        Some(self.pages.get(index as usize / PAGE_SLOTS)?.slot(index as usize % PAGE_SLOTS)?.read())
+    }
+
+    /// A handle to a Variable's slot, made on the spot for static Variables. `None` if `ix` is no Variable.
+    pub(crate) fn slot_handle(&self, ix: NodeIx) -> Option<SlotHandle> {
+        match self.value_at(ix) {
+            ValueAt::Slot(slot) | ValueAt::Source(_, slot) => self.slots.handle(slot),
+            ValueAt::Static(_) | ValueAt::None => None,
+        }
+    }
+
+    /// A handle to the slot of a static Variable; its value replaces the blob's.
+    pub(crate) fn ns0_slot(&mut self, id: u32) -> SlotHandle {
+        if let Some(handle) = self.ns0_values.get(&id).and_then(|value| self.slots.handle(value.slot)) {
+            return handle;
+        }
+        let handle = self.allocate_slot();
+        self.ns0_values.insert(id, Ns0Value { slot: handle.index(), source: None });
+        handle
+    }
+
+    /// Lets a callback make the value of a static Variable.
+    pub(crate) fn set_ns0_source(&mut self, id: u32, source: Arc<dyn ValueSource>) {
+        let slot = self.ns0_slot(id).index();
+        self.ns0_values.insert(id, Ns0Value { slot, source: Some(source) });
+    }
+
+    /// Implements a static Method.
+    pub(crate) fn set_ns0_method(&mut self, id: u32, handler: Arc<dyn crate::callback::MethodHandler>) {
+        self.ns0_methods.insert(id, handler);
+    }
+
+    pub(crate) fn ns0_method(&self, id: u32) -> Option<&Arc<dyn crate::callback::MethodHandler>> {
+        self.ns0_methods.get(&id)
+    }
+
+    fn allocate_slot(&mut self) -> SlotHandle {
+        let handle = self.slots.allocate();
+        let known = self.pages.len();
+        if handle.index() as usize / PAGE_SLOTS >= known {
+            self.pages.extend(self.slots.pages_from(known));
+        }
+        handle
+    }
+
+    // ---- changing
+
+    /// The index of a data type in the table that Variables refer to.
+    pub(crate) fn intern_data_type(&mut self, id: &NodeId) -> u16 {
+        let at = self.data_types.iter().position(|known| known == id).unwrap_or_else(|| {
+            self.data_types.push(id.clone());
+            self.data_types.len() - 1
+        });
+        u16::try_from(at).unwrap_or(0)
+    }
+
+    pub(crate) fn data_type(&self, index: u16) -> &NodeId {
+        static NULL: NodeId = NodeId::NULL;
+        self.data_types.get(usize::from(index)).unwrap_or(&NULL)
+    }
+
+    /// Adds a node without references.
+    pub(crate) fn add(&mut self, spec: NodeSpec, now: UtcTime) -> Result<NodeIx, NodeError> {
+        let NodeSpec { id, browse_name, mut kind, extra, data_type, value } = spec;
+        if usize::from(id.namespace_index) >= self.namespaces.len() {
+            return Err(NodeError::Namespace(id.namespace_index));
+        }
+        if id.is_null() || self.resolve(id.as_ref()).is_some() {
+            return Err(NodeError::IdExists(id));
+        }
+        if self.nodes.len() - self.free.len() >= self.nodes_max {
+            return Err(NodeError::Full(self.nodes_max));
+        }
+        match &mut kind {
+            NodeKind::Variable(variable) => {
+                variable.data_type = self.intern_data_type(&data_type);
+                let slot = self.allocate_slot();
+                variable.slot = slot.index();
+                if let Some(value) = value {
+                    slot.set(value, StatusCode::GOOD, now, now);
+                }
+            }
+            NodeKind::VariableType(variable_type) => {
+                variable_type.data_type = self.intern_data_type(&data_type);
+                variable_type.value = value;
+            }
+            _ => {}
+        }
+        let has_extra =
+            extra.display_name.is_some() || extra.description.is_some() || extra.write_mask != 0;
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.nodes.push(None);
+            self.generations.push(0);
+            u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX)
+        });
+        let generation = self.generations.get(at as usize).copied().unwrap_or(0);
+        let hash = hash(&self.hasher, id.as_ref());
+        let node = Node {
+            id,
+            browse_name: browse_name.name.as_str().into(),
+            references: smallvec::SmallVec::new(),
+            extra: has_extra.then(|| Box::new(extra)),
+            generation,
+            browse_namespace: browse_name.namespace_index,
+            kind,
+        };
+        if let Some(place) = self.nodes.get_mut(at as usize) {
+            *place = Some(node);
+        }
+        // Growing rehashes by id, so the closure needs the tables but not `self.table`.
+        let Self { hasher, table, nodes, .. } = self;
+        table.insert_unique(hash, at, |at| rehash(hasher, nodes, *at));
+        self.version += 1;
+        Ok(NodeIx { index: at + NodeIx::DYNAMIC, generation })
+    }
+
+    /// Adds a reference and its inverse. `inverse` can be left out for references to types, which would otherwise
+    /// collect one entry per instance.
+    pub(crate) fn add_reference(
+        &mut self,
+        source: NodeIx,
+        reference_type: NodeIx,
+        target: NodeIx,
+        inverse: bool,
+    ) -> Result<(), NodeError> {
+        let class = self.view(reference_type).map(|node| node.class());
+        if class != Some(NodeClass::REFERENCE_TYPE) {
+            return Err(NodeError::ReferenceType(self.id_of(reference_type)));
+        }
+        self.push_reference(source, PackedReference::new(reference_type.index, true, target.index));
+        if inverse {
+            self.push_reference(target, PackedReference::new(reference_type.index, false, source.index));
+        }
+        self.version += 1;
+        Ok(())
+    }
+
+    /// Whether the forward reference exists.
+    pub(crate) fn has_reference(&self, source: NodeIx, reference_type: NodeIx, target: NodeIx) -> bool {
+        let mut found = false;
+        self.references(source, |reference| {
+            found = reference.is_forward
+                && reference.reference_type == reference_type
+                && reference.target == target;
+            !found
+        });
+        found
+    }
+
+    fn push_reference(&mut self, at: NodeIx, reference: PackedReference) {
+        if at.index < NodeIx::DYNAMIC {
+            self.ns0_references.entry(at.index).or_default().push(reference);
+        } else if let Some(node) = self.dynamic_mut(at) {
+            node.references.push(reference);
+        }
+    }
+
+    /// Deletes a node of the heap with all references from and to it.
+    pub(crate) fn delete(&mut self, ix: NodeIx) -> Result<(), NodeError> {
+        if ix.index < NodeIx::DYNAMIC {
+            return Err(NodeError::Static(self.id_of(ix)));
+        }
+        let mut others = Vec::new();
+        self.references(ix, |reference| {
+            others.push(reference.target);
+            true
+        });
+        for other in others {
+            if other.index < NodeIx::DYNAMIC {
+                if let Some(references) = self.ns0_references.get_mut(&other.index) {
+                    references.retain(|reference| reference.target != ix.index);
+                }
+            } else if let Some(node) = self.dynamic_mut(other) {
+                node.references.retain(|reference| reference.target != ix.index);
+            }
+        }
+        let at = ix.index - NodeIx::DYNAMIC;
+        let Some(node) = self.nodes.get_mut(at as usize).and_then(Option::take) else { return Ok(()) };
+        let hash = hash(&self.hasher, node.id.as_ref());
+        if let Ok(entry) = self.table.find_entry(hash, |candidate| *candidate == at) {
+            entry.remove();
+        }
+        if let NodeKind::Variable(variable) = &node.kind {
+            // Items that still watch see this as their last value.
+            if let Some(slot) = self.slots.handle(variable.slot) {
+                let null = UtcTime::NULL;
+                slot.set(Variant::Empty, StatusCode::BAD_NODE_ID_UNKNOWN, null, null);
+            }
+        }
+        if let Some(generation) = self.generations.get_mut(at as usize) {
+            *generation = generation.wrapping_add(1);
+        }
+        self.free.push(at);
+        self.version += 1;
+        Ok(())
+    }
+
+    /// A node's id; null if it is gone.
+    pub(crate) fn id_of(&self, ix: NodeIx) -> NodeId {
+        if ix.index < NodeIx::DYNAMIC {
+            return NodeId::numeric(0, ix.index);
+        }
+        self.dynamic(ix).map(|node| node.id.clone()).unwrap_or_default()
+    }
+
+    /// How many nodes there are, namespace 0 included.
+    pub(crate) fn len(&self) -> usize {
+        self.table.len() + Ns0::get().len()
+    }
+
+    /// Changes the rare attributes of a heap Variable.
+    pub(crate) fn variable_mut(&mut self, ix: NodeIx) -> Option<&mut VariableNode> {
+        match &mut self.dynamic_mut(ix)?.kind {
+            NodeKind::Variable(variable) => Some(variable),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn variable_extra_mut(&mut self, ix: NodeIx) -> Option<&mut VariableExtra> {
+        Some(self.variable_mut(ix)?.extra.get_or_insert_default())
+    }
+
+    pub(crate) fn data_type_mut(&mut self, ix: NodeIx) -> Option<&mut DataTypeNode> {
+        match &mut self.dynamic_mut(ix)?.kind {
+            NodeKind::DataType(node) => Some(node),
+            _ => None,
+        }
+    }
+}
+
+fn hash(hasher: &DefaultHashBuilder, id: NodeIdRef<'_>) -> u64 {
+    // Sequential numeric ids are the common case: hash them as one word.
+    match id.identifier {
+        IdentifierRef::Numeric(value) => hasher.hash_one(u64::from(value) << 16 | u64::from(id.namespace_index)),
+        other => {
+            let mut state = hasher.build_hasher();
+            id.namespace_index.hash(&mut state);
+            other.hash(&mut state);
+            state.finish()
+        }
+    }
+}
+
+fn rehash(hasher: &DefaultHashBuilder, nodes: &[Option<Node>], at: u32) -> u64 {
+    nodes.get(at as usize).and_then(Option::as_ref).map_or(0, |node| hash(hasher, node.id.as_ref()))
+}

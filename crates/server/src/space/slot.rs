@@ -1,0 +1,612 @@
+//! Value slots: where the values of Variables live (design §4).
+//!
+//! A slot is one cache line. Writers serialise per slot by its sequence number; readers never lock and never wait
+//! for more than one write. A write marks the slot dirty for every shard that watches it: no allocation, no system
+//! call, cost independent of how many items watch.
+
+use super::dirty::DirtyTop;
+use arc_swap::ArcSwapOption;
+use core::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
+use std::sync::{Arc, RwLock};
+use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
+
+/// Slots per page. Pages never move, so handles can point into them from any thread.
+pub(crate) const PAGE_SLOTS: usize = 1024;
+/// Words of one shard's dirty bitmap over a page.
+pub(crate) const PAGE_WORDS: usize = PAGE_SLOTS / 64;
+/// Most shards a server can have: one bit each in [`Slot::watchers`], the top bit is [`QUEUED`].
+pub const SHARDS_MAX: usize = 63;
+/// Bit of [`Slot::watchers`]: some item wants every value, not only the newest.
+const QUEUED: u64 = 1 << 63;
+
+/// The value is not inline but in [`Slot::payload`].
+const KIND_PAYLOAD: u8 = 0xff;
+
+/// One variable's value.
+#[repr(align(64))]
+#[derive(Debug)]
+pub(crate) struct Slot {
+    /// Odd while a writer is inside.
+    seq: AtomicU64,
+    /// Status in the low half, then the kind byte, then the change counter (24 bits).
+    meta: AtomicU64,
+    /// The inline scalar.
+    bits: AtomicU64,
+    source: AtomicI64,
+    server: AtomicI64,
+    payload: ArcSwapOption<Variant>,
+    /// One bit per shard that watches, and [`QUEUED`].
+    watchers: AtomicU64,
+}
+
+/// A consistent copy of a slot: what a publish encodes from. Scalars need no heap.
+#[derive(Debug, Clone)]
+pub(crate) struct Snapshot {
+    /// Built-in type number, 0 for null, [`KIND_PAYLOAD`] for a value in `payload`.
+    pub(crate) kind: u8,
+    /// The inline scalar's bits.
+    pub(crate) bits: u64,
+    pub(crate) payload: Option<Arc<Variant>>,
+    pub(crate) status: StatusCode,
+    pub(crate) source: UtcTime,
+    pub(crate) server: UtcTime,
+    /// Counts changes of value or status, modulo 2^24.
+    pub(crate) change: u32,
+}
+
+fn pack(status: StatusCode, kind: u8, change: u32) -> u64 {
+    u64::from(status.0) | u64::from(kind) << 32 | u64::from(change & 0x00ff_ffff) << 40
+}
+
+/// Splits a value into what fits a slot's word; the rest goes behind a reference count.
+fn inline(value: &Variant) -> Option<(u8, u64)> {
+    Some(match value {
+        Variant::Empty => (0, 0),
+        Variant::Boolean(value) => (1, u64::from(*value)),
+        Variant::SByte(value) => (2, u64::from(*value as u8)),
+        Variant::Byte(value) => (3, u64::from(*value)),
+        Variant::Int16(value) => (4, u64::from(*value as u16)),
+        Variant::UInt16(value) => (5, u64::from(*value)),
+        Variant::Int32(value) => (6, u64::from(*value as u32)),
+        Variant::UInt32(value) => (7, u64::from(*value)),
+        Variant::Int64(value) => (8, *value as u64),
+        Variant::UInt64(value) => (9, *value),
+        Variant::Float(value) => (10, u64::from(value.to_bits())),
+        Variant::Double(value) => (11, value.to_bits()),
+        Variant::DateTime(value) => (13, value.ticks() as u64),
+        Variant::StatusCode(value) => (19, u64::from(value.0)),
+        _ => return None,
+    })
+}
+
+/// How many bytes of the word the binary encoding of an inline kind takes.
+#[inline]
+pub(crate) const fn inline_len(kind: u8) -> usize {
+    match kind {
+        1..=3 => 1,
+        4 | 5 => 2,
+        6 | 7 | 10 | 19 => 4,
+        8 | 9 | 11 | 13 => 8,
+        _ => 0,
+    }
+}
+
+impl Snapshot {
+    /// The value as a Variant.
+    pub(crate) fn value(&self) -> Variant {
+        let bits = self.bits;
+        match self.kind {
+            1 => Variant::Boolean(bits != 0),
+            2 => Variant::SByte(bits as i8),
+            3 => Variant::Byte(bits as u8),
+            4 => Variant::Int16(bits as i16),
+            5 => Variant::UInt16(bits as u16),
+            6 => Variant::Int32(bits as i32),
+            7 => Variant::UInt32(bits as u32),
+            8 => Variant::Int64(bits as i64),
+            9 => Variant::UInt64(bits),
+            10 => Variant::Float(f32::from_bits(bits as u32)),
+            11 => Variant::Double(f64::from_bits(bits)),
+            13 => Variant::DateTime(UtcTime::from_ticks(bits as i64)),
+            19 => Variant::StatusCode(StatusCode(bits as u32)),
+            KIND_PAYLOAD => self.payload.as_deref().cloned().unwrap_or_default(),
+            _ => Variant::Empty,
+        }
+    }
+
+    /// The value as a number, for deadbands.
+    pub(crate) fn as_f64(&self) -> Option<f64> {
+        match self.kind {
+            11 => Some(f64::from_bits(self.bits)),
+            KIND_PAYLOAD => None,
+            _ => self.value().as_f64(),
+        }
+    }
+
+    /// The whole DataValue, with the status only where it is not Good.
+    pub(crate) fn to_data_value(&self) -> DataValue {
+        DataValue {
+            value: Some(self.value()),
+            status: (self.status != StatusCode::GOOD).then_some(self.status),
+            source_timestamp: (!self.source.is_null()).then_some(self.source),
+            server_timestamp: (!self.server.is_null()).then_some(self.server),
+            ..DataValue::default()
+        }
+    }
+}
+
+impl Slot {
+    fn new() -> Self {
+        Self {
+            seq: AtomicU64::new(0),
+            meta: AtomicU64::new(0),
+            bits: AtomicU64::new(0),
+            source: AtomicI64::new(0),
+            server: AtomicI64::new(0),
+            payload: ArcSwapOption::empty(),
+            watchers: AtomicU64::new(0),
+        }
+    }
+
+    /// Stores a value; returns whether value or status changed, and who watches.
+    #[inline]
+    fn write(&self, value: Variant, status: StatusCode, source: UtcTime, server: UtcTime) -> (bool, u64) {
+        let start = loop {
+            let seq = self.seq.load(Ordering::Relaxed);
+            if seq & 1 == 0
+                && self.seq.compare_exchange_weak(seq, seq + 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            {
+                break seq;
+            }
+            core::hint::spin_loop();
+        };
+        // Orders the data stores behind the odd sequence number, for readers that see one of them.
+        fence(Ordering::Release);
+        let meta = self.meta.load(Ordering::Relaxed);
+        let (old_status, old_kind, change) = (meta as u32, (meta >> 32) as u8, (meta >> 40) as u32);
+        let changed = if let Some((kind, bits)) = inline(&value) {
+            let changed =
+                old_kind != kind || old_status != status.0 || self.bits.load(Ordering::Relaxed) != bits;
+            self.bits.store(bits, Ordering::Relaxed);
+            if old_kind == KIND_PAYLOAD {
+                self.payload.store(None);
+            }
+            self.meta.store(pack(status, kind, change.wrapping_add(u32::from(changed))), Ordering::Relaxed);
+            changed
+        } else {
+            let same = old_kind == KIND_PAYLOAD
+                && old_status == status.0
+                && self.payload.load().as_deref().is_some_and(|old| old.same_as(&value));
+            if !same {
+                self.payload.store(Some(Arc::new(value)));
+            }
+            self.meta
+                .store(pack(status, KIND_PAYLOAD, change.wrapping_add(u32::from(!same))), Ordering::Relaxed);
+            !same
+        };
+        self.source.store(source.ticks(), Ordering::Relaxed);
+        self.server.store(server.ticks(), Ordering::Relaxed);
+        self.seq.store(start + 2, Ordering::Release);
+        (changed, self.watchers.load(Ordering::Relaxed))
+    }
+
+    /// A consistent copy.
+    #[inline]
+    pub(crate) fn read(&self) -> Snapshot {
+        loop {
+            let before = self.seq.load(Ordering::Acquire);
+            if before & 1 == 0 {
+                let meta = self.meta.load(Ordering::Relaxed);
+                let kind = (meta >> 32) as u8;
+                let snapshot = Snapshot {
+                    kind,
+                    bits: self.bits.load(Ordering::Relaxed),
+                    payload: if kind == KIND_PAYLOAD { self.payload.load_full() } else { None },
+                    status: StatusCode(meta as u32),
+                    source: UtcTime::from_ticks(self.source.load(Ordering::Relaxed)),
+                    server: UtcTime::from_ticks(self.server.load(Ordering::Relaxed)),
+                    change: (meta >> 40) as u32,
+                };
+                fence(Ordering::Acquire);
+                if self.seq.load(Ordering::Relaxed) == before {
+                    return snapshot;
+                }
+            }
+            core::hint::spin_loop();
+        }
+    }
+}
+
+/// A block of slots with the dirty bits of every shard.
+#[derive(Debug)]
+pub(crate) struct Page {
+    slots: Box<[Slot]>,
+    /// `PAGE_WORDS` words per shard.
+    dirty: Box<[AtomicU64]>,
+    /// One word per shard: which of its words are non-zero.
+    summary: Box<[AtomicU64]>,
+    number: usize,
+}
+
+impl Page {
+    fn new(number: usize, shards: usize) -> Self {
+        Self {
+            slots: (0..PAGE_SLOTS).map(|_| Slot::new()).collect(),
+            dirty: (0..PAGE_WORDS * shards).map(|_| AtomicU64::new(0)).collect(),
+            summary: (0..shards).map(|_| AtomicU64::new(0)).collect(),
+            number,
+        }
+    }
+
+    pub(crate) fn slot(&self, at: usize) -> Option<&Slot> {
+        self.slots.get(at)
+    }
+
+    /// Takes the dirty bits of a shard, word by word.
+    pub(crate) fn take_dirty(&self, shard: usize, mut each: impl FnMut(usize)) {
+        let Some(summary) = self.summary.get(shard) else { return };
+        let mut words = summary.swap(0, Ordering::AcqRel);
+        while words != 0 {
+            let word_index = words.trailing_zeros() as usize;
+            words &= words - 1;
+            let Some(word) = self.dirty.get(shard * PAGE_WORDS + word_index) else { continue };
+            let mut bits = word.swap(0, Ordering::AcqRel);
+            while bits != 0 {
+                let bit = bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                each(word_index * 64 + bit);
+            }
+        }
+    }
+
+    /// Sets a slot's dirty bit bottom-up: whoever turns a word from zero also marks the level above, so a shard that
+    /// drains top-down either sees the bit or is told again.
+    #[inline]
+    fn mark(&self, at: usize, shard: usize, top: &DirtyTop) {
+        let word_index = at / 64;
+        let Some(word) = self.dirty.get(shard * PAGE_WORDS + word_index) else { return };
+        if word.fetch_or(1 << (at % 64), Ordering::AcqRel) == 0 {
+            let Some(summary) = self.summary.get(shard) else { return };
+            if summary.fetch_or(1 << word_index, Ordering::AcqRel) == 0 {
+                top.mark(self.number);
+            }
+        }
+    }
+}
+
+/// A change that an item with a queue wants to see even if a newer one follows.
+#[derive(Debug, Clone)]
+pub(crate) struct QueuedChange {
+    pub(crate) slot: u32,
+    pub(crate) value: Snapshot,
+}
+
+/// What wakes a sleeping shard; the driver provides it.
+pub trait Wake: Send + Sync {
+    /// Makes the shard's driver take a turn soon. Cheap and callable from any thread.
+    fn wake(&self);
+}
+
+/// All slots of a server and the change sets of its shards.
+pub(crate) struct SlotStore {
+    pages: RwLock<Vec<Arc<Page>>>,
+    page_count: core::sync::atomic::AtomicUsize,
+    tops: Box<[ShardChanges]>,
+    next: std::sync::Mutex<Allocator>,
+}
+
+#[derive(Default)]
+struct Allocator {
+    next: u32,
+    free: Vec<u32>,
+}
+
+/// What writers tell one shard.
+pub(crate) struct ShardChanges {
+    top: DirtyTop,
+    /// Values for items that queue; when it is full the newest are dropped and [`Self::overflowed`] says so.
+    queued: crossbeam_queue::ArrayQueue<QueuedChange>,
+    overflowed: core::sync::atomic::AtomicBool,
+    waker: ArcSwapOption<Box<dyn Wake>>,
+}
+
+impl core::fmt::Debug for SlotStore {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SlotStore").field("shards", &self.tops.len()).finish_non_exhaustive()
+    }
+}
+
+impl SlotStore {
+    pub(crate) fn new(shards: usize, queue_len: usize) -> Self {
+        let shards = shards.clamp(1, SHARDS_MAX);
+        Self {
+            pages: RwLock::new(Vec::new()),
+            page_count: core::sync::atomic::AtomicUsize::new(0),
+            tops: (0..shards)
+                .map(|_| ShardChanges {
+                    top: DirtyTop::new(),
+                    queued: crossbeam_queue::ArrayQueue::new(queue_len.max(1)),
+                    overflowed: core::sync::atomic::AtomicBool::new(false),
+                    waker: ArcSwapOption::empty(),
+                })
+                .collect(),
+            next: std::sync::Mutex::default(),
+        }
+    }
+
+    pub(crate) fn set_waker(&self, shard: usize, waker: Box<dyn Wake>) {
+        if let Some(changes) = self.tops.get(shard) {
+            changes.waker.store(Some(Arc::new(waker)));
+        }
+    }
+
+    /// A fresh slot, null and with Bad_WaitingForInitialData.
+    pub(crate) fn allocate(self: &Arc<Self>) -> SlotHandle {
+        let index = {
+            let mut allocator = lock(&self.next);
+            allocator.free.pop().unwrap_or_else(|| {
+                let index = allocator.next;
+                allocator.next += 1;
+                index
+            })
+        };
+        let number = index as usize / PAGE_SLOTS;
+        let mut pages = self.pages.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        while pages.len() <= number {
+            let page = Arc::new(Page::new(pages.len(), self.tops.len()));
+            pages.push(page);
+        }
+        self.page_count.store(pages.len(), Ordering::Release);
+        let page = Arc::clone(&pages[number]);
+        drop(pages);
+        let handle = SlotHandle { store: Arc::clone(self), page, index };
+        let null = UtcTime::NULL;
+        handle.slot().write(Variant::Empty, StatusCode::BAD_WAITING_FOR_INITIAL_DATA, null, null);
+        handle
+    }
+
+    /// Gives a slot back once no item watches it.
+    pub(crate) fn release(&self, index: u32) {
+        lock(&self.next).free.push(index);
+    }
+
+    /// How many pages there are, without waiting for a lock in the common case.
+    pub(crate) fn page_count(&self) -> usize {
+        self.page_count.load(Ordering::Acquire)
+    }
+
+    /// The pages from `from` on, for a shard's own list.
+    pub(crate) fn pages_from(&self, from: usize) -> Vec<Arc<Page>> {
+        let pages = self.pages.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        pages.get(from..).unwrap_or_default().to_vec()
+    }
+
+    pub(crate) fn handle(self: &Arc<Self>, index: u32) -> Option<SlotHandle> {
+        let pages = self.pages.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let page = Arc::clone(pages.get(index as usize / PAGE_SLOTS)?);
+        drop(pages);
+        Some(SlotHandle { store: Arc::clone(self), page, index })
+    }
+
+    pub(crate) fn shards(&self) -> usize {
+        self.tops.len()
+    }
+
+    /// The numbers of the pages that have dirty slots for a shard.
+    pub(crate) fn take_dirty_pages(&self, shard: usize, page_count: usize, each: impl FnMut(usize)) {
+        if let Some(changes) = self.tops.get(shard) {
+            changes.top.take(page_count, each);
+        }
+    }
+
+    /// The next value for items that queue.
+    pub(crate) fn pop_queued(&self, shard: usize) -> Option<QueuedChange> {
+        self.tops.get(shard)?.queued.pop()
+    }
+
+    /// Whether queued values were dropped since the last call.
+    pub(crate) fn take_overflowed(&self, shard: usize) -> bool {
+        self.tops.get(shard).is_some_and(|changes| changes.overflowed.swap(false, Ordering::AcqRel))
+    }
+}
+
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A writer's and reader's handle to one slot, from any thread.
+#[derive(Debug, Clone)]
+pub(crate) struct SlotHandle {
+    store: Arc<SlotStore>,
+    page: Arc<Page>,
+    index: u32,
+}
+
+impl SlotHandle {
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
+    #[inline]
+    fn slot(&self) -> &Slot {
+        &self.page.slots[self.index as usize % PAGE_SLOTS]
+    }
+
+    #[inline]
+    pub(crate) fn read(&self) -> Snapshot {
+        self.slot().read()
+    }
+
+    /// Stores a value and tells the watching shards.
+    #[inline]
+    pub(crate) fn set(&self, value: Variant, status: StatusCode, source: UtcTime, server: UtcTime) {
+        let (_, watchers) = self.slot().write(value, status, source, server);
+        if watchers != 0 {
+            self.notify(watchers);
+        }
+    }
+
+    fn notify(&self, watchers: u64) {
+        let mut shards = watchers & !QUEUED;
+        while shards != 0 {
+            let shard = shards.trailing_zeros() as usize;
+            shards &= shards - 1;
+            let Some(changes) = self.store.tops.get(shard) else { continue };
+            if watchers & QUEUED != 0 {
+                let change = QueuedChange { slot: self.index, value: self.slot().read() };
+                if changes.queued.push(change).is_err() {
+                    changes.overflowed.store(true, Ordering::Release);
+                }
+                if changes.queued.len() * 2 >= changes.queued.capacity() {
+                    if let Some(waker) = &*changes.waker.load() {
+                        waker.wake();
+                    }
+                }
+            }
+            self.page.mark(self.index as usize % PAGE_SLOTS, shard, &changes.top);
+        }
+    }
+
+    /// Starts or stops telling a shard about writes.
+    pub(crate) fn set_watched(&self, shard: usize, watched: bool) {
+        let bit = 1u64 << shard;
+        if watched {
+            self.slot().watchers.fetch_or(bit, Ordering::SeqCst);
+        } else {
+            self.slot().watchers.fetch_and(!bit, Ordering::SeqCst);
+        }
+    }
+
+    /// Starts or stops handing every single value over.
+    pub(crate) fn set_queued(&self, queued: bool) {
+        if queued {
+            self.slot().watchers.fetch_or(QUEUED, Ordering::SeqCst);
+        } else {
+            self.slot().watchers.fetch_and(!QUEUED, Ordering::SeqCst);
+        }
+    }
+
+    /// Marks the slot dirty for one shard, as if it had been written: closes the race between the start of watching
+    /// and a write in flight.
+    pub(crate) fn touch(&self, shard: usize) {
+        if let Some(changes) = self.store.tops.get(shard) {
+            self.page.mark(self.index as usize % PAGE_SLOTS, shard, &changes.top);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(store: &SlotStore, shard: usize) -> Vec<u32> {
+        let pages = store.pages_from(0);
+        let mut found = Vec::new();
+        store.take_dirty_pages(shard, pages.len(), |page| {
+            pages[page].take_dirty(shard, |at| found.push((page * PAGE_SLOTS + at) as u32));
+        });
+        found.sort_unstable();
+        found
+    }
+
+    #[test]
+    fn a_slot_is_one_cache_line() {
+        assert_eq!(size_of::<Slot>(), 64);
+    }
+
+    #[test]
+    fn values_of_every_kind_come_back() {
+        let store = Arc::new(SlotStore::new(1, 4));
+        let handle = store.allocate();
+        assert_eq!(handle.read().status, StatusCode::BAD_WAITING_FOR_INITIAL_DATA);
+        for value in [
+            Variant::from(true),
+            Variant::from(-1i8),
+            Variant::from(-2i16),
+            Variant::from(-3i32),
+            Variant::from(-4i64),
+            Variant::from(1.5f32),
+            Variant::from(-1.5f64),
+            Variant::from("text"),
+            Variant::from(vec![1.0f64, 2.0]),
+            Variant::from(UtcTime::from_ticks(5)),
+            Variant::from(StatusCode::BAD_TIMEOUT),
+            Variant::Empty,
+        ] {
+            handle.set(value.clone(), StatusCode::GOOD, UtcTime::from_ticks(1), UtcTime::from_ticks(2));
+            assert_eq!(handle.read().value(), value);
+        }
+    }
+
+    #[test]
+    fn changes_are_counted_and_repeats_are_not() {
+        let store = Arc::new(SlotStore::new(1, 4));
+        let handle = store.allocate();
+        let set = |value: Variant| {
+            handle.set(value, StatusCode::GOOD, UtcTime::NULL, UtcTime::NULL);
+            handle.read().change
+        };
+        let first = set(1.0.into());
+        assert_eq!(set(1.0.into()), first);
+        assert_eq!(set(2.0.into()), first + 1);
+        assert_eq!(set("a".into()), first + 2);
+        assert_eq!(set("a".into()), first + 2);
+        assert_eq!(set(f64::NAN.into()), first + 3);
+        assert_eq!(set(f64::NAN.into()), first + 3);
+    }
+
+    #[test]
+    fn only_watching_shards_are_told_once() {
+        let store = Arc::new(SlotStore::new(3, 4));
+        let handles: Vec<_> = (0..3000).map(|_| store.allocate()).collect();
+        for at in [0, 63, 64, 1023, 1024, 2999] {
+            handles[at].set_watched(1, true);
+        }
+        for handle in handles.iter().chain(&handles) {
+            handle.set(1.0.into(), StatusCode::GOOD, UtcTime::NULL, UtcTime::NULL);
+        }
+        assert_eq!(drain(&store, 0), []);
+        assert_eq!(drain(&store, 1), [0, 63, 64, 1023, 1024, 2999]);
+        assert_eq!(drain(&store, 1), []);
+        handles[64].touch(1);
+        assert_eq!(drain(&store, 1), [64]);
+    }
+
+    #[test]
+    fn queued_values_are_handed_over_and_overflow_is_told() {
+        let store = Arc::new(SlotStore::new(1, 2));
+        let handle = store.allocate();
+        handle.set_watched(0, true);
+        handle.set_queued(true);
+        for value in 0..3 {
+            handle.set(value.into(), StatusCode::GOOD, UtcTime::NULL, UtcTime::NULL);
+        }
+        assert_eq!(store.pop_queued(0).map(|change| change.value.value()), Some(0.into()));
+        assert_eq!(store.pop_queued(0).map(|change| change.value.value()), Some(1.into()));
+        assert!(store.pop_queued(0).is_none());
+        assert!(store.take_overflowed(0) && !store.take_overflowed(0));
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)] // the race is what is tested
+    fn readers_never_see_a_torn_value() {
+        let store = Arc::new(SlotStore::new(1, 4));
+        let handle = store.allocate();
+        let zero = UtcTime::from_ticks(0);
+        handle.set(0i64.into(), StatusCode::GOOD, zero, zero);
+        let writer = handle.clone();
+        let thread = std::thread::spawn(move || {
+            for count in 1..200_000i64 {
+                let time = UtcTime::from_ticks(count);
+                writer.set(count.into(), StatusCode::GOOD, time, time);
+            }
+        });
+        while !thread.is_finished() {
+            let seen = handle.read();
+            assert_eq!(seen.bits as i64, seen.source.ticks());
+            assert_eq!(seen.source, seen.server);
+        }
+        thread.join().unwrap();
+        assert_eq!(handle.read().value(), Variant::from(199_999i64));
+    }
+}

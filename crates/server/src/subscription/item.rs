@@ -1,0 +1,517 @@
+//! A MonitoredItem: its filter, its queue and its encoding (Part 4 §5.13.1, §7.22.2).
+//!
+//! The common item (Value attribute, queue size 1, no deadband, no IndexRange) is one cache line and has no queue:
+//! it remembers that its variable changed, and the value is taken from the slot when it is published.
+
+use crate::space::NodeIx;
+use crate::space::slot::{Snapshot, inline_len};
+use std::collections::VecDeque;
+use taktwerk_types::{DataValue, Encode, NumericRange, StatusCode, TimestampsToReturn, UtcTime, Variant, data_value};
+
+/// "No index": of a slot, of the next item in a list, of a group.
+pub(crate) const NONE: u32 = u32::MAX;
+/// The group of items whose sampling interval is no longer than their publishing interval and that keep only the
+/// newest value: they need no tick of their own, publishing is their sampling.
+pub(crate) const AT_PUBLISH: u32 = u32::MAX;
+/// The group of items that want every single write (sampling interval 0 with a queue).
+pub(crate) const EVERY_WRITE: u32 = u32::MAX - 1;
+
+/// Bits of [`Item::flags`].
+pub(crate) mod flag {
+    /// The variable may have changed since the last report.
+    pub(crate) const DIRTY: u16 = 1;
+    /// The item stands in its subscription's ready list.
+    pub(crate) const READY: u16 = 1 << 1;
+    /// The item waits for its group's tick.
+    pub(crate) const PENDING: u16 = 1 << 2;
+    /// The next value is reported whatever the filter says: the first one, or after ResendData.
+    pub(crate) const FORCED: u16 = 1 << 3;
+    /// A triggering item fired: report although the mode is Sampling.
+    pub(crate) const TRIGGERED: u16 = 1 << 4;
+    /// The next report carries the SemanticsChanged bit.
+    pub(crate) const SEMANTICS: u16 = 1 << 5;
+    /// The mode is Reporting.
+    pub(crate) const REPORTING: u16 = 1 << 6;
+    /// The mode is Sampling or Reporting.
+    pub(crate) const ENABLED: u16 = 1 << 7;
+    /// An asynchronous source is working on the next sample.
+    pub(crate) const SAMPLING: u16 = 1 << 8;
+    /// The entry is in use.
+    pub(crate) const ALIVE: u16 = 1 << 9;
+}
+
+/// Which changes are reported (Part 4 §7.10, DataChangeTrigger).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trigger {
+    Status,
+    StatusValue,
+    StatusValueTimestamp,
+}
+
+/// How far a number must move (Part 4 §7.22.2), already absolute: percent is resolved with the EURange.
+pub(crate) type Deadband = Option<f64>;
+
+/// A MonitoredItem.
+#[derive(Debug)]
+pub(crate) struct Item {
+    /// The variable's slot, or [`NONE`] for items on other attributes and on constants.
+    pub(crate) slot: u32,
+    /// The subscription's place in the engine.
+    pub(crate) subscription: u32,
+    pub(crate) client_handle: u32,
+    /// The next item on the same slot.
+    pub(crate) next: u32,
+    /// Where the item stands in its subscription's list.
+    pub(crate) position: u32,
+    /// The rate group, [`AT_PUBLISH`] or [`EVERY_WRITE`].
+    pub(crate) group: u32,
+    /// What was reported last, to see whether the filter lets the next value pass.
+    last_bits: u64,
+    last_status: StatusCode,
+    last_change: u32,
+    pub(crate) flags: u16,
+    last_kind: u8,
+    pub(crate) trigger: Trigger,
+    pub(crate) timestamps: TimestampsToReturn,
+    pub(crate) node: NodeIx,
+    pub(crate) ext: Option<Box<ItemExt>>,
+}
+
+/// What only some items need.
+#[derive(Debug, Default)]
+pub(crate) struct ItemExt {
+    /// Values not published yet, if more than the newest is kept.
+    pub(crate) queue: VecDeque<Sample>,
+    /// Queue size; 1 means there is no queue.
+    pub(crate) queue_size: u32,
+    pub(crate) discard_oldest: bool,
+    pub(crate) deadband: Deadband,
+    /// The last reported value of an array with a deadband.
+    last_value: Option<Variant>,
+    last_source: UtcTime,
+    pub(crate) index_range: Option<NumericRange>,
+    /// Items that this one triggers, as item indexes.
+    pub(crate) links: Vec<u32>,
+    /// The attribute of items that are not on a slot, and Value for those on polled sources.
+    pub(crate) polled: Option<u32>,
+}
+
+/// A value on its way to the client.
+#[derive(Debug, Clone)]
+pub(crate) enum Sample {
+    /// From a slot.
+    Slot(Snapshot),
+    /// Of another attribute, or a constant.
+    Value(Box<DataValue>),
+}
+
+impl Sample {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Slot(snapshot) => snapshot.status,
+            Self::Value(value) => value.status(),
+        }
+    }
+
+    fn set_status(&mut self, status: StatusCode) {
+        match self {
+            Self::Slot(snapshot) => snapshot.status = status,
+            Self::Value(value) => value.status = Some(status),
+        }
+    }
+}
+
+impl Item {
+    pub(crate) fn new(subscription: u32, client_handle: u32, slot: u32, node: NodeIx) -> Self {
+        Self {
+            slot,
+            subscription,
+            client_handle,
+            next: NONE,
+            position: 0,
+            group: AT_PUBLISH,
+            last_bits: 0,
+            last_status: StatusCode::GOOD,
+            last_change: 0,
+            flags: flag::ALIVE | flag::FORCED,
+            last_kind: 0,
+            trigger: Trigger::StatusValue,
+            timestamps: TimestampsToReturn::Both,
+            node,
+            ext: None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, flag: u16, on: bool) {
+        if on {
+            self.flags |= flag;
+        } else {
+            self.flags &= !flag;
+        }
+    }
+
+    /// Whether more than the newest value is kept.
+    #[inline]
+    pub(crate) fn is_queued(&self) -> bool {
+        self.ext.as_ref().is_some_and(|ext| ext.queue_size > 1 || self.slot == NONE)
+    }
+
+    /// Whether the item has its value from the slot at publish, and nothing rare to look at.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.ext.is_none()
+    }
+
+    /// Whether the filter lets a value pass.
+    #[inline]
+    pub(crate) fn passes(&self, new: &Snapshot) -> bool {
+        if self.has(flag::FORCED | flag::SEMANTICS) {
+            return true;
+        }
+        if new.status != self.last_status {
+            return true;
+        }
+        match self.trigger {
+            Trigger::Status => false,
+            Trigger::StatusValue => self.value_passes(new),
+            Trigger::StatusValueTimestamp => {
+                self.value_passes(new)
+                    || self.ext.as_ref().is_some_and(|ext| ext.last_source != new.source)
+            }
+        }
+    }
+
+    #[inline]
+    fn value_passes(&self, new: &Snapshot) -> bool {
+        if new.change == self.last_change {
+            return false;
+        }
+        let scalar = new.payload.is_none() && new.kind == self.last_kind;
+        if scalar && new.bits == self.last_bits {
+            return false;
+        }
+        match &self.ext {
+            None => true,
+            Some(ext) => ext.leaves_deadband(self, new),
+        }
+    }
+
+    /// Remembers a value as the one that was reported last.
+    #[inline]
+    pub(crate) fn remember(&mut self, new: &Snapshot) {
+        self.last_bits = new.bits;
+        self.last_kind = new.kind;
+        self.last_status = new.status;
+        self.last_change = new.change;
+        self.flags &= !(flag::FORCED | flag::DIRTY);
+        if let Some(ext) = &mut self.ext {
+            ext.last_source = new.source;
+            if ext.deadband.is_some() && new.payload.is_some() {
+                ext.last_value = Some(new.value());
+            }
+        }
+    }
+
+    /// Puts a value into the queue; when it is full the discard policy decides, and the Overflow bit tells
+    /// (Part 4 §5.13.1.5). Returns whether a value was lost.
+    pub(crate) fn enqueue(&mut self, sample: Sample) -> bool {
+        let semantics = self.has(flag::SEMANTICS);
+        self.set(flag::SEMANTICS, false);
+        let Some(ext) = &mut self.ext else { return false };
+        let mut sample = sample;
+        if semantics {
+            sample.set_status(StatusCode(sample.status().0 | SEMANTICS_BITS));
+        }
+        let full = ext.queue.len() >= ext.queue_size.max(1) as usize;
+        if !full {
+            ext.queue.push_back(sample);
+            return false;
+        }
+        // With one place there is nothing the client could miss in between: no Overflow bit.
+        if ext.queue_size <= 1 {
+            ext.queue.clear();
+            ext.queue.push_back(sample);
+        } else if ext.discard_oldest {
+            ext.queue.pop_front();
+            ext.queue.push_back(sample);
+            if let Some(oldest) = ext.queue.front_mut() {
+                let status = oldest.status().with_overflow();
+                oldest.set_status(status);
+            }
+        } else {
+            let status = sample.status().with_overflow();
+            sample.set_status(status);
+            ext.queue.pop_back();
+            ext.queue.push_back(sample);
+        }
+        true
+    }
+
+    /// Whether a value that is not in a slot differs from the last one, which it then becomes.
+    pub(crate) fn differs(&mut self, new: &DataValue) -> bool {
+        let forced = self.has(flag::FORCED | flag::SEMANTICS);
+        let Some(ext) = &mut self.ext else { return false };
+        let value = new.value.clone().unwrap_or_default();
+        let same = self.last_status == new.status()
+            && ext.last_value.as_ref().is_some_and(|last| last.same_as(&value));
+        if same && !forced {
+            return false;
+        }
+        self.last_status = new.status();
+        ext.last_value = Some(value);
+        self.flags &= !flag::FORCED;
+        true
+    }
+
+    /// The last value of an item that is not on a slot.
+    pub(crate) fn last_other(&self) -> Option<DataValue> {
+        let value = self.ext.as_ref()?.last_value.clone()?;
+        let status = (self.last_status != StatusCode::GOOD).then_some(self.last_status);
+        Some(DataValue { value: Some(value), status, ..DataValue::default() })
+    }
+
+    /// Sets the Overflow bit on the newest queued value: values were lost before they reached the queue.
+    pub(crate) fn mark_overflow(&mut self) {
+        if let Some(sample) = self.ext.as_mut().and_then(|ext| ext.queue.back_mut()) {
+            let status = sample.status().with_overflow();
+            sample.set_status(status);
+        }
+    }
+}
+
+/// The SemanticsChanged bit with the info type that makes it valid.
+pub(crate) const SEMANTICS_BITS: u32 = StatusCode::SEMANTICS_CHANGED | StatusCode::INFO_TYPE_DATA_VALUE;
+
+impl ItemExt {
+    fn leaves_deadband(&self, item: &Item, new: &Snapshot) -> bool {
+        if let (Some(deadband), None) = (self.deadband, &new.payload) {
+            let old = Snapshot {
+                kind: item.last_kind,
+                bits: item.last_bits,
+                payload: None,
+                ..new.clone()
+            };
+            return match (old.as_f64(), new.as_f64()) {
+                (Some(old), Some(new)) => moved(old, new, deadband),
+                _ => true,
+            };
+        }
+        let Some(value) = &new.payload else { return true };
+        match (self.deadband, &self.last_value) {
+            (Some(deadband), Some(last)) => {
+                crate::subscription::filter::array_moved(last, value, deadband, self.index_range.as_ref())
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Whether a number left the deadband around the old one; NaN on either side counts as a move.
+pub(crate) fn moved(old: f64, new: f64, deadband: f64) -> bool {
+    let distance = (new - old).abs();
+    distance > deadband || distance.is_nan()
+}
+
+/// Appends a MonitoredItemNotification (Part 4 §7.25.2) with the value of a slot.
+#[inline]
+pub(crate) fn encode_snapshot(
+    out: &mut Vec<u8>,
+    client_handle: u32,
+    snapshot: &Snapshot,
+    status: StatusCode,
+    timestamps: TimestampsToReturn,
+) {
+    let with_source = timestamps.source() && !snapshot.source.is_null();
+    let with_server = timestamps.server() && !snapshot.server.is_null();
+    let mask = data_value::HAS_VALUE
+        | if status.0 != 0 { data_value::HAS_STATUS } else { 0 }
+        | if with_source { data_value::HAS_SOURCE_TIMESTAMP } else { 0 }
+        | if with_server { data_value::HAS_SERVER_TIMESTAMP } else { 0 };
+    // A scalar's notification fits a small array: one bounds check and one copy for the whole of it.
+    let mut line = [0u8; 34];
+    line[0..4].copy_from_slice(&client_handle.to_le_bytes());
+    line[4] = mask;
+    let mut len = 5;
+    if let Some(payload) = &snapshot.payload {
+        out.extend_from_slice(&line[..len]);
+        payload.encode(out);
+        len = 0;
+    } else {
+        line[5] = snapshot.kind;
+        line[6..14].copy_from_slice(&snapshot.bits.to_le_bytes());
+        len += 1 + inline_len(snapshot.kind);
+    }
+    if status.0 != 0 {
+        line[len..len + 4].copy_from_slice(&status.0.to_le_bytes());
+        len += 4;
+    }
+    if with_source {
+        line[len..len + 8].copy_from_slice(&snapshot.source.ticks().to_le_bytes());
+        len += 8;
+    }
+    if with_server {
+        line[len..len + 8].copy_from_slice(&snapshot.server.ticks().to_le_bytes());
+        len += 8;
+    }
+    out.extend_from_slice(&line[..len]);
+}
+
+/// Appends a MonitoredItemNotification with any sample, IndexRange applied.
+pub(crate) fn encode_sample(
+    out: &mut Vec<u8>,
+    item: &Item,
+    sample: &Sample,
+    status_bits: u32,
+) {
+    let range = item.ext.as_ref().and_then(|ext| ext.index_range.as_ref());
+    let mut value = match (sample, range) {
+        (Sample::Slot(snapshot), None) => {
+            let status = StatusCode(snapshot.status.0 | status_bits);
+            return encode_snapshot(out, item.client_handle, snapshot, status, item.timestamps);
+        }
+        (Sample::Slot(snapshot), Some(_)) => snapshot.to_data_value(),
+        (Sample::Value(value), _) => (**value).clone(),
+    };
+    if let (Some(range), Some(whole)) = (range, &value.value) {
+        match range.read(whole) {
+            Ok(part) => value.value = Some(part),
+            Err(status) => {
+                value.value = None;
+                value.status = Some(status);
+            }
+        }
+    }
+    if status_bits != 0 {
+        value.status = Some(StatusCode(value.status().0 | status_bits));
+    }
+    if !item.timestamps.source() {
+        value.source_timestamp = None;
+    }
+    if !item.timestamps.server() {
+        value.server_timestamp = None;
+    }
+    item.client_handle.encode(out);
+    value.encode(out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk_types::{Decode, DecodeLimits, Decoder};
+
+    fn snapshot(value: f64, change: u32) -> Snapshot {
+        Snapshot {
+            kind: 11,
+            bits: value.to_bits(),
+            payload: None,
+            status: StatusCode::GOOD,
+            source: UtcTime::from_ticks(10),
+            server: UtcTime::from_ticks(20),
+            change,
+        }
+    }
+
+    fn item() -> Item {
+        let mut item = Item::new(0, 7, 0, NodeIx::ns0(1));
+        item.remember(&snapshot(1.0, 1));
+        item
+    }
+
+    fn queued(size: u32, discard_oldest: bool) -> Item {
+        let mut item = item();
+        item.ext = Some(Box::new(ItemExt { queue_size: size, discard_oldest, ..ItemExt::default() }));
+        item
+    }
+
+    fn statuses(item: &Item) -> Vec<(f64, bool)> {
+        let queue = &item.ext.as_ref().unwrap().queue;
+        queue
+            .iter()
+            .map(|sample| match sample {
+                Sample::Slot(snapshot) => (snapshot.as_f64().unwrap(), snapshot.status.has_overflow()),
+                Sample::Value(_) => panic!("no such sample here"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_common_item_is_one_cache_line() {
+        assert!(size_of::<Item>() <= 64, "{}", size_of::<Item>());
+    }
+
+    #[test]
+    fn a_value_that_came_back_is_no_change() {
+        let mut item = item();
+        assert!(!item.passes(&snapshot(1.0, 1)));
+        assert!(item.passes(&snapshot(2.0, 2)));
+        assert!(!item.passes(&snapshot(1.0, 3)));
+        item.set(flag::FORCED, true);
+        assert!(item.passes(&snapshot(1.0, 1)));
+        item.remember(&snapshot(1.0, 3));
+        let bad = Snapshot { status: StatusCode::BAD_OUT_OF_SERVICE, ..snapshot(1.0, 4) };
+        assert!(item.passes(&bad));
+        item.trigger = Trigger::Status;
+        assert!(!item.passes(&snapshot(5.0, 9)));
+        assert!(item.passes(&bad));
+    }
+
+    #[test]
+    fn deadband_is_taken_from_the_last_report() {
+        let mut item = queued(1, true);
+        item.ext.as_mut().unwrap().deadband = Some(1.0);
+        item.remember(&snapshot(1.0, 1));
+        assert!(!item.passes(&snapshot(2.0, 2)));
+        assert!(item.passes(&snapshot(2.5, 3)));
+        assert!(item.passes(&snapshot(f64::NAN, 4)));
+    }
+
+    #[test]
+    fn discard_policies_and_overflow_bits() {
+        let mut oldest = queued(2, true);
+        let mut newest = queued(2, false);
+        let mut single = queued(1, true);
+        for value in [1.0, 2.0, 3.0, 4.0] {
+            for item in [&mut oldest, &mut newest, &mut single] {
+                item.enqueue(Sample::Slot(snapshot(value, 0)));
+            }
+        }
+        assert_eq!(statuses(&oldest), [(3.0, true), (4.0, false)]);
+        assert_eq!(statuses(&newest), [(1.0, false), (4.0, true)]);
+        assert_eq!(statuses(&single), [(4.0, false)]);
+    }
+
+    #[test]
+    fn fast_and_general_encoding_agree() {
+        for timestamps in [
+            TimestampsToReturn::Source,
+            TimestampsToReturn::Server,
+            TimestampsToReturn::Both,
+            TimestampsToReturn::Neither,
+        ] {
+            for status in [StatusCode::GOOD, StatusCode::UNCERTAIN, StatusCode::BAD_OUT_OF_SERVICE] {
+                let snapshot = Snapshot { status, ..snapshot(1.5, 1) };
+                let mut fast = Vec::new();
+                encode_snapshot(&mut fast, 7, &snapshot, status, timestamps);
+                let mut decoder = Decoder::new(&fast, DecodeLimits::DEFAULT);
+                assert_eq!(u32::decode(&mut decoder), Ok(7));
+                let value = DataValue::decode(&mut decoder).unwrap();
+                assert_eq!(decoder.remaining(), 0);
+                assert_eq!(value.value, Some(Variant::from(1.5)));
+                assert_eq!(value.status(), status);
+                assert_eq!(value.source_timestamp.is_some(), timestamps.source());
+                assert_eq!(value.server_timestamp.is_some(), timestamps.server());
+                let mut general = Vec::new();
+                let item = Item { timestamps, ..Item::new(0, 7, 0, NodeIx::ns0(1)) };
+                let sample = Sample::Value(Box::new(snapshot.to_data_value()));
+                encode_sample(&mut general, &item, &sample, 0);
+                assert_eq!(general, fast);
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Limits of subscriptions and MonitoredItems (design §11), with the reasons for their defaults.
+
+/// Bounds that the server revises or refuses requests by. Published under ServerCapabilities where a node exists.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct SubscriptionLimits {
+    /// Shortest publishing interval, ms.
+    pub publishing_interval_min: f64,
+    /// Longest publishing interval, ms.
+    pub publishing_interval_max: f64,
+    /// Shortest sampling interval other than 0 (every change), ms.
+    pub sampling_interval_min: f64,
+    /// Longest sampling interval, ms.
+    pub sampling_interval_max: f64,
+    /// Most keep-alive cycles.
+    pub keep_alive_count_max: u32,
+    /// Most lifetime cycles.
+    pub lifetime_count_max: u32,
+    /// Most notifications in one message; a client's 0 (no limit) is revised to this.
+    pub notifications_per_publish_max: u32,
+    /// Longest MonitoredItem queue. Each place takes about 64 bytes.
+    pub queue_size_max: u32,
+    /// Most subscriptions of one session.
+    pub subscriptions_per_session_max: u32,
+    /// Most subscriptions of the server (of each shard).
+    pub subscriptions_max: u32,
+    /// Most MonitoredItems of one subscription.
+    pub monitored_items_per_subscription_max: u32,
+    /// Most MonitoredItems of the server (of each shard).
+    pub monitored_items_max: u32,
+    /// Most queued Publish requests of one session.
+    pub publish_requests_per_session_max: u32,
+    /// Most unacknowledged messages kept for Republish, per subscription.
+    pub retransmission_len_max: u32,
+    /// Most bytes of unacknowledged messages, per subscription.
+    pub retransmission_bytes_max: usize,
+    /// Most items one item can trigger.
+    pub links_per_item_max: u32,
+}
+
+impl Default for SubscriptionLimits {
+    fn default() -> Self {
+        Self {
+            publishing_interval_min: 1.0,
+            publishing_interval_max: 3_600_000.0,
+            sampling_interval_min: 1.0,
+            sampling_interval_max: 3_600_000.0,
+            keep_alive_count_max: 100_000,
+            lifetime_count_max: 300_000,
+            notifications_per_publish_max: 1_000_000,
+            queue_size_max: 10_000,
+            subscriptions_per_session_max: 500,
+            subscriptions_max: 20_000,
+            monitored_items_per_subscription_max: 500_000,
+            monitored_items_max: 2_000_000,
+            publish_requests_per_session_max: 100,
+            retransmission_len_max: 20,
+            retransmission_bytes_max: 64 << 20,
+            links_per_item_max: 1000,
+        }
+    }
+}

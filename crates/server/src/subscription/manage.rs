@@ -1,0 +1,762 @@
+//! Creating, modifying, transferring and deleting subscriptions and items: what the services ask of the engine.
+
+use super::filter::Filter;
+use super::item::{AT_PUBLISH, EVERY_WRITE, Item, ItemExt, NONE, Sample, flag};
+use super::publish::{PublishQueue, Responder};
+use super::state::State;
+use super::subscription::{Parameters, Subscription};
+use super::timer::{Due, align_up, grid};
+use super::{Engine, SessionKey};
+use crate::shard::Now;
+use crate::space::view::attribute;
+use crate::space::{AddressSpace, NodeIx};
+use taktwerk_schema::MonitoringMode;
+use taktwerk_types::time::nanos_from_millis;
+use taktwerk_types::{NumericRange, StatusCode, TimestampsToReturn};
+
+/// A checked MonitoredItem: what the service found out about the node and the request.
+#[derive(Debug)]
+pub(crate) struct ItemSpec {
+    pub(crate) node: NodeIx,
+    pub(crate) attribute_id: u32,
+    /// The slot of the Value attribute, or [`NONE`].
+    pub(crate) slot: u32,
+    /// Whether the value has to be fetched at each sampling.
+    pub(crate) is_polled: bool,
+    pub(crate) mode: MonitoringMode,
+    pub(crate) client_handle: u32,
+    pub(crate) timestamps: TimestampsToReturn,
+    pub(crate) index_range: Option<NumericRange>,
+    pub(crate) settings: Settings,
+}
+
+/// What a client can modify later.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    /// ms; negative is the publishing interval, 0 every change.
+    pub(crate) sampling_interval: f64,
+    /// The variable's MinimumSamplingInterval, ms.
+    pub(crate) minimum_sampling_interval: f64,
+    pub(crate) queue_size: u32,
+    pub(crate) discard_oldest: bool,
+    pub(crate) filter: Filter,
+}
+
+/// What the client is told.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Revised {
+    pub(crate) item_id: u32,
+    /// ms.
+    pub(crate) sampling_interval: f64,
+    pub(crate) queue_size: u32,
+}
+
+impl Engine {
+    pub(super) fn queue_mut(&mut self, session: SessionKey) -> &mut PublishQueue {
+        let at = session.0 as usize;
+        if self.queues.len() <= at {
+            self.queues.resize_with(at + 1, || None);
+        }
+        self.queues[at].get_or_insert_with(Box::default)
+    }
+
+    pub(super) fn refresh_pages(&mut self) {
+        let known = self.pages.len();
+        let fresh = self.store.page_count();
+        if fresh > known {
+            self.pages.extend(self.store.pages_from(known));
+        }
+    }
+
+    /// Finds a session's subscription.
+    ///
+    /// # Errors
+    /// Bad_SubscriptionIdInvalid if there is none or it belongs to another session.
+    pub(crate) fn find(&self, session: SessionKey, id: u32) -> Result<u32, StatusCode> {
+        let invalid = StatusCode::BAD_SUBSCRIPTION_ID_INVALID;
+        let place = *self.by_id.get(&id).ok_or(invalid)?;
+        let subscription = self.subscription(place).ok_or(invalid)?;
+        if subscription.session == Some(session) { Ok(place) } else { Err(invalid) }
+    }
+
+    /// Finds a subscription of any session.
+    pub(crate) fn find_any(&self, id: u32) -> Option<u32> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// How many subscriptions a session has.
+    pub(crate) fn session_subscription_count(&self, session: SessionKey) -> usize {
+        self.queues
+            .get(session.0 as usize)
+            .and_then(Option::as_ref)
+            .map_or(0, |queue| queue.subscriptions.len())
+    }
+
+    // ---- subscriptions
+
+    /// Rows 1 to 3 of the state table. Returns the place; parameters must be revised.
+    pub(crate) fn create_subscription(
+        &mut self,
+        session: SessionKey,
+        parameters: Parameters,
+        publishing_enabled: bool,
+        now: Now,
+    ) -> Result<u32, StatusCode> {
+        if self.by_id.len() >= self.limits.subscriptions_max as usize
+            || self.session_subscription_count(session) >= self.limits.subscriptions_per_session_max as usize
+        {
+            return Err(StatusCode::BAD_TOO_MANY_SUBSCRIPTIONS);
+        }
+        let id = self.take_id();
+        let interval = nanos_from_millis(parameters.publishing_interval);
+        let first = align_up(now.instant + core::time::Duration::from_nanos(interval), grid(interval));
+        let subscription = Box::new(Subscription::new(id, session, parameters, publishing_enabled, first));
+        let place = match self.free_subscriptions.pop() {
+            Some(place) => {
+                if let Some(entry) = self.subscriptions.get_mut(place as usize) {
+                    *entry = Some(subscription);
+                }
+                place
+            }
+            None => {
+                self.subscriptions.push(Some(subscription));
+                u32::try_from(self.subscriptions.len() - 1).unwrap_or(u32::MAX)
+            }
+        };
+        self.by_id.insert(id, place);
+        self.queue_mut(session).subscriptions.push(place);
+        self.timers.push(first, Due::Publish(place));
+        Ok(place)
+    }
+
+    fn take_id(&mut self) -> u32 {
+        let step = u32::try_from(self.store.shards()).unwrap_or(1);
+        loop {
+            let id = self.next_id;
+            self.next_id = id.checked_add(step).unwrap_or(1 + self.shard as u32);
+            if !self.by_id.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+
+    /// Row 18. Parameters must be revised.
+    pub(crate) fn modify_subscription(&mut self, place: u32, parameters: Parameters, now: Now) {
+        let Some(subscription) = self.subscription_mut(place) else { return };
+        subscription.counters.modify += 1;
+        let interval = nanos_from_millis(parameters.publishing_interval);
+        let changed = interval != subscription.interval;
+        subscription.parameters = parameters;
+        subscription.interval = interval;
+        subscription.reset_lifetime();
+        subscription.reset_keep_alive();
+        if changed {
+            let next = align_up(now.instant + core::time::Duration::from_nanos(interval), grid(interval));
+            subscription.next_publish = next;
+            self.timers.push(next, Due::Publish(place));
+        }
+    }
+
+    /// Row 19.
+    pub(crate) fn set_publishing_mode(&mut self, place: u32, enabled: bool) {
+        let Some(subscription) = self.subscription_mut(place) else { return };
+        if enabled {
+            subscription.counters.enable += 1;
+        } else {
+            subscription.counters.disable += 1;
+        }
+        subscription.publishing_enabled = enabled;
+        subscription.more_notifications = false;
+        subscription.reset_lifetime();
+    }
+
+    /// Any other service request for a subscription keeps it alive.
+    pub(crate) fn touch(&mut self, place: u32) {
+        if let Some(subscription) = self.subscription_mut(place) {
+            subscription.reset_lifetime();
+        }
+    }
+
+    /// Row 25: deletes a subscription with its items.
+    pub(crate) fn delete_subscription(&mut self, place: u32, responder: &mut dyn Responder) {
+        let session = self.subscription(place).and_then(|subscription| subscription.session);
+        self.remove(place);
+        if let Some(session) = session {
+            self.refuse_if_unused(session, responder);
+        }
+    }
+
+    /// Part 4 §5.14.8: without subscriptions no Publish request can be answered.
+    fn refuse_if_unused(&mut self, session: SessionKey, responder: &mut dyn Responder) {
+        if self.session_subscription_count(session) == 0 {
+            self.refuse_requests(session, StatusCode::BAD_NO_SUBSCRIPTION, responder);
+        }
+    }
+
+    fn remove(&mut self, place: u32) {
+        let Some(mut subscription) = self.subscriptions.get_mut(place as usize).and_then(Option::take) else {
+            return;
+        };
+        for index in core::mem::take(&mut subscription.items) {
+            self.forget_item(index);
+        }
+        subscription.retransmission.clear(&mut self.pool);
+        self.by_id.remove(&subscription.id);
+        self.free_subscriptions.push(place);
+        if let Some(session) = subscription.session {
+            self.queue_mut(session).subscriptions.retain(|other| *other != place);
+        }
+    }
+
+    /// Row 27: the lifetime is over.
+    pub(super) fn expire(&mut self, place: u32, responder: &mut dyn Responder) {
+        let Some(subscription) = self.subscription(place) else { return };
+        let farewell = (subscription.id, subscription.next_sequence_number, StatusCode::BAD_TIMEOUT);
+        let session = subscription.session;
+        self.remove(place);
+        if let Some(session) = session {
+            self.queue_mut(session).farewells.push_back(farewell);
+            self.refuse_if_unused(session, responder);
+        }
+    }
+
+    /// A session ends: its subscriptions go with it or wait for a transfer until their lifetime is over.
+    pub(crate) fn close_session(&mut self, session: SessionKey, delete: bool, responder: &mut dyn Responder) {
+        self.refuse_requests(session, StatusCode::BAD_SESSION_CLOSED, responder);
+        let Some(queue) = self.queues.get_mut(session.0 as usize).and_then(Option::take) else { return };
+        for place in queue.subscriptions {
+            if delete {
+                self.remove(place);
+            } else if let Some(subscription) = self.subscription_mut(place) {
+                subscription.session = None;
+            }
+        }
+    }
+
+    /// Rows 23: moves a subscription to another session. Returns the sequence numbers that can be republished.
+    pub(crate) fn transfer(
+        &mut self,
+        place: u32,
+        to: SessionKey,
+        send_initial_values: bool,
+        same_client: bool,
+        now: Now,
+        responder: &mut dyn Responder,
+    ) -> Vec<u32> {
+        let Some(subscription) = self.subscription_mut(place) else { return Vec::new() };
+        let from = subscription.session.replace(to);
+        subscription.reset_lifetime();
+        subscription.counters.transfer_requests += 1;
+        if same_client {
+            subscription.counters.transferred_to_same_client += 1;
+        } else {
+            subscription.counters.transferred_to_alt_client += 1;
+        }
+        let farewell =
+            (subscription.id, subscription.next_sequence_number, StatusCode::GOOD_SUBSCRIPTION_TRANSFERRED);
+        let available = subscription.retransmission.sequence_numbers().collect();
+        self.queue_mut(to).subscriptions.push(place);
+        if let Some(from) = from {
+            let queue = self.queue_mut(from);
+            queue.subscriptions.retain(|other| *other != place);
+            queue.farewells.push_back(farewell);
+            self.send_farewells(from, now, responder);
+            self.refuse_if_unused(from, responder);
+        }
+        if send_initial_values {
+            self.resend_data(place);
+        }
+        available
+    }
+
+    /// ResendData (Part 5 §9.2): the current value of every reporting item goes into the next message.
+    pub(crate) fn resend_data(&mut self, place: u32) {
+        let Self { subscriptions, items, pages, .. } = self;
+        let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return };
+        subscription.reset_lifetime();
+        for at in 0..subscription.items.len() {
+            let index = subscription.items[at];
+            let Some(item) = items.get_mut(index as usize) else { continue };
+            if !item.has(flag::REPORTING) {
+                continue;
+            }
+            if !item.is_queued() {
+                item.flags |= flag::FORCED | flag::DIRTY;
+            } else if item.ext.as_ref().is_some_and(|ext| ext.queue.is_empty()) {
+                if let Some(snapshot) = super::read_slot(pages, item.slot) {
+                    item.enqueue(Sample::Slot(snapshot));
+                } else if let Some(value) = item.last_other() {
+                    item.enqueue(Sample::Value(Box::new(value)));
+                }
+            }
+            super::changes::make_ready(index, item, subscription);
+        }
+    }
+
+    /// Server and client handles of a subscription's items, for GetMonitoredItems (Part 5 §9.1).
+    pub(crate) fn item_handles(&self, place: u32) -> (Vec<u32>, Vec<u32>) {
+        let Some(subscription) = self.subscription(place) else { return (Vec::new(), Vec::new()) };
+        subscription
+            .items
+            .iter()
+            .filter_map(|index| Some((item_id(*index), self.items.get(*index as usize)?.client_handle)))
+            .unzip()
+    }
+
+    /// How many of a subscription's items are disabled.
+    pub(crate) fn disabled_item_count(&self, place: u32) -> usize {
+        let Some(subscription) = self.subscription(place) else { return 0 };
+        let disabled = |index: &&u32| {
+            self.items.get(**index as usize).is_some_and(|item| !item.has(flag::ENABLED))
+        };
+        subscription.items.iter().filter(disabled).count()
+    }
+
+    /// Acknowledges a message (Part 4 §5.14.5): the result for the Publish response.
+    pub(crate) fn acknowledge(&mut self, session: SessionKey, id: u32, sequence_number: u32) -> StatusCode {
+        let Ok(place) = self.find(session, id) else { return StatusCode::BAD_SUBSCRIPTION_ID_INVALID };
+        let Self { subscriptions, pool, .. } = self;
+        match subscriptions.get_mut(place as usize) {
+            Some(Some(subscription)) if subscription.retransmission.acknowledge(sequence_number, pool) => {
+                StatusCode::GOOD
+            }
+            _ => StatusCode::BAD_SEQUENCE_NUMBER_UNKNOWN,
+        }
+    }
+
+    /// The encoded message for Republish (rows 20 and 21).
+    ///
+    /// # Errors
+    /// Bad_MessageNotAvailable if it was never sent, was acknowledged or had to make room.
+    pub(crate) fn republish(&mut self, place: u32, sequence_number: u32) -> Result<&[u8], StatusCode> {
+        let none = StatusCode::BAD_MESSAGE_NOT_AVAILABLE;
+        let subscription = self.subscription_mut(place).ok_or(none)?;
+        subscription.reset_lifetime();
+        subscription.counters.republish_requests += 1;
+        let found = subscription.retransmission.find(sequence_number).is_some();
+        subscription.counters.republished += u32::from(found);
+        subscription.retransmission.find(sequence_number).ok_or(none)
+    }
+
+    // ---- items
+
+    /// Adds an item.
+    pub(crate) fn create_item(
+        &mut self,
+        place: u32,
+        spec: ItemSpec,
+        now: Now,
+        space: &AddressSpace,
+    ) -> Result<Revised, StatusCode> {
+        let full = self.item_count() >= self.limits.monitored_items_max as usize;
+        let per_subscription = self.limits.monitored_items_per_subscription_max as usize;
+        let subscription = self.subscription(place).ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
+        if full || subscription.items.len() >= per_subscription {
+            return Err(StatusCode::BAD_TOO_MANY_MONITORED_ITEMS);
+        }
+        let position = u32::try_from(subscription.items.len()).unwrap_or(NONE);
+        let mut item = Item::new(place, spec.client_handle, spec.slot, spec.node);
+        item.timestamps = spec.timestamps;
+        item.position = position;
+        if spec.is_polled || spec.slot == NONE || spec.index_range.is_some() {
+            let polled = (spec.is_polled || spec.slot == NONE).then_some(spec.attribute_id);
+            item.ext = Some(Box::new(ItemExt {
+                polled,
+                index_range: spec.index_range,
+                queue_size: 1,
+                ..ItemExt::default()
+            }));
+        }
+        let index = match self.free_items.pop() {
+            Some(index) => {
+                if let Some(entry) = self.items.get_mut(index as usize) {
+                    *entry = item;
+                }
+                index
+            }
+            None => {
+                self.items.push(item);
+                u32::try_from(self.items.len() - 1).unwrap_or(NONE)
+            }
+        };
+        if let Some(subscription) = self.subscription_mut(place) {
+            subscription.items.push(index);
+        }
+        self.refresh_pages();
+        let revised = self.apply_settings(index, spec.settings, now);
+        self.set_mode(index, spec.mode, now, space);
+        Ok(revised)
+    }
+
+    /// Finds an item of a subscription.
+    ///
+    /// # Errors
+    /// Bad_MonitoredItemIdInvalid.
+    pub(crate) fn find_item(&self, place: u32, item_id: u32) -> Result<u32, StatusCode> {
+        let invalid = StatusCode::BAD_MONITORED_ITEM_ID_INVALID;
+        let index = item_id.checked_sub(1).ok_or(invalid)?;
+        let item = self.items.get(index as usize).ok_or(invalid)?;
+        if item.has(flag::ALIVE) && item.subscription == place { Ok(index) } else { Err(invalid) }
+    }
+
+    /// The node and attribute that an item monitors.
+    pub(crate) fn item_target(&self, index: u32) -> Option<(NodeIx, u32)> {
+        let item = self.items.get(index as usize)?;
+        let attribute_id = item.ext.as_ref().and_then(|ext| ext.polled).unwrap_or(attribute::VALUE);
+        Some((item.node, attribute_id))
+    }
+
+    /// Row of ModifyMonitoredItems (Part 4 §5.13.3).
+    pub(crate) fn modify_item(
+        &mut self,
+        index: u32,
+        client_handle: u32,
+        timestamps: TimestampsToReturn,
+        settings: Settings,
+        now: Now,
+    ) -> Revised {
+        if let Some(item) = self.items.get_mut(index as usize) {
+            item.client_handle = client_handle;
+            item.timestamps = timestamps;
+        }
+        self.leave_group(index);
+        self.apply_settings(index, settings, now)
+    }
+
+    /// Revises the sampling and queue settings and puts the item into its group.
+    fn apply_settings(&mut self, index: u32, settings: Settings, now: Now) -> Revised {
+        let limits = &self.limits;
+        let Some(item) = self.items.get(index as usize) else {
+            return Revised { item_id: 0, sampling_interval: 0.0, queue_size: 0 };
+        };
+        let publishing = self
+            .subscriptions
+            .get(item.subscription as usize)
+            .and_then(Option::as_ref)
+            .map_or(1000.0, |subscription| subscription.parameters.publishing_interval);
+        let polled = item.ext.as_ref().is_some_and(|ext| ext.polled.is_some());
+        let fastest = limits.sampling_interval_min.max(settings.minimum_sampling_interval);
+        let sampling_interval = match settings.sampling_interval {
+            asked if asked.is_nan() || asked < 0.0 => publishing.max(settings.minimum_sampling_interval),
+            0.0 if polled || settings.minimum_sampling_interval > 0.0 => fastest,
+            0.0 => 0.0,
+            asked => asked.clamp(fastest, limits.sampling_interval_max.max(fastest)),
+        };
+        let queue_size = settings.queue_size.clamp(1, limits.queue_size_max);
+        let group = if sampling_interval == 0.0 {
+            if queue_size > 1 { EVERY_WRITE } else { AT_PUBLISH }
+        } else if queue_size == 1 && !polled && sampling_interval <= publishing {
+            AT_PUBLISH
+        } else {
+            self.group(nanos_from_millis(sampling_interval).max(1))
+        };
+        let Some(item) = self.items.get_mut(index as usize) else {
+            return Revised { item_id: 0, sampling_interval: 0.0, queue_size: 0 };
+        };
+        item.group = group;
+        item.trigger = settings.filter.trigger;
+        let rare = queue_size > 1
+            || settings.filter.deadband.is_some()
+            || settings.filter.trigger == super::item::Trigger::StatusValueTimestamp;
+        if rare || item.ext.is_some() {
+            let ext = item.ext.get_or_insert_default();
+            ext.deadband = settings.filter.deadband;
+            ext.discard_oldest = settings.discard_oldest;
+            ext.queue_size = queue_size;
+            // Part 4 §5.13.3.2: a smaller queue discards by its policy.
+            while ext.queue.len() > queue_size as usize {
+                if settings.discard_oldest {
+                    ext.queue.pop_front();
+                } else {
+                    ext.queue.pop_back();
+                }
+            }
+            if queue_size > 1 {
+                ext.queue.reserve_exact(queue_size as usize - ext.queue.len());
+            }
+        }
+        if item.has(flag::ENABLED) {
+            self.join_group(index, now);
+        }
+        Revised { item_id: item_id(index), sampling_interval, queue_size }
+    }
+
+    fn join_group(&mut self, index: u32, now: Now) {
+        let Some(item) = self.items.get(index as usize) else { return };
+        let (group, slot) = (item.group, item.slot);
+        let polled = item.ext.as_ref().is_some_and(|ext| ext.polled.is_some());
+        let queued = item.is_queued();
+        if group == EVERY_WRITE {
+            if let Some(handle) = self.store.handle(slot) {
+                handle.set_queued(true);
+            }
+        }
+        if let Some(state) = self.groups.get_mut(group as usize) {
+            if polled {
+                if !state.polled.contains(&index) {
+                    state.polled.push(index);
+                }
+            } else if queued {
+                state.every_tick += 1;
+            }
+            if polled || queued {
+                self.arm_group(group, now.instant);
+            }
+        }
+    }
+
+    fn leave_group(&mut self, index: u32) {
+        let Some(item) = self.items.get_mut(index as usize) else { return };
+        item.flags &= !flag::PENDING;
+        if !item.has(flag::ENABLED) {
+            return;
+        }
+        let (group, slot) = (item.group, item.slot);
+        let polled = item.ext.as_ref().is_some_and(|ext| ext.polled.is_some());
+        let queued = item.is_queued();
+        if let Some(state) = self.groups.get_mut(group as usize) {
+            if polled {
+                state.polled.retain(|other| *other != index);
+            } else if queued {
+                state.every_tick = state.every_tick.saturating_sub(1);
+            }
+        }
+        if group == EVERY_WRITE {
+            let mut others = false;
+            self.each_watcher(slot, |other, item| others |= other != index && item.group == EVERY_WRITE);
+            // Another shard may still want every write; it then gets single values of which it makes no use.
+            if !others && self.store.shards() == 1 {
+                if let Some(handle) = self.store.handle(slot) {
+                    handle.set_queued(false);
+                }
+            }
+        }
+    }
+
+    fn each_watcher(&self, slot: u32, mut each: impl FnMut(u32, &Item)) {
+        let mut index = self.watch.get(slot as usize).copied().unwrap_or(NONE);
+        while let Some(item) = self.items.get(index as usize) {
+            each(index, item);
+            index = item.next;
+        }
+    }
+
+    /// SetMonitoringMode (Part 4 §5.13.4).
+    pub(crate) fn set_mode(&mut self, index: u32, mode: MonitoringMode, now: Now, space: &AddressSpace) {
+        let Some(item) = self.items.get_mut(index as usize) else { return };
+        let was_enabled = item.has(flag::ENABLED);
+        let enabled = mode != MonitoringMode::DISABLED;
+        item.set(flag::REPORTING, mode == MonitoringMode::REPORTING);
+        if was_enabled == enabled {
+            if enabled {
+                // Values that Sampling has collected are reported from now on.
+                let waits = item.has(flag::DIRTY | flag::FORCED)
+                    || item.ext.as_ref().is_some_and(|ext| !ext.queue.is_empty());
+                if waits {
+                    self.after_enqueue(index, false);
+                }
+            }
+            return;
+        }
+        if enabled {
+            item.flags |= flag::ENABLED | flag::FORCED | flag::DIRTY;
+            self.start_watching(index);
+            self.join_group(index, now);
+            self.first_sample(index, now, space);
+        } else {
+            // Part 4 §5.13.1.3: disabling deletes what is queued.
+            self.leave_group(index);
+            self.stop_watching(index);
+            if let Some(item) = self.items.get_mut(index as usize) {
+                item.flags &= !(flag::ENABLED | flag::DIRTY | flag::READY | flag::TRIGGERED);
+                if let Some(ext) = &mut item.ext {
+                    ext.queue.clear();
+                }
+            }
+        }
+    }
+
+    /// The value at the time of creation or enabling is always the first one reported.
+    fn first_sample(&mut self, index: u32, now: Now, space: &AddressSpace) {
+        self.fetch(index, now, space);
+        let Some(item) = self.items.get_mut(index as usize) else { return };
+        if item.slot == NONE {
+            return;
+        }
+        if item.is_queued() {
+            if let Some(snapshot) = super::read_slot(&self.pages, item.slot) {
+                item.remember(&snapshot);
+                let lost = item.enqueue(Sample::Slot(snapshot));
+                self.after_enqueue(index, lost);
+            }
+        } else {
+            self.after_enqueue(index, false);
+        }
+    }
+
+    fn start_watching(&mut self, index: u32) {
+        let Some(item) = self.items.get_mut(index as usize) else { return };
+        let slot = item.slot;
+        if slot == NONE {
+            return;
+        }
+        let at = slot as usize;
+        if self.watch.len() <= at {
+            self.watch.resize(at + 1, NONE);
+        }
+        item.next = self.watch[at];
+        self.watch[at] = index;
+        if let Some(handle) = self.store.handle(slot) {
+            handle.set_watched(self.shard, true);
+            handle.touch(self.shard);
+        }
+    }
+
+    fn stop_watching(&mut self, index: u32) {
+        let Some(item) = self.items.get_mut(index as usize) else { return };
+        let (slot, next) = (item.slot, core::mem::replace(&mut item.next, NONE));
+        let Some(head) = self.watch.get_mut(slot as usize) else { return };
+        if *head == index {
+            *head = next;
+        } else {
+            let mut at = *head;
+            while let Some(other) = self.items.get_mut(at as usize) {
+                if other.next == index {
+                    other.next = next;
+                    break;
+                }
+                at = other.next;
+            }
+        }
+        if self.watch.get(slot as usize) == Some(&NONE) {
+            if let Some(handle) = self.store.handle(slot) {
+                handle.set_watched(self.shard, false);
+            }
+        }
+    }
+
+    /// DeleteMonitoredItems (Part 4 §5.13.6).
+    pub(crate) fn delete_item(&mut self, index: u32) {
+        let Some(item) = self.items.get(index as usize) else { return };
+        let (place, position) = (item.subscription, item.position as usize);
+        let mut moved = None;
+        if let Some(subscription) = self.subscription_mut(place) {
+            if position < subscription.items.len() {
+                subscription.items.swap_remove(position);
+                moved = subscription.items.get(position).copied();
+            }
+        }
+        if let Some(other) = moved.and_then(|other| self.items.get_mut(other as usize)) {
+            other.position = u32::try_from(position).unwrap_or(NONE);
+        }
+        self.forget_item(index);
+        // Nothing may trigger the next item that gets this place.
+        let Self { subscriptions, items, .. } = self;
+        if let Some(subscription) =
+            subscriptions.get(place as usize).and_then(Option::as_ref).filter(|subscription| subscription.has_links)
+        {
+            for other in &subscription.items {
+                if let Some(ext) = items.get_mut(*other as usize).and_then(|item| item.ext.as_mut()) {
+                    ext.links.retain(|linked| *linked != index);
+                }
+            }
+        }
+    }
+
+    fn forget_item(&mut self, index: u32) {
+        self.leave_group(index);
+        if self.items.get(index as usize).is_some_and(|item| item.has(flag::ENABLED)) {
+            self.stop_watching(index);
+        }
+        if let Some(item) = self.items.get_mut(index as usize) {
+            item.flags = 0;
+            item.ext = None;
+            self.free_items.push(index);
+        }
+    }
+
+    /// Adds and removes links of a triggering item (Part 4 §5.13.5); returns the results of both lists.
+    pub(crate) fn set_triggering(
+        &mut self,
+        place: u32,
+        triggering: u32,
+        add: &[u32],
+        remove: &[u32],
+    ) -> (Vec<StatusCode>, Vec<StatusCode>) {
+        if let Some(subscription) = self.subscription_mut(place) {
+            subscription.has_links = true;
+        }
+        // Removing comes first (Part 4 §5.13.5.2).
+        let removed = remove
+            .iter()
+            .map(|id| {
+                let Ok(index) = self.find_item(place, *id) else {
+                    return StatusCode::BAD_MONITORED_ITEM_ID_INVALID;
+                };
+                let links = self.items.get_mut(triggering as usize).and_then(|item| item.ext.as_mut());
+                match links.and_then(|ext| {
+                    let at = ext.links.iter().position(|linked| *linked == index)?;
+                    ext.links.remove(at);
+                    Some(())
+                }) {
+                    Some(()) => StatusCode::GOOD,
+                    None => StatusCode::BAD_MONITORED_ITEM_ID_INVALID,
+                }
+            })
+            .collect();
+        let links_max = self.limits.links_per_item_max as usize;
+        let added = add
+            .iter()
+            .map(|id| {
+                let Ok(index) = self.find_item(place, *id) else {
+                    return StatusCode::BAD_MONITORED_ITEM_ID_INVALID;
+                };
+                let Some(item) = self.items.get_mut(triggering as usize) else {
+                    return StatusCode::BAD_MONITORED_ITEM_ID_INVALID;
+                };
+                let queue_size = 1;
+                let ext = item.ext.get_or_insert_with(|| {
+                    Box::new(ItemExt { queue_size, discard_oldest: true, ..ItemExt::default() })
+                });
+                if ext.links.contains(&index) {
+                    return StatusCode::GOOD;
+                }
+                if ext.links.len() >= links_max {
+                    return StatusCode::BAD_TOO_MANY_OPERATIONS;
+                }
+                ext.links.push(index);
+                StatusCode::GOOD
+            })
+            .collect();
+        (added, removed)
+    }
+
+    /// A property that gives a variable its meaning was written: every item on it says so with its next value
+    /// (Part 8 §5.2, SemanticsChanged).
+    pub(crate) fn semantics_changed(&mut self, slot: u32) {
+        let mut index = self.watch.get(slot as usize).copied().unwrap_or(NONE);
+        while let Some(item) = self.items.get_mut(index as usize) {
+            let here = index;
+            index = item.next;
+            item.flags |= flag::SEMANTICS | flag::DIRTY;
+            if item.is_queued() {
+                if let Some(snapshot) = super::read_slot(&self.pages, slot) {
+                    let lost = item.enqueue(Sample::Slot(snapshot));
+                    self.after_enqueue(here, lost);
+                }
+            } else {
+                self.after_enqueue(here, false);
+            }
+        }
+    }
+
+    /// Whether a subscription waits for a Publish request.
+    pub(crate) fn is_late(&self, place: u32) -> bool {
+        self.subscription(place).is_some_and(|subscription| subscription.state == State::Late)
+    }
+}
+
+/// The id that clients know an item by.
+pub(crate) const fn item_id(index: u32) -> u32 {
+    index + 1
+}

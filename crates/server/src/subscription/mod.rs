@@ -1,0 +1,136 @@
+//! The subscription engine of one shard (Part 4 §5.13, §5.14; design §5).
+//!
+//! Cost follows changes, not items. A write marks its slot dirty; at the next deadline the engine takes the dirty
+//! slots, walks the items on each, and puts those into their subscription's ready list. Publishing walks that list
+//! once, reads each slot, filters, and encodes straight into a recycled buffer. Idle items and idle subscriptions are
+//! never looked at, except for one keep-alive count per cycle.
+//!
+//! - [`state`]: the publishing state table; [`subscription`]: its variables;
+//! - [`item`], [`filter`]: MonitoredItems; [`sampling`]: rate groups; [`changes`]: from dirty slots to ready lists;
+//! - [`publish`]: cycles, messages and the sessions' Publish queues; [`retransmission`]: what can be republished;
+//! - [`manage`]: creating, modifying and deleting, as the services ask; [`timer`]: deadlines.
+
+mod changes;
+pub(crate) mod filter;
+pub(crate) mod item;
+mod limits;
+pub(crate) mod manage;
+pub(crate) mod publish;
+mod retransmission;
+mod sampling;
+mod state;
+pub(crate) mod subscription;
+mod timer;
+
+#[cfg(test)]
+mod tests;
+
+pub use limits::SubscriptionLimits;
+
+use crate::space::slot::{PAGE_SLOTS, Page, SlotStore, Snapshot};
+use item::Item;
+use publish::PublishQueue;
+use retransmission::BufferPool;
+use sampling::{Group, SampleJob};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use subscription::Subscription;
+use taktwerk_types::Instant;
+use timer::Timers;
+
+/// A session's place in its shard's session table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SessionKey(pub(crate) u32);
+
+/// All subscriptions and MonitoredItems of one shard.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    shard: usize,
+    limits: SubscriptionLimits,
+    store: Arc<SlotStore>,
+    /// The shard's own list of the store's pages.
+    pages: Vec<Arc<Page>>,
+    /// The first item on each slot.
+    watch: Vec<u32>,
+    items: Vec<Item>,
+    free_items: Vec<u32>,
+    subscriptions: Vec<Option<Box<Subscription>>>,
+    free_subscriptions: Vec<u32>,
+    /// Subscription ids to places.
+    by_id: BTreeMap<u32, u32>,
+    /// Publish queues by session key.
+    queues: Vec<Option<Box<PublishQueue>>>,
+    groups: Vec<Group>,
+    timers: Timers,
+    pool: BufferPool,
+    next_id: u32,
+    served: u64,
+    jobs: VecDeque<SampleJob>,
+}
+
+impl Engine {
+    /// An empty engine. `first_id` is where subscription ids start; ids of different shards must not meet.
+    pub(crate) fn new(shard: usize, limits: SubscriptionLimits, store: Arc<SlotStore>, first_id: u32) -> Self {
+        Self {
+            shard,
+            limits,
+            store,
+            pages: Vec::new(),
+            watch: Vec::new(),
+            items: Vec::new(),
+            free_items: Vec::new(),
+            subscriptions: Vec::new(),
+            free_subscriptions: Vec::new(),
+            by_id: BTreeMap::new(),
+            queues: Vec::new(),
+            groups: Vec::new(),
+            timers: Timers::default(),
+            pool: BufferPool::default(),
+            next_id: first_id.max(1),
+            served: 0,
+            jobs: VecDeque::new(),
+        }
+    }
+
+    /// When the engine wants its next [`Engine::run`].
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// How many subscriptions there are.
+    pub(crate) fn subscription_count(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// How many MonitoredItems there are.
+    pub(crate) fn item_count(&self) -> usize {
+        self.items.len() - self.free_items.len()
+    }
+
+    pub(crate) fn subscription(&self, place: u32) -> Option<&Subscription> {
+        self.subscriptions.get(place as usize)?.as_deref()
+    }
+
+    fn subscription_mut(&mut self, place: u32) -> Option<&mut Subscription> {
+        self.subscriptions.get_mut(place as usize)?.as_deref_mut()
+    }
+
+    /// All subscriptions, for diagnostics.
+    pub(crate) fn subscriptions(&self) -> impl Iterator<Item = &Subscription> {
+        self.by_id.values().filter_map(|place| self.subscription(*place))
+    }
+
+    /// The next asynchronous sample to run outside the shard.
+    pub(crate) fn take_job(&mut self) -> Option<SampleJob> {
+        self.jobs.pop_front()
+    }
+
+    fn read_slot(&self, slot: u32) -> Option<Snapshot> {
+        read_slot(&self.pages, slot)
+    }
+}
+
+#[inline]
+fn read_slot(pages: &[Arc<Page>], slot: u32) -> Option<Snapshot> {
+    Some(pages.get(slot as usize / PAGE_SLOTS)?.slot(slot as usize % PAGE_SLOTS)?.read())
+}

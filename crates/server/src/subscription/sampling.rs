@@ -1,0 +1,219 @@
+//! Rate groups: items with the same sampling interval share one timer (design §5).
+//!
+//! Only items that need a tick of their own are here: those that sample slower than they publish, those with a queue
+//! and an interval, and those whose values have to be fetched. A tick costs what changed, not what is watched; only
+//! fetched values are asked for at each tick.
+
+use super::Engine;
+use super::changes::make_ready;
+use super::item::{Sample, flag};
+use super::timer::{Due, align_up};
+use crate::callback::SourceRead;
+use crate::shard::Now;
+use crate::space::nodes::ValueAt;
+use crate::space::view::attribute;
+use crate::space::{AddressSpace, NodeIx};
+use taktwerk_types::{DataValue, Decode, DecodeLimits, Instant, StatusCode, UtcTime, Variant};
+
+/// Items with one sampling interval.
+#[derive(Debug)]
+pub(crate) struct Group {
+    /// ns.
+    pub(super) interval: u64,
+    pub(super) next: Instant,
+    pub(super) armed: bool,
+    /// Items whose variable changed since the last tick.
+    pub(super) pending: Vec<u32>,
+    /// Items whose value must be fetched at each tick.
+    pub(super) polled: Vec<u32>,
+    /// Items that need every tick because they queue.
+    pub(super) every_tick: u32,
+}
+
+impl Group {
+    /// Sets the next tick: multiples of the interval, so that all groups of a server tick together.
+    pub(super) fn arm(&mut self, now: Instant) {
+        let after = Instant::from_nanos(now.as_nanos().saturating_add(1));
+        self.next = align_up(after, self.interval);
+        self.armed = true;
+    }
+}
+
+/// A sample whose source answers later.
+pub(crate) struct SampleJob {
+    /// The item that waits; [`Engine::sample_done`] takes it back.
+    pub(crate) item: u32,
+    /// The slot that gets the value.
+    pub(crate) slot: u32,
+    /// What to run.
+    pub(crate) read: SourceRead,
+}
+
+impl core::fmt::Debug for SampleJob {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SampleJob").field("slot", &self.slot).finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// The group of an interval, made if need be.
+    pub(super) fn group(&mut self, interval: u64) -> u32 {
+        let at = self.groups.iter().position(|group| group.interval == interval).unwrap_or_else(|| {
+            self.groups.push(Group {
+                interval,
+                next: Instant::ZERO,
+                armed: false,
+                pending: Vec::new(),
+                polled: Vec::new(),
+                every_tick: 0,
+            });
+            self.groups.len() - 1
+        });
+        u32::try_from(at).unwrap_or(0)
+    }
+
+    /// Starts a group's timer if it stands still.
+    pub(super) fn arm_group(&mut self, group: u32, now: Instant) {
+        if let Some(state) = self.groups.get_mut(group as usize) {
+            if !state.armed {
+                state.arm(now);
+                self.timers.push(state.next, Due::Group(group));
+            }
+        }
+    }
+
+    /// A group's tick.
+    pub(super) fn tick(&mut self, group: u32, now: Now, space: &AddressSpace) {
+        self.fetch_polled(group, now, space);
+        self.drain_changes(now.instant);
+        let Some(state) = self.groups.get_mut(group as usize) else { return };
+        let mut pending = core::mem::take(&mut state.pending);
+        for index in pending.drain(..) {
+            self.sample(index, group);
+        }
+        let Some(state) = self.groups.get_mut(group as usize) else { return };
+        state.pending = pending;
+        state.armed = false;
+        if state.every_tick > 0 || !state.polled.is_empty() {
+            self.arm_group(group, now.instant);
+        }
+    }
+
+    /// Samples one item whose variable changed.
+    fn sample(&mut self, index: u32, group: u32) {
+        let Some(item) = self.items.get_mut(index as usize) else { return };
+        // The entry may be from before a delete or a modify.
+        if !item.has(flag::PENDING) || item.group != group {
+            return;
+        }
+        item.flags &= !flag::PENDING;
+        if item.is_queued() {
+            let Some(snapshot) = super::read_slot(&self.pages, item.slot) else { return };
+            if item.passes(&snapshot) {
+                item.remember(&snapshot);
+                let lost = item.enqueue(Sample::Slot(snapshot));
+                self.after_enqueue(index, lost);
+            }
+        } else {
+            item.flags |= flag::DIRTY;
+            if let Some(Some(subscription)) = self.subscriptions.get_mut(item.subscription as usize) {
+                make_ready(index, item, subscription);
+            }
+        }
+    }
+
+    /// Asks the sources of a group's polled items.
+    fn fetch_polled(&mut self, group: u32, now: Now, space: &AddressSpace) {
+        let Some(state) = self.groups.get_mut(group as usize) else { return };
+        let mut polled = core::mem::take(&mut state.polled);
+        polled.retain(|index| {
+            let Some(item) = self.items.get(*index as usize) else { return false };
+            item.group == group && item.ext.as_ref().is_some_and(|ext| ext.polled.is_some())
+        });
+        for index in &polled {
+            self.fetch(*index, now, space);
+        }
+        if let Some(state) = self.groups.get_mut(group as usize) {
+            state.polled = polled;
+        }
+    }
+
+    /// Asks one polled item's source.
+    pub(super) fn fetch(&mut self, index: u32, now: Now, space: &AddressSpace) {
+        let Some(item) = self.items.get_mut(index as usize) else { return };
+        let Some(attribute_id) = item.ext.as_ref().and_then(|ext| ext.polled) else { return };
+        let node = item.node;
+        if !item.has(flag::ENABLED) || item.has(flag::SAMPLING) {
+            return;
+        }
+        let nodes = space.read();
+        if item.slot == super::item::NONE {
+            let value = attribute_value(&nodes, node, attribute_id, now);
+            drop(nodes);
+            self.offer_value(index, value);
+            return;
+        }
+        let read = match nodes.value_at(node) {
+            ValueAt::Source(source, _) => source.read(),
+            ValueAt::Slot(_) | ValueAt::Static(_) | ValueAt::None => return,
+        };
+        drop(nodes);
+        match read {
+            SourceRead::Now(value) => store_value(space, item.slot, value, now),
+            later => {
+                item.flags |= flag::SAMPLING;
+                let slot = item.slot;
+                self.jobs.push_back(SampleJob { item: index, slot, read: later });
+            }
+        }
+    }
+
+    /// An asynchronous source has answered.
+    pub(crate) fn sample_done(&mut self, item: u32, slot: u32, value: DataValue, now: Now, space: &AddressSpace) {
+        store_value(space, slot, value, now);
+        if let Some(item) = self.items.get_mut(item as usize).filter(|item| item.slot == slot) {
+            item.flags &= !flag::SAMPLING;
+        }
+    }
+
+    /// Queues a value that is not in a slot, if it differs from the last one.
+    pub(super) fn offer_value(&mut self, index: u32, value: DataValue) {
+        let Some(item) = self.items.get_mut(index as usize) else { return };
+        if item.differs(&value) {
+            let lost = item.enqueue(Sample::Value(Box::new(value)));
+            self.after_enqueue(index, lost);
+        }
+    }
+}
+
+/// Any attribute as a DataValue; the Value attribute of constants too.
+pub(crate) fn attribute_value(
+    nodes: &crate::space::nodes::Nodes,
+    node: NodeIx,
+    attribute_id: u32,
+    now: Now,
+) -> DataValue {
+    let result = match nodes.view(node) {
+        None => Err(StatusCode::BAD_NODE_ID_UNKNOWN),
+        Some(_) if attribute_id == attribute::VALUE => match nodes.value_at(node) {
+            ValueAt::Static(bytes) => Variant::decode_from(bytes, DecodeLimits::DEFAULT)
+                .map_err(|_| StatusCode::BAD_INTERNAL_ERROR),
+            _ => Ok(Variant::Empty),
+        },
+        Some(view) => view.attribute(attribute_id),
+    };
+    let value = match result {
+        Ok(value) => DataValue::new(value),
+        Err(status) => DataValue::from_status(status),
+    };
+    DataValue { server_timestamp: Some(now.utc), ..value }
+}
+
+/// Stores a source's answer, with the times that it left out.
+pub(crate) fn store_value(space: &AddressSpace, slot: u32, value: DataValue, now: Now) {
+    let Some(handle) = space.slots().handle(slot) else { return };
+    let status = value.status();
+    let source: UtcTime = value.source_timestamp.unwrap_or(now.utc);
+    let server = value.server_timestamp.unwrap_or(now.utc);
+    handle.set(value.value.unwrap_or_default(), status, source, server);
+}

@@ -1,0 +1,194 @@
+//! One Subscription's variables (Part 4 §5.14.1.3).
+
+use super::retransmission::Retransmission;
+use super::state::State;
+use super::{SessionKey, SubscriptionLimits};
+use taktwerk_types::Instant;
+use taktwerk_types::time::nanos_from_millis;
+
+/// What a client can set (Part 4 §5.14.2).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Parameters {
+    /// ms.
+    pub(crate) publishing_interval: f64,
+    pub(crate) lifetime_count: u32,
+    pub(crate) max_keep_alive_count: u32,
+    pub(crate) max_notifications: u32,
+    pub(crate) priority: u8,
+}
+
+impl Parameters {
+    /// The nearest parameters that the limits allow.
+    pub(crate) fn revise(self, limits: &SubscriptionLimits) -> Self {
+        let interval = if self.publishing_interval.is_finite() { self.publishing_interval } else { 0.0 };
+        // Whole microseconds: what is told to the client is what the timer does.
+        let interval = (interval.clamp(limits.publishing_interval_min, limits.publishing_interval_max) * 1e3)
+            .round()
+            / 1e3;
+        let keep_alive = match self.max_keep_alive_count {
+            0 => 10,
+            count => count.min(limits.keep_alive_count_max),
+        };
+        // Part 4 §5.14.2.2: the lifetime is at least three keep-alives.
+        let lifetime =
+            self.lifetime_count.max(keep_alive.saturating_mul(3)).min(limits.lifetime_count_max);
+        let max_notifications = match self.max_notifications {
+            0 => limits.notifications_per_publish_max,
+            count => count.min(limits.notifications_per_publish_max),
+        };
+        Self {
+            publishing_interval: interval,
+            lifetime_count: lifetime,
+            max_keep_alive_count: keep_alive,
+            max_notifications,
+            priority: self.priority,
+        }
+    }
+}
+
+/// Counters for SubscriptionDiagnosticsDataType (Part 5 §12.15).
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counters {
+    pub(crate) modify: u32,
+    pub(crate) enable: u32,
+    pub(crate) disable: u32,
+    pub(crate) republish_requests: u32,
+    pub(crate) republished: u32,
+    pub(crate) transfer_requests: u32,
+    pub(crate) transferred_to_alt_client: u32,
+    pub(crate) transferred_to_same_client: u32,
+    pub(crate) publish_requests: u32,
+    pub(crate) data_changes: u32,
+    pub(crate) notifications: u32,
+    pub(crate) late: u32,
+    pub(crate) discarded_messages: u32,
+    pub(crate) queue_overflows: u32,
+}
+
+/// A Subscription.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    pub(crate) id: u32,
+    /// The session, or none after it closed without deleting its subscriptions.
+    pub(crate) session: Option<SessionKey>,
+    pub(crate) parameters: Parameters,
+    /// ns.
+    pub(crate) interval: u64,
+    pub(crate) next_publish: Instant,
+    pub(crate) publishing_enabled: bool,
+    pub(crate) state: State,
+    pub(crate) message_sent: bool,
+    pub(crate) more_notifications: bool,
+    pub(crate) lifetime_counter: u32,
+    pub(crate) keep_alive_counter: u32,
+    /// The number of the next message that holds notifications.
+    pub(crate) next_sequence_number: u32,
+    pub(crate) retransmission: Retransmission,
+    pub(crate) items: Vec<u32>,
+    /// Whether any item ever triggered another one; most subscriptions never look for links.
+    pub(crate) has_links: bool,
+    /// Items that may have something to report, first come first; those before `ready_head` are done.
+    pub(crate) ready: Vec<u32>,
+    pub(crate) ready_head: usize,
+    /// When this subscription was last served, as a running number: fairness between late subscriptions.
+    pub(crate) served: u64,
+    pub(crate) counters: Counters,
+}
+
+impl Subscription {
+    pub(crate) fn new(
+        id: u32,
+        session: SessionKey,
+        parameters: Parameters,
+        publishing_enabled: bool,
+        next_publish: Instant,
+    ) -> Self {
+        Self {
+            id,
+            session: Some(session),
+            parameters,
+            interval: nanos_from_millis(parameters.publishing_interval),
+            next_publish,
+            publishing_enabled,
+            state: State::Normal,
+            message_sent: false,
+            more_notifications: false,
+            lifetime_counter: parameters.lifetime_count,
+            keep_alive_counter: parameters.max_keep_alive_count,
+            next_sequence_number: 1,
+            retransmission: Retransmission::default(),
+            items: Vec::new(),
+            has_links: false,
+            ready: Vec::new(),
+            ready_head: 0,
+            served: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// The client showed that it is there.
+    pub(crate) fn reset_lifetime(&mut self) {
+        self.lifetime_counter = self.parameters.lifetime_count;
+    }
+
+    pub(crate) fn reset_keep_alive(&mut self) {
+        self.keep_alive_counter = self.parameters.max_keep_alive_count;
+    }
+
+    /// Takes the number for a message; 0 is skipped when the counter wraps (Part 4 §5.14.1.1).
+    pub(crate) fn take_sequence_number(&mut self) -> u32 {
+        let number = self.next_sequence_number;
+        self.next_sequence_number = number.checked_add(1).unwrap_or(1);
+        number
+    }
+
+    /// Adds an item to the ready list.
+    #[inline]
+    pub(crate) fn push_ready(&mut self, item: u32) {
+        if self.ready_head == self.ready.len() {
+            self.ready.clear();
+            self.ready_head = 0;
+        }
+        self.ready.push(item);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_revised_into_the_limits() {
+        let limits = SubscriptionLimits::default();
+        let asked = Parameters {
+            publishing_interval: f64::NAN,
+            lifetime_count: 0,
+            max_keep_alive_count: 0,
+            max_notifications: 0,
+            priority: 3,
+        };
+        let revised = asked.revise(&limits);
+        assert_eq!(revised.publishing_interval, limits.publishing_interval_min);
+        assert_eq!((revised.lifetime_count, revised.max_keep_alive_count), (30, 10));
+        assert_eq!(revised.max_notifications, limits.notifications_per_publish_max);
+        let huge = Parameters { lifetime_count: u32::MAX, max_keep_alive_count: u32::MAX, ..asked };
+        let revised = huge.revise(&limits);
+        assert!(revised.lifetime_count >= 3 * revised.max_keep_alive_count);
+    }
+
+    #[test]
+    fn sequence_numbers_wrap_to_one() {
+        let parameters = Parameters {
+            publishing_interval: 1.0,
+            lifetime_count: 3,
+            max_keep_alive_count: 1,
+            max_notifications: 1,
+            priority: 0,
+        };
+        let mut subscription = Subscription::new(1, SessionKey(0), parameters, true, Instant::ZERO);
+        assert_eq!(subscription.take_sequence_number(), 1);
+        subscription.next_sequence_number = u32::MAX;
+        assert_eq!(subscription.take_sequence_number(), u32::MAX);
+        assert_eq!(subscription.take_sequence_number(), 1);
+    }
+}

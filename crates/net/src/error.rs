@@ -1,0 +1,96 @@
+//! What can go wrong outside the protocol, and what to do about it.
+
+use crate::port_owner;
+use core::net::SocketAddr;
+use rustix::io::Errno;
+use std::io;
+use taktwerk_types::StatusCode;
+
+/// A server could not listen on an address.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {reason}")]
+pub struct BindError {
+    /// The address.
+    pub address: SocketAddr,
+    reason: String,
+    /// What the kernel said.
+    #[source]
+    pub source: io::Error,
+}
+
+impl BindError {
+    pub(crate) fn new(address: SocketAddr, source: io::Error) -> Self {
+        let port = address.port();
+        let reason = match source.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::ADDRINUSE) => match port_owner::find(port) {
+                Some(owner) => format!("port {port} is in use by {owner}; stop it or choose another port"),
+                None => format!("port {port} is in use by another program; stop it or choose another port"),
+            },
+            Some(Errno::ACCESS | Errno::PERM) => {
+                format!("this user may not use port {port}; choose one of 1024 or above (4840 is usual)")
+            }
+            Some(Errno::ADDRNOTAVAIL) => {
+                "this machine has no such address; use 0.0.0.0 or [::] for all it has".to_owned()
+            }
+            Some(Errno::MFILE | Errno::NFILE) => {
+                "no file descriptors are left; raise the limit (ulimit -n)".to_owned()
+            }
+            _ => source.to_string(),
+        };
+        Self { address, reason, source }
+    }
+
+    /// The matching status.
+    #[must_use]
+    pub const fn status(&self) -> StatusCode {
+        StatusCode::BAD_COMMUNICATION_ERROR
+    }
+}
+
+/// A server could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// An address cannot be listened on.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A thread could not be started, or its event loop not be set up.
+    #[error("cannot start shard {shard}: {source}")]
+    Thread {
+        /// Which one.
+        shard: usize,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// There is nothing to listen on.
+    #[error("no address to listen on: give at least one, such as 127.0.0.1:4840")]
+    NoAddress,
+}
+
+impl StartError {
+    /// The matching status.
+    #[must_use]
+    pub const fn status(&self) -> StatusCode {
+        match self {
+            Self::Bind(error) => error.status(),
+            Self::Thread { .. } => StatusCode::BAD_RESOURCE_UNAVAILABLE,
+            Self::NoAddress => StatusCode::BAD_CONFIGURATION_ERROR,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::socket::Listener;
+
+    #[test]
+    fn a_port_in_use_names_its_owner() {
+        let first = Listener::bind("127.0.0.1:0".parse().unwrap(), 16).unwrap();
+        let error = Listener::bind(first.address(), 16).unwrap_err().to_string();
+        let port = first.address().port();
+        assert!(error.starts_with(&format!("cannot listen on 127.0.0.1:{port}: port {port} is in use by")));
+        assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
+        let elsewhere = Listener::bind("192.0.2.1:0".parse().unwrap(), 16).unwrap_err().to_string();
+        assert!(elsewhere.contains("no such address"), "{elsewhere}");
+    }
+}

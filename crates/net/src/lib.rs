@@ -1,0 +1,26 @@
+//! The operating system under the sans-IO core: sockets, clocks and threads live here and nowhere else.
+//!
+//! - [`clock`]: one reading per turn for both the monotonic and the wall clock;
+//! - `poll`, `socket`, `wake`: epoll, TCP sockets, and waking a sleeping loop; [`affinity`]: pinning threads;
+//! - `workers`, `executor`: where slow work and futures run;
+//! - [`error`]: what can go wrong here, with advice.
+//!
+//! Needs Linux 5.11 or later.
+
+#![forbid(unsafe_code)]
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("taktwerk-net drives sockets with epoll and so needs Linux");
+
+pub mod affinity;
+pub mod clock;
+pub mod error;
+mod poll;
+mod port_owner;
+mod socket;
+mod wake;
+mod workers;
+
+pub use error::{BindError, StartError};
+pub use socket::{Listener, SocketOptions};
+pub use wake::Waker;

@@ -1,0 +1,161 @@
+//! TCP sockets as the event loops want them: non-blocking, without Nagle's delay, never raising SIGPIPE.
+
+use crate::error::BindError;
+use core::net::SocketAddr;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SendFlags, SocketFlags, SocketType, acceptfrom_with, bind, connect, getsockname, ipproto,
+    listen, send, socket_with, sockopt,
+};
+use std::io;
+
+/// Kernel options of connections.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SocketOptions {
+    /// SO_SNDBUF in bytes; `None` leaves it to the kernel's autotuning. A small one bounds what the kernel holds for
+    /// a client that does not read.
+    pub send_buffer: Option<usize>,
+    /// SO_RCVBUF in bytes; `None` leaves it to the kernel's autotuning.
+    pub receive_buffer: Option<usize>,
+}
+
+impl SocketOptions {
+    fn apply(&self, fd: impl AsFd) -> io::Result<()> {
+        let fd = fd.as_fd();
+        sockopt::set_tcp_nodelay(fd, true)?;
+        if let Some(bytes) = self.send_buffer {
+            sockopt::set_socket_send_buffer_size(fd, bytes)?;
+        }
+        if let Some(bytes) = self.receive_buffer {
+            sockopt::set_socket_recv_buffer_size(fd, bytes)?;
+        }
+        Ok(())
+    }
+}
+
+fn new_socket(address: &SocketAddr) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?)
+}
+
+/// A listening socket.
+#[derive(Debug)]
+pub struct Listener {
+    fd: OwnedFd,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Listens on an address; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// The address cannot be used; the text says why and what to do.
+    pub fn bind(address: SocketAddr, backlog: i32) -> Result<Self, BindError> {
+        let fail = |error: io::Error| BindError::new(address, error);
+        let fd = new_socket(&address).map_err(fail)?;
+        let set_up = || -> io::Result<SocketAddr> {
+            sockopt::set_socket_reuseaddr(&fd, true)?;
+            if address.is_ipv6() {
+                // Each address is bound on its own, so that `[::]` and `0.0.0.0` can be given together.
+                sockopt::set_ipv6_v6only(&fd, true)?;
+            }
+            bind(&fd, &address)?;
+            listen(&fd, backlog)?;
+            SocketAddr::try_from(getsockname(&fd)?).map_err(io::Error::from)
+        };
+        let address = set_up().map_err(fail)?;
+        Ok(Self { fd, address })
+    }
+
+    /// The address with the port that was really taken.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    /// The next connection that waits, or `None`.
+    pub(crate) fn accept(&self, options: &SocketOptions) -> Result<Option<(OwnedFd, SocketAddr)>, AcceptError> {
+        loop {
+            return match acceptfrom_with(&self.fd, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+                Ok((fd, peer)) => {
+                    // A connection that is reset between accept and here fails these calls: it is dropped.
+                    let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) else { continue };
+                    if options.apply(&fd).is_err() {
+                        continue;
+                    }
+                    Ok(Some((fd, peer)))
+                }
+                Err(Errno::AGAIN) => Ok(None),
+                // The connection was reset while it waited, or the network had a problem with it (accept(2)).
+                Err(
+                    Errno::INTR
+                    | Errno::CONNABORTED
+                    | Errno::NETDOWN
+                    | Errno::PROTO
+                    | Errno::HOSTDOWN
+                    | Errno::HOSTUNREACH
+                    | Errno::NETUNREACH
+                    | Errno::OPNOTSUPP,
+                ) => continue,
+                Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) => {
+                    Err(AcceptError::Exhausted(error.into()))
+                }
+                Err(error) => Err(AcceptError::Broken(error.into())),
+            };
+        }
+    }
+}
+
+/// Why no connection could be accepted.
+#[derive(Debug)]
+pub(crate) enum AcceptError {
+    /// No file descriptors or memory: try again after a pause.
+    Exhausted(io::Error),
+    /// The listener itself does not work.
+    Broken(io::Error),
+}
+
+/// Starts to connect; the socket becomes writable when that has succeeded or failed (see [`connect_result`]).
+pub(crate) fn start_connect(address: &SocketAddr, options: &SocketOptions) -> io::Result<OwnedFd> {
+    let fd = new_socket(address)?;
+    options.apply(&fd)?;
+    match connect(&fd, address) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(fd),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How a connect that became writable ended.
+pub(crate) fn connect_result(fd: impl AsFd) -> io::Result<()> {
+    Ok(sockopt::socket_error(fd)??)
+}
+
+/// What a send did.
+#[derive(Debug)]
+pub(crate) enum Sent {
+    /// This many bytes, perhaps not all.
+    Bytes(usize),
+    /// None: the kernel's buffer is full.
+    Blocked,
+    /// The connection is gone.
+    Gone,
+}
+
+/// Sends what the kernel takes.
+#[inline]
+pub(crate) fn send_some(fd: impl AsFd, bytes: &[u8]) -> Sent {
+    loop {
+        return match send(fd.as_fd(), bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            Ok(count) => Sent::Bytes(count),
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN) => Sent::Blocked,
+            Err(_) => Sent::Gone,
+        };
+    }
+}

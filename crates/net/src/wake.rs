@@ -1,0 +1,95 @@
+//! Waking a thread that sleeps in epoll, from any thread, with at most one system call per sleep.
+
+use core::sync::atomic::{AtomicU8, Ordering};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io;
+use std::sync::Arc;
+
+/// The thread runs and will look before it sleeps.
+const AWAKE: u8 = 0;
+/// The thread sleeps or is about to.
+const SLEEPING: u8 = 1;
+/// Somebody wants it to look.
+const NOTIFIED: u8 = 2;
+
+#[derive(Debug)]
+struct Inner {
+    state: AtomicU8,
+    fd: OwnedFd,
+}
+
+/// Wakes one event loop. Clones wake the same loop.
+#[derive(Debug, Clone)]
+pub struct Waker(Arc<Inner>);
+
+impl Waker {
+    /// A waker of a thread that is awake.
+    ///
+    /// # Errors
+    /// No file descriptor is left.
+    pub fn new() -> io::Result<Self> {
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self(Arc::new(Inner { state: AtomicU8::new(AWAKE), fd })))
+    }
+
+    /// Makes the loop take a turn soon. A system call only if it sleeps and nobody has woken it yet.
+    #[inline]
+    pub fn wake(&self) {
+        if self.0.state.load(Ordering::Acquire) != NOTIFIED
+            && self.0.state.swap(NOTIFIED, Ordering::AcqRel) == SLEEPING
+        {
+            // The counter cannot overflow in practice, and if it did the loop would be awake already.
+            let _ = rustix::io::write(&self.0.fd, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// What the loop waits on; registered edge-triggered, so that it never has to be read.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.fd.as_fd()
+    }
+
+    /// Called by the loop before it sleeps. False if somebody has called [`Self::wake`] since the last
+    /// [`Self::awake`]: look again instead of sleeping.
+    #[inline]
+    pub(crate) fn sleep(&self) -> bool {
+        self.0.state.compare_exchange(AWAKE, SLEEPING, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Called by the loop after it slept and before it looks. True if it was woken.
+    #[inline]
+    pub(crate) fn awake(&self) -> bool {
+        self.0.state.swap(AWAKE, Ordering::AcqRel) == NOTIFIED
+    }
+
+    /// Whether somebody wants the loop to look: for loops that spin instead of sleeping.
+    #[inline]
+    pub(crate) fn is_notified(&self) -> bool {
+        self.0.state.load(Ordering::Relaxed) == NOTIFIED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn writes(waker: &Waker) -> u64 {
+        let mut counter = [0; 8];
+        rustix::io::read(waker.fd(), &mut counter).map_or(0, |_| u64::from_ne_bytes(counter))
+    }
+
+    #[test]
+    fn only_a_sleeping_loop_costs_a_system_call() {
+        let waker = Waker::new().unwrap();
+        waker.wake();
+        assert_eq!(writes(&waker), 0);
+        assert!(!waker.sleep(), "a wake before the sleep is not lost");
+        assert!(waker.awake());
+        assert!(waker.sleep());
+        for _ in 0..100 {
+            waker.wake();
+        }
+        assert_eq!(writes(&waker), 1);
+        assert!(waker.is_notified() && waker.awake() && !waker.is_notified());
+    }
+}

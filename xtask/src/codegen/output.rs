@@ -1,0 +1,141 @@
+//! The generated files: formatted, then written or compared.
+
+use crate::Failure;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// First line of every generated Rust file.
+const HEADER: &str = "// Written by `cargo xtask codegen` from the OPC UA 1.05.07 NodeSet. Do not edit.\n\n";
+
+/// Directories that hold generated files only: what is not written there is stale.
+const GENERATED_ONLY: [&str; 1] = ["crates/schema/src/generated"];
+
+/// Generated files by their path from the workspace root.
+#[derive(Default)]
+pub(crate) struct Output {
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl Output {
+    /// Adds a Rust file.
+    pub(crate) fn rust(&mut self, path: &str, text: String) {
+        self.files.insert(path.to_owned(), format!("{HEADER}{text}").into_bytes());
+    }
+
+    /// Adds a file of bytes.
+    pub(crate) fn binary(&mut self, path: &str, bytes: Vec<u8>) {
+        self.files.insert(path.to_owned(), bytes);
+    }
+
+    /// Formats everything, then writes what has changed, or with `check` fails if anything has.
+    pub(crate) fn finish(mut self, root: &Path, check: bool) -> Result<(), Failure> {
+        self.format(root)?;
+        let stale = self.stale(root)?;
+        let mut differing = Vec::new();
+        for (path, wanted) in &self.files {
+            if std::fs::read(root.join(path)).ok().as_ref() != Some(wanted) {
+                differing.push(path.clone());
+            }
+        }
+        if check {
+            return report(&differing, &stale);
+        }
+        for path in &differing {
+            write(&root.join(path), self.files.get(path).map_or(&[], Vec::as_slice))?;
+        }
+        for path in &stale {
+            std::fs::remove_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        let bytes: usize = self.files.values().map(Vec::len).sum();
+        println!(
+            "{} files, {bytes} bytes; {} written, {} removed",
+            self.files.len(),
+            differing.len(),
+            stale.len()
+        );
+        Ok(())
+    }
+
+    /// Runs rustfmt over copies, so that the committed files are as `cargo fmt` leaves them.
+    fn format(&mut self, root: &Path) -> Result<(), Failure> {
+        let scratch = root.join("target").join("codegen").join("out");
+        let _ = std::fs::remove_dir_all(&scratch);
+        let mut copies = Vec::new();
+        for (path, bytes) in self.files.iter().filter(|(path, _)| path.ends_with(".rs")) {
+            // Flat names: rustfmt would follow `mod` lines into files that are copied too.
+            let copy = scratch.join(path.replace('/', "+"));
+            write(&copy, bytes)?;
+            copies.push((path.clone(), copy));
+        }
+        for (path, copy) in &copies {
+            let mut rustfmt = Command::new("rustfmt");
+            rustfmt.args(["--edition", "2024", "--config", "skip_children=true", "--config-path"]);
+            rustfmt.arg(root.join("rustfmt.toml")).stdin(open(copy)?);
+            let done = rustfmt.output().map_err(|error| format!("cannot start rustfmt: {error}"))?;
+            if !done.status.success() {
+                return Err(format!("rustfmt refuses {path}: {}", String::from_utf8_lossy(&done.stderr)));
+            }
+            self.files.insert(path.clone(), done.stdout);
+        }
+        Ok(())
+    }
+
+    fn stale(&self, root: &Path) -> Result<Vec<PathBuf>, Failure> {
+        let mut stale = Vec::new();
+        for directory in GENERATED_ONLY {
+            for file in files_below(&root.join(directory))? {
+                let relative = file.strip_prefix(root).unwrap_or(&file).to_string_lossy().replace('\\', "/");
+                if !self.files.contains_key(&relative) {
+                    stale.push(file);
+                }
+            }
+        }
+        Ok(stale)
+    }
+}
+
+fn open(path: &Path) -> Result<std::fs::File, Failure> {
+    std::fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn report(differing: &[String], stale: &[PathBuf]) -> Result<(), Failure> {
+    if differing.is_empty() && stale.is_empty() {
+        println!("generated files are up to date");
+        return Ok(());
+    }
+    let mut message =
+        String::from("generated files differ from what the generator writes; run cargo xtask codegen:");
+    for path in differing {
+        let _ = write!(message, "\n  differs: {path}");
+    }
+    for path in stale {
+        let _ = write!(message, "\n  stale: {}", path.display());
+    }
+    Err(message)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let fail = |error: std::io::Error| format!("{}: {error}", path.display());
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(fail)?;
+    }
+    std::fs::write(path, bytes).map_err(fail)
+}
+
+/// All files below a directory; none if it does not exist.
+pub(crate) fn files_below(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Ok(Vec::new()) };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|error| format!("{}: {error}", directory.display()))?.path();
+        if path.is_dir() {
+            files.extend(files_below(&path)?);
+        } else {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}

@@ -1,0 +1,52 @@
+//! Tasks of the workspace: `cargo xtask <task>`.
+//!
+//! - `codegen` writes the generated parts of `taktwerk-types` and `taktwerk-schema`; `--check` only compares;
+//! - `nodesets` fetches the published NodeSet files that tests read;
+//! - `tidy` checks the rules of the workspace that no compiler checks.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)] // a command line talks
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+mod codegen;
+mod inputs;
+mod tidy;
+
+/// Why a task failed, for people.
+type Failure = String;
+
+const USAGE: &str = "usage: cargo xtask <task>
+
+  codegen [--check]   write the generated code (or only compare; exit code 1 if it differs)
+  nodesets            fetch the published NodeSet files for tests into target/codegen
+  tidy [--wasm]       check dependency table, bans and style (and the wasm32 build of the core)";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let root = workspace_root();
+    let result = match arguments.as_slice() {
+        ["codegen"] => codegen::run(&root, false),
+        ["codegen", "--check"] => codegen::run(&root, true),
+        ["nodesets"] => inputs::nodesets(&root).map(|directory| println!("{}", directory.display())),
+        ["tidy"] => tidy::run(&root, false),
+        ["tidy", "--wasm"] => tidy::run(&root, true),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn workspace_root() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own).to_owned()
+}

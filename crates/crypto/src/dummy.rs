@@ -7,6 +7,8 @@ use crate::{
     CertificatePurpose, ChunkLayout, ChunkNonce, CryptoError, KeyAgreement, MessageSecurityMode, PeerKey,
     Provider, Role, SecurityPolicy, SymmetricKeys,
 };
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use taktwerk_types::StatusCode;
 
 /// Starts a dummy certificate; after it comes the key size in bits (UInt16) and a name.
@@ -20,6 +22,8 @@ pub struct DummyProvider {
     certificate: Vec<u8>,
     key_bits: u16,
     seed: u64,
+    /// How many nonces were made: no two are the same.
+    nonces: Arc<AtomicU64>,
 }
 
 /// A dummy certificate for a name and a key size in bits.
@@ -45,7 +49,7 @@ impl DummyProvider {
     pub fn new(name: &str, key_bits: u16) -> Self {
         let certificate = certificate(name, key_bits);
         let seed = checksum(&[&certificate], 0);
-        Self { certificate, key_bits, seed }
+        Self { certificate, key_bits, seed, nonces: Arc::default() }
     }
 }
 
@@ -159,7 +163,7 @@ impl Provider for DummyProvider {
 
     fn decrypt(&self, policy: SecurityPolicy, cipher: &[u8], out: &mut Vec<u8>) -> Result<(), CryptoError> {
         let block_len = cipher_block_len(policy, self.key_bits);
-        if block_len == 0 || cipher.len() % block_len != 0 {
+        if block_len == 0 || !cipher.len().is_multiple_of(block_len) {
             return Err(CryptoError::Decryption);
         }
         for block in cipher.chunks(block_len) {
@@ -178,7 +182,8 @@ impl Provider for DummyProvider {
         mode: MessageSecurityMode,
         role: Role,
     ) -> Result<Box<dyn KeyAgreement>, CryptoError> {
-        let nonce = repeat(self.seed ^ 0x5eed, policy.info().nonce_len).collect();
+        let count = self.nonces.fetch_add(1, Ordering::Relaxed);
+        let nonce = repeat(self.seed.wrapping_add(count), policy.info().nonce_len).collect();
         Ok(Box::new(DummyAgreement { policy, mode, role, nonce }))
     }
 }
@@ -281,7 +286,7 @@ impl SymmetricKeys for DummyKeys {
         let signed_len = chunk.len().checked_sub(self.layout.signature_len).ok_or(CryptoError::Malformed)?;
         let end = if self.aead { signed_len } else { chunk.len() };
         let secured = chunk.get_mut(headers_len..end).ok_or(CryptoError::Malformed)?;
-        if secured.len() % self.layout.block_len != 0 {
+        if !secured.len().is_multiple_of(self.layout.block_len) {
             return Err(CryptoError::Decryption);
         }
         self.crypt(secured, key);
@@ -348,7 +353,7 @@ mod tests {
                 headers_len,
                 sender_certificate: 20..headers_len,
                 receiver_thumbprint: server.thumbprint(&server.certificate),
-                purpose: Some(CertificatePurpose::Client),
+                purpose: CertificatePurpose::Client,
                 binding: vec![],
             })
             .run(&server)

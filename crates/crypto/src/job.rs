@@ -74,8 +74,8 @@ pub struct OpenChunk {
     pub sender_certificate: Range<usize>,
     /// The ReceiverCertificateThumbprint.
     pub receiver_thumbprint: [u8; 20],
-    /// What the sender wants to be. `None` on a renewal with the certificate that was checked before.
-    pub purpose: Option<CertificatePurpose>,
+    /// What the sender wants to be. Its certificate is checked on every renewal (Part 4 §6.1.7).
+    pub purpose: CertificatePurpose,
     /// What the signature covers besides the chunk (Part 6 §6.7.5): the request's signature, in a response.
     pub binding: Vec<u8>,
 }
@@ -208,14 +208,12 @@ fn open_chunk(job: OpenChunk, provider: &dyn Provider) -> Result<JobOutput, Cryp
         return Err(CryptoError::ThumbprintMismatch);
     }
     let certificate = chunk.get(sender_certificate).ok_or(CryptoError::Malformed)?;
-    if let Some(purpose) = &purpose {
-        provider.validate(certificate, purpose)?;
-    }
+    provider.validate(certificate, &purpose)?;
     let sender = provider.peer_key(policy, certificate)?;
     let cipher_block = provider.cipher_block_len(policy)?;
     if cipher_block > 0 {
         let (headers, secured) = chunk.split_at_checked(headers_len).ok_or(CryptoError::Malformed)?;
-        if secured.is_empty() || secured.len() % cipher_block != 0 {
+        if secured.is_empty() || !secured.len().is_multiple_of(cipher_block) {
             return Err(CryptoError::Decryption);
         }
         let mut plain = Vec::with_capacity(chunk.len());

@@ -1,0 +1,98 @@
+//! Messages that arrive in more than one chunk (Part 6 §6.7.3).
+
+use crate::error::{ChannelError, LimitHit, PeerFault};
+use taktwerk_types::Instant;
+
+/// The chunks of the message that is arriving. A sender finishes one message before it starts the next.
+#[derive(Debug)]
+pub(crate) struct Assembly {
+    pub(crate) request_id: u32,
+    /// Grows with what arrives; at most twice what has arrived is reserved.
+    body: Vec<u8>,
+    chunks: u32,
+    /// A limit was passed: the rest is dropped as it comes.
+    dropping: bool,
+    pub(crate) deadline: Instant,
+}
+
+/// What happens when a message passes a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Overrun {
+    /// A server ends the connection: nobody makes it store more.
+    Fail,
+    /// A client drops the message and goes on: the request failed, the connection did not.
+    Drop,
+}
+
+/// Limits of a received message: bytes of the body and number of chunks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MessageLimits {
+    pub(crate) size_max: u32,
+    pub(crate) chunk_count_max: u32,
+    pub(crate) overrun: Overrun,
+}
+
+impl Assembly {
+    pub(crate) const fn new(request_id: u32, deadline: Instant) -> Self {
+        Self { request_id, body: Vec::new(), chunks: 0, dropping: false, deadline }
+    }
+
+    /// Adds a chunk. The limits are checked before anything is stored.
+    pub(crate) fn push(
+        &mut self,
+        request_id: u32,
+        part: &[u8],
+        limits: MessageLimits,
+    ) -> Result<(), ChannelError> {
+        if request_id != self.request_id {
+            return Err(PeerFault::Interleaved.into());
+        }
+        self.chunks = self.chunks.saturating_add(1);
+        let over = self.chunks > limits.chunk_count_max
+            || self.body.len().saturating_add(part.len()) > limits.size_max as usize;
+        match (over || self.dropping, limits.overrun) {
+            (true, Overrun::Fail) => return Err(LimitHit::MessageTooLarge.into()),
+            (true, Overrun::Drop) => {
+                self.dropping = true;
+                self.body = Vec::new();
+            }
+            (false, _) => self.body.extend_from_slice(part),
+        }
+        Ok(())
+    }
+
+    /// Bytes stored so far.
+    pub(crate) fn len(&self) -> usize {
+        self.body.len()
+    }
+
+    /// The whole body, or `None` if it was dropped.
+    pub(crate) fn finish(self) -> Option<Vec<u8>> {
+        (!self.dropping).then_some(self.body)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn reserved(&self) -> usize {
+        self.body.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_hold_before_storing() {
+        let limits = |overrun| MessageLimits { size_max: 10, chunk_count_max: 3, overrun };
+        let mut server = Assembly::new(1, Instant::FAR);
+        server.push(1, &[0; 10], limits(Overrun::Fail)).unwrap();
+        assert_eq!(server.push(1, &[0], limits(Overrun::Fail)), Err(LimitHit::MessageTooLarge.into()));
+        assert_eq!(server.push(2, &[], limits(Overrun::Fail)), Err(PeerFault::Interleaved.into()));
+        let mut client = Assembly::new(1, Instant::FAR);
+        for _ in 0..4 {
+            client.push(1, &[], limits(Overrun::Drop)).unwrap();
+        }
+        client.push(1, &[0; 8], limits(Overrun::Drop)).unwrap();
+        assert_eq!((client.reserved(), client.finish()), (0, None));
+    }
+}

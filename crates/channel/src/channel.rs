@@ -1,0 +1,419 @@
+//! The state of a channel, its life and its deadlines.
+
+use crate::assembly::{Assembly, MessageLimits, Overrun};
+use crate::config::{ChannelConfig, OpenParams};
+use crate::error::{ApiMisuse, ChannelError, PeerFault};
+use crate::handshake::Pending;
+use crate::header::MessageType;
+use crate::hello::{PROTOCOL_VERSION, Sizes, append_error, append_hello, append_reverse_hello};
+use crate::receive::Event;
+use crate::sequence;
+use crate::token::Tokens;
+use std::sync::Arc;
+use taktwerk_crypto::{CryptoError, MessageSecurityMode, Role, SecurityPolicy};
+use taktwerk_types::{Instant, StatusCode, UtcTime};
+
+/// Where a channel stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Client of a reversed connection: the server speaks first.
+    AwaitReverseHello,
+    /// Client of a reversed connection: the application decides whether it wants this server.
+    ReverseHello,
+    /// Server.
+    AwaitHello,
+    /// Client.
+    AwaitAcknowledge,
+    /// Both: the OpenSecureChannel exchange has not finished.
+    AwaitOpen,
+    /// Messages flow.
+    Open,
+    /// Nothing more is accepted or sent.
+    Closed,
+}
+
+/// What is known of the other end.
+#[derive(Debug, Default)]
+pub(crate) struct Peer {
+    /// What a client called us in its Hello.
+    pub(crate) endpoint_url: Box<str>,
+    /// The certificate the channel was opened with.
+    pub(crate) certificate: Option<Arc<[u8]>>,
+    /// The last nonce, which must not come again.
+    pub(crate) nonce: Box<[u8]>,
+}
+
+/// One end of a secure channel over one connection. See the crate's documentation for how it is driven.
+#[derive(Debug)]
+pub struct Channel {
+    pub(crate) config: Arc<ChannelConfig>,
+    pub(crate) role: Role,
+    pub(crate) state: State,
+    pub(crate) id: u32,
+    pub(crate) policy: SecurityPolicy,
+    pub(crate) mode: MessageSecurityMode,
+    /// Largest chunk we accept, in bytes.
+    pub(crate) receive_buffer_size: u32,
+    /// Largest chunk we send, in bytes.
+    pub(crate) send_buffer_size: u32,
+    /// Largest message the peer accepts, in bytes of the body; 0 is no limit.
+    pub(crate) peer_message_size_max: u32,
+    /// Most chunks of a message the peer accepts; 0 is no limit.
+    pub(crate) peer_chunk_count_max: u32,
+    pub(crate) sent: sequence::Sent,
+    pub(crate) received: sequence::Received,
+    /// Present exactly while the channel is open.
+    pub(crate) tokens: Option<Tokens>,
+    pub(crate) last_token_id: u32,
+    pub(crate) last_request_id: u32,
+    pub(crate) assembly: Option<Box<Assembly>>,
+    /// For the stage of the handshake.
+    pub(crate) stage_deadline: Instant,
+    /// For the rest of a chunk that has arrived in part.
+    pub(crate) chunk_deadline: Instant,
+    pub(crate) pending: Option<Box<Pending>>,
+    /// Chunks that were numbered after an OpenSecureChannel chunk which is still being secured.
+    pub(crate) held: Vec<u8>,
+    pub(crate) peer: Peer,
+    /// The signature of the first OpenSecureChannel response (Part 6 §6.7.5).
+    pub(crate) thumbprint: Box<[u8]>,
+    /// What a client asked for.
+    pub(crate) params: Option<Box<OpenParams>>,
+}
+
+impl Channel {
+    fn new(config: Arc<ChannelConfig>, role: Role, state: State, id: u32, now: Instant) -> Self {
+        let limits = &config.limits;
+        let (receive_buffer_size, send_buffer_size) = (limits.receive_buffer_size, limits.send_buffer_size);
+        let stage_deadline = now + limits.hello_timeout;
+        Self {
+            config,
+            role,
+            state,
+            id,
+            policy: SecurityPolicy::None,
+            mode: MessageSecurityMode::None,
+            receive_buffer_size,
+            send_buffer_size,
+            peer_message_size_max: 0,
+            peer_chunk_count_max: 0,
+            sent: sequence::Sent::new(true),
+            received: sequence::Received::new(true),
+            tokens: None,
+            last_token_id: 0,
+            last_request_id: 0,
+            assembly: None,
+            stage_deadline,
+            chunk_deadline: Instant::FAR,
+            pending: None,
+            held: Vec::new(),
+            peer: Peer::default(),
+            thumbprint: Box::default(),
+            params: None,
+        }
+    }
+
+    /// The server's end of a connection that a client has opened. `channel_id` becomes the SecureChannelId: not zero,
+    /// and unlikely to have been used before a restart (Part 6 §6.7.2.2).
+    #[must_use]
+    pub fn server(config: Arc<ChannelConfig>, channel_id: u32, now: Instant) -> Self {
+        Self::new(config, Role::Server, State::AwaitHello, channel_id, now)
+    }
+
+    /// The server's end of a connection that the server has opened to a waiting client: appends a ReverseHello
+    /// (Part 6 §7.1.2.6). The texts have at most 4096 bytes.
+    #[must_use]
+    pub fn server_reverse(
+        config: Arc<ChannelConfig>,
+        channel_id: u32,
+        server_uri: &str,
+        endpoint_url: &str,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Self {
+        append_reverse_hello(server_uri, endpoint_url, out);
+        Self::server(config, channel_id, now)
+    }
+
+    /// The client's end of a connection it has opened: appends the Hello.
+    ///
+    /// # Errors
+    /// [`CryptoError::PolicyUnsupported`] if the provider does not carry the policy, if policy and mode do not fit each
+    /// other, or if the server's certificate is missing.
+    pub fn client(
+        config: Arc<ChannelConfig>,
+        params: OpenParams,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Result<Self, ChannelError> {
+        let mut channel = Self::new(config, Role::Client, State::ReverseHello, 0, now);
+        channel.accept_reverse(params, now, out)?;
+        Ok(channel)
+    }
+
+    /// The client's end of a connection that a server has opened to it: waits for the ReverseHello.
+    #[must_use]
+    pub fn client_reverse(config: Arc<ChannelConfig>, now: Instant) -> Self {
+        Self::new(config, Role::Client, State::AwaitReverseHello, 0, now)
+    }
+
+    /// After [`Event::ReverseHello`]: goes on with this server, appending the Hello.
+    ///
+    /// # Errors
+    /// As [`Channel::client`]; [`ApiMisuse::NotOpen`] if no ReverseHello has come.
+    pub fn accept_reverse(
+        &mut self,
+        params: OpenParams,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ChannelError> {
+        if self.state != State::ReverseHello {
+            return Err(ApiMisuse::NotOpen.into());
+        }
+        let secured = params.policy != SecurityPolicy::None;
+        let fits = secured == (params.mode != MessageSecurityMode::None)
+            && self.config.provider.supports(params.policy)
+            && (!secured || params.server_certificate.is_some());
+        if !fits {
+            return Err(CryptoError::PolicyUnsupported.into());
+        }
+        let limits = &self.config.limits;
+        let sizes = Sizes {
+            version: PROTOCOL_VERSION,
+            receive_buffer_size: limits.receive_buffer_size,
+            send_buffer_size: limits.send_buffer_size,
+            message_size_max: limits.message_size_max,
+            chunk_count_max: limits.chunk_count_max,
+        };
+        append_hello(sizes, &params.endpoint_url, out);
+        self.state = State::AwaitAcknowledge;
+        self.stage_deadline = now + limits.hello_timeout;
+        self.set_security(params.policy, params.mode);
+        self.peer.certificate.clone_from(&params.server_certificate);
+        self.params = Some(Box::new(params));
+        Ok(())
+    }
+
+    pub(crate) fn set_security(&mut self, policy: SecurityPolicy, mode: MessageSecurityMode) {
+        self.policy = policy;
+        self.mode = mode;
+        let legacy = policy.info().legacy_sequence_numbers;
+        self.sent = sequence::Sent::new(legacy);
+    }
+
+    /// Whether messages can be sent.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    /// Whether the channel has ended: the driver sends what is left and closes the connection.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    /// The SecureChannelId; on a client 0 until the channel is open.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The security policy.
+    #[must_use]
+    pub fn policy(&self) -> SecurityPolicy {
+        self.policy
+    }
+
+    /// The security mode.
+    #[must_use]
+    pub fn mode(&self) -> MessageSecurityMode {
+        self.mode
+    }
+
+    /// What the client called this server in its Hello; empty on a client.
+    #[must_use]
+    pub fn endpoint_url(&self) -> &str {
+        &self.peer.endpoint_url
+    }
+
+    /// The certificate of the other end, with its chain; `None` without security.
+    #[must_use]
+    pub fn peer_certificate(&self) -> Option<&Arc<[u8]>> {
+        self.peer.certificate.as_ref()
+    }
+
+    /// The signature of the first OpenSecureChannel response: what signatures of sessions are bound to with policies
+    /// that have the channel enhancements (Part 6 §6.7.5, Part 4 §6.1.8). Empty without security.
+    #[must_use]
+    pub fn thumbprint(&self) -> &[u8] {
+        &self.thumbprint
+    }
+
+    /// The lifetime of the newest security token in milliseconds, as revised by the server.
+    #[must_use]
+    pub fn token_lifetime_ms(&self) -> Option<u32> {
+        self.tokens.as_ref().map(|tokens| tokens.newest().lifetime_ms)
+    }
+
+    /// Largest chunk that can arrive, in bytes: the receive buffer has to hold one.
+    #[must_use]
+    pub fn receive_buffer_size(&self) -> u32 {
+        self.receive_buffer_size
+    }
+
+    /// Bytes that the channel itself holds on to: parts of an unfinished message, and chunks waiting for a renewal.
+    #[must_use]
+    pub fn buffered_len(&self) -> usize {
+        self.held.len() + self.assembly.as_ref().map_or(0, |assembly| assembly.len())
+    }
+
+    /// On a client: the id of the next request. Ids repeat after 2^32 requests; 0 is left out.
+    pub fn next_request_id(&mut self) -> u32 {
+        self.last_request_id = self.last_request_id.checked_add(1).unwrap_or(1);
+        self.last_request_id
+    }
+
+    /// Ends the channel: a client appends a CloseSecureChannel request if the channel is open, a server nothing
+    /// (Part 6 §7.1.4). What is buffered is dropped.
+    pub fn close(&mut self, now: Instant, out: &mut Vec<u8>) {
+        if self.role == Role::Client && self.state == State::Open {
+            self.append_close(now, out);
+        }
+        self.set_closed();
+    }
+
+    /// Ends the channel of a server with an Error message, for reasons that the layers above have
+    /// (Bad_TcpServerTooBusy, a session that was refused). On a client it only ends the channel, except that the
+    /// server of a reversed connection is told (Part 6 §7.1.3).
+    pub fn reject(&mut self, status: StatusCode, reason: &str, out: &mut Vec<u8>) {
+        if self.state != State::Closed && (self.role == Role::Server || self.state == State::ReverseHello) {
+            append_error(status, reason, out);
+        }
+        self.set_closed();
+    }
+
+    /// Ends the channel because of a failure and tells the peer what it may know (Part 6 §7.1.5).
+    pub(crate) fn fail(&mut self, error: &ChannelError, now: Instant, out: &mut Vec<u8>) {
+        if self.state == State::Closed {
+            return;
+        }
+        match (self.role, error.wire()) {
+            // Not the peer's business, and the channel lives on.
+            (_, None) => return,
+            (Role::Server, Some((status, reason))) => append_error(status, reason, out),
+            // A client does not send Error messages on a connection it has opened; it closes the channel.
+            (Role::Client, Some(_)) if self.state == State::Open => self.append_close(now, out),
+            (Role::Client, Some(_)) => {}
+        }
+        self.set_closed();
+    }
+
+    fn append_close(&mut self, now: Instant, out: &mut Vec<u8>) {
+        let request_id = self.next_request_id();
+        let start = self.begin(out);
+        crate::open::append_close_request(self.utc(now), out);
+        // A close that cannot be sent is no loss: the connection is closed next.
+        let _ = self.finish_as(start, MessageType::Close, request_id, out);
+    }
+
+    pub(crate) fn set_closed(&mut self) {
+        self.state = State::Closed;
+        self.tokens = None;
+        self.assembly = None;
+        self.pending = None;
+        self.held = Vec::new();
+        self.stage_deadline = Instant::FAR;
+        self.chunk_deadline = Instant::FAR;
+    }
+
+    pub(crate) fn utc(&self, now: Instant) -> UtcTime {
+        self.config.utc_origin.plus(now.since(Instant::ZERO))
+    }
+
+    pub(crate) fn message_limits(&self) -> MessageLimits {
+        MessageLimits {
+            size_max: self.config.limits.message_size_max,
+            chunk_count_max: self.config.limits.chunk_count_max,
+            overrun: if self.role == Role::Server { Overrun::Fail } else { Overrun::Drop },
+        }
+    }
+
+    /// When [`Channel::handle_timeout`] has to be called, and for what.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
+        let stage = match self.state {
+            State::AwaitReverseHello | State::ReverseHello | State::AwaitHello | State::AwaitAcknowledge => {
+                "hello"
+            }
+            _ => "open",
+        };
+        let mut first = (self.stage_deadline, stage);
+        let mut consider = |at: Instant, reason| {
+            if at < first.0 {
+                first = (at, reason);
+            }
+        };
+        consider(self.chunk_deadline, "rest of a chunk");
+        if let Some(assembly) = &self.assembly {
+            consider(assembly.deadline, "rest of a message");
+        }
+        if let Some(tokens) = &self.tokens {
+            let (at, reason) = self.token_due(tokens);
+            consider(at, reason);
+        }
+        (first.0 != Instant::FAR).then_some(first)
+    }
+
+    fn token_due(&self, tokens: &Tokens) -> (Instant, &'static str) {
+        match self.role {
+            Role::Server => tokens.server_due(),
+            Role::Client if self.pending.is_none() => {
+                (tokens.newest().renew_at(), "renew the security token")
+            }
+            Role::Client => (tokens.newest().accepted_until(), "security token expires"),
+        }
+    }
+
+    /// Does what is due: ends a channel whose deadline has passed, renews the token of a client.
+    ///
+    /// # Errors
+    /// The deadline that ended the channel.
+    pub fn handle_timeout(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<Option<Event>, ChannelError> {
+        let result = self.try_timeout(now, out);
+        if let Err(error) = &result {
+            self.fail(error, now, out);
+        }
+        result
+    }
+
+    fn try_timeout(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<Option<Event>, ChannelError> {
+        if self.stage_deadline <= now {
+            let stage =
+                if self.state == State::AwaitOpen { "the channel was not opened" } else { "no hello" };
+            return Err(PeerFault::Timeout(stage).into());
+        }
+        if self.chunk_deadline <= now {
+            return Err(PeerFault::Timeout("a chunk did not arrive whole").into());
+        }
+        if self.assembly.as_ref().is_some_and(|assembly| assembly.deadline <= now) {
+            return Err(PeerFault::Timeout("a message did not arrive whole").into());
+        }
+        let Some(tokens) = &mut self.tokens else { return Ok(None) };
+        match self.role {
+            Role::Server => {
+                if !tokens.server_tick(now) {
+                    return Err(PeerFault::TokenExpired.into());
+                }
+                Ok(None)
+            }
+            Role::Client => {
+                if tokens.newest().accepted_until() <= now {
+                    return Err(PeerFault::TokenExpired.into());
+                }
+                let due = self.pending.is_none() && tokens.newest().renew_at() <= now;
+                if due { self.request_open(true, now, out).map(Some) } else { Ok(None) }
+            }
+        }
+    }
+}

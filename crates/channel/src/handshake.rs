@@ -1,0 +1,570 @@
+//! Hello, Acknowledge and OpenSecureChannel, both roles (Part 6 §7.1.3, §6.7.4).
+
+use crate::channel::{Channel, State};
+use crate::error::{ApiMisuse, ChannelError, PeerFault};
+use crate::header::{AsymmetricHead, Header, MessageType, SEQUENCE_LEN, SequenceHead, patch_size};
+use crate::hello::{PROTOCOL_VERSION, Sizes, append_acknowledge, parse_acknowledge, parse_hello};
+use crate::open::{
+    OpenRequest, OpenResponse, RequestType, append_open_request, append_open_response, parse_open_request,
+    parse_open_response,
+};
+use crate::receive::Event;
+use crate::sequence;
+use crate::token::{Token, Tokens};
+use core::ops::Range;
+use std::sync::Arc;
+use taktwerk_crypto::{
+    Agreed, Agreement, CertificatePurpose, CryptoError, Job, JobOutput, KeyAgreement, MessageSecurityMode,
+    OpenChunk, Role, SealChunk, SecurityPolicy,
+};
+use taktwerk_types::{DecodeError, Instant};
+
+/// An OpenSecureChannel exchange that has not finished.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    /// Server: a request is being checked.
+    CheckRequest { headers_len: usize, certificate: Arc<[u8]>, policy: SecurityPolicy, place: Place },
+    /// Server: the response is being secured.
+    SealResponse { token_id: u32, lifetime_ms: u32, renewal: bool },
+    /// Client: the request is being secured.
+    SealRequest(Exchange),
+    /// Client: the request has been sent.
+    AwaitResponse(Exchange),
+    /// Client: the response is being checked.
+    CheckResponse { headers_len: usize, exchange: Exchange, place: Place },
+}
+
+/// A client's request that waits for its response.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    request_id: u32,
+    renewal: bool,
+    sent_at: Instant,
+    half: Option<Box<dyn KeyAgreement>>,
+    signature: Vec<u8>,
+}
+
+/// The place in the order of chunks of one whose number is still encrypted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    before: sequence::Received,
+    reserved: u32,
+}
+
+/// What an OpenSecureChannel message carries, in the clear.
+struct Plain<'a> {
+    chunk: &'a [u8],
+    body: Range<usize>,
+    sequence: SequenceHead,
+}
+
+impl<'a> Plain<'a> {
+    fn parse(chunk: &'a [u8], headers_len: usize, body_end: usize) -> Result<Self, ChannelError> {
+        let truncated = DecodeError::Truncated { needed: SEQUENCE_LEN };
+        let sequence = SequenceHead::parse(chunk, headers_len).ok_or(truncated)?;
+        let start = headers_len + SEQUENCE_LEN;
+        if start > body_end {
+            return Err(truncated.into());
+        }
+        Ok(Self { chunk, body: start..body_end, sequence })
+    }
+
+    fn body(&self) -> &'a [u8] {
+        self.chunk.get(self.body.clone()).unwrap_or_default()
+    }
+}
+
+/// An OpenSecureChannel message that is being written.
+struct Draft {
+    at: usize,
+    headers_len: usize,
+    nonce_at: usize,
+}
+
+impl Channel {
+    /// Server: the client's Hello (Part 6 §7.1.2.3).
+    pub(crate) fn on_hello(
+        &mut self,
+        chunk: &[u8],
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Result<Event, ChannelError> {
+        let (hello, endpoint_url) = parse_hello(chunk)?;
+        let size_min = self.config.buffer_size_min();
+        if hello.receive_buffer_size < size_min || hello.send_buffer_size < size_min {
+            return Err(PeerFault::BufferSizeInvalid.into());
+        }
+        let limits = &self.config.limits;
+        self.receive_buffer_size = limits.receive_buffer_size.min(hello.send_buffer_size);
+        self.send_buffer_size = limits.send_buffer_size.min(hello.receive_buffer_size);
+        self.peer_message_size_max = hello.message_size_max;
+        self.peer_chunk_count_max = hello.chunk_count_max;
+        self.peer.endpoint_url = endpoint_url.into();
+        // Version 0 is the lowest there is, so every client asks for it or for a higher one, and gets it.
+        let answer = Sizes {
+            version: PROTOCOL_VERSION,
+            receive_buffer_size: self.receive_buffer_size,
+            send_buffer_size: self.send_buffer_size,
+            message_size_max: limits.message_size_max,
+            chunk_count_max: limits.chunk_count_max,
+        };
+        append_acknowledge(answer, out);
+        self.state = State::AwaitOpen;
+        self.stage_deadline = now + limits.open_timeout;
+        Ok(Event::Handled)
+    }
+
+    /// Client: the server's Acknowledge (Part 6 §7.1.2.4). The version is not looked at: servers of earlier editions
+    /// name the latest they know, and there is only one.
+    pub(crate) fn on_acknowledge(
+        &mut self,
+        chunk: &[u8],
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Result<Event, ChannelError> {
+        let sizes = parse_acknowledge(chunk)?;
+        let size_min = if self.policy.info().is_ecc() { 1024 } else { 8192 };
+        if sizes.receive_buffer_size < size_min || sizes.send_buffer_size < size_min {
+            return Err(PeerFault::BufferSizeInvalid.into());
+        }
+        self.send_buffer_size = self.send_buffer_size.min(sizes.receive_buffer_size);
+        self.peer_message_size_max = sizes.message_size_max;
+        self.peer_chunk_count_max = sizes.chunk_count_max;
+        self.state = State::AwaitOpen;
+        self.stage_deadline = now + self.config.limits.open_timeout;
+        self.request_open(false, now, out)
+    }
+
+    /// Either role: an OPN chunk.
+    pub(crate) fn on_open(
+        &mut self,
+        chunk: &mut [u8],
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Result<Event, ChannelError> {
+        let head = AsymmetricHead::parse(chunk)?;
+        let uri = chunk.get(head.policy_uri.clone()).and_then(|uri| core::str::from_utf8(uri).ok());
+        let policy = uri.and_then(SecurityPolicy::from_uri).ok_or(PeerFault::PolicyRejected)?;
+        match self.role {
+            Role::Server => self.on_open_request(head, policy, chunk, now, out),
+            Role::Client => self.on_open_response(head, policy, chunk),
+        }
+    }
+
+    fn on_open_request(
+        &mut self,
+        head: AsymmetricHead,
+        policy: SecurityPolicy,
+        chunk: &[u8],
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Result<Event, ChannelError> {
+        let renewal = self.state == State::Open;
+        if self.pending.is_some() {
+            return Err(PeerFault::Unexpected("a second OPN").into());
+        }
+        let id_fits = head.channel_id == if renewal { self.id } else { 0 };
+        if !id_fits {
+            return Err(PeerFault::ChannelUnknown.into());
+        }
+        // Policies that are not offered, the broken ones among them, are refused before any cryptography.
+        let offered = self.config.security.iter().any(|(offered, _)| *offered == policy);
+        if !offered || !self.config.provider.supports(policy) || renewal && policy != self.policy {
+            return Err(PeerFault::PolicyRejected.into());
+        }
+        if !renewal {
+            self.received = sequence::Received::new(policy.info().legacy_sequence_numbers);
+        }
+        if policy == SecurityPolicy::None {
+            let plain = Plain::parse(chunk, head.len, chunk.len())?;
+            self.received.accept(plain.sequence.sequence_number)?;
+            return self.answer_open(&plain, policy, None, Vec::new(), now, out);
+        }
+        let certificate = chunk.get(head.sender_certificate.clone()).unwrap_or_default();
+        if renewal && self.peer.certificate.as_deref() != Some(certificate) {
+            return Err(PeerFault::CertificateChanged.into());
+        }
+        let certificate = Arc::from(certificate);
+        let place = self.reserve_place();
+        let job = open_chunk_job(&head, policy, chunk, CertificatePurpose::Client, Vec::new())?;
+        self.pending =
+            Some(Box::new(Pending::CheckRequest { headers_len: head.len, certificate, policy, place }));
+        Ok(job)
+    }
+
+    fn reserve_place(&mut self) -> Place {
+        let before = self.received.skip();
+        Place { before, reserved: self.received.last() }
+    }
+
+    /// Checks the number of a chunk whose place was reserved.
+    fn take_place(&mut self, place: Place, number: u32) -> Result<(), PeerFault> {
+        let mut received = place.before;
+        received.accept(number)?;
+        if self.received.last() == place.reserved {
+            // Nothing else has come meanwhile: this also covers the first chunk and a wrap.
+            self.received = received;
+            return Ok(());
+        }
+        if number == place.reserved { Ok(()) } else { Err(PeerFault::SequenceInvalid) }
+    }
+
+    /// Server: answers a request that is in the clear.
+    fn answer_open(
+        &mut self,
+        plain: &Plain<'_>,
+        policy: SecurityPolicy,
+        certificate: Option<Arc<[u8]>>,
+        request_signature: Vec<u8>,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Result<Event, ChannelError> {
+        let request = parse_open_request(plain.body())?;
+        let renewal = self.state == State::Open;
+        if (request.request_type == RequestType::Renew) != renewal {
+            return Err(PeerFault::RequestTypeInvalid.into());
+        }
+        let mode_fits = if renewal {
+            request.mode == self.mode
+        } else {
+            self.config.security.contains(&(policy, request.mode))
+        };
+        if !mode_fits || (policy == SecurityPolicy::None) != (request.mode == MessageSecurityMode::None) {
+            return Err(PeerFault::ModeRejected.into());
+        }
+        if policy != SecurityPolicy::None {
+            // ClientNonce: the policy's length, and never the same twice (Part 4 §5.6.2.2).
+            if request.nonce.len() != policy.info().nonce_len || *request.nonce == *self.peer.nonce {
+                return Err(PeerFault::NonceInvalid.into());
+            }
+            self.peer.nonce = request.nonce.into();
+        }
+        if !renewal {
+            self.set_security(policy, request.mode);
+            self.peer.certificate.clone_from(&certificate);
+        }
+        let limits = &self.config.limits;
+        // Zero asks for the server's choice.
+        let asked = if request.lifetime_ms == 0 { u32::MAX } else { request.lifetime_ms };
+        let lifetime_ms =
+            asked.clamp(limits.lifetime_min_ms, limits.lifetime_max_ms.max(limits.lifetime_min_ms));
+        self.last_token_id = self.last_token_id.checked_add(1).unwrap_or(1);
+        let token_id = self.last_token_id;
+        let utc = self.utc(now);
+        let response = OpenResponse {
+            request_handle: request.request_handle,
+            timestamp: utc,
+            channel_id: self.id,
+            token_id,
+            created_at: utc,
+            lifetime_ms,
+            nonce: &[],
+        };
+        let request_id = plain.sequence.request_id;
+        if policy == SecurityPolicy::None {
+            self.draft_open(self.id, request_id, out, |out| append_open_response(&response, 0, out));
+            return Ok(self.install(Token::new(token_id, now, lifetime_ms, None)));
+        }
+        let mut chunk = Vec::with_capacity(2048);
+        let nonce_len = policy.info().nonce_len;
+        let draft = self.draft_open(self.id, request_id, &mut chunk, |out| {
+            append_open_response(&response, nonce_len, out)
+        });
+        let previous = self.chain_secret();
+        let agreement = Agreement::Answer { peer_nonce: request.nonce.to_vec(), previous };
+        let binding = if policy.info().enhancements { request_signature } else { Vec::new() };
+        let job = self.seal_chunk_job(draft, chunk, agreement, binding)?;
+        self.pending = Some(Box::new(Pending::SealResponse { token_id, lifetime_ms, renewal }));
+        Ok(job)
+    }
+
+    fn chain_secret(&self) -> Option<Vec<u8>> {
+        self.tokens
+            .as_ref()
+            .and_then(|tokens| tokens.newest().keys.as_ref())
+            .and_then(|keys| keys.chain_secret())
+    }
+
+    /// Appends an OPN message: headers, sequence header, body. `body` says where its nonce stands.
+    fn draft_open(
+        &mut self,
+        channel_id: u32,
+        request_id: u32,
+        out: &mut Vec<u8>,
+        body: impl FnOnce(&mut Vec<u8>) -> usize,
+    ) -> Draft {
+        let sequence_number = self.sent.take();
+        let at = Header::begin(MessageType::Open, out);
+        let provider = self.config.provider.as_ref();
+        let receiver = self.peer.certificate.as_deref().filter(|_| self.policy != SecurityPolicy::None);
+        let (certificate, thumbprint) = match receiver {
+            Some(receiver) => (provider.own_certificate(self.policy), Some(provider.thumbprint(receiver))),
+            None => (None, None),
+        };
+        AsymmetricHead::append(
+            channel_id,
+            self.policy.uri(),
+            certificate.unwrap_or_default(),
+            thumbprint.as_ref().map_or(&[], |thumbprint| thumbprint.as_slice()),
+            out,
+        );
+        let headers_len = out.len() - at;
+        SequenceHead { sequence_number, request_id }.append(out);
+        let nonce_at = body(out) - at;
+        patch_size(at, out);
+        Draft { at, headers_len, nonce_at }
+    }
+
+    fn seal_chunk_job(
+        &self,
+        draft: Draft,
+        chunk: Vec<u8>,
+        agreement: Agreement,
+        binding: Vec<u8>,
+    ) -> Result<Event, ChannelError> {
+        debug_assert_eq!(draft.at, 0);
+        let receiver_certificate = self.peer.certificate.clone().ok_or(CryptoError::Internal)?;
+        Ok(Event::Effect(Box::new(Job::SealChunk(SealChunk {
+            policy: self.policy,
+            mode: self.mode,
+            role: self.role,
+            chunk,
+            headers_len: draft.headers_len,
+            nonce_at: draft.nonce_at,
+            receiver_certificate,
+            agreement,
+            binding,
+        }))))
+    }
+
+    /// Puts a token into force.
+    fn install(&mut self, token: Token) -> Event {
+        self.pending = None;
+        match &mut self.tokens {
+            Some(tokens) => {
+                tokens.renew(token);
+                Event::Renewed
+            }
+            None => {
+                self.tokens = Some(Tokens::new(self.role, token));
+                self.state = State::Open;
+                self.stage_deadline = Instant::FAR;
+                Event::Opened
+            }
+        }
+    }
+
+    /// Client: asks for a token.
+    pub(crate) fn request_open(
+        &mut self,
+        renewal: bool,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Result<Event, ChannelError> {
+        let params = self.params.as_deref().ok_or(ApiMisuse::NotOpen)?;
+        let lifetime_ms = params.lifetime_ms;
+        let request_id = self.next_request_id();
+        let request = OpenRequest {
+            request_handle: request_id,
+            request_type: if renewal { RequestType::Renew } else { RequestType::Issue },
+            mode: self.mode,
+            nonce: &[],
+            lifetime_ms,
+        };
+        let exchange = Exchange { request_id, renewal, sent_at: now, half: None, signature: Vec::new() };
+        let utc = self.utc(now);
+        let timeout_ms = u32::try_from(self.config.limits.open_timeout.as_millis()).unwrap_or(u32::MAX);
+        let channel_id = self.id;
+        let nonce_len = self.policy.info().nonce_len;
+        let body = |out: &mut Vec<u8>| append_open_request(&request, nonce_len, utc, timeout_ms, out);
+        if self.policy == SecurityPolicy::None {
+            self.draft_open(channel_id, request_id, out, body);
+            self.pending = Some(Box::new(Pending::AwaitResponse(exchange)));
+            return Ok(Event::Handled);
+        }
+        let mut chunk = Vec::with_capacity(2048);
+        let draft = self.draft_open(channel_id, request_id, &mut chunk, body);
+        let job = self.seal_chunk_job(draft, chunk, Agreement::Start, Vec::new())?;
+        self.pending = Some(Box::new(Pending::SealRequest(exchange)));
+        Ok(job)
+    }
+
+    fn on_open_response(
+        &mut self,
+        head: AsymmetricHead,
+        policy: SecurityPolicy,
+        chunk: &[u8],
+    ) -> Result<Event, ChannelError> {
+        let exchange = match self.pending.take().map(|pending| *pending) {
+            Some(Pending::AwaitResponse(exchange)) => exchange,
+            _ => return Err(PeerFault::Unexpected("OPN").into()),
+        };
+        if policy != self.policy {
+            return Err(PeerFault::PolicyRejected.into());
+        }
+        // On a renewal the id is known; on the first exchange the server may still leave it out of a fault.
+        if exchange.renewal && head.channel_id != self.id {
+            return Err(PeerFault::ChannelUnknown.into());
+        }
+        if !exchange.renewal {
+            self.received = sequence::Received::new(policy.info().legacy_sequence_numbers);
+        }
+        if policy == SecurityPolicy::None {
+            let plain = Plain::parse(chunk, head.len, chunk.len())?;
+            self.received.accept(plain.sequence.sequence_number)?;
+            return self.accept_open(&plain, exchange, Vec::new());
+        }
+        // The server that answers must be the one that the request was encrypted for (Part 6 §6.7.4).
+        let certificate = chunk.get(head.sender_certificate.clone()).unwrap_or_default();
+        if !same_leaf(self.peer.certificate.as_deref().unwrap_or_default(), certificate) {
+            return Err(PeerFault::CertificateChanged.into());
+        }
+        let host_name =
+            self.params.as_deref().map(|params| params.host_name().to_owned()).unwrap_or_default();
+        let binding = if policy.info().enhancements { exchange.signature.clone() } else { Vec::new() };
+        let place = self.reserve_place();
+        let job = open_chunk_job(&head, policy, chunk, CertificatePurpose::Server { host_name }, binding)?;
+        self.pending = Some(Box::new(Pending::CheckResponse { headers_len: head.len, exchange, place }));
+        Ok(job)
+    }
+
+    /// Client: takes a response that is in the clear.
+    fn accept_open(
+        &mut self,
+        plain: &Plain<'_>,
+        exchange: Exchange,
+        signature: Vec<u8>,
+    ) -> Result<Event, ChannelError> {
+        let response = parse_open_response(plain.body())?;
+        if plain.sequence.request_id != exchange.request_id {
+            return Err(PeerFault::ResponseMismatch.into());
+        }
+        if exchange.renewal && response.channel_id != self.id {
+            return Err(PeerFault::ChannelUnknown.into());
+        }
+        let keys = match exchange.half {
+            None => None,
+            Some(half) => {
+                if *response.nonce == *self.peer.nonce {
+                    return Err(PeerFault::NonceInvalid.into());
+                }
+                self.peer.nonce = response.nonce.into();
+                Some(half.derive(response.nonce, self.chain_secret().as_deref())?)
+            }
+        };
+        if !exchange.renewal {
+            self.id = response.channel_id;
+            self.thumbprint = signature.into();
+        }
+        // Counting from when we asked errs on the safe side. A lifetime of zero would mean renewing for ever.
+        let lifetime_ms = response.lifetime_ms.max(1);
+        Ok(self.install(Token::new(response.token_id, exchange.sent_at, lifetime_ms, keys)))
+    }
+
+    /// Whether an OPN chunk is being secured, so that chunks numbered after it have to wait for it.
+    pub(crate) fn is_sealing(&self) -> bool {
+        matches!(self.pending.as_deref(), Some(Pending::SealResponse { .. } | Pending::SealRequest(_)))
+    }
+
+    /// Takes the result of the job that [`Event::Effect`] asked for.
+    ///
+    /// # Errors
+    /// What closed the channel, as in [`Channel::receive`]. [`ApiMisuse::NoJob`] if there was none outstanding, as for
+    /// a job that was still running when the channel was closed.
+    pub fn complete(
+        &mut self,
+        result: Result<JobOutput, CryptoError>,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Result<Event, ChannelError> {
+        let event = self.try_complete(result, now, out);
+        if let Err(error) = &event {
+            self.fail(error, now, out);
+        }
+        event
+    }
+
+    fn try_complete(
+        &mut self,
+        result: Result<JobOutput, CryptoError>,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Result<Event, ChannelError> {
+        match self.pending.as_deref() {
+            None | Some(Pending::AwaitResponse(_)) => return Err(ApiMisuse::NoJob.into()),
+            Some(_) => {}
+        }
+        let pending = self.pending.take().map(|pending| *pending);
+        match (pending, result?) {
+            (
+                Some(Pending::CheckRequest { headers_len, certificate, policy, place }),
+                JobOutput::Opened { chunk, body_end, signature },
+            ) => {
+                let plain = Plain::parse(&chunk, headers_len, body_end)?;
+                self.take_place(place, plain.sequence.sequence_number)?;
+                self.answer_open(&plain, policy, Some(certificate), signature, now, out)
+            }
+            (
+                Some(Pending::SealResponse { token_id, lifetime_ms, renewal }),
+                JobOutput::Sealed { chunk, signature, agreed: Agreed::Keys(keys) },
+            ) => {
+                self.release(&chunk, out);
+                if !renewal {
+                    self.thumbprint = signature.into();
+                }
+                Ok(self.install(Token::new(token_id, now, lifetime_ms, Some(keys))))
+            }
+            (
+                Some(Pending::SealRequest(mut exchange)),
+                JobOutput::Sealed { chunk, signature, agreed: Agreed::Half(half) },
+            ) => {
+                self.release(&chunk, out);
+                exchange.half = Some(half);
+                exchange.signature = signature;
+                self.pending = Some(Box::new(Pending::AwaitResponse(exchange)));
+                Ok(Event::Handled)
+            }
+            (
+                Some(Pending::CheckResponse { headers_len, exchange, place }),
+                JobOutput::Opened { chunk, body_end, signature },
+            ) => {
+                let plain = Plain::parse(&chunk, headers_len, body_end)?;
+                self.take_place(place, plain.sequence.sequence_number)?;
+                self.accept_open(&plain, exchange, signature)
+            }
+            _ => Err(CryptoError::Internal.into()),
+        }
+    }
+
+    /// Appends a secured OPN chunk and what had to wait for it.
+    fn release(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(chunk);
+        out.extend_from_slice(&core::mem::take(&mut self.held));
+    }
+}
+
+/// Whether two certificate fields start with the same certificate: either may carry its chain or not.
+fn same_leaf(one: &[u8], other: &[u8]) -> bool {
+    let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    !short.is_empty() && long.starts_with(short)
+}
+
+fn open_chunk_job(
+    head: &AsymmetricHead,
+    policy: SecurityPolicy,
+    chunk: &[u8],
+    purpose: CertificatePurpose,
+    binding: Vec<u8>,
+) -> Result<Event, ChannelError> {
+    let thumbprint = chunk.get(head.receiver_thumbprint.clone()).unwrap_or_default();
+    let receiver_thumbprint = thumbprint.try_into().map_err(|_| CryptoError::ThumbprintMismatch)?;
+    Ok(Event::Effect(Box::new(Job::OpenChunk(OpenChunk {
+        policy,
+        chunk: chunk.to_vec(),
+        headers_len: head.len,
+        sender_certificate: head.sender_certificate.clone(),
+        receiver_thumbprint,
+        purpose,
+        binding,
+    }))))
+}

@@ -1,0 +1,267 @@
+//! The send path: encode once, patch, cut and secure in place.
+
+use crate::channel::{Channel, State};
+use crate::error::{ApiMisuse, ChannelError, LimitHit};
+use crate::header::{HEAD_LEN, IsFinal, MessageType, SYMMETRIC_LEN};
+use crate::hello::append_error_body;
+use taktwerk_crypto::{ChunkLayout, ChunkNonce, Role};
+use taktwerk_types::StatusCode;
+
+/// Where a message starts in the send buffer: what [`Channel::begin`] gives to [`Channel::finish`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub struct MessageStart {
+    at: usize,
+}
+
+impl MessageStart {
+    /// The offset of the message's first byte in the send buffer.
+    #[must_use]
+    pub const fn offset(self) -> usize {
+        self.at
+    }
+
+    /// The offset of the body.
+    #[must_use]
+    pub const fn body(self) -> usize {
+        self.at + HEAD_LEN
+    }
+}
+
+/// How a message is cut: every chunk but the last carries `body_max` bytes.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    layout: ChunkLayout,
+    body_max: usize,
+}
+
+impl Cut {
+    /// MaxBodySize of Part 6 §6.7.2.5.1.
+    fn new(layout: ChunkLayout, chunk_max: usize) -> Self {
+        let room = chunk_max.saturating_sub(SYMMETRIC_LEN);
+        let blocks = room / layout.block_len * layout.block_len;
+        let footer = layout.signature_len + usize::from(layout.block_len > 1);
+        Self { layout, body_max: blocks.saturating_sub(HEAD_LEN - SYMMETRIC_LEN + footer).max(1) }
+    }
+
+    /// Bytes of padding with its size byte behind a body of `len`; 0 if nothing is padded.
+    fn padding_len(&self, len: usize) -> usize {
+        if self.layout.block_len == 1 {
+            return 0;
+        }
+        let unpadded = HEAD_LEN - SYMMETRIC_LEN + len + 1 + self.layout.signature_len;
+        1 + unpadded.next_multiple_of(self.layout.block_len) - unpadded
+    }
+
+    fn chunk_len(&self, body_len: usize) -> usize {
+        HEAD_LEN + body_len + self.padding_len(body_len) + self.layout.signature_len
+    }
+}
+
+impl Channel {
+    /// Reserves the head of a message at the end of `out`. The caller appends type id and body behind it and calls
+    /// [`Channel::finish`]; to drop the message, truncate `out` to [`MessageStart::offset`].
+    #[inline]
+    pub fn begin(&self, out: &mut Vec<u8>) -> MessageStart {
+        let at = out.len();
+        out.extend_from_slice(&[0; HEAD_LEN]);
+        MessageStart { at }
+    }
+
+    /// Completes the message that starts at `start` and goes to the end of `out`: writes the headers, cuts it into
+    /// chunks if it is longer than the peer's buffer, signs and encrypts. Nothing is copied elsewhere.
+    ///
+    /// # Errors
+    /// [`LimitHit::PeerLimit`] if the peer does not accept a message as large: `out` is then truncated to `start`, and
+    /// the caller sends a fault instead. [`ApiMisuse`] if the channel is not open, likewise truncated. Only
+    /// [`ChannelError::Crypto`] ends the channel.
+    #[inline]
+    pub fn finish(
+        &mut self,
+        start: MessageStart,
+        request_id: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ChannelError> {
+        self.finish_as(start, MessageType::Message, request_id, out)
+    }
+
+    #[inline]
+    pub(crate) fn finish_as(
+        &mut self,
+        start: MessageStart,
+        message_type: MessageType,
+        request_id: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ChannelError> {
+        let size = out.len().saturating_sub(start.at);
+        if let (State::Open, Some(tokens)) = (self.state, &self.tokens) {
+            let token = tokens.sending_ref();
+            let fits = size <= self.send_buffer_size as usize
+                && (self.peer_message_size_max == 0
+                    || size.saturating_sub(HEAD_LEN) <= self.peer_message_size_max as usize);
+            if fits && token.keys.is_none() && self.pending.is_none() {
+                let token_id = token.id;
+                let sequence_number = self.sent.take();
+                let head = Head { message_type, is_final: IsFinal::Final, channel_id: self.id, token_id };
+                if let Some(gap) = out.get_mut(start.at..start.at + HEAD_LEN) {
+                    head.write(gap, size, sequence_number, request_id);
+                }
+                return Ok(());
+            }
+        }
+        self.finish_general(start, message_type, IsFinal::Final, request_id, out)
+    }
+
+    /// Ends a message of which chunks may have been sent with an abort chunk that says why (Part 6 §6.7.3). The
+    /// receiver drops what it has of the message; the channel goes on.
+    ///
+    /// # Errors
+    /// As [`Channel::finish`].
+    pub fn abort(
+        &mut self,
+        request_id: u32,
+        status: StatusCode,
+        reason: &str,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ChannelError> {
+        let start = self.begin(out);
+        append_error_body(status, reason, out);
+        self.finish_general(start, MessageType::Message, IsFinal::Abort, request_id, out)
+    }
+
+    /// The path for messages of several chunks and for secured ones.
+    fn finish_general(
+        &mut self,
+        start: MessageStart,
+        message_type: MessageType,
+        last_flag: IsFinal,
+        request_id: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ChannelError> {
+        let result = self.try_finish(start, message_type, last_flag, request_id, out);
+        if let Err(error) = &result {
+            out.truncate(start.at);
+            if let ChannelError::Crypto(_) = error {
+                // Sequence numbers are used up and cannot be taken back.
+                self.set_closed();
+            }
+        } else if self.is_sealing() {
+            self.held.extend_from_slice(out.get(start.at..).unwrap_or_default());
+            out.truncate(start.at);
+        }
+        result
+    }
+
+    fn try_finish(
+        &mut self,
+        start: MessageStart,
+        message_type: MessageType,
+        last_flag: IsFinal,
+        request_id: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ChannelError> {
+        let tokens = match (self.state, &mut self.tokens) {
+            (State::Open, Some(tokens)) => tokens,
+            (State::Closed, _) => return Err(ApiMisuse::Closed.into()),
+            _ => return Err(ApiMisuse::NotOpen.into()),
+        };
+        let token = tokens.sending();
+        let layout =
+            token.keys.as_ref().map_or(ChunkLayout { signature_len: 0, block_len: 1 }, |keys| keys.layout());
+        let cut = Cut::new(layout, self.send_buffer_size as usize);
+        let body_len = out.len().checked_sub(start.body()).ok_or(ApiMisuse::NotOpen)?;
+        let count = body_len.div_ceil(cut.body_max).max(1);
+        let over = |len: usize, max: u32| max != 0 && len > max as usize;
+        if over(body_len, self.peer_message_size_max) || over(count, self.peer_chunk_count_max) {
+            let status = match self.role {
+                Role::Server => StatusCode::BAD_RESPONSE_TOO_LARGE,
+                Role::Client => StatusCode::BAD_REQUEST_TOO_LARGE,
+            };
+            return Err(LimitHit::PeerLimit { status }.into());
+        }
+        spread(start, cut, body_len, count, out);
+        let full_len = cut.chunk_len(cut.body_max);
+        for at in 0..count {
+            let last = at + 1 == count;
+            let chunk_body_len = if last { body_len - at * cut.body_max } else { cut.body_max };
+            let chunk_start = start.at + at * full_len;
+            let chunk_len = cut.chunk_len(chunk_body_len);
+            let Some(chunk) = out.get_mut(chunk_start..chunk_start + chunk_len) else { break };
+            let is_final = if last { last_flag } else { IsFinal::Intermediate };
+            let head = Head { message_type, is_final, channel_id: self.id, token_id: token.id };
+            let sequence_number = self.sent.take();
+            head.write(chunk, chunk_len, sequence_number, request_id);
+            let Some(keys) = &mut token.keys else { continue };
+            let padding_len = cut.padding_len(chunk_body_len);
+            if let (Some(padding), Ok(byte)) = (
+                chunk.get_mut(HEAD_LEN + chunk_body_len..HEAD_LEN + chunk_body_len + padding_len),
+                u8::try_from(padding_len.saturating_sub(1)),
+            ) {
+                padding.fill(byte);
+            }
+            let nonce =
+                ChunkNonce { token_id: token.id, last_sequence_number: sequence_number.wrapping_sub(1) };
+            keys.seal(chunk, SYMMETRIC_LEN, nonce)?;
+        }
+        Ok(())
+    }
+}
+
+/// Moves the parts of a contiguous body apart so that each has room for its head, padding and signature: from the
+/// last to the first, so that nothing is overwritten and every byte moves once.
+fn spread(start: MessageStart, cut: Cut, body_len: usize, count: usize, out: &mut Vec<u8>) {
+    let full_len = cut.chunk_len(cut.body_max);
+    let last_body_len = body_len - (count - 1) * cut.body_max;
+    out.resize(start.at + (count - 1) * full_len + cut.chunk_len(last_body_len), 0);
+    for at in (1..count).rev() {
+        let from = start.body() + at * cut.body_max;
+        let len = if at + 1 == count { last_body_len } else { cut.body_max };
+        out.copy_within(from..from + len, start.at + at * full_len + HEAD_LEN);
+    }
+}
+
+/// The fields of a chunk's head that do not change within a message.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    message_type: MessageType,
+    is_final: IsFinal,
+    channel_id: u32,
+    token_id: u32,
+}
+
+impl Head {
+    #[inline]
+    fn write(self, chunk: &mut [u8], size: usize, sequence_number: u32, request_id: u32) {
+        let Some(gap) = chunk.first_chunk_mut::<HEAD_LEN>() else { return };
+        let [a, b, c] = *self.message_type.letters();
+        gap[..4].copy_from_slice(&[a, b, c, self.is_final.letter()]);
+        // A chunk is no longer than the peer's buffer, whose size is a UInt32.
+        gap[4..8].copy_from_slice(&(size as u32).to_le_bytes());
+        gap[8..12].copy_from_slice(&self.channel_id.to_le_bytes());
+        gap[12..16].copy_from_slice(&self.token_id.to_le_bytes());
+        gap[16..20].copy_from_slice(&sequence_number.to_le_bytes());
+        gap[20..24].copy_from_slice(&request_id.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_fill_chunks_and_never_pass_them() {
+        for (signature_len, block_len) in [(0, 1), (32, 1), (32, 16), (20, 16), (48, 16), (16, 1)] {
+            let layout = ChunkLayout { signature_len, block_len };
+            for chunk_max in 8192..8192 + 17 {
+                let cut = Cut::new(layout, chunk_max);
+                let full = cut.chunk_len(cut.body_max);
+                assert!(full <= chunk_max && full + block_len > chunk_max);
+                assert!((full - SYMMETRIC_LEN).is_multiple_of(block_len));
+                for body_len in [0, 1, 15, 16, 17, 1000] {
+                    assert!((cut.chunk_len(body_len) - SYMMETRIC_LEN).is_multiple_of(block_len));
+                    assert!(cut.padding_len(body_len) <= block_len);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Latency histograms, corrected for coordinated omission and not.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// One hour: what is slower is counted as this.
+const LONGEST: u64 = 3_600_000_000_000;
+
+/// A histogram of nanoseconds with three significant digits.
+#[derive(Debug, Clone)]
+pub struct Times(Histogram<u64>);
+
+impl Default for Times {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Times {
+    /// An empty histogram.
+    #[must_use]
+    pub fn new() -> Self {
+        // The bounds are constants that satisfy the constructor's conditions; the fallback satisfies them as well.
+        let histogram = Histogram::new_with_bounds(1, LONGEST, 3).unwrap_or_else(|_| {
+            Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are allowed"))
+        });
+        Self(histogram)
+    }
+
+    /// Counts one sample.
+    #[inline]
+    pub fn record(&mut self, nanos: u64) {
+        self.0.saturating_record(nanos.max(1));
+    }
+
+    /// Adds the samples of another histogram. Histograms are merged; percentiles are never averaged.
+    pub fn merge(&mut self, other: &Self) {
+        // Both have the same bounds, which is all that can go wrong.
+        let _ = self.0.add(&other.0);
+    }
+
+    /// How many samples there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// The value below which `percent` of the samples lie, in nanoseconds.
+    #[must_use]
+    pub fn percentile(&self, percent: f64) -> u64 {
+        self.0.value_at_percentile(percent)
+    }
+
+    /// The largest sample.
+    #[must_use]
+    pub fn max(&self) -> u64 {
+        self.0.max()
+    }
+
+    /// The figures people read.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let us = |nanos: u64| nanos as f64 / 1e3;
+        if self.0.is_empty() {
+            return Summary::default();
+        }
+        Summary {
+            count: self.0.len(),
+            min_us: us(self.0.min()),
+            mean_us: self.0.mean() / 1e3,
+            std_us: self.0.stdev() / 1e3,
+            p50_us: us(self.percentile(50.0)),
+            p90_us: us(self.percentile(90.0)),
+            p99_us: us(self.percentile(99.0)),
+            p999_us: us(self.percentile(99.9)),
+            max_us: us(self.0.max()),
+        }
+    }
+}
+
+/// Percentiles of a [`Times`] in microseconds; all zero if it is empty.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[allow(missing_docs)] // the names say it
+pub struct Summary {
+    pub count: u64,
+    pub min_us: f64,
+    pub mean_us: f64,
+    pub std_us: f64,
+    pub p50_us: f64,
+    pub p90_us: f64,
+    pub p99_us: f64,
+    pub p999_us: f64,
+    pub max_us: f64,
+}
+
+/// Samples of an open-loop load, each counted from two starting points.
+#[derive(Debug, Clone, Default)]
+pub struct Latency {
+    /// From the *scheduled* send time: what a user who does not wait for the generator would have seen.
+    pub corrected: Times,
+    /// From the real send time: what most tools report, too good whenever the system stalls.
+    pub uncorrected: Times,
+    /// How late the generator sent: real minus scheduled time.
+    pub lateness: Times,
+}
+
+impl Latency {
+    /// Empty histograms.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Counts one request, all times in monotonic nanoseconds.
+    #[inline]
+    pub fn record(&mut self, scheduled: u64, sent: u64, done: u64) {
+        self.corrected.record(done.saturating_sub(scheduled));
+        self.uncorrected.record(done.saturating_sub(sent));
+        self.lateness.record(sent.saturating_sub(scheduled));
+    }
+
+    /// Adds the samples of another.
+    pub fn merge(&mut self, other: &Self) {
+        self.corrected.merge(&other.corrected);
+        self.uncorrected.merge(&other.uncorrected);
+        self.lateness.merge(&other.lateness);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stall_shows_in_the_corrected_figures_only() {
+        // 1 000 requests, one each millisecond; the system stands still for 100 ms and then answers within 10 µs.
+        let mut latency = Latency::new();
+        for index in 0u64..1_000 {
+            let scheduled = index * 1_000_000;
+            let sent = if (500..600).contains(&index) { 600_000_000 } else { scheduled };
+            latency.record(scheduled, sent, sent + 10_000);
+        }
+        let (corrected, uncorrected) = (latency.corrected.summary(), latency.uncorrected.summary());
+        assert!((uncorrected.p99_us - 10.0).abs() < 0.1 && (uncorrected.max_us - 10.0).abs() < 0.1);
+        assert!(corrected.p99_us > 80_000.0, "{corrected:?}");
+        assert!((corrected.p50_us - 10.0).abs() < 0.1);
+        assert!(latency.lateness.max() > 99_000_000);
+    }
+
+    #[test]
+    fn histograms_merge_and_empty_ones_are_zero() {
+        let (mut one, mut two) = (Times::new(), Times::new());
+        assert_eq!(one.summary(), Summary::default());
+        (1..=100).for_each(|value| one.record(value * 1_000));
+        (101..=200).for_each(|value| two.record(value * 1_000));
+        one.merge(&two);
+        assert_eq!(one.count(), 200);
+        assert!((one.summary().p50_us - 100.0).abs() < 0.2);
+        one.record(u64::MAX);
+        assert!(one.max() >= LONGEST);
+    }
+}

@@ -1,0 +1,26 @@
+//! Measuring: what `taktwerk bench`, `cargo xtask versus` and the laboratory share.
+//!
+//! Nothing here speaks OPC UA. The rules of a measurement that can be believed stand here once:
+//!
+//! - [`schedule`]: send times are fixed beforehand (open loop), so that a slow answer cannot hide the next request;
+//! - [`latency`]: each sample counts from its scheduled time *and* from its real send time, both are kept;
+//! - [`progress`]: what each monitored item received; the worst one counts, not the mean;
+//! - [`process`]: CPU time, context switches and memory of a process, from `/proc`;
+//! - [`statistics`]: medians, spread, confidence intervals;
+//! - [`validity`]: reasons why a measurement is worth nothing (the generator was late or saturated);
+//! - [`pin`], [`clock`], [`machine`], [`program`]: CPU affinity, time, what machine this was, and other programs that
+//!   are started, waited for and always ended;
+//! - [`table`], [`figures`]: output for people.
+
+pub mod clock;
+pub mod figures;
+pub mod latency;
+pub mod machine;
+pub mod pin;
+pub mod process;
+pub mod program;
+pub mod progress;
+pub mod schedule;
+pub mod statistics;
+pub mod table;
+pub mod validity;

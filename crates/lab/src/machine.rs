@@ -1,0 +1,68 @@
+//! What machine a measurement was made on: results of different machines must not be mixed.
+
+use serde::Serialize;
+use std::fs;
+
+/// The fingerprint that stands beside every result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    /// The processor's name.
+    pub cpu: String,
+    /// How many CPUs are online.
+    pub cpus: usize,
+    /// Whether a hypervisor is underneath: waking a sleeping CPU then costs tens of microseconds.
+    pub virtual_machine: bool,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Kernel release.
+    pub kernel: String,
+    /// Frequency governor of CPU 0, if there is one.
+    pub governor: Option<String>,
+    /// Whether this program was built with optimisation.
+    pub optimised: bool,
+}
+
+impl Machine {
+    /// This machine.
+    #[must_use]
+    pub fn this() -> Self {
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let read = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+        Self {
+            cpu: field(&cpuinfo, "model name").unwrap_or("unknown").to_owned(),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            virtual_machine: field(&cpuinfo, "flags")
+                .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
+            memory_bytes: field(&meminfo, "MemTotal")
+                .and_then(|text| text.split(' ').next()?.parse::<u64>().ok())
+                .map_or(0, |kilobytes| kilobytes * 1024),
+            kernel: read("/proc/sys/kernel/osrelease").unwrap_or_default(),
+            governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            optimised: !cfg!(debug_assertions),
+        }
+    }
+}
+
+/// The value of the first line `name : value`.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then_some(value.trim())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_proc_files() {
+        let text = "processor\t: 0\nmodel name\t: A: B\nMemTotal:       24684084 kB\n";
+        assert_eq!(field(text, "model name"), Some("A: B"));
+        assert_eq!(field(text, "MemTotal"), Some("24684084 kB"));
+        assert_eq!(field(text, "flags"), None);
+        let machine = Machine::this();
+        assert!(machine.cpus >= 1 && !machine.kernel.is_empty());
+    }
+}

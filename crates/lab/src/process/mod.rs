@@ -1,0 +1,244 @@
+//! What a process used, from `/proc/<pid>`.
+//!
+//! CPU time comes from the scheduler's accounting of each thread (`schedstat`, nanoseconds); its split into user and
+//! kernel time from `stat`, whose ticks are too coarse to be the total. A thread that ends takes its account with
+//! it: compare two snapshots of a process whose threads stay.
+
+mod parse;
+
+use parse::{ParseProcError, SchedStat, Stat, Status};
+use serde::Serialize;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+/// The account of a process so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Snapshot {
+    /// When it was taken, monotonic nanoseconds.
+    pub at: u64,
+    /// CPU time of all threads, nanoseconds.
+    pub cpu: u64,
+    /// User time in clock ticks.
+    pub user_ticks: u64,
+    /// Kernel time in clock ticks.
+    pub system_ticks: u64,
+    /// How often threads went to sleep by themselves.
+    pub voluntary_switches: u64,
+    /// How often threads were interrupted by others.
+    pub involuntary_switches: u64,
+    /// How often threads were put on a CPU.
+    pub timeslices: u64,
+    /// Time that threads were ready to run and waited for a CPU, nanoseconds.
+    pub runqueue_wait: u64,
+    /// Memory in RAM, bytes.
+    pub rss: u64,
+    /// Of that, memory that belongs to no file.
+    pub rss_anonymous: u64,
+    /// The largest [`Self::rss`] so far.
+    pub rss_peak: u64,
+    /// Threads.
+    pub threads: u64,
+}
+
+/// Why a process cannot be accounted for.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// There is none with this id.
+    #[error("there is no process {pid}: it has ended or the id is wrong")]
+    Gone {
+        /// The id.
+        pid: u32,
+    },
+    /// A file below `/proc` cannot be read.
+    #[error("cannot read {path}: {source}; another user's process needs the same user or root")]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file below `/proc` has a form this program does not know.
+    #[error("cannot understand {path}: {source}")]
+    Parse {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: ParseProcError,
+    },
+}
+
+/// A process to account for.
+#[derive(Debug, Clone, Copy)]
+pub struct Process {
+    pid: u32,
+}
+
+impl Process {
+    /// The process with an id.
+    #[must_use]
+    pub fn new(pid: u32) -> Self {
+        Self { pid }
+    }
+
+    /// This process.
+    #[must_use]
+    pub fn own() -> Self {
+        Self { pid: std::process::id() }
+    }
+
+    /// Its account so far.
+    ///
+    /// # Errors
+    /// If it has ended or may not be looked at.
+    pub fn snapshot(&self) -> Result<Snapshot, ProcessError> {
+        let directory = PathBuf::from(format!("/proc/{}", self.pid));
+        let stat: Stat = self.read(directory.join("stat"))?;
+        let status: Status = self.read(directory.join("status"))?;
+        let mut snapshot = Snapshot {
+            user_ticks: stat.user_ticks,
+            system_ticks: stat.system_ticks,
+            rss: status.rss,
+            rss_anonymous: status.rss_anonymous,
+            rss_peak: status.rss_peak,
+            threads: status.threads,
+            ..Snapshot::default()
+        };
+        let tasks = directory.join("task");
+        let entries =
+            fs::read_dir(&tasks).map_err(|source| self.failed(tasks.clone(), source))?.filter_map(Result::ok);
+        for entry in entries {
+            // A thread that ends while the list is read is no error.
+            let (Ok(times), Ok(status)) = (
+                self.read::<SchedStat>(entry.path().join("schedstat")),
+                self.read::<Status>(entry.path().join("status")),
+            ) else {
+                continue;
+            };
+            snapshot.cpu += times.on_cpu;
+            snapshot.runqueue_wait += times.waiting;
+            snapshot.timeslices += times.timeslices;
+            snapshot.voluntary_switches += status.voluntary_switches;
+            snapshot.involuntary_switches += status.involuntary_switches;
+        }
+        snapshot.at = crate::clock::monotonic();
+        Ok(snapshot)
+    }
+
+    fn read<T: std::str::FromStr<Err = ParseProcError>>(&self, path: PathBuf) -> Result<T, ProcessError> {
+        let text = fs::read_to_string(&path).map_err(|source| self.failed(path.clone(), source))?;
+        text.parse().map_err(|source| ProcessError::Parse { path, source })
+    }
+
+    fn failed(&self, path: PathBuf, source: io::Error) -> ProcessError {
+        // ESRCH: the process ended between opening and reading.
+        let gone = source.kind() == io::ErrorKind::NotFound || source.raw_os_error() == Some(3);
+        if gone { ProcessError::Gone { pid: self.pid } } else { ProcessError::Read { path, source } }
+    }
+}
+
+/// What a process used between two snapshots.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Usage {
+    /// Length of the window, seconds.
+    pub seconds: f64,
+    /// CPU time, seconds.
+    pub cpu_s: f64,
+    /// Of that, outside the kernel. The split is good to about 10 ms.
+    pub user_s: f64,
+    /// Of that, inside the kernel.
+    pub system_s: f64,
+    /// CPU use in percent of one core.
+    pub cpu_percent: f64,
+    /// Context switches because a thread waited for something.
+    pub voluntary_switches: u64,
+    /// Context switches because another thread was due.
+    pub involuntary_switches: u64,
+    /// Time ready to run but not running, seconds.
+    pub runqueue_wait_s: f64,
+    /// Memory at the end, bytes.
+    pub rss_bytes: u64,
+    /// How much it grew in the window, bytes.
+    pub rss_growth_bytes: i64,
+    /// Memory at its highest, bytes.
+    pub rss_peak_bytes: u64,
+    /// Threads at the end.
+    pub threads: u64,
+}
+
+impl Usage {
+    /// From a snapshot to a later one.
+    #[must_use]
+    pub fn between(from: &Snapshot, to: &Snapshot) -> Self {
+        let seconds = to.at.saturating_sub(from.at) as f64 / 1e9;
+        let cpu_s = to.cpu.saturating_sub(from.cpu) as f64 / 1e9;
+        let user = to.user_ticks.saturating_sub(from.user_ticks) as f64;
+        let system = to.system_ticks.saturating_sub(from.system_ticks) as f64;
+        let user_share = if user + system > 0.0 { user / (user + system) } else { 0.0 };
+        let growth = i128::from(to.rss) - i128::from(from.rss);
+        Self {
+            seconds,
+            cpu_s,
+            user_s: cpu_s * user_share,
+            system_s: cpu_s * (1.0 - user_share),
+            cpu_percent: if seconds > 0.0 { cpu_s / seconds * 100.0 } else { 0.0 },
+            voluntary_switches: to.voluntary_switches.saturating_sub(from.voluntary_switches),
+            involuntary_switches: to.involuntary_switches.saturating_sub(from.involuntary_switches),
+            runqueue_wait_s: to.runqueue_wait.saturating_sub(from.runqueue_wait) as f64 / 1e9,
+            rss_bytes: to.rss,
+            rss_growth_bytes: i64::try_from(growth).unwrap_or(0),
+            rss_peak_bytes: to.rss_peak,
+            threads: to.threads,
+        }
+    }
+
+    /// CPU time per unit of work in microseconds; zero without work.
+    #[must_use]
+    pub fn cpu_us_per(&self, units: u64) -> f64 {
+        if units == 0 { 0.0 } else { self.cpu_s * 1e6 / units as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_for_this_process() {
+        let process = Process::own();
+        let before = process.snapshot().unwrap();
+        let mut spent = 0u64;
+        let start = crate::clock::thread_cpu();
+        while crate::clock::thread_cpu() - start < 30_000_000 {
+            spent = spent.wrapping_mul(31).wrapping_add(1);
+        }
+        // A running thread is charged at the next tick or switch, so give it one.
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        let usage = Usage::between(&before, &process.snapshot().unwrap());
+        assert!(usage.cpu_s >= 0.028, "{usage:?} {spent}");
+        assert!((usage.user_s + usage.system_s - usage.cpu_s).abs() < 1e-9);
+        assert!(usage.rss_bytes > 100_000 && usage.voluntary_switches >= 1);
+    }
+
+    #[test]
+    fn a_missing_process_is_named() {
+        let error = Process::new(u32::MAX - 7).snapshot().unwrap_err();
+        assert!(matches!(error, ProcessError::Gone { .. }), "{error}");
+    }
+
+    #[test]
+    fn usage_is_a_difference() {
+        let from = Snapshot { at: 1_000_000_000, cpu: 500, rss: 2_000, user_ticks: 1, ..Snapshot::default() };
+        let to = Snapshot {
+            at: 3_000_000_000,
+            cpu: 1_000_000_500,
+            rss: 1_000,
+            user_ticks: 4,
+            system_ticks: 1,
+            ..Snapshot::default()
+        };
+        let usage = Usage::between(&from, &to);
+        assert_eq!((usage.cpu_percent, usage.user_s, usage.rss_growth_bytes), (50.0, 0.75, -1_000));
+        assert_eq!((usage.cpu_us_per(1_000), usage.cpu_us_per(0)), (1_000.0, 0.0));
+    }
+}

@@ -1,0 +1,302 @@
+//! Other programs: started on given CPUs, waited for, and always ended.
+
+use crate::pin::{CpuList, PinError};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// How long a program may take to end after being asked to.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Why a program could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// It cannot be started.
+    #[error("cannot start {path}: {source}")]
+    Start {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It cannot run where it should.
+    #[error(transparent)]
+    Pin(#[from] PinError),
+    /// It ended before it said that it was ready.
+    #[error("{path} ended before it was ready ({status}): {stderr}")]
+    Early {
+        /// Which.
+        path: PathBuf,
+        /// How it ended.
+        status: String,
+        /// What it said last.
+        stderr: String,
+    },
+    /// It took too long.
+    #[error("{path} did not {what} within {seconds} s and was stopped")]
+    TimedOut {
+        /// Which.
+        path: PathBuf,
+        /// What it should have done.
+        what: &'static str,
+        /// The limit.
+        seconds: u64,
+    },
+}
+
+/// A program with its arguments.
+#[derive(Debug, Clone)]
+pub struct Program {
+    path: PathBuf,
+    arguments: Vec<String>,
+    cpus: Option<CpuList>,
+}
+
+impl Program {
+    /// A program by its path.
+    #[must_use]
+    pub fn new(path: impl AsRef<Path>) -> Self {
+        Self { path: path.as_ref().to_owned(), arguments: Vec::new(), cpus: None }
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn arg(mut self, argument: impl ToString) -> Self {
+        self.arguments.push(argument.to_string());
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<T: ToString>(mut self, arguments: impl IntoIterator<Item = T>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(|argument| argument.to_string()));
+        self
+    }
+
+    /// Runs it on these CPUs only.
+    #[must_use]
+    pub fn on(mut self, cpus: CpuList) -> Self {
+        self.cpus = Some(cpus);
+        self
+    }
+
+    /// The command line, for messages.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let name = self.path.file_name().unwrap_or(self.path.as_os_str()).to_string_lossy();
+        format!("{name} {}", self.arguments.join(" "))
+    }
+
+    fn spawn(&self, stdin: Stdio) -> Result<Child, ProgramError> {
+        let mut command = Command::new(&self.path);
+        command.args(&self.arguments).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let start = move |mut command: Command| command.spawn();
+        let failed = |source| ProgramError::Start { path: self.path.clone(), source };
+        match self.cpus.clone() {
+            None => start(command).map_err(failed),
+            // A child inherits the affinity of the thread that starts it: pinning a short-lived thread first leaves
+            // no moment at which the child runs elsewhere.
+            Some(cpus) => thread::spawn(move || -> Result<io::Result<Child>, PinError> {
+                cpus.pin()?;
+                Ok(start(command))
+            })
+            .join()
+            .unwrap_or_else(|_| Ok(Err(io::Error::other("the starting thread panicked"))))?
+            .map_err(failed),
+        }
+    }
+
+    /// Starts a server and waits for its line `READY <url>` on standard output.
+    ///
+    /// The program's standard input stays open as long as [`Running`] lives; servers that end with it do not
+    /// outlive this process, however it ends.
+    ///
+    /// # Errors
+    /// If it cannot start, ends early or says nothing within `limit`; it is stopped then.
+    pub fn serve(&self, limit: Duration) -> Result<Running, ProgramError> {
+        let mut child = self.spawn(Stdio::piped())?;
+        let stdin = child.stdin.take();
+        let (lines, ready) = mpsc::channel();
+        if let Some(stdout) = child.stdout.take() {
+            // Reads to the end so that the program never blocks on a full pipe.
+            thread::spawn(move || {
+                for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                    if let Some(url) = line.strip_prefix("READY ") {
+                        let _ = lines.send(url.trim().to_owned());
+                    }
+                }
+            });
+        }
+        let tail = child.stderr.take().map(collect_tail);
+        let mut running = Running { child, stdin, url: String::new(), path: self.path.clone() };
+        match ready.recv_timeout(limit) {
+            Ok(url) => {
+                running.url = url;
+                Ok(running)
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => Err(ProgramError::TimedOut {
+                path: self.path.clone(),
+                what: "become ready",
+                seconds: limit.as_secs(),
+            }),
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                let status = running.child.wait().map_or_else(|error| error.to_string(), |s| s.to_string());
+                let stderr = tail.and_then(|tail| tail.join().ok()).unwrap_or_default();
+                Err(ProgramError::Early { path: self.path.clone(), status, stderr })
+            }
+        }
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// If it cannot start or takes longer than `limit`; it is stopped then.
+    pub fn run(&self, limit: Duration) -> Result<Output, ProgramError> {
+        let child = self.spawn(Stdio::null())?;
+        let pid = child.id();
+        let (sender, ended) = mpsc::channel();
+        thread::spawn(move || {
+            let _ = sender.send(child.wait_with_output());
+        });
+        let failed = |source| ProgramError::Start { path: self.path.clone(), source };
+        match ended.recv_timeout(limit) {
+            Ok(output) => output.map_err(failed),
+            Err(_) => {
+                signal(pid, Signal::TERM);
+                if ended.recv_timeout(GRACE).is_err() {
+                    signal(pid, Signal::KILL);
+                    let _ = ended.recv_timeout(GRACE);
+                }
+                Err(ProgramError::TimedOut { path: self.path.clone(), what: "end", seconds: limit.as_secs() })
+            }
+        }
+    }
+}
+
+fn signal(pid: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        // It may have ended by itself in the meantime.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Reads a stream to its end and keeps its last 2 000 bytes.
+fn collect_tail(mut stream: impl Read + Send + 'static) -> thread::JoinHandle<String> {
+    const KEEP: usize = 2_000;
+    thread::spawn(move || {
+        let mut kept = Vec::new();
+        let mut block = [0u8; 4096];
+        while let Ok(count @ 1..) = stream.read(&mut block) {
+            kept.extend_from_slice(block.get(..count).unwrap_or_default());
+            let surplus = kept.len().saturating_sub(KEEP);
+            kept.drain(..surplus);
+        }
+        String::from_utf8_lossy(&kept).trim().to_owned()
+    })
+}
+
+/// A server that runs. It is stopped when this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    url: String,
+    path: PathBuf,
+}
+
+impl Running {
+    /// Where it listens, as it said itself.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks it to end and waits; a program that does not within five seconds is killed.
+    ///
+    /// # Errors
+    /// If it had to be killed.
+    pub fn stop(mut self) -> Result<(), ProgramError> {
+        if self.end() {
+            return Ok(());
+        }
+        Err(ProgramError::TimedOut { path: self.path.clone(), what: "end", seconds: GRACE.as_secs() })
+    }
+
+    /// Whether it ended by itself.
+    fn end(&mut self) -> bool {
+        drop(self.stdin.take());
+        if let Ok(Some(_)) = self.child.try_wait() {
+            return true;
+        }
+        signal(self.child.id(), Signal::TERM);
+        let step = Duration::from_millis(10);
+        for _ in 0..GRACE.as_millis() / step.as_millis() {
+            if let Ok(Some(_)) = self.child.try_wait() {
+                return true;
+            }
+            thread::sleep(step);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        false
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Program {
+        Program::new("/bin/sh").args(["-c", script])
+    }
+
+    #[test]
+    fn serves_and_stops() {
+        let running = shell("echo warming up; echo READY opc.tcp://here:1; exec sleep 60")
+            .serve(Duration::from_secs(5))
+            .unwrap();
+        assert_eq!(running.url(), "opc.tcp://here:1");
+        let pid = running.pid();
+        running.stop().unwrap();
+        assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[test]
+    fn early_ends_and_silence_are_told_apart() {
+        let error = shell("echo no such port >&2; exit 3").serve(Duration::from_secs(5)).unwrap_err();
+        assert!(error.to_string().contains("no such port"), "{error}");
+        let error = shell("exec sleep 60").serve(Duration::from_millis(100)).unwrap_err();
+        assert!(matches!(error, ProgramError::TimedOut { .. }), "{error}");
+        assert!(matches!(
+            Program::new("/no/such/program").serve(Duration::from_secs(1)),
+            Err(ProgramError::Start { .. })
+        ));
+    }
+
+    #[test]
+    fn runs_to_the_end_on_its_cpu() {
+        let first = CpuList::single(CpuList::allowed().cpus()[0]);
+        let output = shell("grep Cpus_allowed_list /proc/self/status").on(first.clone());
+        let output = output.run(Duration::from_secs(5)).unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text.split_whitespace().last(), Some(first.to_string().as_str()));
+        let error = shell("exec sleep 60").run(Duration::from_millis(100)).unwrap_err();
+        assert!(matches!(error, ProgramError::TimedOut { .. }), "{error}");
+    }
+}

@@ -1,0 +1,99 @@
+//! Open-loop schedules: when each request is due, whatever happened to the ones before.
+
+/// Evenly spaced send times at a fixed rate.
+///
+/// Times are computed from the start and the number of the request, never from the previous send, so neither
+/// rounding nor a late send shifts those that follow.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenLoop {
+    start: u64,
+    per_second: f64,
+    /// Sends in all; `None` for no end.
+    total: Option<u64>,
+    next: u64,
+}
+
+impl OpenLoop {
+    /// A schedule of `per_second` sends from `start` (monotonic nanoseconds) on.
+    ///
+    /// # Panics
+    /// Never; a rate that is not positive and finite gives a schedule without sends.
+    #[must_use]
+    pub fn new(start: u64, per_second: f64, total: Option<u64>) -> Self {
+        let empty = !(per_second.is_finite() && per_second > 0.0);
+        Self { start, per_second, total: if empty { Some(0) } else { total }, next: 0 }
+    }
+
+    /// When send number `index` is due.
+    #[must_use]
+    pub fn due(&self, index: u64) -> u64 {
+        self.start.saturating_add((index as f64 * 1e9 / self.per_second) as u64)
+    }
+
+    /// When the next send is due, or `None` after the last.
+    #[must_use]
+    pub fn next_due(&self) -> Option<u64> {
+        match self.total {
+            Some(total) if self.next >= total => None,
+            _ => Some(self.due(self.next)),
+        }
+    }
+
+    /// Takes the next send if it is due at `now`; its scheduled time is what latency counts from.
+    pub fn take(&mut self, now: u64) -> Option<u64> {
+        let due = self.next_due().filter(|due| *due <= now)?;
+        self.next += 1;
+        Some(due)
+    }
+
+    /// Sends taken so far.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.next
+    }
+
+    /// How many sends were due at `now` and have not been taken: the backlog of a generator that is late.
+    #[must_use]
+    pub fn backlog(&self, now: u64) -> u64 {
+        if now < self.start || self.next_due().is_none() {
+            return 0;
+        }
+        let due = ((now - self.start) as f64 * self.per_second / 1e9) as u64 + 1;
+        due.min(self.total.unwrap_or(u64::MAX)).saturating_sub(self.next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_come_from_the_number_and_never_drift() {
+        let schedule = OpenLoop::new(1_000, 3.0, None);
+        assert_eq!(schedule.due(0), 1_000);
+        assert_eq!(schedule.due(3), 1_000_001_000);
+        assert_eq!(schedule.due(3_000_000), 1_000_000_000_001_000);
+    }
+
+    #[test]
+    fn a_stall_leaves_a_backlog_with_the_old_due_times() {
+        let mut schedule = OpenLoop::new(0, 1_000.0, Some(5));
+        assert_eq!(schedule.take(0), Some(0));
+        assert_eq!(schedule.take(999_999), None);
+        // Nothing was sent for 3.5 ms: three sends are late, and each keeps its own due time.
+        assert_eq!(schedule.backlog(3_500_000), 3);
+        assert_eq!(schedule.take(3_500_000), Some(1_000_000));
+        assert_eq!(schedule.take(3_500_000), Some(2_000_000));
+        assert_eq!(schedule.take(3_500_000), Some(3_000_000));
+        assert_eq!(schedule.take(3_500_000), None);
+        assert_eq!(schedule.take(u64::MAX), Some(4_000_000));
+        assert_eq!((schedule.next_due(), schedule.backlog(u64::MAX)), (None, 0));
+    }
+
+    #[test]
+    fn a_rate_of_nothing_sends_nothing() {
+        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(OpenLoop::new(0, rate, None).take(u64::MAX), None, "{rate}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Why a measurement is worth nothing. A generator that could not keep up measures itself; the result is then
+//! *invalid*, not slow.
+
+use crate::latency::Times;
+use serde::Serialize;
+use std::fmt;
+
+/// One reason. Each says what to change.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Invalid {
+    /// The generator used nearly all of its CPU, so it may have been the bottleneck.
+    GeneratorSaturated {
+        /// Its CPU use in percent of one core.
+        cpu_percent: f64,
+    },
+    /// Requests went out later than their schedule said.
+    GeneratorLate {
+        /// 99th percentile of the lateness.
+        p99_us: f64,
+        /// What is allowed.
+        allowed_us: f64,
+    },
+    /// Fewer requests were sent than scheduled.
+    NotSent {
+        /// Requests that were due in the window.
+        due: u64,
+        /// Requests sent.
+        sent: u64,
+    },
+    /// Connections broke during the window.
+    ConnectionsLost {
+        /// How many.
+        lost: usize,
+    },
+    /// Nothing was measured.
+    NoSamples,
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::GeneratorSaturated { cpu_percent } => write!(
+                f,
+                "the load generator used {cpu_percent:.0} % of its core, so it measured itself: lower the load, or \
+                 give it a core of its own (--cpu)"
+            ),
+            Self::GeneratorLate { p99_us, allowed_us } => write!(
+                f,
+                "the load generator was late (p99 {p99_us:.0} µs, allowed {allowed_us:.0} µs): lower --rate, give it \
+                 a core of its own (--cpu), or stop what else runs on this machine"
+            ),
+            Self::NotSent { due, sent } => write!(
+                f,
+                "only {sent} of {due} scheduled requests were sent: the server or the generator cannot keep this \
+                 rate; lower --rate or add clients (-c)"
+            ),
+            Self::ConnectionsLost { lost } => {
+                write!(f, "{lost} connections were lost during the measurement: see the log for the reasons")
+            }
+            Self::NoSamples => {
+                write!(f, "nothing was measured: extend the duration (-d) or lower the interval")
+            }
+        }
+    }
+}
+
+/// Share of a core above which a generator counts as saturated.
+pub const SATURATED_PERCENT: f64 = 95.0;
+
+/// Checks the generator's CPU time over a window.
+#[must_use]
+pub fn check_cpu(cpu_ns: u64, window_ns: u64, cores: usize) -> Option<Invalid> {
+    let cpu_percent = cpu_ns as f64 / (window_ns.max(1) as f64 * cores.max(1) as f64) * 100.0;
+    (cpu_percent > SATURATED_PERCENT).then_some(Invalid::GeneratorSaturated { cpu_percent })
+}
+
+/// Checks the generator's lateness: its 99th percentile may be a tenth of the interval between the sends of one
+/// client, and 1 ms is always allowed because no ordinary kernel promises more.
+#[must_use]
+pub fn check_lateness(lateness: &Times, interval_ns: u64) -> Option<Invalid> {
+    if lateness.count() == 0 {
+        return None;
+    }
+    let allowed = (interval_ns / 10).max(1_000_000);
+    let late = lateness.percentile(99.0);
+    (late > allowed)
+        .then_some(Invalid::GeneratorLate { p99_us: late as f64 / 1e3, allowed_us: allowed as f64 / 1e3 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saturation_and_lateness() {
+        assert_eq!(check_cpu(900, 1_000, 1), None);
+        assert!(matches!(check_cpu(990, 1_000, 1), Some(Invalid::GeneratorSaturated { .. })));
+        assert_eq!(check_cpu(990, 1_000, 2), None);
+        let mut late = Times::new();
+        assert_eq!(check_lateness(&late, 0), None);
+        (0..100).for_each(|_| late.record(5_000_000));
+        assert!(check_lateness(&late, 10_000_000).is_some());
+        assert_eq!(check_lateness(&late, 100_000_000), None);
+    }
+}

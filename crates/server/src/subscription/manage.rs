@@ -7,7 +7,7 @@ use super::state::State;
 use super::subscription::{Parameters, Subscription};
 use super::timer::{Due, align_up, grid};
 use super::{Engine, SessionKey};
-use crate::shard::Now;
+use crate::now::Now;
 use crate::space::view::attribute;
 use crate::space::{AddressSpace, NodeIx};
 use taktwerk_schema::MonitoringMode;

@@ -9,7 +9,7 @@ use super::changes::make_ready;
 use super::item::{Sample, flag};
 use super::timer::{Due, align_up};
 use crate::callback::SourceRead;
-use crate::shard::Now;
+use crate::now::Now;
 use crate::space::nodes::ValueAt;
 use crate::space::view::attribute;
 use crate::space::{AddressSpace, NodeIx};

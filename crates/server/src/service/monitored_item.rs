@@ -31,7 +31,7 @@ impl Parameters {
         Ok(Self {
             client_handle: u32::decode(decoder)?,
             sampling_interval: f64::decode(decoder)?,
-            filter: ExtensionObject::decode(decoder)?,
+            filter: <ExtensionObject as Decode>::decode(decoder)?,
             queue_size: u32::decode(decoder)?,
             discard_oldest: bool::decode(decoder)?,
         })

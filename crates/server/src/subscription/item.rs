@@ -87,8 +87,8 @@ pub(crate) struct ItemExt {
     pub(crate) discard_oldest: bool,
     pub(crate) deadband: Deadband,
     /// The last reported value of an array with a deadband.
-    last_value: Option<Variant>,
-    last_source: UtcTime,
+    pub(super) last_value: Option<Variant>,
+    pub(super) last_source: UtcTime,
     pub(crate) index_range: Option<NumericRange>,
     /// Items that this one triggers, as item indexes.
     pub(crate) links: Vec<u32>,

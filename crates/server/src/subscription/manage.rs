@@ -316,12 +316,11 @@ impl Engine {
     pub(crate) fn acknowledge(&mut self, session: SessionKey, id: u32, sequence_number: u32) -> StatusCode {
         let Ok(place) = self.find(session, id) else { return StatusCode::BAD_SUBSCRIPTION_ID_INVALID };
         let Self { subscriptions, pool, .. } = self;
-        match subscriptions.get_mut(place as usize) {
-            Some(Some(subscription)) if subscription.retransmission.acknowledge(sequence_number, pool) => {
-                StatusCode::GOOD
-            }
-            _ => StatusCode::BAD_SEQUENCE_NUMBER_UNKNOWN,
-        }
+        let known = subscriptions
+            .get_mut(place as usize)
+            .and_then(Option::as_mut)
+            .is_some_and(|subscription| subscription.retransmission.acknowledge(sequence_number, pool));
+        if known { StatusCode::GOOD } else { StatusCode::BAD_SEQUENCE_NUMBER_UNKNOWN }
     }
 
     /// The encoded message for Republish (rows 20 and 21).

@@ -1,0 +1,645 @@
+//! Building the address space from an application: nodes under parents, values, callbacks, instances of types.
+//!
+//! Everything here is given the time and takes the structure lock for one call.
+
+use super::node::{NodeIx, NodeKind};
+use super::nodes::{NodeError, NodeSpec, Nodes};
+use super::{AddressSpace, VariableHandle};
+use crate::callback::{MethodHandler, ValueSource, WriteHandler};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use taktwerk_schema::ids::{object_ids, reference_type_ids};
+use taktwerk_schema::{AccessLevelType, NodeClass};
+use taktwerk_types::{BuiltInType, Identifier, NodeId, QualifiedName, UtcTime, Variant};
+
+/// Types nest a few levels deep; the bound stops declarations that contain their own type.
+const INSTANCE_DEPTH_MAX: usize = 16;
+
+/// Where a new node hangs and what it is an instance of.
+#[derive(Debug, Clone, Copy)]
+pub struct Under<'a> {
+    /// The node that refers to the new one.
+    pub parent: &'a NodeId,
+    /// The ReferenceType of that reference, by its id in namespace 0 or elsewhere.
+    pub reference_type: &'a NodeId,
+    /// The ObjectType or VariableType; `None` for classes that have none.
+    pub type_definition: Option<&'a NodeId>,
+}
+
+/// DataType, ValueRank and ArrayDimensions that fit a value (Part 3 §5.6.2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValueShape {
+    /// The DataType.
+    pub data_type: NodeId,
+    /// −1 for a scalar, else the number of dimensions.
+    pub value_rank: i32,
+    /// The length of each dimension; 0 means that it may vary. Empty for a scalar.
+    pub array_dimensions: Vec<u32>,
+}
+
+impl ValueShape {
+    /// A scalar of a built-in type.
+    #[must_use]
+    pub fn scalar(kind: BuiltInType) -> Self {
+        Self {
+            data_type: NodeId::numeric(0, u32::from(kind.number())),
+            value_rank: -1,
+            array_dimensions: Vec::new(),
+        }
+    }
+
+    /// An array of a built-in type, of any length.
+    #[must_use]
+    pub fn array(kind: BuiltInType) -> Self {
+        Self { value_rank: 1, array_dimensions: vec![0], ..Self::scalar(kind) }
+    }
+}
+
+impl NodeSpec {
+    /// DataType, ValueRank and ArrayDimensions of a Variable.
+    #[must_use]
+    pub fn shape(mut self, shape: ValueShape) -> Self {
+        self.data_type = shape.data_type;
+        if let NodeKind::Variable(variable) = &mut self.kind {
+            variable.value_rank = shape.value_rank;
+            // An array of any length is what the rank says already: no memory for that.
+            if shape.array_dimensions.iter().any(|length| *length != 0) {
+                variable.extra.get_or_insert_default().array_dimensions = shape.array_dimensions;
+            }
+        }
+        self
+    }
+
+    /// The AccessLevel bits of a Variable.
+    #[must_use]
+    pub fn access_level(mut self, access_level: AccessLevelType) -> Self {
+        if let NodeKind::Variable(variable) = &mut self.kind {
+            variable.access_level = access_level.0;
+        }
+        self
+    }
+
+    /// The MinimumSamplingInterval of a Variable in ms; 0 means that every change is seen.
+    #[must_use]
+    pub fn minimum_sampling_interval(mut self, interval: f32) -> Self {
+        if let NodeKind::Variable(variable) = &mut self.kind {
+            variable.minimum_sampling_interval = interval;
+        }
+        self
+    }
+
+    /// Who makes a Variable's value whenever it is read or sampled.
+    #[must_use]
+    pub fn source(mut self, source: Arc<dyn ValueSource>) -> Self {
+        if let NodeKind::Variable(variable) = &mut self.kind {
+            variable.extra.get_or_insert_default().source = Some(source);
+        }
+        self
+    }
+
+    /// Who decides on clients' writes to a Variable.
+    #[must_use]
+    pub fn write_handler(mut self, handler: Arc<dyn WriteHandler>) -> Self {
+        if let NodeKind::Variable(variable) = &mut self.kind {
+            variable.extra.get_or_insert_default().on_write = Some(handler);
+        }
+        self
+    }
+
+    /// The EventNotifier bits of an Object.
+    #[must_use]
+    pub fn event_notifier(mut self, bits: u8) -> Self {
+        if let NodeKind::Object { event_notifier } = &mut self.kind {
+            *event_notifier = bits;
+        }
+        self
+    }
+}
+
+impl AddressSpace {
+    /// The index of a namespace; registers it if it is new.
+    pub fn add_namespace(&self, uri: &str) -> u16 {
+        self.write().add_namespace(uri)
+    }
+
+    /// The NamespaceArray.
+    #[must_use]
+    pub fn namespaces(&self) -> Vec<String> {
+        self.read().namespaces().to_vec()
+    }
+
+    /// The index of a registered namespace.
+    #[must_use]
+    pub fn namespace_index(&self, uri: &str) -> Option<u16> {
+        let position = self.read().namespaces().iter().position(|known| known == uri)?;
+        u16::try_from(position).ok()
+    }
+
+    /// Whether there is a node of that id.
+    #[must_use]
+    pub fn contains(&self, id: &NodeId) -> bool {
+        self.read().resolve(id.as_ref()).is_some()
+    }
+
+    /// How many nodes there are, namespace 0 included.
+    #[must_use]
+    pub fn node_count(&self) -> usize {
+        self.read().len()
+    }
+
+    /// The NodeClass of a node.
+    #[must_use]
+    pub fn node_class(&self, id: &NodeId) -> Option<NodeClass> {
+        let nodes = self.read();
+        let ix = nodes.resolve(id.as_ref())?;
+        nodes.view(ix).map(|node| node.class())
+    }
+
+    /// The child that a hierarchical reference of `parent` leads to under a name.
+    #[must_use]
+    pub fn child(&self, parent: &NodeId, name: &QualifiedName) -> Option<NodeId> {
+        let nodes = self.read();
+        let child = nodes.child(nodes.resolve(parent.as_ref())?, name)?;
+        Some(nodes.id_of(child))
+    }
+
+    /// What DataType, rank and dimensions a value has. A structure's DataType is found through its encoding's node.
+    #[must_use]
+    pub fn shape_of(&self, value: &Variant) -> ValueShape {
+        let nodes = self.read();
+        let Some(kind) = value.built_in_type() else {
+            return ValueShape { value_rank: -2, ..ValueShape::scalar(BuiltInType::Variant) };
+        };
+        let mut shape = ValueShape::scalar(kind);
+        if let Some(array) = value.as_array() {
+            shape.array_dimensions = array.shape();
+            shape.value_rank = i32::try_from(shape.array_dimensions.len()).unwrap_or(1);
+            if shape.value_rank == 1 {
+                // Arrays of one dimension may change their length.
+                shape.array_dimensions = vec![0];
+            }
+        }
+        if let Some(data_type) = structure_type(&nodes, value) {
+            shape.data_type = data_type;
+        }
+        shape
+    }
+
+    /// Adds a node under a parent.
+    ///
+    /// # Errors
+    /// The id is taken, or parent, reference type, type or namespace do not exist. Nothing is added then.
+    pub fn add_node(&self, spec: NodeSpec, under: Under<'_>, now: UtcTime) -> Result<(), NodeError> {
+        add_under(&mut self.write(), spec, under, now).map(|_| ())
+    }
+
+    /// Adds many nodes under the same parent with one lock: what fills a space with 100 000 variables.
+    ///
+    /// # Errors
+    /// As [`Self::add_node`]; the nodes before the one that failed stay.
+    pub fn add_nodes(
+        &self,
+        specs: impl IntoIterator<Item = NodeSpec>,
+        under: Under<'_>,
+        now: UtcTime,
+    ) -> Result<(), NodeError> {
+        let mut nodes = self.write();
+        specs.into_iter().try_for_each(|spec| add_under(&mut nodes, spec, under, now).map(|_| ()))
+    }
+
+    /// Adds a reference and its inverse.
+    ///
+    /// # Errors
+    /// One of the nodes does not exist, the type is no ReferenceType, or the reference exists.
+    pub fn add_reference(
+        &self,
+        source: &NodeId,
+        reference_type: &NodeId,
+        target: &NodeId,
+    ) -> Result<(), NodeError> {
+        let mut nodes = self.write();
+        let from = nodes.find(source)?;
+        let kind = nodes.find(reference_type)?;
+        let to = nodes.find(target)?;
+        if nodes.has_reference(from, kind, to) {
+            return Err(NodeError::ReferenceExists(source.clone(), target.clone()));
+        }
+        let inverse = wants_inverse(kind);
+        nodes.add_reference(from, kind, to, inverse)
+    }
+
+    /// Deletes a node with its references; its children stay.
+    ///
+    /// # Errors
+    /// It does not exist or belongs to namespace 0.
+    pub fn delete_node(&self, id: &NodeId) -> Result<(), NodeError> {
+        let mut nodes = self.write();
+        let ix = nodes.find(id)?;
+        nodes.delete(ix)
+    }
+
+    /// A handle to a Variable's value. A Variable of namespace 0 gets a live value with the first handle.
+    ///
+    /// # Errors
+    /// There is no such Variable.
+    pub fn variable(&self, id: &NodeId) -> Result<VariableHandle, NodeError> {
+        let mut nodes = self.write();
+        let ix = nodes.find(id)?;
+        let is_variable = nodes.view(ix).is_some_and(|node| node.class() == NodeClass::VARIABLE);
+        let slot = match nodes.slot_handle(ix) {
+            Some(slot) => Some(slot),
+            None => is_variable.then(|| id.ns0()).flatten().map(|number| nodes.ns0_slot(number)),
+        };
+        slot.map(VariableHandle::new).ok_or_else(|| NodeError::Unknown(id.clone()))
+    }
+
+    /// Lets a callback make a Variable's value from now on.
+    ///
+    /// # Errors
+    /// There is no such Variable.
+    pub fn set_source(&self, id: &NodeId, source: Arc<dyn ValueSource>) -> Result<(), NodeError> {
+        let mut nodes = self.write();
+        let ix = nodes.find(id)?;
+        match (id.ns0(), nodes.variable_extra_mut(ix)) {
+            (_, Some(extra)) => extra.source = Some(source),
+            (Some(number), None) => nodes.set_ns0_source(number, source),
+            (None, None) => return Err(NodeError::Unknown(id.clone())),
+        }
+        Ok(())
+    }
+
+    /// Lets a callback decide on clients' writes to a Variable, and makes it writable.
+    ///
+    /// # Errors
+    /// There is no such Variable outside the static namespace 0.
+    pub fn set_write_handler(&self, id: &NodeId, handler: Arc<dyn WriteHandler>) -> Result<(), NodeError> {
+        let mut nodes = self.write();
+        let ix = nodes.find(id)?;
+        let variable = nodes.variable_mut(ix).ok_or_else(|| NodeError::Unknown(id.clone()))?;
+        variable.access_level |= AccessLevelType::CURRENT_WRITE.0;
+        variable.extra.get_or_insert_default().on_write = Some(handler);
+        Ok(())
+    }
+
+    /// Changes the AccessLevel bits of a Variable.
+    ///
+    /// # Errors
+    /// There is no such Variable outside the static namespace 0.
+    pub fn set_access_level(&self, id: &NodeId, access_level: AccessLevelType) -> Result<(), NodeError> {
+        let mut nodes = self.write();
+        let ix = nodes.find(id)?;
+        let variable = nodes.variable_mut(ix).ok_or_else(|| NodeError::Unknown(id.clone()))?;
+        variable.access_level = access_level.0;
+        Ok(())
+    }
+
+    /// Implements a Method.
+    ///
+    /// # Errors
+    /// There is no such Method.
+    pub fn set_method(&self, id: &NodeId, implementation: Arc<dyn MethodHandler>) -> Result<(), NodeError> {
+        let mut nodes = self.write();
+        let ix = nodes.find(id)?;
+        if nodes.view(ix).is_none_or(|node| node.class() != NodeClass::METHOD) {
+            return Err(NodeError::Unknown(id.clone()));
+        }
+        match nodes.dynamic_mut(ix).map(|node| &mut node.kind) {
+            Some(NodeKind::Method { executable, handler }) => {
+                *executable = true;
+                *handler = Some(implementation);
+            }
+            _ => nodes.set_ns0_method(ix.index, implementation),
+        }
+        Ok(())
+    }
+
+    /// Adds an instance of an ObjectType or VariableType with all its mandatory children, and those optional ones
+    /// whose browse path is in `optional` (`"Identification/SerialNumber"`: names without namespace, from the
+    /// instance on). Returns the ids of all nodes with their paths; the instance itself has the empty path.
+    ///
+    /// Children get ids made of their parent's and their name.
+    ///
+    /// # Errors
+    /// Like [`Self::add_node`]; the type is abstract or no type at all; nothing is added then.
+    pub fn add_instance(
+        &self,
+        spec: NodeSpec,
+        under: Under<'_>,
+        optional: &[&str],
+        now: UtcTime,
+    ) -> Result<Vec<(String, NodeId)>, NodeError> {
+        let mut nodes = self.write();
+        let type_id = under.type_definition.ok_or_else(|| NodeError::Unknown(NodeId::NULL))?;
+        let type_ix = nodes.find(type_id)?;
+        let instance_id = spec.id.clone();
+        let mut added = Vec::new();
+        let root = add_under(&mut nodes, spec, under, now)?;
+        added.push((String::new(), instance_id, root));
+        let result = add_members(&mut nodes, root, &[type_ix], optional, &mut added, 0, now);
+        if let Err(error) = result {
+            for (_, _, ix) in added.into_iter().rev() {
+                // They were added a moment ago, so this can only succeed.
+                let _ = nodes.delete(ix);
+            }
+            return Err(error);
+        }
+        Ok(added.into_iter().map(|(path, id, _)| (path, id)).collect())
+    }
+}
+
+/// Inverse references to types and modelling rules would collect one entry per instance.
+pub(super) fn wants_inverse(reference_type: NodeIx) -> bool {
+    reference_type != NodeIx::ns0(reference_type_ids::HAS_TYPE_DEFINITION)
+        && reference_type != NodeIx::ns0(reference_type_ids::HAS_MODELLING_RULE)
+}
+
+/// The DataType of a structure or of the first element of an array of structures.
+fn structure_type(nodes: &Nodes, value: &Variant) -> Option<NodeId> {
+    let encoding = match value {
+        Variant::ExtensionObject(object) => &object.type_id,
+        Variant::Array(array) => match &array.values {
+            taktwerk_types::ArrayValues::ExtensionObject(objects) => &objects.first()?.type_id,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let ix = nodes.resolve(encoding.as_ref())?;
+    let mut found = None;
+    nodes.references(ix, |reference| {
+        if !reference.is_forward && reference.reference_type == NodeIx::ns0(reference_type_ids::HAS_ENCODING) {
+            found = Some(reference.target);
+        }
+        found.is_none()
+    });
+    found.map(|ix| nodes.id_of(ix))
+}
+
+fn add_under(nodes: &mut Nodes, spec: NodeSpec, under: Under<'_>, now: UtcTime) -> Result<NodeIx, NodeError> {
+    // Everything is looked up before anything is changed.
+    let parent = nodes.find(under.parent)?;
+    let reference_type = nodes.find(under.reference_type)?;
+    if nodes.view(reference_type).is_none_or(|node| node.class() != NodeClass::REFERENCE_TYPE) {
+        return Err(NodeError::ReferenceType(under.reference_type.clone()));
+    }
+    let type_definition = under.type_definition.map(|id| nodes.find(id)).transpose()?;
+    let ix = nodes.add(spec, now)?;
+    nodes.add_reference(parent, reference_type, ix, true)?;
+    if let Some(type_definition) = type_definition {
+        let kind = NodeIx::ns0(reference_type_ids::HAS_TYPE_DEFINITION);
+        nodes.add_reference(ix, kind, type_definition, false)?;
+    }
+    Ok(ix)
+}
+
+/// A child that a type declares for its instances (InstanceDeclaration, Part 3 §6.2.6).
+struct Member {
+    declaration: NodeIx,
+    reference_type: NodeIx,
+    name: QualifiedName,
+    is_mandatory: bool,
+}
+
+/// The members of declarations and types; earlier sources override later ones by BrowseName (Part 3 §6.3.3.3).
+fn members(nodes: &Nodes, sources: &[NodeIx]) -> Vec<Member> {
+    let aggregates = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
+    let subtype = NodeIx::ns0(reference_type_ids::HAS_SUBTYPE);
+    let mandatory = NodeIx::ns0(object_ids::MODELLING_RULE_MANDATORY);
+    let optional = NodeIx::ns0(object_ids::MODELLING_RULE_OPTIONAL);
+    let mut names = BTreeSet::new();
+    let mut found = Vec::new();
+    for source in with_supertypes(nodes, sources) {
+        nodes.references(source, |reference| {
+            if reference.is_forward
+                && reference.reference_type != subtype
+                && nodes.is_subtype(reference.reference_type, aggregates)
+                && let Some(rule) = nodes.forward_target(reference.target, reference_type_ids::HAS_MODELLING_RULE)
+                && (rule == mandatory || rule == optional)
+                && let Some(node) = nodes.view(reference.target)
+                && names.insert(node.browse_name())
+            {
+                found.push(Member {
+                    declaration: reference.target,
+                    reference_type: reference.reference_type,
+                    name: node.browse_name(),
+                    is_mandatory: rule == mandatory,
+                });
+            }
+            true
+        });
+    }
+    found
+}
+
+/// Each source followed by the types it derives from.
+fn with_supertypes(nodes: &Nodes, sources: &[NodeIx]) -> Vec<NodeIx> {
+    let mut all = Vec::new();
+    for source in sources {
+        let mut next = Some(*source);
+        while let Some(ix) = next.filter(|ix| !all.contains(ix)) {
+            all.push(ix);
+            next = None;
+            nodes.references(ix, |reference| {
+                if !reference.is_forward
+                    && reference.reference_type == NodeIx::ns0(reference_type_ids::HAS_SUBTYPE)
+                {
+                    next = Some(reference.target);
+                }
+                next.is_none()
+            });
+        }
+    }
+    all
+}
+
+fn add_members(
+    nodes: &mut Nodes,
+    instance: NodeIx,
+    sources: &[NodeIx],
+    optional: &[&str],
+    added: &mut Vec<(String, NodeId, NodeIx)>,
+    depth: usize,
+    now: UtcTime,
+) -> Result<(), NodeError> {
+    if depth > INSTANCE_DEPTH_MAX {
+        return Ok(());
+    }
+    let path = added.iter().find(|(_, _, ix)| *ix == instance).map(|(path, ..)| path.clone()).unwrap_or_default();
+    let parent_id = nodes.id_of(instance);
+    for member in members(nodes, sources) {
+        let name = member.name.name.as_str();
+        let path = if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
+        let is_wanted = |wanted: &&str| **wanted == path || wanted.starts_with(&format!("{path}/"));
+        if !member.is_mandatory && !optional.iter().any(is_wanted) {
+            continue;
+        }
+        if nodes.child(instance, &member.name).is_some() {
+            continue;
+        }
+        let id = child_id(nodes, &parent_id, name);
+        let Some(spec) = copy_of(nodes, member.declaration, id.clone()) else { continue };
+        let ix = nodes.add(spec, now)?;
+        added.push((path, id, ix));
+        nodes.add_reference(instance, member.reference_type, ix, true)?;
+        let mut sources = vec![member.declaration];
+        let type_definition = NodeIx::ns0(reference_type_ids::HAS_TYPE_DEFINITION);
+        if let Some(kind) = nodes.forward_target(member.declaration, type_definition.index) {
+            nodes.add_reference(ix, type_definition, kind, false)?;
+            sources.push(kind);
+        }
+        add_members(nodes, ix, &sources, optional, added, depth + 1, now)?;
+    }
+    Ok(())
+}
+
+/// A free id for a child: the parent's string id with the name, so that ids stay the same from start to start.
+fn child_id(nodes: &Nodes, parent: &NodeId, name: &str) -> NodeId {
+    let namespace = if parent.namespace_index == 0 { 1 } else { parent.namespace_index };
+    let base = match &parent.identifier {
+        Identifier::String(text) => format!("{}/{name}", text.as_str()),
+        Identifier::Numeric(number) => format!("{number}/{name}"),
+        Identifier::Guid(guid) => format!("{guid}/{name}"),
+        Identifier::Opaque(_) => format!("{parent}/{name}"),
+    };
+    let first = NodeId::string(namespace, base.as_str());
+    if nodes.resolve(first.as_ref()).is_none() {
+        return first;
+    }
+    let numbered = (2u32..).map(|number| NodeId::string(namespace, format!("{base}#{number}")));
+    numbered.into_iter().find(|id| nodes.resolve(id.as_ref()).is_none()).unwrap_or(first)
+}
+
+/// What an instance takes over from its declaration.
+fn copy_of(nodes: &Nodes, declaration: NodeIx, id: NodeId) -> Option<NodeSpec> {
+    let view = nodes.view(declaration)?;
+    let name = view.browse_name();
+    let mut spec = match view.class() {
+        NodeClass::OBJECT => {
+            NodeSpec::object(id, name).event_notifier(view.event_notifier().unwrap_or_default())
+        }
+        NodeClass::METHOD => {
+            let handler = match nodes.dynamic(declaration).map(|node| &node.kind) {
+                Some(NodeKind::Method { handler, .. }) => handler.clone(),
+                _ => nodes.ns0_method(declaration.index).cloned(),
+            };
+            NodeSpec::method(id, name, handler)
+        }
+        NodeClass::VARIABLE => variable_copy(nodes, declaration, id, name)?,
+        _ => return None,
+    };
+    let display_name = view.display_name();
+    if display_name.text.as_str() != spec.browse_name.name.as_str() {
+        spec = spec.display_name(display_name);
+    }
+    Some(spec)
+}
+
+fn variable_copy(nodes: &Nodes, declaration: NodeIx, id: NodeId, name: QualifiedName) -> Option<NodeSpec> {
+    let view = nodes.view(declaration)?;
+    let value = match nodes.value_at(declaration) {
+        super::nodes::ValueAt::Slot(slot) | super::nodes::ValueAt::Source(_, slot) => {
+            nodes.slot(slot).map(|snapshot| snapshot.value()).filter(|value| !value.is_empty())
+        }
+        super::nodes::ValueAt::Static(bytes) => {
+            use taktwerk_types::Decode;
+            Variant::decode_from(bytes, taktwerk_types::DecodeLimits::DEFAULT).ok()
+        }
+        super::nodes::ValueAt::None => None,
+    };
+    let shape = ValueShape {
+        data_type: view.data_type()?,
+        value_rank: view.value_rank().unwrap_or(-1),
+        array_dimensions: match view.attribute(super::view::attribute::ARRAY_DIMENSIONS) {
+            Ok(dimensions) => Vec::try_from(dimensions).unwrap_or_default(),
+            Err(_) => Vec::new(),
+        },
+    };
+    let mut access = AccessLevelType::default();
+    if view.is_readable() {
+        access.0 |= AccessLevelType::CURRENT_READ.0;
+    }
+    if view.is_writable() {
+        access.0 |= AccessLevelType::CURRENT_WRITE.0;
+    }
+    Some(NodeSpec::variable(id, name, NodeId::NULL, value).shape(shape).access_level(access))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk_schema::ids::{object_type_ids, variable_type_ids};
+    use taktwerk_types::StatusCode;
+
+    const NOW: UtcTime = UtcTime::from_ticks(133_000_000_000_000_000);
+
+    fn objects() -> NodeId {
+        NodeId::numeric(0, object_ids::OBJECTS_FOLDER)
+    }
+
+    fn space() -> AddressSpace {
+        AddressSpace::new(1, 16, "urn:test")
+    }
+
+    fn under<'a>(parent: &'a NodeId, reference_type: &'a NodeId, kind: &'a NodeId) -> Under<'a> {
+        Under { parent, reference_type, type_definition: Some(kind) }
+    }
+
+    #[test]
+    fn a_variable_is_added_found_and_set() {
+        let space = space();
+        let namespace = space.add_namespace("urn:plant");
+        assert_eq!((namespace, space.add_namespace("urn:plant")), (2, 2));
+        let id = NodeId::string(namespace, "Speed");
+        let spec = NodeSpec::variable(id.clone(), QualifiedName::new(2, "Speed"), NodeId::NULL, Some(1.5.into()))
+            .shape(space.shape_of(&1.5.into()));
+        let (organizes, base) = (
+            NodeId::numeric(0, reference_type_ids::ORGANIZES),
+            NodeId::numeric(0, variable_type_ids::BASE_DATA_VARIABLE_TYPE),
+        );
+        let objects = objects();
+        space.add_node(spec, under(&objects, &organizes, &base), NOW).unwrap();
+        assert_eq!(space.child(&objects, &QualifiedName::new(2, "Speed")), Some(id.clone()));
+        let handle = space.variable(&id).unwrap();
+        handle.set_at(2.5, NOW);
+        assert_eq!(handle.get().value, Some(2.5.into()));
+        let again = NodeSpec::object(id.clone(), QualifiedName::new(2, "Speed"));
+        assert_eq!(
+            space.add_node(again, under(&objects, &organizes, &base), NOW),
+            Err(NodeError::IdExists(id.clone()))
+        );
+        space.delete_node(&id).unwrap();
+        assert!(!space.contains(&id));
+        assert_eq!(handle.get().status(), StatusCode::BAD_NODE_ID_UNKNOWN);
+    }
+
+    #[test]
+    fn shapes_follow_values() {
+        let space = space();
+        assert_eq!(space.shape_of(&1i32.into()), ValueShape::scalar(BuiltInType::Int32));
+        assert_eq!(space.shape_of(&vec![1u8].into()), ValueShape::array(BuiltInType::Byte));
+        let matrix = Variant::matrix(vec![0.0f32; 6], vec![2, 3]).unwrap();
+        let shape = space.shape_of(&matrix);
+        assert_eq!((shape.value_rank, shape.array_dimensions), (2, vec![2, 3]));
+        let range = Variant::from_structure(&taktwerk_schema::Range { low: 0.0, high: 1.0 });
+        assert_eq!(space.shape_of(&range).data_type.ns0(), Some(884));
+        assert_eq!(space.shape_of(&Variant::Empty).value_rank, -2);
+    }
+
+    #[test]
+    fn an_instance_has_its_mandatory_children_and_the_chosen_optional_ones() {
+        let space = space();
+        let id = NodeId::string(1, "Level");
+        let spec = NodeSpec::variable(id.clone(), QualifiedName::new(1, "Level"), NodeId::NULL, Some(1.0.into()))
+            .shape(ValueShape::scalar(BuiltInType::Double));
+        let objects = objects();
+        let component = NodeId::numeric(0, reference_type_ids::HAS_COMPONENT);
+        let kind = NodeId::numeric(0, variable_type_ids::ANALOG_ITEM_TYPE);
+        let added =
+            space.add_instance(spec, under(&objects, &component, &kind), &["EngineeringUnits"], NOW).unwrap();
+        let paths: Vec<&str> = added.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(paths, ["", "EURange", "EngineeringUnits"]);
+        assert_eq!(space.child(&id, &QualifiedName::new(0, "EURange")), Some(NodeId::string(1, "Level/EURange")));
+        let folder = NodeId::numeric(0, object_type_ids::FOLDER_TYPE);
+        let empty = NodeSpec::object(NodeId::numeric(1, 7), QualifiedName::new(1, "Folder"));
+        assert_eq!(space.add_instance(empty, under(&objects, &component, &folder), &[], NOW).unwrap().len(), 1);
+    }
+}

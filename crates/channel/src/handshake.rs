@@ -4,10 +4,7 @@ use crate::channel::{Channel, State};
 use crate::error::{ApiMisuse, ChannelError, PeerFault};
 use crate::header::{AsymmetricHead, Header, MessageType, SEQUENCE_LEN, SequenceHead, patch_size};
 use crate::hello::{PROTOCOL_VERSION, Sizes, append_acknowledge, parse_acknowledge, parse_hello};
-use crate::open::{
-    OpenRequest, OpenResponse, RequestType, append_open_request, append_open_response, parse_open_request,
-    parse_open_response,
-};
+use crate::open::{OpenRequest, append_open_response, parse_open_request, parse_open_response};
 use crate::receive::Event;
 use crate::sequence;
 use crate::token::{Token, Tokens};
@@ -16,6 +13,9 @@ use std::sync::Arc;
 use taktwerk_crypto::{
     Agreed, Agreement, CertificatePurpose, CryptoError, Job, JobOutput, KeyAgreement, MessageSecurityMode,
     OpenChunk, Role, SealChunk, SecurityPolicy,
+};
+use taktwerk_schema::{
+    ChannelSecurityToken, OpenSecureChannelResponse, ResponseHeader, SecurityTokenRequestType,
 };
 use taktwerk_types::{DecodeError, Instant};
 
@@ -221,57 +221,63 @@ impl Channel {
     ) -> Result<Event, ChannelError> {
         let request = parse_open_request(plain.body())?;
         let renewal = self.state == State::Open;
-        if (request.request_type == RequestType::Renew) != renewal {
+        let wanted = if renewal { SecurityTokenRequestType::RENEW } else { SecurityTokenRequestType::ISSUE };
+        if request.request_type != wanted {
             return Err(PeerFault::RequestTypeInvalid.into());
         }
-        let mode_fits = if renewal {
-            request.mode == self.mode
-        } else {
-            self.config.security.contains(&(policy, request.mode))
-        };
-        if !mode_fits || (policy == SecurityPolicy::None) != (request.mode == MessageSecurityMode::None) {
+        let mode =
+            MessageSecurityMode::from_number(request.security_mode.0).ok_or(PeerFault::ModeRejected)?;
+        let mode_fits =
+            if renewal { mode == self.mode } else { self.config.security.contains(&(policy, mode)) };
+        if !mode_fits || (policy == SecurityPolicy::None) != (mode == MessageSecurityMode::None) {
             return Err(PeerFault::ModeRejected.into());
         }
         if policy != SecurityPolicy::None {
             // ClientNonce: the policy's length, and never the same twice (Part 4 §5.6.2.2).
-            if request.nonce.len() != policy.info().nonce_len || *request.nonce == *self.peer.nonce {
+            let nonce = request.client_nonce.as_bytes();
+            if nonce.len() != policy.info().nonce_len || *nonce == *self.peer.nonce {
                 return Err(PeerFault::NonceInvalid.into());
             }
-            self.peer.nonce = request.nonce.into();
+            self.peer.nonce = nonce.into();
         }
         if !renewal {
-            self.set_security(policy, request.mode);
+            self.set_security(policy, mode);
             self.peer.certificate.clone_from(&certificate);
         }
         let limits = &self.config.limits;
         // Zero asks for the server's choice.
-        let asked = if request.lifetime_ms == 0 { u32::MAX } else { request.lifetime_ms };
+        let asked = if request.requested_lifetime == 0 { u32::MAX } else { request.requested_lifetime };
         let lifetime_ms =
             asked.clamp(limits.lifetime_min_ms, limits.lifetime_max_ms.max(limits.lifetime_min_ms));
         self.last_token_id = self.last_token_id.checked_add(1).unwrap_or(1);
         let token_id = self.last_token_id;
         let utc = self.utc(now);
-        let response = OpenResponse {
-            request_handle: request.request_handle,
-            timestamp: utc,
-            channel_id: self.id,
-            token_id,
-            created_at: utc,
-            lifetime_ms,
-            nonce: &[],
+        let response = OpenSecureChannelResponse {
+            response_header: ResponseHeader {
+                timestamp: utc,
+                request_handle: request.request_header.request_handle,
+                ..ResponseHeader::default()
+            },
+            security_token: ChannelSecurityToken {
+                channel_id: self.id,
+                token_id,
+                created_at: utc,
+                revised_lifetime: lifetime_ms,
+            },
+            ..OpenSecureChannelResponse::default()
         };
         let request_id = plain.sequence.request_id;
         if policy == SecurityPolicy::None {
-            self.draft_open(self.id, request_id, out, |out| append_open_response(&response, 0, out));
+            self.draft_open(self.id, request_id, out, |out| append_open_response(response, 0, out));
             return Ok(self.install(Token::new(token_id, now, lifetime_ms, None)));
         }
         let mut chunk = Vec::with_capacity(2048);
         let nonce_len = policy.info().nonce_len;
         let draft = self.draft_open(self.id, request_id, &mut chunk, |out| {
-            append_open_response(&response, nonce_len, out)
+            append_open_response(response, nonce_len, out)
         });
         let previous = self.chain_secret();
-        let agreement = Agreement::Answer { peer_nonce: request.nonce.to_vec(), previous };
+        let agreement = Agreement::Answer { peer_nonce: request.client_nonce.as_bytes().to_vec(), previous };
         let binding = if policy.info().enhancements { request_signature } else { Vec::new() };
         let job = self.seal_chunk_job(draft, chunk, agreement, binding)?;
         self.pending = Some(Box::new(Pending::SealResponse { token_id, lifetime_ms, renewal }));
@@ -364,19 +370,19 @@ impl Channel {
         let params = self.params.as_deref().ok_or(ApiMisuse::NotOpen)?;
         let lifetime_ms = params.lifetime_ms;
         let request_id = self.next_request_id();
+        let timeout_ms = u32::try_from(self.config.limits.open_timeout.as_millis()).unwrap_or(u32::MAX);
         let request = OpenRequest {
             request_handle: request_id,
-            request_type: if renewal { RequestType::Renew } else { RequestType::Issue },
+            renewal,
             mode: self.mode,
-            nonce: &[],
+            nonce_len: self.policy.info().nonce_len,
             lifetime_ms,
+            timestamp: self.utc(now),
+            timeout_hint_ms: timeout_ms,
         };
         let exchange = Exchange { request_id, renewal, sent_at: now, half: None, signature: Vec::new() };
-        let utc = self.utc(now);
-        let timeout_ms = u32::try_from(self.config.limits.open_timeout.as_millis()).unwrap_or(u32::MAX);
         let channel_id = self.id;
-        let nonce_len = self.policy.info().nonce_len;
-        let body = |out: &mut Vec<u8>| append_open_request(&request, nonce_len, utc, timeout_ms, out);
+        let body = |out: &mut Vec<u8>| request.append(out);
         if self.policy == SecurityPolicy::None {
             self.draft_open(channel_id, request_id, out, body);
             self.pending = Some(Box::new(Pending::AwaitResponse(exchange)));
@@ -439,26 +445,28 @@ impl Channel {
         if plain.sequence.request_id != exchange.request_id {
             return Err(PeerFault::ResponseMismatch.into());
         }
-        if exchange.renewal && response.channel_id != self.id {
+        let token = &response.security_token;
+        if exchange.renewal && token.channel_id != self.id {
             return Err(PeerFault::ChannelUnknown.into());
         }
         let keys = match exchange.half {
             None => None,
             Some(half) => {
-                if *response.nonce == *self.peer.nonce {
+                let nonce = response.server_nonce.as_bytes();
+                if *nonce == *self.peer.nonce {
                     return Err(PeerFault::NonceInvalid.into());
                 }
-                self.peer.nonce = response.nonce.into();
-                Some(half.derive(response.nonce, self.chain_secret().as_deref())?)
+                self.peer.nonce = nonce.into();
+                Some(half.derive(nonce, self.chain_secret().as_deref())?)
             }
         };
         if !exchange.renewal {
-            self.id = response.channel_id;
+            self.id = token.channel_id;
             self.thumbprint = signature.into();
         }
         // Counting from when we asked errs on the safe side. A lifetime of zero would mean renewing for ever.
-        let lifetime_ms = response.lifetime_ms.max(1);
-        Ok(self.install(Token::new(response.token_id, exchange.sent_at, lifetime_ms, keys)))
+        let lifetime_ms = token.revised_lifetime.max(1);
+        Ok(self.install(Token::new(token.token_id, exchange.sent_at, lifetime_ms, keys)))
     }
 
     /// Whether an OPN chunk is being secured, so that chunks numbered after it have to wait for it.

@@ -1,4 +1,5 @@
 //! Client and server channel against each other: opening, messages of any size at any split, renewal, ends.
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod common;
 
@@ -35,7 +36,7 @@ fn every_policy_opens_and_carries_messages_both_ways() {
 
 #[test]
 fn large_messages_are_cut_and_joined_with_small_buffers() {
-    for (policy, mode) in securities() {
+    for (policy, mode) in layouts() {
         let setup = Setup { client: small_buffers(), server: small_buffers(), ..secured(policy, mode) };
         let mut pair = setup.open();
         let body = pattern(3_000_001);
@@ -79,7 +80,7 @@ fn sizes_around_a_chunk_border() {
 
 #[test]
 fn whole_conversation_byte_by_byte() {
-    for (policy, mode) in securities() {
+    for (policy, mode) in layouts() {
         let setup = Setup { client: small_buffers(), server: small_buffers(), ..secured(policy, mode) };
         let mut pair = setup.pair();
         pair.settle_split(|_| 1);
@@ -102,7 +103,7 @@ proptest! {
         let setup = Setup { client: small_buffers(), server: small_buffers(), ..secured(policy, mode) };
         let mut pair = setup.pair();
         let mut entropy = SeededEntropy::new(seed);
-        let mut piece = |len: usize| entropy.below(if len % 3 == 0 { 20 } else { 9000 }) as usize;
+        let mut piece = |len: usize| entropy.below(if len.is_multiple_of(3) { 20 } else { 9000 }) as usize;
         pair.settle_split(&mut piece);
         let mut wanted = vec![Seen::Opened];
         for (at, len) in lens.iter().enumerate() {
@@ -187,7 +188,7 @@ fn messages_in_flight_under_the_old_token_are_accepted() {
 
 #[test]
 fn a_channel_lives_for_hours_on_short_tokens() {
-    for (policy, mode) in securities() {
+    for (policy, mode) in layouts() {
         let mut pair = Setup { lifetime_ms: 5_000, ..secured(policy, mode) }.open();
         let mut renewed = 0;
         for step in 0..1800u32 {
@@ -209,7 +210,7 @@ fn a_channel_lives_for_hours_on_short_tokens() {
 
 #[test]
 fn messages_overtake_no_renewal_that_is_still_being_secured() {
-    for (policy, mode) in securities().into_iter().filter(|(policy, _)| *policy != SecurityPolicy::None) {
+    for (policy, mode) in layouts().into_iter().filter(|(policy, _)| *policy != SecurityPolicy::None) {
         let mut pair = Setup { lifetime_ms: 60_000, ..secured(policy, mode) }.open();
         pair.client.slow_jobs = true;
         pair.server.slow_jobs = true;

@@ -1,4 +1,5 @@
 //! Two channels joined in memory, in virtual time.
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
 #![allow(dead_code, unreachable_pub)] // each test file uses its part
 
 use core::time::Duration;
@@ -294,4 +295,17 @@ pub fn securities() -> Vec<(SecurityPolicy, MessageSecurityMode)> {
 
 pub fn assembled(body: &Body) -> bool {
     matches!(body, Body::Assembled(_))
+}
+
+/// One of each layout of chunks, for the tests that move many bytes.
+pub fn layouts() -> Vec<(SecurityPolicy, MessageSecurityMode)> {
+    use MessageSecurityMode::{None, Sign, SignAndEncrypt};
+    vec![
+        (SecurityPolicy::None, None),
+        (SecurityPolicy::Basic256, SignAndEncrypt),
+        (SecurityPolicy::Basic256Sha256, Sign),
+        (SecurityPolicy::Aes256_Sha256_RsaPss, SignAndEncrypt),
+        (SecurityPolicy::ECC_nistP384, SignAndEncrypt),
+        (SecurityPolicy::ECC_nistP256_AesGcm, SignAndEncrypt),
+    ]
 }

@@ -88,6 +88,15 @@ impl NodeSpec {
         self
     }
 
+    /// Whether a Variable's history is collected.
+    #[must_use]
+    pub fn historizing(mut self, collected: bool) -> Self {
+        if let NodeKind::Variable(variable) = &mut self.kind {
+            variable.historizing = collected;
+        }
+        self
+    }
+
     /// Who makes a Variable's value whenever it is read or sampled.
     #[must_use]
     pub fn source(mut self, source: Arc<dyn ValueSource>) -> Self {

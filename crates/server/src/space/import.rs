@@ -1,0 +1,350 @@
+//! NodeSets at run time: companion specifications and users' own models become nodes.
+//!
+//! Nothing is added before all files have been read and every value has been decoded, so a file with a mistake leaves
+//! the address space as it was.
+
+use super::AddressSpace;
+use super::build::{ValueShape, wants_inverse};
+use super::node::{DataTypeNode, NodeIx, NodeKind, ReferenceTypeNode, VariableTypeNode};
+use super::nodes::{NodeError, NodeSpec, Nodes};
+use std::collections::{BTreeMap, BTreeSet};
+use taktwerk_nodeset::{
+    NodeClass, NodeSet, NodeSetError, Problem, TypeDictionary, order_by_dependencies, outdated_models,
+};
+use taktwerk_schema::AccessLevelType;
+use taktwerk_types::{LocalizedText, NodeId, StatusCode, UtcTime, Variant};
+
+/// The namespace that every server has.
+const NAMESPACE_ZERO: &str = "http://opcfoundation.org/UA/";
+
+/// Why files were not imported. Nothing of them is in the address space then.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// A file has a mistake, or a model that it needs is missing.
+    #[error(transparent)]
+    File(#[from] NodeSetError),
+    /// A node of a file does not fit the address space.
+    #[error("{file}:{line}: {source}")]
+    Node {
+        /// The file as the caller named it.
+        file: String,
+        /// The line, from 1.
+        line: u32,
+        /// What is wrong.
+        source: NodeError,
+    },
+}
+
+impl ImportError {
+    /// The matching status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::File(_) => StatusCode::BAD_CONFIGURATION_ERROR,
+            Self::Node { source, .. } => source.status(),
+        }
+    }
+}
+
+/// What an import added.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Imported {
+    /// How many nodes.
+    pub node_count: usize,
+    /// The models' namespaces with their index in the server, in the order in which they were loaded.
+    pub namespaces: Vec<(u16, String)>,
+    /// What is odd but does no harm: `file:line: what`.
+    pub warnings: Vec<String>,
+}
+
+/// Imports NodeSet files, one batch after the other; knows the data types of earlier ones.
+#[derive(Debug)]
+pub struct Importer {
+    types: TypeDictionary,
+    models: Vec<taktwerk_nodeset::Model>,
+}
+
+impl Importer {
+    /// An importer that knows the data types of namespace 0.
+    #[must_use]
+    pub fn new(namespace_zero: TypeDictionary) -> Self {
+        Self { types: namespace_zero, models: Vec::new() }
+    }
+
+    /// The data types of namespace 0 and of everything imported so far.
+    #[must_use]
+    pub fn types(&self) -> &TypeDictionary {
+        &self.types
+    }
+
+    /// Adds the nodes of files, each given as its name and its text, in any order.
+    ///
+    /// # Errors
+    /// [`ImportError`]; the address space is unchanged then, but for namespaces that were registered.
+    pub fn import(
+        &mut self,
+        space: &AddressSpace,
+        files: &[(String, String)],
+        now: UtcTime,
+    ) -> Result<Imported, ImportError> {
+        let mut sets = Vec::with_capacity(files.len());
+        for (name, text) in files {
+            let set = NodeSet::parse(name, text)?;
+            // Every server has namespace 0 already: giving its file as well is no mistake.
+            if !set.models.iter().any(|model| model.uri == NAMESPACE_ZERO) {
+                sets.push(set);
+            }
+        }
+        let present: Vec<&str> = core::iter::once(NAMESPACE_ZERO)
+            .chain(self.models.iter().map(|model| model.uri.as_str()))
+            .collect();
+        let order = order_by_dependencies(&sets, &present)?;
+        let mut imported = Imported {
+            warnings: outdated_models(&sets, &self.models).iter().map(ToString::to_string).collect(),
+            ..Imported::default()
+        };
+        let mut places: Vec<Option<NodeSet>> = sets.into_iter().map(Some).collect();
+        let mut sets: Vec<NodeSet> =
+            order.into_iter().filter_map(|at| places.get_mut(at).and_then(Option::take)).collect();
+
+        let mut types = self.types.clone();
+        for set in &mut sets {
+            let indexes: BTreeMap<String, u16> =
+                set.namespace_uris.iter().map(|uri| (uri.clone(), space.add_namespace(uri))).collect();
+            set.remap(|uri| indexes.get(uri).copied())?;
+            types.add(set);
+            for model in &set.models {
+                let index = indexes.get(&model.uri).copied().unwrap_or_default();
+                imported.namespaces.push((index, model.uri.clone()));
+            }
+        }
+        let mut specs = Vec::new();
+        for set in &sets {
+            for node in &set.nodes {
+                specs.push((set, node, spec_of(set, node, &types)?));
+            }
+        }
+
+        let mut nodes = space.write();
+        check_ids(&nodes, &sets)?;
+        let mut added = Vec::with_capacity(specs.len());
+        for (set, node, spec) in specs {
+            match nodes.add(spec, now) {
+                Ok(ix) => added.push(ix),
+                Err(source) => {
+                    for ix in added {
+                        // They were added a moment ago, so this can only succeed.
+                        let _ = nodes.delete(ix);
+                    }
+                    return Err(ImportError::Node { file: set.file.clone(), line: node.line, source });
+                }
+            }
+        }
+        add_references(&mut nodes, &sets, &mut imported.warnings);
+        drop(nodes);
+        imported.node_count = added.len();
+        self.types = types;
+        self.models.extend(sets.into_iter().flat_map(|set| set.models));
+        Ok(imported)
+    }
+}
+
+/// Ids that exist already, whether in the server or in an earlier file.
+fn check_ids(nodes: &Nodes, sets: &[NodeSet]) -> Result<(), ImportError> {
+    let mut seen = BTreeSet::new();
+    for set in sets {
+        for node in &set.nodes {
+            if !seen.insert(&node.node_id) || nodes.resolve(node.node_id.as_ref()).is_some() {
+                let source = NodeError::IdExists(node.node_id.clone());
+                return Err(ImportError::Node { file: set.file.clone(), line: node.line, source });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn spec_of(set: &NodeSet, node: &taktwerk_nodeset::Node, types: &TypeDictionary) -> Result<NodeSpec, NodeSetError> {
+    let (id, name) = (node.node_id.clone(), node.browse_name.clone());
+    let value = set.value(node, types)?;
+    let mut spec = match &node.class {
+        NodeClass::Object { event_notifier } => NodeSpec::object(id, name).event_notifier(*event_notifier),
+        NodeClass::Variable { shape, access_level, minimum_sampling_interval, historizing, .. } => {
+            variable_spec(
+                NodeSpec::variable(id, name, NodeId::NULL, value.or_else(|| no_value(shape))),
+                shape,
+                *access_level,
+            )
+            .minimum_sampling_interval(*minimum_sampling_interval as f32)
+            .historizing(*historizing)
+        }
+        NodeClass::Method { executable, .. } => {
+            NodeSpec::with_kind(id, name, NodeKind::Method { executable: *executable, handler: None })
+        }
+        NodeClass::ObjectType { is_abstract } => {
+            NodeSpec::with_kind(id, name, NodeKind::ObjectType { is_abstract: *is_abstract })
+        }
+        NodeClass::VariableType { shape, is_abstract, .. } => {
+            let kind = NodeKind::VariableType(Box::new(VariableTypeNode {
+                data_type: 0,
+                value_rank: shape.value_rank,
+                array_dimensions: shape.array_dimensions.clone(),
+                is_abstract: *is_abstract,
+                value: None,
+            }));
+            NodeSpec { data_type: shape.data_type.clone(), value, ..NodeSpec::with_kind(id, name, kind) }
+        }
+        NodeClass::ReferenceType { is_abstract, symmetric, inverse_names } => {
+            let kind = NodeKind::ReferenceType(Box::new(ReferenceTypeNode {
+                is_abstract: *is_abstract,
+                symmetric: *symmetric,
+                inverse_name: preferred(inverse_names).unwrap_or_default(),
+            }));
+            NodeSpec::with_kind(id, name, kind)
+        }
+        NodeClass::DataType { is_abstract, .. } => {
+            let definition = types.definition_attribute(&id).map_err(|problem| at(set, node.line, problem))?;
+            let kind =
+                NodeKind::DataType(Box::new(DataTypeNode { is_abstract: *is_abstract, definition }));
+            NodeSpec::with_kind(id, name, kind)
+        }
+        NodeClass::View { event_notifier, contains_no_loops } => NodeSpec::with_kind(
+            id,
+            name,
+            NodeKind::View { event_notifier: *event_notifier, contains_no_loops: *contains_no_loops },
+        ),
+    };
+    if let Some(text) = preferred(&node.display_names) {
+        // The BrowseName's text is what a node without a DisplayName shows.
+        if !text.locale.is_null() || text.text != node.browse_name.name {
+            spec = spec.display_name(text);
+        }
+    }
+    if let Some(text) = preferred(&node.descriptions) {
+        spec = spec.description(text);
+    }
+    Ok(spec)
+}
+
+fn at(set: &NodeSet, line: u32, problem: Problem) -> NodeSetError {
+    NodeSetError { file: set.file.clone(), line, problem: Box::new(problem) }
+}
+
+fn variable_spec(spec: NodeSpec, shape: &taktwerk_nodeset::model::ValueShape, access_level: u32) -> NodeSpec {
+    spec.shape(ValueShape {
+        data_type: shape.data_type.clone(),
+        value_rank: shape.value_rank,
+        array_dimensions: shape.array_dimensions.clone(),
+    })
+    .access_level(AccessLevelType((access_level & 0xff) as u8))
+}
+
+/// What a Variable without a value in its file has: null. Arrays are empty instead, because many clients take a null
+/// array for an error.
+fn no_value(shape: &taktwerk_nodeset::model::ValueShape) -> Option<Variant> {
+    let number = u8::try_from(shape.data_type.ns0()?).ok()?;
+    let kind = taktwerk_types::BuiltInType::from_number(number)?;
+    (shape.value_rank == 1 && kind != taktwerk_types::BuiltInType::Variant).then(|| {
+        let values = taktwerk_types::ArrayValues::empty(kind);
+        Variant::Array(Box::new(taktwerk_types::Array { values, dimensions: Vec::new() }))
+    })
+}
+
+/// The text without locale, else the English one, else the first.
+fn preferred(texts: &[LocalizedText]) -> Option<LocalizedText> {
+    let rank = |text: &&LocalizedText| match text.locale.as_str() {
+        "" => 0,
+        locale if locale.starts_with("en") => 1,
+        _ => 2,
+    };
+    texts.iter().min_by_key(rank).cloned()
+}
+
+/// Adds every reference once, although files name many of them at both ends.
+fn add_references(nodes: &mut Nodes, sets: &[NodeSet], warnings: &mut Vec<String>) {
+    let mut seen: BTreeSet<(NodeIx, NodeIx, NodeIx)> = BTreeSet::new();
+    for set in sets {
+        for node in &set.nodes {
+            let Some(own) = nodes.resolve(node.node_id.as_ref()) else { continue };
+            for reference in &node.references {
+                let other = nodes.resolve(reference.target.as_ref());
+                let kind = nodes.resolve(reference.reference_type.as_ref());
+                let (Some(other), Some(kind)) = (other, kind) else {
+                    let missing = if kind.is_none() { &reference.reference_type } else { &reference.target };
+                    warnings.push(format!(
+                        "{}:{}: {} refers to {missing}, which no loaded model has; the reference is left out",
+                        set.file, node.line, node.node_id
+                    ));
+                    continue;
+                };
+                let (from, to) = if reference.is_forward { (own, other) } else { (other, own) };
+                if seen.insert((from, kind, to))
+                    && let Err(error) = nodes.add_reference(from, kind, to, wants_inverse(kind))
+                {
+                    warnings.push(format!("{}:{}: {error}; the reference is left out", set.file, node.line));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk_types::QualifiedName;
+
+    const MODEL: &str = r#"<?xml version="1.0"?>
+<UANodeSet xmlns="http://opcfoundation.org/UA/2011/03/UANodeSet.xsd">
+  <NamespaceUris><Uri>urn:pumps</Uri></NamespaceUris>
+  <Models><Model ModelUri="urn:pumps"><RequiredModel ModelUri="http://opcfoundation.org/UA/"/></Model></Models>
+  <UAObjectType NodeId="ns=1;i=1" BrowseName="1:PumpType"><DisplayName>PumpType</DisplayName>
+    <References><Reference ReferenceType="i=45" IsForward="false">i=58</Reference></References></UAObjectType>
+  <UAVariable NodeId="ns=1;i=2" BrowseName="1:Speed" DataType="i=11" AccessLevel="3">
+    <DisplayName>Speed</DisplayName>
+    <References>
+      <Reference ReferenceType="i=47" IsForward="false">ns=1;i=1</Reference>
+      <Reference ReferenceType="i=40">i=63</Reference>
+      <Reference ReferenceType="i=37">i=78</Reference>
+    </References>
+    <Value><Double xmlns="http://opcfoundation.org/UA/2008/02/Types.xsd">12.5</Double></Value></UAVariable>
+</UANodeSet>"#;
+
+    fn import(text: &str) -> (AddressSpace, Result<Imported, ImportError>) {
+        let space = AddressSpace::new(1, 16, "urn:test");
+        let mut importer = Importer::new(TypeDictionary::default());
+        let files = [("pumps.xml".to_owned(), text.to_owned())];
+        let result = importer.import(&space, &files, UtcTime::from_ticks(1));
+        (space, result)
+    }
+
+    #[test]
+    fn nodes_references_and_values_arrive_under_the_servers_indexes() {
+        let (space, result) = import(MODEL);
+        let imported = result.unwrap();
+        assert_eq!(imported.node_count, 2);
+        assert_eq!(imported.namespaces, [(2, "urn:pumps".to_owned())]);
+        assert_eq!(imported.warnings, [""; 0]);
+        let kind = NodeId::numeric(2, 1);
+        let speed = space.child(&kind, &QualifiedName::new(2, "Speed")).unwrap();
+        assert_eq!(speed, NodeId::numeric(2, 2));
+        assert_eq!(space.variable(&speed).unwrap().get().value, Some(12.5.into()));
+    }
+
+    #[test]
+    fn an_import_that_fails_adds_nothing_and_says_where() {
+        let (space, result) = import(&MODEL.replace("12.5", "fast"));
+        let text = result.unwrap_err().to_string();
+        assert!(text.starts_with("pumps.xml:13: "), "{text}");
+        assert!(!space.contains(&NodeId::numeric(2, 1)));
+        let (_, result) = import(&MODEL.replace("http://opcfoundation.org/UA/\"/>", "urn:gone\"/>"));
+        assert!(result.unwrap_err().to_string().contains("urn:gone"));
+    }
+
+    #[test]
+    fn references_into_nothing_are_warned_of() {
+        let (_, result) = import(&MODEL.replace(">i=63<", ">ns=1;i=99<"));
+        let warnings = result.unwrap().warnings;
+        assert_eq!(warnings.len(), 1);
+        assert!(warnings[0].starts_with("pumps.xml:7: "), "{}", warnings[0]);
+    }
+}

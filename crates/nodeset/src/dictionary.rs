@@ -125,10 +125,9 @@ impl TypeDictionary {
 
     /// Adds or replaces one type, for callers that know types from elsewhere.
     pub fn insert(&mut self, id: NodeId, data_type: DataType) {
-        for encoding in [&data_type.binary_encoding, &data_type.xml_encoding, &data_type.json_encoding] {
-            if let Some(encoding) = encoding {
-                self.encodings.insert(encoding.clone(), id.clone());
-            }
+        let encodings = [&data_type.binary_encoding, &data_type.xml_encoding, &data_type.json_encoding];
+        for encoding in encodings.into_iter().flatten() {
+            self.encodings.insert(encoding.clone(), id.clone());
         }
         self.types.insert(id, data_type);
     }

@@ -11,7 +11,7 @@ pub struct NodeSetError {
     /// The line, from 1.
     pub line: u32,
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: Box<Problem>,
 }
 
 /// What is wrong. Each text ends in what the reader can do.

@@ -65,7 +65,7 @@ fn topological(sets: &[NodeSet], needs: &[BTreeSet<usize>]) -> Result<Vec<usize>
             return Err(NodeSetError {
                 file: first.map(|set| set.file.clone()).unwrap_or_default(),
                 line: first.and_then(|set| set.models.first()).map_or(1, |model| model.line),
-                problem,
+                problem: Box::new(problem),
             });
         };
         done.insert(index);
@@ -107,5 +107,5 @@ pub fn outdated_models(sets: &[NodeSet], present: &[Model]) -> Vec<NodeSetError>
 }
 
 fn error(set: &NodeSet, line: u32, problem: Problem) -> NodeSetError {
-    NodeSetError { file: set.file.clone(), line, problem }
+    NodeSetError { file: set.file.clone(), line, problem: Box::new(problem) }
 }

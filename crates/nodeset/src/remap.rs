@@ -16,7 +16,7 @@ impl NodeSet {
             map.push(index_of(uri).ok_or_else(|| NodeSetError {
                 file: self.file.clone(),
                 line: 1,
-                problem: Problem::Unmapped { uri: uri.clone() },
+                problem: Box::new(Problem::Unmapped { uri: uri.clone() }),
             })?);
         }
         // Ids that were mapped before go from the old server index to the new one.

@@ -43,7 +43,7 @@ type Written = Result<(), NodeSetError>;
 
 impl Writer<'_> {
     fn error(&self, element: &Element, problem: Problem) -> NodeSetError {
-        NodeSetError { file: self.set.file.clone(), line: element.line, problem }
+        NodeSetError { file: self.set.file.clone(), line: element.line, problem: Box::new(problem) }
     }
 
     fn value_error(&self, element: &Element, reason: impl Into<String>) -> NodeSetError {

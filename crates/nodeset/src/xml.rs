@@ -1,7 +1,7 @@
 //! XML with line numbers: the part of a document that outlives its text (values), and lookups on the rest.
 
 use crate::error::{NodeSetError, Problem};
-use roxmltree::{Document, Node, ParsingOptions};
+use roxmltree::{Document, Error, Node, ParsingOptions};
 
 /// Deepest nesting of elements that is followed; values of deeper structures do not occur in practice.
 const DEPTH_MAX: usize = 100;
@@ -54,8 +54,16 @@ impl<'t> Source<'t> {
     pub(crate) fn document(&self) -> Result<Document<'t>, NodeSetError> {
         self.check_depth()?;
         let options = ParsingOptions { allow_dtd: false, ..ParsingOptions::default() };
-        Document::parse_with_options(self.text, options)
-            .map_err(|error| self.error_at_line(error.pos().row, Problem::Xml(error.to_string())))
+        Document::parse_with_options(self.text, options).map_err(|error| {
+            let problem = Problem::Xml(error.to_string());
+            match error {
+                // The parser gives these no place; what is missing is missing at the end.
+                Error::UnclosedRootNode | Error::UnexpectedEndOfStream | Error::NoRootNode => {
+                    self.error_at(self.text.len(), problem)
+                }
+                _ => self.error_at_line(error.pos().row, problem),
+            }
+        })
     }
 
     /// The parser recurses per element, so nesting is bounded before it runs. Tags inside comments and CDATA count
@@ -105,7 +113,7 @@ impl<'t> Source<'t> {
     }
 
     fn error_at_line(&self, line: u32, problem: Problem) -> NodeSetError {
-        NodeSetError { file: self.file.to_owned(), line, problem }
+        NodeSetError { file: self.file.to_owned(), line, problem: Box::new(problem) }
     }
 
     pub(crate) fn error(&self, node: Node<'_, '_>, problem: Problem) -> NodeSetError {

@@ -14,6 +14,7 @@ mod macros;
 
 pub mod description;
 mod generated;
+pub mod ns0;
 pub mod service;
 
 pub use generated::*;

@@ -14,14 +14,14 @@ pub(crate) fn generate(model: &Model, output: &mut Output) {
     text.push_str("use taktwerk_types::BuiltInType;\n\ndescribe_structures! {\n");
     model.structures.iter().for_each(|structure| describe(structure, &mut text));
     text.push_str("}\n\ndescribe_enumerations! {\n");
-    let mut all: Vec<(u32, &str, &str, Vec<(&str, i64)>)> = Vec::new();
+    let mut all = Vec::new();
     for entry in &model.enumerations {
-        let values = entry.values.iter().map(|(name, value)| (name.as_str(), i64::from(*value))).collect();
-        all.push((entry.id, &entry.name, "false", values));
+        let values: Vec<_> = entry.values.iter().map(|(name, value)| (name.as_str(), i64::from(*value))).collect();
+        all.push((entry.id, entry.name.as_str(), "false", values));
     }
     for entry in &model.option_sets {
-        let bits = entry.bits.iter().map(|(name, bit)| (name.as_str(), i64::from(*bit))).collect();
-        all.push((entry.id, &entry.name, "true", bits));
+        let bits: Vec<_> = entry.bits.iter().map(|(name, bit)| (name.as_str(), i64::from(*bit))).collect();
+        all.push((entry.id, entry.name.as_str(), "true", bits));
     }
     all.sort_by_key(|entry| entry.0);
     for (id, name, is_option_set, values) in all {

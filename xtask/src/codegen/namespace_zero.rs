@@ -155,8 +155,10 @@ fn record(
     }
     // The two type dictionaries of namespace 0 (deprecated since 1.04) would be two thirds of the blob: their nodes
     // are there, their values are not.
-    let is_dictionary = matches!(node.class, NodeClass::Variable { .. }) && row.type_id == DATA_TYPE_DICTIONARY_TYPE;
-    let value = if is_dictionary { None } else { set.value(node, types).map_err(|error| error.to_string())? };
+    let is_dictionary =
+        matches!(node.class, NodeClass::Variable { .. }) && row.type_id == DATA_TYPE_DICTIONARY_TYPE;
+    let value =
+        if is_dictionary { None } else { set.value(node, types).map_err(|error| error.to_string())? };
     if let Some(value) = value {
         row.flags |= 1 << 4;
         sized(&value.encode_to_vec(), &mut extra)?;

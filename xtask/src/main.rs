@@ -2,7 +2,8 @@
 //!
 //! - `codegen` writes the generated parts of `taktwerk-types` and `taktwerk-schema`; `--check` only compares;
 //! - `nodesets` fetches the published NodeSet files that tests read;
-//! - `tidy` checks the rules of the workspace that no compiler checks.
+//! - `tidy` checks the rules of the workspace that no compiler checks;
+//! - `test` runs everything that has to be green.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // a command line talks
 
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 
 mod codegen;
 mod inputs;
+mod test;
 mod tidy;
 
 /// Why a task failed, for people.
@@ -20,7 +22,8 @@ const USAGE: &str = "usage: cargo xtask <task>
 
   codegen [--check]   write the generated code (or only compare; exit code 1 if it differs)
   nodesets            fetch the published NodeSet files for tests into target/codegen
-  tidy [--wasm]       check dependency table, bans and style (and the wasm32 build of the core)";
+  tidy [--wasm]       check dependency table, bans and style (and the wasm32 build of the core)
+  test [--quick]      run everything that has to be green (without peers and fuzzing)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -30,6 +33,8 @@ fn main() -> ExitCode {
         ["codegen"] => codegen::run(&root, false),
         ["codegen", "--check"] => codegen::run(&root, true),
         ["nodesets"] => inputs::nodesets(&root).map(|directory| println!("{}", directory.display())),
+        ["test"] => test::run(&root, false),
+        ["test", "--quick"] => test::run(&root, true),
         ["tidy"] => tidy::run(&root, false),
         ["tidy", "--wasm"] => tidy::run(&root, true),
         _ => {

@@ -1,0 +1,140 @@
+//! `cargo xtask test`: everything that has to be green, in one command (README.md and .ci/run call it).
+//!
+//! Steps run one after the other; all of them run even if one fails, so that one run shows everything. The last line
+//! counts passed and failed tests and checks.
+
+use crate::Failure;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// One thing that has to be green.
+struct Step {
+    name: &'static str,
+    program: &'static str,
+    arguments: &'static [&'static str],
+    /// Left out with `--quick`.
+    slow: bool,
+}
+
+const fn step(name: &'static str, program: &'static str, arguments: &'static [&'static str]) -> Step {
+    Step { name, program, arguments, slow: false }
+}
+
+const fn slow(name: &'static str, program: &'static str, arguments: &'static [&'static str]) -> Step {
+    Step { name, program, arguments, slow: true }
+}
+
+const STEPS: &[Step] = &[
+    step("format", "cargo", &["fmt", "--all", "--check"]),
+    step("published NodeSets", "cargo", &["xtask", "nodesets"]),
+    step("generated code", "cargo", &["xtask", "codegen", "--check"]),
+    step("tidy and wasm32", "cargo", &["xtask", "tidy", "--wasm"]),
+    step("lints", "cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+    step("tests", "cargo", &["test", "--workspace", "--no-fail-fast"]),
+    slow("release build", "cargo", &["build", "--release", "-p", "taktwerk-cli"]),
+    slow("interoperability", "interop/run.sh", &[]),
+    slow("fuzzing", "fuzz/run.sh", &["8"]),
+];
+
+/// Tests that a step's output counted.
+#[derive(Default)]
+struct Count {
+    passed: u64,
+    failed: u64,
+}
+
+impl Count {
+    /// Takes over the closing lines of cargo's test runner and of the scripts.
+    fn read(&mut self, line: &str) {
+        let words: Vec<&str> = line.split([' ', ';', ',']).filter(|word| !word.is_empty()).collect();
+        if line.starts_with("test result:") || line.starts_with("count:") {
+            for pair in words.windows(2) {
+                if let Ok(number) = pair[0].parse::<u64>() {
+                    match pair[1] {
+                        "passed" => self.passed += number,
+                        "failed" => self.failed += number,
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Runs all steps, without the slow ones if `quick`.
+pub(crate) fn run(root: &Path, quick: bool) -> Result<(), Failure> {
+    let mut total = Count::default();
+    let mut failures = Vec::new();
+    for step in STEPS.iter().filter(|step| !(quick && step.slow)) {
+        println!("\n==> {}: {} {}", step.name, step.program, step.arguments.join(" "));
+        let started = Instant::now();
+        let mut count = Count::default();
+        let outcome = run_step(root, step, &mut count);
+        let seconds = started.elapsed().as_secs();
+        // A step without tests of its own counts as one check.
+        if count.passed + count.failed == 0 {
+            match outcome {
+                Ok(()) => count.passed = 1,
+                Err(_) => count.failed = 1,
+            }
+        }
+        if let Err(reason) = outcome {
+            println!("==> {} failed after {seconds} s: {reason}", step.name);
+            failures.push(step.name);
+            count.failed = count.failed.max(1);
+        } else {
+            println!("==> {} passed after {seconds} s", step.name);
+        }
+        total.passed += count.passed;
+        total.failed += count.failed;
+    }
+    if !failures.is_empty() {
+        println!("\nfailed: {}", failures.join(", "));
+    }
+    println!("\n{} passed, {} failed", total.passed, total.failed);
+    if failures.is_empty() && total.failed == 0 { Ok(()) } else { Err("not everything is green".to_owned()) }
+}
+
+fn run_step(root: &Path, step: &Step, count: &mut Count) -> Result<(), Failure> {
+    let program =
+        if step.program.contains('/') { root.join(step.program) } else { Path::new(step.program).to_owned() };
+    let mut child = Command::new(&program)
+        .args(step.arguments)
+        .current_dir(root)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("{} does not start: {error}", program.display()))?;
+    if let Some(output) = child.stdout.take() {
+        for line in BufReader::new(output).split(b'\n') {
+            let line = line.map_err(|error| format!("its output cannot be read: {error}"))?;
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            count.read(&line);
+        }
+    }
+    let status = child.wait().map_err(|error| format!("it cannot be waited for: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{status}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closing_lines_are_counted() {
+        let mut count = Count::default();
+        count.read("test result: ok. 42 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.45s");
+        count.read("test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out");
+        count.read("count: 182 passed, 3 failed");
+        count.read("test something ... ok");
+        assert_eq!((count.passed, count.failed), (225, 5));
+    }
+
+    #[test]
+    fn every_step_names_a_program() {
+        assert!(STEPS.iter().all(|step| !step.program.is_empty() && !step.name.is_empty()));
+    }
+}

@@ -1,0 +1,6 @@
+//! placeholder
+
+#![forbid(unsafe_code)]
+
+pub mod network;
+pub mod queue;

@@ -1,0 +1,274 @@
+use super::*;
+use taktwerk_crypto::Entropy;
+
+/// One connection whose ends are driven by hand.
+struct Bench {
+    network: Network,
+    queue: EventQueue<Wire>,
+    log: Vec<(Duration, Signal)>,
+    client: End,
+    server: End,
+    read: [Vec<u8>; 2],
+    /// By side: read what arrives at once.
+    reads: [bool; 2],
+    listens: bool,
+}
+
+const START: Instant = Instant::from_nanos(1_000_000_000);
+
+impl Bench {
+    fn new(path: Path, seed: u64) -> Self {
+        let mut queue = EventQueue::new(START);
+        let mut network = Network::new(SeededEntropy::new(seed));
+        let link = network.connect(&Route::symmetric(path), &mut queue);
+        Self {
+            network,
+            queue,
+            log: vec![],
+            client: End { link, side: Side::Client },
+            server: End { link, side: Side::Server },
+            read: [vec![], vec![]],
+            reads: [true; 2],
+            listens: true,
+        }
+    }
+
+    fn connected(path: Path, seed: u64) -> Self {
+        let mut bench = Self::new(path, seed);
+        while !bench.log.iter().any(|(_, signal)| matches!(signal, Signal::Connected(_))) {
+            assert!(bench.step(Instant::FAR), "never connected");
+        }
+        bench.log.clear();
+        bench
+    }
+
+    fn step(&mut self, until: Instant) -> bool {
+        let Some(wire) = self.queue.pop_until(until) else { return false };
+        self.network.handle(wire, &mut self.queue);
+        self.signals();
+        true
+    }
+
+    fn signals(&mut self) {
+        while let Some(signal) = self.network.poll_signal() {
+            match signal {
+                Signal::Incoming(link) if self.listens => {
+                    self.network.accept(link, &mut self.queue);
+                }
+                Signal::Incoming(link) => self.network.refuse(link, &mut self.queue),
+                Signal::Readable(end) => {
+                    if self.reads[end.side as usize] {
+                        self.read(end);
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            self.log.push((self.queue.now().since(START), signal));
+        }
+    }
+
+    fn read(&mut self, end: End) {
+        let into = &mut self.read[end.side as usize];
+        self.network.read(end, usize::MAX, into, &mut self.queue);
+    }
+
+    fn write(&mut self, end: End, bytes: &[u8]) -> usize {
+        let taken = self.network.write(end, bytes, &mut self.queue);
+        self.signals();
+        taken
+    }
+
+    fn run(&mut self, span: Duration) {
+        let until = self.queue.now() + span;
+        while self.step(until) {}
+        self.queue.advance(until);
+    }
+}
+
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at ^ (at >> 8)) as u8).collect()
+}
+
+#[test]
+fn connecting_takes_a_round_trip_and_a_byte_half_of_one() {
+    let mut bench = Bench::new(Path::IDEAL.with_delay(Duration::from_millis(20)), 1);
+    bench.run(Duration::from_secs(1));
+    let (client, link) = (bench.client, bench.client.link);
+    assert_eq!(
+        bench.log,
+        [
+            (Duration::from_millis(20), Signal::Incoming(link)),
+            (Duration::from_millis(40), Signal::Connected(client)),
+        ]
+    );
+    bench.write(client, b"hello");
+    bench.run(Duration::from_millis(19));
+    assert!(bench.read[1].is_empty());
+    bench.run(Duration::from_millis(1));
+    assert_eq!(bench.read[1], b"hello");
+}
+
+#[test]
+fn rate_and_framing_set_the_pace() {
+    // 1 MB at 8 Mbit/s with 1 000 bytes in segments of 1 050: 1.05 s, the start of the window aside.
+    let path = Path {
+        rate: Some(8_000_000),
+        segment_len: 1000,
+        overhead: 50,
+        send_buffer: 2 << 20,
+        receive_buffer: 2 << 20,
+        ..Path::IDEAL.with_delay(Duration::from_millis(1))
+    };
+    let mut bench = Bench::connected(path, 1);
+    let (start, client) = (bench.queue.now(), bench.client);
+    bench.write(client, &bytes(1_000_000));
+    while bench.read[1].len() < 1_000_000 {
+        assert!(bench.step(Instant::FAR));
+    }
+    let took = bench.queue.now().since(start);
+    assert!(took >= Duration::from_millis(1051) && took < Duration::from_millis(1060), "{took:?}");
+    assert_eq!(bench.network.traffic(client).wire_bytes, 1_050_000);
+}
+
+#[test]
+fn nothing_is_lost_or_reordered_whatever_the_path_does() {
+    for seed in 0..30 {
+        let path = Path {
+            jitter: Duration::from_millis(30),
+            loss_ppm: 100_000,
+            rate: Some(1_000_000),
+            segment_len: 100,
+            send_buffer: 3000,
+            receive_buffer: 2000,
+            give_up: Duration::from_secs(1_000_000),
+            ..Path::IDEAL.with_delay(Duration::from_millis(5))
+        };
+        let mut bench = Bench::connected(path, seed);
+        let mut entropy = SeededEntropy::new(seed);
+        let (sent, client) = (bytes(20_000), bench.client);
+        let mut at = 0;
+        while bench.read[1].len() < sent.len() {
+            let piece = (1 + entropy.below(700) as usize).min(sent.len() - at);
+            at += bench.write(client, &sent[at..at + piece]);
+            if entropy.below(50) == 0 {
+                bench.network.partition(client.link);
+                bench.run(Duration::from_secs(3));
+                bench.network.heal(client.link, &mut bench.queue);
+            }
+            if !bench.step(Instant::FAR) {
+                assert!(at < sent.len(), "seed {seed}: stuck at {at}, {} read", bench.read[1].len());
+            }
+        }
+        assert!(bench.read[1] == sent, "seed {seed}");
+        assert!(bench.network.traffic(client).repetitions > 0);
+        assert!(bench.log.iter().all(|(_, signal)| matches!(signal, Signal::Writable(_))), "{:?}", bench.log);
+    }
+}
+
+#[test]
+fn a_seed_repeats() {
+    let run = |seed| {
+        let path = Path { jitter: Duration::from_millis(9), loss_ppm: 50_000, segment_len: 50, ..Path::LAN };
+        let mut bench = Bench::connected(path, seed);
+        let client = bench.client;
+        bench.write(client, &bytes(5000));
+        bench.run(Duration::from_secs(100));
+        (bench.network.traffic(client), bench.queue.scheduled(), bench.queue.next_at())
+    };
+    assert_eq!(run(5), run(5));
+    assert_ne!(run(5), run(6));
+}
+
+#[test]
+fn a_reader_that_stops_holds_the_writer_back() {
+    let path = Path { send_buffer: 10_000, receive_buffer: 5000, ..Path::LAN };
+    let mut bench = Bench::connected(path, 1);
+    let (client, server) = (bench.client, bench.server);
+    bench.reads = [false; 2];
+    let sent = bytes(40_000);
+    let mut at = bench.write(client, &sent);
+    assert_eq!(at, 10_000);
+    bench.run(Duration::from_secs(10));
+    // The receiver's 5 000 bytes have left the sender's buffer.
+    assert_eq!(bench.log.len(), 1);
+    at += bench.write(client, &sent[at..]);
+    bench.run(Duration::from_secs(10));
+    assert_eq!((at, bench.network.readable(server)), (15_000, 5000));
+    assert_eq!((bench.write(client, &sent[at..]), bench.log.len()), (0, 1));
+    bench.reads = [true; 2];
+    bench.read(server);
+    bench.run(Duration::from_secs(1));
+    assert_eq!(bench.read[1], sent[..15_000]);
+    assert_eq!(bench.log.len(), 2);
+}
+
+#[test]
+fn a_cut_delivers_exactly_the_bytes_before_it() {
+    for cut in 0..300 {
+        let mut bench = Bench::connected(Path { segment_len: 64, ..Path::LAN }, 1);
+        let (client, server) = (bench.client, bench.server);
+        bench.network.cut_at_byte(client, cut);
+        bench.write(client, &bytes(300));
+        bench.run(Duration::from_secs(1));
+        assert_eq!(bench.read[1], bytes(cut as usize));
+        let reset = CloseReason::Reset;
+        let seen: Vec<Signal> = bench.log.iter().map(|(_, signal)| *signal).collect();
+        assert_eq!(seen, [Signal::Closed(client, reset), Signal::Closed(server, reset)]);
+        assert!(bench.network.link(client.link).is_none(), "memory is given back");
+        assert_eq!(bench.write(client, b"more"), 0);
+    }
+}
+
+#[test]
+fn closing_delivers_what_was_written() {
+    let mut bench = Bench::connected(Path { loss_ppm: 200_000, segment_len: 10, ..Path::LAN }, 3);
+    let (client, server) = (bench.client, bench.server);
+    bench.write(client, &bytes(500));
+    bench.network.close(client, &mut bench.queue);
+    assert_eq!(bench.write(client, b"too late"), 0);
+    bench.run(Duration::from_secs(100));
+    assert_eq!(bench.read[1], bytes(500));
+    assert_eq!(bench.log.last().unwrap().1, Signal::Closed(server, CloseReason::Finished));
+    assert!(bench.network.link(client.link).is_none());
+}
+
+#[test]
+fn writing_to_a_dead_process_is_answered_with_a_reset() {
+    let mut bench = Bench::connected(Path::LAN, 1);
+    let (client, server) = (bench.client, bench.server);
+    bench.network.partition(client.link);
+    bench.network.reset(server, &mut bench.queue);
+    bench.run(Duration::from_secs(1));
+    // The reset got lost: the client knows nothing until it writes.
+    bench.network.heal(client.link, &mut bench.queue);
+    bench.run(Duration::from_secs(1));
+    assert!(bench.log.is_empty());
+    bench.write(client, b"hello?");
+    bench.run(Duration::from_secs(1));
+    assert_eq!(bench.log.last().unwrap().1, Signal::Closed(client, CloseReason::Reset));
+    assert!(bench.network.link(client.link).is_none());
+}
+
+#[test]
+fn nobody_answers() {
+    let mut refused = Bench::new(Path::LAN.with_delay(Duration::from_millis(3)), 1);
+    refused.listens = false;
+    refused.run(Duration::from_secs(1));
+    let unreachable = Signal::Unreachable(refused.client);
+    assert_eq!(*refused.log.last().unwrap(), (Duration::from_millis(6), unreachable));
+
+    let mut lost = Bench::new(Path::LAN, 1);
+    lost.network.partition(lost.client.link);
+    lost.run(Duration::from_secs(1000));
+    let (after, signal) = *lost.log.last().unwrap();
+    assert!(after > Path::LAN.give_up && signal == unreachable, "{after:?} {signal:?}");
+    assert!(lost.network.link(lost.client.link).is_none());
+
+    let mut late = Bench::connected(Path::LAN, 1);
+    let client = late.client;
+    late.network.partition(client.link);
+    late.write(client, b"anybody?");
+    late.run(Duration::from_secs(1000));
+    assert_eq!(late.log.last().unwrap().1, Signal::Closed(client, CloseReason::TimedOut));
+}

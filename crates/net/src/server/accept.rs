@@ -1,0 +1,109 @@
+//! Accepting connections: one shard listens and hands each connection to the shard that has the fewest.
+
+use super::core::Core;
+use super::mailbox::Mailbox;
+use super::options::ServerOptions;
+use crate::poll::{Interest, Poller};
+use crate::socket::{AcceptError, Listener};
+use core::net::SocketAddr;
+use core::time::Duration;
+use rustix::fd::OwnedFd;
+use std::io;
+use std::sync::Arc;
+use taktwerk_types::Instant;
+
+/// Connections accepted per turn and listener, so that a storm does not starve those that are connected.
+const ACCEPTS_MAX: usize = 64;
+/// How long to wait when the system has no descriptors left: they come back when somebody closes one.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The listeners of a server, in the hands of its first shard.
+#[derive(Debug)]
+pub(super) struct Acceptor {
+    listeners: Vec<Listener>,
+    /// When accepting goes on; `None` while it goes on.
+    paused_until: Option<Instant>,
+}
+
+impl Acceptor {
+    pub(super) fn new(listeners: Vec<Listener>) -> Self {
+        Self { listeners, paused_until: None }
+    }
+
+    /// Registers the listeners; the key of each is `first_key` plus its position.
+    pub(super) fn register(&self, poller: &Poller, first_key: u64) -> io::Result<()> {
+        (first_key..).zip(&self.listeners).try_for_each(|(key, listener)| {
+            poller.add(listener.fd(), key, Interest::READ)
+        })
+    }
+
+    /// When [`Self::resume`] is due.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.paused_until
+    }
+
+    /// Goes on after a pause.
+    pub(super) fn resume(&mut self, poller: &Poller, first_key: u64, now: Instant) {
+        if self.paused_until.is_some_and(|until| until <= now) {
+            self.paused_until = None;
+            if let Err(error) = self.register(poller, first_key) {
+                tracing::error!(%error, "no more connections can be accepted");
+            }
+        }
+    }
+
+    /// Accepts what waits at one listener and gives each connection with the number of its shard to `each`.
+    pub(super) fn accept<C: Core>(
+        &mut self,
+        at: usize,
+        poller: &Poller,
+        options: &ServerOptions,
+        shards: &[Arc<Mailbox<C>>],
+        now: Instant,
+        mut each: impl FnMut(usize, OwnedFd, SocketAddr),
+    ) {
+        let Some(listener) = self.listeners.get(at) else { return };
+        for _ in 0..ACCEPTS_MAX {
+            match listener.accept(&options.socket) {
+                Ok(None) => return,
+                Ok(Some((fd, peer))) => {
+                    let total: usize = shards.iter().map(|shard| shard.connections()).sum();
+                    if total >= options.connections_max {
+                        tracing::warn!(%peer, "refused: connections_max = {} are open", options.connections_max);
+                        drop(fd);
+                        continue;
+                    }
+                    let fewest = shards.iter().enumerate().min_by_key(|(_, shard)| shard.connections());
+                    let Some((shard, mailbox)) = fewest else { return };
+                    mailbox.add_connection();
+                    each(shard, fd, peer);
+                }
+                Err(AcceptError::Exhausted(error)) => {
+                    // A level-triggered listener would be reported again and again: it is taken out for a while.
+                    tracing::warn!(%error, "connections wait: raise the limit of open files (ulimit -n)");
+                    self.pause(poller, now);
+                    return;
+                }
+                Err(AcceptError::Broken(error)) => {
+                    tracing::error!(%error, address = %listener.address(), "accepting fails; trying again");
+                    self.pause(poller, now);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn pause(&mut self, poller: &Poller, now: Instant) {
+        for listener in &self.listeners {
+            // It was registered, so this can only succeed.
+            let _ = poller.remove(listener.fd());
+        }
+        self.paused_until = Some(now + PAUSE);
+    }
+
+    /// Stops listening.
+    pub(super) fn close(&mut self) {
+        self.listeners.clear();
+        self.paused_until = None;
+    }
+}

@@ -1,0 +1,62 @@
+//! What the event loop asks of the state machine it drives.
+//!
+//! The real one is [`taktwerk_server::Shard`]; tests drive the loop with a smaller one.
+
+use core::fmt::Debug;
+use core::net::SocketAddr;
+use taktwerk_server::{Effect, JobResult, Now, Token};
+use taktwerk_types::Instant;
+
+/// A sans-IO server of many connections. The caller drains all outputs after every input.
+pub(crate) trait Core: Send + 'static {
+    /// Names a connection.
+    type Id: Copy + Eq + Debug + Send;
+    /// What other threads may ask for.
+    type Command: Send + 'static;
+    /// A connection on its way to another shard.
+    type Moved: Send + 'static;
+
+    /// A small number that no other open connection has.
+    fn index(id: Self::Id) -> usize;
+
+    /// A connection was accepted.
+    fn opened(&mut self, peer: SocketAddr, now: Now) -> Self::Id;
+    /// Bytes have come; returns how many were used. What is left is given again, with more behind it.
+    fn received(&mut self, id: Self::Id, bytes: &mut [u8], now: Now) -> usize;
+    /// The connection is gone.
+    fn closed(&mut self, id: Self::Id, now: Now);
+    /// A deadline has passed.
+    fn timer(&mut self, now: Now);
+    /// Something from another thread.
+    fn command(&mut self, command: Self::Command, now: Now);
+    /// An effect has ended.
+    fn done(&mut self, token: Token, result: JobResult, now: Now);
+    /// All of this shard's connections shall end soon.
+    fn shut_down(&mut self, now: Now);
+
+    /// A connection with something to send.
+    fn poll_transmit(&mut self) -> Option<Self::Id>;
+    /// What a connection has to send.
+    fn unsent(&self, id: Self::Id) -> &[u8];
+    /// The first `count` unsent bytes were sent.
+    fn sent(&mut self, id: Self::Id, count: usize, now: Now);
+    /// The kernel takes no more bytes.
+    fn blocked(&mut self, id: Self::Id, now: Now);
+    /// The kernel takes bytes again.
+    fn writable(&mut self, id: Self::Id, now: Now);
+    /// Whether bytes are wanted now.
+    fn wants_read(&self, id: Self::Id) -> bool;
+    /// A connection that is to be closed once what it has to send is sent.
+    fn poll_close(&mut self) -> Option<Self::Id>;
+    /// Work for another thread.
+    fn poll_effect(&mut self) -> Option<Effect>;
+    /// When [`Self::timer`] has something to do, and why.
+    fn poll_timeout(&self) -> Option<(Instant, &'static str)>;
+
+    /// A connection that belongs on another shard.
+    fn poll_move(&mut self) -> Option<(Self::Id, usize)>;
+    /// Takes a connection out.
+    fn export(&mut self, id: Self::Id, now: Now) -> Option<Self::Moved>;
+    /// Takes a connection in.
+    fn import(&mut self, moved: Self::Moved, now: Now) -> Self::Id;
+}

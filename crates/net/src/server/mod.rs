@@ -1,0 +1,156 @@
+//! The server's threads: one per shard, each with its own epoll.
+//!
+//! - `turn`: the event loop; `connection`: sockets and partial chunks; `accept`: listening and balancing;
+//! - `mailbox`: what other threads tell a shard; `effects`: slow work elsewhere;
+//! - `core`: what the loop asks of the state machine; [`options`]: busy polling, pinning, limits.
+
+mod accept;
+mod connection;
+mod core;
+mod effects;
+mod mailbox;
+pub mod options;
+#[cfg(test)]
+mod tests;
+mod turn;
+
+pub use options::ServerOptions;
+
+use crate::affinity::pin_current_thread;
+use crate::clock::monotonic;
+use crate::error::StartError;
+use crate::executor::Executor;
+use crate::socket::Listener;
+use crate::wake::Waker;
+use crate::workers::Workers;
+use ::core::net::SocketAddr;
+use ::core::time::Duration;
+use accept::Acceptor;
+use core::Core;
+use effects::Effects;
+use mailbox::{Mail, Mailbox};
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use turn::{Loop, Seat};
+
+/// Stacks of shards' threads; only what is touched takes memory.
+const STACK_LEN: usize = 2 << 20;
+
+/// Running shards.
+pub(crate) struct Threads<C: Core> {
+    mailboxes: Arc<[Arc<Mailbox<C>>]>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl<C: Core> Threads<C> {
+    /// Starts one thread per shard; the first one accepts for all. `prepare` gets each shard's number and waker
+    /// before any thread runs.
+    pub(crate) fn start(
+        cores: Vec<C>,
+        listeners: Vec<Listener>,
+        options: ServerOptions,
+        mut prepare: impl FnMut(usize, &Waker),
+    ) -> Result<Self, StartError> {
+        if listeners.is_empty() {
+            return Err(StartError::NoAddress);
+        }
+        let addresses = listeners.iter().map(Listener::address).collect();
+        let options = Arc::new(options);
+        let workers = Workers::new(options.workers_max);
+        let executor = Arc::new(Executor::new());
+        let mailboxes: Arc<[Arc<Mailbox<C>>]> = (0..cores.len())
+            .map(|shard| Mailbox::new().map_err(|source| StartError::Thread { shard, source }))
+            .collect::<Result<_, _>>()?;
+        let mut acceptor = Some(Acceptor::new(listeners));
+        let mut this =
+            Self { mailboxes: Arc::clone(&mailboxes), threads: Vec::with_capacity(cores.len()), addresses };
+        for (shard, mailbox) in mailboxes.iter().enumerate() {
+            prepare(shard, mailbox.waker());
+        }
+        for ((shard, core), mailbox) in cores.into_iter().enumerate().zip(mailboxes.iter()) {
+            let seat = Seat {
+                core,
+                number: shard,
+                options: Arc::clone(&options),
+                mailboxes: Arc::clone(&mailboxes),
+                acceptor: acceptor.take(),
+                effects: Effects::new(Arc::clone(mailbox), workers.clone(), Arc::clone(&executor)),
+            };
+            match spawn(seat) {
+                Ok(thread) => this.threads.push(thread),
+                Err(source) => {
+                    this.stop(Duration::ZERO);
+                    return Err(StartError::Thread { shard, source });
+                }
+            }
+        }
+        Ok(this)
+    }
+
+    /// Where the server listens, with the ports that were really taken.
+    pub(crate) fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// How many connections are open.
+    pub(crate) fn connections(&self) -> usize {
+        self.mailboxes.iter().map(|mailbox| mailbox.connections()).sum()
+    }
+
+    /// Gives a shard a command.
+    pub(crate) fn command(&self, shard: usize, command: C::Command) {
+        if let Some(mailbox) = self.mailboxes.get(shard) {
+            mailbox.post(Mail::Command(command));
+        }
+    }
+
+    /// Stops listening at once, gives connections this long to end, closes the rest, and waits for the threads.
+    pub(crate) fn stop(&mut self, grace: Duration) {
+        let at = monotonic() + grace;
+        self.mailboxes.iter().for_each(|mailbox| mailbox.post(Mail::Stop(at)));
+        self.join();
+    }
+
+    /// Waits until the threads have ended, which they do when they are told to stop or when epoll fails.
+    pub(crate) fn join(&mut self) {
+        for thread in self.threads.drain(..) {
+            match thread.join() {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::error!(%error, "a shard ended"),
+                Err(_) => tracing::error!("a shard panicked; its connections are closed"),
+            }
+        }
+    }
+}
+
+impl<C: Core> Drop for Threads<C> {
+    fn drop(&mut self) {
+        self.stop(Duration::ZERO);
+    }
+}
+
+/// Starts a shard's thread and waits until it has found its place and can run.
+fn spawn<C: Core>(seat: Seat<C>) -> io::Result<JoinHandle<io::Result<()>>> {
+    let (ready, wait) = mpsc::channel();
+    let name = format!("taktwerk-{}", seat.number);
+    let thread = thread::Builder::new().name(name).stack_size(STACK_LEN).spawn(move || {
+        // Pinned first, so that the memory comes from where it is used.
+        let cpu = seat.options.cpus.get(seat.number).copied();
+        let turn = cpu.map_or(Ok(()), pin_current_thread).and_then(|()| Loop::new(seat));
+        let (told, turn) = match turn {
+            Ok(turn) => (Ok(()), Some(turn)),
+            Err(error) => (Err(error), None),
+        };
+        // The other end waits for exactly this.
+        let _ = ready.send(told);
+        turn.map_or(Ok(()), |mut turn| turn.run())
+    })?;
+    match wait.recv() {
+        Ok(Ok(())) => Ok(thread),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(io::Error::other("the thread ended before it began")),
+    }
+}

@@ -1,0 +1,41 @@
+//! How a server's threads behave.
+
+use crate::socket::SocketOptions;
+use core::time::Duration;
+
+/// Options of a server's threads and sockets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerOptions {
+    /// How long a shard's thread spins after something happened before it sleeps. Zero, the default, never spins.
+    /// Waking a sleeping thread costs some 5 µs on bare metal and 20 to 40 µs on virtual machines; while it spins, a
+    /// thread uses a whole CPU.
+    pub busy_poll: Duration,
+    /// CPUs to pin the shards' threads to, the first shard to the first; empty pins none.
+    pub cpus: Vec<usize>,
+    /// Most threads for work that blocks (private-key operations, the application's callbacks). They exist only while
+    /// there is such work.
+    pub workers_max: usize,
+    /// Most connections of the whole server; further ones are closed at once.
+    pub connections_max: usize,
+    /// Connections that the kernel holds until they are accepted.
+    pub backlog: i32,
+    /// Options of the connections' sockets.
+    pub socket: SocketOptions,
+    /// Bytes that one read takes at most.
+    pub receive_buffer_len: usize,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            busy_poll: Duration::ZERO,
+            cpus: Vec::new(),
+            workers_max: 4,
+            connections_max: 12_000,
+            backlog: 1024,
+            socket: SocketOptions::default(),
+            receive_buffer_len: 64 << 10,
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The event loop against a core that sends back what it gets, in frames of a length byte and that many bytes.
+
+use super::core::Core;
+use super::{ServerOptions, Threads};
+use crate::socket::{Listener, SocketOptions};
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Instant as StdInstant;
+use taktwerk_server::{Effect, JobResult, Now, Token};
+use taktwerk_types::Instant;
+
+/// Frames of this length make the core stop reading the connection for a while.
+const PAUSE: u8 = 200;
+/// Frames of this length make the core close the connection after the echo.
+const CLOSE: u8 = 201;
+/// Frames of this length send the connection to the next shard.
+const MOVE: u8 = 202;
+/// Frames of this length are answered with a quarter of a megabyte.
+const FLOOD: u8 = 203;
+
+#[derive(Default)]
+struct Echo {
+    shard: usize,
+    shards: usize,
+    connections: BTreeMap<usize, Peer>,
+    transmit: VecDeque<usize>,
+    close: VecDeque<usize>,
+    moves: VecDeque<(usize, usize)>,
+    resume_at: Option<Instant>,
+    closed: BTreeSet<usize>,
+}
+
+#[derive(Default)]
+struct Peer {
+    out: Vec<u8>,
+    is_paused: bool,
+    is_blocked: bool,
+}
+
+impl Core for Echo {
+    type Id = usize;
+    type Command = ();
+    type Moved = (usize, Vec<u8>);
+
+    fn index(id: usize) -> usize {
+        id
+    }
+    fn opened(&mut self, _: SocketAddr, _: Now) -> usize {
+        let id = (0..).find(|id| !self.connections.contains_key(id)).unwrap();
+        self.connections.insert(id, Peer::default());
+        id
+    }
+    fn received(&mut self, id: usize, bytes: &mut [u8], now: Now) -> usize {
+        let mut used = 0;
+        let Some(peer) = self.connections.get_mut(&id) else { return bytes.len() };
+        while !peer.is_paused {
+            let Some(len) = bytes.get(used).copied() else { break };
+            let Some(frame) = bytes.get(used..used + 1 + usize::from(len)) else { break };
+            peer.out.extend_from_slice(frame);
+            used += frame.len();
+            match len {
+                PAUSE => {
+                    peer.is_paused = true;
+                    self.resume_at = Some(now.instant + Duration::from_millis(20));
+                }
+                CLOSE => self.close.push_back(id),
+                MOVE => {
+                    self.moves.push_back((id, (self.shard + 1) % self.shards));
+                    break;
+                }
+                FLOOD => peer.out.extend(std::iter::repeat_n(7, 1 << 18)),
+                _ => {}
+            }
+        }
+        self.transmit.push_back(id);
+        used
+    }
+    fn closed(&mut self, id: usize, _: Now) {
+        assert!(self.connections.remove(&id).is_some());
+        self.closed.insert(id);
+    }
+    fn timer(&mut self, now: Now) {
+        if self.resume_at.is_some_and(|at| at <= now.instant) {
+            self.resume_at = None;
+            self.connections.values_mut().for_each(|peer| peer.is_paused = false);
+        }
+    }
+    fn command(&mut self, (): (), _: Now) {}
+    fn done(&mut self, _: Token, _: JobResult, _: Now) {}
+    fn shut_down(&mut self, _: Now) {}
+    fn poll_transmit(&mut self) -> Option<usize> {
+        self.transmit.pop_front()
+    }
+    fn unsent(&self, id: usize) -> &[u8] {
+        self.connections.get(&id).map_or(&[], |peer| &peer.out)
+    }
+    fn sent(&mut self, id: usize, count: usize, _: Now) {
+        self.connections.get_mut(&id).unwrap().out.drain(..count);
+    }
+    fn blocked(&mut self, id: usize, _: Now) {
+        let peer = self.connections.get_mut(&id).unwrap();
+        assert!(!peer.is_blocked);
+        peer.is_blocked = true;
+    }
+    fn writable(&mut self, id: usize, _: Now) {
+        let peer = self.connections.get_mut(&id).unwrap();
+        assert!(peer.is_blocked);
+        peer.is_blocked = false;
+    }
+    fn wants_read(&self, id: usize) -> bool {
+        !self.connections[&id].is_paused
+    }
+    fn poll_close(&mut self) -> Option<usize> {
+        self.close.pop_front()
+    }
+    fn poll_effect(&mut self) -> Option<Effect> {
+        None
+    }
+    fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
+        self.resume_at.map(|at| (at, "resume"))
+    }
+    fn poll_move(&mut self) -> Option<(usize, usize)> {
+        self.moves.pop_front()
+    }
+    fn export(&mut self, id: usize, _: Now) -> Option<(usize, Vec<u8>)> {
+        Some((self.shard, self.connections.remove(&id)?.out))
+    }
+    fn import(&mut self, (from, out): (usize, Vec<u8>), now: Now) -> usize {
+        assert_ne!(from, self.shard);
+        let id = self.opened("127.0.0.1:1".parse().unwrap(), now);
+        self.connections.get_mut(&id).unwrap().out = out;
+        self.transmit.push_back(id);
+        id
+    }
+}
+
+fn start(shards: usize, options: ServerOptions) -> (Threads<Echo>, SocketAddr) {
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), 1024).unwrap();
+    let cores = (0..shards).map(|shard| Echo { shard, shards, ..Echo::default() }).collect();
+    let threads = Threads::start(cores, vec![listener], options, |_, _| {}).unwrap();
+    let address = threads.addresses()[0];
+    (threads, address)
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream
+}
+
+fn frame(len: u8) -> Vec<u8> {
+    let mut bytes = vec![len];
+    bytes.extend(std::iter::repeat_n(len ^ 0x55, usize::from(len)));
+    bytes
+}
+
+fn expect(stream: &mut TcpStream, bytes: &[u8]) {
+    let mut got = vec![0; bytes.len()];
+    stream.read_exact(&mut got).unwrap();
+    assert!(got == bytes, "other bytes came back");
+}
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = StdInstant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(10), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn frames_cut_anywhere_come_back_whole() {
+    let (threads, address) = start(2, ServerOptions::default());
+    let mut streams: Vec<TcpStream> = (0..8).map(|_| connect(address)).collect();
+    wait_until("all are accepted", || threads.connections() == 8);
+    let message: Vec<u8> = [frame(0), frame(1), frame(100), frame(7)].concat();
+    for cut in 0..message.len() {
+        let at = cut % streams.len();
+        let stream = &mut streams[at];
+        stream.write_all(&message[..cut]).unwrap();
+        if cut % 10 == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        stream.write_all(&message[cut..]).unwrap();
+        expect(stream, &message);
+    }
+    drop(streams);
+    wait_until("all are gone", || threads.connections() == 0);
+}
+
+#[test]
+fn a_paused_connection_goes_on_with_what_it_had_sent() {
+    let (_threads, address) = start(1, ServerOptions::default());
+    let mut stream = connect(address);
+    let message = [frame(3), frame(PAUSE), frame(4), frame(5)].concat();
+    let start = StdInstant::now();
+    stream.write_all(&message).unwrap();
+    expect(&mut stream, &message);
+    assert!(start.elapsed() >= Duration::from_millis(18), "{:?}", start.elapsed());
+    stream.write_all(&frame(9)).unwrap();
+    expect(&mut stream, &frame(9));
+}
+
+#[test]
+fn the_last_word_arrives_although_the_peer_was_still_sending() {
+    let (threads, address) = start(1, ServerOptions::default());
+    let mut stream = connect(address);
+    let mut message = frame(CLOSE);
+    message.extend_from_slice(&[255; 100]);
+    stream.write_all(&message).unwrap();
+    let mut got = Vec::new();
+    stream.read_to_end(&mut got).unwrap();
+    assert_eq!(got, frame(CLOSE));
+    wait_until("it is gone", || threads.connections() == 0);
+}
+
+#[test]
+fn connections_are_spread_and_can_move() {
+    let (threads, address) = start(3, ServerOptions::default());
+    let mut streams: Vec<TcpStream> = (0..9).map(|_| connect(address)).collect();
+    wait_until("all are accepted", || threads.connections() == 9);
+    assert!(threads.mailboxes.iter().all(|mailbox| mailbox.connections() == 3));
+    // What comes right behind the frame that moves the connection must not be lost.
+    let message = [frame(1), frame(MOVE), frame(2)].concat();
+    for _ in 0..20 {
+        streams[0].write_all(&message).unwrap();
+        expect(&mut streams[0], &message);
+    }
+    assert_eq!(threads.connections(), 9);
+}
+
+#[test]
+fn a_reader_that_stops_does_not_hold_up_the_others() {
+    let socket = SocketOptions { send_buffer: Some(16 << 10), ..SocketOptions::default() };
+    let (_threads, address) = start(1, ServerOptions { socket, ..ServerOptions::default() });
+    let mut slow = connect(address);
+    let mut quick = connect(address);
+    for _ in 0..16 {
+        slow.write_all(&frame(FLOOD)).unwrap();
+        quick.write_all(&frame(10)).unwrap();
+        expect(&mut quick, &frame(10));
+    }
+    let mut all = vec![0; (1 << 18) + frame(FLOOD).len()];
+    for _ in 0..16 {
+        slow.read_exact(&mut all).unwrap();
+        assert!(all.starts_with(&frame(FLOOD)) && all.ends_with(&[7; 100]));
+    }
+    slow.write_all(&frame(8)).unwrap();
+    expect(&mut slow, &frame(8));
+}
+
+#[test]
+fn a_storm_of_connections_is_served_and_the_limit_holds() {
+    let options = ServerOptions { connections_max: 300, ..ServerOptions::default() };
+    let (threads, address) = start(2, options);
+    let mut streams: Vec<TcpStream> = (0..300).map(|_| connect(address)).collect();
+    for stream in &mut streams {
+        stream.write_all(&frame(20)).unwrap();
+    }
+    for stream in &mut streams {
+        expect(stream, &frame(20));
+    }
+    let mut refused = connect(address);
+    assert_eq!(refused.read(&mut [0; 1]).unwrap_or(0), 0);
+    drop(streams);
+    wait_until("all are gone", || threads.connections() == 0);
+    let mut next = connect(address);
+    next.write_all(&frame(1)).unwrap();
+    expect(&mut next, &frame(1));
+}
+
+#[test]
+fn busy_polling_answers_and_goes_to_sleep() {
+    let options = ServerOptions { busy_poll: Duration::from_millis(2), ..ServerOptions::default() };
+    let (_threads, address) = start(1, options);
+    let mut stream = connect(address);
+    for _ in 0..3 {
+        for _ in 0..50 {
+            stream.write_all(&frame(30)).unwrap();
+            expect(&mut stream, &frame(30));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn stopping_closes_the_listener_and_what_is_left() {
+    let (mut threads, address) = start(2, ServerOptions::default());
+    let mut stream = connect(address);
+    stream.write_all(&frame(2)).unwrap();
+    expect(&mut stream, &frame(2));
+    let start = StdInstant::now();
+    threads.stop(Duration::from_millis(50));
+    assert!(start.elapsed() >= Duration::from_millis(45) && start.elapsed() < Duration::from_secs(5));
+    assert_eq!(stream.read(&mut [0; 1]).unwrap_or(0), 0);
+    assert!(TcpStream::connect(address).is_err());
+}

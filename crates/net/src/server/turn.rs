@@ -1,0 +1,434 @@
+//! The event loop of one shard: its thread spends its life here.
+//!
+//! A turn is: wait, read the clocks once, take mail, feed what has arrived, fire timers; after every input everything
+//! that the core has to say is carried out. A request and its response cost three system calls: epoll_pwait2, recv,
+//! send.
+
+use super::accept::Acceptor;
+use super::connection::{Connections, Read, read, read_behind};
+use super::core::Core;
+use super::effects::Effects;
+use super::mailbox::{Mail, Mailbox};
+use super::options::ServerOptions;
+use crate::clock::{Clock, monotonic};
+use crate::poll::{Interest, Poller};
+use crate::socket::{Sent, send_some};
+use core::net::SocketAddr;
+use core::time::Duration;
+use rustix::fd::OwnedFd;
+use std::io;
+use std::sync::Arc;
+use taktwerk_server::Now;
+use taktwerk_types::Instant;
+
+/// Key of the waker.
+const WAKER: u64 = u64::MAX;
+/// Key of the first listener. Connections' keys stay below: their epochs would have to count to 2^32 first.
+const LISTENERS: u64 = u64::MAX - 1024;
+/// Reads per connection and turn while they fill the buffer: one client must not keep the others waiting.
+const READS_MAX: usize = 8;
+
+/// What a shard's thread is given.
+pub(super) struct Seat<C: Core> {
+    pub(super) core: C,
+    /// Which shard it is.
+    pub(super) number: usize,
+    pub(super) options: Arc<ServerOptions>,
+    /// Of all shards, this one's at `number`.
+    pub(super) mailboxes: Arc<[Arc<Mailbox<C>>]>,
+    /// Only the first shard listens.
+    pub(super) acceptor: Option<Acceptor>,
+    pub(super) effects: Effects<C>,
+}
+
+/// One shard and all it needs.
+pub(super) struct Loop<C: Core> {
+    core: C,
+    number: usize,
+    options: Arc<ServerOptions>,
+    poller: Poller,
+    clock: Clock,
+    mailboxes: Arc<[Arc<Mailbox<C>>]>,
+    mailbox: Arc<Mailbox<C>>,
+    acceptor: Option<Acceptor>,
+    connections: Connections<C::Id>,
+    effects: Effects<C>,
+    buffer: Vec<u8>,
+    mail: Vec<Mail<C>>,
+    /// Numbers of the connections whose bytes wait until the core wants them.
+    paused: Vec<usize>,
+    /// When something last happened, for busy polling.
+    active: Instant,
+    stop_at: Option<Instant>,
+}
+
+impl<C: Core> Loop<C> {
+    /// A loop on the calling thread.
+    pub(super) fn new(seat: Seat<C>) -> io::Result<Self> {
+        let Seat { core, number, options, mailboxes, acceptor, effects } = seat;
+        let mailbox = mailboxes.get(number).map(Arc::clone);
+        let mailbox = mailbox.ok_or_else(|| io::Error::other("a shard without a mailbox"))?;
+        let poller = Poller::new()?;
+        poller.add_edge(mailbox.waker().fd(), WAKER)?;
+        if let Some(acceptor) = &acceptor {
+            acceptor.register(&poller, LISTENERS)?;
+        }
+        let buffer = vec![0; options.receive_buffer_len.max(8 << 10)];
+        Ok(Self {
+            core,
+            number,
+            options,
+            poller,
+            clock: Clock::new(),
+            mailboxes,
+            mailbox,
+            acceptor,
+            connections: Connections::new(),
+            effects,
+            buffer,
+            mail: Vec::new(),
+            paused: Vec::new(),
+            active: monotonic(),
+            stop_at: None,
+        })
+    }
+
+    /// Runs until it is told to stop. The error is one of epoll itself.
+    pub(super) fn run(&mut self) -> io::Result<()> {
+        self.flush(Now::default());
+        loop {
+            self.wait()?;
+            let now = self.now();
+            if self.mailbox.waker().awake() {
+                self.take_mail(now);
+                self.core.timer(now);
+                self.flush(now);
+            }
+            for at in 0..self.poller.len() {
+                let Some(event) = self.poller.get(at) else { break };
+                if event.key < LISTENERS {
+                    if let Some(index) = self.connections.index_of(event.key) {
+                        if event.write {
+                            self.write_ready(index, now);
+                        }
+                        if event.read {
+                            self.read_ready(index, now);
+                        }
+                    }
+                } else if event.key != WAKER {
+                    self.accept((event.key - LISTENERS) as usize, now);
+                }
+            }
+            if self.core.poll_timeout().is_some_and(|(deadline, _)| deadline <= now.instant) {
+                self.core.timer(now);
+                self.flush(now);
+            }
+            if !self.paused.is_empty() {
+                self.resume_paused(now);
+            }
+            if let Some(acceptor) = &mut self.acceptor {
+                acceptor.resume(&self.poller, LISTENERS, now.instant);
+            }
+            if let Some(stop_at) = self.stop_at
+                && (self.connections.len() == 0 || stop_at <= now.instant)
+            {
+                self.close_all(now);
+                return Ok(());
+            }
+        }
+    }
+
+    fn now(&mut self) -> Now {
+        let (instant, utc) = self.clock.read();
+        Now { instant, utc }
+    }
+
+    // ---- waiting
+
+    fn wait(&mut self) -> io::Result<()> {
+        let deadline = [
+            self.core.poll_timeout().map(|(deadline, _)| deadline),
+            self.stop_at,
+            self.acceptor.as_ref().and_then(Acceptor::deadline),
+        ];
+        let deadline = deadline.into_iter().flatten().min();
+        if !self.options.busy_poll.is_zero() && self.spin(deadline)? {
+            return Ok(());
+        }
+        // The turn may have taken a while: the timeout counts from now.
+        let timeout = deadline.map(|deadline| deadline.since(monotonic()));
+        if timeout.is_some_and(|timeout| timeout.is_zero()) || !self.mailbox.waker().sleep() {
+            return self.poller.wait(Some(Duration::ZERO));
+        }
+        self.poller.wait(timeout)
+    }
+
+    /// Looks for events without sleeping while the last one is recent. True if there is something to do.
+    fn spin(&mut self, deadline: Option<Instant>) -> io::Result<bool> {
+        loop {
+            self.poller.wait(Some(Duration::ZERO))?;
+            let now = monotonic();
+            if self.poller.len() > 0 {
+                self.active = now;
+                return Ok(true);
+            }
+            if self.mailbox.waker().is_notified() || deadline.is_some_and(|deadline| deadline <= now) {
+                return Ok(true);
+            }
+            if now.since(self.active) > self.options.busy_poll {
+                return Ok(false);
+            }
+            core::hint::spin_loop();
+        }
+    }
+
+    // ---- input
+
+    fn take_mail(&mut self, now: Now) {
+        let mut mail = core::mem::take(&mut self.mail);
+        self.mailbox.take(&mut mail);
+        for message in mail.drain(..) {
+            match message {
+                Mail::Accepted(fd, peer) => self.open(fd, peer, now),
+                Mail::Moved { fd, state, tail } => {
+                    let id = self.core.import(state, now);
+                    self.adopt(id, fd, tail, now);
+                }
+                Mail::Done(token, result) => self.core.done(token, result, now),
+                Mail::Command(command) => self.core.command(command, now),
+                Mail::Stop(at) => {
+                    self.stop_at = Some(at);
+                    if let Some(acceptor) = &mut self.acceptor {
+                        acceptor.close();
+                    }
+                    self.core.shut_down(now);
+                }
+            }
+            self.flush(now);
+        }
+        self.mail = mail;
+    }
+
+    fn accept(&mut self, listener: usize, now: Now) {
+        let Some(mut acceptor) = self.acceptor.take() else { return };
+        let mut own = Vec::new();
+        acceptor.accept(listener, &self.poller, &self.options, &self.mailboxes, now.instant, |shard, fd, peer| {
+            match self.mailboxes.get(shard) {
+                Some(mailbox) if shard != self.number => mailbox.post(Mail::Accepted(fd, peer)),
+                _ => own.push((fd, peer)),
+            }
+        });
+        self.acceptor = Some(acceptor);
+        for (fd, peer) in own {
+            self.open(fd, peer, now);
+        }
+    }
+
+    fn open(&mut self, fd: OwnedFd, peer: SocketAddr, now: Now) {
+        let id = self.core.opened(peer, now);
+        self.adopt(id, fd, Vec::new(), now);
+    }
+
+    /// Takes a connection into the loop, with bytes that were received before.
+    fn adopt(&mut self, id: C::Id, fd: OwnedFd, tail: Vec<u8>, now: Now) {
+        let index = C::index(id);
+        let has_tail = !tail.is_empty();
+        let key = self.connections.insert(index, id, fd, tail);
+        let added = match self.connections.get_mut(index) {
+            Some(connection) => self.poller.add(&connection.fd, key, Interest::READ),
+            None => return,
+        };
+        if let Err(error) = added {
+            tracing::error!(%error, "epoll takes no more connections");
+            self.drop_connection(index, now);
+        } else if has_tail {
+            self.feed_tail(index, now);
+        }
+        self.flush(now);
+    }
+
+    fn read_ready(&mut self, index: usize, now: Now) {
+        for _ in 0..READS_MAX {
+            let Some(connection) = self.connections.get_mut(index) else { return };
+            if !connection.interest().read {
+                // An error or hang-up is reported whether it is wanted or not.
+                connection.ended = true;
+                return self.drop_connection(index, now);
+            }
+            let outcome = if connection.tail.is_empty() {
+                let outcome = read(&connection.fd, &mut self.buffer);
+                if let Read::Bytes { count, .. } = outcome {
+                    let id = connection.id;
+                    let Some(bytes) = self.buffer.get_mut(..count) else { return };
+                    let used = self.core.received(id, bytes, now);
+                    if let Some(rest) = bytes.get(used..).filter(|rest| !rest.is_empty()) {
+                        connection.tail.extend_from_slice(rest);
+                    }
+                    self.after_feed(index, now);
+                }
+                outcome
+            } else {
+                let outcome = read_behind(&connection.fd, &mut connection.tail);
+                if matches!(outcome, Read::Bytes { .. }) {
+                    self.feed_tail(index, now);
+                }
+                outcome
+            };
+            match outcome {
+                Read::Bytes { filled: true, .. } => {}
+                Read::Bytes { filled: false, .. } | Read::Empty => return,
+                Read::End => return self.drop_connection(index, now),
+            }
+        }
+    }
+
+    /// Gives the core the bytes that were kept.
+    fn feed_tail(&mut self, index: usize, now: Now) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let used = self.core.received(connection.id, &mut connection.tail, now);
+        if used >= connection.tail.len() {
+            connection.tail = Vec::new();
+        } else {
+            connection.tail.drain(..used);
+        }
+        self.after_feed(index, now);
+    }
+
+    /// Carries out what the core says after bytes, and stops reading if it wants no more.
+    fn after_feed(&mut self, index: usize, now: Now) {
+        self.flush(now);
+        self.update_interest(index);
+    }
+
+    /// Reads on where the core wants bytes again.
+    fn resume_paused(&mut self, now: Now) {
+        let paused = core::mem::take(&mut self.paused);
+        for index in paused {
+            let Some(connection) = self.connections.get_mut(index) else { continue };
+            if !connection.paused {
+                continue;
+            }
+            if self.core.wants_read(connection.id) {
+                connection.paused = false;
+                if connection.tail.is_empty() {
+                    self.update_interest(index);
+                } else {
+                    self.feed_tail(index, now);
+                }
+            } else {
+                self.paused.push(index);
+            }
+        }
+    }
+
+    fn update_interest(&mut self, index: usize) {
+        let (Some(key), Some(connection)) = (self.connections.key(index), self.connections.get_mut(index)) else {
+            return;
+        };
+        let read = self.core.wants_read(connection.id);
+        let write = connection.interest().write;
+        if !read && !connection.paused {
+            connection.paused = true;
+            self.paused.push(index);
+        }
+        connection.set_interest(Interest { read, write }, &self.poller, key);
+    }
+
+    // ---- output
+
+    /// Carries out everything that the core has to say.
+    #[inline]
+    fn flush(&mut self, now: Now) {
+        loop {
+            while let Some(id) = self.core.poll_transmit() {
+                self.send(C::index(id), now);
+            }
+            while let Some(effect) = self.core.poll_effect() {
+                self.effects.run(effect);
+            }
+            while let Some((id, shard)) = self.core.poll_move() {
+                self.hand_over(id, shard, now);
+            }
+            let Some(id) = self.core.poll_close() else { return };
+            self.finish(C::index(id), now);
+        }
+    }
+
+    fn send(&mut self, index: usize, now: Now) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let id = connection.id;
+        let unsent = self.core.unsent(id);
+        if unsent.is_empty() {
+            return;
+        }
+        let len = unsent.len();
+        let count = match send_some(&connection.fd, unsent) {
+            Sent::Bytes(count) => count,
+            Sent::Blocked => 0,
+            Sent::Gone => return self.drop_connection(index, now),
+        };
+        if count > 0 {
+            self.core.sent(id, count, now);
+        }
+        let write = count < len;
+        if write != connection.interest().write {
+            if write {
+                self.core.blocked(id, now);
+            } else {
+                self.core.writable(id, now);
+            }
+            let interest = Interest { write, ..connection.interest() };
+            if let Some(key) = self.connections.key(index)
+                && let Some(connection) = self.connections.get_mut(index)
+            {
+                connection.set_interest(interest, &self.poller, key);
+            }
+        }
+    }
+
+    fn write_ready(&mut self, index: usize, now: Now) {
+        self.send(index, now);
+        self.flush(now);
+        self.update_interest(index);
+    }
+
+    // ---- ends
+
+    /// The peer is gone, or nothing can be sent to it.
+    fn drop_connection(&mut self, index: usize, now: Now) {
+        if let Some(connection) = self.connections.remove(index) {
+            self.mailbox.remove_connection();
+            self.core.closed(connection.id, now);
+            self.flush(now);
+        }
+    }
+
+    /// The core has said its last word.
+    fn finish(&mut self, index: usize, now: Now) {
+        self.send(index, now);
+        if let Some(connection) = self.connections.remove(index) {
+            self.mailbox.remove_connection();
+            let id = connection.id;
+            connection.finish();
+            self.core.closed(id, now);
+        }
+    }
+
+    fn hand_over(&mut self, id: C::Id, shard: usize, now: Now) {
+        let index = C::index(id);
+        let Some(mailbox) = self.mailboxes.get(shard) else { return };
+        let Some(state) = self.core.export(id, now) else { return };
+        let Some(connection) = self.connections.remove(index) else { return };
+        // Without this the old loop would hear of a descriptor that lives on in the other.
+        let _ = self.poller.remove(&connection.fd);
+        self.mailbox.remove_connection();
+        mailbox.add_connection();
+        mailbox.post(Mail::Moved { fd: connection.fd, state, tail: connection.tail });
+    }
+
+    fn close_all(&mut self, now: Now) {
+        for index in self.connections.indexes() {
+            self.finish(index, now);
+        }
+    }
+}

@@ -3,7 +3,8 @@
 //! - `codegen` writes the generated parts of `taktwerk-types` and `taktwerk-schema`; `--check` only compares;
 //! - `nodesets` fetches the published NodeSet files that tests read;
 //! - `tidy` checks the rules of the workspace that no compiler checks;
-//! - `test` runs everything that has to be green.
+//! - `test` runs everything that has to be green;
+//! - `versus` compares with a peer in figures.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // a command line talks
 
@@ -14,6 +15,7 @@ mod codegen;
 mod inputs;
 mod test;
 mod tidy;
+mod versus;
 
 /// Why a task failed, for people.
 type Failure = String;
@@ -23,12 +25,16 @@ const USAGE: &str = "usage: cargo xtask <task>
   codegen [--check]   write the generated code (or only compare; exit code 1 if it differs)
   nodesets            fetch the published NodeSet files for tests into target/codegen
   tidy [--wasm]       check dependency table, bans and style (and the wasm32 build of the core)
-  test [--quick]      run everything that has to be green (without peers and fuzzing)";
+  test [--quick]      run everything that has to be green (without peers and fuzzing)
+  versus <peer> …     the promised figures, measured against a peer (`versus` alone shows the options)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let root = workspace_root();
+    if let ["versus", rest @ ..] = arguments.as_slice() {
+        return versus::run(&root, rest);
+    }
     let result = match arguments.as_slice() {
         ["codegen"] => codegen::run(&root, false),
         ["codegen", "--check"] => codegen::run(&root, true),

@@ -1,0 +1,122 @@
+//! Where a server is: `opc.tcp://host[:4840][/path]`, or just `host[:port]`.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The port that IANA gave to opc.tcp.
+const DEFAULT_PORT: u16 = 4840;
+
+/// An endpoint URL with its port spelled out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    host: String,
+    port: u16,
+    path: String,
+}
+
+/// The text names no server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ParseEndpointError {
+    #[error("there is no host in {0:?}: write opc.tcp://host:4840 or host:4840")]
+    NoHost(String),
+    #[error("{0:?} is no port: write a number from 1 to 65535")]
+    Port(String),
+    #[error("{0}:// is not supported: only opc.tcp:// is")]
+    Scheme(String),
+    #[error("an IPv6 address needs brackets: opc.tcp://[{0}]:4840")]
+    Brackets(String),
+}
+
+impl Endpoint {
+    /// The host without brackets.
+    #[cfg(test)]
+    fn host(&self) -> &str {
+        self.host.trim_matches(['[', ']'])
+    }
+}
+
+impl FromStr for Endpoint {
+    type Err = ParseEndpointError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        let rest = match text.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("opc.tcp") => rest,
+            Some((scheme, _)) => return Err(ParseEndpointError::Scheme(scheme.to_owned())),
+            None => text,
+        };
+        let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+        let no_host = || ParseEndpointError::NoHost(text.to_owned());
+        let (host, port) = if let Some(inside) = authority.strip_prefix('[') {
+            let (address, after) = inside.split_once(']').ok_or_else(no_host)?;
+            let port = after.strip_prefix(':').or(after.is_empty().then_some(""));
+            (format!("[{address}]"), port.ok_or_else(no_host)?)
+        } else {
+            match authority.split_once(':') {
+                Some((_, port)) if port.contains(':') => {
+                    return Err(ParseEndpointError::Brackets(authority.to_owned()));
+                }
+                Some((host, port)) => (host.to_owned(), port),
+                None => (authority.to_owned(), ""),
+            }
+        };
+        if host.is_empty() || host == "[]" || host.contains(char::is_whitespace) {
+            return Err(no_host());
+        }
+        let port = match port {
+            "" => DEFAULT_PORT,
+            digits => digits
+                .parse()
+                .ok()
+                .filter(|port| *port != 0)
+                .ok_or_else(|| ParseEndpointError::Port(digits.to_owned()))?,
+        };
+        Ok(Self { host, port, path: path.to_owned() })
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "opc.tcp://{}:{}{}", self.host, self.port, self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepted_forms() {
+        for (text, url) in [
+            ("localhost", "opc.tcp://localhost:4840"),
+            ("plc7:4841", "opc.tcp://plc7:4841"),
+            ("opc.tcp://10.0.0.1", "opc.tcp://10.0.0.1:4840"),
+            ("OPC.TCP://host:1/a/b", "opc.tcp://host:1/a/b"),
+            ("host/UA/Server", "opc.tcp://host:4840/UA/Server"),
+            ("[::1]", "opc.tcp://[::1]:4840"),
+            ("opc.tcp://[fe80::1]:48010/x", "opc.tcp://[fe80::1]:48010/x"),
+        ] {
+            assert_eq!(text.parse::<Endpoint>().unwrap().to_string(), url);
+        }
+        assert_eq!("[::1]:1".parse::<Endpoint>().unwrap().host(), "::1");
+    }
+
+    #[test]
+    fn refused_forms_say_why() {
+        for (text, why) in [
+            ("", "no host"),
+            ("opc.tcp://", "no host"),
+            (":4840", "no host"),
+            ("host:0", "no port"),
+            ("host:70000", "no port"),
+            ("host:x", "no port"),
+            ("http://host", "not supported"),
+            ("::1", "brackets"),
+            ("[::1", "no host"),
+            ("[::1]x", "no host"),
+            ("two words", "no host"),
+        ] {
+            let error = text.parse::<Endpoint>().unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

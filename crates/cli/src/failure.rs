@@ -1,0 +1,52 @@
+//! How a command can fail, and the exit code that scripts see.
+
+use std::process::ExitCode;
+use taktwerk_lab::validity::Invalid;
+
+/// Why a command did not do what it was asked to. Each message says what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The command line makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// There is no connection, or the server refused the session.
+    #[error("{0}")]
+    Connect(String),
+    /// The server answered, but with a Bad status for something. What it was has been printed.
+    #[error("{0}")]
+    BadStatus(String),
+    /// The measurement is worth nothing.
+    #[error("the measurement is invalid: {}", reasons(.0))]
+    Invalid(Vec<Invalid>),
+    /// Something is missing on this machine.
+    #[error("{0}")]
+    Environment(String),
+    /// Interrupted; what had been measured or read until then has been printed.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+fn reasons(reasons: &[Invalid]) -> String {
+    reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+impl Failure {
+    /// The exit code. The list is part of the interface: scripts depend on it.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Usage(_) => 2,
+            Self::Connect(_) => 3,
+            Self::BadStatus(_) => 4,
+            Self::Invalid(_) => 5,
+            Self::Environment(_) => 6,
+            Self::Interrupted => 130,
+        })
+    }
+}
+
+/// Output that nobody reads any more (a closed pipe) ends a command without a complaint.
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Environment(format!("cannot write the output: {error}"))
+    }
+}

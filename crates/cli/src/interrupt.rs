@@ -1,0 +1,35 @@
+//! SIGINT and SIGTERM: the first asks the command to end and print what it has, the second ends it at once.
+
+use crate::failure::Failure;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether the user wants the command to end.
+#[derive(Debug, Clone)]
+pub(crate) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Catches the signals from now on.
+    pub(crate) fn catch() -> Result<Self, Failure> {
+        let asked = Arc::new(AtomicBool::new(false));
+        let failed = |error| Failure::Environment(format!("cannot catch signals: {error}"));
+        for signal in [SIGINT, SIGTERM] {
+            // Order matters: the shutdown looks at the flag before this signal sets it.
+            flag::register_conditional_shutdown(signal, 130, Arc::clone(&asked)).map_err(failed)?;
+            flag::register(signal, Arc::clone(&asked)).map_err(failed)?;
+        }
+        Ok(Self(asked))
+    }
+
+    /// Whether it was asked for.
+    pub(crate) fn asked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The flag itself, for loops that check it.
+    pub(crate) fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
+}

@@ -1,0 +1,63 @@
+//! What commands print: a table or a tree for people, one JSON document for programs.
+
+mod json;
+
+pub(crate) use json::{data_value, status, variant};
+
+use crate::failure::Failure;
+use std::io::{self, IsTerminal, Write};
+
+/// How to print.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    json: bool,
+    color: bool,
+}
+
+impl Output {
+    /// With `json`, only documents; colours only on a terminal and without `NO_COLOR` (no-color.org).
+    pub(crate) fn new(json: bool) -> Self {
+        let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { json, color: !json && !forbidden && io::stdout().is_terminal() }
+    }
+
+    /// Whether a program reads this.
+    pub(crate) fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// Prints text for people.
+    pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        if !text.ends_with('\n') {
+            out.write_all(b"\n")?;
+        }
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Prints a document.
+    pub(crate) fn document(self, document: &serde_json::Value) -> Result<(), Failure> {
+        self.text(&format!("{document:#}"))
+    }
+
+    /// Prints a document on one line (NDJSON), for streams.
+    pub(crate) fn line(self, document: &serde_json::Value) -> Result<(), Failure> {
+        self.text(&document.to_string())
+    }
+
+    /// `text` in red, if colours are on.
+    pub(crate) fn bad(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    /// `text` dimmed, if colours are on.
+    pub(crate) fn faint(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}

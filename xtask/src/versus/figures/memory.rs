@@ -1,0 +1,120 @@
+//! Memory: of an idle server, per session, and per monitored item with its node.
+
+use super::Figure;
+use crate::versus::report::{Required, Row, Unit};
+use crate::versus::samples::{Quantities, Samples, Side};
+use crate::versus::stand::{Stand, StandError, settled};
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(120);
+const SERVERS: [Side; 2] = [Side::Ours, Side::Peer];
+
+/// RSS that a session with one subscription adds.
+pub(super) struct PerSession {
+    pub(super) quick: bool,
+}
+
+impl Figure for PerSession {
+    fn id(&self) -> &'static str {
+        "session-rss"
+    }
+
+    fn sides(&self) -> &[Side] {
+        &SERVERS
+    }
+
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+        let clients: u32 = if self.quick { 200 } else { 1_000 };
+        let server = stand.server(side, 0, 0)?;
+        let before = settled(&server)?;
+        let clients_text = clients.to_string();
+        let arguments =
+            ["subscribe", "-c", &clients_text, "--items", "0", "-I", "1000", "-d", "2", "--warmup", "1"];
+        let outcome = stand.bench(&server, &arguments, LIMIT)?;
+        let added = outcome.number("/server/rss_bytes")? - before.rss as f64;
+        Ok(vec![("bytes", added / f64::from(clients))])
+    }
+
+    fn judge(&self, samples: &Samples) -> Vec<Row> {
+        let row = Row::new("session-rss", "RSS per session with one subscription", Unit::Bytes)
+            .figures(samples.median(Side::Ours, "bytes"), samples.median(Side::Peer, "bytes"), None)
+            .absolute(Required::AtMost(16_000.0), "≤ 16 kB");
+        vec![row]
+    }
+}
+
+/// RSS that a monitored item adds, its node included.
+pub(super) struct PerItem {
+    pub(super) quick: bool,
+}
+
+impl Figure for PerItem {
+    fn id(&self) -> &'static str {
+        "item-rss"
+    }
+
+    fn sides(&self) -> &[Side] {
+        &SERVERS
+    }
+
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+        let items: u32 = if self.quick { 20_000 } else { 100_000 };
+        let rss = |items: u32| -> Result<f64, StandError> {
+            let server = stand.server(side, items as usize, 1_000)?;
+            let items = items.to_string();
+            // Slow changes: memory is asked for, not speed.
+            let arguments = [
+                "subscribe",
+                "-c",
+                "1",
+                "--items",
+                &items,
+                "-I",
+                "1000",
+                "--sampling",
+                "1000",
+                "--update",
+                "1000",
+                "-d",
+                "3",
+                "--warmup",
+                "2",
+            ];
+            stand.bench(&server, &arguments, LIMIT)?.number("/server/rss_bytes")
+        };
+        let few = 100;
+        Ok(vec![("bytes", (rss(items)? - rss(few)?) / f64::from(items - few))])
+    }
+
+    fn judge(&self, samples: &Samples) -> Vec<Row> {
+        let row = Row::new("item-rss", "RSS per monitored item with its node", Unit::Bytes)
+            .figures(samples.median(Side::Ours, "bytes"), samples.median(Side::Peer, "bytes"), None)
+            .absolute(Required::AtMost(350.0), "≤ 350 B");
+        vec![row]
+    }
+}
+
+/// RSS of a server that nobody talks to. Ours has the whole namespace 0, the peer a reduced one.
+pub(super) struct Idle;
+
+impl Figure for Idle {
+    fn id(&self) -> &'static str {
+        "idle-rss"
+    }
+
+    fn sides(&self) -> &[Side] {
+        &SERVERS
+    }
+
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+        let server = stand.server(side, 0, 0)?;
+        Ok(vec![("bytes", settled(&server)?.rss as f64)])
+    }
+
+    fn judge(&self, samples: &Samples) -> Vec<Row> {
+        let row = Row::new("idle-rss", "idle RSS, whole namespace 0 (the peer: reduced)", Unit::Bytes)
+            .figures(samples.median(Side::Ours, "bytes"), samples.median(Side::Peer, "bytes"), None)
+            .absolute(Required::AtMost(8_000_000.0), "≤ 8 MB");
+        vec![row]
+    }
+}

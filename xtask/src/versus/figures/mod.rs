@@ -1,0 +1,44 @@
+//! What is measured, and what must hold.
+
+mod allocations;
+mod memory;
+mod read;
+mod slow_reader;
+mod subscribe;
+mod sustained;
+
+use super::report::Row;
+use super::samples::{Quantities, Samples, Side};
+use super::stand::{Stand, StandError};
+
+/// One figure: how to measure it once, and what its repetitions mean.
+pub(super) trait Figure {
+    /// Its name on the command line.
+    fn id(&self) -> &'static str;
+
+    /// Who is measured.
+    fn sides(&self) -> &[Side];
+
+    /// Measures one side once.
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError>;
+
+    /// The rows of the table.
+    fn judge(&self, samples: &Samples) -> Vec<Row>;
+}
+
+/// All figures in the order of the table; `quick` shortens the windows.
+pub(super) fn all(quick: bool) -> Vec<Box<dyn Figure>> {
+    vec![
+        Box::new(read::RoundTrip { quick }),
+        Box::new(read::ThousandNodes { quick }),
+        Box::new(subscribe::PerSignal { quick }),
+        Box::new(sustained::Sustained::new(quick)),
+        Box::new(subscribe::ManyClients { quick }),
+        Box::new(subscribe::Spread { quick }),
+        Box::new(memory::PerSession { quick }),
+        Box::new(memory::PerItem { quick }),
+        Box::new(memory::Idle),
+        Box::new(slow_reader::SlowReader { quick }),
+        Box::new(allocations::Allocations),
+    ]
+}

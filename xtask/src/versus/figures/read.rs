@@ -1,0 +1,92 @@
+//! Read: the round trip of one node, and the server's CPU for a thousand.
+
+use super::Figure;
+use crate::versus::report::{Required, Row, Unit};
+use crate::versus::samples::{Quantities, Samples, Side};
+use crate::versus::stand::{Stand, StandError};
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Read round trip of one node with client and server on one CPU, against a bare TCP ping-pong.
+pub(super) struct RoundTrip {
+    pub(super) quick: bool,
+}
+
+impl Figure for RoundTrip {
+    fn id(&self) -> &'static str {
+        "read-rtt"
+    }
+
+    fn sides(&self) -> &[Side] {
+        &[Side::Floor, Side::Ours, Side::Peer]
+    }
+
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+        let rounds = if self.quick { "20000" } else { "100000" };
+        if side == Side::Floor {
+            let arguments = ["--same-cpu", "0", "--rounds", rounds, "--request", "120", "--response", "110"];
+            let floor = stand.floor(&arguments, LIMIT)?;
+            return Ok(vec![("p50", floor.number("/p50_us")?), ("p99", floor.number("/p99_us")?)]);
+        }
+        let server = stand.server(side, 100, 0)?;
+        let arguments = ["read", "--closed", "-n", rounds, "--batch", "1", "--nodes", "ns=1;i=100000"];
+        let outcome = stand.bench_beside(&server, &arguments, LIMIT)?;
+        Ok(vec![
+            ("p50", outcome.number("/latency/uncorrected/p50_us")?),
+            ("p99", outcome.number("/latency/uncorrected/p99_us")?),
+            ("server_cpu", outcome.number("/server/cpu_us_per_request")?),
+        ])
+    }
+
+    fn judge(&self, samples: &Samples) -> Vec<Row> {
+        let row = Row::new("read-rtt", "read round trip, 1 node, one cpu, p50", Unit::Micros)
+            .figures(
+                samples.median(Side::Ours, "p50"),
+                samples.median(Side::Peer, "p50"),
+                samples.median(Side::Floor, "p50"),
+            )
+            .ratio(
+                samples.of(Side::Ours, "p50"),
+                samples.of(Side::Floor, "p50"),
+                Required::AtMost(1.35),
+                "of floor",
+            );
+        vec![row]
+    }
+}
+
+/// Server CPU for a Read of 1 000 nodes.
+pub(super) struct ThousandNodes {
+    pub(super) quick: bool,
+}
+
+impl Figure for ThousandNodes {
+    fn id(&self) -> &'static str {
+        "read-1000"
+    }
+
+    fn sides(&self) -> &[Side] {
+        &[Side::Ours, Side::Peer]
+    }
+
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+        let server = stand.server(side, 1_000, 0)?;
+        let seconds = if self.quick { "2" } else { "5" };
+        let arguments = ["read", "--closed", "-d", seconds, "--batch", "1000"];
+        let outcome = stand.bench(&server, &arguments, LIMIT)?;
+        Ok(vec![("server_cpu", outcome.number("/server/cpu_us_per_request")?)])
+    }
+
+    fn judge(&self, samples: &Samples) -> Vec<Row> {
+        let row = Row::new("read-1000", "server CPU per Read of 1 000 nodes", Unit::Micros)
+            .figures(samples.median(Side::Ours, "server_cpu"), samples.median(Side::Peer, "server_cpu"), None)
+            .ratio(
+                samples.of(Side::Ours, "server_cpu"),
+                samples.of(Side::Peer, "server_cpu"),
+                Required::AtMost(0.2),
+                "of peer",
+            );
+        vec![row]
+    }
+}

@@ -1,0 +1,71 @@
+//! One of a hundred subscribers stops reading its socket: what do the others notice?
+
+use super::Figure;
+use crate::versus::report::{Required, Row, Unit};
+use crate::versus::samples::{Quantities, Samples, Side};
+use crate::versus::stand::{Stand, StandError};
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// p99 of the delivery time (source timestamp to arrival) of 99 subscribers, with and without a hundredth one that
+/// stops reading while its messages fill every buffer.
+pub(super) struct SlowReader {
+    pub(super) quick: bool,
+}
+
+impl Figure for SlowReader {
+    fn id(&self) -> &'static str {
+        "slow-reader"
+    }
+
+    fn sides(&self) -> &[Side] {
+        &[Side::Ours, Side::Peer]
+    }
+
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+        let seconds = if self.quick { "4" } else { "10" };
+        let p99 = |stall: &[&str]| -> Result<f64, StandError> {
+            let server = stand.server(side, 10_000, 100)?;
+            let mut arguments = vec![
+                "subscribe",
+                "-c",
+                "99",
+                "--items",
+                "1980",
+                "-I",
+                "100",
+                "--sampling",
+                "100",
+                "--update",
+                "100",
+                "-d",
+                seconds,
+                "--warmup",
+                "3",
+            ];
+            arguments.extend_from_slice(stall);
+            stand.bench(&server, &arguments, LIMIT)?.number("/delivery/p99_us")
+        };
+        let all_read = p99(&["--heavy", "10000"])?;
+        let one_stops = p99(&["--heavy", "10000", "--stall"])?;
+        Ok(vec![("all_read", all_read), ("one_stops", one_stops)])
+    }
+
+    fn judge(&self, samples: &Samples) -> Vec<Row> {
+        let row =
+            Row::new("slow-reader", "p99 delivery of 99 while one stops reading (÷ before)", Unit::Micros)
+                .figures(
+                    samples.median(Side::Ours, "one_stops"),
+                    samples.median(Side::Peer, "one_stops"),
+                    samples.median(Side::Ours, "all_read"),
+                )
+                .ratio(
+                    samples.of(Side::Ours, "one_stops"),
+                    samples.of(Side::Ours, "all_read"),
+                    Required::AtMost(1.2),
+                    "× before",
+                );
+        vec![row]
+    }
+}

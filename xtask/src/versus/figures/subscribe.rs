@@ -1,0 +1,195 @@
+//! Server CPU of subscriptions: per signal, over a thousand clients, and per extra publish cycle.
+
+use super::Figure;
+use crate::versus::report::{Required, Row, Unit};
+use crate::versus::samples::{Quantities, Samples, Side};
+use crate::versus::stand::{Outcome, Stand, StandError};
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(120);
+const SERVERS: [Side; 2] = [Side::Ours, Side::Peer];
+
+/// Subscribes at 100 ms to `items` signals that change every 100 ms, spread over `clients`.
+fn subscribe(
+    stand: &Stand,
+    side: Side,
+    items: usize,
+    clients: usize,
+    quick: bool,
+) -> Result<Outcome, StandError> {
+    let server = stand.server(side, items, 100)?;
+    let (items, clients) = (items.to_string(), clients.to_string());
+    let seconds = if quick { "4" } else { "10" };
+    let arguments = [
+        "subscribe",
+        "-c",
+        &clients,
+        "--items",
+        &items,
+        "-I",
+        "100",
+        "--sampling",
+        "100",
+        "--queue",
+        "1",
+        "--update",
+        "100",
+        "-d",
+        seconds,
+        "--warmup",
+        "2",
+    ];
+    stand.bench(&server, &arguments, LIMIT)
+}
+
+/// Server CPU per signal at 100 000 signals/s to one client.
+pub(super) struct PerSignal {
+    pub(super) quick: bool,
+}
+
+impl Figure for PerSignal {
+    fn id(&self) -> &'static str {
+        "signal-cpu"
+    }
+
+    fn sides(&self) -> &[Side] {
+        &SERVERS
+    }
+
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+        let outcome = subscribe(stand, side, 10_000, 1, self.quick)?;
+        Ok(vec![
+            ("cpu_per_signal", outcome.number("/server/cpu_us_per_signal")?),
+            ("worst_item", outcome.number("/progress/worst_item_ratio")?),
+        ])
+    }
+
+    fn judge(&self, samples: &Samples) -> Vec<Row> {
+        let row = Row::new("signal-cpu", "server CPU per signal, 100 000 signals/s, 1 client", Unit::Micros)
+            .figures(
+                samples.median(Side::Ours, "cpu_per_signal"),
+                samples.median(Side::Peer, "cpu_per_signal"),
+                None,
+            )
+            .ratio(
+                samples.of(Side::Ours, "cpu_per_signal"),
+                samples.of(Side::Peer, "cpu_per_signal"),
+                Required::AtMost(1.0 / 8.0),
+                "of peer",
+            );
+        vec![row]
+    }
+}
+
+/// Server CPU with 10 000 signals/s over 1 000 clients.
+pub(super) struct ManyClients {
+    pub(super) quick: bool,
+}
+
+impl Figure for ManyClients {
+    fn id(&self) -> &'static str {
+        "clients-1000"
+    }
+
+    fn sides(&self) -> &[Side] {
+        &SERVERS
+    }
+
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+        let outcome = subscribe(stand, side, 1_000, 1_000, self.quick)?;
+        Ok(vec![("cpu_percent", outcome.number("/server/cpu_percent")?)])
+    }
+
+    fn judge(&self, samples: &Samples) -> Vec<Row> {
+        let row = Row::new("clients-1000", "server CPU, 10 000 signals/s over 1 000 clients", Unit::Percent)
+            .figures(
+                samples.median(Side::Ours, "cpu_percent"),
+                samples.median(Side::Peer, "cpu_percent"),
+                None,
+            )
+            .ratio(
+                samples.of(Side::Ours, "cpu_percent"),
+                samples.of(Side::Peer, "cpu_percent"),
+                Required::AtMost(1.0 / 3.0),
+                "of peer",
+            );
+        vec![row]
+    }
+}
+
+/// 10 000 signals/s over 30 clients and over one: what an extra publish cycle costs, against the bare send and
+/// receive that it cannot do without.
+pub(super) struct Spread {
+    pub(super) quick: bool,
+}
+
+/// Publish cycles per second that 30 clients make more than one, at 100 ms.
+const EXTRA_CYCLES: f64 = 290.0;
+
+impl Figure for Spread {
+    fn id(&self) -> &'static str {
+        "clients-30"
+    }
+
+    fn sides(&self) -> &[Side] {
+        &[Side::Floor, Side::Ours, Side::Peer]
+    }
+
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+        if side == Side::Floor {
+            let seconds = if self.quick { "4" } else { "10" };
+            let arguments = [
+                "--send-recv-cost",
+                "--connections",
+                "30",
+                "--rate",
+                "300",
+                "--seconds",
+                seconds,
+                "--initiator",
+                "server",
+                "--server-cpu",
+                "0",
+                "--client-cpu",
+                "1",
+            ];
+            let floor = stand.floor(&arguments, LIMIT)?;
+            return Ok(vec![("per_cycle", floor.number("/server_cpu_us_per_pair")?)]);
+        }
+        let one = subscribe(stand, side, 1_000, 1, self.quick)?.number("/server/cpu_percent")?;
+        let thirty = subscribe(stand, side, 1_000, 30, self.quick)?.number("/server/cpu_percent")?;
+        // One percent of a core is 10 000 µs in each second.
+        let per_cycle = (thirty - one) * 10_000.0 / EXTRA_CYCLES;
+        Ok(vec![("one", one), ("thirty", thirty), ("per_cycle", per_cycle)])
+    }
+
+    fn judge(&self, samples: &Samples) -> Vec<Row> {
+        let against_peer = |name: &'static str, what: &str| {
+            Row::new("clients-30", what, Unit::Percent)
+                .figures(samples.median(Side::Ours, name), samples.median(Side::Peer, name), None)
+                .ratio(
+                    samples.of(Side::Ours, name),
+                    samples.of(Side::Peer, name),
+                    Required::AtMost(1.0),
+                    "of peer",
+                )
+        };
+        let cycle = Row::new("clients-30", "CPU added per extra publish cycle", Unit::Micros)
+            .figures(
+                samples.median(Side::Ours, "per_cycle"),
+                samples.median(Side::Peer, "per_cycle"),
+                samples.median(Side::Floor, "per_cycle"),
+            )
+            .ratio(
+                samples.of(Side::Ours, "per_cycle"),
+                samples.of(Side::Floor, "per_cycle"),
+                Required::AtMost(1.5),
+                "of floor",
+            );
+        vec![
+            against_peer("one", "server CPU, 10 000 signals/s to 1 client"),
+            against_peer("thirty", "server CPU, 10 000 signals/s over 30 clients"),
+            cycle,
+        ]
+    }
+}

@@ -334,7 +334,7 @@ mod tests {
     fn an_import_that_fails_adds_nothing_and_says_where() {
         let (space, result) = import(&MODEL.replace("12.5", "fast"));
         let text = result.unwrap_err().to_string();
-        assert!(text.starts_with("pumps.xml:13: "), "{text}");
+        assert!(text.starts_with("pumps.xml:14: "), "{text}");
         assert!(!space.contains(&NodeId::numeric(2, 1)));
         let (_, result) = import(&MODEL.replace("http://opcfoundation.org/UA/\"/>", "urn:gone\"/>"));
         assert!(result.unwrap_err().to_string().contains("urn:gone"));

@@ -218,6 +218,8 @@ impl TypeDictionary {
             .iter()
             .rev()
             .filter_map(|entry| entry.definition.as_ref())
+            // The fields of an option set are bits; on the wire it has those of its supertype.
+            .filter(|definition| !definition.is_option_set)
             .flat_map(|definition| definition.fields.iter().cloned())
             .collect();
         // A structure may have no fields at all, but some tools leave the definition out of structures that have

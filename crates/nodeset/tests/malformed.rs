@@ -200,7 +200,7 @@ fn problems_name_their_line() {
         change("/></Models>", "><RequiredModel ModelUri=\"urn:b\" Version=\"2\"/></Model></Models>");
     refused(&required, "urn:b", "requires model urn:b (version 2)");
     let itself = change("<Uri>urn:a</Uri>", "");
-    refused(&itself, "ns=1;i=1\"", "add the missing <Uri>");
+    refused(&itself, "<Definition Name=\"1:Colour", "add the missing <Uri>");
 }
 
 #[test]

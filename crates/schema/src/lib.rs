@@ -13,6 +13,7 @@
 mod macros;
 
 pub mod description;
+pub mod dynamic;
 mod generated;
 pub mod ns0;
 pub mod service;

@@ -16,6 +16,8 @@ pub mod definition;
 pub mod dictionary;
 pub mod error;
 pub mod model;
+#[cfg(feature = "schema")]
+mod namespace_zero;
 mod order;
 mod parse;
 mod remap;

@@ -171,3 +171,37 @@ fn all_published_sets_load_together() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     import(&names);
 }
+
+/// The dictionary from the generated schema and the one from the XML of namespace 0 know the same.
+#[cfg(feature = "schema")]
+#[test]
+fn the_schema_knows_what_the_file_knows() {
+    use taktwerk_nodeset::DataTypeKind;
+    let (from_file, from_schema) = (base_dictionary(), TypeDictionary::namespace_zero());
+    assert_eq!(from_file.iter().count(), from_schema.iter().count());
+    for (id, data_type) in from_file.iter() {
+        let other = from_schema.get(id).unwrap_or_else(|| panic!("{id}"));
+        assert_eq!(
+            (&data_type.base, data_type.is_abstract, &data_type.binary_encoding, &data_type.xml_encoding),
+            (&other.base, other.is_abstract, &other.binary_encoding, &other.xml_encoding),
+            "{id}"
+        );
+        match (from_file.kind(id).unwrap(), from_schema.kind(id).unwrap()) {
+            (DataTypeKind::Structure(one), DataTypeKind::Structure(two)) => {
+                assert_eq!(
+                    (one.is_union, one.has_optional_fields),
+                    (two.is_union, two.has_optional_fields),
+                    "{id}"
+                );
+                let fields = |layout: taktwerk_nodeset::StructureLayout| -> Vec<_> {
+                    let fields = layout.fields.into_iter();
+                    fields
+                        .map(|it| (it.name, it.data_type, it.value_rank, it.is_optional, it.allow_sub_types))
+                        .collect()
+                };
+                assert_eq!(fields(one), fields(two), "{id}");
+            }
+            (one, two) => assert_eq!(one, two, "{id}"),
+        }
+    }
+}

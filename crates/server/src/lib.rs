@@ -1,1 +1,39 @@
-//! The sans-IO server: address space, sessions, services, subscriptions. The modules are joined in the next step.
+//! The sans-IO server: address space, sessions, services, subscriptions (design §3 to §6).
+//!
+//! A server is one [`ServerShared`] (configuration, address space, registries) and a [`Shard`] per core. A shard is a
+//! state machine: bytes and time go in, bytes, deadlines and effects come out. It does no I/O, reads no clock, starts
+//! no thread, and can be run by sockets, by a simulator and by a fuzzer alike.
+//!
+//! - [`shard`]: the state machine and its contract; [`shared`], [`config`], [`limits`], [`error`], [`now`]: what it
+//!   works with;
+//! - [`service`]: the services, one file each; [`session`]: what a client keeps between requests;
+//! - [`subscription`]: the subscription engine; [`space`]: nodes and values; [`callback`]: the application's code;
+//! - [`diagnostics`]: what the server shows of itself in namespace 0.
+
+#![forbid(unsafe_code)]
+
+pub mod callback;
+pub mod config;
+pub mod diagnostics;
+pub mod error;
+pub mod limits;
+pub mod now;
+mod service;
+mod session;
+pub mod shard;
+pub mod shared;
+pub mod space;
+mod subscription;
+#[cfg(test)]
+mod tests;
+
+pub use config::{
+    Authentication, Authenticator, BuildInfo, EndpointConfig, ServerConfig, UserTokenConfig, UserTokenKind,
+};
+pub use error::Fault;
+pub use limits::Limits;
+pub use now::Now;
+pub use shard::{Command, ConnectionId, ConnectionState, Effect, Job, JobResult, Shard, Token};
+pub use shared::ServerShared;
+pub use space::AddressSpace;
+pub use subscription::SubscriptionLimits;

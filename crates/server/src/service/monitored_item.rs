@@ -13,8 +13,8 @@ use taktwerk_schema::ids::data_type_ids;
 use taktwerk_schema::{EventFilter, MonitoringMode, Range};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{
-    Decode, DecodeError, Decoder, Encode, ExtensionObject, NodeIdRef, NumericRange, QualifiedName, StatusCode,
-    TimestampsToReturn, Variant,
+    Decode, DecodeError, Decoder, Encode, ExtensionObject, NodeIdRef, NumericRange, QualifiedName,
+    StatusCode, TimestampsToReturn, Variant,
 };
 
 /// MonitoringParameters (Part 4 §7.21).
@@ -78,7 +78,7 @@ fn eu_range(nodes: &Nodes, node: NodeIx) -> Option<Range> {
     let value = match nodes.value_at(property) {
         ValueAt::Slot(slot) | ValueAt::Source(_, slot) => nodes.slot(slot)?.value(),
         ValueAt::Static(bytes) => Variant::decode_from(bytes, Default::default()).ok()?,
-        ValueAt::None => return None,
+        ValueAt::Computed(_) | ValueAt::None => return None,
     };
     match value {
         Variant::ExtensionObject(range) => range.decode().ok(),
@@ -121,8 +121,7 @@ fn encode_revised(revised: &Revised, out: &mut Vec<u8>) {
 }
 
 fn timestamps(decoder: &mut Decoder<'_>) -> Result<TimestampsToReturn, Fault> {
-    TimestampsToReturn::from_wire(i32::decode(decoder)?)
-        .map_err(|status| Fault::peer(status, "Part 4 §7.40"))
+    TimestampsToReturn::from_wire(i32::decode(decoder)?).map_err(|status| Fault::peer(status, "Part 4 §7.40"))
 }
 
 /// Reads and creates one item; the outer error is a request that cannot be read on.
@@ -171,7 +170,7 @@ fn check(
         match nodes.value_at(node) {
             ValueAt::Slot(slot) => (slot, false),
             ValueAt::Source(_, slot) => (slot, true),
-            ValueAt::Static(_) | ValueAt::None => (NONE, false),
+            ValueAt::Static(_) | ValueAt::Computed(_) | ValueAt::None => (NONE, false),
         }
     } else {
         view.attribute(attribute_id)?;

@@ -133,8 +133,8 @@ pub(crate) fn transfer_subscriptions(
     let send_initial_values = bool::decode(decoder)?;
     encode_len(count, out);
     for id in ids {
-        let transferred = context.engine.find_any(id).ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID).and_then(
-            |place| {
+        let transferred =
+            context.engine.find_any(id).ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID).and_then(|place| {
                 let from = context.engine.subscription(place).and_then(|subscription| subscription.session);
                 // Row 22: nothing to transfer within a session.
                 if from == Some(context.session) {
@@ -153,8 +153,7 @@ pub(crate) fn transfer_subscriptions(
                     context.now,
                     context.responder,
                 ))
-            },
-        );
+            });
         match transferred {
             Ok(available) => {
                 StatusCode::GOOD.encode(out);

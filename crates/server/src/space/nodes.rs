@@ -1,14 +1,18 @@
 //! The node tables: finding, adding and deleting nodes and references.
 
-use super::node::{DataTypeNode, Node, NodeExtra, NodeIx, NodeKind, PackedReference, VariableExtra, VariableNode};
+use super::node::{
+    DataTypeNode, Node, NodeExtra, NodeIx, NodeKind, PackedReference, VariableExtra, VariableNode,
+};
 use super::slot::{PAGE_SLOTS, Page, SlotHandle, SlotStore, Snapshot};
 use super::view::NodeView;
 use crate::callback::ValueSource;
+use crate::diagnostics::Live;
+use crate::diagnostics::nodes::{SessionNode, summary_references};
 use core::hash::{BuildHasher, Hash, Hasher};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use taktwerk_schema::ids::{data_type_ids, reference_type_ids, variable_ids};
+use taktwerk_schema::ids::{data_type_ids, object_ids, reference_type_ids, variable_ids};
 use taktwerk_schema::ns0::Ns0;
 use taktwerk_schema::{AccessLevelType, NodeClass};
 use taktwerk_types::{
@@ -102,7 +106,12 @@ impl NodeSpec {
 
     /// A readable scalar Variable of a DataType; `value` is its first value, made when the node is added.
     #[must_use]
-    pub fn variable(id: NodeId, browse_name: QualifiedName, data_type: NodeId, value: Option<Variant>) -> Self {
+    pub fn variable(
+        id: NodeId,
+        browse_name: QualifiedName,
+        data_type: NodeId,
+        value: Option<Variant>,
+    ) -> Self {
         let kind = NodeKind::Variable(VariableNode {
             slot: 0,
             data_type: 0,
@@ -154,6 +163,8 @@ pub(crate) enum ValueAt<'a> {
     Source(&'a Arc<dyn ValueSource>, u32),
     /// The binary encoding of a Variant in the static blob.
     Static(&'static [u8]),
+    /// Made from the server's own state when somebody asks, by [`Nodes::computed`].
+    Computed(NodeIx),
     /// No value at all.
     None,
 }
@@ -174,6 +185,8 @@ pub(crate) struct Nodes {
     /// Implementations of static Methods.
     ns0_methods: BTreeMap<u32, Arc<dyn crate::callback::MethodHandler>>,
     namespaces: Vec<String>,
+    /// What the server's own Variables show, and the sessions that have diagnostics nodes.
+    live: Option<Arc<Live>>,
     data_types: Vec<NodeId>,
     slots: Arc<SlotStore>,
     pages: Vec<Arc<Page>>,
@@ -201,6 +214,7 @@ impl Nodes {
             ns0_values: BTreeMap::new(),
             ns0_methods: BTreeMap::new(),
             namespaces: vec!["http://opcfoundation.org/UA/".to_owned(), application_uri.to_owned()],
+            live: None,
             data_types: vec![NodeId::numeric(0, data_type_ids::BASE_DATA_TYPE)],
             slots,
             pages: Vec::new(),
@@ -214,6 +228,11 @@ impl Nodes {
     /// Goes up with every change of nodes or references.
     pub(crate) fn version(&self) -> u64 {
         self.version
+    }
+
+    /// Connects the server's own Variables with what they show.
+    pub(crate) fn set_live(&mut self, live: Arc<Live>) {
+        self.live = Some(live);
     }
 
     // ---- namespaces
@@ -249,9 +268,12 @@ impl Nodes {
                 return Some(NodeIx::ns0(value));
             }
         }
-        let at = *self.table.find(hash(&self.hasher, id), |at| {
+        let found = self.table.find(hash(&self.hasher, id), |at| {
             self.nodes.get(*at as usize).and_then(Option::as_ref).is_some_and(|node| node.id.as_ref() == id)
-        })?;
+        });
+        let Some(&at) = found else {
+            return SessionNode::resolve(id, self.live.as_deref()?).map(SessionNode::ix);
+        };
         Some(NodeIx { index: at + NodeIx::DYNAMIC, generation: *self.generations.get(at as usize)? })
     }
 
@@ -288,15 +310,20 @@ impl Nodes {
 
     /// Calls `each` with every reference of a node, static ones first, until it returns false.
     pub(crate) fn references(&self, ix: NodeIx, mut each: impl FnMut(Reference) -> bool) {
+        if let Some(node) = SessionNode::from_ix(ix) {
+            return node.references(each);
+        }
         let mut give = |reference_type: u32, is_forward: bool, target: u32| -> bool {
             match (self.ix(reference_type), self.ix(target)) {
-                (Some(reference_type), Some(target)) => each(Reference { reference_type, is_forward, target }),
+                (Some(reference_type), Some(target)) => {
+                    each(Reference { reference_type, is_forward, target })
+                }
                 _ => true,
             }
         };
         let packed: &[PackedReference] = if ix.index < NodeIx::DYNAMIC {
-            for (reference_type, is_forward, target) in Ns0::get().references(ix.index) {
-                if !give(reference_type, is_forward, target) {
+            for reference in Ns0::get().references(ix.index) {
+                if !give(reference.reference_type, reference.is_forward, reference.target) {
                     return;
                 }
             }
@@ -309,6 +336,11 @@ impl Nodes {
                 return;
             }
         }
+        if ix == NodeIx::ns0(object_ids::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY) {
+            if let Some(live) = &self.live {
+                summary_references(live, each);
+            }
+        }
     }
 
     /// Whether a type is `ancestor` or one of its subtypes.
@@ -319,11 +351,13 @@ impl Nodes {
                 return true;
             }
             if ix.index < NodeIx::DYNAMIC {
-                return ancestor.index < NodeIx::DYNAMIC && Ns0::get().is_subtype_of(ix.index, ancestor.index);
+                return ancestor.index < NodeIx::DYNAMIC
+                    && Ns0::get().is_subtype_of(ix.index, ancestor.index);
             }
             let mut parent = None;
             self.references(ix, |reference| {
-                if !reference.is_forward && reference.reference_type.index == reference_type_ids::HAS_SUBTYPE {
+                if !reference.is_forward && reference.reference_type.index == reference_type_ids::HAS_SUBTYPE
+                {
                     parent = Some(reference.target);
                 }
                 parent.is_none()
@@ -332,6 +366,21 @@ impl Nodes {
             ix = next;
         }
         false
+    }
+
+    /// The type that a type derives from.
+    pub(crate) fn supertype(&self, ix: NodeIx) -> Option<NodeIx> {
+        if ix.index < NodeIx::DYNAMIC {
+            return Ns0::get().node(ix.index)?.supertype().map(NodeIx::ns0);
+        }
+        let mut parent = None;
+        self.references(ix, |reference| {
+            if !reference.is_forward && reference.reference_type.index == reference_type_ids::HAS_SUBTYPE {
+                parent = Some(reference.target);
+            }
+            parent.is_none()
+        });
+        parent
     }
 
     /// The first target of a forward reference of exactly this type.
@@ -367,10 +416,13 @@ impl Nodes {
     /// Where a Variable's value is.
     pub(crate) fn value_at(&self, ix: NodeIx) -> ValueAt<'_> {
         if ix.index < NodeIx::DYNAMIC {
+            if self.live.is_some() && Live::computes(ix.index) {
+                return ValueAt::Computed(ix);
+            }
             return match self.ns0_values.get(&ix.index) {
                 Some(Ns0Value { slot, source: Some(source) }) => ValueAt::Source(source, *slot),
                 Some(Ns0Value { slot, source: None }) => ValueAt::Slot(*slot),
-                None => match Ns0::get().node(ix.index).and_then(|node| node.value()) {
+                None => match Ns0::get().node(ix.index).and_then(|node| node.extras().value) {
                     Some(bytes) => ValueAt::Static(bytes),
                     None => ValueAt::None,
                 },
@@ -381,8 +433,23 @@ impl Nodes {
                 Some(source) => ValueAt::Source(source, variable.slot),
                 None => ValueAt::Slot(variable.slot),
             },
+            _ if SessionNode::from_ix(ix).is_some() => ValueAt::Computed(ix),
             _ => ValueAt::None,
         }
+    }
+
+    /// The value of a [`ValueAt::Computed`] at a time; `None` if the node is gone.
+    pub(crate) fn computed(&self, ix: NodeIx, now: UtcTime) -> Option<Variant> {
+        let live = self.live.as_deref()?;
+        match SessionNode::from_ix(ix) {
+            Some(node) => live.session_value(node),
+            None => live.ns0_value(ix.index, now),
+        }
+    }
+
+    /// The name of a session that exists.
+    pub(crate) fn session_name(&self, session: u32) -> Option<Box<str>> {
+        Some(self.live.as_deref()?.session(session)?.name.clone())
     }
 
     /// A consistent copy of a slot.
@@ -391,11 +458,24 @@ impl Nodes {
         Some(self.pages.get(index as usize / PAGE_SLOTS)?.slot(index as usize % PAGE_SLOTS)?.read())
     }
 
+    /// The value of an ordinary Variable of the heap that anybody may read: the fast way through a Read. `None` says
+    /// nothing but that the slow way has to be taken.
+    #[inline]
+    pub(crate) fn readable_slot(&self, ix: NodeIx) -> Option<Snapshot> {
+        let node = self.dynamic(ix)?;
+        match &node.kind {
+            NodeKind::Variable(variable) if variable.is_readable() && variable.source().is_none() => {
+                self.slot(variable.slot)
+            }
+            _ => None,
+        }
+    }
+
     /// A handle to a Variable's slot, made on the spot for static Variables. `None` if `ix` is no Variable.
     pub(crate) fn slot_handle(&self, ix: NodeIx) -> Option<SlotHandle> {
         match self.value_at(ix) {
             ValueAt::Slot(slot) | ValueAt::Source(_, slot) => self.slots.handle(slot),
-            ValueAt::Static(_) | ValueAt::None => None,
+            ValueAt::Static(_) | ValueAt::Computed(_) | ValueAt::None => None,
         }
     }
 
@@ -431,6 +511,25 @@ impl Nodes {
             self.pages.extend(self.slots.pages_from(known));
         }
         handle
+    }
+
+    /// Who decides on writes to a Variable.
+    pub(crate) fn write_handler(&self, ix: NodeIx) -> Option<&Arc<dyn crate::callback::WriteHandler>> {
+        match &self.dynamic(ix)?.kind {
+            NodeKind::Variable(variable) => variable.extra.as_ref()?.on_write.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The implementation of a Method.
+    pub(crate) fn method_handler(&self, ix: NodeIx) -> Option<&Arc<dyn crate::callback::MethodHandler>> {
+        if ix.index < NodeIx::DYNAMIC {
+            return self.ns0_method(ix.index);
+        }
+        match &self.dynamic(ix)?.kind {
+            NodeKind::Method { handler, .. } => handler.as_ref(),
+            _ => None,
+        }
     }
 
     // ---- changing
@@ -476,8 +575,7 @@ impl Nodes {
             }
             _ => {}
         }
-        let has_extra =
-            extra.display_name.is_some() || extra.description.is_some() || extra.write_mask != 0;
+        let has_extra = extra.display_name.is_some() || extra.description.is_some() || extra.write_mask != 0;
         let at = self.free.pop().unwrap_or_else(|| {
             self.nodes.push(None);
             self.generations.push(0);
@@ -590,6 +688,9 @@ impl Nodes {
         if ix.index < NodeIx::DYNAMIC {
             return NodeId::numeric(0, ix.index);
         }
+        if let Some(node) = SessionNode::from_ix(ix) {
+            return node.id();
+        }
         self.dynamic(ix).map(|node| node.id.clone()).unwrap_or_default()
     }
 
@@ -621,7 +722,9 @@ impl Nodes {
 fn hash(hasher: &DefaultHashBuilder, id: NodeIdRef<'_>) -> u64 {
     // Sequential numeric ids are the common case: hash them as one word.
     match id.identifier {
-        IdentifierRef::Numeric(value) => hasher.hash_one(u64::from(value) << 16 | u64::from(id.namespace_index)),
+        IdentifierRef::Numeric(value) => {
+            hasher.hash_one(u64::from(value) << 16 | u64::from(id.namespace_index))
+        }
         other => {
             let mut state = hasher.build_hasher();
             id.namespace_index.hash(&mut state);

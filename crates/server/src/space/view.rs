@@ -2,44 +2,54 @@
 
 use super::node::{Node, NodeIx, NodeKind};
 use super::nodes::Nodes;
+use crate::diagnostics::nodes::{OBJECT, SessionNode};
+use std::borrow::Cow;
 use taktwerk_schema::NodeClass;
+use taktwerk_schema::ids::method_ids;
 use taktwerk_schema::ns0::{Ns0, Ns0Node};
+use taktwerk_types::codec::encode_bytes;
 use taktwerk_types::{
-    ExtensionObject, LocalizedText, NodeId, QualifiedName, StatusCode, UaString, Variant,
+    Decode, DecodeLimits, Encode, ExtensionObject, LocalizedText, NodeId, QualifiedName, StatusCode,
+    UaString, Variant,
 };
 
 /// The attributes with their numbers (Part 6 Annex A.1).
-#[allow(missing_docs)] // the names say it
-pub mod attribute {
-    pub const NODE_ID: u32 = 1;
-    pub const NODE_CLASS: u32 = 2;
-    pub const BROWSE_NAME: u32 = 3;
-    pub const DISPLAY_NAME: u32 = 4;
-    pub const DESCRIPTION: u32 = 5;
-    pub const WRITE_MASK: u32 = 6;
-    pub const USER_WRITE_MASK: u32 = 7;
-    pub const IS_ABSTRACT: u32 = 8;
-    pub const SYMMETRIC: u32 = 9;
-    pub const INVERSE_NAME: u32 = 10;
-    pub const CONTAINS_NO_LOOPS: u32 = 11;
-    pub const EVENT_NOTIFIER: u32 = 12;
-    pub const VALUE: u32 = 13;
-    pub const DATA_TYPE: u32 = 14;
-    pub const VALUE_RANK: u32 = 15;
-    pub const ARRAY_DIMENSIONS: u32 = 16;
-    pub const ACCESS_LEVEL: u32 = 17;
-    pub const USER_ACCESS_LEVEL: u32 = 18;
-    pub const MINIMUM_SAMPLING_INTERVAL: u32 = 19;
-    pub const HISTORIZING: u32 = 20;
-    pub const EXECUTABLE: u32 = 21;
-    pub const USER_EXECUTABLE: u32 = 22;
-    pub const DATA_TYPE_DEFINITION: u32 = 23;
-    pub const ROLE_PERMISSIONS: u32 = 24;
-    pub const USER_ROLE_PERMISSIONS: u32 = 25;
-    pub const ACCESS_RESTRICTIONS: u32 = 26;
-    pub const ACCESS_LEVEL_EX: u32 = 27;
+#[allow(dead_code)] // the list is the specification's
+pub(crate) mod attribute {
+    pub(crate) const NODE_ID: u32 = 1;
+    pub(crate) const NODE_CLASS: u32 = 2;
+    pub(crate) const BROWSE_NAME: u32 = 3;
+    pub(crate) const DISPLAY_NAME: u32 = 4;
+    pub(crate) const DESCRIPTION: u32 = 5;
+    pub(crate) const WRITE_MASK: u32 = 6;
+    pub(crate) const USER_WRITE_MASK: u32 = 7;
+    pub(crate) const IS_ABSTRACT: u32 = 8;
+    pub(crate) const SYMMETRIC: u32 = 9;
+    pub(crate) const INVERSE_NAME: u32 = 10;
+    pub(crate) const CONTAINS_NO_LOOPS: u32 = 11;
+    pub(crate) const EVENT_NOTIFIER: u32 = 12;
+    pub(crate) const VALUE: u32 = 13;
+    pub(crate) const DATA_TYPE: u32 = 14;
+    pub(crate) const VALUE_RANK: u32 = 15;
+    pub(crate) const ARRAY_DIMENSIONS: u32 = 16;
+    pub(crate) const ACCESS_LEVEL: u32 = 17;
+    pub(crate) const USER_ACCESS_LEVEL: u32 = 18;
+    pub(crate) const MINIMUM_SAMPLING_INTERVAL: u32 = 19;
+    pub(crate) const HISTORIZING: u32 = 20;
+    pub(crate) const EXECUTABLE: u32 = 21;
+    pub(crate) const USER_EXECUTABLE: u32 = 22;
+    pub(crate) const DATA_TYPE_DEFINITION: u32 = 23;
+    pub(crate) const ROLE_PERMISSIONS: u32 = 24;
+    pub(crate) const USER_ROLE_PERMISSIONS: u32 = 25;
+    pub(crate) const ACCESS_RESTRICTIONS: u32 = 26;
+    pub(crate) const ACCESS_LEVEL_EX: u32 = 27;
     /// The highest attribute number there is.
-    pub const LAST: u32 = ACCESS_LEVEL_EX;
+    pub(crate) const LAST: u32 = ACCESS_LEVEL_EX;
+}
+
+/// The methods that the server's own subscription engine answers (Part 5 §9.1, §9.2).
+pub(crate) const fn is_builtin_method(id: u32) -> bool {
+    matches!(id, method_ids::SERVER_GET_MONITORED_ITEMS | method_ids::SERVER_RESEND_DATA)
 }
 
 /// A borrowed node.
@@ -48,29 +58,40 @@ pub(crate) struct NodeView<'a> {
     nodes: &'a Nodes,
     ix: NodeIx,
     inner: Inner<'a>,
+    /// Set for the diagnostics node of a session; `inner` is then the declaration that it mirrors.
+    session: Option<SessionNode>,
 }
 
 #[derive(Clone, Copy)]
 enum Inner<'a> {
-    Static(Ns0Node<'static>),
+    Static(Ns0Node),
     Heap(&'a Node),
 }
 
 impl<'a> NodeView<'a> {
     pub(crate) fn new(nodes: &'a Nodes, ix: NodeIx) -> Option<Self> {
-        let inner = if ix.index < NodeIx::DYNAMIC {
-            Inner::Static(Ns0::get().node(ix.index)?)
-        } else {
-            Inner::Heap(nodes.dynamic(ix)?)
+        let session = SessionNode::from_ix(ix);
+        let inner = match session {
+            Some(node) => Inner::Static(Ns0::get().node(node.declaration)?),
+            None if ix.index < NodeIx::DYNAMIC => Inner::Static(Ns0::get().node(ix.index)?),
+            None => Inner::Heap(nodes.dynamic(ix)?),
         };
-        Some(Self { nodes, ix, inner })
+        Some(Self { nodes, ix, inner, session })
     }
 
     pub(crate) fn ix(&self) -> NodeIx {
         self.ix
     }
 
+    /// Whether this is the diagnostics object of a session, which mirrors a type and not a declaration.
+    fn is_session(&self) -> bool {
+        self.session.is_some_and(|node| node.declaration == OBJECT)
+    }
+
     pub(crate) fn id(&self) -> NodeId {
+        if let Some(node) = self.session {
+            return node.id();
+        }
         match self.inner {
             Inner::Static(_) => NodeId::numeric(0, self.ix.index),
             Inner::Heap(node) => node.id.clone(),
@@ -79,30 +100,68 @@ impl<'a> NodeView<'a> {
 
     pub(crate) fn class(&self) -> NodeClass {
         match self.inner {
+            Inner::Static(_) if self.is_session() => NodeClass::OBJECT,
             Inner::Static(node) => node.class(),
             Inner::Heap(node) => node.kind.class(),
         }
     }
 
-    /// The BrowseName without a copy.
-    pub(crate) fn browse_name_parts(&self) -> (u16, &'a str) {
-        match self.inner {
-            Inner::Static(node) => (0, node.browse_name()),
-            Inner::Heap(node) => (node.browse_namespace, &node.browse_name),
+    /// The BrowseName, without a copy where it has a place.
+    pub(crate) fn browse_name_parts(&self) -> (u16, Cow<'a, str>) {
+        match (self.inner, self.session) {
+            (Inner::Static(_), Some(SessionNode { session, declaration: OBJECT })) => {
+                (1, Cow::Owned(self.nodes.session_name(session).unwrap_or_default().into()))
+            }
+            (Inner::Static(node), _) => (0, Cow::Borrowed(node.browse_name())),
+            (Inner::Heap(node), _) => (node.browse_namespace, Cow::Borrowed(&*node.browse_name)),
         }
     }
 
     pub(crate) fn browse_name(&self) -> QualifiedName {
         let (namespace, name) = self.browse_name_parts();
-        QualifiedName::new(namespace, name)
+        QualifiedName::new(namespace, &*name)
     }
 
     pub(crate) fn has_browse_name(&self, name: &QualifiedName) -> bool {
-        self.browse_name_parts() == (name.namespace_index, name.name.as_str())
+        let (namespace, text) = self.browse_name_parts();
+        namespace == name.namespace_index && text == name.name.as_str()
+    }
+
+    /// Appends the encoding of the BrowseName.
+    pub(crate) fn encode_browse_name(&self, out: &mut Vec<u8>) {
+        let (namespace, name) = self.browse_name_parts();
+        namespace.encode(out);
+        encode_bytes(Some(name.as_bytes()), out);
+    }
+
+    /// Appends the encoding of the DisplayName.
+    pub(crate) fn encode_display_name(&self, out: &mut Vec<u8>) {
+        if let Inner::Heap(Node { extra: Some(extra), .. }) = self.inner
+            && let Some(text) = &extra.display_name
+        {
+            return text.encode(out);
+        }
+        let text = match self.inner {
+            Inner::Static(node) if !self.is_session() => Cow::Borrowed(node.display_name()),
+            _ => self.browse_name_parts().1,
+        };
+        // LocalizedText with a text and no locale (Part 6 §5.2.2.14).
+        out.push(2);
+        encode_bytes(Some(text.as_bytes()), out);
+    }
+
+    /// Appends the encoding of the NodeId.
+    pub(crate) fn encode_id(&self, out: &mut Vec<u8>) {
+        match (self.inner, self.session) {
+            (Inner::Heap(node), _) => node.id.encode(out),
+            (_, Some(node)) => node.id().encode(out),
+            (Inner::Static(_), None) => NodeId::numeric(0, self.ix.index).encode(out),
+        }
     }
 
     pub(crate) fn display_name(&self) -> LocalizedText {
         match self.inner {
+            Inner::Static(_) if self.is_session() => LocalizedText::from_text(&*self.browse_name_parts().1),
             Inner::Static(node) => LocalizedText::from_text(node.display_name()),
             Inner::Heap(node) => match node.extra.as_ref().and_then(|extra| extra.display_name.clone()) {
                 Some(text) => text,
@@ -122,6 +181,11 @@ impl<'a> NodeView<'a> {
         }
     }
 
+    /// Whether there is a Value attribute that clients can ask for. That of a VariableType is optional and not kept.
+    pub(crate) fn has_value(&self) -> bool {
+        self.class() == NodeClass::VARIABLE
+    }
+
     /// Whether the Value attribute can be read; false for what is no Variable.
     pub(crate) fn is_readable(&self) -> bool {
         self.access_level().is_some_and(|level| level & 1 != 0)
@@ -132,7 +196,8 @@ impl<'a> NodeView<'a> {
         self.access_level().is_some_and(|level| level & 2 != 0)
     }
 
-    fn access_level(&self) -> Option<u8> {
+    /// AccessLevel of a Variable.
+    pub(crate) fn access_level(&self) -> Option<u8> {
         if self.class() != NodeClass::VARIABLE {
             return None;
         }
@@ -148,8 +213,7 @@ impl<'a> NodeView<'a> {
     /// The DataType of a Variable or VariableType.
     pub(crate) fn data_type(&self) -> Option<NodeId> {
         match self.inner {
-            Inner::Static(node) => matches!(node.class(), NodeClass::VARIABLE | NodeClass::VARIABLE_TYPE)
-                .then(|| NodeId::numeric(0, node.data_type())),
+            Inner::Static(node) => node.data_type().map(|id| NodeId::numeric(0, id)),
             Inner::Heap(node) => match &node.kind {
                 NodeKind::Variable(variable) => Some(self.nodes.data_type(variable.data_type).clone()),
                 NodeKind::VariableType(kind) => Some(self.nodes.data_type(kind.data_type).clone()),
@@ -171,10 +235,11 @@ impl<'a> NodeView<'a> {
         }
     }
 
-    fn array_dimensions(&self) -> Option<Vec<u32>> {
+    /// ArrayDimensions of a Variable or VariableType; empty if it has none.
+    pub(crate) fn array_dimensions(&self) -> Option<Vec<u32>> {
         match self.inner {
             Inner::Static(node) => matches!(node.class(), NodeClass::VARIABLE | NodeClass::VARIABLE_TYPE)
-                .then(|| node.array_dimensions()),
+                .then(|| node.extras().array_dimensions().collect()),
             Inner::Heap(node) => match &node.kind {
                 NodeKind::Variable(variable) => Some(
                     variable.extra.as_ref().map_or_else(Vec::new, |extra| extra.array_dimensions.clone()),
@@ -188,7 +253,7 @@ impl<'a> NodeView<'a> {
     /// The shortest sampling interval of a Variable in ms; negative is indeterminate.
     pub(crate) fn minimum_sampling_interval(&self) -> f64 {
         match self.inner {
-            Inner::Static(node) => node.minimum_sampling_interval(),
+            Inner::Static(node) => node.extras().minimum_sampling_interval,
             Inner::Heap(node) => match &node.kind {
                 NodeKind::Variable(variable) => f64::from(variable.minimum_sampling_interval),
                 _ => 0.0,
@@ -199,6 +264,7 @@ impl<'a> NodeView<'a> {
     /// The EventNotifier of an Object or View.
     pub(crate) fn event_notifier(&self) -> Option<u8> {
         match self.inner {
+            Inner::Static(_) if self.is_session() => Some(0),
             Inner::Static(node) => {
                 matches!(node.class(), NodeClass::OBJECT | NodeClass::VIEW).then(|| node.event_notifier())
             }
@@ -216,7 +282,7 @@ impl<'a> NodeView<'a> {
         match self.inner {
             // Methods of the static namespace can be called where the server implements them.
             Inner::Static(node) => (node.class() == NodeClass::METHOD)
-                .then(|| self.nodes.ns0_method(self.ix.index).is_some()),
+                .then(|| is_builtin_method(self.ix.index) || self.nodes.ns0_method(self.ix.index).is_some()),
             Inner::Heap(node) => match &node.kind {
                 NodeKind::Method { executable, handler } => Some(*executable && handler.is_some()),
                 _ => None,
@@ -227,7 +293,7 @@ impl<'a> NodeView<'a> {
     fn is_abstract(&self) -> Option<bool> {
         match self.inner {
             Inner::Static(node) => matches!(
-                node.class(),
+                self.class(),
                 NodeClass::OBJECT_TYPE
                     | NodeClass::VARIABLE_TYPE
                     | NodeClass::REFERENCE_TYPE
@@ -247,9 +313,9 @@ impl<'a> NodeView<'a> {
     /// The DataTypeDefinition of a DataType, if it has one.
     pub(crate) fn data_type_definition(&self) -> Option<ExtensionObject> {
         match self.inner {
-            Inner::Static(node) => node
-                .data_type_definition()
-                .map(|(encoding, body)| ExtensionObject::from_binary(encoding.into(), body.to_vec())),
+            Inner::Static(node) => {
+                ExtensionObject::decode_from(node.extras().definition?, DecodeLimits::DEFAULT).ok()
+            }
             Inner::Heap(node) => match &node.kind {
                 NodeKind::DataType(kind) => kind.definition.clone(),
                 _ => None,
@@ -281,8 +347,9 @@ impl<'a> NodeView<'a> {
             a::INVERSE_NAME if reference_type => match self.inner {
                 Inner::Static(node) => node
                     .inverse_name()
-                    .map_or_else(LocalizedText::default, |text| {
-                        LocalizedText { locale: UaString::NULL, text: text.into() }
+                    .map_or_else(LocalizedText::default, |text| LocalizedText {
+                        locale: UaString::NULL,
+                        text: text.into(),
                     })
                     .into(),
                 Inner::Heap(Node { kind: NodeKind::ReferenceType(kind), .. }) => {

@@ -1,10 +1,10 @@
 //! From dirty slots to ready lists.
 
+use super::Engine;
 use super::item::{AT_PUBLISH, EVERY_WRITE, Item, NONE, Sample, flag};
 use super::sampling::Group;
 use super::subscription::Subscription;
 use super::timer::{Due, Timers};
-use super::Engine;
 use crate::space::slot::PAGE_SLOTS;
 use taktwerk_types::Instant;
 

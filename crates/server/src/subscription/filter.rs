@@ -121,7 +121,10 @@ mod tests {
             Filter::check(&filter(2, 1.0), true, true, || None),
             Err(StatusCode::BAD_MONITORED_ITEM_FILTER_UNSUPPORTED)
         );
-        assert_eq!(Filter::check(&filter(0, 0.0), false, true, range), Err(StatusCode::BAD_FILTER_NOT_ALLOWED));
+        assert_eq!(
+            Filter::check(&filter(0, 0.0), false, true, range),
+            Err(StatusCode::BAD_FILTER_NOT_ALLOWED)
+        );
         assert_eq!(Filter::check(&ExtensionObject::NULL, false, false, || None), Ok(Filter::DEFAULT));
     }
 

@@ -6,7 +6,9 @@
 use crate::space::NodeIx;
 use crate::space::slot::{Snapshot, inline_len};
 use std::collections::VecDeque;
-use taktwerk_types::{DataValue, Encode, NumericRange, StatusCode, TimestampsToReturn, UtcTime, Variant, data_value};
+use taktwerk_types::{
+    DataValue, Encode, NumericRange, StatusCode, TimestampsToReturn, UtcTime, Variant, data_value,
+};
 
 /// "No index": of a slot, of the next item in a list, of a group.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -181,8 +183,7 @@ impl Item {
             Trigger::Status => false,
             Trigger::StatusValue => self.value_passes(new),
             Trigger::StatusValueTimestamp => {
-                self.value_passes(new)
-                    || self.ext.as_ref().is_some_and(|ext| ext.last_source != new.source)
+                self.value_passes(new) || self.ext.as_ref().is_some_and(|ext| ext.last_source != new.source)
             }
         }
     }
@@ -291,12 +292,7 @@ pub(crate) const SEMANTICS_BITS: u32 = StatusCode::SEMANTICS_CHANGED | StatusCod
 impl ItemExt {
     fn leaves_deadband(&self, item: &Item, new: &Snapshot) -> bool {
         if let (Some(deadband), None) = (self.deadband, &new.payload) {
-            let old = Snapshot {
-                kind: item.last_kind,
-                bits: item.last_bits,
-                payload: None,
-                ..new.clone()
-            };
+            let old = Snapshot { kind: item.last_kind, bits: item.last_bits, payload: None, ..new.clone() };
             return match (old.as_f64(), new.as_f64()) {
                 (Some(old), Some(new)) => moved(old, new, deadband),
                 _ => true,
@@ -363,12 +359,7 @@ pub(crate) fn encode_snapshot(
 }
 
 /// Appends a MonitoredItemNotification with any sample, IndexRange applied.
-pub(crate) fn encode_sample(
-    out: &mut Vec<u8>,
-    item: &Item,
-    sample: &Sample,
-    status_bits: u32,
-) {
+pub(crate) fn encode_sample(out: &mut Vec<u8>, item: &Item, sample: &Sample, status_bits: u32) {
     let range = item.ext.as_ref().and_then(|ext| ext.index_range.as_ref());
     let mut value = match (sample, range) {
         (Sample::Slot(snapshot), None) => {

@@ -306,9 +306,8 @@ impl Engine {
     /// How many of a subscription's items are disabled.
     pub(crate) fn disabled_item_count(&self, place: u32) -> usize {
         let Some(subscription) = self.subscription(place) else { return 0 };
-        let disabled = |index: &&u32| {
-            self.items.get(**index as usize).is_some_and(|item| !item.has(flag::ENABLED))
-        };
+        let disabled =
+            |index: &&u32| self.items.get(**index as usize).is_some_and(|item| !item.has(flag::ENABLED));
         subscription.items.iter().filter(disabled).count()
     }
 
@@ -651,8 +650,10 @@ impl Engine {
         self.forget_item(index);
         // Nothing may trigger the next item that gets this place.
         let Self { subscriptions, items, .. } = self;
-        if let Some(subscription) =
-            subscriptions.get(place as usize).and_then(Option::as_ref).filter(|subscription| subscription.has_links)
+        if let Some(subscription) = subscriptions
+            .get(place as usize)
+            .and_then(Option::as_ref)
+            .filter(|subscription| subscription.has_links)
         {
             for other in &subscription.items {
                 if let Some(ext) = items.get_mut(*other as usize).and_then(|item| item.ext.as_mut()) {

@@ -70,7 +70,12 @@ pub(crate) struct Engine {
 
 impl Engine {
     /// An empty engine. `first_id` is where subscription ids start; ids of different shards must not meet.
-    pub(crate) fn new(shard: usize, limits: SubscriptionLimits, store: Arc<SlotStore>, first_id: u32) -> Self {
+    pub(crate) fn new(
+        shard: usize,
+        limits: SubscriptionLimits,
+        store: Arc<SlotStore>,
+        first_id: u32,
+    ) -> Self {
         Self {
             shard,
             limits,

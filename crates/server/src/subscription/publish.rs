@@ -85,10 +85,8 @@ impl Engine {
             let Some((at, due)) = self.timers.pop(now.instant) else { break };
             match due {
                 Due::Group(group) => {
-                    let valid = self
-                        .groups
-                        .get(group as usize)
-                        .is_some_and(|state| state.armed && state.next == at);
+                    let valid =
+                        self.groups.get(group as usize).is_some_and(|state| state.armed && state.next == at);
                     if valid {
                         self.tick(group, now, space);
                     }
@@ -439,7 +437,7 @@ impl Engine {
     }
 
     /// Answers all queued requests of a session with a fault.
-    pub(super) fn refuse_requests(
+    pub(crate) fn refuse_requests(
         &mut self,
         session: SessionKey,
         status: StatusCode,
@@ -526,8 +524,7 @@ fn fire_links(index: u32, place: u32, items: &mut [Item], subscription: &mut Sub
     };
     for linked in &links {
         if let Some(item) = items.get_mut(*linked as usize) {
-            let waits = item.has(flag::DIRTY)
-                || item.ext.as_ref().is_some_and(|ext| !ext.queue.is_empty());
+            let waits = item.has(flag::DIRTY) || item.ext.as_ref().is_some_and(|ext| !ext.queue.is_empty());
             // Reporting items report on their own.
             if item.subscription == place
                 && item.has(flag::ENABLED)

@@ -82,7 +82,10 @@ impl Retransmission {
 
     /// The encoded message of a number.
     pub(crate) fn find(&self, sequence_number: u32) -> Option<&[u8]> {
-        self.messages.iter().find(|(number, _)| *number == sequence_number).map(|(_, message)| message.as_slice())
+        self.messages
+            .iter()
+            .find(|(number, _)| *number == sequence_number)
+            .map(|(_, message)| message.as_slice())
     }
 
     /// The numbers that can be asked for, oldest first.

@@ -155,7 +155,7 @@ impl Engine {
         }
         let read = match nodes.value_at(node) {
             ValueAt::Source(source, _) => source.read(),
-            ValueAt::Slot(_) | ValueAt::Static(_) | ValueAt::None => return,
+            ValueAt::Slot(_) | ValueAt::Static(_) | ValueAt::Computed(_) | ValueAt::None => return,
         };
         drop(nodes);
         match read {
@@ -169,7 +169,14 @@ impl Engine {
     }
 
     /// An asynchronous source has answered.
-    pub(crate) fn sample_done(&mut self, item: u32, slot: u32, value: DataValue, now: Now, space: &AddressSpace) {
+    pub(crate) fn sample_done(
+        &mut self,
+        item: u32,
+        slot: u32,
+        value: DataValue,
+        now: Now,
+        space: &AddressSpace,
+    ) {
         store_value(space, slot, value, now);
         if let Some(item) = self.items.get_mut(item as usize).filter(|item| item.slot == slot) {
             item.flags &= !flag::SAMPLING;
@@ -196,8 +203,10 @@ pub(crate) fn attribute_value(
     let result = match nodes.view(node) {
         None => Err(StatusCode::BAD_NODE_ID_UNKNOWN),
         Some(_) if attribute_id == attribute::VALUE => match nodes.value_at(node) {
-            ValueAt::Static(bytes) => Variant::decode_from(bytes, DecodeLimits::DEFAULT)
-                .map_err(|_| StatusCode::BAD_INTERNAL_ERROR),
+            ValueAt::Static(bytes) => {
+                Variant::decode_from(bytes, DecodeLimits::DEFAULT).map_err(|_| StatusCode::BAD_INTERNAL_ERROR)
+            }
+            ValueAt::Computed(ix) => nodes.computed(ix, now.utc).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN),
             _ => Ok(Variant::Empty),
         },
         Some(view) => view.attribute(attribute_id),

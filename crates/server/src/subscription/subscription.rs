@@ -30,8 +30,7 @@ impl Parameters {
             count => count.min(limits.keep_alive_count_max),
         };
         // Part 4 §5.14.2.2: the lifetime is at least three keep-alives.
-        let lifetime =
-            self.lifetime_count.max(keep_alive.saturating_mul(3)).min(limits.lifetime_count_max);
+        let lifetime = self.lifetime_count.max(keep_alive.saturating_mul(3)).min(limits.lifetime_count_max);
         let max_notifications = match self.max_notifications {
             0 => limits.notifications_per_publish_max,
             count => count.min(limits.notifications_per_publish_max),

@@ -11,9 +11,7 @@ use crate::shard::ConnectionId;
 use crate::space::nodes::ValueAt;
 use crate::space::{AddressSpace, NodeIx, NodeSpec, VariableHandle};
 use proptest::prelude::*;
-use taktwerk_schema::{
-    DataChangeNotification, MonitoringMode, PublishResponse, StatusChangeNotification,
-};
+use taktwerk_schema::{DataChangeNotification, MonitoringMode, PublishResponse, StatusChangeNotification};
 use taktwerk_types::{
     Decode, DecodeLimits, Decoder, NodeId, QualifiedName, StatusCode, TimestampsToReturn, UtcTime, Variant,
 };

@@ -1,0 +1,172 @@
+//! The diagnostics objects of sessions (Part 5 §6.3.4, §6.3.5): nodes without memory.
+//!
+//! A session's object and its variables mirror the instance declarations of SessionDiagnosticsObjectType. Which node
+//! it is stands in its NodeId: the session's number and the declaration's number. So ten thousand sessions cost no
+//! node, and nothing has to be cleaned up.
+
+use super::live::Live;
+use crate::space::{NodeIx, Reference};
+use taktwerk_schema::ids::{
+    object_ids, object_type_ids, reference_type_ids, variable_ids, variable_type_ids,
+};
+use taktwerk_schema::ns0::Ns0;
+use taktwerk_types::{Guid, IdentifierRef, NodeId, NodeIdRef};
+
+/// Stands for the session's object itself.
+pub(crate) const OBJECT: u32 = object_type_ids::SESSION_DIAGNOSTICS_OBJECT_TYPE;
+/// The variable with the session's diagnostics; its components mirror those of its type.
+pub(crate) const DIAGNOSTICS: u32 = variable_ids::SESSION_DIAGNOSTICS_OBJECT_TYPE_SESSION_DIAGNOSTICS;
+/// The variable with the diagnostics of the session's subscriptions.
+pub(crate) const SUBSCRIPTIONS: u32 =
+    variable_ids::SESSION_DIAGNOSTICS_OBJECT_TYPE_SUBSCRIPTION_DIAGNOSTICS_ARRAY;
+
+/// Marks the Guids of diagnostics nodes; namespace 1 belongs to the server.
+const MARK: [u8; 8] = *b"sessions";
+const NAMESPACE: u16 = 1;
+/// Node indexes from here on stand for declarations of diagnostics nodes; the generation is the session's number.
+const FIRST_INDEX: u32 = 0xff00_0000;
+
+/// The NodeId of a session's node that mirrors a declaration.
+pub(crate) fn node_id(session: u32, declaration: u32) -> NodeId {
+    let mut bytes = [0; 16];
+    let (mark, numbers) = bytes.split_at_mut(8);
+    mark.copy_from_slice(&MARK);
+    let both = u64::from(session) << 32 | u64::from(declaration);
+    numbers.copy_from_slice(&both.to_be_bytes());
+    NodeId::guid(NAMESPACE, Guid::from_bytes(bytes))
+}
+
+/// A session's id; null for session 0, which there is not.
+pub(crate) fn session_id(session: u32) -> NodeId {
+    if session == 0 { NodeId::NULL } else { node_id(session, OBJECT) }
+}
+
+/// A node of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SessionNode {
+    /// The session's number.
+    pub(crate) session: u32,
+    /// The instance declaration that the node mirrors.
+    pub(crate) declaration: u32,
+}
+
+impl SessionNode {
+    /// The node that an index stands for, whether its session exists or not.
+    #[inline]
+    pub(crate) fn from_ix(ix: NodeIx) -> Option<Self> {
+        let declaration = ix.index.checked_sub(FIRST_INDEX)?;
+        Some(Self { session: ix.generation, declaration })
+    }
+
+    pub(crate) fn ix(self) -> NodeIx {
+        NodeIx { index: FIRST_INDEX + self.declaration, generation: self.session }
+    }
+
+    pub(crate) fn id(self) -> NodeId {
+        node_id(self.session, self.declaration)
+    }
+
+    /// The node with this id, if its session exists.
+    pub(crate) fn resolve(id: NodeIdRef<'_>, live: &Live) -> Option<Self> {
+        let (NAMESPACE, IdentifierRef::Guid(guid)) = (id.namespace_index, id.identifier) else { return None };
+        let (mark, numbers) = guid.as_bytes().split_first_chunk::<8>()?;
+        if *mark != MARK {
+            return None;
+        }
+        let numbers = u64::from_be_bytes(*numbers.first_chunk()?);
+        let node = Self { session: (numbers >> 32) as u32, declaration: numbers as u32 };
+        (node.exists() && live.session(node.session).is_some()).then_some(node)
+    }
+
+    /// Whether the declaration is one that sessions mirror.
+    fn exists(self) -> bool {
+        self.declaration == OBJECT
+            || self.children_declared().is_some()
+            || self.declaration == SUBSCRIPTIONS
+            || is_component(self.declaration)
+    }
+
+    /// The type whose components the node's children mirror.
+    fn children_declared(self) -> Option<u32> {
+        match self.declaration {
+            OBJECT => Some(object_type_ids::SESSION_DIAGNOSTICS_OBJECT_TYPE),
+            DIAGNOSTICS => Some(variable_type_ids::SESSION_DIAGNOSTICS_VARIABLE_TYPE),
+            _ => None,
+        }
+    }
+
+    fn type_definition(self) -> u32 {
+        match self.declaration {
+            OBJECT => object_type_ids::SESSION_DIAGNOSTICS_OBJECT_TYPE,
+            DIAGNOSTICS => variable_type_ids::SESSION_DIAGNOSTICS_VARIABLE_TYPE,
+            SUBSCRIPTIONS => variable_type_ids::SUBSCRIPTION_DIAGNOSTICS_ARRAY_TYPE,
+            _ => variable_type_ids::BASE_DATA_VARIABLE_TYPE,
+        }
+    }
+
+    /// Calls `each` with the node's references until it returns false.
+    pub(crate) fn references(self, mut each: impl FnMut(Reference) -> bool) {
+        let component = NodeIx::ns0(reference_type_ids::HAS_COMPONENT);
+        let parent = match self.declaration {
+            OBJECT => NodeIx::ns0(object_ids::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY),
+            DIAGNOSTICS | SUBSCRIPTIONS => Self { declaration: OBJECT, ..self }.ix(),
+            _ => Self { declaration: DIAGNOSTICS, ..self }.ix(),
+        };
+        let own = [
+            Reference {
+                reference_type: NodeIx::ns0(reference_type_ids::HAS_TYPE_DEFINITION),
+                is_forward: true,
+                target: NodeIx::ns0(self.type_definition()),
+            },
+            Reference { reference_type: component, is_forward: false, target: parent },
+        ];
+        if !own.into_iter().all(&mut each) {
+            return;
+        }
+        match self.declaration {
+            OBJECT => {
+                let children =
+                    [DIAGNOSTICS, SUBSCRIPTIONS].map(|declaration| Self { declaration, ..self }.ix());
+                for target in children {
+                    if !each(Reference { reference_type: component, is_forward: true, target }) {
+                        return;
+                    }
+                }
+            }
+            DIAGNOSTICS => {
+                for declaration in components() {
+                    let target = Self { declaration, ..self }.ix();
+                    if !each(Reference { reference_type: component, is_forward: true, target }) {
+                        return;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The components of SessionDiagnosticsVariableType.
+fn components() -> impl Iterator<Item = u32> {
+    Ns0::get()
+        .references(variable_type_ids::SESSION_DIAGNOSTICS_VARIABLE_TYPE)
+        .filter(|reference| {
+            reference.is_forward && reference.reference_type == reference_type_ids::HAS_COMPONENT
+        })
+        .map(|reference| reference.target)
+}
+
+fn is_component(declaration: u32) -> bool {
+    components().any(|component| component == declaration)
+}
+
+/// Calls `each` with the references from SessionsDiagnosticsSummary to the sessions, until it returns false.
+pub(crate) fn summary_references(live: &Live, mut each: impl FnMut(Reference) -> bool) {
+    for session in live.session_numbers() {
+        let target = SessionNode { session, declaration: OBJECT }.ix();
+        let reference_type = NodeIx::ns0(reference_type_ids::HAS_COMPONENT);
+        if !each(Reference { reference_type, is_forward: true, target }) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What all shards may know about a session.
+
+use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::Mutex;
+use taktwerk_schema::{ApplicationDescription, ServiceCounterDataType};
+use taktwerk_types::{NodeId, UaString, UtcTime};
+
+/// The services with a counter of their own in SessionDiagnosticsDataType, in its order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Counted {
+    Read,
+    HistoryRead,
+    Write,
+    HistoryUpdate,
+    Call,
+    CreateMonitoredItems,
+    ModifyMonitoredItems,
+    SetMonitoringMode,
+    SetTriggering,
+    DeleteMonitoredItems,
+    CreateSubscription,
+    ModifySubscription,
+    SetPublishingMode,
+    Publish,
+    Republish,
+    TransferSubscriptions,
+    DeleteSubscriptions,
+    AddNodes,
+    AddReferences,
+    DeleteNodes,
+    DeleteReferences,
+    Browse,
+    BrowseNext,
+    TranslateBrowsePathsToNodeIds,
+    QueryFirst,
+    QueryNext,
+    RegisterNodes,
+    UnregisterNodes,
+}
+
+/// How many services are counted.
+const COUNTED: usize = Counted::UnregisterNodes as usize + 1;
+
+/// A session as diagnostics show it. Only the session's shard writes; anybody reads.
+#[derive(Debug)]
+pub(crate) struct SessionEntry {
+    /// Numbers the sessions of this server run.
+    pub(crate) number: u32,
+    pub(crate) name: Box<str>,
+    pub(crate) client: ApplicationDescription,
+    pub(crate) endpoint_url: UaString,
+    /// ms.
+    pub(crate) timeout: f64,
+    pub(crate) max_response_message_size: u32,
+    pub(crate) connected: UtcTime,
+    pub(crate) locale_ids: Mutex<Vec<UaString>>,
+    last_contact: AtomicI64,
+    pub(crate) subscriptions: AtomicU32,
+    pub(crate) monitored_items: AtomicU32,
+    pub(crate) publish_requests: AtomicU32,
+    total: AtomicU64,
+    unauthorized: AtomicU32,
+    /// Requests and errors of each counted service, in halves of one word.
+    services: [AtomicU64; COUNTED],
+}
+
+impl SessionEntry {
+    pub(crate) fn new(
+        number: u32,
+        name: Box<str>,
+        client: ApplicationDescription,
+        endpoint_url: UaString,
+        timeout: f64,
+        max_response_message_size: u32,
+        connected: UtcTime,
+    ) -> Self {
+        Self {
+            number,
+            name,
+            client,
+            endpoint_url,
+            timeout,
+            max_response_message_size,
+            connected,
+            locale_ids: Mutex::default(),
+            last_contact: AtomicI64::new(connected.ticks()),
+            subscriptions: AtomicU32::new(0),
+            monitored_items: AtomicU32::new(0),
+            publish_requests: AtomicU32::new(0),
+            total: AtomicU64::new(0),
+            unauthorized: AtomicU32::new(0),
+            services: [const { AtomicU64::new(0) }; COUNTED],
+        }
+    }
+
+    /// The session's id, which is the NodeId of its diagnostics object.
+    pub(crate) fn id(&self) -> NodeId {
+        super::nodes::node_id(self.number, super::nodes::OBJECT)
+    }
+
+    /// Counts a request. One writer, so plain load and store do.
+    #[inline]
+    pub(crate) fn count(&self, service: Option<Counted>, failed: bool, now: UtcTime) {
+        let add = 1 | u64::from(failed) << 32;
+        let bump =
+            |word: &AtomicU64| word.store(word.load(Ordering::Relaxed).wrapping_add(add), Ordering::Relaxed);
+        bump(&self.total);
+        if let Some(word) = service.and_then(|service| self.services.get(service as usize)) {
+            bump(word);
+        }
+        self.last_contact.store(now.ticks(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_unauthorized(&self) {
+        self.unauthorized.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn last_contact(&self) -> UtcTime {
+        UtcTime::from_ticks(self.last_contact.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn unauthorized(&self) -> u32 {
+        self.unauthorized.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn total(&self) -> ServiceCounterDataType {
+        counter(&self.total)
+    }
+
+    pub(crate) fn service(&self, service: Counted) -> ServiceCounterDataType {
+        self.services.get(service as usize).map_or_else(|| counter(&AtomicU64::new(0)), counter)
+    }
+
+    pub(crate) fn locale_ids(&self) -> Vec<UaString> {
+        self.locale_ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_locale_ids(&self, locale_ids: Vec<UaString>) {
+        *self.locale_ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = locale_ids;
+    }
+}
+
+fn counter(word: &AtomicU64) -> ServiceCounterDataType {
+    let word = word.load(Ordering::Relaxed);
+    ServiceCounterDataType { total_count: word as u32, error_count: (word >> 32) as u32 }
+}

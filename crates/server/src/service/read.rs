@@ -1,0 +1,300 @@
+//! Read (Part 4 §5.11.2): each ReadValueId is decoded and its DataValue encoded before the next one is looked at.
+
+use super::Outcome;
+use super::context::{Context, operations};
+use super::reply::{Reply, no_diagnostics};
+use super::request::Request;
+use super::value::{encode_failure, encode_parts, encode_raw, encode_snapshot, select};
+use crate::callback::SourceRead;
+use crate::error::Fault;
+use crate::now::Now;
+use crate::shard::deferred::{Fill, Gap, deadline};
+use crate::shard::effect::{Job, JobResult};
+use crate::space::NodeIx;
+use crate::space::nodes::{Nodes, ValueAt};
+use crate::space::slot::{SlotHandle, Snapshot};
+use crate::space::view::attribute;
+use std::sync::Arc;
+use taktwerk_schema::ReadResponse;
+use taktwerk_schema::ids::data_type_ids;
+use taktwerk_types::codec::encode_len;
+use taktwerk_types::{
+    DataValue, Decode, DecodeError, DecodeLimits, Decoder, NodeIdRef, NumericRange, StatusCode, Structure,
+    TimestampsToReturn, UtcTime, Variant,
+};
+
+/// Fewest bytes of an encoded ReadValueId: NodeId (2), AttributeId, IndexRange, DataEncoding (2 + 4).
+const ITEM_LEN_MIN: usize = 2 + 4 + 4 + 6;
+
+/// A borrowed ReadValueId (Part 4 §7.29).
+struct Item<'a> {
+    node_id: NodeIdRef<'a>,
+    attribute_id: u32,
+    index_range: &'a str,
+    encoding_namespace: u16,
+    encoding_name: &'a str,
+}
+
+impl<'a> Item<'a> {
+    #[inline]
+    fn decode(decoder: &mut Decoder<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            node_id: NodeIdRef::decode(decoder)?,
+            attribute_id: u32::decode(decoder)?,
+            index_range: decoder.str()?.unwrap_or(""),
+            encoding_namespace: u16::decode(decoder)?,
+            encoding_name: decoder.str()?.unwrap_or(""),
+        })
+    }
+
+    #[inline]
+    fn is_plain_value(&self) -> bool {
+        self.attribute_id == attribute::VALUE && self.index_range.is_empty() && !self.has_encoding()
+    }
+
+    fn has_encoding(&self) -> bool {
+        !self.encoding_name.is_empty() || self.encoding_namespace != 0
+    }
+}
+
+/// What all items of a request have in common.
+#[derive(Clone, Copy)]
+struct Params {
+    /// ms.
+    max_age: f64,
+    timestamps: TimestampsToReturn,
+    now: Now,
+    start_time: UtcTime,
+}
+
+impl Params {
+    fn server(&self) -> Option<UtcTime> {
+        self.timestamps.server().then_some(self.now.utc)
+    }
+}
+
+/// What reading an item came to.
+enum Read {
+    /// Encoded.
+    Done,
+    /// The address space has to be let go before the value's source is asked.
+    Ask(Arc<dyn crate::callback::ValueSource>, Option<SlotHandle>),
+}
+
+pub(crate) fn read(
+    cx: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    let (session, _) = cx.session(request)?;
+    let mut body = request.body.clone();
+    let max_age = f64::decode(&mut body)?;
+    if max_age < 0.0 || max_age.is_nan() {
+        return Err(Fault::peer(StatusCode::BAD_MAX_AGE_INVALID, "Part 4 §5.11.2.2"));
+    }
+    let timestamps = TimestampsToReturn::from_wire(i32::decode(&mut body)?)
+        .map_err(|status| Fault::peer(status, "Part 4 §7.40"))?;
+    let limits = &cx.shared.config().limits;
+    let count = operations(body.array_len(ITEM_LEN_MIN)?, limits.nodes_per_read_max, "nodes_per_read_max")?;
+    let params = Params { max_age, timestamps, now: cx.now, start_time: cx.shared.config().start_time };
+    let mut gaps = Vec::new();
+    let start = reply.begin::<ReadResponse>().len();
+    encode_len(count, reply.out());
+    let mut nodes = cx.shared.space().read();
+    for _ in 0..count {
+        let item = Item::decode(&mut body)?;
+        let Read::Ask(source, slot) = read_item(&nodes, &item, &params, reply.out()) else { continue };
+        // A source is the application's code: it must not run while the address space is locked.
+        drop(nodes);
+        let range = NumericRange::parse(item.index_range).unwrap_or_default();
+        let wrap: fn(DataValue) -> JobResult = JobResult::Value;
+        let job = match source.read() {
+            SourceRead::Now(value) => {
+                let value = complete(value, params.now.utc);
+                encode_value(value, range.as_ref(), timestamps, params.now.utc, reply.out());
+                None
+            }
+            _ if !cx.deferrals.has_room(gaps.len() + 1) => {
+                encode_failure(StatusCode::BAD_SERVER_TOO_BUSY, params.server(), reply.out());
+                None
+            }
+            SourceRead::Blocking(run) => Some(Job::blocking(run, wrap)),
+            SourceRead::Later(future) => Some(Job::future(future, wrap)),
+        };
+        if let Some(job) = job {
+            let at = reply.out().len() - start;
+            gaps.push((Gap::new(at, Fill::Value { slot, range, timestamps }), job));
+        }
+        nodes = cx.shared.space().read();
+    }
+    drop(nodes);
+    no_diagnostics(reply.out());
+    if gaps.is_empty() {
+        return Ok(Outcome::Answered);
+    }
+    let limit = deadline(cx.now.instant, request.header.timeout_hint, limits.deferred_timeout);
+    let body = reply.take_body();
+    cx.deferrals.gather(cx.reply_to(request), session, limit, ReadResponse::BINARY_ENCODING_ID, body, gaps);
+    Ok(Outcome::Deferred)
+}
+
+#[inline]
+fn read_item(nodes: &Nodes, item: &Item<'_>, params: &Params, out: &mut Vec<u8>) -> Read {
+    let Some(ix) = nodes.resolve(item.node_id) else {
+        encode_failure(unknown(item.node_id), params.server(), out);
+        return Read::Done;
+    };
+    if item.is_plain_value()
+        && let Some(snapshot) = nodes.readable_slot(ix)
+    {
+        encode_snapshot(&snapshot, params.timestamps, params.now.utc, out);
+        return Read::Done;
+    }
+    match read_general(nodes, ix, item, params, out) {
+        Ok(read) => read,
+        Err(status) => {
+            encode_failure(status, params.server(), out);
+            Read::Done
+        }
+    }
+}
+
+/// The status for a NodeId that names nothing.
+pub(crate) fn unknown(id: NodeIdRef<'_>) -> StatusCode {
+    if id.is_null() { StatusCode::BAD_NODE_ID_INVALID } else { StatusCode::BAD_NODE_ID_UNKNOWN }
+}
+
+/// Everything but the whole Value of an ordinary Variable.
+fn read_general(
+    nodes: &Nodes,
+    ix: NodeIx,
+    item: &Item<'_>,
+    params: &Params,
+    out: &mut Vec<u8>,
+) -> Result<Read, StatusCode> {
+    let view = nodes.view(ix).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+    let range = NumericRange::parse(item.index_range)?;
+    if item.attribute_id != attribute::VALUE {
+        if item.has_encoding() {
+            return Err(StatusCode::BAD_DATA_ENCODING_INVALID);
+        }
+        let mut value = view.attribute(item.attribute_id)?;
+        if let Some(range) = &range {
+            value = range.read(&value)?;
+        }
+        encode_parts(Some(&value), None, None, params.server(), out);
+        return Ok(Read::Done);
+    }
+    if !view.has_value() {
+        return Err(StatusCode::BAD_ATTRIBUTE_ID_INVALID);
+    }
+    if !view.is_readable() {
+        return Err(StatusCode::BAD_NOT_READABLE);
+    }
+    if item.has_encoding() {
+        check_encoding(nodes, &view, item)?;
+    }
+    let utc = params.now.utc;
+    match nodes.value_at(ix) {
+        ValueAt::Slot(slot) => {
+            let snapshot = nodes.slot(slot).ok_or(StatusCode::BAD_INTERNAL_ERROR)?;
+            encode_selected(&snapshot, range.as_ref(), params, out);
+        }
+        ValueAt::Source(source, slot) => {
+            let cached = nodes.slot(slot).filter(|snapshot| is_fresh(snapshot, params.max_age, utc));
+            if let Some(snapshot) = cached {
+                encode_selected(&snapshot, range.as_ref(), params, out);
+                return Ok(Read::Done);
+            }
+            return Ok(Read::Ask(Arc::clone(source), nodes.slot_handle(ix)));
+        }
+        ValueAt::Static(bytes) if range.is_none() => {
+            // The blob's values are as old as the server.
+            let source = params.timestamps.source().then_some(params.start_time);
+            encode_raw(bytes, source, params.server(), out);
+        }
+        ValueAt::Static(bytes) => {
+            let value = Variant::decode_from(bytes, DecodeLimits::DEFAULT)
+                .map_err(|_| StatusCode::BAD_INTERNAL_ERROR)?;
+            let value = DataValue::new(value).at(params.start_time, utc);
+            encode_value(value, range.as_ref(), params.timestamps, utc, out);
+        }
+        ValueAt::Computed(ix) => {
+            let value = nodes.computed(ix, utc).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+            encode_value(DataValue::new(value).at(utc, utc), range.as_ref(), params.timestamps, utc, out);
+        }
+        ValueAt::None => {
+            let value = DataValue::new(Variant::Empty).at(params.start_time, utc);
+            encode_value(value, range.as_ref(), params.timestamps, utc, out);
+        }
+    }
+    Ok(Read::Done)
+}
+
+/// DataEncoding (Part 4 §5.11.2.2): only structures have one, and only the binary one is made here.
+fn check_encoding(
+    nodes: &Nodes,
+    view: &crate::space::view::NodeView<'_>,
+    item: &Item<'_>,
+) -> Result<(), StatusCode> {
+    let structure = NodeIx::ns0(data_type_ids::STRUCTURE);
+    let is_structure = view
+        .data_type()
+        .and_then(|id| nodes.resolve(id.as_ref()))
+        .is_some_and(|data_type| nodes.is_subtype(data_type, structure));
+    if !is_structure {
+        return Err(StatusCode::BAD_DATA_ENCODING_INVALID);
+    }
+    if item.encoding_namespace == 0 && item.encoding_name == "Default Binary" {
+        Ok(())
+    } else {
+        Err(StatusCode::BAD_DATA_ENCODING_UNSUPPORTED)
+    }
+}
+
+/// Whether a source's last value is young enough for MaxAge (Part 4 §5.11.2.2): 0 asks for a new one, Int32.MaxValue
+/// and more takes any.
+fn is_fresh(snapshot: &Snapshot, max_age: f64, now: UtcTime) -> bool {
+    if max_age <= 0.0 || snapshot.server.is_null() {
+        return false;
+    }
+    let age = (now.ticks().saturating_sub(snapshot.server.ticks())) as f64 / 1e4;
+    max_age >= f64::from(i32::MAX) || age <= max_age
+}
+
+fn encode_selected(snapshot: &Snapshot, range: Option<&NumericRange>, params: &Params, out: &mut Vec<u8>) {
+    match range {
+        None => encode_snapshot(snapshot, params.timestamps, params.now.utc, out),
+        Some(_) => encode_value(snapshot.to_data_value(), range, params.timestamps, params.now.utc, out),
+    }
+}
+
+/// Fills in what a source left out.
+pub(crate) fn complete(mut value: DataValue, now: UtcTime) -> DataValue {
+    value.source_timestamp = value.source_timestamp.or(Some(now));
+    value.server_timestamp = value.server_timestamp.or(Some(now));
+    value
+}
+
+/// Keeps a source's value in its slot.
+pub(crate) fn keep(slot: &SlotHandle, value: &DataValue, now: UtcTime) {
+    let variant = value.value.clone().unwrap_or_default();
+    slot.set(variant, value.status(), value.source_timestamp.unwrap_or(now), now);
+}
+
+/// Appends a DataValue with the wanted part and timestamps.
+pub(crate) fn encode_value(
+    value: DataValue,
+    range: Option<&NumericRange>,
+    timestamps: TimestampsToReturn,
+    server: UtcTime,
+    out: &mut Vec<u8>,
+) {
+    let value = match range {
+        Some(range) => select(value, range),
+        None => value,
+    };
+    let source = if timestamps.source() { value.source_timestamp } else { None };
+    let server = timestamps.server().then_some(server);
+    encode_parts(value.value.as_ref(), value.status, source, server, out);
+}

@@ -1,0 +1,46 @@
+//! RegisterNodes and UnregisterNodes (Part 4 §5.9.5, §5.9.6).
+//!
+//! Looking a node up costs a hash whatever its id, so there is nothing to prepare: the ids are given back as they
+//! came, which the specification allows, also for nodes that do not exist.
+
+use super::Outcome;
+use super::context::{Context, operations};
+use super::reply::Reply;
+use super::request::Request;
+use crate::error::Fault;
+use taktwerk_schema::{RegisterNodesResponse, UnregisterNodesResponse};
+use taktwerk_types::codec::encode_len;
+use taktwerk_types::{Decode, Encode, NodeIdRef};
+
+pub(crate) fn register(
+    cx: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    cx.session(request)?;
+    let mut body = request.body.clone();
+    let max = cx.shared.config().limits.nodes_per_register_nodes_max;
+    let count = operations(body.array_len(2)?, max, "nodes_per_register_nodes_max")?;
+    let out = reply.begin::<RegisterNodesResponse>();
+    encode_len(count, out);
+    for _ in 0..count {
+        NodeIdRef::decode(&mut body)?.encode(out);
+    }
+    Ok(Outcome::Answered)
+}
+
+pub(crate) fn unregister(
+    cx: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    cx.session(request)?;
+    let mut body = request.body.clone();
+    let max = cx.shared.config().limits.nodes_per_register_nodes_max;
+    let count = operations(body.array_len(2)?, max, "nodes_per_register_nodes_max")?;
+    for _ in 0..count {
+        NodeIdRef::decode(&mut body)?;
+    }
+    reply.begin::<UnregisterNodesResponse>();
+    Ok(Outcome::Answered)
+}

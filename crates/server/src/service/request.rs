@@ -1,0 +1,83 @@
+//! Reading a request: its type, its header, and a decoder over the rest.
+
+use crate::error::Fault;
+use taktwerk_types::{Decode, DecodeError, DecodeLimits, Decoder, NodeIdRef, UtcTime};
+
+/// A request under way. Everything borrows the received chunk.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    /// Numeric id of the body's binary encoding; 0 for ids outside namespace 0.
+    pub(crate) type_id: u32,
+    pub(crate) header: Header<'a>,
+    /// Behind the RequestHeader.
+    pub(crate) body: Decoder<'a>,
+    /// Before the RequestHeader, for services that decode their whole structure.
+    whole: Decoder<'a>,
+}
+
+/// RequestHeader (Part 4 §7.32).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Header<'a> {
+    pub(crate) token: NodeIdRef<'a>,
+    /// When the client sent the request, by its clock.
+    pub(crate) timestamp: UtcTime,
+    pub(crate) handle: u32,
+    /// Which diagnostics the client wants. There are none to give; none are promised (Part 4 §7.12).
+    pub(crate) return_diagnostics: u32,
+    /// ms; 0 is no hint.
+    pub(crate) timeout_hint: u32,
+}
+
+impl<'a> Request<'a> {
+    /// Reads type and header.
+    ///
+    /// # Errors
+    /// The fault, and the request handle as far as it was reached.
+    pub(crate) fn parse(body: &'a [u8], limits: DecodeLimits) -> Result<Self, (Fault, u32)> {
+        let mut decoder = Decoder::new(body, limits);
+        let mut handle = 0;
+        Self::read(&mut decoder, &mut handle).map_err(|error| (error.into(), handle))
+    }
+
+    fn read(decoder: &mut Decoder<'a>, handle: &mut u32) -> Result<Self, DecodeError> {
+        let type_id = NodeIdRef::decode(decoder)?;
+        let type_id = match (type_id.namespace_index, type_id.identifier) {
+            (0, taktwerk_types::IdentifierRef::Numeric(id)) => id,
+            _ => 0,
+        };
+        let whole = decoder.clone();
+        let token = NodeIdRef::decode(decoder)?;
+        let timestamp = UtcTime::decode(decoder)?;
+        *handle = u32::decode(decoder)?;
+        let return_diagnostics = u32::decode(decoder)?;
+        let _audit_entry_id = decoder.str()?;
+        let timeout_hint = u32::decode(decoder)?;
+        skip_extension_object(decoder)?;
+        let header = Header { token, timestamp, handle: *handle, return_diagnostics, timeout_hint };
+        Ok(Self { type_id, header, body: decoder.clone(), whole })
+    }
+
+    /// The request as a structure, RequestHeader included.
+    ///
+    /// # Errors
+    /// If it does not decode.
+    pub(crate) fn decode<T: Decode<'a>>(&self) -> Result<T, Fault> {
+        Ok(T::decode(&mut self.whole.clone())?)
+    }
+}
+
+/// Moves behind an ExtensionObject without looking into it.
+pub(crate) fn skip_extension_object(decoder: &mut Decoder<'_>) -> Result<(), DecodeError> {
+    NodeIdRef::decode(decoder)?;
+    match decoder.byte()? {
+        0 => {}
+        1 => {
+            decoder.bytes()?;
+        }
+        2 => {
+            decoder.str()?;
+        }
+        _ => return Err(DecodeError::Invalid("ExtensionObject encoding byte")),
+    }
+    Ok(())
+}

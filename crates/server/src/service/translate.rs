@@ -1,0 +1,113 @@
+//! TranslateBrowsePathsToNodeIds (Part 4 §5.9.4).
+
+use super::Outcome;
+use super::browse::reference_type;
+use super::context::{Context, operations};
+use super::read::unknown;
+use super::reply::{Reply, no_diagnostics};
+use super::request::Request;
+use crate::error::Fault;
+use crate::limits::Limits;
+use crate::space::NodeIx;
+use crate::space::nodes::Nodes;
+use std::collections::BTreeSet;
+use taktwerk_schema::{RelativePath, RelativePathElement, TranslateBrowsePathsToNodeIdsResponse};
+use taktwerk_types::codec::encode_len;
+use taktwerk_types::{Decode, Encode, NodeId, StatusCode};
+
+/// Nodes that one path may touch on its way; beyond: Bad_QueryTooComplex.
+const VISITED_MAX: usize = 100_000;
+/// RemainingPathIndex of a target that the whole path leads to.
+const WHOLE_PATH: u32 = u32::MAX;
+
+pub(crate) fn translate(
+    cx: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    cx.session(request)?;
+    let mut body = request.body.clone();
+    let limits = &cx.shared.config().limits;
+    let count = operations(body.array_len(6)?, limits.nodes_per_translate_max, "nodes_per_translate_max")?;
+    let nodes = cx.shared.space().read();
+    let out = reply.begin::<TranslateBrowsePathsToNodeIdsResponse>();
+    encode_len(count, out);
+    for _ in 0..count {
+        let start = NodeId::decode(&mut body)?;
+        let path = RelativePath::decode(&mut body)?;
+        match follow(&nodes, &start, &path.elements, limits) {
+            Ok(targets) => {
+                StatusCode::GOOD.encode(out);
+                encode_len(targets.len(), out);
+                for target in targets {
+                    nodes.id_of(target).encode(out);
+                    WHOLE_PATH.encode(out);
+                }
+            }
+            Err(status) => {
+                status.encode(out);
+                encode_len(0, out);
+            }
+        }
+    }
+    no_diagnostics(out);
+    Ok(Outcome::Answered)
+}
+
+/// The nodes at the end of a path, in the order in which they were found.
+fn follow(
+    nodes: &Nodes,
+    start: &NodeId,
+    elements: &[RelativePathElement],
+    limits: &Limits,
+) -> Result<Vec<NodeIx>, StatusCode> {
+    let mut level = vec![nodes.resolve(start.as_ref()).ok_or_else(|| unknown(start.as_ref()))?];
+    match elements.last() {
+        None => return Err(StatusCode::BAD_NOTHING_TO_DO),
+        Some(last) if last.target_name.name.is_empty() => return Err(StatusCode::BAD_BROWSE_NAME_INVALID),
+        Some(_) if elements.len() > limits.browse_path_elements_max => {
+            return Err(StatusCode::BAD_QUERY_TOO_COMPLEX);
+        }
+        Some(_) => {}
+    }
+    let mut visited = 0;
+    for element in elements {
+        let kind = reference_type(nodes, element.reference_type_id.as_ref())?;
+        let any_name = element.target_name.is_null();
+        let mut next = Vec::new();
+        let mut seen = BTreeSet::new();
+        for node in level {
+            nodes.references(node, |reference| {
+                visited += 1;
+                let right_type = match kind {
+                    None => true,
+                    Some(kind) if element.include_subtypes => {
+                        nodes.is_subtype(reference.reference_type, kind)
+                    }
+                    Some(kind) => reference.reference_type == kind,
+                };
+                let fits = right_type
+                    && reference.is_forward != element.is_inverse
+                    && (any_name
+                        || nodes
+                            .view(reference.target)
+                            .is_some_and(|view| view.has_browse_name(&element.target_name)));
+                if fits && seen.insert(reference.target) {
+                    next.push(reference.target);
+                }
+                visited < VISITED_MAX
+            });
+        }
+        if visited >= VISITED_MAX {
+            return Err(StatusCode::BAD_QUERY_TOO_COMPLEX);
+        }
+        if next.is_empty() {
+            return Err(StatusCode::BAD_NO_MATCH);
+        }
+        level = next;
+    }
+    if level.len() > limits.browse_path_targets_max {
+        return Err(StatusCode::BAD_TOO_MANY_MATCHES);
+    }
+    Ok(level)
+}

@@ -1,0 +1,163 @@
+//! Write (Part 4 §5.11.4).
+
+use super::Outcome;
+use super::context::{Context, operations};
+use super::data_type::{Expected, Fit};
+use super::read::unknown;
+use super::reply::{Reply, no_diagnostics};
+use super::request::Request;
+use crate::callback::{CallContext, WriteHandler};
+use crate::error::Fault;
+use crate::space::NodeIx;
+use crate::space::nodes::{Nodes, ValueAt};
+use crate::space::slot::SlotHandle;
+use crate::space::view::attribute;
+use std::sync::Arc;
+use taktwerk_schema::{AccessLevelType, WriteResponse};
+use taktwerk_types::codec::encode_len;
+use taktwerk_types::{
+    DataValue, Decode, Encode, NodeId, NodeIdRef, NumericRange, StatusCode, UtcTime, Variant,
+};
+
+/// A checked write.
+struct Target {
+    slot: SlotHandle,
+    handler: Option<Arc<dyn WriteHandler>>,
+    value: DataValue,
+}
+
+pub(crate) fn write(
+    cx: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    let (key, _) = cx.session(request)?;
+    let mut body = request.body.clone();
+    let limits = &cx.shared.config().limits;
+    let count = operations(body.array_len(11)?, limits.nodes_per_write_max, "nodes_per_write_max")?;
+    // A session's identity is only put together when a handler wants to know it.
+    let mut caller: Option<CallContext> = None;
+    let out = reply.begin::<WriteResponse>();
+    encode_len(count, out);
+    for _ in 0..count {
+        let id = NodeIdRef::decode(&mut body)?;
+        let attribute_id = u32::decode(&mut body)?;
+        let index_range = body.str()?.unwrap_or("");
+        let value = DataValue::decode(&mut body)?;
+        let checked = {
+            let nodes = cx.shared.space().read();
+            check(&nodes, id, attribute_id, index_range, value, cx.now.utc)
+        };
+        let status = checked.and_then(|target| {
+            let Target { slot, handler, mut value } = target;
+            // A handler is the application's code: it runs with the address space unlocked.
+            if let Some(handler) = handler {
+                let sessions = &cx.sessions;
+                let caller = caller.get_or_insert_with(|| {
+                    sessions.get(key).map(|session| session.call_context(NodeId::NULL)).unwrap_or_default()
+                });
+                value = handler.write(caller, value)?;
+            }
+            store(&slot, value, cx.now.utc);
+            Ok(())
+        });
+        status.err().unwrap_or(StatusCode::GOOD).encode(out);
+    }
+    no_diagnostics(out);
+    Ok(Outcome::Answered)
+}
+
+fn store(slot: &SlotHandle, value: DataValue, now: UtcTime) {
+    let status = value.status();
+    let source = value.source_timestamp.unwrap_or(now);
+    let server = value.server_timestamp.unwrap_or(now);
+    slot.set(value.value.unwrap_or_default(), status, source, server);
+}
+
+/// Checks one WriteValue, and merges an IndexRange into the present value.
+fn check(
+    nodes: &Nodes,
+    id: NodeIdRef<'_>,
+    attribute_id: u32,
+    index_range: &str,
+    mut value: DataValue,
+    now: UtcTime,
+) -> Result<Target, StatusCode> {
+    let ix = nodes.resolve(id).ok_or_else(|| unknown(id))?;
+    let view = nodes.view(ix).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+    if attribute_id != attribute::VALUE {
+        // WriteMask is 0 everywhere: other attributes exist, or not, but cannot be written.
+        view.attribute(attribute_id)?;
+        return Err(StatusCode::BAD_NOT_WRITABLE);
+    }
+    if !view.has_value() {
+        return Err(StatusCode::BAD_ATTRIBUTE_ID_INVALID);
+    }
+    let access = view.access_level().unwrap_or(0);
+    if access & AccessLevelType::CURRENT_WRITE.0 == 0 {
+        return Err(StatusCode::BAD_NOT_WRITABLE);
+    }
+    let (slot, handler) = match nodes.value_at(ix) {
+        ValueAt::Slot(_) => (nodes.slot_handle(ix), nodes.write_handler(ix)),
+        ValueAt::Source(..) => match nodes.write_handler(ix) {
+            // What a source says next would undo the write.
+            None => return Err(StatusCode::BAD_WRITE_NOT_SUPPORTED),
+            handler => (nodes.slot_handle(ix), handler),
+        },
+        ValueAt::Static(_) | ValueAt::Computed(_) | ValueAt::None => {
+            return Err(StatusCode::BAD_NOT_WRITABLE);
+        }
+    };
+    let slot = slot.ok_or(StatusCode::BAD_NOT_WRITABLE)?;
+    check_quality(access, &mut value, now)?;
+    // A value is always part of what can be written here.
+    let written = value.value.take().ok_or(StatusCode::BAD_WRITE_NOT_SUPPORTED)?;
+    let expected = Expected::of_variable(nodes, &view)?;
+    value.value = Some(match NumericRange::parse(index_range)? {
+        None => match expected.fit(nodes, written) {
+            Fit::Yes(written) => written,
+            Fit::WrongType => return Err(StatusCode::BAD_TYPE_MISMATCH),
+            Fit::TooLong => return Err(StatusCode::BAD_OUT_OF_RANGE),
+        },
+        Some(range) => merge(nodes, ix, &slot, &expected, &range, written)?,
+    });
+    Ok(Target { slot, handler: handler.cloned(), value })
+}
+
+/// Puts the written part into the present value.
+///
+/// Another writer of the same variable can come in between; as with any read and write after each other, the later
+/// one stays.
+fn merge(
+    nodes: &Nodes,
+    ix: NodeIx,
+    slot: &SlotHandle,
+    expected: &Expected,
+    range: &NumericRange,
+    written: Variant,
+) -> Result<Variant, StatusCode> {
+    let _ = ix;
+    let mut present = slot.read().value();
+    let written = expected.part(&present, written);
+    range.write(&mut present, &written)?;
+    match expected.fit(nodes, present) {
+        Fit::Yes(merged) => Ok(merged),
+        Fit::WrongType | Fit::TooLong => Err(StatusCode::BAD_TYPE_MISMATCH),
+    }
+}
+
+/// Status and timestamps that come with a value (Part 4 §5.11.4.2; Part 3 §8.57 for the bits).
+///
+/// A status other than Good needs StatusWrite. Source timestamps are always taken: they belong to the value, and most
+/// clients send one. The server timestamp says when the server got the value, so without TimestampWrite it is ours.
+fn check_quality(access: u8, value: &mut DataValue, now: UtcTime) -> Result<(), StatusCode> {
+    if value.status() != StatusCode::GOOD && access & AccessLevelType::STATUS_WRITE.0 == 0 {
+        return Err(StatusCode::BAD_WRITE_NOT_SUPPORTED);
+    }
+    if access & AccessLevelType::TIMESTAMP_WRITE.0 == 0 {
+        value.server_timestamp = Some(now);
+    }
+    value.source_picoseconds = None;
+    value.server_picoseconds = None;
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Sessions (Part 4 §5.7): what a client keeps between requests.
+//!
+//! - [`table`]: the sessions of a shard, their tokens and timeouts;
+//! - [`continuation`]: the continuation points of a session.
+
+pub(crate) mod continuation;
+pub(crate) mod table;
+
+pub(crate) use table::Sessions;
+
+use crate::callback::CallContext;
+use crate::diagnostics::session::SessionEntry;
+use crate::shard::ConnectionId;
+use crate::shard::slab::Key;
+use continuation::Continuations;
+use std::sync::Arc;
+use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+use taktwerk_types::{Instant, NodeId};
+
+/// A session's place in its shard.
+pub(crate) type SessionKey = Key;
+
+impl From<SessionKey> for crate::subscription::SessionKey {
+    /// The engine is told when a session ends, so its keys need no generation.
+    fn from(key: SessionKey) -> Self {
+        Self(key.index)
+    }
+}
+
+/// The random part of an authentication token.
+pub(crate) const SECRET_LEN: usize = 16;
+/// Bytes of a server nonce (Part 4 §5.7.2.2 asks for at least 32).
+pub(crate) const NONCE_LEN: usize = 32;
+
+/// A session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// What diagnostics show of it.
+    pub(crate) entry: Arc<SessionEntry>,
+    /// What the token has to contain besides the session's place.
+    pub(crate) secret: [u8; SECRET_LEN],
+    /// What the next ActivateSession has to sign.
+    pub(crate) server_nonce: [u8; NONCE_LEN],
+    /// The connection that the session lives on; `None` after it was lost.
+    pub(crate) connection: Option<ConnectionId>,
+    /// The SecureChannelId that requests have to come through.
+    pub(crate) channel_id: u32,
+    pub(crate) policy: SecurityPolicy,
+    pub(crate) mode: MessageSecurityMode,
+    /// The certificate of the channel that created the session.
+    pub(crate) client_certificate: Option<Arc<[u8]>>,
+    /// `None` until ActivateSession has succeeded.
+    pub(crate) user: Option<User>,
+    /// ns.
+    pub(crate) timeout_ns: u64,
+    pub(crate) last_contact: Instant,
+    /// Longest response that the client accepts, in bytes; 0 is no limit.
+    pub(crate) max_response_len: u32,
+    pub(crate) continuations: Continuations,
+}
+
+/// Who uses a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum User {
+    Anonymous,
+    Named(Box<str>),
+}
+
+impl Session {
+    pub(crate) fn is_activated(&self) -> bool {
+        self.user.is_some()
+    }
+
+    /// What callbacks are told.
+    pub(crate) fn call_context(&self, object_id: NodeId) -> CallContext {
+        let user = match &self.user {
+            Some(User::Named(name)) => Some(name.clone()),
+            Some(User::Anonymous) | None => None,
+        };
+        CallContext { session_id: self.entry.id(), user, object_id }
+    }
+
+    /// When the session ends if nothing is heard of it.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::from_nanos(self.last_contact.as_nanos().saturating_add(self.timeout_ns))
+    }
+}

@@ -1,0 +1,184 @@
+//! The sessions of one shard.
+
+use super::{SECRET_LEN, Session, SessionKey, User};
+use crate::shard::slab::{Key, Slab};
+use std::collections::{BTreeMap, BTreeSet};
+use taktwerk_types::{Identifier, IdentifierRef, Instant, NodeId, NodeIdRef};
+
+/// Bytes of a token: the shard (UInt16), the place (UInt32), and the secret.
+const TOKEN_LEN: usize = 2 + 4 + SECRET_LEN;
+
+/// The sessions of one shard, found by their tokens.
+///
+/// A token says where its session is, so finding it is an index and a comparison, and another shard can tell where
+/// to send a client. What makes a token unguessable is its secret.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    shard: u16,
+    slab: Slab<Session>,
+    /// When to look at which session. Looking again later is cheaper than moving the entry with every request.
+    deadlines: BTreeSet<(Instant, Key)>,
+    /// Owners of subscriptions without a session.
+    left_behind: BTreeMap<u32, User>,
+}
+
+/// Where a token points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TokenOwner {
+    /// A session of this shard.
+    Here(SessionKey),
+    /// Another shard, if it exists at all.
+    Shard(usize),
+    /// Nothing.
+    Nobody,
+}
+
+impl Sessions {
+    pub(crate) fn new(shard: usize) -> Self {
+        Self {
+            shard: u16::try_from(shard).unwrap_or(u16::MAX),
+            slab: Slab::default(),
+            deadlines: BTreeSet::new(),
+            left_behind: BTreeMap::new(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, key: SessionKey) -> Option<&Session> {
+        self.slab.get(key)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, key: SessionKey) -> Option<&mut Session> {
+        self.slab.get_mut(key)
+    }
+
+    /// The session that the engine knows by a key.
+    pub(crate) fn at(&self, key: crate::subscription::SessionKey) -> Option<&Session> {
+        self.slab.get(self.slab.key_at(key.0)?)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SessionKey, &Session)> {
+        self.slab.iter()
+    }
+
+    /// Adds a session that has to be activated until `deadline`.
+    pub(crate) fn insert(&mut self, session: Session, deadline: Instant) -> SessionKey {
+        let key = self.slab.insert(session);
+        self.deadlines.insert((deadline, key));
+        key
+    }
+
+    /// Looks at a session again at a new deadline as well.
+    pub(crate) fn watch(&mut self, key: SessionKey, deadline: Instant) {
+        self.deadlines.insert((deadline, key));
+    }
+
+    pub(crate) fn remove(&mut self, key: SessionKey) -> Option<Session> {
+        // Its deadlines run into the void.
+        self.slab.remove(key)
+    }
+
+    /// The token that a session's requests carry.
+    pub(crate) fn token(&self, key: SessionKey) -> NodeId {
+        let Some(session) = self.slab.get(key) else { return NodeId::NULL };
+        let mut token = Vec::with_capacity(TOKEN_LEN);
+        token.extend_from_slice(&self.shard.to_le_bytes());
+        token.extend_from_slice(&key.index.to_le_bytes());
+        token.extend_from_slice(&session.secret);
+        NodeId { namespace_index: 0, identifier: Identifier::Opaque(token.into()) }
+    }
+
+    /// Whose token this is.
+    #[inline]
+    pub(crate) fn owner(&self, token: NodeIdRef<'_>) -> TokenOwner {
+        let IdentifierRef::Opaque(bytes) = token.identifier else { return TokenOwner::Nobody };
+        let Ok(&[s0, s1, i0, i1, i2, i3, ref secret @ ..]) = <&[u8; TOKEN_LEN]>::try_from(bytes) else {
+            return TokenOwner::Nobody;
+        };
+        let shard = u16::from_le_bytes([s0, s1]);
+        if shard != self.shard {
+            return TokenOwner::Shard(usize::from(shard));
+        }
+        let Some(key) = self.slab.key_at(u32::from_le_bytes([i0, i1, i2, i3])) else {
+            return TokenOwner::Nobody;
+        };
+        match self.slab.get(key) {
+            Some(session) if same_secret(&session.secret, secret) => TokenOwner::Here(key),
+            _ => TokenOwner::Nobody,
+        }
+    }
+
+    /// The next time at which [`Self::expired`] has something to look at.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// A session whose time is over.
+    pub(crate) fn expired(&mut self, now: Instant) -> Option<SessionKey> {
+        while let Some((at, key)) = self.deadlines.first().copied() {
+            if at > now {
+                return None;
+            }
+            self.deadlines.pop_first();
+            let Some(session) = self.slab.get(key) else { continue };
+            if !session.is_activated() {
+                return Some(key);
+            }
+            let deadline = session.deadline();
+            if deadline <= now {
+                return Some(key);
+            }
+            self.deadlines.insert((deadline, key));
+        }
+        None
+    }
+
+    /// The oldest session that was never activated.
+    pub(crate) fn oldest_unactivated(&self) -> Option<SessionKey> {
+        self.slab
+            .iter()
+            .filter(|(_, session)| !session.is_activated())
+            .min_by_key(|(_, session)| session.last_contact)
+            .map(|(key, _)| key)
+    }
+
+    /// Notes whose subscriptions they are that outlive their session.
+    pub(crate) fn leave_behind(&mut self, subscriptions: impl Iterator<Item = u32>, user: &User) {
+        for id in subscriptions {
+            self.left_behind.insert(id, user.clone());
+        }
+    }
+
+    /// Forgets the owners of subscriptions that are gone.
+    pub(crate) fn tidy(&mut self, exists: impl Fn(u32) -> bool) {
+        self.left_behind.retain(|id, _| exists(*id));
+    }
+
+    /// Whether a session may take over a subscription of another session, or of one that has ended: it has to be the
+    /// same user's (Part 4 §5.14.7.1).
+    pub(crate) fn may_take(
+        &self,
+        to: SessionKey,
+        from: Option<crate::subscription::SessionKey>,
+        id: u32,
+    ) -> bool {
+        let Some(user) = self.get(to).and_then(|session| session.user.as_ref()) else { return false };
+        match from {
+            Some(from) => {
+                let from = self.slab.key_at(from.0).and_then(|key| self.get(key));
+                from.is_some_and(|from| from.user.as_ref() == Some(user))
+            }
+            None => self.left_behind.get(&id) == Some(user),
+        }
+    }
+}
+
+/// Compares in constant time: how much of a guessed token is right must not show.
+fn same_secret(one: &[u8; SECRET_LEN], two: &[u8; SECRET_LEN]) -> bool {
+    one.iter().zip(two).fold(0, |different, (one, two)| different | (one ^ two)) == 0
+}

@@ -1,0 +1,94 @@
+//! One connection: its channel and what is still to be sent.
+
+use super::outbox::Buffers;
+use crate::session::SessionKey;
+use smallvec::SmallVec;
+use taktwerk_channel::Channel;
+use taktwerk_types::Instant;
+
+/// A connection of a shard.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) channel: Channel,
+    /// Bytes to be sent, from `sent` on. Without anything to send there is no buffer.
+    pub(crate) out: Vec<u8>,
+    sent: usize,
+    /// Since when the socket takes no more.
+    pub(crate) blocked_since: Option<Instant>,
+    /// Stands in the shard's transmit queue.
+    pub(crate) is_scheduled: bool,
+    /// Ends when everything is sent.
+    pub(crate) is_closing: bool,
+    /// Waits to be taken to another shard.
+    pub(crate) is_moving: bool,
+    /// When the shard looks at the connection's deadlines next.
+    pub(crate) timer: Instant,
+    /// The sessions that live here; nearly always one.
+    pub(crate) sessions: SmallVec<[SessionKey; 1]>,
+    /// Longest response that the client's sessions take, in bytes of body.
+    pub(crate) response_len_max: usize,
+    pub(crate) opened: Instant,
+}
+
+/// Bytes sent at the front of a buffer that is never empty, before they are moved out of the way.
+const COMPACT_LEN: usize = 256 << 10;
+
+impl Connection {
+    pub(crate) fn new(channel: Channel, now: Instant) -> Self {
+        Self {
+            channel,
+            out: Vec::new(),
+            sent: 0,
+            blocked_since: None,
+            is_scheduled: false,
+            is_closing: false,
+            is_moving: false,
+            timer: Instant::FAR,
+            sessions: SmallVec::new(),
+            response_len_max: usize::MAX,
+            opened: now,
+        }
+    }
+
+    pub(crate) fn unsent(&self) -> &[u8] {
+        self.out.get(self.sent..).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(crate) fn unsent_len(&self) -> usize {
+        self.out.len() - self.sent
+    }
+
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.blocked_since.is_some()
+    }
+
+    /// Whether no more messages go in or out.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_closing || self.channel.is_closed()
+    }
+
+    /// Notes that `len` bytes went out; gives the buffer back when it is done with.
+    pub(crate) fn on_sent(&mut self, len: usize, buffers: &mut Buffers) {
+        self.sent = (self.sent + len).min(self.out.len());
+        if self.sent == self.out.len() {
+            self.sent = 0;
+            buffers.give(core::mem::take(&mut self.out));
+        } else if self.sent >= COMPACT_LEN {
+            self.out.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn ensure_buffer(&mut self, buffers: &mut Buffers) {
+        if self.out.capacity() == 0 {
+            self.out = buffers.take();
+        }
+    }
+
+    /// Most bytes of a response's body.
+    pub(crate) fn response_len_max(&self) -> usize {
+        self.response_len_max
+    }
+}

@@ -1,0 +1,247 @@
+//! Requests whose answer waits for effects.
+//!
+//! A Read or Call is encoded at once, with a gap where a slow value or method belongs. The gaps are filled as results
+//! come in, and with the last one the response is sent.
+
+use super::effect::{Effect, Job, JobResult, Token};
+use super::slab::{Key, Slab};
+use super::{ConnectionId, ReplyTo};
+use crate::now::Now;
+use crate::service::{call, read, session};
+use crate::session::SessionKey;
+use crate::space::slot::SlotHandle;
+use std::collections::{BTreeSet, VecDeque};
+use taktwerk_types::{Instant, NumericRange, StatusCode, TimestampsToReturn};
+
+/// The deferred requests of a shard and their effects.
+#[derive(Debug)]
+pub(crate) struct Deferrals {
+    slab: Slab<Deferred>,
+    deadlines: BTreeSet<(Instant, Key)>,
+    effects: VecDeque<Effect>,
+    /// Effects handed out or waiting that have not been answered.
+    outstanding: usize,
+    max: usize,
+}
+
+/// A request that waits.
+#[derive(Debug)]
+pub(crate) struct Deferred {
+    pub(crate) reply_to: Option<ReplyTo>,
+    pub(crate) session: Option<SessionKey>,
+    deadline: Instant,
+    pub(crate) kind: Kind,
+}
+
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// A Read or Call with gaps.
+    Gather(Gather),
+    /// An ActivateSession whose user is being checked.
+    Activate(session::Activation),
+    /// A channel's own work; there is no request.
+    Channel(ConnectionId),
+    /// The value of a monitored item; there is no request.
+    Sample { item: u32, slot: u32 },
+}
+
+/// A response with gaps.
+#[derive(Debug)]
+pub(crate) struct Gather {
+    pub(crate) encoding_id: u32,
+    /// What follows the ResponseHeader.
+    body: Vec<u8>,
+    gaps: Vec<Gap>,
+    missing: usize,
+}
+
+/// A place in a response that a result goes to.
+#[derive(Debug)]
+pub(crate) struct Gap {
+    /// Offset into the body.
+    pub(crate) at: usize,
+    pub(crate) fill: Fill,
+    bytes: Option<Vec<u8>>,
+}
+
+/// How a result becomes bytes.
+#[derive(Debug)]
+pub(crate) enum Fill {
+    /// A DataValue of a Read; its value is also kept in the slot, for MaxAge and for monitored items.
+    Value { slot: Option<SlotHandle>, range: Option<NumericRange>, timestamps: TimestampsToReturn },
+    /// A CallMethodResult.
+    Method { inputs: usize },
+}
+
+impl Gap {
+    pub(crate) fn new(at: usize, fill: Fill) -> Self {
+        Self { at, fill, bytes: None }
+    }
+
+    fn fill(&mut self, result: JobResult, now: Now) {
+        let mut bytes = Vec::new();
+        match (&self.fill, result) {
+            (Fill::Value { slot, range, timestamps }, result) => {
+                let value = match result {
+                    JobResult::Value(value) => value,
+                    _ => taktwerk_types::DataValue::from_status(StatusCode::BAD_INTERNAL_ERROR),
+                };
+                let value = read::complete(value, now.utc);
+                if let Some(slot) = slot {
+                    read::keep(slot, &value, now.utc);
+                }
+                read::encode_value(value, range.as_ref(), *timestamps, now.utc, &mut bytes);
+            }
+            (Fill::Method { inputs }, result) => {
+                let result = match result {
+                    JobResult::Method(result) => result,
+                    _ => Err(StatusCode::BAD_INTERNAL_ERROR),
+                };
+                call::encode_result(&result, *inputs, &mut bytes);
+            }
+        }
+        self.bytes = Some(bytes);
+    }
+}
+
+impl Gather {
+    /// Appends the body with its gaps filled.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let mut from = 0;
+        for gap in &self.gaps {
+            out.extend_from_slice(self.body.get(from..gap.at).unwrap_or_default());
+            out.extend_from_slice(gap.bytes.as_deref().unwrap_or_default());
+            from = gap.at;
+        }
+        out.extend_from_slice(self.body.get(from..).unwrap_or_default());
+    }
+}
+
+impl Deferrals {
+    pub(crate) fn new(max: usize) -> Self {
+        Self {
+            slab: Slab::default(),
+            deadlines: BTreeSet::new(),
+            effects: VecDeque::new(),
+            outstanding: 0,
+            max,
+        }
+    }
+
+    /// Whether `more` effects fit.
+    pub(crate) fn has_room(&self, more: usize) -> bool {
+        self.outstanding + more <= self.max
+    }
+
+    /// Lets a request wait for the results of `jobs`, one per gap.
+    pub(crate) fn gather(
+        &mut self,
+        reply_to: ReplyTo,
+        session: SessionKey,
+        deadline: Instant,
+        encoding_id: u32,
+        body: Vec<u8>,
+        gaps: Vec<(Gap, Job)>,
+    ) {
+        let (gaps, jobs): (Vec<Gap>, Vec<Job>) = gaps.into_iter().unzip();
+        let missing = gaps.len();
+        let kind = Kind::Gather(Gather { encoding_id, body, gaps, missing });
+        self.start(Deferred { reply_to: Some(reply_to), session: Some(session), deadline, kind }, jobs);
+    }
+
+    /// Lets something else wait for one job.
+    pub(crate) fn wait(
+        &mut self,
+        reply_to: Option<ReplyTo>,
+        session: Option<SessionKey>,
+        deadline: Instant,
+        kind: Kind,
+        job: Job,
+    ) {
+        self.start(Deferred { reply_to, session, deadline, kind }, [job]);
+    }
+
+    fn start(&mut self, deferred: Deferred, jobs: impl IntoIterator<Item = Job>) {
+        let deadline = deferred.deadline;
+        let key = self.slab.insert(deferred);
+        self.deadlines.insert((deadline, key));
+        for (part, job) in (0..).zip(jobs) {
+            let token = Token { index: key.index, generation: key.generation, part };
+            self.effects.push_back(Effect { token, job });
+            self.outstanding += 1;
+        }
+    }
+
+    /// The next effect to run.
+    pub(crate) fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// Takes a result; gives the request back when it was the last one. Results of requests that are gone vanish.
+    pub(crate) fn done(
+        &mut self,
+        token: Token,
+        result: JobResult,
+        now: Now,
+    ) -> Option<(Deferred, Option<JobResult>)> {
+        self.outstanding = self.outstanding.saturating_sub(1);
+        let key = Key { index: token.index, generation: token.generation };
+        let deferred = self.slab.get_mut(key)?;
+        let mut rest = Some(result);
+        if let Kind::Gather(gather) = &mut deferred.kind {
+            let gap = gather.gaps.get_mut(token.part as usize).filter(|gap| gap.bytes.is_none())?;
+            if let Some(result) = rest.take() {
+                gap.fill(result, now);
+            }
+            gather.missing -= 1;
+            if gather.missing > 0 {
+                return None;
+            }
+        }
+        self.remove(key).map(|deferred| (deferred, rest))
+    }
+
+    fn remove(&mut self, key: Key) -> Option<Deferred> {
+        let deferred = self.slab.remove(key)?;
+        self.deadlines.remove(&(deferred.deadline, key));
+        Some(deferred)
+    }
+
+    /// The next request that waits for too long.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// A request whose time is over.
+    pub(crate) fn expired(&mut self, now: Instant) -> Option<Deferred> {
+        let (at, key) = *self.deadlines.first()?;
+        if at > now { None } else { self.remove(key) }
+    }
+
+    /// Takes the requests of a session out, or those of them with one handle.
+    pub(crate) fn cancel(&mut self, session: SessionKey, handle: Option<u32>) -> Vec<Deferred> {
+        self.take(|deferred| {
+            deferred.session == Some(session)
+                && handle.is_none_or(|handle| deferred.reply_to.is_some_and(|to| to.request_handle == handle))
+        })
+    }
+
+    /// Forgets what waits for a connection that is gone.
+    pub(crate) fn disconnect(&mut self, connection: ConnectionId) {
+        if self.slab.len() > 0 {
+            self.take(|deferred| deferred.reply_to.is_some_and(|to| to.connection == connection));
+        }
+    }
+
+    fn take(&mut self, which: impl Fn(&Deferred) -> bool) -> Vec<Deferred> {
+        let keys: Vec<Key> =
+            self.slab.iter().filter(|(_, deferred)| which(deferred)).map(|(key, _)| key).collect();
+        keys.into_iter().filter_map(|key| self.remove(key)).collect()
+    }
+}
+
+/// When a request that starts now gives up: the client's hint, but not longer than the server waits for anything.
+pub(crate) fn deadline(now: Instant, timeout_hint_ms: u32, max_ms: f64) -> Instant {
+    let hint = f64::from(timeout_hint_ms);
+    now.plus_millis_f64(if hint > 0.0 { hint.min(max_ms) } else { max_ms })
+}

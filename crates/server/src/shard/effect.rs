@@ -1,0 +1,69 @@
+//! Work that a shard does not do itself: it may block, or it is not pure.
+
+use crate::callback::{BoxFuture, MethodResult};
+use core::fmt;
+use taktwerk_crypto::{CryptoError, JobOutput};
+use taktwerk_types::{DataValue, StatusCode};
+
+/// Names an effect; its result is given back with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Token {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+    /// Which of a request's effects.
+    pub(crate) part: u32,
+}
+
+/// Work for the driver. Every effect is to be answered with [`Shard::done`](crate::Shard::done), in any order;
+/// how many can be outstanding is bounded by [`Limits::effects_max`](crate::Limits::effects_max).
+#[derive(Debug)]
+pub struct Effect {
+    /// What to answer with.
+    pub token: Token,
+    /// What to do.
+    pub job: Job,
+}
+
+/// How an effect is run.
+pub enum Job {
+    /// On a thread that may block.
+    Blocking(Box<dyn FnOnce() -> JobResult + Send>),
+    /// On an executor.
+    Future(BoxFuture<JobResult>),
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Blocking(_) => "Blocking",
+            Self::Future(_) => "Future",
+        })
+    }
+}
+
+impl Job {
+    /// Wraps a blocking function and says what its result is.
+    pub(crate) fn blocking<T: 'static>(run: Box<dyn FnOnce() -> T + Send>, wrap: fn(T) -> JobResult) -> Self {
+        Self::Blocking(Box::new(move || wrap(run())))
+    }
+
+    /// Wraps a future and says what its result is.
+    pub(crate) fn future<T: Send + 'static>(future: BoxFuture<T>, wrap: fn(T) -> JobResult) -> Self {
+        Self::Future(Box::pin(async move { wrap(future.await) }))
+    }
+}
+
+/// The result of an effect.
+#[derive(Debug)]
+pub enum JobResult {
+    /// Of a value source.
+    Value(DataValue),
+    /// Of a method.
+    Method(MethodResult),
+    /// Of an authenticator.
+    Authenticated(Result<(), StatusCode>),
+    /// Of a cryptographic job.
+    Crypto(Result<JobOutput, CryptoError>),
+    /// The effect could not be run, or its function panicked.
+    Failed,
+}

@@ -1,0 +1,436 @@
+//! The shard: one state machine that owns connections, channels, sessions and subscriptions (design §3, §6).
+//!
+//! # Contract
+//! The driver passes what happened in and takes what is to be done out; the shard does no I/O, reads no clock and
+//! blocks on nothing.
+//!
+//! - In: [`Shard::opened`], [`Shard::received`], [`Shard::sent`], [`Shard::blocked`], [`Shard::writable`],
+//!   [`Shard::closed`], [`Shard::timer`], [`Shard::done`], [`Shard::command`], [`Shard::import`].
+//! - Out, to be drained after every batch of inputs: [`Shard::poll_transmit`] with [`Shard::unsent`],
+//!   [`Shard::poll_close`], [`Shard::poll_effect`], [`Shard::poll_move`] with [`Shard::export`]; then
+//!   [`Shard::poll_timeout`] says how long to sleep.
+//!
+//! Receive buffers belong to the driver: it keeps the bytes that [`Shard::received`] did not consume and passes them
+//! again with what follows. While [`Shard::wants_read`] is false it neither reads nor passes anything; when it turns
+//! true again, it passes the bytes it kept.
+//!
+//! - [`connection`], [`outbox`]: buffers and flow control; [`effect`], [`deferred`]: slow work; [`slab`]: tables;
+//! - [`turn`]: requests and deadlines.
+
+pub(crate) mod connection;
+pub(crate) mod deferred;
+pub(crate) mod effect;
+pub(crate) mod outbox;
+pub(crate) mod slab;
+mod turn;
+
+pub use effect::{Effect, Job, JobResult, Token};
+
+use crate::now::Now;
+use crate::session::{SessionKey, Sessions};
+use crate::shared::ServerShared;
+use crate::subscription::Engine;
+use connection::Connection;
+use deferred::Deferrals;
+use outbox::{Buffers, Outbox, schedule};
+use slab::{Key, Slab};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use taktwerk_channel::Channel;
+use taktwerk_crypto::Entropy;
+use taktwerk_types::{Instant, StatusCode};
+
+/// A connection's place in its shard. Places are reused, ids are not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ConnectionId(pub(crate) Key);
+
+impl ConnectionId {
+    /// The place as a small number, for the driver's own tables.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0.index as usize
+    }
+}
+
+/// Where the response to a request goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReplyTo {
+    pub(crate) connection: ConnectionId,
+    pub(crate) request_id: u32,
+    pub(crate) request_handle: u32,
+}
+
+/// What the application asks of a running shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Command {
+    /// Ends all sessions and closes all connections.
+    Shutdown,
+}
+
+/// A connection on its way to another shard.
+#[derive(Debug)]
+pub struct ConnectionState {
+    channel: Channel,
+    unsent: Vec<u8>,
+    /// The request that asked for the move: its RequestId and body.
+    request: Option<(u32, Vec<u8>)>,
+}
+
+/// One shard of a server.
+pub struct Shard {
+    index: usize,
+    shared: Arc<ServerShared>,
+    entropy: Box<dyn Entropy>,
+    connections: Slab<Connection>,
+    sessions: Sessions,
+    engine: Engine,
+    deferrals: Deferrals,
+    buffers: Buffers,
+    /// Connections with something to send that take it.
+    transmit: VecDeque<ConnectionId>,
+    /// Connections that the driver has to close.
+    closes: VecDeque<ConnectionId>,
+    moves: VecDeque<(ConnectionId, usize)>,
+    /// Requests that moved connections take along.
+    moving: Vec<(ConnectionId, u32, Vec<u8>)>,
+    /// Connections whose congestion is over.
+    resumed: Vec<ConnectionId>,
+    /// When to look at which connection.
+    deadlines: BTreeSet<(Instant, ConnectionId)>,
+    /// Sessions that came to a connection or left it, until the connections know.
+    attached: Vec<(ConnectionId, SessionKey, bool)>,
+    /// For responses that cannot be written in place.
+    scratch: Vec<u8>,
+    /// What [`Live::looks`](crate::diagnostics::Live) was when subscriptions were published last.
+    looks: u32,
+    published: Instant,
+}
+
+impl core::fmt::Debug for Shard {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Shard")
+            .field("index", &self.index)
+            .field("connections", &self.connections.len())
+            .field("sessions", &self.sessions.len())
+            .field("subscriptions", &self.engine.subscription_count())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shard {
+    /// An empty shard. `index` is its number among the server's shards, from 0.
+    #[must_use]
+    pub fn new(index: usize, shared: Arc<ServerShared>, entropy: Box<dyn Entropy>) -> Self {
+        let limits = &shared.config().limits;
+        let first_id = u32::try_from(index + 1).unwrap_or(1);
+        let store = Arc::clone(shared.space().slots());
+        Self {
+            index,
+            engine: Engine::new(index, limits.subscriptions.clone(), store, first_id),
+            deferrals: Deferrals::new(limits.effects_max),
+            buffers: Buffers::new(limits.spare_buffers_max),
+            sessions: Sessions::new(index),
+            shared,
+            entropy,
+            connections: Slab::default(),
+            transmit: VecDeque::new(),
+            closes: VecDeque::new(),
+            moves: VecDeque::new(),
+            moving: Vec::new(),
+            resumed: Vec::new(),
+            deadlines: BTreeSet::new(),
+            attached: Vec::new(),
+            scratch: Vec::new(),
+            looks: 0,
+            published: Instant::ZERO,
+        }
+    }
+
+    /// What all shards share.
+    #[must_use]
+    pub fn shared(&self) -> &Arc<ServerShared> {
+        &self.shared
+    }
+
+    /// How many connections there are.
+    #[must_use]
+    pub fn connection_count(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// How many sessions there are.
+    #[must_use]
+    pub fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+
+    // ---- connections
+
+    /// A client has connected. At the limit a connection without a session makes room, or this one is told so and
+    /// closed.
+    pub fn opened(&mut self, now: Now) -> ConnectionId {
+        let live = Arc::clone(self.shared.live());
+        let count = &live.counters.current_connection_count;
+        let mut has_room = count.up_to(self.shared.config().limits.connections_max);
+        if !has_room {
+            if let Some(idle) = self.oldest_without_session() {
+                self.fail(idle, StatusCode::BAD_TCP_SERVER_TOO_BUSY, now);
+                has_room = true;
+            }
+            count.up();
+        }
+        let id = live.next_channel();
+        let channel = Channel::server(Arc::clone(self.shared.channel()), id, now.instant);
+        let id = ConnectionId(self.connections.insert(Connection::new(channel, now.instant)));
+        if !has_room {
+            self.fail(id, StatusCode::BAD_TCP_SERVER_TOO_BUSY, now);
+        }
+        self.watch(id);
+        id
+    }
+
+    fn oldest_without_session(&self) -> Option<ConnectionId> {
+        self.connections
+            .iter()
+            .filter(|(_, connection)| connection.sessions.is_empty() && !connection.is_closing)
+            .min_by_key(|(_, connection)| connection.opened)
+            .map(|(key, _)| ConnectionId(key))
+    }
+
+    /// The connection is gone: the socket is closed or broken. Its sessions wait for their clients to come back.
+    pub fn closed(&mut self, id: ConnectionId, now: Now) {
+        self.detach(id, now);
+        self.forget(id);
+    }
+
+    /// Removes a connection from the tables.
+    fn forget(&mut self, id: ConnectionId) -> Option<Connection> {
+        let mut connection = self.connections.remove(id.0)?;
+        self.buffers.give(core::mem::take(&mut connection.out));
+        self.deadlines.remove(&(connection.timer, id));
+        self.shared.live().counters.current_connection_count.down();
+        Some(connection)
+    }
+
+    /// Lets a connection's sessions live on without it.
+    fn detach(&mut self, id: ConnectionId, now: Now) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        let sessions = core::mem::take(&mut connection.sessions);
+        self.deferrals.disconnect(id);
+        for key in sessions {
+            let Some(session) = self.sessions.get_mut(key).filter(|session| session.connection == Some(id))
+            else {
+                continue;
+            };
+            session.connection = None;
+            let mut outbox = outbox(
+                &mut self.connections,
+                &mut self.transmit,
+                &mut self.buffers,
+                now,
+                &self.shared.config().limits,
+            );
+            self.engine.refuse_requests(key.into(), StatusCode::BAD_SECURE_CHANNEL_CLOSED, &mut outbox);
+        }
+    }
+
+    /// Ends a connection with an Error message.
+    fn fail(&mut self, id: ConnectionId, status: StatusCode, now: Now) {
+        if let Some(connection) = self.connections.get_mut(id.0) {
+            connection.ensure_buffer(&mut self.buffers);
+            connection.channel.reject(status, "", &mut connection.out);
+        }
+        self.close(id, now);
+    }
+
+    /// Closes a connection as soon as everything is sent.
+    fn close(&mut self, id: ConnectionId, now: Now) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        if connection.is_closing {
+            return;
+        }
+        connection.is_closing = true;
+        if connection.unsent_len() == 0 {
+            self.closes.push_back(id);
+        } else {
+            // A client that does not take its last bytes must not keep the connection.
+            let limit = self.shared.config().limits.blocked_timeout;
+            let at = now.instant.plus_millis_f64(limit);
+            schedule(id, connection, &mut self.transmit);
+            connection.blocked_since.get_or_insert(now.instant);
+            if connection.is_scheduled {
+                connection.blocked_since = None;
+            }
+            rearm(&mut self.deadlines, id, connection, at);
+        }
+        self.detach(id, now);
+    }
+
+    // ---- sending
+
+    /// The next connection that has something to send and takes it. Send [`Self::unsent`] and say how much went out.
+    pub fn poll_transmit(&mut self) -> Option<ConnectionId> {
+        while let Some(id) = self.transmit.pop_front() {
+            let Some(connection) = self.connections.get_mut(id.0) else { continue };
+            connection.is_scheduled = false;
+            if connection.unsent_len() > 0 && !connection.is_blocked() {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// What is to be sent on a connection.
+    #[must_use]
+    pub fn unsent(&self, id: ConnectionId) -> &[u8] {
+        self.connections.get(id.0).map_or(&[], Connection::unsent)
+    }
+
+    /// `len` bytes of [`Self::unsent`] went out. If some are left, the connection is given to the driver again unless
+    /// it says [`Self::blocked`].
+    pub fn sent(&mut self, id: ConnectionId, len: usize) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        let budget = self.shared.config().limits.send_budget;
+        let was_over = connection.unsent_len() > budget;
+        connection.on_sent(len, &mut self.buffers);
+        if connection.unsent_len() > 0 {
+            schedule(id, connection, &mut self.transmit);
+        } else if connection.is_closing {
+            self.closes.push_back(id);
+        }
+        if was_over && connection.unsent_len() <= budget {
+            self.resumed.push(id);
+        }
+    }
+
+    /// The socket takes no more for now: the connection is left alone until [`Self::writable`], or closed when that
+    /// does not come in time.
+    pub fn blocked(&mut self, id: ConnectionId, now: Now) {
+        let limit = self.shared.config().limits.blocked_timeout;
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        if connection.blocked_since.is_none() {
+            connection.blocked_since = Some(now.instant);
+            let at = now.instant.plus_millis_f64(limit);
+            rearm(&mut self.deadlines, id, connection, at);
+        }
+    }
+
+    /// The socket takes bytes again.
+    pub fn writable(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        if connection.blocked_since.take().is_some() {
+            schedule(id, connection, &mut self.transmit);
+            self.resumed.push(id);
+        }
+    }
+
+    /// Whether the connection's requests are to be read. A client that does not take its responses is not listened to.
+    #[must_use]
+    pub fn wants_read(&self, id: ConnectionId) -> bool {
+        let budget = self.shared.config().limits.send_budget;
+        self.connections.get(id.0).is_some_and(|connection| {
+            !connection.is_ending() && !connection.is_moving && connection.unsent_len() <= budget
+        })
+    }
+
+    /// The next connection to close. It is gone for the shard: there is no [`Self::closed`] to be said.
+    pub fn poll_close(&mut self) -> Option<ConnectionId> {
+        while let Some(id) = self.closes.pop_front() {
+            if self.forget(id).is_some() {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    // ---- slow work
+
+    /// The next piece of work for the driver.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.deferrals.poll_effect()
+    }
+
+    // ---- moving
+
+    /// The next connection that belongs to another shard: its client activates a session that lives there. Take it
+    /// with [`Self::export`] to that shard's [`Self::import`], together with the bytes received but not consumed.
+    pub fn poll_move(&mut self) -> Option<(ConnectionId, usize)> {
+        while let Some((id, shard)) = self.moves.pop_front() {
+            if self.connections.get(id.0).is_some() {
+                return Some((id, shard));
+            }
+        }
+        None
+    }
+
+    /// Takes a connection out.
+    pub fn export(&mut self, id: ConnectionId, now: Now) -> Option<ConnectionState> {
+        self.detach(id, now);
+        let connection = self.connections.remove(id.0)?;
+        self.deadlines.remove(&(connection.timer, id));
+        let request = self
+            .moving
+            .iter()
+            .position(|(moving, ..)| *moving == id)
+            .map(|at| self.moving.swap_remove(at))
+            .map(|(_, request_id, body)| (request_id, body));
+        let unsent = connection.unsent().to_vec();
+        Some(ConnectionState { channel: connection.channel, unsent, request })
+    }
+
+    /// Takes a connection in and answers the request that made it move.
+    pub fn import(&mut self, state: ConnectionState, now: Now) -> ConnectionId {
+        let ConnectionState { channel, unsent, request } = state;
+        let mut connection = Connection::new(channel, now.instant);
+        connection.out = unsent;
+        let id = ConnectionId(self.connections.insert(connection));
+        if let Some((request_id, body)) = request {
+            self.request(id, request_id, &body, now);
+        }
+        self.settle(id, now);
+        id
+    }
+
+    /// Does what the application asks for.
+    pub fn command(&mut self, command: Command, now: Now) {
+        match command {
+            Command::Shutdown => {
+                let sessions: Vec<SessionKey> = self.sessions.iter().map(|(key, _)| key).collect();
+                for key in sessions {
+                    self.context(None, now).close_session(key, true, None);
+                }
+                self.apply_attached();
+                let all: Vec<ConnectionId> =
+                    self.connections.iter().map(|(key, _)| ConnectionId(key)).collect();
+                for id in all {
+                    self.fail(id, StatusCode::BAD_SHUTDOWN, now);
+                }
+            }
+        }
+    }
+}
+
+fn outbox<'a>(
+    connections: &'a mut Slab<Connection>,
+    transmit: &'a mut VecDeque<ConnectionId>,
+    buffers: &'a mut Buffers,
+    now: Now,
+    limits: &crate::limits::Limits,
+) -> Outbox<'a> {
+    Outbox { connections, transmit, buffers, now, send_budget: limits.send_budget }
+}
+
+/// Makes the shard look at a connection at `at` if it would not look earlier anyway.
+fn rearm(
+    deadlines: &mut BTreeSet<(Instant, ConnectionId)>,
+    id: ConnectionId,
+    connection: &mut Connection,
+    at: Instant,
+) {
+    if at < connection.timer {
+        deadlines.remove(&(connection.timer, id));
+        connection.timer = at;
+        deadlines.insert((at, id));
+    }
+}

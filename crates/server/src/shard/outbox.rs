@@ -1,0 +1,133 @@
+//! Sending responses: into the send buffers of connections.
+
+use super::connection::Connection;
+use super::slab::Slab;
+use super::{ConnectionId, ReplyTo};
+use crate::error::Fault;
+use crate::now::Now;
+use crate::service::reply::Reply;
+use crate::subscription::publish::{Responder, Ticket};
+use std::collections::VecDeque;
+use taktwerk_channel::ChannelError;
+use taktwerk_types::StatusCode;
+
+/// The send buffers of a shard, for whoever answers.
+#[derive(Debug)]
+pub(crate) struct Outbox<'a> {
+    pub(crate) connections: &'a mut Slab<Connection>,
+    pub(crate) transmit: &'a mut VecDeque<ConnectionId>,
+    pub(crate) buffers: &'a mut Buffers,
+    pub(crate) now: Now,
+    pub(crate) send_budget: usize,
+}
+
+/// Emptied send buffers: idle connections have none.
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    spare: Vec<Vec<u8>>,
+    max: usize,
+}
+
+/// Largest buffer that is kept; longer ones served one long response.
+const KEEP_LEN_MAX: usize = 1 << 20;
+
+impl Buffers {
+    pub(crate) fn new(max: usize) -> Self {
+        Self { spare: Vec::new(), max }
+    }
+
+    #[inline]
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    #[inline]
+    pub(crate) fn give(&mut self, mut buffer: Vec<u8>) {
+        if self.spare.len() < self.max && (1..=KEEP_LEN_MAX).contains(&buffer.capacity()) {
+            buffer.clear();
+            self.spare.push(buffer);
+        }
+    }
+}
+
+impl Outbox<'_> {
+    /// Sends one message; `write` appends its body. Nothing is sent on a connection that is gone.
+    pub(crate) fn send(
+        &mut self,
+        to: ConnectionId,
+        request_id: u32,
+        handle: u32,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let Some(connection) = self.connections.get_mut(to.0) else { return };
+        if connection.is_ending() {
+            return;
+        }
+        connection.ensure_buffer(self.buffers);
+        let start = connection.channel.begin(&mut connection.out);
+        write(&mut connection.out);
+        finish(connection, start, request_id, handle, self.now);
+        schedule(to, connection, self.transmit);
+    }
+
+    /// Sends a ServiceFault.
+    pub(crate) fn fault_to(&mut self, to: ReplyTo, status: StatusCode) {
+        let time = self.now.utc;
+        self.send(to.connection, to.request_id, to.request_handle, |out| {
+            Reply::new(out, to.request_handle, time).fault(Fault::local(status, ""));
+        });
+    }
+}
+
+/// Ends the message that begins at `start`. If it is more than the client takes, it gets to know that instead.
+pub(crate) fn finish(
+    connection: &mut Connection,
+    start: taktwerk_channel::MessageStart,
+    request_id: u32,
+    request_handle: u32,
+    now: Now,
+) {
+    let Err(error) = connection.channel.finish(start, request_id, &mut connection.out) else { return };
+    tracing::debug!(%error, "response not sent");
+    if let ChannelError::Limit(_) = error {
+        let start = connection.channel.begin(&mut connection.out);
+        let fault = Fault::limit(error.status(), "the client's message size");
+        Reply::new(&mut connection.out, request_handle, now.utc).fault(fault);
+        // A fault of 52 bytes fits every channel; if even this fails, the channel is closed and so is the connection.
+        let _ = connection.channel.finish(start, request_id, &mut connection.out);
+    }
+}
+
+/// Notes that a connection has something to send.
+#[inline]
+pub(crate) fn schedule(id: ConnectionId, connection: &mut Connection, transmit: &mut VecDeque<ConnectionId>) {
+    if !connection.is_scheduled && !connection.is_blocked() && connection.unsent_len() > 0 {
+        connection.is_scheduled = true;
+        transmit.push_back(id);
+    }
+}
+
+impl Responder for Outbox<'_> {
+    fn is_congested(&self, connection: ConnectionId) -> bool {
+        self.connections
+            .get(connection.0)
+            .is_some_and(|connection| connection.is_blocked() || connection.unsent_len() > self.send_budget)
+    }
+
+    fn body_len_max(&self, connection: ConnectionId) -> usize {
+        self.connections.get(connection.0).map_or(0, Connection::response_len_max)
+    }
+
+    fn respond(&mut self, ticket: &Ticket, body: &mut dyn FnMut(&mut Vec<u8>)) {
+        self.send(ticket.connection, ticket.request_id, ticket.request_handle, body);
+    }
+
+    fn fault(&mut self, ticket: &Ticket, status: StatusCode) {
+        let to = ReplyTo {
+            connection: ticket.connection,
+            request_id: ticket.request_id,
+            request_handle: ticket.request_handle,
+        };
+        self.fault_to(to, status);
+    }
+}

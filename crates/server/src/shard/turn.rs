@@ -1,0 +1,421 @@
+//! What happens in a turn: received chunks, requests, deadlines, results.
+
+use super::deferred::{Deferred, Kind};
+use super::effect::{Job, JobResult, Token};
+use super::outbox::{finish, schedule};
+use super::{ConnectionId, Shard, outbox, rearm};
+use crate::callback::SourceRead;
+use crate::error::Fault;
+use crate::now::Now;
+use crate::service::context::{Context, Peer};
+use crate::service::reply::Reply;
+use crate::service::request::Request;
+use crate::service::{Outcome, answers_alone, dispatch, session};
+use core::time::Duration;
+use std::sync::Arc;
+use taktwerk_channel::{Event, Received};
+use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+use taktwerk_types::{Instant, StatusCode};
+
+/// Sessions, requests and connections that one timer call looks at, of each.
+const LOOKS_PER_TIMER: usize = 64;
+/// How often a shard says how its subscriptions are doing, while somebody looks.
+const PUBLISH_EVERY: Duration = Duration::from_secs(1);
+
+impl Shard {
+    /// Bytes have arrived: `buf` holds everything that was received and not consumed. Returns how many bytes from its
+    /// start are done with; the driver keeps the rest.
+    pub fn received(&mut self, id: ConnectionId, buf: &mut [u8], now: Now) -> usize {
+        let mut done = 0;
+        while self.wants_read(id) {
+            let Some(connection) = self.connections.get_mut(id.0) else { break };
+            let Some(rest) = buf.get_mut(done..) else { break };
+            connection.ensure_buffer(&mut self.buffers);
+            let Received { consumed, event } =
+                match connection.channel.receive(rest, now.instant, &mut connection.out) {
+                    Ok(received) => received,
+                    Err(error) => {
+                        tracing::debug!(%error, "channel closed");
+                        self.close(id, now);
+                        done = buf.len();
+                        break;
+                    }
+                };
+            match event {
+                Event::Message { request_id, body } => {
+                    let body = body.bytes(rest);
+                    self.request(id, request_id, body, now);
+                }
+                Event::NeedMore { .. } => break,
+                other => self.on_event(id, other, now),
+            }
+            done += consumed;
+        }
+        self.settle(id, now);
+        done
+    }
+
+    /// What a channel says besides messages.
+    fn on_event(&mut self, id: ConnectionId, event: Event, now: Now) {
+        match event {
+            Event::Effect(job) => {
+                if self.deferrals.has_room(1) {
+                    let provider = Arc::clone(&self.shared.config().provider);
+                    let job = Job::Blocking(Box::new(move || JobResult::Crypto(job.run(&*provider))));
+                    self.deferrals.wait(None, None, Instant::FAR, Kind::Channel(id), job);
+                } else {
+                    self.fail(id, StatusCode::BAD_TCP_SERVER_TOO_BUSY, now);
+                }
+            }
+            Event::Closed(_) | Event::ReverseHello { .. } => self.close(id, now),
+            Event::NeedMore { .. }
+            | Event::Handled
+            | Event::Opened
+            | Event::Renewed
+            | Event::Message { .. }
+            | Event::Aborted { .. } => {}
+        }
+    }
+
+    /// Brings a connection's bookkeeping up to date after something happened on it.
+    pub(super) fn settle(&mut self, id: ConnectionId, _now: Now) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        if connection.unsent_len() == 0 {
+            if connection.out.capacity() > 0 {
+                connection.on_sent(0, &mut self.buffers);
+            }
+        } else {
+            schedule(id, connection, &mut self.transmit);
+        }
+        self.watch(id);
+    }
+
+    /// Looks at a connection when its channel wants it.
+    pub(super) fn watch(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        if let Some((at, _)) = connection.channel.poll_timeout() {
+            rearm(&mut self.deadlines, id, connection, at);
+        }
+    }
+
+    /// Everything that services reach, for a request on a connection.
+    pub(super) fn context(&mut self, peer: Option<Peer>, now: Now) -> Context<'_> {
+        let limits = &self.shared.config().limits;
+        let peer = peer.unwrap_or(Peer {
+            connection: ConnectionId(super::slab::Key { index: u32::MAX, generation: 0 }),
+            channel_id: 0,
+            policy: SecurityPolicy::None,
+            mode: MessageSecurityMode::None,
+            certificate: None,
+            request_id: 0,
+        });
+        Context {
+            shared: &self.shared,
+            now,
+            peer,
+            sessions: &mut self.sessions,
+            engine: &mut self.engine,
+            deferrals: &mut self.deferrals,
+            entropy: &mut *self.entropy,
+            attached: &mut self.attached,
+            outbox: outbox(&mut self.connections, &mut self.transmit, &mut self.buffers, now, limits),
+        }
+    }
+
+    /// Answers one request.
+    pub(super) fn request(&mut self, id: ConnectionId, request_id: u32, body: &[u8], now: Now) {
+        let limits = self.shared.config().limits.decode();
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        let parsed = Request::parse(body, limits);
+        let (alone, handle) = match &parsed {
+            Ok(request) => (answers_alone(request.type_id), request.header.handle),
+            Err((_, handle)) => (true, *handle),
+        };
+        connection.ensure_buffer(&mut self.buffers);
+        let channel = &connection.channel;
+        let peer = Peer {
+            connection: id,
+            channel_id: channel.id(),
+            policy: channel.policy(),
+            mode: channel.mode(),
+            certificate: channel.peer_certificate().cloned(),
+            request_id,
+        };
+        // The response is written behind what waits to be sent, or aside if other responses may come before it.
+        let (mut out, start) = if alone {
+            let start = channel.begin(&mut connection.out);
+            (core::mem::take(&mut connection.out), Some(start))
+        } else {
+            (core::mem::take(&mut self.scratch), None)
+        };
+        let before = out.len();
+        let mut reply = Reply::new(&mut out, handle, now.utc);
+        let outcome = match parsed {
+            Ok(request) => dispatch(&mut self.context(Some(peer), now), &request, &mut reply),
+            Err((fault, _)) => {
+                reply.fault(fault);
+                Outcome::Answered
+            }
+        };
+        if let Outcome::Move(shard) = outcome {
+            self.moves.push_back((id, shard));
+            self.moving.push((id, request_id, body.to_vec()));
+        }
+        let answered = outcome == Outcome::Answered;
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        connection.is_moving |= matches!(outcome, Outcome::Move(_));
+        match start {
+            Some(start) => {
+                if !answered {
+                    out.truncate(start.offset());
+                }
+                connection.out = out;
+                if answered {
+                    finish(connection, start, request_id, handle, now);
+                }
+            }
+            None => {
+                if answered {
+                    connection.ensure_buffer(&mut self.buffers);
+                    let start = connection.channel.begin(&mut connection.out);
+                    connection.out.extend_from_slice(out.get(before..).unwrap_or_default());
+                    finish(connection, start, request_id, handle, now);
+                }
+                out.clear();
+                self.scratch = out;
+            }
+        }
+        self.apply_attached();
+    }
+
+    /// Tells connections which sessions live on them.
+    pub(super) fn apply_attached(&mut self) {
+        while let Some((id, key, is_here)) = self.attached.pop() {
+            let Some(connection) = self.connections.get_mut(id.0) else { continue };
+            connection.sessions.retain(|other| *other != key);
+            if is_here {
+                connection.sessions.push(key);
+                if let Some(session) = self.sessions.get(key).filter(|session| session.max_response_len > 0) {
+                    let max = session.max_response_len as usize;
+                    connection.response_len_max = connection.response_len_max.min(max);
+                }
+            }
+        }
+    }
+
+    /// When [`Self::timer`] is to be called, and why.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
+        let mut first: Option<(Instant, &'static str)> = None;
+        let mut consider = |at: Option<Instant>, reason| {
+            if let Some(at) = at {
+                if first.is_none_or(|(earliest, _)| at < earliest) {
+                    first = Some((at, reason));
+                }
+            }
+        };
+        consider(self.engine.next_deadline(), "publishing or sampling");
+        consider(self.sessions.next_deadline(), "session timeout");
+        consider(self.deferrals.next_deadline(), "deferred request");
+        consider(self.deadlines.first().map(|(at, _)| *at), "connection");
+        consider((!self.resumed.is_empty()).then_some(Instant::ZERO), "congestion is over");
+        if self.looks != self.shared.live().looks() {
+            consider(Some(self.published + PUBLISH_EVERY), "subscription diagnostics");
+        }
+        first
+    }
+
+    /// Does what is due, a bounded amount of it: as long as [`Self::poll_timeout`] is due, send and call again.
+    pub fn timer(&mut self, now: Now) {
+        self.resume(now);
+        {
+            let limits = &self.shared.config().limits;
+            let mut outbox =
+                outbox(&mut self.connections, &mut self.transmit, &mut self.buffers, now, limits);
+            self.engine.run(now, self.shared.space(), &mut outbox);
+        }
+        self.start_samples();
+        self.end_sessions(now);
+        for _ in 0..LOOKS_PER_TIMER {
+            let Some(deferred) = self.deferrals.expired(now.instant) else { break };
+            self.give_up(deferred, StatusCode::BAD_TIMEOUT, now);
+        }
+        for _ in 0..LOOKS_PER_TIMER {
+            let Some((at, id)) = self.deadlines.first().copied() else { break };
+            if at > now.instant {
+                break;
+            }
+            self.deadlines.remove(&(at, id));
+            self.look_at(id, now);
+        }
+        let looks = self.shared.live().looks();
+        if self.looks != looks && self.published + PUBLISH_EVERY <= now.instant {
+            self.publish_diagnostics(now);
+        }
+    }
+
+    /// Gives the sessions of connections that take bytes again what they waited for.
+    fn resume(&mut self, now: Now) {
+        let limits = &self.shared.config().limits;
+        while let Some(id) = self.resumed.pop() {
+            let Some(connection) = self.connections.get(id.0) else { continue };
+            for key in connection.sessions.clone() {
+                let mut outbox =
+                    outbox(&mut self.connections, &mut self.transmit, &mut self.buffers, now, limits);
+                self.engine.connection_ready(key.into(), now, &mut outbox);
+            }
+        }
+    }
+
+    /// Starts asynchronous samples, as many as there is room for; the others wait.
+    fn start_samples(&mut self) {
+        while self.deferrals.has_room(1) {
+            let Some(sample) = self.engine.take_job() else { return };
+            let wrap: fn(taktwerk_types::DataValue) -> JobResult = JobResult::Value;
+            let job = match sample.read {
+                SourceRead::Now(value) => Job::Blocking(Box::new(move || JobResult::Value(value))),
+                SourceRead::Blocking(run) => Job::blocking(run, wrap),
+                SourceRead::Later(future) => Job::future(future, wrap),
+            };
+            let kind = Kind::Sample { item: sample.item, slot: sample.slot };
+            self.deferrals.wait(None, None, Instant::FAR, kind, job);
+        }
+    }
+
+    /// Ends sessions of which nothing was heard (Part 4 §5.7.2.1). Their subscriptions live on until their own lifetime
+    /// is over, so that a client that comes back can take them over.
+    fn end_sessions(&mut self, now: Now) {
+        for _ in 0..LOOKS_PER_TIMER {
+            let Some(key) = self.sessions.expired(now.instant) else { break };
+            let activated = self.sessions.get(key).is_some_and(crate::session::Session::is_activated);
+            let counters = &self.shared.live().counters;
+            if activated {
+                counters.session_timeout_count.up();
+            } else {
+                counters.rejected_session_count.up();
+            }
+            self.context(None, now).close_session(key, false, None);
+        }
+        self.apply_attached();
+    }
+
+    /// A connection's time has come.
+    fn look_at(&mut self, id: ConnectionId, now: Now) {
+        let blocked_timeout = self.shared.config().limits.blocked_timeout;
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        connection.timer = Instant::FAR;
+        let since = connection.blocked_since;
+        if connection.is_closing
+            || since.is_some_and(|since| since.plus_millis_f64(blocked_timeout) <= now.instant)
+        {
+            // It had its time to take what it was sent.
+            self.detach(id, now);
+            if let Some(connection) = self.connections.get_mut(id.0) {
+                connection.is_closing = true;
+                self.closes.push_back(id);
+            }
+            return;
+        }
+        let due = connection.channel.poll_timeout().is_some_and(|(at, _)| at <= now.instant);
+        if due {
+            connection.ensure_buffer(&mut self.buffers);
+            match connection.channel.handle_timeout(now.instant, &mut connection.out) {
+                Ok(Some(event)) => self.on_event(id, event, now),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::debug!(%error, "channel closed");
+                    self.close(id, now);
+                }
+            }
+        }
+        if let Some(connection) = self.connections.get_mut(id.0) {
+            if let Some(since) = connection.blocked_since {
+                rearm(&mut self.deadlines, id, connection, since.plus_millis_f64(blocked_timeout));
+            }
+        }
+        self.settle(id, now);
+    }
+
+    /// Takes the result of an effect.
+    pub fn done(&mut self, token: Token, result: JobResult, now: Now) {
+        let Some((deferred, rest)) = self.deferrals.done(token, result, now) else { return };
+        let Deferred { reply_to, session, kind, .. } = deferred;
+        match (kind, rest) {
+            (Kind::Gather(gather), _) => {
+                let Some(to) = reply_to else { return };
+                let limits = &self.shared.config().limits;
+                let mut outbox =
+                    outbox(&mut self.connections, &mut self.transmit, &mut self.buffers, now, limits);
+                outbox.send(to.connection, to.request_id, to.request_handle, |out| {
+                    let mut reply = Reply::new(out, to.request_handle, now.utc);
+                    gather.write(reply.begin_id(gather.encoding_id, StatusCode::GOOD));
+                });
+            }
+            (Kind::Activate(activation), result) => {
+                let (Some(to), Some(key)) = (reply_to, session) else { return };
+                let mut out = core::mem::take(&mut self.scratch);
+                let mut reply = Reply::new(&mut out, to.request_handle, now.utc);
+                let mut cx = self.context(None, now);
+                let result = match result {
+                    Some(JobResult::Authenticated(Ok(()))) => {
+                        session::finish_activation(&mut cx, key, activation, &mut reply)
+                    }
+                    Some(JobResult::Authenticated(Err(status))) => Err(session::refused(&cx, status)),
+                    _ => Err(Fault::local(StatusCode::BAD_INTERNAL_ERROR, "the authenticator failed")),
+                };
+                if let Err(fault) = result {
+                    reply.fault(fault);
+                }
+                let body = &out;
+                self.context(None, now).outbox.send(
+                    to.connection,
+                    to.request_id,
+                    to.request_handle,
+                    |into| {
+                        into.extend_from_slice(body);
+                    },
+                );
+                out.clear();
+                self.scratch = out;
+                self.apply_attached();
+            }
+            (Kind::Channel(id), result) => {
+                let Some(connection) = self.connections.get_mut(id.0) else { return };
+                let result = match result {
+                    Some(JobResult::Crypto(result)) => result,
+                    _ => Err(taktwerk_crypto::CryptoError::Internal),
+                };
+                connection.ensure_buffer(&mut self.buffers);
+                match connection.channel.complete(result, now.instant, &mut connection.out) {
+                    Ok(event) => self.on_event(id, event, now),
+                    Err(error) => {
+                        tracing::debug!(%error, "channel closed");
+                        self.close(id, now);
+                    }
+                }
+                self.settle(id, now);
+            }
+            (Kind::Sample { item, slot }, result) => {
+                let value = match result {
+                    Some(JobResult::Value(value)) => value,
+                    _ => taktwerk_types::DataValue::from_status(StatusCode::BAD_INTERNAL_ERROR),
+                };
+                self.engine.sample_done(item, slot, value, now, self.shared.space());
+            }
+        }
+        self.start_samples();
+    }
+
+    fn give_up(&mut self, deferred: Deferred, status: StatusCode, now: Now) {
+        if let Some(to) = deferred.reply_to {
+            self.context(None, now).outbox.fault_to(to, status);
+        }
+    }
+
+    /// Tells all shards how this shard's subscriptions are doing.
+    fn publish_diagnostics(&mut self, now: Now) {
+        self.looks = self.shared.live().looks();
+        self.published = now.instant;
+        crate::diagnostics::publish(self.index, &self.shared, &self.sessions, &self.engine);
+    }
+}

@@ -1,0 +1,168 @@
+//! What all shards of a server share.
+
+use crate::config::ServerConfig;
+use crate::diagnostics::Live;
+use crate::space::AddressSpace;
+use crate::space::nodes::Nodes;
+use std::sync::Arc;
+use taktwerk_channel::ChannelConfig;
+use taktwerk_schema::ids::variable_ids as v;
+use taktwerk_types::{QualifiedName, StatusCode, UaString, Variant};
+
+/// A server's configuration, address space and registries, shared by its shards.
+#[derive(Debug)]
+pub struct ServerShared {
+    config: ServerConfig,
+    space: Arc<AddressSpace>,
+    live: Arc<Live>,
+    channel: Arc<ChannelConfig>,
+    shards: usize,
+}
+
+impl ServerShared {
+    /// Joins a configuration and an address space, and shows the configuration in namespace 0.
+    ///
+    /// `channel_origin` is the wall time at [`taktwerk_types::Instant::ZERO`] of the driver's clock.
+    #[must_use]
+    pub fn new(
+        config: ServerConfig,
+        space: Arc<AddressSpace>,
+        shards: usize,
+        channel_origin: taktwerk_types::UtcTime,
+    ) -> Arc<Self> {
+        let live = Arc::new(Live::new(&config));
+        {
+            let mut nodes = space.write();
+            nodes.set_live(Arc::clone(&live));
+            publish(&config, &live, &mut nodes);
+        }
+        let mut security: Vec<_> =
+            config.endpoints.iter().map(|endpoint| (endpoint.policy, endpoint.mode)).collect();
+        let none = (taktwerk_crypto::SecurityPolicy::None, taktwerk_crypto::MessageSecurityMode::None);
+        if !security.contains(&none) {
+            // Discovery has to work without security (Part 4 §5.5.1); sessions are refused there.
+            security.push(none);
+        }
+        let channel = Arc::new(ChannelConfig {
+            limits: config.channel.clone(),
+            provider: Arc::clone(&config.provider),
+            security,
+            utc_origin: channel_origin,
+        });
+        Arc::new(Self { config, space, live, channel, shards })
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &ServerConfig {
+        &self.config
+    }
+
+    /// The address space.
+    #[must_use]
+    pub fn space(&self) -> &Arc<AddressSpace> {
+        &self.space
+    }
+
+    /// Counters, state and sessions.
+    #[must_use]
+    pub fn live(&self) -> &Arc<Live> {
+        &self.live
+    }
+
+    /// How many shards there are.
+    #[must_use]
+    pub fn shards(&self) -> usize {
+        self.shards
+    }
+
+    pub(crate) fn channel(&self) -> &Arc<ChannelConfig> {
+        &self.channel
+    }
+}
+
+/// Writes what does not change while the server runs into namespace 0 (Part 5 §6.3.1, §6.3.2, §6.3.11).
+fn publish(config: &ServerConfig, live: &Live, nodes: &mut Nodes) {
+    let limits = &config.limits;
+    let subscriptions = &limits.subscriptions;
+    let build = live.build_info().clone();
+    let strings = |values: &[String]| -> Variant {
+        values.iter().map(|value| UaString::from(value.as_str())).collect::<Vec<_>>().into()
+    };
+    let count = |value: usize| -> Variant { u32::try_from(value).unwrap_or(u32::MAX).into() };
+    let values: Vec<(u32, Variant)> = vec![
+        (v::SERVER_SERVER_ARRAY, strings(core::slice::from_ref(&config.application_uri))),
+        (v::SERVER_AUDITING, false.into()),
+        (v::SERVER_SERVER_STATUS_START_TIME, config.start_time.into()),
+        (v::SERVER_SERVER_STATUS_BUILD_INFO, Variant::from_structure(&build)),
+        (v::SERVER_SERVER_STATUS_BUILD_INFO_PRODUCT_URI, build.product_uri.into()),
+        (v::SERVER_SERVER_STATUS_BUILD_INFO_MANUFACTURER_NAME, build.manufacturer_name.into()),
+        (v::SERVER_SERVER_STATUS_BUILD_INFO_PRODUCT_NAME, build.product_name.into()),
+        (v::SERVER_SERVER_STATUS_BUILD_INFO_SOFTWARE_VERSION, build.software_version.into()),
+        (v::SERVER_SERVER_STATUS_BUILD_INFO_BUILD_NUMBER, build.build_number.into()),
+        (v::SERVER_SERVER_STATUS_BUILD_INFO_BUILD_DATE, build.build_date.into()),
+        (v::SERVER_SERVER_STATUS_SECONDS_TILL_SHUTDOWN, 0u32.into()),
+        (v::SERVER_SERVER_STATUS_SHUTDOWN_REASON, taktwerk_types::LocalizedText::default().into()),
+        (v::SERVER_SERVER_DIAGNOSTICS_ENABLED_FLAG, true.into()),
+        (v::SERVER_SERVER_CAPABILITIES_SERVER_PROFILE_ARRAY, strings(&config.profiles)),
+        (v::SERVER_SERVER_CAPABILITIES_LOCALE_ID_ARRAY, strings(&config.locale_ids)),
+        (v::SERVER_SERVER_CAPABILITIES_MIN_SUPPORTED_SAMPLE_RATE, subscriptions.sampling_interval_min.into()),
+        (
+            v::SERVER_SERVER_CAPABILITIES_MAX_BROWSE_CONTINUATION_POINTS,
+            limits.browse_continuation_points_max.into(),
+        ),
+        (v::SERVER_SERVER_CAPABILITIES_MAX_QUERY_CONTINUATION_POINTS, 0u16.into()),
+        (v::SERVER_SERVER_CAPABILITIES_MAX_HISTORY_CONTINUATION_POINTS, 0u16.into()),
+        (v::SERVER_SERVER_CAPABILITIES_MAX_ARRAY_LENGTH, limits.array_len_max.into()),
+        (v::SERVER_SERVER_CAPABILITIES_MAX_STRING_LENGTH, limits.string_len_max.into()),
+        (v::SERVER_SERVER_CAPABILITIES_MAX_BYTE_STRING_LENGTH, limits.byte_string_len_max.into()),
+        (v::SERVER_SERVER_CAPABILITIES_MAX_SESSIONS, count(limits.sessions_max)),
+        (v::SERVER_SERVER_CAPABILITIES_MAX_SUBSCRIPTIONS, subscriptions.subscriptions_max.into()),
+        (v::SERVER_SERVER_CAPABILITIES_MAX_MONITORED_ITEMS, subscriptions.monitored_items_max.into()),
+        (
+            v::SERVER_SERVER_CAPABILITIES_MAX_SUBSCRIPTIONS_PER_SESSION,
+            subscriptions.subscriptions_per_session_max.into(),
+        ),
+        (
+            v::SERVER_SERVER_CAPABILITIES_MAX_MONITORED_ITEMS_PER_SUBSCRIPTION,
+            subscriptions.monitored_items_per_subscription_max.into(),
+        ),
+        (v::SERVER_SERVER_CAPABILITIES_MAX_MONITORED_ITEMS_QUEUE_SIZE, subscriptions.queue_size_max.into()),
+        (v::SERVER_SERVER_CAPABILITIES_MAX_SELECT_CLAUSE_PARAMETERS, 0u32.into()),
+        (v::SERVER_SERVER_CAPABILITIES_MAX_WHERE_CLAUSE_PARAMETERS, 0u32.into()),
+        (v::SERVER_SERVER_CAPABILITIES_CONFORMANCE_UNITS, Vec::<QualifiedName>::new().into()),
+        (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_READ, limits.nodes_per_read_max.into()),
+        (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_READ_DATA, 0u32.into()),
+        (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_READ_EVENTS, 0u32.into()),
+        (
+            v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_WRITE,
+            limits.nodes_per_write_max.into(),
+        ),
+        (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_UPDATE_DATA, 0u32.into()),
+        (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_UPDATE_EVENTS, 0u32.into()),
+        (
+            v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_METHOD_CALL,
+            limits.nodes_per_method_call_max.into(),
+        ),
+        (
+            v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_BROWSE,
+            limits.nodes_per_browse_max.into(),
+        ),
+        (
+            v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_REGISTER_NODES,
+            limits.nodes_per_register_nodes_max.into(),
+        ),
+        (
+            v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_TRANSLATE_BROWSE_PATHS_TO_NODE_IDS,
+            limits.nodes_per_translate_max.into(),
+        ),
+        (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_NODE_MANAGEMENT, 0u32.into()),
+        (
+            v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_MONITORED_ITEMS_PER_CALL,
+            limits.monitored_items_per_call_max.into(),
+        ),
+    ];
+    for (id, value) in values {
+        nodes.ns0_slot(id).set(value, StatusCode::GOOD, config.start_time, config.start_time);
+    }
+}

@@ -1,0 +1,235 @@
+//! Services through the wire: a client channel and a shard, joined in memory, in virtual time.
+
+mod attribute;
+mod discovery;
+mod session;
+mod view;
+
+use crate::config::ServerConfig;
+use crate::shard::{ConnectionId, Effect, Job, Shard};
+use crate::space::AddressSpace;
+use crate::{Now, ServerShared};
+use core::time::Duration;
+use std::sync::Arc;
+use taktwerk_channel::{Channel, ChannelConfig, Event, OpenParams, Received};
+use taktwerk_crypto::SeededEntropy;
+use taktwerk_schema as schema;
+use taktwerk_schema::service::{Request, Response};
+use taktwerk_schema::{RequestHeader, ServiceFault};
+use taktwerk_types::{
+    Decode, DecodeLimits, Decoder, Encode, Instant, NodeId, StatusCode, Structure, UtcTime,
+};
+
+pub(crate) const URL: &str = "opc.tcp://host:4840/test";
+pub(crate) const APPLICATION: &str = "urn:test:server";
+
+/// A server of one shard with a clock of its own.
+pub(crate) struct Server {
+    pub(crate) shard: Shard,
+    pub(crate) space: Arc<AddressSpace>,
+    pub(crate) now: Now,
+}
+
+/// A client on one connection.
+pub(crate) struct Client {
+    pub(crate) connection: ConnectionId,
+    channel: Channel,
+    /// To the server.
+    out: Vec<u8>,
+    /// From the server, not looked at yet.
+    inbox: Vec<u8>,
+    pub(crate) token: NodeId,
+    handle: u32,
+    /// Responses that came: request id and body.
+    pub(crate) responses: Vec<(u32, Vec<u8>)>,
+    pub(crate) closed: bool,
+}
+
+impl Server {
+    pub(crate) fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub(crate) fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
+        let utc = UtcTime::parse("2026-01-01T00:00:00Z").unwrap();
+        let mut config = ServerConfig::new("Test", APPLICATION, URL, utc);
+        change(&mut config);
+        let space = Arc::new(AddressSpace::new(1, 64, APPLICATION));
+        let shared = ServerShared::new(config, Arc::clone(&space), 1, utc);
+        let shard = Shard::new(0, shared, Box::new(SeededEntropy::new(1)));
+        Self { shard, space, now: Now { instant: Instant::ZERO + Duration::from_secs(1), utc } }
+    }
+
+    /// Lets time pass; everything due happens on the way.
+    pub(crate) fn pass(&mut self, span: Duration) {
+        let end = self.now.instant + span;
+        loop {
+            let next = self.shard.poll_timeout().map_or(end, |(at, _)| at.min(end));
+            let next = next.max(self.now.instant);
+            self.now.utc = self.now.utc.plus(next.since(self.now.instant));
+            self.now.instant = next;
+            if self.shard.poll_timeout().is_some_and(|(at, _)| at <= next) {
+                self.shard.timer(self.now);
+                continue;
+            }
+            if next >= end {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn connect(&mut self) -> Client {
+        let connection = self.shard.opened(self.now);
+        let mut out = Vec::new();
+        let config = Arc::new(ChannelConfig::default());
+        let channel = Channel::client(config, OpenParams::insecure(URL), self.now.instant, &mut out).unwrap();
+        let mut client = Client {
+            connection,
+            channel,
+            out,
+            inbox: Vec::new(),
+            token: NodeId::NULL,
+            handle: 0,
+            responses: Vec::new(),
+            closed: false,
+        };
+        for _ in 0..4 {
+            client.exchange(self);
+        }
+        assert!(client.channel.is_open());
+        client
+    }
+
+    /// A client with an activated session.
+    pub(crate) fn session(&mut self) -> Client {
+        let mut client = self.connect();
+        client.create(self).unwrap();
+        client.activate(self).unwrap();
+        client
+    }
+
+    /// Runs one effect and gives its result back.
+    pub(crate) fn run_effect(&mut self) -> bool {
+        let Some(Effect { token, job }) = self.shard.poll_effect() else { return false };
+        let result = match job {
+            Job::Blocking(run) => run(),
+            Job::Future(_) => panic!("tests use blocking effects"),
+        };
+        self.shard.done(token, result, self.now);
+        true
+    }
+}
+
+impl Client {
+    /// Sends what there is to send, takes what comes back.
+    pub(crate) fn exchange(&mut self, server: &mut Server) {
+        let mut sent = core::mem::take(&mut self.out);
+        let done = server.shard.received(self.connection, &mut sent, server.now);
+        self.out = sent.split_off(done);
+        self.drain(server);
+    }
+
+    /// Takes what the server has sent.
+    pub(crate) fn drain(&mut self, server: &mut Server) {
+        while let Some(id) = server.shard.poll_transmit() {
+            let bytes = server.shard.unsent(id).to_vec();
+            if id == self.connection {
+                self.inbox.extend_from_slice(&bytes);
+            }
+            server.shard.sent(id, bytes.len());
+        }
+        while let Some(id) = server.shard.poll_close() {
+            self.closed |= id == self.connection;
+        }
+        while !self.inbox.is_empty() {
+            let Ok(Received { consumed, event }) =
+                self.channel.receive(&mut self.inbox, server.now.instant, &mut self.out)
+            else {
+                self.inbox.clear();
+                return;
+            };
+            match event {
+                Event::NeedMore { .. } => return,
+                Event::Message { request_id, body } => {
+                    self.responses.push((request_id, body.bytes(&self.inbox).to_vec()));
+                }
+                _ => {}
+            }
+            self.inbox.drain(..consumed);
+        }
+    }
+
+    pub(crate) fn header(&mut self) -> RequestHeader {
+        self.handle += 1;
+        RequestHeader {
+            authentication_token: self.token.clone(),
+            request_handle: self.handle,
+            timeout_hint: 10_000,
+            ..RequestHeader::default()
+        }
+    }
+
+    /// Sends a request; gives its RequestId.
+    pub(crate) fn send(&mut self, server: &mut Server, type_id: u32, body: &impl Encode) -> u32 {
+        let start = self.channel.begin(&mut self.out);
+        NodeId::numeric(0, type_id).encode(&mut self.out);
+        body.encode(&mut self.out);
+        let request_id = self.channel.next_request_id();
+        self.channel.finish(start, request_id, &mut self.out).unwrap();
+        self.exchange(server);
+        request_id
+    }
+
+    /// The response to a request, if it has come.
+    pub(crate) fn response<T: Structure>(&mut self, request_id: u32) -> Option<Result<T, StatusCode>> {
+        let at = self.responses.iter().position(|(id, _)| *id == request_id)?;
+        let (_, body) = self.responses.remove(at);
+        let mut decoder = Decoder::new(&body, DecodeLimits::DEFAULT);
+        let type_id = NodeId::decode(&mut decoder).unwrap().ns0().unwrap();
+        if type_id == ServiceFault::BINARY_ENCODING_ID {
+            let fault = ServiceFault::decode(&mut decoder).unwrap();
+            return Some(Err(fault.response_header.service_result));
+        }
+        assert_eq!(type_id, T::BINARY_ENCODING_ID);
+        let response = T::decode(&mut decoder).unwrap();
+        assert_eq!(decoder.remaining(), 0);
+        Some(Ok(response))
+    }
+
+    /// Sends a request and takes its response.
+    pub(crate) fn call<R: Request>(
+        &mut self,
+        server: &mut Server,
+        request: &R,
+    ) -> Result<R::Response, StatusCode>
+    where
+        R::Response: Response,
+    {
+        let id = self.send(server, R::BINARY_ENCODING_ID, request);
+        self.response(id).expect("every request is answered")
+    }
+
+    pub(crate) fn create(
+        &mut self,
+        server: &mut Server,
+    ) -> Result<schema::CreateSessionResponse, StatusCode> {
+        let request = schema::CreateSessionRequest {
+            request_header: self.header(),
+            endpoint_url: URL.into(),
+            session_name: "test".into(),
+            requested_session_timeout: 60_000.0,
+            ..Default::default()
+        };
+        let response = self.call(server, &request)?;
+        self.token = response.authentication_token.clone();
+        Ok(response)
+    }
+
+    pub(crate) fn activate(
+        &mut self,
+        server: &mut Server,
+    ) -> Result<schema::ActivateSessionResponse, StatusCode> {
+        let request = schema::ActivateSessionRequest { request_header: self.header(), ..Default::default() };
+        self.call(server, &request)
+    }
+}

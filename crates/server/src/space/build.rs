@@ -552,7 +552,7 @@ fn variable_copy(nodes: &Nodes, declaration: NodeIx, id: NodeId, name: Qualified
             use taktwerk_types::Decode;
             Variant::decode_from(bytes, taktwerk_types::DecodeLimits::DEFAULT).ok()
         }
-        super::nodes::ValueAt::None => None,
+        super::nodes::ValueAt::Computed(_) | super::nodes::ValueAt::None => None,
     };
     let shape = ValueShape {
         data_type: view.data_type()?,

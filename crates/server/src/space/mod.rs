@@ -7,7 +7,9 @@
 
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+pub mod build;
 pub(crate) mod dirty;
+pub mod import;
 pub(crate) mod node;
 pub(crate) mod nodes;
 pub(crate) mod slot;

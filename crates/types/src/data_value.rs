@@ -86,6 +86,20 @@ impl DataValue {
         self.server_timestamp = Some(server);
         self
     }
+
+    /// Equality for change detection: like `==`, but a NaN equals the same NaN.
+    #[must_use]
+    pub fn same_as(&self, other: &Self) -> bool {
+        let values = match (&self.value, &other.value) {
+            (Some(one), Some(two)) => one.same_as(two),
+            (one, two) => one.is_none() == two.is_none(),
+        };
+        values
+            && (self.status, self.source_timestamp, self.server_timestamp)
+                == (other.status, other.source_timestamp, other.server_timestamp)
+            && (self.source_picoseconds, self.server_picoseconds)
+                == (other.source_picoseconds, other.server_picoseconds)
+    }
 }
 
 /// Bit of the encoding mask: a value follows.

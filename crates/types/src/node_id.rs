@@ -382,7 +382,12 @@ impl FromStr for ExpandedNodeId {
             namespace_uri = uri.replace("%3B", ";").replace("%25", "%").into();
             rest = after;
         }
-        Ok(Self { node_id: rest.parse().map_err(|_| error())?, namespace_uri, server_index })
+        let node_id: NodeId = rest.parse().map_err(|_| error())?;
+        // Either the URI or the index names the namespace; with both, printing would drop one.
+        if node_id.namespace_index != 0 && namespace_uri != UaString::NULL {
+            return Err(error());
+        }
+        Ok(Self { node_id, namespace_uri, server_index })
     }
 }
 
@@ -454,6 +459,7 @@ mod tests {
     fn expanded_round_trip() {
         let id: ExpandedNodeId = "svr=4;nsu=http://a;i=7".parse().unwrap();
         assert_eq!(id.to_string(), "svr=4;nsu=http://a;i=7");
+        assert!("nsu=http://a;ns=1;i=7".parse::<ExpandedNodeId>().is_err());
         assert_eq!(ExpandedNodeId::decode_from(&id.encode_to_vec(), Default::default()), Ok(id));
     }
 

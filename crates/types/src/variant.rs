@@ -456,9 +456,16 @@ impl Variant {
                     (ArrayValues::Double(one), ArrayValues::Double(two)) => {
                         one.iter().map(|value| value.to_bits()).eq(two.iter().map(|value| value.to_bits()))
                     }
+                    (ArrayValues::Variant(one), ArrayValues::Variant(two)) => {
+                        one.len() == two.len() && one.iter().zip(two).all(|(one, two)| one.same_as(two))
+                    }
+                    (ArrayValues::DataValue(one), ArrayValues::DataValue(two)) => {
+                        one.len() == two.len() && one.iter().zip(two).all(|(one, two)| one.same_as(two))
+                    }
                     (one, two) => one == two,
                 }
             }
+            (Self::DataValue(one), Self::DataValue(two)) => one.same_as(two),
             (one, two) => one == two,
         }
     }

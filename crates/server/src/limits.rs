@@ -69,7 +69,7 @@ pub struct Limits {
     pub effects_max: usize,
     /// How long a deferred request waits for its effects at most, in ms, whatever its timeoutHint.
     pub deferred_timeout: f64,
-    /// Emptied send buffers that a shard keeps.
+    /// Emptied send buffers that a shard keeps; one timer call fills up to 64.
     pub spare_buffers_max: usize,
 }
 
@@ -105,7 +105,7 @@ impl Default for Limits {
             blocked_timeout: 60_000.0,
             effects_max: 256,
             deferred_timeout: 60_000.0,
-            spare_buffers_max: 32,
+            spare_buffers_max: 96,
         }
     }
 }

@@ -25,26 +25,32 @@ pub(crate) struct Outbox<'a> {
 #[derive(Debug)]
 pub(crate) struct Buffers {
     spare: Vec<Vec<u8>>,
+    spare_bytes: usize,
     max: usize,
 }
 
-/// Largest buffer that is kept; longer ones served one long response.
-const KEEP_LEN_MAX: usize = 1 << 20;
+/// Most capacity that is kept: enough for the messages of one subscription with some hundred thousand items, which
+/// would otherwise be allocated anew every cycle.
+const KEEP_BYTES_MAX: usize = 32 << 20;
 
 impl Buffers {
     pub(crate) fn new(max: usize) -> Self {
-        Self { spare: Vec::new(), max }
+        Self { spare: Vec::new(), spare_bytes: 0, max }
     }
 
     #[inline]
     pub(crate) fn take(&mut self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_default()
+        let buffer = self.spare.pop().unwrap_or_default();
+        self.spare_bytes -= buffer.capacity();
+        buffer
     }
 
     #[inline]
     pub(crate) fn give(&mut self, mut buffer: Vec<u8>) {
-        if self.spare.len() < self.max && (1..=KEEP_LEN_MAX).contains(&buffer.capacity()) {
+        let capacity = buffer.capacity();
+        if self.spare.len() < self.max && capacity > 0 && self.spare_bytes + capacity <= KEEP_BYTES_MAX {
             buffer.clear();
+            self.spare_bytes += capacity;
             self.spare.push(buffer);
         }
     }

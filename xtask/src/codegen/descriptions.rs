@@ -16,7 +16,8 @@ pub(crate) fn generate(model: &Model, output: &mut Output) {
     text.push_str("}\n\ndescribe_enumerations! {\n");
     let mut all = Vec::new();
     for entry in &model.enumerations {
-        let values: Vec<_> = entry.values.iter().map(|(name, value)| (name.as_str(), i64::from(*value))).collect();
+        let values: Vec<_> =
+            entry.values.iter().map(|(name, value)| (name.as_str(), i64::from(*value))).collect();
         all.push((entry.id, entry.name.as_str(), "false", values));
     }
     for entry in &model.option_sets {

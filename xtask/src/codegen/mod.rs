@@ -17,6 +17,7 @@ mod types;
 use crate::Failure;
 use crate::inputs;
 use output::Output;
+pub(crate) use output::files_below;
 use std::path::Path;
 use taktwerk_nodeset::{NodeSet, TypeDictionary};
 
@@ -47,4 +48,13 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<(), Failure> {
     ids::generate(&set, &node_ids, &mut output)?;
     namespace_zero::generate(&set, &dictionary, &mut output)?;
     output.finish(root, check)
+}
+
+#[cfg(test)]
+mod tests {
+    /// Fetches the published files if they are not cached; without a network and a cache this fails and says so.
+    #[test]
+    fn committed_files_are_what_the_generator_writes() {
+        super::run(&crate::workspace_root(), true).unwrap();
+    }
 }

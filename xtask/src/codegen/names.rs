@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(constant("OPCUANamespaceMetadata"), "OPCUA_NAMESPACE_METADATA");
         assert_eq!(constant("BadNodeIdUnknown"), "BAD_NODE_ID_UNKNOWN");
         assert_eq!(constant("X509IdentityToken"), "X509_IDENTITY_TOKEN");
-        assert_eq!(constant("3DVector"), "_3_DVECTOR");
+        assert_eq!(constant("3DVector"), "_3_D_VECTOR");
         assert_eq!(field("NodesToRead"), "nodes_to_read");
         assert_eq!(field("Type"), "r#type");
     }

@@ -3,8 +3,9 @@
 use crate::Failure;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// First line of every generated Rust file.
 const HEADER: &str = "// Written by `cargo xtask codegen` from the OPC UA 1.05.07 NodeSet. Do not edit.\n\n";
@@ -58,26 +59,12 @@ impl Output {
         Ok(())
     }
 
-    /// Runs rustfmt over copies, so that the committed files are as `cargo fmt` leaves them.
+    /// Runs rustfmt, so that the committed files are as `cargo fmt` leaves them.
     fn format(&mut self, root: &Path) -> Result<(), Failure> {
-        let scratch = root.join("target").join("codegen").join("out");
-        let _ = std::fs::remove_dir_all(&scratch);
-        let mut copies = Vec::new();
-        for (path, bytes) in self.files.iter().filter(|(path, _)| path.ends_with(".rs")) {
-            // Flat names: rustfmt would follow `mod` lines into files that are copied too.
-            let copy = scratch.join(path.replace('/', "+"));
-            write(&copy, bytes)?;
-            copies.push((path.clone(), copy));
-        }
-        for (path, copy) in &copies {
-            let mut rustfmt = Command::new("rustfmt");
-            rustfmt.args(["--edition", "2024", "--config", "skip_children=true", "--config-path"]);
-            rustfmt.arg(root.join("rustfmt.toml")).stdin(open(copy)?);
-            let done = rustfmt.output().map_err(|error| format!("cannot start rustfmt: {error}"))?;
-            if !done.status.success() {
-                return Err(format!("rustfmt refuses {path}: {}", String::from_utf8_lossy(&done.stderr)));
-            }
-            self.files.insert(path.clone(), done.stdout);
+        let configuration = root.join("rustfmt.toml");
+        for (path, bytes) in self.files.iter_mut().filter(|(path, _)| path.ends_with(".rs")) {
+            *bytes =
+                formatted(&configuration, bytes).map_err(|reason| format!("rustfmt, {path}: {reason}"))?;
         }
         Ok(())
     }
@@ -96,8 +83,22 @@ impl Output {
     }
 }
 
-fn open(path: &Path) -> Result<std::fs::File, Failure> {
-    std::fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))
+/// One file through rustfmt. From its standard input rustfmt does not follow `mod` lines into other files.
+fn formatted(configuration: &Path, text: &[u8]) -> Result<Vec<u8>, Failure> {
+    let mut rustfmt = Command::new("rustfmt");
+    rustfmt.args(["--edition", "2024", "--config-path"]).arg(configuration);
+    rustfmt.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = rustfmt.spawn().map_err(|error| format!("cannot start: {error}"))?;
+    // rustfmt reads everything before it writes anything, so neither side waits for the other.
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(text).map_err(|error| error.to_string())?;
+    }
+    let done = child.wait_with_output().map_err(|error| error.to_string())?;
+    if done.status.success() {
+        Ok(done.stdout)
+    } else {
+        Err(String::from_utf8_lossy(&done.stderr).into_owned())
+    }
 }
 
 fn report(differing: &[String], stale: &[PathBuf]) -> Result<(), Failure> {

@@ -596,6 +596,11 @@ fn decode_array<'a>(
     let mut dimensions: Vec<u32> = Vec::new();
     if has_dimensions {
         let lengths: Vec<i32> = decoder.array()?;
+        // Each dimension is a level of nesting for whoever walks the matrix.
+        let limit = usize::from(decoder.limits().depth_max);
+        if lengths.len() > limit {
+            return Err(DecodeError::Limit { what: "array dimensions", actual: lengths.len(), limit });
+        }
         dimensions = lengths
             .into_iter()
             .map(|length| u32::try_from(length).map_err(|_| DecodeError::Invalid("array dimension")))

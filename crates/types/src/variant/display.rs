@@ -52,7 +52,9 @@ impl Display for Array {
             f.write_char('[')?;
             match shape {
                 [_, inner @ ..] if !inner.is_empty() => {
-                    let width = inner.iter().map(|length| *length as usize).product::<usize>().max(1);
+                    // An empty matrix may have any inner lengths.
+                    let width = inner.iter().fold(1usize, |width, length| width.saturating_mul(*length as usize));
+                    let width = width.max(1);
                     for (index, row) in values.chunks(width).enumerate() {
                         if index > 0 {
                             f.write_str(", ")?;

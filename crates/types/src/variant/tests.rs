@@ -97,3 +97,21 @@ fn dimensions_must_match_the_length() {
     let matrix = Variant::decode_from(&bytes, DecodeLimits::DEFAULT).unwrap();
     assert_eq!(matrix.to_string(), "[[1, 2, 3], [4, 5, 6]]");
 }
+
+/// A matrix of Bytes without elements or with one, in bytes.
+fn matrix_bytes(elements: &[u8], dimensions: &[i32]) -> Vec<u8> {
+    let mut bytes = vec![BuiltInType::Byte.number() | ARRAY_BIT | DIMENSIONS_BIT];
+    elements.encode(&mut bytes);
+    dimensions.encode(&mut bytes);
+    bytes
+}
+
+#[test]
+fn dimensions_from_the_wire_break_nothing() {
+    let empty = matrix_bytes(&[], &[0, i32::MAX, i32::MAX, i32::MAX]);
+    let value = Variant::decode_from(&empty, DecodeLimits::DEFAULT).unwrap();
+    assert_eq!(value.to_string(), "[]");
+    let deep = matrix_bytes(&[1], &[1; 100_000]);
+    let error = Variant::decode_from(&deep, DecodeLimits::DEFAULT).unwrap_err();
+    assert!(matches!(error, DecodeError::Limit { what: "array dimensions", .. }));
+}

@@ -13,6 +13,7 @@ use crate::space::nodes::{Nodes, ValueAt};
 use crate::space::slot::SlotHandle;
 use crate::space::view::attribute;
 use std::sync::Arc;
+use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{AccessLevelType, WriteResponse};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{
@@ -24,6 +25,45 @@ struct Target {
     slot: SlotHandle,
     handler: Option<Arc<dyn WriteHandler>>,
     value: DataValue,
+    /// The variable whose values mean something else after this write.
+    gives_meaning_to: Option<SlotHandle>,
+}
+
+/// Properties that say what a variable's values mean: a change sets the SemanticsChanged bit of the next value
+/// (Part 8 §5.2 and the variable types of §5.3).
+const MEANINGFUL: &[&str] = &[
+    "EURange",
+    "InstrumentRange",
+    "EngineeringUnits",
+    "Title",
+    "EnumStrings",
+    "EnumValues",
+    "ValueAsText",
+    "TrueState",
+    "FalseState",
+    "ValuePrecision",
+    "AxisDefinition",
+    "XAxisDefinition",
+    "YAxisDefinition",
+    "ZAxisDefinition",
+    "AxisScaleType",
+];
+
+/// The slot of the variable that a property describes.
+fn described(nodes: &Nodes, property: NodeIx) -> Option<SlotHandle> {
+    let (namespace, name) = nodes.view(property)?.browse_name_parts();
+    if namespace != 0 || !MEANINGFUL.contains(&&*name) {
+        return None;
+    }
+    let mut owner = None;
+    nodes.references(property, |reference| {
+        if !reference.is_forward && reference.reference_type == NodeIx::ns0(reference_type_ids::HAS_PROPERTY)
+        {
+            owner = Some(reference.target);
+        }
+        owner.is_none()
+    });
+    nodes.slot_handle(owner?)
 }
 
 pub(crate) fn write(
@@ -49,7 +89,7 @@ pub(crate) fn write(
             check(&nodes, id, attribute_id, index_range, value, cx.now.utc)
         };
         let status = checked.and_then(|target| {
-            let Target { slot, handler, mut value } = target;
+            let Target { slot, handler, mut value, gives_meaning_to } = target;
             // A handler is the application's code: it runs with the address space unlocked.
             if let Some(handler) = handler {
                 let sessions = &cx.sessions;
@@ -59,6 +99,9 @@ pub(crate) fn write(
                 value = handler.write(caller, value)?;
             }
             store(&slot, value, cx.now.utc);
+            if let Some(variable) = gives_meaning_to {
+                variable.semantics_changed();
+            }
             Ok(())
         });
         status.err().unwrap_or(StatusCode::GOOD).encode(out);
@@ -121,7 +164,7 @@ fn check(
         },
         Some(range) => merge(nodes, ix, &slot, &expected, &range, written)?,
     });
-    Ok(Target { slot, handler: handler.cloned(), value })
+    Ok(Target { slot, handler: handler.cloned(), value, gives_meaning_to: described(nodes, ix) })
 }
 
 /// Puts the written part into the present value.

@@ -274,11 +274,21 @@ impl Page {
     }
 }
 
-/// A change that an item with a queue wants to see even if a newer one follows.
+/// A change that must not be overtaken by a newer one.
 #[derive(Debug, Clone)]
-pub(crate) struct QueuedChange {
-    pub(crate) slot: u32,
-    pub(crate) value: Snapshot,
+pub(crate) enum QueuedChange {
+    /// A value, for items with a queue.
+    Value {
+        /// The slot that was written.
+        slot: u32,
+        /// What was written.
+        value: Snapshot,
+    },
+    /// A property that gives the slot's variable its meaning has changed.
+    Semantics {
+        /// The variable's slot.
+        slot: u32,
+    },
 }
 
 /// What wakes a sleeping shard; the driver provides it.
@@ -453,7 +463,7 @@ impl SlotHandle {
             shards &= shards - 1;
             let Some(changes) = self.store.tops.get(shard) else { continue };
             if watchers & QUEUED != 0 {
-                let change = QueuedChange { slot: self.index, value: self.slot().read() };
+                let change = QueuedChange::Value { slot: self.index, value: self.slot().read() };
                 if changes.queued.push(change).is_err() {
                     changes.overflowed.store(true, Ordering::Release);
                 }
@@ -462,6 +472,20 @@ impl SlotHandle {
                         waker.wake();
                     }
                 }
+            }
+            self.page.mark(self.index as usize % PAGE_SLOTS, shard, &changes.top);
+        }
+    }
+
+    /// Tells the watching shards that the variable's values mean something else from now on.
+    pub(crate) fn semantics_changed(&self) {
+        let watchers = self.slot().watchers.load(Ordering::Acquire) & !QUEUED;
+        for (shard, changes) in self.store.tops.iter().enumerate() {
+            if watchers >> shard & 1 == 0 {
+                continue;
+            }
+            if changes.queued.push(QueuedChange::Semantics { slot: self.index }).is_err() {
+                changes.overflowed.store(true, Ordering::Release);
             }
             self.page.mark(self.index as usize % PAGE_SLOTS, shard, &changes.top);
         }
@@ -581,8 +605,10 @@ mod tests {
         for value in 0..3 {
             handle.set(value.into(), StatusCode::GOOD, UtcTime::NULL, UtcTime::NULL);
         }
-        assert_eq!(store.pop_queued(0).map(|change| change.value.value()), Some(0.into()));
-        assert_eq!(store.pop_queued(0).map(|change| change.value.value()), Some(1.into()));
+        for expected in [0, 1] {
+            let Some(QueuedChange::Value { value, .. }) = store.pop_queued(0) else { panic!("no value") };
+            assert_eq!(value.value(), Variant::from(expected));
+        }
         assert!(store.pop_queued(0).is_none());
         assert!(store.take_overflowed(0) && !store.take_overflowed(0));
     }

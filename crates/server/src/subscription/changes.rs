@@ -5,7 +5,7 @@ use super::item::{AT_PUBLISH, EVERY_WRITE, Item, NONE, Sample, flag};
 use super::sampling::Group;
 use super::subscription::Subscription;
 use super::timer::{Due, Timers};
-use crate::space::slot::PAGE_SLOTS;
+use crate::space::slot::{PAGE_SLOTS, QueuedChange};
 use taktwerk_types::Instant;
 
 impl Engine {
@@ -34,13 +34,20 @@ impl Engine {
         // Bounded, so that a writer in a tight loop cannot hold the shard here.
         for _ in 0..65_536 {
             let Some(change) = self.store.pop_queued(self.shard) else { break };
-            let mut index = self.watch.get(change.slot as usize).copied().unwrap_or(NONE);
+            let (slot, value) = match change {
+                QueuedChange::Value { slot, value } => (slot, value),
+                QueuedChange::Semantics { slot } => {
+                    self.semantics_changed(slot);
+                    continue;
+                }
+            };
+            let mut index = self.watch.get(slot as usize).copied().unwrap_or(NONE);
             while let Some(item) = self.items.get_mut(index as usize) {
                 let here = index;
                 index = item.next;
-                if item.group == EVERY_WRITE && item.passes(&change.value) {
-                    item.remember(&change.value);
-                    let lost = item.enqueue(Sample::Slot(change.value.clone()));
+                if item.group == EVERY_WRITE && item.passes(&value) {
+                    item.remember(&value);
+                    let lost = item.enqueue(Sample::Slot(value.clone()));
                     self.after_enqueue(here, lost);
                 }
             }

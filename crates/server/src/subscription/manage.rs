@@ -733,7 +733,7 @@ impl Engine {
 
     /// A property that gives a variable its meaning was written: every item on it says so with its next value
     /// (Part 8 §5.2, SemanticsChanged).
-    pub(crate) fn semantics_changed(&mut self, slot: u32) {
+    pub(super) fn semantics_changed(&mut self, slot: u32) {
         let mut index = self.watch.get(slot as usize).copied().unwrap_or(NONE);
         while let Some(item) = self.items.get_mut(index as usize) {
             let here = index;

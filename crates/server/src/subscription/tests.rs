@@ -452,8 +452,7 @@ fn semantics_changed_bit_comes_once() {
     }
     world.advance(105 * MS);
     world.out.responses.clear();
-    let ValueAt::Slot(slot) = world.space.read().value_at(world.variables[0].0) else { panic!() };
-    world.engine.semantics_changed(slot);
+    world.space.read().slot_handle(world.variables[0].0).unwrap().semantics_changed();
     world.advance(100 * MS);
     world.set(0, 1.0);
     world.advance(100 * MS);

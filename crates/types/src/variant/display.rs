@@ -53,7 +53,8 @@ impl Display for Array {
             match shape {
                 [_, inner @ ..] if !inner.is_empty() => {
                     // An empty matrix may have any inner lengths.
-                    let width = inner.iter().fold(1usize, |width, length| width.saturating_mul(*length as usize));
+                    let width =
+                        inner.iter().fold(1usize, |width, length| width.saturating_mul(*length as usize));
                     let width = width.max(1);
                     for (index, row) in values.chunks(width).enumerate() {
                         if index > 0 {

@@ -1,0 +1,32 @@
+//! Fuzz targets for every decoder and state machine that reads what others wrote.
+//!
+//! The bodies of the targets live here, in a plain library: `cargo test` replays the committed seeds and repeatable
+//! mutations of them on any compiler, and the binaries in `fuzz_targets/` hand them to libFuzzer. [`input`] turns
+//! bytes into choices; [`targets`] has the bodies; [`TARGETS`] names them.
+//!
+//! `fuzz/run.sh` runs everything for a short time; `cargo +nightly fuzz run TARGET` looks for more. An input that made
+//! a target panic belongs into `seeds/TARGET/` together with the repair.
+
+pub mod input;
+pub mod targets;
+
+#[cfg(test)]
+mod replay;
+#[cfg(test)]
+mod seeds;
+
+/// A target: takes any bytes, panics if a promise of the code under test does not hold.
+pub type Target = fn(&[u8]);
+
+/// All targets by name. Each has a binary of that name for libFuzzer.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("decode_variant", targets::decode::variant),
+    ("decode_any_structure", targets::decode::any_structure),
+    ("decode_extension_object", targets::decode::extension_object),
+    ("decode_dynamic_structure", targets::dynamic::structure),
+    ("chunk_reader_server", targets::chunk::server),
+    ("chunk_reader_client", targets::chunk::client),
+    ("nodeset_xml", targets::nodeset::xml),
+    ("node_id_text", targets::text::node_id),
+    ("numeric_range", targets::text::numeric_range),
+];

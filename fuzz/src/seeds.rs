@@ -1,0 +1,246 @@
+//! Where the committed seeds come from: inputs that get each target past its first checks.
+//!
+//! `cargo test --no-default-features --lib write_seeds -- --ignored` writes them anew. Inputs that once made a target
+//! panic are added by hand as `found-…` and stay.
+
+use std::path::Path;
+use taktwerk_schema::{
+    Argument, DataChangeFilter, EUInformation, EnumValueType, ReadRequest, ReadValueId, RequestHeader,
+    ServerStatusDataType,
+};
+use taktwerk_types::{
+    DataValue, DiagnosticInfo, Encode, ExpandedNodeId, ExtensionObject, Guid, LocalizedText, NodeId,
+    QualifiedName, StatusCode, Structure, UaString, UtcTime, Variant,
+};
+
+/// A target's seeds with the names of their files.
+type Seeds = Vec<(String, Vec<u8>)>;
+
+fn numbered(seeds: impl IntoIterator<Item = Vec<u8>>) -> Seeds {
+    (0..).zip(seeds).map(|(number, seed): (u32, _)| (format!("seed-{number:02}"), seed)).collect()
+}
+
+/// A choice, then an encoding.
+fn chosen(choice: &[u8], value: &impl Encode) -> Vec<u8> {
+    let mut seed = choice.to_vec();
+    value.encode(&mut seed);
+    seed
+}
+
+fn variants() -> Vec<Variant> {
+    vec![
+        Variant::Empty,
+        Variant::from(true),
+        Variant::from(-7i16),
+        Variant::from(1.5),
+        Variant::from(f32::NAN),
+        Variant::from("Grüße"),
+        Variant::from(UtcTime::from_ticks(132_000_000_000_000_000)),
+        Variant::from(Guid::default()),
+        Variant::from(NodeId::string(2, "Boiler")),
+        Variant::from(ExpandedNodeId::from(NodeId::opaque(3, vec![1, 2, 3]))),
+        Variant::from(StatusCode::BAD_NODE_ID_UNKNOWN),
+        Variant::from(QualifiedName::new(1, "Name")),
+        Variant::from(LocalizedText::new("de", "Wert")),
+        Variant::from(DataValue::new(5u8)),
+        Variant::from_structure(&EUInformation::default()),
+        Variant::from(vec![1u32, 2, 3, 4, 5, 6]),
+        Variant::matrix(vec![1.0f64, 2.0, 3.0, 4.0, 5.0, 6.0], vec![2, 3]).expect("six elements"),
+        Variant::from(vec![Variant::from(1u8), Variant::from(vec![Variant::Empty])]),
+        Variant::from(vec![UaString::from("a"), UaString::default()]),
+    ]
+}
+
+fn data_value() -> DataValue {
+    DataValue { status: Some(StatusCode::UNCERTAIN), ..DataValue::new(3u64) }
+        .at(UtcTime::from_ticks(1), UtcTime::from_ticks(2))
+}
+
+fn decode_variant() -> Seeds {
+    let mut seeds: Vec<Vec<u8>> = variants().iter().map(|value| chosen(&[2], value)).collect();
+    seeds.push(chosen(&[0], &data_value()));
+    let inner = DiagnosticInfo { symbolic_id: Some(3), ..DiagnosticInfo::default() };
+    let outer = DiagnosticInfo { inner_diagnostic_info: Some(Box::new(inner)), ..DiagnosticInfo::default() };
+    seeds.push(chosen(&[1], &outer));
+    numbered(seeds)
+}
+
+fn structure<T: Structure + Encode>(name: &str, value: &T) -> Vec<u8> {
+    let at =
+        crate::targets::decode::STRUCTURES.iter().position(|entry| entry.0 == name).expect("it is generated");
+    chosen(&u16::try_from(at).expect("there are fewer").to_le_bytes(), value)
+}
+
+fn read_request() -> ReadRequest {
+    let node_id = NodeId::numeric(0, 2258);
+    ReadRequest {
+        request_header: RequestHeader { request_handle: 7, timeout_hint: 1000, ..RequestHeader::default() },
+        nodes_to_read: vec![ReadValueId { node_id, attribute_id: 13, ..ReadValueId::default() }; 2],
+        ..ReadRequest::default()
+    }
+}
+
+fn decode_any_structure() -> Seeds {
+    let mut seeds = vec![
+        structure("ReadRequest", &read_request()),
+        structure("Argument", &Argument { name: "in".into(), ..Argument::default() }),
+        structure("ServerStatusDataType", &ServerStatusDataType::default()),
+        structure("DataChangeFilter", &DataChangeFilter::default()),
+        structure("EnumValueType", &EnumValueType::default()),
+    ];
+    // All-zero bytes are a value of most structures: one input for each.
+    for number in 0..crate::targets::decode::STRUCTURES.len() as u16 {
+        if number % 16 == 0 {
+            let mut seed = number.to_le_bytes().to_vec();
+            seed.resize(200, 0);
+            seeds.push(seed);
+        }
+    }
+    numbered(seeds)
+}
+
+fn decode_extension_object() -> Seeds {
+    numbered([
+        ExtensionObject::NULL.encode_to_vec(),
+        ExtensionObject::new(&Argument { name: "in".into(), ..Argument::default() }).encode_to_vec(),
+        ExtensionObject::new(&DataChangeFilter::default()).encode_to_vec(),
+        ExtensionObject::from_binary(NodeId::numeric(4, 99), vec![1, 2, 3]).encode_to_vec(),
+        ExtensionObject::new(&read_request()).encode_to_vec(),
+    ])
+}
+
+/// Definitions byte by byte: kind, then fields of type, rank and option; then bodies with their lengths.
+fn decode_dynamic_structure() -> Seeds {
+    let plain = [1, 0, 2, 6 + 4, 0, 0, 12 + 4, 2, 0];
+    let optional = [1, 1, 2, 0, 0, 1, 11 + 4, 0, 1];
+    let union = [1, 2, 2, 1, 0, 0, 1 + 4, 0, 0];
+    let enumeration = [0, 2, 0, 1, 0];
+    let definitions = [&plain[..], &optional, &union, &enumeration].concat();
+    let bodies: [&[u8]; 4] = [
+        &[1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, b'a', b'b'],
+        &[1, 0, 0, 0, 7, 0, 0, 0, 0xff, 0xff, 0xff, 0xff],
+        &[2, 0, 0, 0, 1],
+        &[],
+    ];
+    let bodies =
+        bodies.iter().flat_map(|body| core::iter::once(body.len() as u8).chain(body.iter().copied()));
+    let whole: Vec<u8> = definitions.iter().copied().chain(bodies).collect();
+    // A structure that contains itself, and one of arrays of itself.
+    let circular = [1, 0, 1, 0, 0, 0].iter().chain(&[0; 60]).copied().collect();
+    let circular_array = [1, 0, 1, 0, 2, 0].iter().chain(&[1; 60]).copied().collect();
+    numbered([whole, circular, circular_array])
+}
+
+/// Choices of the chunk reader: channel secured or not, opened or not, then operations.
+fn chunk_reader() -> Seeds {
+    let mut seeds = Vec::new();
+    for secured in [0, 1] {
+        for opened in [0, 1] {
+            let start = [secured, opened];
+            // Honest messages of several lengths, whole and in pieces.
+            seeds.push(
+                [&start[..], &[2, 100, 0, 0, 255, 255, 2, 0x40, 0x1f, 0, 10, 0, 2, 0x80, 0x3e, 0, 0, 1]]
+                    .concat(),
+            );
+            // One byte changed.
+            seeds.push([&start[..], &[2, 100, 0, 1, 20, 0, 1, 255, 255]].concat());
+            // Two parts and an end, then an abort.
+            seeds.push([&start[..], &[1, 3, 1, 2, 3, 0, 1, 1, 3, 4, 5, 6, 0, 1, 1, 1, 7, 0, 0]].concat());
+            seeds.push(
+                [&start[..], &[1, 3, 1, 2, 3, 0, 1, 1, 8, 0, 0, 0x80, 0x80, 255, 255, 255, 255, 0, 2]]
+                    .concat(),
+            );
+            // Time passes: the token is renewed, then expires; our side sends.
+            seeds
+                .push([&start[..], &[3, 0xfc, 0x00, 0x30, 0x2a, 0, 5, 4, 10, 0, 3, 0xff, 4, 10, 0]].concat());
+            // A Hello by hand, cut short.
+            seeds.push([&start[..], &[0, 12], b"HELF\x20\0\0\0\0\0\0\0"].concat());
+        }
+    }
+    numbered(seeds)
+}
+
+const NODE_SET: &str = r#"<UANodeSet xmlns="http://opcfoundation.org/UA/2011/03/UANodeSet.xsd">
+<NamespaceUris><Uri>urn:a</Uri></NamespaceUris>
+<Models><Model ModelUri="urn:a" Version="1" PublicationDate="2024-01-01T00:00:00Z"/></Models>
+<Aliases><Alias Alias="HasSubtype">i=45</Alias></Aliases>
+<UADataType NodeId="i=6" BrowseName="Int32"/>
+<UADataType NodeId="i=22" BrowseName="Structure" IsAbstract="true"/>
+<UADataType NodeId="ns=1;i=2" BrowseName="1:P"><References><Reference ReferenceType="HasSubtype" IsForward="false">i=22</Reference></References>
+<Definition Name="1:P"><Field Name="X" DataType="i=6"/><Field Name="L" DataType="i=6" ValueRank="1" IsOptional="true"/></Definition></UADataType>
+<UAObject NodeId="ns=1;i=3" BrowseName="Default Binary"><References><Reference ReferenceType="i=38" IsForward="false">ns=1;i=2</Reference></References></UAObject>
+<UAVariable NodeId="ns=1;s=V" BrowseName="1:V" DataType="i=24" ValueRank="-2" ArrayDimensions="2,3"><DisplayName>V</DisplayName><Value>@</Value></UAVariable>
+</UANodeSet>"#;
+
+fn nodeset_xml() -> Seeds {
+    let values = [
+        "<Int32>5</Int32>",
+        "<ListOfDouble><Double>1.5</Double><Double>-INF</Double></ListOfDouble>",
+        "<ExtensionObject><TypeId><Identifier>ns=1;i=3</Identifier></TypeId><Body><P><X>1</X><L><Int32>2</Int32></L></P></Body></ExtensionObject>",
+        "<Matrix><Dimensions><UInt32>1</UInt32><UInt32>2</UInt32></Dimensions><Elements><Byte>1</Byte><Byte>2</Byte></Elements></Matrix>",
+        "<DataValue><Value><Variant><Value><Guid><String>72962b91-fa75-4ae6-8d28-b404dc7daf63</String></Guid></Value></Variant></Value></DataValue>",
+        "<LocalizedText><Locale>de</Locale><Text>Wert</Text></LocalizedText>",
+        "<ByteString>AQID</ByteString>",
+        "<DateTime>2024-02-29T23:59:59.5+02:00</DateTime>",
+    ];
+    numbered(values.iter().map(|value| NODE_SET.replace('@', value).into_bytes()))
+}
+
+fn node_id_text() -> Seeds {
+    let texts = [
+        "i=85",
+        "ns=2;s=Boiler/Temperature",
+        "ns=65535;g=72962b91-fa75-4ae6-8d28-b404dc7daf63",
+        "ns=1;b=AQID",
+        "nsu=http://a/%3B;i=1",
+        "svr=3;nsu=urn:a;s=x",
+        "svr=1;ns=2;i=0",
+        "s=",
+        "ns=0;s=;=%",
+    ];
+    numbered(texts.iter().map(|text| text.as_bytes().to_vec()))
+}
+
+fn numeric_range() -> Seeds {
+    let mut seeds = Vec::new();
+    for (range, target, source) in [
+        ("1", Variant::from(vec![1u32, 2, 3]), Variant::from(vec![9u32])),
+        ("0:1", Variant::from("text"), Variant::from("ab")),
+        ("1:2,0:1", variants()[16].clone(), Variant::matrix(vec![9.0; 2], vec![1, 2]).expect("two elements")),
+        ("0,1", Variant::from(vec![UaString::from("ab")]), Variant::from(vec![UaString::from("x")])),
+        ("4294967295", Variant::from(vec![1u8]), Variant::from(vec![1u8])),
+    ] {
+        let mut seed = vec![range.len() as u8];
+        seed.extend_from_slice(range.as_bytes());
+        for value in [target, source] {
+            let bytes = value.encode_to_vec();
+            seed.push(bytes.len() as u8);
+            seed.extend_from_slice(&bytes);
+        }
+        seeds.push(seed);
+    }
+    numbered(seeds)
+}
+
+#[test]
+#[ignore = "writes into the source tree"]
+fn write_seeds() {
+    let all: &[(&str, Seeds)] = &[
+        ("decode_variant", decode_variant()),
+        ("decode_any_structure", decode_any_structure()),
+        ("decode_extension_object", decode_extension_object()),
+        ("decode_dynamic_structure", decode_dynamic_structure()),
+        ("chunk_reader_server", chunk_reader()),
+        ("chunk_reader_client", chunk_reader()),
+        ("nodeset_xml", nodeset_xml()),
+        ("node_id_text", node_id_text()),
+        ("numeric_range", numeric_range()),
+    ];
+    for (target, seeds) in all {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target);
+        std::fs::create_dir_all(&folder).unwrap();
+        for (name, seed) in seeds {
+            std::fs::write(folder.join(name), seed).unwrap();
+        }
+    }
+}

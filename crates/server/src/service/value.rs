@@ -1,6 +1,6 @@
 //! Encoding values straight from their slots.
 
-use crate::space::slot::{Snapshot, inline_len};
+use crate::space::slot::{Scalar, Snapshot, inline_len};
 use taktwerk_types::{
     DataValue, Encode, NumericRange, StatusCode, TimestampsToReturn, UtcTime, Variant, data_value,
 };
@@ -17,27 +17,45 @@ pub(crate) fn encode_snapshot(
     server: UtcTime,
     out: &mut Vec<u8>,
 ) {
+    let vouched = server;
     let source = if timestamps.source() && !snapshot.source.is_null() { Some(snapshot.source) } else { None };
     let server = if timestamps.server() { Some(server) } else { None };
     if let Some(payload) = &snapshot.payload {
         let status = Some(snapshot.status).filter(|status| *status != StatusCode::GOOD);
         return encode_parts(Some(payload), status, source, server, out);
     }
-    let mut line = [0; LINE_LEN];
+    let Snapshot { kind, bits, status, source, .. } = *snapshot;
+    encode_scalar(Scalar { kind, bits, status, source }, timestamps, vouched, out);
+}
+
+/// Appends an inline value like [`encode_snapshot`]. What is written goes straight to its place: the fields have
+/// odd sizes and must not be read back before they are sent.
+#[inline]
+pub(crate) fn encode_scalar(
+    scalar: Scalar,
+    timestamps: TimestampsToReturn,
+    server: UtcTime,
+    out: &mut Vec<u8>,
+) {
+    let start = out.len();
+    out.extend_from_slice(&[0; LINE_LEN]);
+    let Some(line) = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut::<LINE_LEN>) else { return };
     let mut mask = 0;
     let mut at = 1;
-    if snapshot.kind != 0 {
+    if scalar.kind != 0 {
         mask = data_value::HAS_VALUE;
-        line[1] = snapshot.kind;
+        line[1] = scalar.kind;
         // The word's low bytes are the value; what follows overwrites the rest.
-        line[2..10].copy_from_slice(&snapshot.bits.to_le_bytes());
-        at = 2 + inline_len(snapshot.kind);
+        line[2..10].copy_from_slice(&scalar.bits.to_le_bytes());
+        at = 2 + inline_len(scalar.kind);
     }
-    if snapshot.status != StatusCode::GOOD {
+    if scalar.status != StatusCode::GOOD {
         mask |= data_value::HAS_STATUS;
-        line[at..at + 4].copy_from_slice(&snapshot.status.0.to_le_bytes());
+        line[at..at + 4].copy_from_slice(&scalar.status.0.to_le_bytes());
         at += 4;
     }
+    let source = if timestamps.source() && !scalar.source.is_null() { Some(scalar.source) } else { None };
+    let server = if timestamps.server() { Some(server) } else { None };
     if let Some(source) = source {
         mask |= data_value::HAS_SOURCE_TIMESTAMP;
         line[at..at + 8].copy_from_slice(&source.ticks().to_le_bytes());
@@ -49,7 +67,7 @@ pub(crate) fn encode_snapshot(
         at += 8;
     }
     line[0] = mask;
-    out.extend_from_slice(&line[..at]);
+    out.truncate(start + at);
 }
 
 /// Appends a DataValue from its parts, without building one.

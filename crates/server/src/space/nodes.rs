@@ -3,7 +3,7 @@
 use super::node::{
     DataTypeNode, Node, NodeExtra, NodeIx, NodeKind, PackedReference, VariableExtra, VariableNode,
 };
-use super::slot::{PAGE_SLOTS, Page, SlotHandle, SlotStore, Snapshot};
+use super::slot::{PAGE_SLOTS, Page, Scalar, SlotHandle, SlotStore, Snapshot};
 use super::view::NodeView;
 use crate::callback::ValueSource;
 use crate::diagnostics::Live;
@@ -458,8 +458,26 @@ impl Nodes {
         Some(self.pages.get(index as usize / PAGE_SLOTS)?.slot(index as usize % PAGE_SLOTS)?.read())
     }
 
-    /// The value of an ordinary Variable of the heap that anybody may read: the fast way through a Read. `None` says
-    /// nothing but that the slow way has to be taken.
+    /// The inline value of an ordinary Variable with a numeric id: the fast way through a Read, one hash and one
+    /// comparison. `None` says nothing but that another way has to be taken.
+    #[inline]
+    pub(crate) fn readable_scalar(&self, namespace_index: u16, value: u32) -> Option<Scalar> {
+        let at = *self.table.find(hash_number(&self.hasher, namespace_index, value), |at| {
+            let Some(Some(node)) = self.nodes.get(*at as usize) else { return false };
+            node.id.namespace_index == namespace_index
+                && matches!(node.id.identifier, taktwerk_types::Identifier::Numeric(known) if known == value)
+        })?;
+        match &self.nodes.get(at as usize)?.as_ref()?.kind {
+            NodeKind::Variable(variable) if variable.is_readable() && variable.source().is_none() => {
+                let slot = variable.slot as usize;
+                self.pages.get(slot / PAGE_SLOTS)?.slot(slot % PAGE_SLOTS)?.read_scalar()
+            }
+            _ => None,
+        }
+    }
+
+    /// The value of an ordinary Variable of the heap that anybody may read. `None` says nothing but that the slow way
+    /// has to be taken.
     #[inline]
     pub(crate) fn readable_slot(&self, ix: NodeIx) -> Option<Snapshot> {
         let node = self.dynamic(ix)?;
@@ -719,12 +737,15 @@ impl Nodes {
     }
 }
 
+#[inline]
+fn hash_number(hasher: &DefaultHashBuilder, namespace_index: u16, value: u32) -> u64 {
+    hasher.hash_one(u64::from(value) << 16 | u64::from(namespace_index))
+}
+
 fn hash(hasher: &DefaultHashBuilder, id: NodeIdRef<'_>) -> u64 {
     // Sequential numeric ids are the common case: hash them as one word.
     match id.identifier {
-        IdentifierRef::Numeric(value) => {
-            hasher.hash_one(u64::from(value) << 16 | u64::from(id.namespace_index))
-        }
+        IdentifierRef::Numeric(value) => hash_number(hasher, id.namespace_index, value),
         other => {
             let mut state = hasher.build_hasher();
             id.namespace_index.hash(&mut state);

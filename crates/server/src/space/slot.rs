@@ -135,6 +135,16 @@ impl Snapshot {
     }
 }
 
+/// A consistent copy of a slot whose value is inline: no heap, nothing to drop.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scalar {
+    /// Built-in type number, 0 for null.
+    pub(crate) kind: u8,
+    pub(crate) bits: u64,
+    pub(crate) status: StatusCode,
+    pub(crate) source: UtcTime,
+}
+
 impl Slot {
     fn new() -> Self {
         Self {
@@ -188,6 +198,28 @@ impl Slot {
         self.server.store(server.ticks(), Ordering::Relaxed);
         self.seq.store(start + 2, Ordering::Release);
         (changed, self.watchers.load(Ordering::Relaxed))
+    }
+
+    /// A consistent copy if the value is inline.
+    #[inline]
+    pub(crate) fn read_scalar(&self) -> Option<Scalar> {
+        loop {
+            let before = self.seq.load(Ordering::Acquire);
+            if before & 1 == 0 {
+                let meta = self.meta.load(Ordering::Relaxed);
+                let scalar = Scalar {
+                    kind: (meta >> 32) as u8,
+                    bits: self.bits.load(Ordering::Relaxed),
+                    status: StatusCode(meta as u32),
+                    source: UtcTime::from_ticks(self.source.load(Ordering::Relaxed)),
+                };
+                fence(Ordering::Acquire);
+                if self.seq.load(Ordering::Relaxed) == before {
+                    return (scalar.kind != KIND_PAYLOAD).then_some(scalar);
+                }
+            }
+            core::hint::spin_loop();
+        }
     }
 
     /// A consistent copy.

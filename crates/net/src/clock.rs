@@ -20,6 +20,12 @@ pub fn wall() -> UtcTime {
     UtcTime::from_unix(core::time::Duration::from_nanos(nanos(clock_gettime(ClockId::Realtime))))
 }
 
+/// The wall-clock time at which the monotonic clock showed zero.
+#[must_use]
+pub fn origin() -> UtcTime {
+    UtcTime::from_ticks(wall().ticks() - (monotonic().as_nanos() / 100) as i64)
+}
+
 /// CPU time that the calling thread has used.
 #[must_use]
 pub fn thread_cpu() -> core::time::Duration {

@@ -62,6 +62,14 @@ pub enum StartError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The text that names an address is none.
+    #[error("cannot listen on {address:?}: {reason}; write address:port, such as 127.0.0.1:4840")]
+    Address {
+        /// What was given.
+        address: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// There is nothing to listen on.
     #[error("no address to listen on: give at least one, such as 127.0.0.1:4840")]
     NoAddress,
@@ -74,7 +82,7 @@ impl StartError {
         match self {
             Self::Bind(error) => error.status(),
             Self::Thread { .. } => StatusCode::BAD_RESOURCE_UNAVAILABLE,
-            Self::NoAddress => StatusCode::BAD_CONFIGURATION_ERROR,
+            Self::Address { .. } | Self::NoAddress => StatusCode::BAD_CONFIGURATION_ERROR,
         }
     }
 }

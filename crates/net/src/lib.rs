@@ -1,6 +1,7 @@
 //! The operating system under the sans-IO core: sockets, clocks and threads live here and nowhere else.
 //!
-//! - [`clock`]: one reading per turn for both the monotonic and the wall clock;
+//! - [`server`]: a server's shards on threads;
+//! - [`clock`]: one reading per turn for both the monotonic and the wall clock; [`entropy`]: randomness;
 //! - `poll`, `socket`, `wake`: epoll, TCP sockets, and waking a sleeping loop; [`affinity`]: pinning threads;
 //! - `workers`, `executor`: where slow work and futures run;
 //! - [`error`]: what can go wrong here, with advice.
@@ -14,6 +15,7 @@ compile_error!("taktwerk-net drives sockets with epoll and so needs Linux");
 
 pub mod affinity;
 pub mod clock;
+pub mod entropy;
 pub mod error;
 mod executor;
 mod poll;
@@ -23,6 +25,8 @@ mod socket;
 mod wake;
 mod workers;
 
+pub use entropy::OsEntropy;
 pub use error::{BindError, StartError};
+pub use server::{RunningServer, ServerOptions};
 pub use socket::{Listener, SocketOptions};
 pub use wake::Waker;

@@ -67,12 +67,6 @@ impl Acceptor {
             match listener.accept(&options.socket) {
                 Ok(None) => return,
                 Ok(Some((fd, peer))) => {
-                    let total: usize = shards.iter().map(|shard| shard.connections()).sum();
-                    if total >= options.connections_max {
-                        tracing::warn!(%peer, "refused: connections_max = {} are open", options.connections_max);
-                        drop(fd);
-                        continue;
-                    }
                     let fewest = shards.iter().enumerate().min_by_key(|(_, shard)| shard.connections());
                     let Some((shard, mailbox)) = fewest else { return };
                     mailbox.add_connection();

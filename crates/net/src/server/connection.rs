@@ -19,8 +19,6 @@ pub(super) struct Connection<I> {
     pub(super) tail: Vec<u8>,
     /// Bytes wait in [`Self::tail`] because the core wants none at the moment, not because a chunk is incomplete.
     pub(super) paused: bool,
-    /// The peer has closed its end.
-    pub(super) ended: bool,
 }
 
 impl<I> Connection<I> {
@@ -118,7 +116,7 @@ impl<I: Copy> Connections<I> {
         }
         if let Some(place) = self.places.get_mut(index) {
             debug_assert!(place.is_none(), "two connections with one number");
-            *place = Some(Connection { id, fd, epoch, interest, tail, paused: false, ended: false });
+            *place = Some(Connection { id, fd, epoch, interest, tail, paused: false });
             self.len += 1;
         }
         key(index, epoch)

@@ -11,8 +11,6 @@ use taktwerk_types::Instant;
 pub(crate) trait Core: Send + 'static {
     /// Names a connection.
     type Id: Copy + Eq + Debug + Send;
-    /// What other threads may ask for.
-    type Command: Send + 'static;
     /// A connection on its way to another shard.
     type Moved: Send + 'static;
 
@@ -27,8 +25,6 @@ pub(crate) trait Core: Send + 'static {
     fn closed(&mut self, id: Self::Id, now: Now);
     /// A deadline has passed.
     fn timer(&mut self, now: Now);
-    /// Something from another thread.
-    fn command(&mut self, command: Self::Command, now: Now);
     /// An effect has ended.
     fn done(&mut self, token: Token, result: JobResult, now: Now);
     /// All of this shard's connections shall end soon.
@@ -39,14 +35,14 @@ pub(crate) trait Core: Send + 'static {
     /// What a connection has to send.
     fn unsent(&self, id: Self::Id) -> &[u8];
     /// The first `count` unsent bytes were sent.
-    fn sent(&mut self, id: Self::Id, count: usize, now: Now);
-    /// The kernel takes no more bytes.
+    fn sent(&mut self, id: Self::Id, count: usize);
+    /// The kernel takes no more bytes until [`Self::writable`].
     fn blocked(&mut self, id: Self::Id, now: Now);
     /// The kernel takes bytes again.
-    fn writable(&mut self, id: Self::Id, now: Now);
+    fn writable(&mut self, id: Self::Id);
     /// Whether bytes are wanted now.
     fn wants_read(&self, id: Self::Id) -> bool;
-    /// A connection that is to be closed once what it has to send is sent.
+    /// A connection that is to be closed: all it had to say was sent. The core has forgotten it already.
     fn poll_close(&mut self) -> Option<Self::Id>;
     /// Work for another thread.
     fn poll_effect(&mut self) -> Option<Effect>;

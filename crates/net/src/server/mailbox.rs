@@ -23,8 +23,6 @@ pub(super) enum Mail<C: Core> {
     },
     /// An effect has ended.
     Done(Token, JobResult),
-    /// Something from the application.
-    Command(C::Command),
     /// End soon, and at this time in any case.
     Stop(Instant),
 }

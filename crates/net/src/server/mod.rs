@@ -2,7 +2,8 @@
 //!
 //! - `turn`: the event loop; `connection`: sockets and partial chunks; `accept`: listening and balancing;
 //! - `mailbox`: what other threads tell a shard; `effects`: slow work elsewhere;
-//! - `core`: what the loop asks of the state machine; [`options`]: busy polling, pinning, limits.
+//! - `core`: what the loop asks of the state machine, and `shard`: the real one; [`options`]: busy polling, pinning;
+//! - `running`: a whole server.
 
 mod accept;
 mod connection;
@@ -10,11 +11,14 @@ mod core;
 mod effects;
 mod mailbox;
 pub mod options;
+mod running;
+mod shard;
 #[cfg(test)]
 mod tests;
 mod turn;
 
 pub use options::ServerOptions;
+pub use running::RunningServer;
 
 use crate::affinity::pin_current_thread;
 use crate::clock::monotonic;
@@ -98,13 +102,6 @@ impl<C: Core> Threads<C> {
     /// How many connections are open.
     pub(crate) fn connections(&self) -> usize {
         self.mailboxes.iter().map(|mailbox| mailbox.connections()).sum()
-    }
-
-    /// Gives a shard a command.
-    pub(crate) fn command(&self, shard: usize, command: C::Command) {
-        if let Some(mailbox) = self.mailboxes.get(shard) {
-            mailbox.post(Mail::Command(command));
-        }
     }
 
     /// Stops listening at once, gives connections this long to end, closes the rest, and waits for the threads.

@@ -16,10 +16,6 @@ pub struct ServerOptions {
     /// Most threads for work that blocks (private-key operations, the application's callbacks). They exist only while
     /// there is such work.
     pub workers_max: usize,
-    /// Most connections of the whole server; further ones are closed at once.
-    pub connections_max: usize,
-    /// Connections that the kernel holds until they are accepted.
-    pub backlog: i32,
     /// Options of the connections' sockets.
     pub socket: SocketOptions,
     /// Bytes that one read takes at most.
@@ -32,8 +28,6 @@ impl Default for ServerOptions {
             busy_poll: Duration::ZERO,
             cpus: Vec::new(),
             workers_max: 4,
-            connections_max: 12_000,
-            backlog: 1024,
             socket: SocketOptions::default(),
             receive_buffer_len: 64 << 10,
         }

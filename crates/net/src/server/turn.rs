@@ -195,7 +195,6 @@ impl<C: Core> Loop<C> {
                     self.adopt(id, fd, tail, now);
                 }
                 Mail::Done(token, result) => self.core.done(token, result, now),
-                Mail::Command(command) => self.core.command(command, now),
                 Mail::Stop(at) => {
                     self.stop_at = Some(at);
                     if let Some(acceptor) = &mut self.acceptor {
@@ -252,7 +251,6 @@ impl<C: Core> Loop<C> {
             let Some(connection) = self.connections.get_mut(index) else { return };
             if !connection.interest().read {
                 // An error or hang-up is reported whether it is wanted or not.
-                connection.ended = true;
                 return self.drop_connection(index, now);
             }
             let outcome = if connection.tail.is_empty() {
@@ -322,16 +320,16 @@ impl<C: Core> Loop<C> {
     }
 
     fn update_interest(&mut self, index: usize) {
-        let (Some(key), Some(connection)) = (self.connections.key(index), self.connections.get_mut(index)) else {
-            return;
-        };
+        let Some(connection) = self.connections.get_mut(index) else { return };
         let read = self.core.wants_read(connection.id);
-        let write = connection.interest().write;
+        let interest = connection.interest();
         if !read && !connection.paused {
             connection.paused = true;
             self.paused.push(index);
         }
-        connection.set_interest(Interest { read, write }, &self.poller, key);
+        if read != interest.read {
+            self.set_interest(index, Interest { read, ..interest });
+        }
     }
 
     // ---- output
@@ -350,7 +348,7 @@ impl<C: Core> Loop<C> {
                 self.hand_over(id, shard, now);
             }
             let Some(id) = self.core.poll_close() else { return };
-            self.finish(C::index(id), now);
+            self.finish(C::index(id));
         }
     }
 
@@ -358,9 +356,6 @@ impl<C: Core> Loop<C> {
         let Some(connection) = self.connections.get_mut(index) else { return };
         let id = connection.id;
         let unsent = self.core.unsent(id);
-        if unsent.is_empty() {
-            return;
-        }
         let len = unsent.len();
         let count = match send_some(&connection.fd, unsent) {
             Sent::Bytes(count) => count,
@@ -368,28 +363,32 @@ impl<C: Core> Loop<C> {
             Sent::Gone => return self.drop_connection(index, now),
         };
         if count > 0 {
-            self.core.sent(id, count, now);
+            self.core.sent(id, count);
         }
         let write = count < len;
+        if write {
+            self.core.blocked(id, now);
+        }
         if write != connection.interest().write {
-            if write {
-                self.core.blocked(id, now);
-            } else {
-                self.core.writable(id, now);
-            }
             let interest = Interest { write, ..connection.interest() };
-            if let Some(key) = self.connections.key(index)
-                && let Some(connection) = self.connections.get_mut(index)
-            {
-                connection.set_interest(interest, &self.poller, key);
-            }
+            self.set_interest(index, interest);
         }
     }
 
     fn write_ready(&mut self, index: usize, now: Now) {
-        self.send(index, now);
-        self.flush(now);
-        self.update_interest(index);
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        if connection.interest().write {
+            self.core.writable(connection.id);
+            self.flush(now);
+            self.update_interest(index);
+        }
+    }
+
+    fn set_interest(&mut self, index: usize, interest: Interest) {
+        let key = self.connections.key(index);
+        if let (Some(key), Some(connection)) = (key, self.connections.get_mut(index)) {
+            connection.set_interest(interest, &self.poller, key);
+        }
     }
 
     // ---- ends
@@ -404,13 +403,10 @@ impl<C: Core> Loop<C> {
     }
 
     /// The core has said its last word.
-    fn finish(&mut self, index: usize, now: Now) {
-        self.send(index, now);
+    fn finish(&mut self, index: usize) {
         if let Some(connection) = self.connections.remove(index) {
             self.mailbox.remove_connection();
-            let id = connection.id;
             connection.finish();
-            self.core.closed(id, now);
         }
     }
 
@@ -428,7 +424,7 @@ impl<C: Core> Loop<C> {
 
     fn close_all(&mut self, now: Now) {
         for index in self.connections.indexes() {
-            self.finish(index, now);
+            self.drop_connection(index, now);
         }
     }
 }

@@ -1,0 +1,98 @@
+//! A running server.
+
+use super::{ServerOptions, Threads};
+use crate::entropy::OsEntropy;
+use crate::error::StartError;
+use crate::socket::Listener;
+use crate::wake::Waker;
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::sync::Arc;
+use taktwerk_server::space::Wake;
+use taktwerk_server::{ServerShared, Shard};
+
+/// Connections that the kernel holds until they are accepted; the kernel caps it at net.core.somaxconn.
+const BACKLOG: i32 = 4096;
+
+/// A server whose shards run on threads of their own. Dropping it closes all connections at once; use
+/// [`RunningServer::stop`] to let them end.
+pub struct RunningServer {
+    threads: Threads<Shard>,
+    shared: Arc<ServerShared>,
+}
+
+impl core::fmt::Debug for RunningServer {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("RunningServer").field("addresses", &self.addresses()).finish_non_exhaustive()
+    }
+}
+
+impl RunningServer {
+    /// Listens on the addresses and starts a thread for each shard.
+    ///
+    /// # Errors
+    /// An address cannot be listened on, or a thread cannot be started.
+    pub fn start(
+        shared: &Arc<ServerShared>,
+        addresses: &[SocketAddr],
+        options: ServerOptions,
+    ) -> Result<Self, StartError> {
+        let listeners = addresses
+            .iter()
+            .map(|address| Listener::bind(*address, BACKLOG))
+            .collect::<Result<Vec<_>, _>>()?;
+        Self::start_on(shared, listeners, options)
+    }
+
+    /// Like [`Self::start`], on listeners that exist: their addresses can then stand in the configuration.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub fn start_on(
+        shared: &Arc<ServerShared>,
+        listeners: Vec<Listener>,
+        options: ServerOptions,
+    ) -> Result<Self, StartError> {
+        let shards = (0..shared.shards())
+            .map(|shard| Shard::new(shard, Arc::clone(shared), Box::new(OsEntropy)))
+            .collect();
+        let threads = Threads::start(shards, listeners, options, |shard, waker| {
+            shared.space().set_waker(shard, Box::new(waker.clone()));
+        })?;
+        Ok(Self { threads, shared: Arc::clone(shared) })
+    }
+
+    /// Where the server listens, with the ports that were really taken.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        self.threads.addresses()
+    }
+
+    /// What the shards share: configuration, address space, counters.
+    #[must_use]
+    pub fn shared(&self) -> &Arc<ServerShared> {
+        &self.shared
+    }
+
+    /// How many connections are open.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.threads.connections()
+    }
+
+    /// Stops listening and ends all sessions; connections that have not ended after `grace` are closed.
+    pub fn stop(mut self, grace: Duration) {
+        self.threads.stop(grace);
+    }
+
+    /// Waits until the server ends, which without [`Self::stop`] happens only if the kernel fails it.
+    pub fn join(mut self) {
+        self.threads.join();
+    }
+}
+
+impl Wake for Waker {
+    fn wake(&self) {
+        Self::wake(self);
+    }
+}

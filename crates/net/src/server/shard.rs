@@ -1,0 +1,80 @@
+//! The real core: a [`Shard`] of a server.
+
+use super::core::Core;
+use core::net::SocketAddr;
+use taktwerk_server::{Command, ConnectionId, ConnectionState, Effect, JobResult, Now, Shard, Token};
+use taktwerk_types::Instant;
+
+impl Core for Shard {
+    type Id = ConnectionId;
+    type Moved = ConnectionState;
+
+    #[inline]
+    fn index(id: ConnectionId) -> usize {
+        id.index()
+    }
+    fn opened(&mut self, _: SocketAddr, now: Now) -> ConnectionId {
+        Self::opened(self, now)
+    }
+    #[inline]
+    fn received(&mut self, id: ConnectionId, bytes: &mut [u8], now: Now) -> usize {
+        Self::received(self, id, bytes, now)
+    }
+    fn closed(&mut self, id: ConnectionId, now: Now) {
+        Self::closed(self, id, now);
+    }
+    #[inline]
+    fn timer(&mut self, now: Now) {
+        Self::timer(self, now);
+    }
+    fn done(&mut self, token: Token, result: JobResult, now: Now) {
+        Self::done(self, token, result, now);
+    }
+    fn shut_down(&mut self, now: Now) {
+        Self::command(self, Command::Shutdown, now);
+    }
+    #[inline]
+    fn poll_transmit(&mut self) -> Option<ConnectionId> {
+        Self::poll_transmit(self)
+    }
+    #[inline]
+    fn unsent(&self, id: ConnectionId) -> &[u8] {
+        Self::unsent(self, id)
+    }
+    #[inline]
+    fn sent(&mut self, id: ConnectionId, count: usize) {
+        Self::sent(self, id, count);
+    }
+    fn blocked(&mut self, id: ConnectionId, now: Now) {
+        Self::blocked(self, id, now);
+    }
+    fn writable(&mut self, id: ConnectionId) {
+        Self::writable(self, id);
+    }
+    #[inline]
+    fn wants_read(&self, id: ConnectionId) -> bool {
+        Self::wants_read(self, id)
+    }
+    #[inline]
+    fn poll_close(&mut self) -> Option<ConnectionId> {
+        Self::poll_close(self)
+    }
+    #[inline]
+    fn poll_effect(&mut self) -> Option<Effect> {
+        Self::poll_effect(self)
+    }
+    #[inline]
+    fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
+        Self::poll_timeout(self)
+    }
+    #[inline]
+    fn poll_move(&mut self) -> Option<(ConnectionId, usize)> {
+        Self::poll_move(self)
+    }
+    fn export(&mut self, id: ConnectionId, now: Now) -> Option<ConnectionState> {
+        Self::export(self, id, now)
+    }
+    fn import(&mut self, moved: ConnectionState, now: Now) -> ConnectionId {
+        Self::import(self, moved, now)
+    }
+}

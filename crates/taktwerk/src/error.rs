@@ -1,0 +1,51 @@
+//! What can go wrong, and what to do about it.
+
+use std::path::PathBuf;
+use taktwerk_server::space::NodeError;
+use taktwerk_server::space::import::ImportError;
+use taktwerk_types::StatusCode;
+
+/// The address space could not be built as asked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A node does not fit in.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// A NodeSet file has a mistake.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// A NodeSet file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The arguments of a Method do not fit its function.
+    #[error("the method {method} has {named} names for {typed} {what}: give one name for each")]
+    Arguments {
+        /// The Method's name.
+        method: String,
+        /// `inputs` or `outputs`.
+        what: &'static str,
+        /// How many names were given.
+        named: usize,
+        /// How many the function has.
+        typed: usize,
+    },
+}
+
+impl BuildError {
+    /// The matching status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Node(error) => error.status(),
+            Self::Import(error) => error.status(),
+            Self::File { .. } => StatusCode::BAD_CONFIGURATION_ERROR,
+            Self::Arguments { .. } => StatusCode::BAD_INVALID_ARGUMENT,
+        }
+    }
+}

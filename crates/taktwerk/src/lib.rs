@@ -1,0 +1,50 @@
+//! OPC UA servers and clients.
+//!
+//! # A server
+//! ```
+//! use taktwerk::{Server, Unit};
+//!
+//! let server = Server::builder().application_name("Boiler house").bind("127.0.0.1:0").build()?;
+//! let boiler = server.namespace("urn:example:boilers").object("Boiler 1").add()?;
+//! let temperature = boiler
+//!     .variable("Temperature", 21.5)
+//!     .units(Unit::CELSIUS)
+//!     .range(0.0..=150.0)
+//!     .add()?;
+//! let setpoint = boiler.variable("Setpoint", 60.0).writable().add()?;
+//! boiler.method("Reset").handler(move |_, ()| {
+//!     setpoint.set(60.0);
+//!     Ok(())
+//! })?;
+//!
+//! let running = server.spawn()?;
+//! temperature.set(22.0); // from any thread, at any time
+//! println!("listening at {}", running.url());
+//! running.stop(std::time::Duration::from_secs(1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The map
+//! - [`server`]: configuring, starting and stopping a server; [`space`]: its nodes, values and methods;
+//! - [`value`]: Rust types as OPC UA values; [`unit`]: engineering units;
+//! - [`error`]: what can go wrong, with advice.
+
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod server;
+pub mod space;
+pub mod unit;
+pub mod value;
+
+pub use error::BuildError;
+pub use server::{RunningServer, Server, ServerBuilder};
+pub use space::{Namespace, Node, Variable};
+pub use taktwerk_net::StartError;
+pub use taktwerk_schema as schema;
+pub use taktwerk_server::Limits;
+pub use taktwerk_server::callback::CallContext;
+pub use taktwerk_types as types;
+pub use taktwerk_types::{DataValue, LocalizedText, NodeId, QualifiedName, StatusCode, UtcTime, Variant};
+pub use unit::Unit;
+pub use value::{Struct, Value};

@@ -1,0 +1,229 @@
+//! Configuring a server.
+
+use super::{EndpointConfig, Server, ServerOptions, UserTokenConfig};
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::net::ToSocketAddrs;
+use std::sync::Arc;
+use taktwerk_crypto::{MessageSecurityMode, Provider, SecurityPolicy};
+use taktwerk_net::{Listener, SocketOptions, StartError};
+use taktwerk_server::config::{Authenticator, BuildInfo};
+use taktwerk_server::{Limits, ServerConfig};
+
+/// Connections that the kernel holds until they are accepted; the kernel caps it at net.core.somaxconn.
+const BACKLOG: i32 = 4096;
+
+/// A server to be. Whatever is not set has the default that is named with it.
+#[derive(Debug)]
+#[must_use = "nothing happens before build()"]
+pub struct ServerBuilder {
+    application_name: String,
+    application_uri: Option<String>,
+    product_uri: Option<String>,
+    build_info: BuildInfo,
+    binds: Vec<String>,
+    host_name: Option<String>,
+    security: Vec<(SecurityPolicy, MessageSecurityMode)>,
+    user_tokens: Vec<UserTokenConfig>,
+    authenticator: Option<Arc<dyn Authenticator>>,
+    provider: Option<Arc<dyn Provider>>,
+    limits: Limits,
+    shards: usize,
+    options: ServerOptions,
+}
+
+impl Default for ServerBuilder {
+    fn default() -> Self {
+        Self {
+            application_name: "Taktwerk server".to_owned(),
+            application_uri: None,
+            product_uri: None,
+            build_info: BuildInfo::default(),
+            binds: Vec::new(),
+            host_name: None,
+            security: Vec::new(),
+            user_tokens: vec![UserTokenConfig::anonymous()],
+            authenticator: None,
+            provider: None,
+            limits: Limits::default(),
+            shards: 1,
+            options: ServerOptions::default(),
+        }
+    }
+}
+
+impl ServerBuilder {
+    /// The name that clients show to people. Default: `Taktwerk server`.
+    pub fn application_name(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.application_name);
+        self
+    }
+
+    /// The globally unique URI of this instance; also the name of namespace 1. Default: made of the host's and the
+    /// application's name.
+    pub fn application_uri(mut self, uri: &str) -> Self {
+        self.application_uri = Some(uri.to_owned());
+        self
+    }
+
+    /// The URI of the product. Default: `urn:taktwerk`.
+    pub fn product_uri(mut self, uri: &str) -> Self {
+        self.product_uri = Some(uri.to_owned());
+        self
+    }
+
+    /// What clients read about the software's maker and version.
+    pub fn build_info(mut self, info: BuildInfo) -> Self {
+        self.build_info = info;
+        self
+    }
+
+    /// Listens on `address:port` or `host:port`; may be called several times. Default: `127.0.0.1:4840`. Port 0 takes
+    /// a free one.
+    pub fn bind(mut self, address: &str) -> Self {
+        self.binds.push(address.to_owned());
+        self
+    }
+
+    /// The host name in endpoint URLs. Default: the first address that is listened on. Clients are answered with the
+    /// host that they asked for in any case.
+    pub fn host_name(mut self, name: &str) -> Self {
+        self.host_name = Some(name.to_owned());
+        self
+    }
+
+    /// Offers a security policy and mode; may be called several times, the preferred one first. Default: None.
+    pub fn security(mut self, policy: SecurityPolicy, mode: MessageSecurityMode) -> Self {
+        self.security.push((policy, mode));
+        self
+    }
+
+    /// The cryptographic library with the server's certificate and trust lists: needed for every policy but None.
+    pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
+        self.provider = Some(provider);
+        self
+    }
+
+    /// Refuses users without a name. Default: they are let in.
+    pub fn no_anonymous(mut self) -> Self {
+        self.user_tokens.retain(|token| *token != UserTokenConfig::anonymous());
+        self
+    }
+
+    /// Lets users log on with name and password, as far as `authenticator` accepts them.
+    pub fn users(mut self, authenticator: impl Authenticator + 'static) -> Self {
+        self.user_tokens.push(UserTokenConfig::user_name());
+        self.authenticator = Some(Arc::new(authenticator));
+        self
+    }
+
+    /// Changes limits: `.limits(|limits| limits.sessions_max = 100)`.
+    pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(&mut self.limits);
+        self
+    }
+
+    /// How many threads serve clients. Default: 1, which is good for some 2 million values per second.
+    pub fn shards(mut self, count: usize) -> Self {
+        self.shards = count.clamp(1, taktwerk_server::space::SHARDS_MAX);
+        self
+    }
+
+    /// How long a thread spins after something happened before it sleeps: shorter round trips for a whole CPU.
+    /// Default: not at all.
+    pub fn busy_poll(mut self, span: Duration) -> Self {
+        self.options.busy_poll = span;
+        self
+    }
+
+    /// Pins the threads to these CPUs, the first to the first. Default: none is pinned.
+    pub fn cpus(mut self, cpus: impl Into<Vec<usize>>) -> Self {
+        self.options.cpus = cpus.into();
+        self
+    }
+
+    /// Most threads for callbacks that block. Default: 4.
+    pub fn workers_max(mut self, count: usize) -> Self {
+        self.options.workers_max = count;
+        self
+    }
+
+    /// Sizes of the kernel's buffers per connection. Default: the kernel's.
+    pub fn socket(mut self, options: SocketOptions) -> Self {
+        self.options.socket = options;
+        self
+    }
+
+    /// Makes the server and takes its ports, so that two servers notice each other here already. Clients that connect
+    /// wait until it runs.
+    ///
+    /// # Errors
+    /// An address does not exist or its port is taken.
+    pub fn build(mut self) -> Result<Server, StartError> {
+        if self.binds.is_empty() {
+            self.binds.push("127.0.0.1:4840".to_owned());
+        }
+        let mut listeners = Vec::new();
+        for bind in &self.binds {
+            for address in resolve(bind)? {
+                listeners.push(Listener::bind(address, BACKLOG)?);
+            }
+        }
+        let config = self.config(&listeners);
+        Ok(Server::new(config, self.shards, self.options, listeners))
+    }
+
+    fn config(&mut self, listeners: &[Listener]) -> ServerConfig {
+        let urls: Vec<String> = listeners
+            .iter()
+            .map(|listener| match &self.host_name {
+                Some(host) => format!("opc.tcp://{host}:{}", listener.address().port()),
+                None => format!("opc.tcp://{}", listener.address()),
+            })
+            .collect();
+        let uri = self.application_uri.take().unwrap_or_else(|| default_uri(&self.application_name));
+        let first_url = urls.first().map_or("", String::as_str);
+        let mut config = ServerConfig::new(&self.application_name, &uri, first_url, crate::space::now());
+        config.product_uri = self.product_uri.take().unwrap_or_else(|| "urn:taktwerk".to_owned());
+        config.build_info = core::mem::take(&mut self.build_info);
+        config.limits = self.limits.clone();
+        config.authenticator = self.authenticator.take();
+        if let Some(provider) = self.provider.take() {
+            config.provider = provider;
+        }
+        let none = (SecurityPolicy::None, MessageSecurityMode::None);
+        let security = if self.security.is_empty() { vec![none] } else { self.security.clone() };
+        config.endpoints = urls
+            .iter()
+            .flat_map(|url| security.iter().map(move |(policy, mode)| (url, *policy, *mode)))
+            .map(|(url, policy, mode)| EndpointConfig {
+                url: url.clone(),
+                policy,
+                mode,
+                user_tokens: self.user_tokens.clone(),
+            })
+            .collect();
+        config
+    }
+}
+
+fn resolve(bind: &str) -> Result<Vec<SocketAddr>, StartError> {
+    let fail = |reason: String| StartError::Address { address: bind.to_owned(), reason };
+    let addresses: Vec<SocketAddr> =
+        bind.to_socket_addrs().map_err(|error| fail(error.to_string()))?.collect();
+    if addresses.is_empty() {
+        return Err(fail("the name has no address".to_owned()));
+    }
+    Ok(addresses)
+}
+
+/// `urn:<host>:<application>`, with what a URN does not allow replaced.
+fn default_uri(application_name: &str) -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = host.trim();
+    let plain = |text: &str| -> String {
+        text.chars().map(|char| if char.is_ascii_alphanumeric() { char } else { '-' }).collect()
+    };
+    let host = if host.is_empty() { "localhost".to_owned() } else { plain(host) };
+    format!("urn:{host}:{}", plain(application_name))
+}

@@ -1,0 +1,113 @@
+//! Servers: configured with [`ServerBuilder`], filled with nodes as a [`Server`], and then running.
+
+mod builder;
+mod import;
+mod running;
+
+pub use builder::ServerBuilder;
+pub use running::RunningServer;
+pub use taktwerk_net::ServerOptions;
+pub use taktwerk_server::config::{Authentication, Authenticator, EndpointConfig, UserTokenConfig, UserTokenKind};
+pub use taktwerk_server::space::import::Imported;
+
+use crate::error::BuildError;
+use crate::space::{Namespace, Node, ns0};
+use core::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use taktwerk_net::{Listener, StartError};
+use taktwerk_nodeset::TypeDictionary;
+use taktwerk_schema::ids::object_ids;
+use taktwerk_server::space::import::Importer;
+use taktwerk_server::{AddressSpace, ServerConfig, ServerShared};
+
+/// Values on their way to items that queue, per shard; beyond, the Overflow bit tells that some are missing.
+const QUEUED_CHANGES_MAX: usize = 8192;
+
+/// A server that does not run yet, or whose handle is kept while it runs: nodes can be added at any time.
+#[derive(Debug)]
+pub struct Server {
+    config: ServerConfig,
+    space: Arc<AddressSpace>,
+    shards: usize,
+    options: ServerOptions,
+    listeners: Vec<Listener>,
+    importer: Mutex<Importer>,
+}
+
+impl Server {
+    /// Begins a server.
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder::default()
+    }
+
+    pub(super) fn new(
+        config: ServerConfig,
+        shards: usize,
+        options: ServerOptions,
+        listeners: Vec<Listener>,
+    ) -> Self {
+        let space = Arc::new(AddressSpace::new(shards, QUEUED_CHANGES_MAX, &config.application_uri));
+        let importer = Mutex::new(Importer::new(TypeDictionary::namespace_zero()));
+        Self { config, space, shards, options, listeners, importer }
+    }
+
+    /// A namespace to add nodes to; registers it if it is new.
+    #[must_use]
+    pub fn namespace(&self, uri: &str) -> Namespace {
+        Namespace::new(Arc::clone(&self.space), uri)
+    }
+
+    /// The Objects folder. Its children go into the server's own namespace, which has index 1.
+    #[must_use]
+    pub fn objects(&self) -> Node {
+        Node { space: Arc::clone(&self.space), id: ns0(object_ids::OBJECTS_FOLDER), namespace: 1 }
+    }
+
+    /// The address space itself, for what the builders do not offer.
+    #[must_use]
+    pub fn space(&self) -> &Arc<AddressSpace> {
+        &self.space
+    }
+
+    /// Where the server listens, with the ports that were really taken.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.listeners.iter().map(Listener::address).collect()
+    }
+
+    /// Adds the nodes of NodeSet2 files, in any order: companion specifications and what is built on them. Files that
+    /// others need must be given with them or before them.
+    ///
+    /// # Errors
+    /// A file cannot be read, has a mistake (file and line are named) or needs a model that is not there. None of the
+    /// files' nodes are added then.
+    pub fn import_nodesets<P: AsRef<Path>>(
+        &self,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Result<Imported, BuildError> {
+        let mut importer = self.importer.lock().unwrap_or_else(PoisonError::into_inner);
+        import::import(&self.space, &mut importer, paths)
+    }
+
+    /// Runs the server on threads of its own.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub fn spawn(self) -> Result<RunningServer, StartError> {
+        let origin = taktwerk_net::clock::origin();
+        let shared = ServerShared::new(self.config, self.space, self.shards, origin);
+        let inner = taktwerk_net::RunningServer::start_on(&shared, self.listeners, self.options)?;
+        Ok(RunningServer::new(inner))
+    }
+
+    /// Runs the server and waits until it ends, which it does only if the kernel fails it. Use [`Self::spawn`] to stop
+    /// it.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub fn run(self) -> Result<(), StartError> {
+        self.spawn()?.join();
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! A server while it runs.
+
+use crate::space::{Namespace, Node, ns0};
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::sync::Arc;
+use taktwerk_schema::ids::object_ids;
+use taktwerk_server::{AddressSpace, ServerShared};
+
+/// A running server. Dropping it closes all connections at once; [`RunningServer::stop`] lets them end.
+#[derive(Debug)]
+pub struct RunningServer {
+    inner: taktwerk_net::RunningServer,
+}
+
+impl RunningServer {
+    pub(super) fn new(inner: taktwerk_net::RunningServer) -> Self {
+        Self { inner }
+    }
+
+    /// Where the server listens, with the ports that were really taken.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        self.inner.addresses()
+    }
+
+    /// An URL that clients on this machine can use.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let address = self.addresses().first().copied();
+        let mut address = address.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 4840)));
+        if address.ip().is_unspecified() {
+            let loopback = if address.is_ipv4() { "127.0.0.1" } else { "::1" };
+            address.set_ip(loopback.parse().unwrap_or(address.ip()));
+        }
+        format!("opc.tcp://{address}")
+    }
+
+    /// How many connections are open.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.inner.connections()
+    }
+
+    /// Configuration and counters.
+    #[must_use]
+    pub fn shared(&self) -> &Arc<ServerShared> {
+        self.inner.shared()
+    }
+
+    /// The address space.
+    #[must_use]
+    pub fn space(&self) -> &Arc<AddressSpace> {
+        self.inner.shared().space()
+    }
+
+    /// A namespace to add nodes to; registers it if it is new.
+    #[must_use]
+    pub fn namespace(&self, uri: &str) -> Namespace {
+        Namespace::new(Arc::clone(self.space()), uri)
+    }
+
+    /// The Objects folder. Its children go into the server's own namespace, which has index 1.
+    #[must_use]
+    pub fn objects(&self) -> Node {
+        Node { space: Arc::clone(self.space()), id: ns0(object_ids::OBJECTS_FOLDER), namespace: 1 }
+    }
+
+    /// Stops listening and ends all sessions; connections that have not ended after `grace` are closed.
+    pub fn stop(self, grace: Duration) {
+        self.inner.stop(grace);
+    }
+
+    /// Waits until the server ends, which without [`Self::stop`] happens only if the kernel fails it.
+    pub fn join(self) {
+        self.inner.join();
+    }
+}

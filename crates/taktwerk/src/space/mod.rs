@@ -1,0 +1,31 @@
+//! Building a server's address space: nodes with their children, values and callbacks.
+//!
+//! - [`node`]: namespaces and nodes, which folders, objects, variables and methods are added to;
+//! - [`object`], [`variable`], [`method`]: what is added, step by step.
+
+pub mod method;
+pub mod node;
+pub mod object;
+pub mod variable;
+
+pub use method::MethodBuilder;
+pub use node::{Namespace, Node};
+pub use object::ObjectBuilder;
+pub use variable::{Variable, VariableBuilder};
+
+use std::sync::Arc;
+use taktwerk_net::clock;
+use taktwerk_server::space::AddressSpace;
+use taktwerk_types::{NodeId, UtcTime};
+
+/// The address space as all handles share it.
+pub(crate) type Space = Arc<AddressSpace>;
+
+pub(crate) fn now() -> UtcTime {
+    clock::wall()
+}
+
+/// A node of namespace 0.
+pub(crate) const fn ns0(id: u32) -> NodeId {
+    NodeId::numeric(0, id)
+}

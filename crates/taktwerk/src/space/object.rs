@@ -1,0 +1,79 @@
+//! Objects, plain or as instances of a type.
+
+use super::node::{Node, Texts, common_setters};
+use super::{now, ns0};
+use crate::error::BuildError;
+use taktwerk_schema::ids::{object_type_ids, reference_type_ids};
+use taktwerk_server::space::NodeSpec;
+use taktwerk_server::space::build::Under;
+use taktwerk_types::{LocalizedText, NodeId};
+
+/// An object to be; [`ObjectBuilder::add`] adds it.
+#[derive(Debug)]
+#[must_use = "nothing is added before add()"]
+pub struct ObjectBuilder {
+    parent: Node,
+    name: String,
+    texts: Texts,
+    object_type: Option<NodeId>,
+    optional: Vec<String>,
+    is_organized: bool,
+}
+
+impl ObjectBuilder {
+    pub(super) fn new(parent: Node, name: &str) -> Self {
+        Self {
+            parent,
+            name: name.to_owned(),
+            texts: Texts::default(),
+            object_type: None,
+            optional: Vec::new(),
+            is_organized: false,
+        }
+    }
+
+    common_setters!();
+
+    /// Makes it an instance of an ObjectType: it gets all mandatory children of the type and its supertypes.
+    pub fn of_type(mut self, object_type: impl Into<NodeId>) -> Self {
+        self.object_type = Some(object_type.into());
+        self
+    }
+
+    /// Adds an optional child of the type, by its path of names from the object on: `"Identification/SerialNumber"`.
+    pub fn with(mut self, path: &str) -> Self {
+        self.optional.push(path.to_owned());
+        self
+    }
+
+    /// Makes the parent refer to it by Organizes instead of HasComponent, as folders do.
+    pub fn organized(mut self) -> Self {
+        self.is_organized = true;
+        self
+    }
+
+    /// Adds the object.
+    ///
+    /// # Errors
+    /// The id is taken (usually because the parent has a child of that name), or there is no such type.
+    pub fn add(self) -> Result<Node, BuildError> {
+        let Self { parent, name, mut texts, object_type, optional, is_organized } = self;
+        let id = texts.id.take().unwrap_or_else(|| parent.child_id(&name));
+        let spec = texts.apply(NodeSpec::object(id.clone(), parent.child_name(&name)));
+        let reference_type =
+            ns0(if is_organized { reference_type_ids::ORGANIZES } else { reference_type_ids::HAS_COMPONENT });
+        let base = ns0(object_type_ids::BASE_OBJECT_TYPE);
+        let under = Under {
+            parent: &parent.id,
+            reference_type: &reference_type,
+            type_definition: Some(object_type.as_ref().unwrap_or(&base)),
+        };
+        if object_type.is_some() {
+            let optional: Vec<&str> = optional.iter().map(String::as_str).collect();
+            parent.space.add_instance(spec, under, &optional, now())?;
+        } else {
+            parent.space.add_node(spec, under, now())?;
+        }
+        Ok(Node { space: parent.space, id, namespace: parent.namespace })
+    }
+}

@@ -1,0 +1,369 @@
+//! Variables: values that clients read, write and watch.
+
+use super::node::{Node, Texts, common_setters};
+use super::{now, ns0};
+use crate::error::BuildError;
+use crate::unit::Unit;
+use crate::value::{Struct, Value, typed};
+use core::fmt;
+use core::future::Future;
+use core::marker::PhantomData;
+use core::ops::RangeInclusive;
+use std::sync::Arc;
+use taktwerk_schema::ids::{reference_type_ids, variable_type_ids};
+use taktwerk_schema::{AccessLevelType, Range};
+use taktwerk_server::callback::{CallContext, SourceRead, ValueSource, WriteHandler};
+use taktwerk_server::space::build::{Under, ValueShape};
+use taktwerk_server::space::{NodeSpec, VariableHandle};
+use taktwerk_types::{DataValue, LocalizedText, NodeId, StatusCode, UtcTime, Variant};
+
+/// A variable to be; [`VariableBuilder::add`] adds it.
+#[must_use = "nothing is added before add()"]
+pub struct VariableBuilder<T> {
+    parent: Node,
+    name: String,
+    texts: Texts,
+    initial: Option<T>,
+    shape: Option<ValueShape>,
+    variable_type: Option<NodeId>,
+    optional: Vec<String>,
+    reference_type: u32,
+    is_writable: bool,
+    minimum_sampling_interval: f32,
+    source: Option<Arc<dyn ValueSource>>,
+    on_write: Option<Arc<dyn WriteHandler>>,
+    unit: Option<Unit>,
+    range: Option<Range>,
+}
+
+impl<T> fmt::Debug for VariableBuilder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VariableBuilder").field("parent", &self.parent.id).field("name", &self.name).finish()
+    }
+}
+
+impl<T: Value> VariableBuilder<T> {
+    pub(super) fn new(parent: Node, name: &str, initial: Option<T>) -> Self {
+        Self {
+            parent,
+            name: name.to_owned(),
+            texts: Texts::default(),
+            initial,
+            shape: None,
+            variable_type: None,
+            optional: Vec::new(),
+            reference_type: reference_type_ids::HAS_COMPONENT,
+            is_writable: false,
+            minimum_sampling_interval: 0.0,
+            source: None,
+            on_write: None,
+            unit: None,
+            range: None,
+        }
+    }
+
+    common_setters!();
+
+    /// Lets clients write it. What they write is stored; see [`Self::on_write`] for more.
+    pub fn writable(mut self) -> Self {
+        self.is_writable = true;
+        self
+    }
+
+    /// Another DataType than the value's own, such as an enumeration for an Int32.
+    pub fn data_type(mut self, data_type: impl Into<NodeId>) -> Self {
+        let mut shape = self.shape.take().unwrap_or_else(|| self.inferred_shape());
+        shape.data_type = data_type.into();
+        self.shape = Some(shape);
+        self
+    }
+
+    /// Makes it an instance of a VariableType: it gets all mandatory children of the type.
+    pub fn of_type(mut self, variable_type: impl Into<NodeId>) -> Self {
+        self.variable_type = Some(variable_type.into());
+        self
+    }
+
+    /// Adds an optional child of the type, by its path of names from the variable on.
+    pub fn with(mut self, path: &str) -> Self {
+        self.optional.push(path.to_owned());
+        self
+    }
+
+    /// Makes the parent refer to it by Organizes instead of HasComponent, as folders do.
+    pub fn organized(mut self) -> Self {
+        self.reference_type = reference_type_ids::ORGANIZES;
+        self
+    }
+
+    pub(super) fn as_property(mut self) -> Self {
+        self.reference_type = reference_type_ids::HAS_PROPERTY;
+        self.variable_type = None;
+        self
+    }
+
+    /// The engineering unit; makes it an AnalogUnitType, or an AnalogUnitRangeType together with [`Self::range`]
+    /// (Part 8 §5.3.2).
+    pub fn units(mut self, unit: Unit) -> Self {
+        self.unit = Some(unit);
+        self
+    }
+
+    /// The range of usual values (EURange): what percent deadbands refer to. Makes it an AnalogItemType.
+    pub fn range(mut self, range: RangeInclusive<f64>) -> Self {
+        self.range = Some(Range { low: *range.start(), high: *range.end() });
+        self
+    }
+
+    /// How fast the value can change, in ms: clients cannot sample faster.
+    pub fn minimum_sampling_interval(mut self, millis: f32) -> Self {
+        self.minimum_sampling_interval = millis;
+        self
+    }
+
+    /// Makes the value whenever it is read or sampled. Must not block: see [`Self::blocking_source`] and
+    /// [`Self::async_source`].
+    pub fn source(mut self, read: impl Fn() -> T + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(Source(move || {
+            SourceRead::Now(stamped(DataValue::new(read().into_variant())))
+        })));
+        self
+    }
+
+    /// Like [`Self::source`], with status and timestamps.
+    pub fn data_source(mut self, read: impl Fn() -> DataValue + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(Source(move || SourceRead::Now(stamped(read())))));
+        self
+    }
+
+    /// Like [`Self::source`], on a worker thread: for devices and databases.
+    pub fn blocking_source(
+        mut self,
+        read: impl Fn() -> Result<T, StatusCode> + Send + Sync + 'static,
+    ) -> Self {
+        let read = Arc::new(read);
+        self.source = Some(Arc::new(Source(move || {
+            let read = Arc::clone(&read);
+            SourceRead::Blocking(Box::new(move || from_result(read())))
+        })));
+        self
+    }
+
+    /// Like [`Self::source`], as a future: it runs on the tokio runtime that the server was started in, or else on a
+    /// thread of the server.
+    pub fn async_source<F>(mut self, read: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<T, StatusCode>> + Send + 'static,
+    {
+        self.source = Some(Arc::new(Source(move || {
+            let read = read();
+            SourceRead::Later(Box::pin(async move { from_result(read.await) }))
+        })));
+        self
+    }
+
+    /// Decides on clients' writes: the value that is returned is stored, an error is what the client gets. Makes the
+    /// variable writable. Must not block.
+    pub fn on_write(
+        mut self,
+        write: impl Fn(&CallContext, T) -> Result<T, StatusCode> + Send + Sync + 'static,
+    ) -> Self {
+        self.is_writable = true;
+        self.on_write = Some(Arc::new(move |context: &CallContext, mut data: DataValue| {
+            let value = data.value.take().unwrap_or_default();
+            let value = T::from_variant(value).map_err(|error| error.status())?;
+            data.value = Some(write(context, value)?.into_variant());
+            Ok(data)
+        }));
+        self
+    }
+
+    /// Adds the variable.
+    ///
+    /// # Errors
+    /// The id is taken (usually because the parent has a child of that name), or there is no such type.
+    pub fn add(mut self) -> Result<Variable<T>, BuildError> {
+        let shape = self.shape.take().unwrap_or_else(|| self.inferred_shape());
+        let id = self.texts.id.take().unwrap_or_else(|| self.parent.child_id(&self.name));
+        let analog_type = self.analog_type();
+        let Self { parent, name, texts, initial, variable_type, mut optional, reference_type, .. } = self;
+        let value = initial.map(Value::into_variant);
+        let mut access = AccessLevelType::CURRENT_READ;
+        if self.is_writable {
+            access.0 |= AccessLevelType::CURRENT_WRITE.0;
+        }
+        let mut spec = NodeSpec::variable(id.clone(), parent.child_name(&name), NodeId::NULL, value)
+            .shape(shape)
+            .access_level(access)
+            .minimum_sampling_interval(self.minimum_sampling_interval);
+        if let Some(source) = self.source {
+            spec = spec.source(source);
+        }
+        if let Some(handler) = self.on_write {
+            spec = spec.write_handler(handler);
+        }
+        let spec = texts.apply(spec);
+        let is_property = reference_type == reference_type_ids::HAS_PROPERTY;
+        let default_type = ns0(match analog_type {
+            Some(analog) => analog,
+            None if is_property => variable_type_ids::PROPERTY_TYPE,
+            None => variable_type_ids::BASE_DATA_VARIABLE_TYPE,
+        });
+        let is_instance = variable_type.is_some();
+        let under = Under {
+            parent: &parent.id,
+            reference_type: &ns0(reference_type),
+            type_definition: Some(variable_type.as_ref().unwrap_or(&default_type)),
+        };
+        if is_instance {
+            // Given below, whether the type wants them or not.
+            optional.retain(|path| path != "EURange" && path != "EngineeringUnits");
+            let optional: Vec<&str> = optional.iter().map(String::as_str).collect();
+            parent.space.add_instance(spec, under, &optional, now())?;
+        } else {
+            parent.space.add_node(spec, under, now())?;
+        }
+        let handle = parent.space.variable(&id)?;
+        let node = Node { space: parent.space, id, namespace: parent.namespace };
+        if let Some(range) = self.range {
+            set_or_add(&node, "EURange", Struct(range))?;
+        }
+        if let Some(unit) = self.unit {
+            set_or_add(&node, "EngineeringUnits", Struct(unit.information()))?;
+        }
+        Ok(Variable::new(node, handle))
+    }
+
+    fn analog_type(&self) -> Option<u32> {
+        match (&self.unit, &self.range) {
+            (Some(_), Some(_)) => Some(variable_type_ids::ANALOG_UNIT_RANGE_TYPE),
+            (Some(_), None) => Some(variable_type_ids::ANALOG_UNIT_TYPE),
+            (None, Some(_)) => Some(variable_type_ids::ANALOG_ITEM_TYPE),
+            (None, None) => None,
+        }
+    }
+
+    fn inferred_shape(&self) -> ValueShape {
+        let declared = ValueShape {
+            data_type: ns0(T::DATA_TYPE),
+            value_rank: T::VALUE_RANK,
+            array_dimensions: if T::VALUE_RANK == 1 { vec![0] } else { Vec::new() },
+        };
+        // A Variant says more than its Rust type: matrices and structures that only the server knows.
+        let Some(variant) = self.initial.as_ref().and_then(as_variant) else { return declared };
+        if variant.is_empty() { declared } else { self.parent.space.shape_of(variant) }
+    }
+}
+
+/// The value as a Variant, if that is its Rust type.
+fn as_variant<T: Value>(value: &T) -> Option<&Variant> {
+    (value as &dyn core::any::Any).downcast_ref()
+}
+
+/// Sets a standard property that the type has brought, or adds it.
+fn set_or_add(node: &Node, name: &str, value: impl Value) -> Result<(), BuildError> {
+    let name_in_ns0 = taktwerk_types::QualifiedName::new(0, name);
+    match node.space.child(&node.id, &name_in_ns0) {
+        Some(id) => {
+            node.space.variable(&id)?.set_at(value.into_variant(), now());
+            Ok(())
+        }
+        None => node.standard_property(name, value),
+    }
+}
+
+struct Source<F>(F);
+
+impl<F: Fn() -> SourceRead + Send + Sync> ValueSource for Source<F> {
+    fn read(&self) -> SourceRead {
+        (self.0)()
+    }
+}
+
+fn from_result<T: Value>(result: Result<T, StatusCode>) -> DataValue {
+    match result {
+        Ok(value) => stamped(DataValue::new(value.into_variant())),
+        Err(status) => DataValue::from_status(status),
+    }
+}
+
+fn stamped(mut value: DataValue) -> DataValue {
+    if value.source_timestamp.is_none() {
+        value.source_timestamp = Some(now());
+    }
+    value
+}
+
+/// A handle to a variable: sets and reads its value from any thread without ever blocking. Cheap to clone.
+pub struct Variable<T> {
+    node: Node,
+    handle: VariableHandle,
+    value: PhantomData<fn(T) -> T>,
+}
+
+impl<T> Clone for Variable<T> {
+    fn clone(&self) -> Self {
+        Self { node: self.node.clone(), handle: self.handle.clone(), value: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for Variable<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Variable").field(&self.node.id).finish()
+    }
+}
+
+impl<T: Value> Variable<T> {
+    pub(crate) fn new(node: Node, handle: VariableHandle) -> Self {
+        Self { node, handle, value: PhantomData }
+    }
+
+    /// The variable's id.
+    #[must_use]
+    pub fn id(&self) -> &NodeId {
+        &self.node.id
+    }
+
+    /// The variable as a node: properties and further variables can be added to it.
+    #[must_use]
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// Stores a good value that was made now. Whoever watches the variable is told at the next publish.
+    #[inline]
+    pub fn set(&self, value: impl Into<T>) {
+        self.set_at(value, now());
+    }
+
+    /// Stores a good value that was made at `time`: many values of one measurement cost one look at the clock.
+    #[inline]
+    pub fn set_at(&self, value: impl Into<T>, time: UtcTime) {
+        self.handle.set_at(value.into().into_variant(), time);
+    }
+
+    /// Stores a value with its quality.
+    pub fn set_with(&self, value: impl Into<T>, status: StatusCode, source: UtcTime) {
+        self.handle.set_with(value.into().into_variant(), status, source, now());
+    }
+
+    /// Says that there is no value now, and why: the sensor is gone (Bad_NoCommunication), for example.
+    pub fn set_status(&self, status: StatusCode) {
+        let now = now();
+        self.handle.set_with(Variant::Empty, status, now, now);
+    }
+
+    /// The value as it is now.
+    ///
+    /// # Errors
+    /// Its status if it is bad; Bad_TypeMismatch if a client has written another type.
+    pub fn get(&self) -> Result<T, StatusCode> {
+        typed(self.handle.get())
+    }
+
+    /// The value with its quality and times.
+    #[must_use]
+    pub fn data_value(&self) -> DataValue {
+        self.handle.get()
+    }
+}

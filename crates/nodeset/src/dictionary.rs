@@ -89,6 +89,14 @@ impl TypeDictionary {
             entry.is_abstract = *is_abstract;
             entry.definition.clone_from(definition);
         }
+        // A reference may stand at either end, but the name of an encoding stands in its own node only.
+        let encodings: BTreeMap<&NodeId, &str> = set
+            .nodes
+            .iter()
+            .filter(|node| matches!(node.class, NodeClass::Object { .. }))
+            .map(|node| (&node.node_id, node.browse_name.name.as_str()))
+            .filter(|(_, name)| name.starts_with("Default "))
+            .collect();
         for node in &set.nodes {
             for reference in &node.references {
                 let (from, to) = if reference.is_forward {
@@ -102,22 +110,20 @@ impl TypeDictionary {
                             subtype.base = Some(from.clone());
                         }
                     }
-                    Some(ids::HAS_ENCODING) => self.add_encoding(set, from, to),
+                    Some(ids::HAS_ENCODING) => self.add_encoding(from, to, encodings.get(to).copied()),
                     _ => {}
                 }
             }
         }
     }
 
-    fn add_encoding(&mut self, set: &NodeSet, data_type: &NodeId, encoding: &NodeId) {
+    fn add_encoding(&mut self, data_type: &NodeId, encoding: &NodeId, name: Option<&str>) {
         self.encodings.insert(encoding.clone(), data_type.clone());
         let Some(entry) = self.types.get_mut(data_type) else { return };
-        // Both ends may name the reference; the name of the encoding stands only in its own node.
-        let Some(node) = set.nodes.iter().find(|node| node.node_id == *encoding) else { return };
-        let slot = match node.browse_name.name.as_str() {
-            "Default Binary" => &mut entry.binary_encoding,
-            "Default XML" => &mut entry.xml_encoding,
-            "Default JSON" => &mut entry.json_encoding,
+        let slot = match name {
+            Some("Default Binary") => &mut entry.binary_encoding,
+            Some("Default XML") => &mut entry.xml_encoding,
+            Some("Default JSON") => &mut entry.json_encoding,
             _ => return,
         };
         *slot = Some(encoding.clone());

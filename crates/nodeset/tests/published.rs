@@ -4,7 +4,9 @@
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-use std::path::PathBuf;
+mod files;
+
+use files::{directory, load};
 use taktwerk_nodeset::{NodeClass, NodeSet, Problem, TypeDictionary, order_by_dependencies, outdated_models};
 use taktwerk_types::{Decode, DecodeLimits, Decoder, NodeId, Variant};
 
@@ -25,27 +27,6 @@ const COMPANIONS: [&str; 12] = [
     "Opc.Ua.Di.NodeSet2.xml",
     "Opc.Ua.Machinery_Result.NodeSet2.xml",
 ];
-
-fn directory() -> PathBuf {
-    if let Some(directory) = std::env::var_os("TAKTWERK_NODESETS") {
-        return directory.into();
-    }
-    let workspace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let packages = std::fs::read_dir(workspace.join("target/codegen")).into_iter().flatten().flatten();
-    let found = packages
-        .map(|package| package.path().join("package/nodesets"))
-        .find(|directory| directory.join("Opc.Ua.NodeSet2.xml").is_file());
-    found.unwrap_or_else(|| {
-        panic!("the published NodeSets are missing: run `cargo xtask nodesets`, or set TAKTWERK_NODESETS to a directory")
-    })
-}
-
-fn load(name: &str) -> NodeSet {
-    let path = directory().join(name);
-    let text = std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask nodesets`", path.display()));
-    NodeSet::parse(name, &text).unwrap_or_else(|error| panic!("{error}"))
-}
 
 fn base_dictionary() -> TypeDictionary {
     let mut types = TypeDictionary::default();
@@ -170,38 +151,4 @@ fn all_published_sets_load_together() {
     assert!(names.len() >= 30, "{names:?}");
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     import(&names);
-}
-
-/// The dictionary from the generated schema and the one from the XML of namespace 0 know the same.
-#[cfg(feature = "schema")]
-#[test]
-fn the_schema_knows_what_the_file_knows() {
-    use taktwerk_nodeset::DataTypeKind;
-    let (from_file, from_schema) = (base_dictionary(), TypeDictionary::namespace_zero());
-    assert_eq!(from_file.iter().count(), from_schema.iter().count());
-    for (id, data_type) in from_file.iter() {
-        let other = from_schema.get(id).unwrap_or_else(|| panic!("{id}"));
-        assert_eq!(
-            (&data_type.base, data_type.is_abstract, &data_type.binary_encoding, &data_type.xml_encoding),
-            (&other.base, other.is_abstract, &other.binary_encoding, &other.xml_encoding),
-            "{id}"
-        );
-        match (from_file.kind(id).unwrap(), from_schema.kind(id).unwrap()) {
-            (DataTypeKind::Structure(one), DataTypeKind::Structure(two)) => {
-                assert_eq!(
-                    (one.is_union, one.has_optional_fields),
-                    (two.is_union, two.has_optional_fields),
-                    "{id}"
-                );
-                let fields = |layout: taktwerk_nodeset::StructureLayout| -> Vec<_> {
-                    let fields = layout.fields.into_iter();
-                    fields
-                        .map(|it| (it.name, it.data_type, it.value_rank, it.is_optional, it.allow_sub_types))
-                        .collect()
-                };
-                assert_eq!(fields(one), fields(two), "{id}");
-            }
-            (one, two) => assert_eq!(one, two, "{id}"),
-        }
-    }
 }

@@ -112,6 +112,11 @@ fn record(
 ) -> Result<(), Failure> {
     let name = node.browse_name.name.as_str();
     let display_name = first(&node.display_names).unwrap_or(name);
+    if node.write_mask != 0 || node.user_write_mask != 0 || node.browse_name.namespace_index != 0 {
+        return Err(format!(
+            "{name}: the blob has no column for write masks and namespaces; extend its format"
+        ));
+    }
     let type_of = |kind: u32, inverse: bool| {
         references
             .iter()

@@ -1,10 +1,14 @@
 //! The `taktwerk` command.
 //!
-//! Each command is a module that holds its arguments and what it does. What they share:
+//! Each command is a module that holds its arguments and what it does: [`serve`], those in [`commands`], and [`bench`].
+//! What they share:
 //!
-//! - [`endpoint`], [`node`], [`attribute`], [`value`]: how servers, nodes and values are written;
+//! - [`endpoint`], [`node`], [`attribute`], [`value`], [`span`]: how servers, nodes, values and times are written;
+//! - [`connection`], [`session`], [`resolve`], [`walk`]: a client's connection, node names to ids, browsing;
 //! - [`output`]: tables for people, JSON for programs; [`progress`]: bars; [`logging`]: standard error;
 //! - [`failure`]: exit codes; [`interrupt`]: SIGINT and SIGTERM.
+
+#![allow(clippy::print_stderr)] // a command line talks
 
 mod attribute;
 mod endpoint;
@@ -14,6 +18,53 @@ mod logging;
 mod node;
 mod output;
 mod progress;
+mod serve;
+mod span;
 mod value;
 
-fn main() {}
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use interrupt::Interrupt;
+use output::Output;
+use std::process::ExitCode;
+
+/// OPC UA: a server to try things with, a client for every service, and a load generator.
+#[derive(Debug, Parser)]
+#[command(name = "taktwerk", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Print JSON instead of tables.
+    #[arg(long, short = 'j', global = true)]
+    json: bool,
+
+    /// Log more: -v info, -vv debug, -vvv trace.
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a server: a demo plant by default.
+    Serve(serve::ServeArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    logging::start(cli.verbose);
+    let output = Output::new(cli.json);
+    match Interrupt::catch().and_then(|interrupt| run(&cli.command, output, &interrupt)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(command: &Command, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    match command {
+        Command::Serve(arguments) => serve::run(arguments, output, interrupt),
+    }
+}

@@ -8,12 +8,13 @@
 //! - [`process`]: CPU time, context switches and memory of a process, from `/proc`;
 //! - [`statistics`]: medians, spread, confidence intervals;
 //! - [`validity`]: reasons why a measurement is worth nothing (the generator was late or saturated);
-//! - [`pin`], [`clock`], [`machine`], [`program`]: CPU affinity, time, what machine this was, and other programs that
-//!   are started, waited for and always ended;
+//! - [`pin`], [`clock`], [`files`], [`machine`], [`program`]: CPU affinity, time, the limit of open files, what machine
+//!   this was, and other programs that are started, waited for and always ended;
 //! - [`table`], [`figures`]: output for people.
 
 pub mod clock;
 pub mod figures;
+pub mod files;
 pub mod latency;
 pub mod machine;
 pub mod pin;

@@ -41,7 +41,10 @@ impl Updater {
                 let late = (now - due) / period;
                 if late > 0 {
                     skipped += late;
-                    tracing::warn!(skipped, "updates take longer than their period: lower --signals or raise --update");
+                    tracing::warn!(
+                        skipped,
+                        "updates take longer than their period: lower --signals or raise --update"
+                    );
                 }
                 number += 1 + late;
                 cycle(number);

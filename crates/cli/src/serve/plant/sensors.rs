@@ -1,8 +1,7 @@
 //! Which sensors the demo plant has: names, ranges, units and how they move.
 
 use super::waveform::Waveform::{self, Noise, Ramp, Sine, Square, Step, Walk};
-use taktwerk_schema::{EUInformation, Range};
-use taktwerk_types::LocalizedText;
+use taktwerk::Unit;
 
 /// One simulated sensor.
 #[derive(Debug, Clone, Copy)]
@@ -19,44 +18,13 @@ pub(crate) struct Sensor {
     pub(crate) waveform: Waveform,
 }
 
-/// A unit by its UN/CEFACT code.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Unit {
-    code: &'static str,
-    symbol: &'static str,
-    name: &'static str,
-}
-
-macro_rules! units {
-    ($($constant:ident = $code:literal $symbol:literal $name:literal;)*) => {
-        $(const $constant: Unit = Unit { code: $code, symbol: $symbol, name: $name };)*
-    };
-}
-
-units! {
-    CELSIUS = "CEL" "°C" "degree Celsius";
-    BAR = "BAR" "bar" "bar";
-    PERCENT = "P1" "%" "percent";
-    RPM = "RPM" "r/min" "revolutions per minute";
-    AMPERE = "AMP" "A" "ampere";
-    VOLT = "VLT" "V" "volt";
-    KILOWATT = "KWT" "kW" "kilowatt";
-    CUBIC_METRE_PER_HOUR = "MQH" "m³/h" "cubic metre per hour";
-    LITRE_PER_MINUTE = "L2" "l/min" "litre per minute";
-    MILLIMETRE = "MMT" "mm" "millimetre";
-    MILLIMETRE_PER_SECOND = "C16" "mm/s" "millimetre per second";
-    METRE_PER_SECOND = "MTS" "m/s" "metre per second";
-    HERTZ = "HTZ" "Hz" "hertz";
-    KILONEWTON = "B47" "kN" "kilonewton";
-    NEWTON_METRE = "NU" "N·m" "newton metre";
-    KILOGRAM = "KGM" "kg" "kilogram";
-    DEGREE = "DD" "°" "degree (unit of angle)";
-    PH = "Q30" "pH" "pH (potential of Hydrogen)";
-    PARTS_PER_MILLION = "59" "ppm" "part per million";
-}
+const KILONEWTON: Unit = Unit::new("B47", "kN", "kilonewton");
+const MILLIMETRE_PER_SECOND: Unit = Unit::new("C16", "mm/s", "millimetre per second");
+const PARTS_PER_MILLION: Unit = Unit::new("59", "ppm", "part per million");
+const PH: Unit = Unit::new("Q30", "pH", "pH (potential of Hydrogen)");
 
 macro_rules! sensors {
-    ($($machine:literal { $($name:ident $low:literal .. $high:literal $unit:ident $waveform:expr;)* })*) => {
+    ($($machine:literal { $($name:ident $low:literal .. $high:literal $unit:path, $waveform:expr;)* })*) => {
         &[$($(Sensor {
             machine: $machine,
             name: stringify!($name),
@@ -70,74 +38,50 @@ macro_rules! sensors {
 /// All of them. The papers that this project reproduces use 30; here are a few more.
 pub(crate) const SENSORS: &[Sensor] = sensors! {
     "Boiler" {
-        Temperature 20.0 .. 180.0 CELSIUS Step { every: 45.0, lag: 12.0 };
-        ReturnTemperature 20.0 .. 120.0 CELSIUS Walk { pace: 0.01 };
-        Pressure 0.0 .. 12.0 BAR Step { every: 60.0, lag: 8.0 };
-        Level 0.0 .. 100.0 PERCENT Ramp { period: 240.0 };
-        FeedFlow 0.0 .. 25.0 CUBIC_METRE_PER_HOUR Sine { period: 40.0 };
-        FlueGasOxygen 0.0 .. 21.0 PERCENT Walk { pace: 0.02 };
-        CarbonMonoxide 0.0 .. 400.0 PARTS_PER_MILLION Noise;
-        Power 0.0 .. 450.0 KILOWATT Step { every: 45.0, lag: 4.0 };
+        Temperature 20.0 .. 180.0 Unit::CELSIUS, Step { every: 45.0, lag: 12.0 };
+        ReturnTemperature 20.0 .. 120.0 Unit::CELSIUS, Walk { pace: 0.01 };
+        Pressure 0.0 .. 12.0 Unit::BAR, Step { every: 60.0, lag: 8.0 };
+        Level 0.0 .. 100.0 Unit::PERCENT, Ramp { period: 240.0 };
+        FeedFlow 0.0 .. 25.0 Unit::CUBIC_METRE_PER_HOUR, Sine { period: 40.0 };
+        FlueGasOxygen 0.0 .. 21.0 Unit::PERCENT, Walk { pace: 0.02 };
+        CarbonMonoxide 0.0 .. 400.0 PARTS_PER_MILLION, Noise;
+        Power 0.0 .. 450.0 Unit::KILOWATT, Step { every: 45.0, lag: 4.0 };
     }
     "Conveyor" {
-        Speed 0.0 .. 2.5 METRE_PER_SECOND Step { every: 30.0, lag: 1.5 };
-        MotorCurrent 0.0 .. 32.0 AMPERE Walk { pace: 0.05 };
-        MotorTemperature 10.0 .. 110.0 CELSIUS Walk { pace: 0.005 };
-        BeltPosition 0.0 .. 12000.0 MILLIMETRE Ramp { period: 20.0 };
-        BeltTension 0.0 .. 8.0 KILONEWTON Sine { period: 7.0 };
-        Load 0.0 .. 500.0 KILOGRAM Square { period: 16.0 };
+        Speed 0.0 .. 2.5 Unit::METRE_PER_SECOND, Step { every: 30.0, lag: 1.5 };
+        MotorCurrent 0.0 .. 32.0 Unit::AMPERE, Walk { pace: 0.05 };
+        MotorTemperature 10.0 .. 110.0 Unit::CELSIUS, Walk { pace: 0.005 };
+        BeltPosition 0.0 .. 12000.0 Unit::MILLIMETRE, Ramp { period: 20.0 };
+        BeltTension 0.0 .. 8.0 KILONEWTON, Sine { period: 7.0 };
+        Load 0.0 .. 500.0 Unit::KILOGRAM, Square { period: 16.0 };
     }
     "Press" {
-        Force 0.0 .. 630.0 KILONEWTON Sine { period: 4.0 };
-        RamPosition 0.0 .. 250.0 MILLIMETRE Sine { period: 4.0 };
-        OilTemperature 10.0 .. 90.0 CELSIUS Walk { pace: 0.005 };
-        OilPressure 0.0 .. 320.0 BAR Square { period: 4.0 };
-        Vibration 0.0 .. 28.0 MILLIMETRE_PER_SECOND Noise;
-        MotorTorque 0.0 .. 900.0 NEWTON_METRE Sine { period: 4.0 };
+        Force 0.0 .. 630.0 KILONEWTON, Sine { period: 4.0 };
+        RamPosition 0.0 .. 250.0 Unit::MILLIMETRE, Sine { period: 4.0 };
+        OilTemperature 10.0 .. 90.0 Unit::CELSIUS, Walk { pace: 0.005 };
+        OilPressure 0.0 .. 320.0 Unit::BAR, Square { period: 4.0 };
+        Vibration 0.0 .. 28.0 MILLIMETRE_PER_SECOND, Noise;
+        MotorTorque 0.0 .. 900.0 Unit::NEWTON_METRE, Sine { period: 4.0 };
     }
     "Robot" {
-        Axis1 -180.0 .. 180.0 DEGREE Sine { period: 9.0 };
-        Axis2 -120.0 .. 120.0 DEGREE Sine { period: 11.0 };
-        Axis3 -150.0 .. 150.0 DEGREE Sine { period: 13.0 };
-        Axis4 -180.0 .. 180.0 DEGREE Step { every: 6.0, lag: 0.4 };
-        Axis5 -120.0 .. 120.0 DEGREE Step { every: 6.0, lag: 0.4 };
-        Axis6 -360.0 .. 360.0 DEGREE Ramp { period: 6.0 };
-        ToolSpeed 0.0 .. 2.0 METRE_PER_SECOND Walk { pace: 0.2 };
+        Axis1 -180.0 .. 180.0 Unit::DEGREE, Sine { period: 9.0 };
+        Axis2 -120.0 .. 120.0 Unit::DEGREE, Sine { period: 11.0 };
+        Axis3 -150.0 .. 150.0 Unit::DEGREE, Sine { period: 13.0 };
+        Axis4 -180.0 .. 180.0 Unit::DEGREE, Step { every: 6.0, lag: 0.4 };
+        Axis5 -120.0 .. 120.0 Unit::DEGREE, Step { every: 6.0, lag: 0.4 };
+        Axis6 -360.0 .. 360.0 Unit::DEGREE, Ramp { period: 6.0 };
+        ToolSpeed 0.0 .. 2.0 Unit::METRE_PER_SECOND, Walk { pace: 0.2 };
     }
     "Utilities" {
-        MainsVoltage 207.0 .. 253.0 VOLT Walk { pace: 0.02 };
-        MainsFrequency 49.8 .. 50.2 HERTZ Walk { pace: 0.02 };
-        CompressedAir 0.0 .. 10.0 BAR Sine { period: 90.0 };
-        CoolingFlow 0.0 .. 300.0 LITRE_PER_MINUTE Walk { pace: 0.03 };
-        CoolingTemperature 4.0 .. 40.0 CELSIUS Sine { period: 300.0 };
-        FanSpeed 0.0 .. 3000.0 RPM Step { every: 50.0, lag: 5.0 };
-        WasteWaterPh 0.0 .. 14.0 PH Walk { pace: 0.005 };
+        MainsVoltage 207.0 .. 253.0 Unit::VOLT, Walk { pace: 0.02 };
+        MainsFrequency 49.8 .. 50.2 Unit::HERTZ, Walk { pace: 0.02 };
+        CompressedAir 0.0 .. 10.0 Unit::BAR, Sine { period: 90.0 };
+        CoolingFlow 0.0 .. 300.0 Unit::LITRE_PER_MINUTE, Walk { pace: 0.03 };
+        CoolingTemperature 4.0 .. 40.0 Unit::CELSIUS, Sine { period: 300.0 };
+        FanSpeed 0.0 .. 3000.0 Unit::REVOLUTIONS_PER_MINUTE, Step { every: 50.0, lag: 5.0 };
+        WasteWaterPh 0.0 .. 14.0 PH, Walk { pace: 0.005 };
     }
 };
-
-impl Sensor {
-    /// The value of its EURange property.
-    pub(crate) fn eu_range(&self) -> Range {
-        Range { low: self.range.0, high: self.range.1 }
-    }
-}
-
-impl Unit {
-    /// The value of the EngineeringUnits property (Part 8 §5.6.4.3).
-    pub(crate) fn information(&self) -> EUInformation {
-        EUInformation {
-            namespace_uri: "http://www.opcfoundation.org/UA/units/un/cefact".into(),
-            unit_id: self.id(),
-            display_name: LocalizedText::new("en", self.symbol),
-            description: LocalizedText::new("en", self.name),
-        }
-    }
-
-    /// The characters of the code as one number, as the specification derives it.
-    fn id(&self) -> i32 {
-        self.code.bytes().fold(0, |id, byte| id << 8 | i32::from(byte))
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -150,10 +94,5 @@ mod tests {
         assert!(SENSORS.iter().all(|sensor| sensor.range.0 < sensor.range.1));
         let names: BTreeSet<_> = SENSORS.iter().map(|sensor| (sensor.machine, sensor.name)).collect();
         assert_eq!(names.len(), SENSORS.len());
-    }
-
-    #[test]
-    fn unit_ids_are_those_of_the_specification() {
-        assert_eq!((CELSIUS.id(), PERCENT.id()), (4_408_652, 20_529));
     }
 }

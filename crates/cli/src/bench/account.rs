@@ -1,0 +1,108 @@
+//! Who used how much while something was measured: the generator itself, and the server if it runs on this machine.
+
+use crate::failure::Failure;
+use serde_json::{Value, json};
+use taktwerk_lab::clock;
+use taktwerk_lab::process::{Process, Snapshot, Usage};
+use taktwerk_lab::validity::{self, Invalid};
+
+/// The accounts at the beginning of a window.
+pub(crate) struct Window {
+    start: u64,
+    own_cpu: u64,
+    own: Snapshot,
+    server: Option<(Process, Snapshot)>,
+}
+
+/// What was used within a window.
+#[derive(Debug)]
+pub(crate) struct Account {
+    /// Length of the window in nanoseconds.
+    pub(crate) span: u64,
+    /// CPU time of the generator in nanoseconds.
+    pub(crate) own_cpu: u64,
+    own: Usage,
+    /// What the server used.
+    pub(crate) server: Option<Usage>,
+}
+
+/// Looks at a process before anything is connected, so that a wrong id fails early.
+pub(crate) fn server_process(pid: Option<u32>) -> Result<Option<Process>, Failure> {
+    let Some(pid) = pid else { return Ok(None) };
+    let process = Process::new(pid);
+    process.snapshot().map_err(|error| Failure::Environment(format!("--server-pid: {error}")))?;
+    Ok(Some(process))
+}
+
+impl Window {
+    /// Opens a window now.
+    pub(crate) fn open(server: Option<Process>) -> Result<Self, Failure> {
+        let environment = |error: taktwerk_lab::process::ProcessError| Failure::Environment(error.to_string());
+        let server = match server {
+            Some(process) => Some((process, process.snapshot().map_err(environment)?)),
+            None => None,
+        };
+        let own = Process::own().snapshot().map_err(environment)?;
+        Ok(Self { start: clock::monotonic(), own_cpu: clock::own_cpu(), own, server })
+    }
+
+    /// When it was opened.
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Closes it.
+    pub(crate) fn close(self) -> Result<Account, Failure> {
+        let end = clock::monotonic();
+        let own_cpu = clock::own_cpu().saturating_sub(self.own_cpu);
+        let environment = |error: taktwerk_lab::process::ProcessError| Failure::Environment(error.to_string());
+        let server = match self.server {
+            Some((process, before)) => {
+                Some(Usage::between(&before, &process.snapshot().map_err(environment)?))
+            }
+            None => None,
+        };
+        let own = Usage::between(&self.own, &Process::own().snapshot().map_err(environment)?);
+        Ok(Account { span: end.saturating_sub(self.start), own_cpu, own, server })
+    }
+}
+
+impl Account {
+    /// Length of the window in seconds.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.span as f64 / 1e9
+    }
+
+    /// CPU use of the generator in percent of one core.
+    pub(crate) fn own_percent(&self) -> f64 {
+        self.own_cpu as f64 / self.span.max(1) as f64 * 100.0
+    }
+
+    /// Whether the generator had CPU to spare. All of it runs on one thread.
+    pub(crate) fn check(&self) -> Option<Invalid> {
+        validity::check_cpu(self.own_cpu, self.span, 1)
+    }
+
+    /// The generator's part of the document.
+    pub(crate) fn generator(&self) -> Value {
+        json!({
+            "cpu_s": self.own_cpu as f64 / 1e9,
+            "cpu_percent": self.own_percent(),
+            "user_s": self.own.user_s,
+            "system_s": self.own.system_s,
+            "voluntary_switches": self.own.voluntary_switches,
+            "involuntary_switches": self.own.involuntary_switches,
+            "rss_bytes": self.own.rss_bytes,
+        })
+    }
+
+    /// The server's part of the document, with its CPU time per unit of work under `name`.
+    pub(crate) fn server(&self, name: &str, units: u64) -> Value {
+        let Some(usage) = &self.server else { return Value::Null };
+        let mut value = serde_json::to_value(usage).unwrap_or_default();
+        if let Some(object) = value.as_object_mut() {
+            object.insert(name.to_owned(), json!(usage.cpu_us_per(units)));
+        }
+        value
+    }
+}

@@ -1,0 +1,206 @@
+//! `taktwerk browse`: the address space as a tree or a list.
+
+use crate::connection::ConnectionArgs;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::node::NodeSpec;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::walk::{self, Child};
+use crate::{attribute::Attribute, resolve};
+use clap::Args;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use taktwerk_lab::table::{Align, Table, cut};
+use taktwerk_schema::ReadValueId;
+use taktwerk_types::NodeId;
+
+/// Nodes browsed with one call; the session splits it further if the server wants that.
+const BATCH: usize = 500;
+
+/// Arguments of `taktwerk browse`.
+#[derive(Debug, Args)]
+pub(crate) struct BrowseArgs {
+    #[command(flatten)]
+    connection: ConnectionArgs,
+
+    /// Where to begin: a NodeId or a browse path.
+    #[arg(value_name = "NODE", default_value = "/Objects")]
+    node: NodeSpec,
+
+    /// Go down to the leaves.
+    #[arg(short, long)]
+    recursive: bool,
+
+    /// How many levels to go down; implies nothing beyond them is asked for.
+    #[arg(long, value_name = "LEVELS", conflicts_with = "recursive")]
+    depth: Option<usize>,
+
+    /// A list with one line per node instead of a tree.
+    #[arg(short, long)]
+    list: bool,
+}
+
+/// A node of the tree.
+struct Found {
+    child: Child,
+    depth: usize,
+    parent: Option<usize>,
+    /// Seen before: it is shown, but what is below it stands where it was seen first.
+    again: bool,
+}
+
+/// Browses and prints.
+pub(crate) fn run(arguments: &BrowseArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let mut session = Session::connect(&arguments.connection)?;
+    let start = resolve::one(&mut session, &arguments.node)?;
+    let depth = if arguments.recursive { usize::MAX } else { arguments.depth.unwrap_or(1) };
+    let root = describe(&mut session, &start)?;
+    let (found, refused) = breadth_first(&mut session, &start, depth, interrupt)?;
+    session.close();
+    if output.is_json() {
+        output.document(&tree_document(&root, &found))?;
+    } else if arguments.list {
+        output.text(&list(&found).to_string())?;
+    } else {
+        output.text(&tree(&root, &found, output))?;
+    }
+    if interrupt.asked() {
+        return Err(Failure::Interrupted);
+    }
+    match refused.as_slice() {
+        [] => Ok(()),
+        [first, ..] => Err(Failure::BadStatus(format!("{} nodes could not be browsed; {first}", refused.len()))),
+    }
+}
+
+/// The starting node's own name.
+fn describe(session: &mut Session, node: &NodeId) -> Result<String, Failure> {
+    let name = ReadValueId { node_id: node.clone(), attribute_id: Attribute::BROWSE_NAME.id(), ..Default::default() };
+    let results = session.read(vec![name])?;
+    let result = results.into_iter().next().unwrap_or_default();
+    if result.status().is_bad() {
+        return Err(Failure::BadStatus(format!("{node}: {}", result.status())));
+    }
+    Ok(format!("{}  {node}", result.value.unwrap_or_default()))
+}
+
+/// Level by level, many nodes with one request; each node once, so cycles end.
+fn breadth_first(
+    session: &mut Session,
+    start: &NodeId,
+    depth: usize,
+    interrupt: &Interrupt,
+) -> Result<(Vec<Found>, Vec<String>), Failure> {
+    let mut found: Vec<Found> = Vec::new();
+    let mut refused = Vec::new();
+    let mut seen = BTreeSet::from([start.clone()]);
+    let mut level: Vec<(Option<usize>, NodeId)> = vec![(None, start.clone())];
+    let mut progress = Progress::new("browsing", 0);
+    for at in 1..=depth {
+        let mut next = Vec::new();
+        for batch in level.chunks(BATCH) {
+            if interrupt.asked() {
+                return Ok((found, refused));
+            }
+            let nodes: Vec<NodeId> = batch.iter().map(|(_, node)| node.clone()).collect();
+            for (children, (parent, _)) in walk::children(session, &nodes)?.into_iter().zip(batch) {
+                let children = match children {
+                    Ok(children) => children,
+                    Err(error) => {
+                        refused.push(error.to_string());
+                        continue;
+                    }
+                };
+                for child in children {
+                    let again = !seen.insert(child.node_id.clone());
+                    if !again {
+                        next.push((Some(found.len()), child.node_id.clone()));
+                    }
+                    found.push(Found { child, depth: at, parent: *parent, again });
+                }
+            }
+            progress.at(found.len() as u64);
+        }
+        if next.is_empty() {
+            break;
+        }
+        level = next;
+    }
+    Ok((found, refused))
+}
+
+/// The indexes of the children of each node, in order; the root is last.
+fn children_of(found: &[Found]) -> Vec<Vec<usize>> {
+    let mut children = vec![Vec::new(); found.len() + 1];
+    for (index, node) in found.iter().enumerate() {
+        if let Some(list) = children.get_mut(node.parent.unwrap_or(found.len())) {
+            list.push(index);
+        }
+    }
+    children
+}
+
+fn tree(root: &str, found: &[Found], output: Output) -> String {
+    let children = children_of(found);
+    let mut text = format!("{root}\n");
+    // Depth first with a stack of (node, prefix, last): the recursion of a hostile address space has no end.
+    let mut stack: Vec<(usize, String, bool)> = Vec::new();
+    let push = |stack: &mut Vec<(usize, String, bool)>, of: usize, prefix: &str| {
+        let list = children.get(of).map_or(&[][..], Vec::as_slice);
+        for (at, index) in list.iter().enumerate().rev() {
+            stack.push((*index, prefix.to_owned(), at + 1 == list.len()));
+        }
+    };
+    push(&mut stack, found.len(), "");
+    while let Some((index, prefix, last)) = stack.pop() {
+        let Some(node) = found.get(index) else { continue };
+        let branch = if last { "└─ " } else { "├─ " };
+        let name = cut(&node.child.browse_name.to_string(), 60);
+        let class = node.child.node_class.to_string();
+        let again = if node.again { " ↑" } else { "" };
+        let id = output.faint(&format!("{}  {class}{again}", node.child.node_id));
+        text.push_str(&format!("{prefix}{branch}{name}  {id}\n"));
+        push(&mut stack, index, &format!("{prefix}{}", if last { "   " } else { "│  " }));
+    }
+    text
+}
+
+fn list(found: &[Found]) -> Table {
+    let mut table = Table::new(&[
+        ("node id", Align::Left),
+        ("class", Align::Left),
+        ("browse name", Align::Left),
+        ("display name", Align::Left),
+    ]);
+    for node in found.iter().filter(|node| !node.again) {
+        table.row([
+            node.child.node_id.to_string(),
+            node.child.node_class.to_string(),
+            node.child.browse_name.to_string(),
+            node.child.display_name.to_string(),
+        ]);
+    }
+    table
+}
+
+fn tree_document(root: &str, found: &[Found]) -> Value {
+    let nodes: Vec<Value> = found
+        .iter()
+        .map(|node| {
+            let parent = node.parent.and_then(|at| found.get(at)).map(|parent| parent.child.node_id.to_string());
+            json!({
+                "NodeId": node.child.node_id.to_string(),
+                "BrowseName": node.child.browse_name.to_string(),
+                "DisplayName": node.child.display_name.to_string(),
+                "NodeClass": node.child.node_class.to_string(),
+                "ReferenceType": node.child.reference_type.to_string(),
+                "TypeDefinition": node.child.type_definition.to_string(),
+                "Parent": parent,
+                "Depth": node.depth,
+            })
+        })
+        .collect();
+    json!({ "Start": root.rsplit("  ").next(), "Nodes": nodes })
+}

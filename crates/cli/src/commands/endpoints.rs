@@ -1,0 +1,90 @@
+//! `taktwerk endpoints`: what a server offers.
+
+use crate::connection::ConnectionArgs;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::session;
+use clap::Args;
+use serde_json::{Value, json};
+use taktwerk_lab::table::{Align, Table};
+use taktwerk_schema::{EndpointDescription, MessageSecurityMode};
+
+/// Arguments of `taktwerk endpoints`.
+#[derive(Debug, Args)]
+pub(crate) struct EndpointsArgs {
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
+/// Asks for the endpoints and prints them.
+pub(crate) fn run(arguments: &EndpointsArgs, output: Output) -> Result<(), Failure> {
+    arguments.connection.security.check()?;
+    let endpoints = session::endpoints(&arguments.connection)?;
+    if output.is_json() {
+        return output.document(&Value::Array(endpoints.iter().map(document).collect()));
+    }
+    if let Some(server) = endpoints.first().map(|endpoint| &endpoint.server) {
+        output.text(&format!(
+            "{}  {}  {}\n",
+            server.application_name,
+            output.faint(server.application_uri.as_str()),
+            server.application_type
+        ))?;
+    }
+    let mut table = Table::new(&[
+        ("endpoint", Align::Left),
+        ("mode", Align::Left),
+        ("policy", Align::Left),
+        ("level", Align::Right),
+        ("users", Align::Left),
+    ]);
+    for endpoint in &endpoints {
+        table.row([
+            endpoint.endpoint_url.as_str().to_owned(),
+            endpoint.security_mode.to_string(),
+            policy_name(endpoint).to_owned(),
+            endpoint.security_level.to_string(),
+            tokens(endpoint).join(", "),
+        ]);
+    }
+    output.text(&table.to_string())?;
+    if endpoints.iter().all(|endpoint| endpoint.security_mode != MessageSecurityMode::NONE) {
+        output.text("\nThere is no endpoint without security, and taktwerk has no other policy yet.")?;
+    }
+    Ok(())
+}
+
+/// The part of the policy's URI that people know.
+fn policy_name(endpoint: &EndpointDescription) -> &str {
+    let uri = endpoint.security_policy_uri.as_str();
+    uri.rsplit_once('#').map_or(uri, |(_, name)| name)
+}
+
+fn tokens(endpoint: &EndpointDescription) -> Vec<String> {
+    let mut names: Vec<String> =
+        endpoint.user_identity_tokens.iter().map(|token| token.token_type.to_string()).collect();
+    names.dedup();
+    names
+}
+
+fn document(endpoint: &EndpointDescription) -> Value {
+    json!({
+        "EndpointUrl": endpoint.endpoint_url.as_str(),
+        "SecurityMode": endpoint.security_mode.to_string(),
+        "SecurityPolicyUri": endpoint.security_policy_uri.as_str(),
+        "SecurityLevel": endpoint.security_level,
+        "TransportProfileUri": endpoint.transport_profile_uri.as_str(),
+        "UserIdentityTokens": endpoint.user_identity_tokens.iter().map(|token| json!({
+            "PolicyId": token.policy_id.as_str(),
+            "TokenType": token.token_type.to_string(),
+            "SecurityPolicyUri": token.security_policy_uri.as_deref(),
+        })).collect::<Vec<_>>(),
+        "ServerCertificateBytes": endpoint.server_certificate.as_bytes().len(),
+        "Server": {
+            "ApplicationUri": endpoint.server.application_uri.as_str(),
+            "ProductUri": endpoint.server.product_uri.as_str(),
+            "ApplicationName": endpoint.server.application_name.to_string(),
+            "ApplicationType": endpoint.server.application_type.to_string(),
+        },
+    })
+}

@@ -1,0 +1,8 @@
+//! The client commands, one file each: arguments, what is asked of the server, what is printed.
+
+pub(crate) mod browse;
+pub(crate) mod call;
+pub(crate) mod endpoints;
+pub(crate) mod read;
+pub(crate) mod watch;
+pub(crate) mod write;

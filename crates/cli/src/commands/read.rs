@@ -1,0 +1,156 @@
+//! `taktwerk read`: attributes of nodes.
+
+use crate::attribute::Attribute;
+use crate::connection::ConnectionArgs;
+use crate::failure::Failure;
+use crate::node::{self, Operand};
+use crate::output::{self, Output};
+use crate::resolve;
+use crate::session::Session;
+use clap::Args;
+use serde_json::{Value, json};
+use taktwerk_lab::table::{Align, Table};
+use taktwerk_schema::ReadValueId;
+use taktwerk_types::{DataValue, NodeId};
+
+/// Arguments of `taktwerk read`.
+#[derive(Debug, Args)]
+pub(crate) struct ReadArgs {
+    #[command(flatten)]
+    connection: ConnectionArgs,
+
+    /// What to read: NodeIds or browse paths (with * and ?), each with #Attribute and #Value[0:2] behind it if wanted.
+    #[arg(value_name = "NODE", required = true)]
+    nodes: Vec<Operand>,
+
+    /// The attribute of nodes that name none.
+    #[arg(short, long, value_name = "NAME", default_value = "Value", conflicts_with = "all")]
+    attribute: Attribute,
+
+    /// Every attribute that the nodes have.
+    #[arg(long)]
+    all: bool,
+
+    /// Index range for nodes that name none, such as 0:2 or 1,3.
+    #[arg(short, long, value_name = "RANGE", default_value = "")]
+    range: String,
+
+    /// How old the values may be, in milliseconds; 0 asks the server to look at the source.
+    #[arg(long, value_name = "MS", default_value_t = 0.0)]
+    max_age: f64,
+}
+
+/// One thing to read.
+struct Wanted {
+    node: NodeId,
+    attribute: Attribute,
+    range: String,
+}
+
+/// Reads and prints.
+pub(crate) fn run(arguments: &ReadArgs, output: Output) -> Result<(), Failure> {
+    node::index_range(&arguments.range).map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut session = Session::connect(&arguments.connection)?;
+    let mut wanted = Vec::new();
+    for operand in &arguments.nodes {
+        for node in resolve::many(&mut session, &operand.node)? {
+            match operand.attribute {
+                None if arguments.all => wanted.extend(Attribute::all().map(|attribute| Wanted {
+                    node: node.clone(),
+                    attribute,
+                    range: String::new(),
+                })),
+                attribute => wanted.push(Wanted {
+                    node,
+                    attribute: attribute.unwrap_or(arguments.attribute),
+                    range: if operand.range.is_empty() { arguments.range.clone() } else { operand.range.clone() },
+                }),
+            }
+        }
+    }
+    let request = wanted
+        .iter()
+        .map(|wanted| ReadValueId {
+            node_id: wanted.node.clone(),
+            attribute_id: wanted.attribute.id(),
+            index_range: if wanted.range.is_empty() { None } else { Some(wanted.range.as_str()) }.into(),
+            ..Default::default()
+        })
+        .collect();
+    let results = session.read_aged(request, arguments.max_age)?;
+    let mut rows: Vec<(Wanted, DataValue)> = wanted.into_iter().zip(results).collect();
+    if arguments.all {
+        // Attributes that a NodeClass does not have are no news.
+        rows.retain(|(_, value)| value.status() != taktwerk_types::StatusCode::BAD_ATTRIBUTE_ID_INVALID);
+    }
+    for (_, value) in &rows {
+        session.learn_types(value.value.as_ref())?;
+    }
+    let result = print(&rows, &mut session, output);
+    session.close();
+    result?;
+    let bad = rows.iter().filter(|(_, value)| value.status().is_bad()).count();
+    match rows.iter().find(|(_, value)| value.status().is_bad()) {
+        // A node's missing attribute is not an error when all were asked for.
+        Some(_) if arguments.all && bad < rows.len() => Ok(()),
+        Some((wanted, value)) => {
+            let status = value.status();
+            let why = status.description().unwrap_or_default();
+            Err(Failure::BadStatus(format!("{bad} of {} reads failed; {}: {status}: {why}", rows.len(), wanted.node)))
+        }
+        None => Ok(()),
+    }
+}
+
+fn print(rows: &[(Wanted, DataValue)], session: &mut Session, output: Output) -> Result<(), Failure> {
+    if output.is_json() {
+        let documents = rows.iter().map(|(wanted, value)| {
+            let mut document = output::data_value(value);
+            if let Some(object) = document.as_object_mut() {
+                object.insert("NodeId".into(), json!(wanted.node.to_string()));
+                object.insert("Attribute".into(), json!(wanted.attribute.name()));
+                if !wanted.range.is_empty() {
+                    object.insert("IndexRange".into(), json!(wanted.range));
+                }
+                if let Some(decoded) = value.value.as_ref().and_then(|value| session.structure_document(value)) {
+                    object.insert("Decoded".into(), decoded);
+                }
+            }
+            document
+        });
+        return output.document(&Value::Array(documents.collect()));
+    }
+    let mut table = Table::new(&[
+        ("node", Align::Left),
+        ("attribute", Align::Left),
+        ("value", Align::Left),
+        ("type", Align::Left),
+        ("status", Align::Left),
+        ("source time", Align::Left),
+    ]);
+    for (wanted, value) in rows {
+        let inner = value.value.clone().unwrap_or_default();
+        let shown = if wanted.attribute == Attribute::NODE_CLASS {
+            node_class(&inner)
+        } else {
+            session.show(&inner)
+        };
+        table.row([
+            wanted.node.to_string(),
+            wanted.attribute.name().to_owned(),
+            shown,
+            if value.value.is_some() { inner.type_name() } else { String::new() },
+            value.status().to_string(),
+            value.source_timestamp.map(|time| time.to_string()).unwrap_or_default(),
+        ]);
+    }
+    output.text(&table.to_string())
+}
+
+/// NodeClass as a name: the number says nothing to people.
+fn node_class(value: &taktwerk_types::Variant) -> String {
+    match value {
+        taktwerk_types::Variant::Int32(number) => taktwerk_schema::NodeClass(*number).to_string(),
+        other => other.to_string(),
+    }
+}

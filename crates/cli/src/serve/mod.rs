@@ -1,0 +1,224 @@
+//! `taktwerk serve`: a server with a demo plant, with test nodes, or with load.
+
+mod interop;
+mod load;
+mod plant;
+mod updater;
+
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::span;
+use clap::Args;
+use serde_json::json;
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use taktwerk::server::ServerBuilder;
+use taktwerk::{RunningServer, Server, StatusCode};
+use taktwerk_lab::pin::CpuList;
+use updater::Updater;
+
+/// Arguments of `taktwerk serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Address to listen on. Anything but loopback is open to everybody who can reach it.
+    #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    bind: IpAddr,
+
+    /// Port to listen on; 0 takes a free one.
+    #[arg(long, value_name = "N", default_value_t = 4840)]
+    port: u16,
+
+    /// Add N signals ns=1;i=100000… that change together.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    signals: u32,
+
+    /// How often the signals change; 0 never.
+    #[arg(long, value_name = "MS", default_value = "100", value_parser = span::millis)]
+    update: Duration,
+
+    /// The type of the signals.
+    #[arg(long, value_name = "TYPE", default_value = "double", value_parser = ["double"])]
+    r#type: String,
+
+    /// Leave out the demo plant.
+    #[arg(long)]
+    no_plant: bool,
+
+    /// Add the interop test nodes, and the users user1 and user2.
+    #[arg(long)]
+    interop: bool,
+
+    /// Import NodeSet2 XML files; the order does not matter.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    nodeset: Vec<PathBuf>,
+
+    /// Most sessions at a time.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    max_sessions: usize,
+
+    /// Threads that serve connections.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: usize,
+
+    /// CPUs to run on, such as 0 or 0,2-3: each serving thread has one of them.
+    #[arg(long, value_name = "LIST")]
+    cpu: Option<CpuList>,
+
+    /// Look for work so long before sleeping. Faster answers for a busy CPU.
+    #[arg(long, value_name = "SPAN", default_value = "0", value_parser = span::micros)]
+    busy_poll: Duration,
+
+    /// End when standard input ends: for programs that start this one.
+    #[arg(long)]
+    exit_with_stdin: bool,
+}
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ServeError {
+    #[error(transparent)]
+    Build(#[from] taktwerk::BuildError),
+    #[error(transparent)]
+    Node(#[from] taktwerk_server::space::NodeError),
+    #[error(transparent)]
+    Import(#[from] taktwerk_server::space::import::ImportError),
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        Self::Environment(error.to_string())
+    }
+}
+
+/// How long sessions may take to end after a signal.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Serves until interrupted.
+pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    if let Some(cpus) = &arguments.cpu {
+        // Threads inherit it, so those that update values and call methods stay on these CPUs too.
+        cpus.pin().map_err(|error| Failure::Environment(error.to_string()))?;
+    }
+    taktwerk_lab::files::raise_limit();
+    let environment = |error: taktwerk::StartError| Failure::Environment(error.to_string());
+    let server = builder(arguments).build().map_err(environment)?;
+    let updaters = fill(&server, arguments)?;
+    let nodes = server.space().node_count();
+    let running = server.spawn().map_err(environment)?;
+    announce(arguments, &running, nodes, output)?;
+    let end = Arc::new(AtomicBool::new(false));
+    if arguments.exit_with_stdin {
+        watch_stdin(Arc::clone(&end))?;
+    }
+    while !interrupt.asked() && !end.load(Ordering::Relaxed) {
+        // Signals end the sleep early only in the main thread, which this is; 100 ms is soon enough for the rest.
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    drop(updaters);
+    running.stop(GRACE);
+    Ok(())
+}
+
+fn builder(arguments: &ServeArgs) -> ServerBuilder {
+    let sessions = arguments.max_sessions;
+    let mut builder = Server::builder()
+        .application_name("Taktwerk demo server")
+        .application_uri("urn:taktwerk:demo-server")
+        .bind(&SocketAddr::new(arguments.bind, arguments.port).to_string())
+        .shards(arguments.threads)
+        .busy_poll(arguments.busy_poll)
+        .limits(|limits| {
+            limits.sessions_max = sessions;
+            // Clients without a session ask for endpoints, and reconnecting ones overlap for a moment.
+            limits.connections_max = sessions + 100;
+        });
+    if let Some(cpus) = &arguments.cpu {
+        builder = builder.cpus(cpus.cpus());
+    }
+    if arguments.interop {
+        builder = builder.users(|name: &str, password: &[u8]| {
+            let known = interop::USERS.iter().any(|user| user.0 == name && user.1.as_bytes() == password);
+            if known { Ok(()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
+        });
+    }
+    builder
+}
+
+/// Adds everything that was asked for; what comes back keeps it moving.
+fn fill(server: &Server, arguments: &ServeArgs) -> Result<Vec<Updater>, Failure> {
+    let mut updaters = Vec::new();
+    if !arguments.nodeset.is_empty() {
+        let imported = server.import_nodesets(&arguments.nodeset).map_err(ServeError::from)?;
+        for (index, uri) in &imported.namespaces {
+            tracing::info!(index, uri, "imported");
+        }
+        eprintln!("imported {} nodes in {} namespaces", imported.node_count, imported.namespaces.len());
+    }
+    if !arguments.no_plant {
+        updaters.push(plant::start(server)?);
+    }
+    if arguments.interop {
+        updaters.push(interop::start(server)?);
+    }
+    if arguments.signals > 0 {
+        let period = u64::try_from(arguments.update.as_nanos()).unwrap_or(u64::MAX);
+        updaters.extend(load::start(server, arguments.signals, period)?);
+    }
+    Ok(updaters)
+}
+
+/// Says where the server is, and who can get in.
+fn announce(
+    arguments: &ServeArgs,
+    running: &RunningServer,
+    nodes: usize,
+    output: Output,
+) -> Result<(), Failure> {
+    let url = running.url();
+    if arguments.bind.is_loopback() {
+        eprintln!(
+            "loopback only, SecurityPolicy None, anonymous users welcome: programs on this machine can connect"
+        );
+    } else {
+        eprintln!(
+            "WARNING: listening on {} with SecurityPolicy None: everybody who can reach this address can read, write \
+             and call, and everything crosses the network readably",
+            arguments.bind
+        );
+    }
+    // Programs that start this one wait for exactly this line.
+    output.text(&format!("READY {url}"))?;
+    if output.is_json() {
+        return output.line(&json!({
+            "url": url,
+            "pid": std::process::id(),
+            "nodes": nodes,
+            "plant": !arguments.no_plant,
+            "interop": arguments.interop,
+            "signals": arguments.signals,
+            "update_ms": arguments.update.as_secs_f64() * 1e3,
+            "threads": arguments.threads,
+        }));
+    }
+    let name = url.strip_prefix("opc.tcp://").unwrap_or(&url);
+    eprintln!("{nodes} nodes; try: taktwerk browse {name}    (Ctrl-C ends the server)");
+    Ok(())
+}
+
+/// Sets the flag when standard input ends.
+fn watch_stdin(end: Arc<AtomicBool>) -> Result<(), Failure> {
+    let watch = move || {
+        let mut sink = [0u8; 256];
+        while matches!(std::io::stdin().read(&mut sink), Ok(1..)) {}
+        end.store(true, Ordering::Relaxed);
+    };
+    let thread = std::thread::Builder::new().name("stdin".to_owned()).stack_size(64 << 10).spawn(watch);
+    thread.map(drop).map_err(|error| Failure::Environment(format!("cannot start a thread: {error}")))
+}

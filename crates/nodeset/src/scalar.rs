@@ -5,8 +5,9 @@ use taktwerk_types::UtcTime;
 /// Reads a DateTime. Times before 1601 are "no time" and times after 9999 the latest one, as Part 6 §5.2.2.5 wants.
 pub(crate) fn date_time(text: &str) -> Option<UtcTime> {
     let text = text.trim();
-    // Offsets are at most 14 hours; longer texts are no times.
-    if text.is_empty() || text.len() > 40 {
+    // An offset is a sign, hours and minutes; what is longer is no time, and too large for the arithmetic of one.
+    let (_, clock) = text.split_once('T').unwrap_or((text, ""));
+    if clock.rfind(['+', '-']).is_some_and(|at| clock.len() - at > "+14:00".len()) {
         return None;
     }
     if let Some(year) = text.split('-').next().and_then(|year| year.parse::<u32>().ok()) {
@@ -47,6 +48,9 @@ mod tests {
         assert_eq!(date_time("0001-01-01T00:00:00Z"), Some(UtcTime::NULL));
         assert_eq!(date_time("12000-01-01T00:00:00Z"), Some(UtcTime::MAX));
         assert_eq!(date_time("yesterday"), None);
+        assert_eq!(date_time(""), None);
+        assert_eq!(date_time("2024-01-01T00:00:00+999999999999999:00"), None);
+        assert_eq!(date_time("2024-01-01T02:00:00+02:00"), date_time("2024-01-01T00:00:00Z"));
         assert!(date_time(" 2024-05-06T07:08:09Z ").is_some());
     }
 

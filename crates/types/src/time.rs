@@ -165,7 +165,9 @@ fn split_offset(clock: &str) -> Option<(&str, i64)> {
     let (clock, offset) = clock.split_at(at);
     let sign = if offset.starts_with('-') { -1 } else { 1 };
     let (hours, minutes) = offset.get(1..)?.split_once(':')?;
-    Some((clock, sign * (hours.parse::<i64>().ok()? * 60 + minutes.parse::<i64>().ok()?)))
+    let (hours, minutes) = (hours.parse::<u8>().ok()?, minutes.parse::<u8>().ok()?);
+    // No offset is longer than a day (XML Schema allows 14 hours).
+    (hours < 24 && minutes < 60).then(|| (clock, sign * (i64::from(hours) * 60 + i64::from(minutes))))
 }
 
 /// Days since 1970-01-01 of a proleptic Gregorian date.
@@ -245,6 +247,7 @@ mod tests {
         }
         assert_eq!(UtcTime::parse("1970-01-01T02:00:00+02:00"), UtcTime::parse("1970-01-01T00:00:00Z"));
         assert_eq!(UtcTime::parse("1970-13-01T02:00:00"), None);
+        assert_eq!(UtcTime::parse("2024-01-01T00:00:00+999999999999999:00"), None);
         assert_eq!(UtcTime::from_unix(core::time::Duration::ZERO).ticks(), UNIX_EPOCH_TICKS);
     }
 

@@ -17,7 +17,9 @@ use taktwerk_schema::{
 use taktwerk_server::space::NodeSpec;
 use taktwerk_server::space::build::Under;
 use taktwerk_server::{AddressSpace, ConnectionId, Now, ServerConfig, ServerShared, Shard};
-use taktwerk_types::{DataValue, Decode, DecodeLimits, Decoder, Encode, Instant, NodeId, QualifiedName, Structure, UtcTime};
+use taktwerk_types::{
+    DataValue, Decode, DecodeLimits, Decoder, Encode, Instant, NodeId, QualifiedName, Structure, UtcTime,
+};
 
 struct Bench {
     shard: Shard,
@@ -55,7 +57,8 @@ impl Bench {
         let connection = shard.opened(now);
         let mut out = Vec::new();
         let params = OpenParams::insecure("opc.tcp://host:4840");
-        let channel = Channel::client(Arc::new(ChannelConfig::default()), params, now.instant, &mut out).unwrap();
+        let channel =
+            Channel::client(Arc::new(ChannelConfig::default()), params, now.instant, &mut out).unwrap();
         let mut bench = Self { shard, connection, channel, now, token: NodeId::NULL };
         for _ in 0..2 {
             bench.shard.received(connection, &mut out, now);

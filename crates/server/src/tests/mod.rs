@@ -2,6 +2,7 @@
 
 mod attribute;
 mod discovery;
+mod method;
 mod session;
 mod view;
 

@@ -1,1 +1,54 @@
-//! Placeholder while the crate is being written.
+//! An OPC UA client without I/O: connection, session, requests, subscriptions and reconnection (Part 4).
+//!
+//! [`Client`] is one state machine. Its driver
+//!
+//! - does what [`Client::poll_effect`] asks for ([`Effect`]: connect, disconnect, run cryptography) and reports back
+//!   ([`Client::handle_connected`], [`Client::handle_closed`], [`Client::complete`]);
+//! - hands over received bytes ([`Client::received`]) and sends from [`Client::transmit`];
+//! - calls [`Client::handle_timeout`] when [`Client::poll_timeout`] says so.
+//!
+//! The application gives commands ([`Client::connect`], [`Client::request`], [`Client::operate`],
+//! [`Client::create_subscription`], …) and is told everything through a [`Sink`]; responses and notifications are views
+//! on the receive buffer, [`EventQueue`] keeps copies for who wants them later. After every call the effects are
+//! to be drained and the transmit buffer to be sent. Time never goes backwards.
+//!
+//! The map, inside out: [`config`], [`error`], [`event`], [`effect`] (the interface); `link` (channel, outstanding
+//! requests), `connect` (phases, back-off, transfer), `endpoint` (choosing one), `session` (create, activate,
+//! identities); `batch` and `split` (requests over the server's limits), [`limits`]; [`subscription`] and `sync` (what is
+//! wanted and what is there), `publish` and [`notification`] (messages in order).
+//!
+//! Deliberately absent: sockets, clocks, threads, async. Requests interrupted by a lost connection are answered with
+//! an error and never sent again: only the application knows whether they may be.
+
+#![forbid(unsafe_code)]
+
+mod batch;
+mod client;
+pub mod config;
+mod connect;
+pub mod effect;
+mod endpoint;
+pub mod error;
+pub mod event;
+pub mod limits;
+mod link;
+pub mod notification;
+mod outstanding;
+mod publish;
+mod session;
+mod split;
+pub mod subscription;
+mod sync;
+
+pub use batch::Splittable;
+pub use client::Client;
+pub use config::{ClientConfig, EndpointUrl, Identity, ReconnectPolicy, Secret, Security, Target};
+pub use effect::{ConnectionId, Effect, JobToken};
+pub use error::{ClientError, Misuse, SecurityProblem};
+pub use event::{
+    Delivery, Event, EventQueue, Note, OwnedReply, Reply, RequestHandle, Restored, SessionInfo, Sink,
+    SubscriptionEvent,
+};
+pub use limits::{OperationKind, OperationLimits};
+pub use notification::{DataChanges, EventNotifications};
+pub use subscription::{ItemResult, SubscriptionHandle, SubscriptionParams};

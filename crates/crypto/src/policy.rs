@@ -60,6 +60,19 @@ pub enum AsymmetricSignature {
     Ed448,
 }
 
+impl AsymmetricSignature {
+    /// The URI that names the algorithm in SignatureData (Part 4 §7.37); empty where the policy alone names it.
+    #[must_use]
+    pub const fn uri(self) -> &'static str {
+        match self {
+            Self::RsaPkcs15Sha1 => "http://www.w3.org/2000/09/xmldsig#rsa-sha1",
+            Self::RsaPkcs15Sha256 => "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256",
+            Self::RsaPssSha256 => "http://opcfoundation.org/UA/security/rsa-pss-sha2-256",
+            Self::None | Self::EcdsaSha256 | Self::EcdsaSha384 | Self::Ed25519 | Self::Ed448 => "",
+        }
+    }
+}
+
 /// How a policy encrypts for a certificate's key. Policies that agree on ephemeral keys do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // the names say it
@@ -68,6 +81,19 @@ pub enum AsymmetricEncryption {
     RsaPkcs15,
     RsaOaepSha1,
     RsaOaepSha256,
+}
+
+impl AsymmetricEncryption {
+    /// The URI that names the algorithm beside an encrypted secret (Part 4 §7.40.2).
+    #[must_use]
+    pub const fn uri(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::RsaPkcs15 => "http://www.w3.org/2001/04/xmlenc#rsa-1_5",
+            Self::RsaOaepSha1 => "http://www.w3.org/2001/04/xmlenc#rsa-oaep",
+            Self::RsaOaepSha256 => "http://opcfoundation.org/UA/security/rsa-oaep-sha2-256",
+        }
+    }
 }
 
 /// How the two sides come to a common secret (Part 6 §6.7.6, §6.8.1).

@@ -1,0 +1,308 @@
+//! Requests split over the server's limits, their answers joined in order.
+
+use crate::error::ClientError;
+use crate::limits::OperationKind;
+use core::any::Any;
+use taktwerk_schema::service::Request;
+use taktwerk_schema::{
+    BrowseNextRequest, BrowseNextResponse, BrowseRequest, BrowseResponse, CallRequest, CallResponse,
+    CreateMonitoredItemsRequest, CreateMonitoredItemsResponse, DeleteMonitoredItemsRequest,
+    DeleteMonitoredItemsResponse, ModifyMonitoredItemsRequest, ModifyMonitoredItemsResponse, ReadRequest,
+    ReadResponse, RegisterNodesRequest, RegisterNodesResponse, RequestHeader, SetMonitoringModeRequest,
+    SetMonitoringModeResponse, TranslateBrowsePathsToNodeIdsRequest, TranslateBrowsePathsToNodeIdsResponse,
+    UnregisterNodesRequest, UnregisterNodesResponse, WriteRequest, WriteResponse,
+};
+use taktwerk_types::{Decode, DecodeLimits, Structure};
+
+/// A request as the sender sees it: a header to be filled in, and bytes.
+pub(crate) trait DynRequest {
+    fn header_mut(&mut self) -> &mut RequestHeader;
+    fn encoding_id(&self) -> u32;
+    fn append(&self, out: &mut Vec<u8>);
+}
+
+impl<R: Request> DynRequest for R {
+    #[inline]
+    fn header_mut(&mut self) -> &mut RequestHeader {
+        Request::header_mut(self)
+    }
+
+    #[inline]
+    fn encoding_id(&self) -> u32 {
+        R::BINARY_ENCODING_ID
+    }
+
+    #[inline]
+    fn append(&self, out: &mut Vec<u8>) {
+        self.encode(out);
+    }
+}
+
+/// A request that is a list of operations, so that it can be split.
+pub trait Splittable: Request<Response: Send + 'static> + Clone + Send + 'static {
+    /// Which limit applies.
+    const KIND: OperationKind;
+
+    /// How many operations it has.
+    fn count(&self) -> usize;
+
+    /// Takes the operations from `at` on into a request of their own.
+    #[must_use]
+    fn split_off(&mut self, at: usize) -> Self;
+
+    /// Whether a response has as many results as the request has operations.
+    fn is_answered_by(&self, response: &Self::Response) -> bool;
+
+    /// Appends the results of the next part.
+    fn join(joined: &mut Self::Response, next: Self::Response);
+}
+
+macro_rules! splittable {
+    ($($request:ident $response:ident $kind:ident $operations:ident [$($results:ident),*];)*) => {$(
+        impl Splittable for $request {
+            const KIND: OperationKind = OperationKind::$kind;
+
+            fn count(&self) -> usize {
+                self.$operations.len()
+            }
+
+            fn split_off(&mut self, at: usize) -> Self {
+                let tail = self.$operations.split_off(at.min(self.$operations.len()));
+                // Only what is not a list of operations is cloned.
+                let head = core::mem::take(&mut self.$operations);
+                let mut rest = self.clone();
+                self.$operations = head;
+                rest.$operations = tail;
+                rest
+            }
+
+            fn is_answered_by(&self, response: &$response) -> bool {
+                let _ = response;
+                true $(&& response.$results.len() == self.$operations.len())*
+            }
+
+            fn join(joined: &mut $response, next: $response) {
+                let _ = (&joined, &next);
+                $(joined.$results.extend(next.$results);)*
+            }
+        }
+    )*};
+}
+
+splittable! {
+    ReadRequest ReadResponse Read nodes_to_read [results];
+    WriteRequest WriteResponse Write nodes_to_write [results];
+    BrowseRequest BrowseResponse Browse nodes_to_browse [results];
+    BrowseNextRequest BrowseNextResponse Browse continuation_points [results];
+    CallRequest CallResponse Call methods_to_call [results];
+    TranslateBrowsePathsToNodeIdsRequest TranslateBrowsePathsToNodeIdsResponse Translate browse_paths [results];
+    RegisterNodesRequest RegisterNodesResponse Register nodes_to_register [registered_node_ids];
+    UnregisterNodesRequest UnregisterNodesResponse Register nodes_to_unregister [];
+    CreateMonitoredItemsRequest CreateMonitoredItemsResponse MonitoredItems items_to_create [results];
+    ModifyMonitoredItemsRequest ModifyMonitoredItemsResponse MonitoredItems items_to_modify [results];
+    DeleteMonitoredItemsRequest DeleteMonitoredItemsResponse MonitoredItems monitored_item_ids [results];
+    SetMonitoringModeRequest SetMonitoringModeResponse MonitoredItems monitored_item_ids [results];
+}
+
+/// A split request, whatever its type.
+pub(crate) trait Batch: Send {
+    fn kind(&self) -> OperationKind;
+
+    /// A part that has to be sent: its id and the request. It counts as sent from now on.
+    fn next(&mut self) -> Option<(u32, &mut dyn DynRequest)>;
+
+    /// Takes the answer to a part.
+    fn answer(
+        &mut self,
+        part: u32,
+        type_id: u32,
+        body: &[u8],
+        limits: DecodeLimits,
+    ) -> Result<(), ClientError>;
+
+    /// Splits a part that the server found too large, to be sent again. Says how many operations it had; `None` if it
+    /// cannot be split any more.
+    fn halve(&mut self, part: u32) -> Option<usize>;
+
+    /// The joined response, once every part has been answered.
+    fn finish(&mut self) -> Option<Box<dyn Any + Send>>;
+
+    /// Whether the request was never split, so that the answer to its only part is the answer.
+    fn is_whole(&self) -> bool;
+}
+
+enum State<R: Splittable> {
+    Ready(R),
+    /// Kept so that it can be split and sent again.
+    Sent(R),
+    Answered(R::Response),
+}
+
+/// The parts of a request in their order.
+pub(crate) struct Parts<R: Splittable> {
+    parts: Vec<(u32, State<R>)>,
+    next_id: u32,
+}
+
+impl<R: Splittable> Parts<R> {
+    /// Splits a request into parts of at most `max` operations.
+    pub(crate) fn new(mut request: R, max: usize) -> Self {
+        let max = max.max(1);
+        let mut parts = Vec::with_capacity(request.count().div_ceil(max).max(1));
+        let mut next_id = 0;
+        loop {
+            let rest = (request.count() > max).then(|| request.split_off(max));
+            parts.push((next_id, State::Ready(request)));
+            next_id += 1;
+            match rest {
+                Some(rest) => request = rest,
+                None => return Self { parts, next_id },
+            }
+        }
+    }
+
+    fn position(&self, part: u32) -> Option<usize> {
+        self.parts.iter().position(|(id, _)| *id == part)
+    }
+}
+
+impl<R: Splittable> Batch for Parts<R> {
+    fn kind(&self) -> OperationKind {
+        R::KIND
+    }
+
+    fn next(&mut self) -> Option<(u32, &mut dyn DynRequest)> {
+        let (id, state) = self.parts.iter_mut().find(|(_, state)| matches!(state, State::Ready(_)))?;
+        // Taken out and put back as sent; an empty shell stands in between.
+        if let State::Ready(request) = state {
+            let whole = request.split_off(0);
+            *state = State::Sent(whole);
+        }
+        match state {
+            State::Sent(request) => Some((*id, request)),
+            State::Ready(_) | State::Answered(_) => None,
+        }
+    }
+
+    fn answer(
+        &mut self,
+        part: u32,
+        type_id: u32,
+        body: &[u8],
+        limits: DecodeLimits,
+    ) -> Result<(), ClientError> {
+        let name = taktwerk_schema::message_name(R::BINARY_ENCODING_ID).unwrap_or("request");
+        let unexpected = ClientError::UnexpectedResponse(name);
+        let Some((_, state)) = self.position(part).and_then(|at| self.parts.get_mut(at)) else {
+            return Err(unexpected);
+        };
+        let State::Sent(request) = state else { return Err(unexpected) };
+        if type_id != <R::Response as Structure>::BINARY_ENCODING_ID {
+            return Err(unexpected);
+        }
+        let response = R::Response::decode_from(body, limits)?;
+        if !request.is_answered_by(&response) {
+            return Err(unexpected);
+        }
+        *state = State::Answered(response);
+        Ok(())
+    }
+
+    fn halve(&mut self, part: u32) -> Option<usize> {
+        let at = self.position(part)?;
+        let (_, state) = self.parts.get_mut(at)?;
+        let State::Sent(request) = state else { return None };
+        let count = request.count();
+        if count < 2 {
+            return None;
+        }
+        let second = request.split_off(count / 2);
+        let first = request.split_off(0);
+        *state = State::Ready(first);
+        self.parts.insert(at + 1, (self.next_id, State::Ready(second)));
+        self.next_id += 1;
+        Some(count)
+    }
+
+    fn finish(&mut self) -> Option<Box<dyn Any + Send>> {
+        if !self.parts.iter().all(|(_, state)| matches!(state, State::Answered(_))) {
+            return None;
+        }
+        let mut responses = self.parts.drain(..).filter_map(|(_, state)| match state {
+            State::Answered(response) => Some(response),
+            State::Ready(_) | State::Sent(_) => None,
+        });
+        let mut joined = responses.next()?;
+        responses.for_each(|next| R::join(&mut joined, next));
+        Some(Box::new(joined))
+    }
+
+    fn is_whole(&self) -> bool {
+        self.parts.len() == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk_schema::ReadValueId;
+    use taktwerk_types::{DataValue, Encode, NodeId, Variant};
+
+    fn request(count: u32) -> ReadRequest {
+        let nodes_to_read = (0..count)
+            .map(|id| ReadValueId { node_id: NodeId::numeric(1, id), attribute_id: 13, ..Default::default() })
+            .collect();
+        ReadRequest { nodes_to_read, max_age: 7.0, ..Default::default() }
+    }
+
+    /// Answers a part with the numbers of its nodes; more than `max` operations are refused.
+    fn serve(bytes: &[u8], max: usize) -> Option<Vec<u8>> {
+        let request = ReadRequest::decode_from(bytes, DecodeLimits::DEFAULT).unwrap();
+        assert_eq!(request.max_age, 7.0);
+        let number = |node: &ReadValueId| match node.node_id.identifier {
+            taktwerk_types::Identifier::Numeric(value) => DataValue::new(value),
+            _ => panic!("numeric"),
+        };
+        let results: Vec<_> = request.nodes_to_read.iter().map(number).collect();
+        (results.len() <= max).then(|| ReadResponse { results, ..Default::default() }.encode_to_vec())
+    }
+
+    #[test]
+    fn results_come_back_in_order_however_often_parts_are_halved() {
+        for (count, believed, real) in
+            [(0, 5, 5), (1, 5, 5), (5, 5, 5), (100, 7, 7), (1000, usize::MAX, 9), (33, 8, 1)]
+        {
+            let mut parts = Parts::new(request(count), believed);
+            let mut waiting = Vec::new();
+            loop {
+                while let Some((id, part)) = parts.next() {
+                    let mut bytes = Vec::new();
+                    part.append(&mut bytes);
+                    waiting.push((id, bytes));
+                }
+                // The last sent is answered first: order must not depend on it.
+                let Some((id, bytes)) = waiting.pop() else { break };
+                match serve(&bytes, real) {
+                    Some(answer) => parts
+                        .answer(id, ReadResponse::BINARY_ENCODING_ID, &answer, DecodeLimits::DEFAULT)
+                        .unwrap(),
+                    None => assert!(parts.halve(id).is_some()),
+                }
+            }
+            let joined = parts.finish().unwrap().downcast::<ReadResponse>().unwrap();
+            let values: Vec<_> = joined.results.into_iter().map(|value| value.value).collect();
+            assert_eq!(values, (0..count).map(|id| Some(Variant::UInt32(id))).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn one_operation_cannot_be_halved_and_results_must_match() {
+        let mut parts = Parts::new(request(1), 10);
+        let (id, _) = parts.next().unwrap();
+        assert!(parts.next().is_none());
+        assert_eq!(parts.halve(id), None);
+        let answer = ReadResponse::default().encode_to_vec();
+        assert!(parts.answer(id, ReadResponse::BINARY_ENCODING_ID, &answer, DecodeLimits::DEFAULT).is_err());
+        assert!(parts.answer(id, 1, &answer, DecodeLimits::DEFAULT).is_err());
+    }
+}

@@ -1,0 +1,451 @@
+//! The client: one state machine over connection, session and subscriptions.
+
+use crate::batch::{Parts, Splittable};
+use crate::config::{ClientConfig, Target};
+use crate::connect::Phase;
+use crate::effect::{ConnectionId, Effect, JobToken};
+use crate::endpoint::Chosen;
+use crate::error::{ClientError, Misuse};
+use crate::event::{Event, Note, Reply, ReplyBody, RequestHandle, SessionInfo, Sink};
+use crate::limits::OperationLimits;
+use crate::link::{Answer, Link};
+use crate::outstanding::{Entry, Purpose};
+use crate::publish::Publisher;
+use crate::session::{Activation, JobPurpose, Session};
+use crate::split::{ActiveBatch, BatchOwner};
+use crate::subscription::Subscription;
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use taktwerk_channel::{ChannelError, Event as ChannelEvent};
+use taktwerk_crypto::{CryptoError, Entropy, JobOutput};
+use taktwerk_schema::ServiceFault;
+use taktwerk_schema::service::Request;
+use taktwerk_types::{Instant, Structure, UaString, UtcTime};
+
+/// An OPC UA client without I/O. See the crate's documentation for how it is driven.
+pub struct Client {
+    pub(crate) config: Arc<ClientConfig>,
+    pub(crate) entropy: Box<dyn Entropy>,
+    pub(crate) target: Option<Target>,
+    pub(crate) chosen: Option<Chosen>,
+    pub(crate) discovered: Vec<taktwerk_schema::EndpointDescription>,
+    pub(crate) phase: Phase,
+    pub(crate) link: Link,
+    pub(crate) session: Option<Session>,
+    pub(crate) activation: Option<Activation>,
+    /// Of the last CreateSession: the server signs it.
+    pub(crate) client_nonce: Box<[u8]>,
+    pub(crate) limits: OperationLimits,
+    pub(crate) namespaces: Vec<UaString>,
+    pub(crate) batches: BTreeMap<u32, ActiveBatch>,
+    pub(crate) next_batch: u32,
+    /// Split requests that could not be sent, to be told when there is a sink.
+    pub(crate) failed_batches: Vec<(u32, ClientError)>,
+    pub(crate) subscriptions: Vec<Subscription>,
+    pub(crate) next_subscription: u32,
+    pub(crate) publisher: Publisher,
+    pub(crate) effects: VecDeque<Effect>,
+    pub(crate) jobs: Vec<(JobToken, JobPurpose)>,
+    pub(crate) next_job: u32,
+    /// Attempts to connect since the last success.
+    pub(crate) attempts: u32,
+    /// Whether the target has been reached once.
+    pub(crate) was_up: bool,
+}
+
+impl core::fmt::Debug for Client {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let mut debug = f.debug_struct("Client");
+        debug.field("phase", &self.phase).field("link", &self.link).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// A client that is not connected.
+    #[must_use]
+    pub fn new(config: Arc<ClientConfig>, entropy: Box<dyn Entropy>) -> Self {
+        let utc_origin = config.channel.utc_origin;
+        let publisher = Publisher::new(config.publish_max);
+        Self {
+            config,
+            entropy,
+            target: None,
+            chosen: None,
+            discovered: Vec::new(),
+            phase: Phase::Idle,
+            link: Link::new(utc_origin),
+            session: None,
+            activation: None,
+            client_nonce: Box::default(),
+            limits: OperationLimits::default(),
+            namespaces: Vec::new(),
+            batches: BTreeMap::new(),
+            next_batch: 0,
+            failed_batches: Vec::new(),
+            subscriptions: Vec::new(),
+            next_subscription: 0,
+            publisher,
+            effects: VecDeque::new(),
+            jobs: Vec::new(),
+            next_job: 0,
+            attempts: 0,
+            was_up: false,
+        }
+    }
+
+    /// Corrects the wall time at [`Instant::ZERO`]: requests carry it.
+    pub fn set_utc_origin(&mut self, utc_origin: UtcTime) {
+        self.link.utc_origin = utc_origin;
+    }
+
+    /// Whether requests can be sent.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        self.phase == Phase::Up
+    }
+
+    /// The server's limits, as published and as learned.
+    #[must_use]
+    pub fn limits(&self) -> &OperationLimits {
+        &self.limits
+    }
+
+    /// The server's NamespaceArray, if it was read.
+    #[must_use]
+    pub fn namespaces(&self) -> &[UaString] {
+        &self.namespaces
+    }
+
+    /// A smoothed round trip of requests other than Publish; zero before the first answer.
+    #[must_use]
+    pub fn round_trip(&self) -> Duration {
+        self.link.round_trip
+    }
+
+    /// Requests that wait for their answer: (Publish requests, others).
+    #[must_use]
+    pub fn outstanding(&self) -> (usize, usize) {
+        (self.link.outstanding.publishes(), self.link.outstanding.len())
+    }
+
+    /// Sends a request of any service. Its header is filled in (token, time, handle, timeout hint); the request can be
+    /// used again. Requests are not split: see [`Client::operate`]. `timeout` defaults to the configured one.
+    ///
+    /// # Errors
+    /// [`Misuse::NotConnected`], [`Misuse::TooManyRequests`], or the message is larger than the server accepts. Nothing
+    /// was sent then, and no response follows.
+    pub fn request<R: Request>(
+        &mut self,
+        request: &mut R,
+        timeout: Option<Duration>,
+        now: Instant,
+    ) -> Result<RequestHandle, ClientError> {
+        self.check_up()?;
+        let handle = self.link.next_handle();
+        let timeout = Some(timeout.unwrap_or(self.config.request_timeout));
+        self.link.send(request, handle, Purpose::User, timeout, now)?;
+        Ok(handle)
+    }
+
+    /// Sends a list of operations, split over the server's limits; the results come back joined in order. Parts that
+    /// the server still finds too large are halved and sent again.
+    ///
+    /// # Errors
+    /// As [`Client::request`].
+    pub fn operate<R: Splittable>(&mut self, request: R, now: Instant) -> Result<RequestHandle, ClientError> {
+        self.check_up()?;
+        let handle = self.link.next_handle();
+        self.start_batch(request, BatchOwner::User(handle));
+        self.pump(now);
+        Ok(handle)
+    }
+
+    fn check_up(&self) -> Result<(), Misuse> {
+        if self.phase != Phase::Up {
+            return Err(Misuse::NotConnected);
+        }
+        if self.link.outstanding.len() + self.batches.len() >= self.config.outstanding_max {
+            return Err(Misuse::TooManyRequests);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn start_batch<R: Splittable>(&mut self, request: R, owner: BatchOwner) {
+        let parts = Parts::new(request, self.limits.max(R::KIND));
+        self.next_batch = self.next_batch.wrapping_add(1);
+        let batch = ActiveBatch { parts: Box::new(parts), owner, in_flight: 0 };
+        self.batches.insert(self.next_batch, batch);
+    }
+
+    /// The driver sends from the front of this buffer and removes what was sent.
+    pub fn transmit(&mut self) -> &mut Vec<u8> {
+        &mut self.link.out
+    }
+
+    /// The next thing the driver has to do. To be drained after every call.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// Bytes have arrived. `buf` holds everything received on the connection and not consumed yet; says how much of
+    /// it is done with. The rest is to be kept in front of what comes next.
+    pub fn received(
+        &mut self,
+        connection: ConnectionId,
+        buf: &mut [u8],
+        now: Instant,
+        sink: &mut dyn Sink,
+    ) -> usize {
+        let mut at = 0;
+        loop {
+            let rest = buf.get_mut(at..).unwrap_or_default();
+            let channel = self.link.channel.as_mut().filter(|_| connection == self.link.connection);
+            // Of a connection that is gone nothing is wanted any more.
+            let Some(channel) = channel else { return buf.len() };
+            match channel.receive(rest, now, &mut self.link.out) {
+                Ok(received) => match received.event {
+                    ChannelEvent::NeedMore { .. } => break,
+                    ChannelEvent::Message { request_id, body } => {
+                        self.link.last_heard = now;
+                        self.on_message(request_id, body.bytes(rest), now, sink);
+                        at += received.consumed;
+                    }
+                    other => {
+                        at += received.consumed;
+                        self.on_channel_event(other, now, sink);
+                    }
+                },
+                Err(error) => {
+                    self.lose(error.into(), now, sink);
+                    return buf.len();
+                }
+            }
+        }
+        self.pump(now);
+        at
+    }
+
+    /// A message has arrived whole.
+    fn on_message(&mut self, request_id: u32, message: &[u8], now: Instant, sink: &mut dyn Sink) {
+        let answer = match Answer::parse(message, self.config.decode_limits) {
+            Ok(answer) => answer,
+            Err(error) => return self.lose(error.into(), now, sink),
+        };
+        // An answer that nobody waits for any more came too late.
+        let Some(entry) = self.link.outstanding.take(request_id) else { return };
+        if entry.purpose != Purpose::Publish {
+            self.link.measure(entry.sent_at, now);
+        }
+        let result = if answer.type_id == ServiceFault::BINARY_ENCODING_ID || answer.status.is_bad() {
+            Err(ClientError::Service { service: entry.service, status: answer.status })
+        } else {
+            Ok(answer)
+        };
+        self.on_answer(entry, result, now, sink);
+    }
+
+    /// A request was answered, or will not be.
+    pub(crate) fn on_answer(
+        &mut self,
+        entry: Entry,
+        result: Result<Answer<'_>, ClientError>,
+        now: Instant,
+        sink: &mut dyn Sink,
+    ) {
+        match entry.purpose {
+            Purpose::User => {
+                let limits = self.config.decode_limits;
+                let reply = result
+                    .map(|Answer { type_id, body, .. }| Reply(ReplyBody::Wire { type_id, body, limits }));
+                sink.response(entry.handle, reply);
+            }
+            Purpose::Publish => self.on_publish(result, now, sink),
+            Purpose::Part { batch, part } => self.on_part(batch, part, result, now, sink),
+            Purpose::GetEndpoints => self.on_endpoints(result, now, sink),
+            Purpose::CreateSession => self.on_session_created(result, now, sink),
+            Purpose::ActivateSession => self.on_session_activated(result, now, sink),
+            Purpose::CloseSession => self.finish_close(now, sink),
+            Purpose::Transfer => self.on_transferred(result, now, sink),
+            Purpose::Probe => self.on_probe(result, now, sink),
+            Purpose::Republish { subscription, sequence_number } => {
+                self.on_republish(subscription, sequence_number, result, now, sink);
+            }
+            Purpose::CreateSubscription(handle) => self.on_subscription_created(handle, result, now, sink),
+            Purpose::ModifySubscription(handle) => self.on_subscription_modified(handle, result, now, sink),
+            Purpose::DeleteSubscription(handle) => self.on_subscription_deleted(handle, result, now, sink),
+            Purpose::ResendData(_) | Purpose::Ignore => {}
+        }
+    }
+
+    fn on_channel_event(&mut self, event: ChannelEvent, now: Instant, sink: &mut dyn Sink) {
+        match event {
+            ChannelEvent::Opened => self.on_channel_open(now, sink),
+            ChannelEvent::Effect(job) => {
+                let provider = self.config.channel.provider.clone();
+                self.start_job(JobPurpose::Channel, *job, provider);
+            }
+            ChannelEvent::Aborted { request_id, status, .. } => {
+                if let Some(entry) = self.link.outstanding.take(request_id) {
+                    let error = ClientError::Service { service: entry.service, status };
+                    self.on_answer(entry, Err(error), now, sink);
+                }
+            }
+            ChannelEvent::Closed(taktwerk_channel::Closed::Error { status, reason }) => {
+                self.lose(ClientError::ServerClosed { status, reason }, now, sink);
+            }
+            ChannelEvent::Closed(taktwerk_channel::Closed::Close) => {
+                self.lose(ClientError::Connection("the server closed the channel".into()), now, sink);
+            }
+            ChannelEvent::NeedMore { .. }
+            | ChannelEvent::Handled
+            | ChannelEvent::Renewed
+            | ChannelEvent::ReverseHello { .. }
+            | ChannelEvent::Message { .. } => {}
+        }
+    }
+
+    /// Gives back the result of [`Effect::Crypto`].
+    pub fn complete(
+        &mut self,
+        token: JobToken,
+        result: Result<JobOutput, CryptoError>,
+        now: Instant,
+        sink: &mut dyn Sink,
+    ) {
+        // A job of a connection that has ended meanwhile is unknown here.
+        let Some(at) = self.jobs.iter().position(|(known, _)| *known == token) else { return };
+        let (_, purpose) = self.jobs.swap_remove(at);
+        match purpose {
+            JobPurpose::Channel => {
+                let Some(channel) = &mut self.link.channel else { return };
+                match channel.complete(result, now, &mut self.link.out) {
+                    Ok(event) => self.on_channel_event(event, now, sink),
+                    Err(error) => self.lose(error.into(), now, sink),
+                }
+            }
+            JobPurpose::Activation(step) => self.on_activation_job(step, result, now, sink),
+        }
+        self.pump(now);
+    }
+
+    /// When [`Client::handle_timeout`] has to be called, and for what.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
+        let mut first = (Instant::FAR, "");
+        let mut consider = |at: Instant, reason| {
+            if at < first.0 {
+                first = (at, reason);
+            }
+        };
+        if !self.failed_batches.is_empty() {
+            consider(Instant::ZERO, "tell what could not be sent");
+        }
+        if let Some((at, reason)) = self.phase.deadline() {
+            consider(at, reason);
+        }
+        if let Some((at, reason)) = self.link.channel.as_ref().and_then(|channel| channel.poll_timeout()) {
+            consider(at, reason);
+        }
+        if let Some(at) = self.link.outstanding.deadline() {
+            consider(at, "request timeout");
+        }
+        if self.phase == Phase::Up {
+            consider(self.probe_at(), "keep the session alive");
+            for subscription in self.subscriptions.iter().filter(|subscription| subscription.is_live()) {
+                consider(subscription.alive_by, "subscription keep-alive");
+            }
+        }
+        (first.0 != Instant::FAR).then_some(first)
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Instant, sink: &mut dyn Sink) {
+        for (batch, error) in core::mem::take(&mut self.failed_batches) {
+            self.fail_batch(batch, &error, now, sink);
+        }
+        if self.phase.deadline().is_some_and(|(at, _)| at <= now) {
+            self.on_phase_deadline(now, sink);
+        }
+        if let Some(channel) = &mut self.link.channel {
+            match channel.handle_timeout(now, &mut self.link.out) {
+                Ok(None) => {}
+                Ok(Some(event)) => self.on_channel_event(event, now, sink),
+                Err(error) => self.lose(error.into(), now, sink),
+            }
+        }
+        while let Some(entry) = self.link.outstanding.take_overdue(now) {
+            self.on_overdue(entry, now, sink);
+        }
+        if self.phase == Phase::Up {
+            self.watch_subscriptions(now, sink);
+            if self.probe_at() <= now {
+                self.probe(now);
+            }
+        }
+        self.pump(now);
+    }
+
+    fn on_overdue(&mut self, entry: Entry, now: Instant, sink: &mut dyn Sink) {
+        let error = ClientError::Timeout(entry.service);
+        match entry.purpose {
+            // Those are answered at once by a server that is there at all.
+            Purpose::GetEndpoints
+            | Purpose::CreateSession
+            | Purpose::ActivateSession
+            | Purpose::Transfer
+            | Purpose::Probe
+            | Purpose::Republish { .. } => self.lose(error, now, sink),
+            _ => self.on_answer(entry, Err(error), now, sink),
+        }
+    }
+
+    /// Sends what waits to be sent: parts of requests, changes of subscriptions, Publish requests.
+    pub(crate) fn pump(&mut self, now: Instant) {
+        if self.phase == Phase::Up {
+            self.sync_subscriptions(now);
+        }
+        self.pump_batches(now);
+        if self.phase == Phase::Up {
+            self.pump_publishes(now);
+        }
+    }
+
+    /// What is told of the session.
+    pub(crate) fn session_info(&self) -> Box<SessionInfo> {
+        let (session_id, revised_timeout_ms) = match &self.session {
+            Some(session) => (session.id.clone(), session.revised_timeout_ms),
+            None => Default::default(),
+        };
+        let channel = self.link.channel.as_ref();
+        Box::new(SessionInfo {
+            session_id,
+            revised_timeout_ms,
+            policy: channel.map(|channel| channel.policy()).unwrap_or_default(),
+            mode: channel.map(|channel| channel.mode()).unwrap_or_default(),
+            limits: self.limits,
+            namespaces: self.namespaces.clone(),
+        })
+    }
+
+    pub(crate) fn note(note: Note, sink: &mut dyn Sink) {
+        sink.event(Event::Note(note));
+    }
+}
+
+/// Whether the server, or our own side of the channel, found a message too large or too long a list: worth trying again
+/// in smaller parts.
+pub(crate) fn is_too_large(error: &ClientError) -> bool {
+    use taktwerk_types::StatusCode as S;
+    match error {
+        ClientError::Service { status, .. } => matches!(
+            *status,
+            S::BAD_TOO_MANY_OPERATIONS
+                | S::BAD_RESPONSE_TOO_LARGE
+                | S::BAD_REQUEST_TOO_LARGE
+                | S::BAD_ENCODING_LIMITS_EXCEEDED
+        ),
+        ClientError::Channel(ChannelError::Limit(taktwerk_channel::LimitHit::PeerLimit { .. })) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,530 @@
+//! From nothing to a session, and back to it when the connection is lost (Part 4 §6.7).
+
+use crate::batch::DynRequest;
+use crate::client::Client;
+use crate::config::{EndpointUrl, Security, Target};
+use crate::effect::{ConnectionId, Effect};
+use crate::endpoint::{Chosen, choose};
+use crate::error::{ClientError, Misuse, SecurityProblem};
+use crate::event::{Event, Note, Restored, Sink};
+use crate::limits::LIMIT_NODES;
+use crate::link::Answer;
+use crate::outstanding::Purpose;
+use crate::split::BatchOwner;
+use crate::subscription::{ItemState, State};
+use core::any::Any;
+use core::time::Duration;
+use taktwerk_channel::{Channel, OpenParams};
+use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+use taktwerk_schema::{
+    CloseSessionRequest, EndpointDescription, GetEndpointsRequest, GetEndpointsResponse, ReadRequest,
+    ReadResponse, ReadValueId, TimestampsToReturn, TransferSubscriptionsRequest,
+    TransferSubscriptionsResponse, ids::variable_ids,
+};
+use taktwerk_types::{ArrayValues, Instant, NodeId, StatusCode, UaString, Variant};
+
+/// Where a client stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nothing is wanted.
+    Idle,
+    /// Until the next attempt.
+    Waiting { until: Instant },
+    /// The driver makes a connection.
+    Connecting { deadline: Instant },
+    /// Hello, channel, endpoints, session: each step has its own deadline.
+    Opening,
+    /// Messages flow.
+    Up,
+    /// The session is being closed.
+    Closing { deadline: Instant },
+}
+
+impl Phase {
+    pub(crate) fn deadline(self) -> Option<(Instant, &'static str)> {
+        match self {
+            Self::Waiting { until } => Some((until, "try to connect again")),
+            Self::Connecting { deadline } => Some((deadline, "connect")),
+            Self::Closing { deadline } => Some((deadline, "close the session")),
+            Self::Idle | Self::Opening | Self::Up => None,
+        }
+    }
+}
+
+/// AttributeId of Value (Part 6 Annex A).
+const VALUE: u32 = 13;
+/// How long to wait for CloseSession to be answered.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+
+impl Client {
+    /// Connects to a server and stays connected, as the configuration says. [`Event::Connected`] or
+    /// [`Event::Disconnected`] follows.
+    ///
+    /// # Errors
+    /// [`Misuse::AlreadyConnected`]; [`SecurityProblem::NoEndpoint`] if security is wanted but nothing says which.
+    pub fn connect(&mut self, target: Target, now: Instant) -> Result<(), ClientError> {
+        if self.phase != Phase::Idle {
+            return Err(Misuse::AlreadyConnected.into());
+        }
+        check_target(&target)?;
+        self.chosen = (!target.discover || !target.session).then(|| undiscovered(&target));
+        self.target = Some(target);
+        self.attempts = 0;
+        self.was_up = false;
+        self.start_attempt(now);
+        Ok(())
+    }
+
+    /// Closes session, channel and connection. Outstanding requests are answered with an error, subscriptions are
+    /// forgotten. [`Event::Disconnected`] follows.
+    pub fn disconnect(&mut self, now: Instant) {
+        if self.phase == Phase::Idle {
+            return;
+        }
+        let deadline = if self.phase == Phase::Up && self.session.is_some() {
+            let mut request = CloseSessionRequest { delete_subscriptions: true, ..Default::default() };
+            let handle = self.link.next_handle();
+            let sent = self.link.send(&mut request, handle, Purpose::CloseSession, Some(CLOSE_TIMEOUT), now);
+            if sent.is_ok() { now + CLOSE_TIMEOUT } else { now }
+        } else {
+            now
+        };
+        self.phase = Phase::Closing { deadline };
+    }
+
+    fn start_attempt(&mut self, now: Instant) {
+        let Some(target) = &self.target else { return };
+        let url = self.chosen.as_ref().map_or(&target.url, |chosen| &chosen.url).clone();
+        self.dial(url, now);
+    }
+
+    fn dial(&mut self, url: EndpointUrl, now: Instant) {
+        self.link.connection = ConnectionId(self.link.connection.0.wrapping_add(1));
+        self.phase = Phase::Connecting { deadline: now + self.config.request_timeout };
+        self.effects.push_back(Effect::Connect { connection: self.link.connection, url });
+    }
+
+    /// The driver has made the connection.
+    pub fn handle_connected(&mut self, connection: ConnectionId, now: Instant, sink: &mut dyn Sink) {
+        if connection != self.link.connection || !matches!(self.phase, Phase::Connecting { .. }) {
+            return;
+        }
+        let Some(target) = &self.target else { return };
+        // Before an endpoint is chosen the channel is for discovery, which needs no security.
+        let params = match &self.chosen {
+            None => OpenParams::insecure(target.url.to_string()),
+            Some(chosen) => OpenParams {
+                endpoint_url: chosen.url.to_string().into(),
+                policy: chosen.policy,
+                mode: chosen.mode,
+                server_certificate: chosen.description.server_certificate.as_deref().map(Into::into),
+                lifetime_ms: self.config.token_lifetime_ms,
+            },
+        };
+        self.link.out.clear();
+        self.link.last_heard = now;
+        self.phase = Phase::Opening;
+        match Channel::client(self.config.channel.clone(), params, now, &mut self.link.out) {
+            Ok(channel) => self.link.channel = Some(channel),
+            Err(error) => self.lose(error.into(), now, sink),
+        }
+    }
+
+    /// The connection could not be made, or has ended. `reason` is for people.
+    pub fn handle_closed(
+        &mut self,
+        connection: ConnectionId,
+        reason: &str,
+        now: Instant,
+        sink: &mut dyn Sink,
+    ) {
+        if connection != self.link.connection || matches!(self.phase, Phase::Idle | Phase::Waiting { .. }) {
+            return;
+        }
+        if matches!(self.phase, Phase::Closing { .. }) {
+            return self.finish_close(now, sink);
+        }
+        self.lose(ClientError::Connection(reason.into()), now, sink);
+    }
+
+    pub(crate) fn on_channel_open(&mut self, now: Instant, sink: &mut dyn Sink) {
+        let (Some(target), Some(_)) = (&self.target, &self.chosen) else {
+            return self.ask_for_endpoints(now, sink);
+        };
+        if !target.session {
+            return self.on_activated(Restored::NewSession, now, sink);
+        }
+        if self.session.as_ref().is_some_and(|session| session.activated) {
+            if let Err(error) = self.activate(None, now, sink) {
+                self.lose(error, now, sink);
+            }
+        } else {
+            self.forget_session();
+            self.create_session(now, sink);
+        }
+    }
+
+    /// Sends a request of the handshake; failing to is failing to connect.
+    pub(crate) fn send_step(
+        &mut self,
+        request: &mut dyn DynRequest,
+        purpose: Purpose,
+        now: Instant,
+        sink: &mut dyn Sink,
+    ) {
+        let handle = self.link.next_handle();
+        let timeout = Some(self.config.request_timeout);
+        if let Err(error) = self.link.send(request, handle, purpose, timeout, now) {
+            self.lose(error, now, sink);
+        }
+    }
+
+    fn ask_for_endpoints(&mut self, now: Instant, sink: &mut dyn Sink) {
+        let Some(target) = &self.target else { return };
+        let mut request = GetEndpointsRequest {
+            endpoint_url: target.url.to_string().into(),
+            ..GetEndpointsRequest::default()
+        };
+        self.send_step(&mut request, Purpose::GetEndpoints, now, sink);
+    }
+
+    pub(crate) fn on_endpoints(
+        &mut self,
+        result: Result<Answer<'_>, ClientError>,
+        now: Instant,
+        sink: &mut dyn Sink,
+    ) {
+        let response = match result.and_then(|answer| answer.read::<GetEndpointsResponse>("GetEndpoints")) {
+            Ok(response) => response,
+            Err(error) => return self.lose(error, now, sink),
+        };
+        let Some(target) = &self.target else { return };
+        let chosen = match choose(&response.endpoints, target, self.config.channel.provider.as_ref()) {
+            Ok(chosen) => chosen,
+            Err(problem) => return self.lose(problem.into(), now, sink),
+        };
+        if let Some(note) = chosen.note.clone() {
+            Self::note(note, sink);
+        }
+        let same_channel = chosen.policy == SecurityPolicy::None && chosen.url == target.url;
+        let url = chosen.url.clone();
+        self.chosen = Some(chosen);
+        self.discovered = response.endpoints;
+        if same_channel {
+            return self.on_channel_open(now, sink);
+        }
+        self.hang_up(now);
+        self.dial(url, now);
+    }
+
+    /// Ends the connection in good order.
+    fn hang_up(&mut self, now: Instant) {
+        if let Some(mut channel) = self.link.channel.take() {
+            channel.close(now, &mut self.link.out);
+        }
+        self.jobs.clear();
+        self.activation = None;
+        let unsent = core::mem::take(&mut self.link.out);
+        self.effects.push_back(Effect::Disconnect { connection: self.link.connection, unsent });
+        // Whatever still comes from it is of no interest.
+        self.link.connection = ConnectionId(self.link.connection.0.wrapping_add(1));
+    }
+
+    /// The connection is of no use any more: everything on it has failed, and what comes next is decided.
+    pub(crate) fn lose(&mut self, error: ClientError, now: Instant, sink: &mut dyn Sink) {
+        let was_up = self.phase == Phase::Up;
+        if matches!(self.phase, Phase::Idle | Phase::Waiting { .. }) {
+            return;
+        }
+        if matches!(self.phase, Phase::Closing { .. }) {
+            return self.finish_close(now, sink);
+        }
+        self.hang_up(now);
+        self.fail_all(&error, sink);
+        self.mark_interrupted();
+        if !self.may_retry(&error) {
+            return self.end(Some(error), sink);
+        }
+        if matches!(error, ClientError::Security(_) | ClientError::Service { .. }) {
+            // A restarted server can have another certificate and other endpoints: ask again.
+            if self.target.as_ref().is_some_and(|target| target.discover && target.session) && !was_up {
+                self.chosen = None;
+            }
+        }
+        let retry_at = now + self.back_off();
+        self.attempts = self.attempts.saturating_add(1);
+        self.phase = Phase::Waiting { until: retry_at };
+        sink.event(if was_up {
+            Event::ConnectionLost { error, retry_at }
+        } else {
+            Event::ConnectFailed { error, retry_at }
+        });
+    }
+
+    fn may_retry(&self, error: &ClientError) -> bool {
+        let policy = &self.config.reconnect;
+        let allowed = policy.enabled && (self.was_up || policy.retry_first);
+        let left = policy.attempts_max.is_none_or(|max| self.attempts < max);
+        // What the application asked for cannot be had; only a server that has been reached may change its mind.
+        let hopeless = !self.was_up && matches!(error, ClientError::Security(_) | ClientError::Local(_));
+        allowed && left && !hopeless
+    }
+
+    /// Doubles with each attempt; a random half spreads clients that lost the same server.
+    fn back_off(&mut self) -> Duration {
+        let policy = &self.config.reconnect;
+        let factor = 1u32 << self.attempts.min(20);
+        let delay = policy.delay_min.saturating_mul(factor).min(policy.delay_max);
+        let half_nanos = u64::try_from(delay.as_nanos() / 2).unwrap_or(u64::MAX / 2);
+        Duration::from_nanos(half_nanos + self.entropy.below(half_nanos + 1))
+    }
+
+    /// Answers everything that waits with an error.
+    fn fail_all(&mut self, error: &ClientError, sink: &mut dyn Sink) {
+        while let Some(entry) = self.link.outstanding.pop() {
+            if entry.purpose == Purpose::User {
+                sink.response(entry.handle, Err(error.clone()));
+            }
+        }
+        self.failed_batches.clear();
+        self.drop_batches(error, sink);
+    }
+
+    /// What was under way on the server has an unknown outcome.
+    fn mark_interrupted(&mut self) {
+        for subscription in &mut self.subscriptions {
+            match subscription.state {
+                State::Live => subscription.state = State::Recovering,
+                State::Creating => subscription.state = State::Wanted,
+                State::Wanted | State::Failed | State::Recovering | State::Deleting => {}
+            }
+            for item in subscription.items.values_mut().filter(|item| item.state == ItemState::Creating) {
+                item.state = ItemState::Wanted;
+            }
+        }
+    }
+
+    /// The client has ended.
+    fn end(&mut self, error: Option<ClientError>, sink: &mut dyn Sink) {
+        self.forget_session();
+        self.subscriptions.clear();
+        self.target = None;
+        self.chosen = None;
+        self.discovered = Vec::new();
+        self.phase = Phase::Idle;
+        sink.event(Event::Disconnected(error));
+    }
+
+    pub(crate) fn on_phase_deadline(&mut self, now: Instant, sink: &mut dyn Sink) {
+        match self.phase {
+            Phase::Waiting { .. } => self.start_attempt(now),
+            Phase::Connecting { .. } => {
+                self.lose(ClientError::Connection("no connection in time".into()), now, sink);
+            }
+            Phase::Closing { .. } => self.finish_close(now, sink),
+            Phase::Idle | Phase::Opening | Phase::Up => {}
+        }
+    }
+
+    pub(crate) fn finish_close(&mut self, now: Instant, sink: &mut dyn Sink) {
+        self.hang_up(now);
+        self.fail_all(&ClientError::Connection("closed by this side".into()), sink);
+        self.end(None, sink);
+    }
+
+    /// The session has been activated; without one, the channel is open.
+    pub(crate) fn on_activated(&mut self, restored: Restored, now: Instant, sink: &mut dyn Sink) {
+        let wants_limits = self.config.read_limits && self.session.is_some();
+        if restored == Restored::NewSession && wants_limits {
+            let ids = LIMIT_NODES.iter().map(|(_, id)| *id).chain([variable_ids::SERVER_NAMESPACE_ARRAY]);
+            let nodes_to_read = ids.map(value_of).collect();
+            let request = ReadRequest {
+                nodes_to_read,
+                timestamps_to_return: TimestampsToReturn::NEITHER,
+                ..ReadRequest::default()
+            };
+            self.start_batch(request, BatchOwner::Limits);
+            return self.pump(now);
+        }
+        self.on_up(restored, now, sink);
+    }
+
+    pub(crate) fn on_limits(
+        &mut self,
+        result: Result<Box<dyn Any + Send>, ClientError>,
+        now: Instant,
+        sink: &mut dyn Sink,
+    ) {
+        match result.map(|joined| joined.downcast::<ReadResponse>()) {
+            Ok(Ok(response)) => {
+                let (limits, rest) = response.results.split_at(LIMIT_NODES.len().min(response.results.len()));
+                self.limits.take(limits);
+                let namespaces = rest.first().and_then(|value| strings(value.value.as_ref()?));
+                if let Some(namespaces) = namespaces {
+                    let changed = !self.namespaces.is_empty() && self.namespaces != namespaces;
+                    self.namespaces = namespaces;
+                    if changed {
+                        Self::note(Note::NamespacesChanged, sink);
+                    }
+                }
+            }
+            Err(error) if error.is_connection() => return self.lose(error, now, sink),
+            // A server that does not let us read its limits has them all the same: they are learned.
+            Ok(Err(_)) | Err(_) => {}
+        }
+        self.on_up(Restored::NewSession, now, sink);
+    }
+
+    fn on_up(&mut self, restored: Restored, now: Instant, sink: &mut dyn Sink) {
+        self.phase = Phase::Up;
+        self.attempts = 0;
+        let info = self.session_info();
+        if !core::mem::replace(&mut self.was_up, true) {
+            sink.event(Event::Connected(info));
+            return self.pump(now);
+        }
+        sink.event(Event::Restored(restored, info));
+        match restored {
+            Restored::SameSession => self.recover_all(now, sink),
+            Restored::NewSession => self.transfer(now, sink),
+        }
+        self.pump(now);
+    }
+
+    fn recover_all(&mut self, now: Instant, sink: &mut dyn Sink) {
+        let recovering = self.subscriptions.iter().filter(|known| known.state == State::Recovering);
+        let handles: Vec<_> = recovering.map(|known| known.handle).collect();
+        for handle in handles {
+            self.recover(handle, now, sink);
+        }
+    }
+
+    /// Takes over the subscriptions of the old session (Part 4 §5.14.7).
+    fn transfer(&mut self, now: Instant, sink: &mut dyn Sink) {
+        // Deleting one that belongs to a session which is gone is left to its lifetime.
+        self.subscriptions.retain(|known| known.state != State::Deleting);
+        let recovering = self.subscriptions.iter().filter(|known| known.state == State::Recovering);
+        let subscription_ids: Vec<u32> = recovering.map(|known| known.server_id).collect();
+        if subscription_ids.is_empty() {
+            return;
+        }
+        let mut request = TransferSubscriptionsRequest {
+            subscription_ids,
+            send_initial_values: false,
+            ..TransferSubscriptionsRequest::default()
+        };
+        self.send_step(&mut request, Purpose::Transfer, now, sink);
+    }
+
+    pub(crate) fn on_transferred(
+        &mut self,
+        result: Result<Answer<'_>, ClientError>,
+        now: Instant,
+        sink: &mut dyn Sink,
+    ) {
+        let recovering = self.subscriptions.iter().filter(|known| known.state == State::Recovering);
+        let handles: Vec<_> = recovering.map(|known| known.handle).collect();
+        let service = "TransferSubscriptions";
+        let results = match result.and_then(|answer| answer.read::<TransferSubscriptionsResponse>(service)) {
+            Ok(response) => response.results,
+            // A server that does not transfer leaves nothing but to start over.
+            Err(error) => {
+                for handle in handles {
+                    self.recreate(handle, error.status(), sink);
+                }
+                return;
+            }
+        };
+        let mut results = results.into_iter();
+        for handle in handles {
+            let result = results.next().unwrap_or_default();
+            let known = result.status_code.is_good() && !result.status_code.is_bad();
+            if !known {
+                self.recreate(handle, result.status_code, sink);
+                continue;
+            }
+            if let Some(subscription) = self.subscription(handle) {
+                subscription.transferred = true;
+                subscription.available = result.available_sequence_numbers;
+            }
+            self.recover(handle, now, sink);
+        }
+    }
+
+    /// When the server has to be asked whether it is there, or the session kept alive.
+    pub(crate) fn probe_at(&self) -> Instant {
+        let Some(session) = &self.session else { return Instant::FAR };
+        if self.link.outstanding.has(|purpose| purpose == Purpose::Probe) {
+            return Instant::FAR;
+        }
+        let silent = self.link.last_heard + self.config.idle_probe;
+        silent.min(self.link.last_sent.plus_millis_f64(session.revised_timeout_ms.max(2.0) / 2.0))
+    }
+
+    pub(crate) fn probe(&mut self, now: Instant) {
+        let mut request = ReadRequest {
+            nodes_to_read: vec![value_of(variable_ids::SERVER_SERVER_STATUS_STATE)],
+            timestamps_to_return: TimestampsToReturn::NEITHER,
+            ..ReadRequest::default()
+        };
+        let handle = self.link.next_handle();
+        let timeout = Some(self.config.request_timeout);
+        // If it cannot be sent, the channel has told why already.
+        let _ = self.link.send(&mut request, handle, Purpose::Probe, timeout, now);
+    }
+
+    pub(crate) fn on_probe(
+        &mut self,
+        result: Result<Answer<'_>, ClientError>,
+        now: Instant,
+        sink: &mut dyn Sink,
+    ) {
+        // Any answer shows that the connection works; some show that the session does not.
+        if let Err(ClientError::Service { service, status }) = result
+            && matches!(
+                status,
+                StatusCode::BAD_SESSION_ID_INVALID
+                    | StatusCode::BAD_SESSION_CLOSED
+                    | StatusCode::BAD_SESSION_NOT_ACTIVATED
+            )
+        {
+            self.lose(ClientError::Service { service, status }, now, sink);
+        }
+    }
+}
+
+fn value_of(variable: u32) -> ReadValueId {
+    ReadValueId { node_id: NodeId::numeric(0, variable), attribute_id: VALUE, ..ReadValueId::default() }
+}
+
+fn strings(value: &Variant) -> Option<Vec<UaString>> {
+    match &value.as_array()?.values {
+        ArrayValues::String(values) => Some(values.clone()),
+        _ => None,
+    }
+}
+
+/// The endpoint of a target that is connected to without asking.
+fn undiscovered(target: &Target) -> Chosen {
+    let (policy, mode) = match target.security {
+        Security::Exactly(policy, mode) if target.session => (policy, mode),
+        _ => (SecurityPolicy::None, MessageSecurityMode::None),
+    };
+    let description = EndpointDescription {
+        server_certificate: target.server_certificate.as_deref().into(),
+        ..EndpointDescription::default()
+    };
+    Chosen { policy, mode, description, url: target.url.clone(), note: None }
+}
+
+/// Refuses what cannot be meant.
+fn check_target(target: &Target) -> Result<(), SecurityProblem> {
+    let strongest_unasked = target.session && !target.discover && target.security == Security::Best;
+    if strongest_unasked {
+        return Err(SecurityProblem::NoEndpoint {
+            wanted: "security, without discovery".into(),
+            offered: vec![],
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! The connection with its channel, and how requests get onto it.
+
+use crate::batch::DynRequest;
+use crate::effect::ConnectionId;
+use crate::error::{ClientError, Misuse};
+use crate::event::RequestHandle;
+use crate::notification::ns0;
+use crate::outstanding::{Entry, Outstanding, Purpose};
+use core::time::Duration;
+use taktwerk_channel::Channel;
+use taktwerk_types::{
+    Decode, DecodeError, DecodeLimits, Decoder, DiagnosticInfo, Encode, ExtensionObject, Instant, NodeId,
+    NodeIdRef, StatusCode, UaString, UtcTime,
+};
+
+/// The connection that a client has at the moment.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) connection: ConnectionId,
+    pub(crate) channel: Option<Channel>,
+    /// Bytes to be sent.
+    pub(crate) out: Vec<u8>,
+    pub(crate) outstanding: Outstanding,
+    /// The session's authentication token, encoded; the null NodeId without a session.
+    token: Vec<u8>,
+    /// The wall time at [`Instant::ZERO`].
+    pub(crate) utc_origin: UtcTime,
+    next_handle: u32,
+    /// When something was sent last.
+    pub(crate) last_sent: Instant,
+    /// When something was received last.
+    pub(crate) last_heard: Instant,
+    /// A smoothed round trip, Publish not counted.
+    pub(crate) round_trip: Duration,
+}
+
+/// The encoding of the null NodeId: two zero bytes.
+const NULL_TOKEN: [u8; 2] = [0; 2];
+
+impl Link {
+    pub(crate) fn new(utc_origin: UtcTime) -> Self {
+        Self {
+            connection: ConnectionId(0),
+            channel: None,
+            out: Vec::new(),
+            outstanding: Outstanding::default(),
+            token: NULL_TOKEN.to_vec(),
+            utc_origin,
+            next_handle: 0,
+            last_sent: Instant::ZERO,
+            last_heard: Instant::ZERO,
+            round_trip: Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn set_token(&mut self, token: &NodeId) {
+        self.token = token.encode_to_vec();
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.channel.as_ref().is_some_and(Channel::is_open)
+    }
+
+    pub(crate) fn utc(&self, now: Instant) -> UtcTime {
+        self.utc_origin.plus(now.since(Instant::ZERO))
+    }
+
+    pub(crate) fn next_handle(&mut self) -> RequestHandle {
+        self.next_handle = self.next_handle.checked_add(1).unwrap_or(1);
+        RequestHandle(self.next_handle)
+    }
+
+    /// Fills in the header of a request, encodes it straight into the send buffer and remembers that it waits.
+    pub(crate) fn send(
+        &mut self,
+        request: &mut dyn DynRequest,
+        handle: RequestHandle,
+        purpose: Purpose,
+        timeout: Option<Duration>,
+        now: Instant,
+    ) -> Result<(), ClientError> {
+        let timestamp = self.utc(now);
+        let Some(channel) = self.channel.as_mut().filter(|channel| channel.is_open()) else {
+            return Err(Misuse::NotConnected.into());
+        };
+        let header = request.header_mut();
+        header.timestamp = timestamp;
+        header.request_handle = handle.0;
+        if let (0, Some(timeout)) = (header.timeout_hint, timeout) {
+            header.timeout_hint = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+        }
+        header.authentication_token = NodeId::NULL;
+        let before_session = matches!(purpose, Purpose::GetEndpoints | Purpose::CreateSession);
+        let token = if before_session { NULL_TOKEN.as_slice() } else { &self.token };
+        let start = channel.begin(&mut self.out);
+        NodeId::numeric(0, request.encoding_id()).encode(&mut self.out);
+        // The request encodes its null token as two zero bytes. The real one, which is encoded already, is put there
+        // without moving or cloning anything: all but its last two bytes go in front, those two take the zeros' place.
+        let (front, last) = token.split_at(token.len() - NULL_TOKEN.len());
+        self.out.extend_from_slice(front);
+        let null_at = self.out.len();
+        request.append(&mut self.out);
+        if let Some(null) = self.out.get_mut(null_at..null_at + NULL_TOKEN.len()) {
+            null.copy_from_slice(last);
+        }
+        let request_id = channel.next_request_id();
+        channel.finish(start, request_id, &mut self.out)?;
+        self.last_sent = now;
+        let service = taktwerk_schema::message_name(request.encoding_id()).unwrap_or("request");
+        let service = service.strip_suffix("Request").unwrap_or(service);
+        let deadline = timeout.map_or(Instant::FAR, |timeout| now + timeout);
+        self.outstanding.push(Entry { request_id, handle, purpose, service, sent_at: now, deadline });
+        Ok(())
+    }
+
+    /// Notes how long an answer took.
+    pub(crate) fn measure(&mut self, sent_at: Instant, now: Instant) {
+        let sample = now.since(sent_at);
+        self.round_trip = if self.round_trip.is_zero() { sample } else { (self.round_trip * 7 + sample) / 8 };
+    }
+}
+
+/// A response as received, with its header read.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer<'a> {
+    pub(crate) type_id: u32,
+    pub(crate) status: StatusCode,
+    /// Behind the type id.
+    pub(crate) body: &'a [u8],
+    /// Behind the header.
+    pub(crate) rest: Decoder<'a>,
+}
+
+impl<'a> Answer<'a> {
+    pub(crate) fn parse(message: &'a [u8], limits: DecodeLimits) -> Result<Self, DecodeError> {
+        let mut decoder = Decoder::new(message, limits);
+        let type_id = ns0(NodeIdRef::decode(&mut decoder)?);
+        let body = decoder.rest();
+        UtcTime::decode(&mut decoder)?;
+        // The request handle repeats what the request id says.
+        u32::decode(&mut decoder)?;
+        let status = StatusCode::decode(&mut decoder)?;
+        DiagnosticInfo::decode(&mut decoder)?;
+        Vec::<UaString>::decode(&mut decoder)?;
+        <ExtensionObject as Decode>::decode(&mut decoder)?;
+        Ok(Self { type_id, status, body, rest: decoder })
+    }
+
+    /// Reads the whole response, which must be of this type.
+    pub(crate) fn read<T: taktwerk_schema::service::Response>(
+        &self,
+        service: &'static str,
+    ) -> Result<T, ClientError> {
+        if self.type_id != T::BINARY_ENCODING_ID {
+            return Err(ClientError::UnexpectedResponse(service));
+        }
+        Ok(T::decode_from(self.body, self.rest.limits())?)
+    }
+}

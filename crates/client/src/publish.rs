@@ -1,0 +1,422 @@
+//! Publish requests in flight, notification messages in order, gaps filled by Republish (Part 4 §5.14.5, §5.14.6).
+
+use crate::client::Client;
+use crate::error::ClientError;
+use crate::event::{Event, Sink, SubscriptionEvent};
+use crate::link::Answer;
+use crate::notification::{DataChanges, EventNotifications, MessageView, Part, PublishView};
+use crate::outstanding::Purpose;
+use crate::subscription::{Gap, State, Subscription, SubscriptionHandle, before, following};
+use core::cell::Cell;
+use core::time::Duration;
+use taktwerk_schema::{
+    CallMethodRequest, CallRequest, PublishRequest, RepublishRequest, SubscriptionAcknowledgement,
+    ids::{method_ids, object_ids},
+};
+use taktwerk_types::{DecodeError, DecodeLimits, Instant, NodeId, StatusCode, Variant};
+
+/// The Publish requests of a session.
+#[derive(Debug)]
+pub(crate) struct Publisher {
+    /// Sent again and again; collects the acknowledgements for the next time.
+    request: PublishRequest,
+    /// Most requests in flight: the configured number, or what the server was found to accept.
+    max: usize,
+    configured_max: usize,
+}
+
+impl Publisher {
+    pub(crate) fn new(configured_max: usize) -> Self {
+        Self { request: PublishRequest::default(), max: configured_max, configured_max }
+    }
+
+    /// A new session starts without acknowledgements and with hope.
+    pub(crate) fn reset(&mut self) {
+        self.request.subscription_acknowledgements.clear();
+        self.max = self.configured_max;
+    }
+
+    fn acknowledge(&mut self, subscription_id: u32, sequence_number: u32) {
+        let acknowledgement = SubscriptionAcknowledgement { subscription_id, sequence_number };
+        self.request.subscription_acknowledgements.push(acknowledgement);
+    }
+}
+
+/// More time than the round trip before silence counts.
+const SLACK_MIN: Duration = Duration::from_millis(500);
+
+impl Client {
+    fn slack(&self) -> Duration {
+        (self.link.round_trip * 4).max(SLACK_MIN)
+    }
+
+    /// How many Publish requests should be in flight: one per subscription, as many more as fit into a round trip of
+    /// the fastest, and one spare so that the server always has one at hand.
+    fn publish_target(&self) -> usize {
+        let live = self.subscriptions.iter().filter(|subscription| subscription.is_live());
+        let (mut count, mut fastest_ms) = (0usize, f64::INFINITY);
+        for subscription in live {
+            count += 1;
+            fastest_ms = fastest_ms.min(subscription.interval_ms);
+        }
+        if count == 0 {
+            return 0;
+        }
+        let round_trip_ms = self.link.round_trip.as_secs_f64() * 1e3;
+        // `as` saturates, and a quotient that is not finite gives the cap or zero: both are harmless.
+        let in_a_round_trip = (round_trip_ms / fastest_ms.max(1.0)).ceil() as usize;
+        count.saturating_add(in_a_round_trip).saturating_add(1).min(self.publisher.max)
+    }
+
+    /// Tops up the Publish requests in flight. Not while something is being recovered: what was missed comes first.
+    pub(crate) fn pump_publishes(&mut self, now: Instant) {
+        let recovering =
+            self.subscriptions.iter().any(|subscription| subscription.state == State::Recovering);
+        if recovering || self.link.outstanding.has(|purpose| purpose == Purpose::Transfer) {
+            return;
+        }
+        let target = self.publish_target();
+        while self.link.outstanding.publishes() < target {
+            let handle = self.link.next_handle();
+            // No timeout: how long a server may keep it is a matter of the subscriptions, which are watched.
+            let sent = self.link.send(&mut self.publisher.request, handle, Purpose::Publish, None, now);
+            if sent.is_err() {
+                return;
+            }
+            self.publisher.request.subscription_acknowledgements.clear();
+        }
+    }
+
+    pub(crate) fn on_publish(
+        &mut self,
+        result: Result<Answer<'_>, ClientError>,
+        now: Instant,
+        sink: &mut dyn Sink,
+    ) {
+        let view = match result.map(|mut answer| PublishView::parse(&mut answer.rest)) {
+            Ok(Ok(view)) => view,
+            Ok(Err(error)) => return self.lose(error.into(), now, sink),
+            Err(ClientError::Service { status, .. }) => return self.on_publish_fault(status, now, sink),
+            Err(_) => return,
+        };
+        let slack = self.slack();
+        let server_id = view.subscription_id;
+        let found =
+            self.subscriptions.iter_mut().find(|known| known.is_live() && known.server_id == server_id);
+        let Some(subscription) = found else {
+            // One that the application has deleted, or made on its own.
+            if !view.message.is_keep_alive() {
+                self.publisher.acknowledge(server_id, view.message.sequence_number);
+            }
+            return;
+        };
+        subscription.heard(now, slack);
+        if core::mem::take(&mut subscription.inactive) {
+            sink.event(Event::Subscription(subscription.handle, SubscriptionEvent::Active));
+        }
+        let handle = subscription.handle;
+        let number = view.message.sequence_number;
+        if view.message.is_keep_alive() {
+            // It carries the number of the *next* message (Part 4 §5.14.1.1).
+            if !before(subscription.expected, number) {
+                if subscription.held.is_empty() {
+                    sink.event(Event::Subscription(handle, SubscriptionEvent::KeepAlive));
+                }
+                return;
+            }
+            subscription.announced = Some(number);
+            subscription.available = view.available().collect();
+            return self.close_gap(handle, now, sink);
+        }
+        self.publisher.acknowledge(server_id, number);
+        if number == subscription.expected && subscription.held.is_empty() {
+            subscription.expected = following(number);
+            self.deliver(handle, view.message, now, sink);
+        } else if before(number, subscription.expected) {
+            // A duplicate: the server repeats what it has not seen acknowledged.
+        } else {
+            let full = subscription.held.len() >= self.config.gap_messages_max;
+            let position = subscription.held.partition_point(|held| before(held.sequence_number, number));
+            let known = subscription.held.get(position).is_some_and(|held| held.sequence_number == number);
+            if !known {
+                subscription.held.insert(position, view.message.to_owned());
+            }
+            subscription.available = view.available().collect();
+            if full {
+                // Waiting any longer costs more than the gap is worth.
+                subscription.available.clear();
+            }
+            self.close_gap(handle, now, sink);
+        }
+    }
+
+    fn on_publish_fault(&mut self, status: StatusCode, now: Instant, sink: &mut dyn Sink) {
+        match status {
+            // The server holds as many as it wants; this one was above it.
+            StatusCode::BAD_TOO_MANY_PUBLISH_REQUESTS => {
+                self.publisher.max = self.link.outstanding.publishes().max(1);
+            }
+            StatusCode::BAD_NO_SUBSCRIPTION => self.verify_subscriptions(now),
+            StatusCode::BAD_SESSION_ID_INVALID
+            | StatusCode::BAD_SESSION_CLOSED
+            | StatusCode::BAD_SESSION_NOT_ACTIVATED => {
+                self.lose(ClientError::Service { service: "Publish", status }, now, sink);
+            }
+            // Bad_Timeout and others: the next one is sent in its place.
+            _ => {}
+        }
+    }
+
+    /// The server says that there is no subscription: ask for each of those we believe in.
+    fn verify_subscriptions(&mut self, now: Instant) {
+        let live: Vec<_> =
+            self.subscriptions.iter().filter(|known| known.is_live()).map(|known| known.handle).collect();
+        for handle in live {
+            self.ask_again(handle, now);
+        }
+    }
+
+    /// Asks for the next message, which shows whether connection, session and subscription are there, whatever the
+    /// answer.
+    fn ask_again(&mut self, handle: SubscriptionHandle, now: Instant) {
+        let Some(subscription) = self.subscription(handle) else { return };
+        let (server_id, number) = (subscription.server_id, subscription.expected);
+        self.republish(handle, server_id, number, now);
+    }
+
+    fn republish(&mut self, handle: SubscriptionHandle, server_id: u32, number: u32, now: Instant) {
+        let asked =
+            |purpose| matches!(purpose, Purpose::Republish { subscription, .. } if subscription == handle);
+        if self.link.outstanding.has(asked) {
+            return;
+        }
+        let mut request = RepublishRequest {
+            subscription_id: server_id,
+            retransmit_sequence_number: number,
+            ..RepublishRequest::default()
+        };
+        let request_handle = self.link.next_handle();
+        let purpose = Purpose::Republish { subscription: handle, sequence_number: number };
+        let timeout = Some(self.config.request_timeout);
+        // If it cannot be sent the connection is gone, and recovery starts over.
+        let _ = self.link.send(&mut request, request_handle, purpose, timeout, now);
+    }
+
+    /// Fetches what is missing, or tells that it is lost, and delivers what stands behind it.
+    fn close_gap(&mut self, handle: SubscriptionHandle, now: Instant, sink: &mut dyn Sink) {
+        let mut lost = false;
+        while let Some(subscription) = self.subscription(handle) {
+            match subscription.gap() {
+                Gap::Fetch(number) => {
+                    let server_id = subscription.server_id;
+                    self.republish(handle, server_id, number, now);
+                    break;
+                }
+                Gap::Lost(from, to) => {
+                    subscription.expected = following(to);
+                    lost = true;
+                    sink.event(Event::Subscription(handle, SubscriptionEvent::DataLost { from, to }));
+                }
+                Gap::None => {
+                    subscription.announced = None;
+                    let Some(message) = subscription.held.pop_front() else { break };
+                    let number = message.sequence_number;
+                    if number == subscription.expected {
+                        subscription.expected = following(number);
+                        self.deliver(handle, message.view(), now, sink);
+                    }
+                }
+            }
+        }
+        if lost {
+            self.resend_data(handle, now);
+        }
+    }
+
+    /// Asks the server for the last values of all items: after a loss they would come only with the next change.
+    fn resend_data(&mut self, handle: SubscriptionHandle, now: Instant) {
+        if !self.config.resend_data {
+            return;
+        }
+        let Some(subscription) = self.subscription(handle) else { return };
+        let call = CallMethodRequest {
+            object_id: NodeId::numeric(0, object_ids::SERVER),
+            method_id: NodeId::numeric(0, method_ids::SERVER_RESEND_DATA),
+            input_arguments: vec![Variant::UInt32(subscription.server_id)],
+        };
+        let mut request = CallRequest { methods_to_call: vec![call], ..CallRequest::default() };
+        let request_handle = self.link.next_handle();
+        let timeout = Some(self.config.request_timeout);
+        // A server without the method answers so, and nothing is worse than before.
+        let _ = self.link.send(&mut request, request_handle, Purpose::ResendData(handle), timeout, now);
+    }
+
+    pub(crate) fn on_republish(
+        &mut self,
+        handle: SubscriptionHandle,
+        number: u32,
+        result: Result<Answer<'_>, ClientError>,
+        now: Instant,
+        sink: &mut dyn Sink,
+    ) {
+        let slack = self.slack();
+        let Some(subscription) = self.subscription(handle).filter(|subscription| subscription.is_live())
+        else {
+            return;
+        };
+        let server_id = subscription.server_id;
+        match result.map(|mut answer| MessageView::parse(&mut answer.rest)) {
+            Ok(Ok(message)) => {
+                subscription.heard(now, slack);
+                subscription.unavailable(number);
+                self.publisher.acknowledge(server_id, number);
+                let Some(subscription) = self.subscription(handle) else { return };
+                if number == subscription.expected && message.sequence_number == number {
+                    subscription.expected = following(number);
+                    self.deliver(handle, message, now, sink);
+                }
+                let recovering =
+                    self.subscription(handle).is_some_and(|known| known.state == State::Recovering);
+                if recovering { self.recover(handle, now, sink) } else { self.close_gap(handle, now, sink) }
+            }
+            Ok(Err(error)) => self.lose(error.into(), now, sink),
+            Err(ClientError::Service { status, .. }) => match status {
+                StatusCode::BAD_SUBSCRIPTION_ID_INVALID | StatusCode::BAD_NO_SUBSCRIPTION => {
+                    self.recreate(handle, status, sink);
+                }
+                StatusCode::BAD_SESSION_ID_INVALID
+                | StatusCode::BAD_SESSION_CLOSED
+                | StatusCode::BAD_SESSION_NOT_ACTIVATED => {
+                    self.lose(ClientError::Service { service: "Republish", status }, now, sink);
+                }
+                _ => {
+                    subscription.unavailable(number);
+                    subscription.heard(now, slack);
+                    if core::mem::take(&mut subscription.inactive) {
+                        sink.event(Event::Subscription(handle, SubscriptionEvent::Active));
+                    }
+                    if subscription.state == State::Recovering {
+                        self.finish_recovery(handle, now, sink);
+                    }
+                    self.close_gap(handle, now, sink);
+                }
+            },
+            Err(_) => {}
+        }
+    }
+
+    /// After the connection is back: fetches the next missed message, or ends the recovery (Part 4 §6.7).
+    pub(crate) fn recover(&mut self, handle: SubscriptionHandle, now: Instant, sink: &mut dyn Sink) {
+        let Some(subscription) = self.subscription(handle) else { return };
+        let server_id = subscription.server_id;
+        // After a transfer the server has said what it has; else it is asked until it has nothing more.
+        let next = if subscription.transferred {
+            subscription.next_available()
+        } else {
+            Some(subscription.expected)
+        };
+        match next {
+            Some(number) => {
+                let skipped = subscription.expected;
+                if number != skipped {
+                    subscription.expected = number;
+                    let to = crate::subscription::preceding(number);
+                    let lost = SubscriptionEvent::DataLost { from: skipped, to };
+                    sink.event(Event::Subscription(handle, lost));
+                    self.resend_data(handle, now);
+                }
+                self.republish(handle, server_id, number, now);
+            }
+            None => self.finish_recovery(handle, now, sink),
+        }
+    }
+
+    fn finish_recovery(&mut self, handle: SubscriptionHandle, now: Instant, sink: &mut dyn Sink) {
+        let slack = self.slack();
+        let Some(subscription) = self.subscription(handle) else { return };
+        subscription.state = State::Live;
+        subscription.heard(now, slack);
+        let transferred = core::mem::take(&mut subscription.transferred);
+        let event = if transferred { SubscriptionEvent::Transferred } else { SubscriptionEvent::Kept };
+        sink.event(Event::Subscription(handle, event));
+    }
+
+    /// Hands the notifications of a message to the application.
+    fn deliver(
+        &mut self,
+        handle: SubscriptionHandle,
+        message: MessageView<'_>,
+        now: Instant,
+        sink: &mut dyn Sink,
+    ) {
+        let mut ended = None;
+        if let Err(error) = notify(handle, message, self.config.decode_limits, sink, &mut ended) {
+            return self.lose(error.into(), now, sink);
+        }
+        if let Some(status) = ended {
+            self.on_status_change(handle, status, sink);
+        }
+    }
+
+    /// The server says that the subscription has ended (Part 4 §7.25.4).
+    fn on_status_change(&mut self, handle: SubscriptionHandle, status: StatusCode, sink: &mut dyn Sink) {
+        if status == StatusCode::GOOD_SUBSCRIPTION_TRANSFERRED {
+            self.subscriptions.retain(|known| known.handle != handle);
+            sink.event(Event::Subscription(handle, SubscriptionEvent::Ended(status)));
+        } else if status.is_bad() {
+            self.recreate(handle, status, sink);
+        }
+    }
+
+    /// Starts over with a subscription that the server has lost.
+    pub(crate) fn recreate(&mut self, handle: SubscriptionHandle, reason: StatusCode, sink: &mut dyn Sink) {
+        if let Some(subscription) = self.subscription(handle) {
+            subscription.reset();
+            sink.event(Event::Subscription(handle, SubscriptionEvent::Recreating(reason)));
+        }
+    }
+
+    /// Looks for subscriptions that have been silent for too long.
+    pub(crate) fn watch_subscriptions(&mut self, now: Instant, sink: &mut dyn Sink) {
+        let slack = self.slack() + self.config.request_timeout;
+        let overdue = |known: &&mut Subscription| known.is_live() && known.alive_by <= now;
+        let mut silent = Vec::new();
+        for subscription in self.subscriptions.iter_mut().filter(overdue) {
+            // The next look comes after an answer has come or its time is over.
+            subscription.heard(now, slack);
+            silent.push(subscription.handle);
+            if !core::mem::replace(&mut subscription.inactive, true) {
+                sink.event(Event::Subscription(subscription.handle, SubscriptionEvent::Inactive));
+            }
+        }
+        for handle in silent {
+            self.ask_again(handle, now);
+        }
+    }
+
+    pub(crate) fn subscription(&mut self, handle: SubscriptionHandle) -> Option<&mut Subscription> {
+        self.subscriptions.iter_mut().find(|known| known.handle == handle)
+    }
+}
+
+/// Gives each part of a message to the sink.
+fn notify(
+    handle: SubscriptionHandle,
+    message: MessageView<'_>,
+    limits: DecodeLimits,
+    sink: &mut dyn Sink,
+    ended: &mut Option<StatusCode>,
+) -> Result<(), DecodeError> {
+    let fault = Cell::new(None);
+    for part in message.parts(limits) {
+        match part {
+            Part::DataChange(body) => {
+                sink.data_changes(handle, DataChanges::new(message, body, limits, &fault))
+            }
+            Part::Events(body) => sink.events(handle, EventNotifications::new(message, body, limits, &fault)),
+            Part::StatusChange(status) => *ended = Some(status),
+            Part::Other => {}
+        }
+    }
+    fault.get().map_or(Ok(()), Err)
+}

@@ -1,0 +1,146 @@
+//! Sending the parts of split requests and joining their answers.
+
+use crate::batch::Batch;
+use crate::client::{Client, is_too_large};
+use crate::error::ClientError;
+use crate::event::{Reply, ReplyBody, RequestHandle, Sink};
+use crate::link::Answer;
+use crate::outstanding::Purpose;
+use crate::subscription::SubscriptionHandle;
+use core::any::Any;
+use taktwerk_types::Instant;
+
+/// Whom the joined answer is for.
+#[derive(Debug, Clone)]
+pub(crate) enum BatchOwner {
+    /// The application.
+    User(RequestHandle),
+    /// OperationLimits and NamespaceArray, read after connecting.
+    Limits,
+    /// Items that are created.
+    Items {
+        subscription: SubscriptionHandle,
+        /// The server's id of the subscription at that time.
+        server_id: u32,
+        /// Client handles in the order of the request.
+        handles: Vec<u32>,
+    },
+    /// Items that were deleted; the answer changes nothing.
+    Ignore,
+}
+
+/// A split request on its way.
+pub(crate) struct ActiveBatch {
+    pub(crate) parts: Box<dyn Batch>,
+    pub(crate) owner: BatchOwner,
+    pub(crate) in_flight: usize,
+}
+
+impl Client {
+    /// Sends parts while there is room for them.
+    pub(crate) fn pump_batches(&mut self, now: Instant) {
+        if !self.link.is_open() {
+            return;
+        }
+        let timeout = Some(self.config.request_timeout);
+        for (id, batch) in &mut self.batches {
+            while batch.in_flight < self.config.parts_in_flight_max {
+                let kind = batch.parts.kind();
+                let Some((part, request)) = batch.parts.next() else { break };
+                let handle = match batch.owner {
+                    BatchOwner::User(handle) => handle,
+                    _ => self.link.next_handle(),
+                };
+                let purpose = Purpose::Part { batch: *id, part };
+                match self.link.send(request, handle, purpose, timeout, now) {
+                    Ok(()) => batch.in_flight += 1,
+                    Err(error) if is_too_large(&error) => match batch.parts.halve(part) {
+                        Some(refused) => self.limits.learn(kind, refused),
+                        None => {
+                            self.failed_batches.push((*id, error));
+                            break;
+                        }
+                    },
+                    Err(error) => {
+                        self.failed_batches.push((*id, error));
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// A part was answered, or will not be.
+    pub(crate) fn on_part(
+        &mut self,
+        id: u32,
+        part: u32,
+        result: Result<Answer<'_>, ClientError>,
+        now: Instant,
+        sink: &mut dyn Sink,
+    ) {
+        // Once one part has failed, the others are of no interest.
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        batch.in_flight = batch.in_flight.saturating_sub(1);
+        let limits = self.config.decode_limits;
+        match result {
+            Ok(answer) => {
+                if let (true, BatchOwner::User(handle)) = (batch.parts.is_whole(), &batch.owner) {
+                    let reply = ReplyBody::Wire { type_id: answer.type_id, body: answer.body, limits };
+                    let handle = *handle;
+                    self.batches.remove(&id);
+                    return sink.response(handle, Ok(Reply(reply)));
+                }
+                if let Err(error) = batch.parts.answer(part, answer.type_id, answer.body, limits) {
+                    return self.fail_batch(id, &error, now, sink);
+                }
+                if let Some(joined) = batch.parts.finish() {
+                    self.finish_batch(id, joined, now, sink);
+                }
+            }
+            Err(error) if is_too_large(&error) => {
+                let kind = batch.parts.kind();
+                match batch.parts.halve(part) {
+                    Some(refused) => self.limits.learn(kind, refused),
+                    None => self.fail_batch(id, &error, now, sink),
+                }
+            }
+            Err(error) => self.fail_batch(id, &error, now, sink),
+        }
+    }
+
+    fn finish_batch(&mut self, id: u32, joined: Box<dyn Any + Send>, now: Instant, sink: &mut dyn Sink) {
+        let Some(batch) = self.batches.remove(&id) else { return };
+        match batch.owner {
+            BatchOwner::User(handle) => sink.response(handle, Ok(Reply(ReplyBody::Joined(joined)))),
+            BatchOwner::Limits => self.on_limits(Ok(joined), now, sink),
+            BatchOwner::Items { subscription, server_id, handles } => {
+                self.on_items_created(subscription, server_id, &handles, Ok(joined), sink);
+            }
+            BatchOwner::Ignore => {}
+        }
+    }
+
+    /// Ends a split request with an error.
+    pub(crate) fn fail_batch(&mut self, id: u32, error: &ClientError, now: Instant, sink: &mut dyn Sink) {
+        let Some(batch) = self.batches.remove(&id) else { return };
+        match batch.owner {
+            BatchOwner::User(handle) => sink.response(handle, Err(error.clone())),
+            BatchOwner::Limits => self.on_limits(Err(error.clone()), now, sink),
+            BatchOwner::Items { subscription, server_id, handles } => {
+                self.on_items_created(subscription, server_id, &handles, Err(error.clone()), sink);
+            }
+            BatchOwner::Ignore => {}
+        }
+    }
+
+    /// Ends the split requests of the application when the connection is gone; the client's own are started again when
+    /// it is back.
+    pub(crate) fn drop_batches(&mut self, error: &ClientError, sink: &mut dyn Sink) {
+        for (_, batch) in core::mem::take(&mut self.batches) {
+            if let BatchOwner::User(handle) = batch.owner {
+                sink.response(handle, Err(error.clone()));
+            }
+        }
+    }
+}

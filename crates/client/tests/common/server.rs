@@ -1,0 +1,753 @@
+//! A small scripted server: enough services to talk to, and knobs for everything a server can do wrong.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use taktwerk_channel::{Channel, ChannelConfig, Event};
+use taktwerk_client::ConnectionId;
+use taktwerk_crypto::{Job, JobOutput, SecurityPolicy};
+use taktwerk_schema::ids::{method_ids, variable_ids};
+use taktwerk_schema::service::{Request, Response};
+use taktwerk_schema::*;
+use taktwerk_types::{
+    DataValue, Decode, DecodeLimits, Decoder, Encode, ExtensionObject, Identifier, Instant, NodeId,
+    StatusCode, Structure, UtcTime, Variant,
+};
+
+pub struct Connection {
+    channel: Channel,
+    inbox: Vec<u8>,
+    pub out: Vec<u8>,
+}
+
+#[derive(Default)]
+pub struct Session {
+    pub connection: ConnectionId,
+    pub activated: bool,
+    nonce: Vec<u8>,
+    client_certificate: Vec<u8>,
+    pub publish_queue: VecDeque<(ConnectionId, u32, u32)>,
+    pub identity: Option<ExtensionObject>,
+}
+
+pub struct Subscription {
+    pub session: u32,
+    pub interval_ms: f64,
+    pub keep_alive_count: u32,
+    idle: u32,
+    next_cycle: Instant,
+    pub next_number: u32,
+    pub items: BTreeMap<u32, MonitoredItemCreateRequest>,
+    pub pending: Vec<MonitoredItemNotification>,
+    pub retransmission: BTreeMap<u32, NotificationMessage>,
+    pub status_change: Option<StatusCode>,
+}
+
+/// What the server does other than it should.
+pub struct Knobs {
+    /// MaxNodesPerRead and MaxMonitoredItemsPerCall as published.
+    pub published_max: u32,
+    /// What is enforced.
+    pub enforced_max: usize,
+    /// Answers to requests with this encoding id are left out.
+    pub silent: BTreeSet<u32>,
+    /// The next answers to requests with this encoding id are this fault.
+    pub faults: Vec<(u32, StatusCode)>,
+    pub publish_max: usize,
+    pub transfer: bool,
+    /// Notification messages with these numbers are not sent, only kept for Republish.
+    pub swallow: BTreeSet<u32>,
+    /// … and those are not even kept.
+    pub forget: BTreeSet<u32>,
+    pub keep_alives: bool,
+    pub announced_host: Option<String>,
+    pub endpoints_in_session: Option<Vec<EndpointDescription>>,
+}
+
+impl Default for Knobs {
+    fn default() -> Self {
+        Self {
+            published_max: 0,
+            enforced_max: usize::MAX,
+            silent: BTreeSet::new(),
+            faults: vec![],
+            publish_max: 100,
+            transfer: true,
+            swallow: BTreeSet::new(),
+            forget: BTreeSet::new(),
+            keep_alives: true,
+            announced_host: None,
+            endpoints_in_session: None,
+        }
+    }
+}
+
+pub struct Server {
+    pub config: Arc<ChannelConfig>,
+    pub connections: BTreeMap<ConnectionId, Connection>,
+    pub sessions: BTreeMap<u32, Session>,
+    pub subscriptions: BTreeMap<u32, Subscription>,
+    pub knobs: Knobs,
+    next_channel: u32,
+    next_session: u32,
+    next_subscription: u32,
+    next_item: u32,
+    /// Encoding ids of the requests received, in order.
+    pub received: Vec<u32>,
+    pub written: Vec<(NodeId, DataValue)>,
+    pub resends: Vec<u32>,
+    pub token_policies: Vec<UserTokenPolicy>,
+}
+
+impl Server {
+    pub fn new(config: Arc<ChannelConfig>) -> Self {
+        let anonymous = UserTokenPolicy { policy_id: "anon".into(), ..Default::default() };
+        let user = UserTokenPolicy {
+            policy_id: "user".into(),
+            token_type: UserTokenType::USER_NAME,
+            security_policy_uri: SecurityPolicy::Basic256Sha256.uri().into(),
+            ..Default::default()
+        };
+        Self {
+            config,
+            connections: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            subscriptions: BTreeMap::new(),
+            knobs: Knobs::default(),
+            next_channel: 0,
+            next_session: 100,
+            next_subscription: 0,
+            next_item: 0,
+            received: vec![],
+            written: vec![],
+            resends: vec![],
+            token_policies: vec![anonymous, user],
+        }
+    }
+
+    pub fn accept(&mut self, id: ConnectionId, now: Instant) {
+        self.next_channel += 1;
+        let channel = Channel::server(self.config.clone(), self.next_channel, now);
+        self.connections.insert(id, Connection { channel, inbox: vec![], out: vec![] });
+    }
+
+    pub fn hang_up(&mut self, id: ConnectionId) {
+        self.connections.remove(&id);
+        for session in self.sessions.values_mut() {
+            session.publish_queue.retain(|(connection, ..)| *connection != id);
+        }
+    }
+
+    /// Loses everything but its configuration.
+    pub fn restart(&mut self) {
+        self.connections.clear();
+        self.sessions.clear();
+        self.subscriptions.clear();
+    }
+
+    pub fn forget_sessions(&mut self) {
+        self.sessions.clear();
+    }
+
+    pub fn receive(&mut self, id: ConnectionId, bytes: &[u8], now: Instant) {
+        let Some(mut connection) = self.connections.remove(&id) else { return };
+        connection.inbox.extend_from_slice(bytes);
+        let mut inbox = core::mem::take(&mut connection.inbox);
+        let mut at = 0;
+        loop {
+            let buf = &mut inbox[at..];
+            match connection.channel.receive(buf, now, &mut connection.out) {
+                Ok(received) => {
+                    match received.event {
+                        Event::NeedMore { .. } => break,
+                        Event::Message { request_id, body } => {
+                            let body = body.bytes(buf).to_vec();
+                            self.serve(id, &mut connection, request_id, &body, now);
+                        }
+                        Event::Effect(job) => self.run(*job, &mut connection, now),
+                        _ => {}
+                    }
+                    at += received.consumed;
+                }
+                Err(_) => {
+                    at = inbox.len();
+                    break;
+                }
+            }
+        }
+        inbox.drain(..at);
+        connection.inbox = inbox;
+        self.connections.insert(id, connection);
+        self.flush(now);
+    }
+
+    fn run(&mut self, job: Job, connection: &mut Connection, now: Instant) {
+        let result = job.run(self.config.provider.as_ref());
+        match connection.channel.complete(result, now, &mut connection.out) {
+            Ok(Event::Effect(job)) => self.run(*job, connection, now),
+            Ok(_) | Err(_) => {}
+        }
+    }
+
+    pub fn due(&self) -> Instant {
+        self.subscriptions.values().map(|subscription| subscription.next_cycle).min().unwrap_or(Instant::FAR)
+    }
+
+    pub fn tick(&mut self, now: Instant) {
+        for connection in self.connections.values_mut() {
+            let _ = connection.channel.handle_timeout(now, &mut connection.out);
+        }
+        for subscription in
+            self.subscriptions.values_mut().filter(|subscription| subscription.next_cycle <= now)
+        {
+            subscription.next_cycle = now.plus_millis_f64(subscription.interval_ms);
+            subscription.idle += 1;
+        }
+        self.flush(now);
+    }
+
+    /// Queues a change of value for an item.
+    pub fn change(&mut self, subscription: u32, client_handle: u32, value: f64) {
+        if let Some(subscription) = self.subscriptions.get_mut(&subscription) {
+            subscription
+                .pending
+                .push(MonitoredItemNotification { client_handle, value: DataValue::new(value) });
+        }
+    }
+
+    /// Sends what is pending, as far as there are Publish requests.
+    pub fn flush(&mut self, now: Instant) {
+        let ids: Vec<u32> = self.subscriptions.keys().copied().collect();
+        for id in ids {
+            let Some(subscription) = self.subscriptions.get_mut(&id) else { continue };
+            let has_data = !subscription.pending.is_empty() || subscription.status_change.is_some();
+            let keep_alive = self.knobs.keep_alives && subscription.idle >= subscription.keep_alive_count;
+            if !has_data && !keep_alive {
+                continue;
+            }
+            let number = subscription.next_number;
+            let swallowed =
+                has_data && (self.knobs.swallow.contains(&number) || self.knobs.forget.contains(&number));
+            let Some(session) = self.sessions.get_mut(&subscription.session) else { continue };
+            if session.publish_queue.is_empty() && !swallowed {
+                continue;
+            }
+            let mut message = NotificationMessage {
+                sequence_number: number,
+                publish_time: UtcTime::from_ticks(1),
+                ..Default::default()
+            };
+            if has_data {
+                if !subscription.pending.is_empty() {
+                    let monitored_items = core::mem::take(&mut subscription.pending);
+                    let changes = DataChangeNotification { monitored_items, ..Default::default() };
+                    message.notification_data.push(ExtensionObject::new(&changes));
+                }
+                if let Some(status) = subscription.status_change {
+                    let change = StatusChangeNotification { status, ..Default::default() };
+                    message.notification_data.push(ExtensionObject::new(&change));
+                }
+                subscription.next_number = number.checked_add(1).unwrap_or(1);
+                if !self.knobs.forget.contains(&number) {
+                    subscription.retransmission.insert(number, message.clone());
+                }
+            }
+            subscription.idle = 0;
+            let ended = subscription.status_change.is_some();
+            if !swallowed {
+                let available = subscription.retransmission.keys().copied().collect();
+                let (connection, request_id, handle) = session.publish_queue.pop_front().unwrap();
+                let response = PublishResponse {
+                    response_header: ResponseHeader { request_handle: handle, ..Default::default() },
+                    subscription_id: id,
+                    available_sequence_numbers: available,
+                    notification_message: message,
+                    ..Default::default()
+                };
+                if let Some(connection) = self.connections.get_mut(&connection) {
+                    answer(connection, request_id, &response);
+                }
+            }
+            if ended {
+                self.subscriptions.remove(&id);
+            }
+        }
+        let _ = now;
+    }
+
+    fn serve(
+        &mut self,
+        id: ConnectionId,
+        connection: &mut Connection,
+        request_id: u32,
+        body: &[u8],
+        now: Instant,
+    ) {
+        let decoder = &mut Decoder::new(body, DecodeLimits::DEFAULT);
+        let type_id = NodeId::decode(decoder).unwrap().ns0().unwrap();
+        let body = decoder.rest();
+        self.received.push(type_id);
+        if self.knobs.silent.contains(&type_id) {
+            return;
+        }
+        if let Some(at) = self.knobs.faults.iter().position(|(wanted, _)| *wanted == type_id) {
+            let (_, status) = self.knobs.faults.remove(at);
+            return fault(connection, request_id, status);
+        }
+        macro_rules! services {
+            ($($request:ident => $method:ident),* $(,)?) => {
+                match type_id {
+                    $($request::BINARY_ENCODING_ID => {
+                        let request = $request::decode_from(body, DecodeLimits::DEFAULT).unwrap();
+                        let handle = request.request_header.request_handle;
+                        assert_ne!(handle, 0);
+                        match self.$method(request, id, connection, request_id, now) {
+                            Ok(mut response) => {
+                                response.header_mut().request_handle = handle;
+                                answer(connection, request_id, &response);
+                            }
+                            Err(StatusCode::GOOD) => {}
+                            Err(status) => fault(connection, request_id, status),
+                        }
+                    })*
+                    _ => fault(connection, request_id, StatusCode::BAD_SERVICE_UNSUPPORTED),
+                }
+            };
+        }
+        services! {
+            GetEndpointsRequest => endpoints, CreateSessionRequest => create_session,
+            ActivateSessionRequest => activate, CloseSessionRequest => close_session, ReadRequest => read,
+            WriteRequest => write, CallRequest => call, CreateSubscriptionRequest => create_subscription,
+            ModifySubscriptionRequest => modify_subscription, DeleteSubscriptionsRequest => delete_subscriptions,
+            CreateMonitoredItemsRequest => create_items, DeleteMonitoredItemsRequest => delete_items,
+            SetMonitoringModeRequest => set_mode,
+            PublishRequest => publish, RepublishRequest => republish, TransferSubscriptionsRequest => transfer,
+        }
+    }
+
+    fn session_of(&mut self, header: &RequestHeader, id: ConnectionId) -> Result<u32, StatusCode> {
+        let token = match &header.authentication_token {
+            NodeId { namespace_index: 1, identifier: Identifier::String(text) } => {
+                text.as_str().parse().unwrap()
+            }
+            _ => return Err(StatusCode::BAD_SESSION_ID_INVALID),
+        };
+        let session = self.sessions.get(&token).ok_or(StatusCode::BAD_SESSION_ID_INVALID)?;
+        if !session.activated {
+            return Err(StatusCode::BAD_SESSION_NOT_ACTIVATED);
+        }
+        if session.connection != id {
+            return Err(StatusCode::BAD_SECURE_CHANNEL_ID_INVALID);
+        }
+        Ok(token)
+    }
+
+    pub fn endpoint_list(&self) -> Vec<EndpointDescription> {
+        let host = self.knobs.announced_host.as_deref().unwrap_or("plc");
+        self.config
+            .security
+            .iter()
+            .map(|(policy, mode)| EndpointDescription {
+                endpoint_url: format!("opc.tcp://{host}:4840").as_str().into(),
+                security_policy_uri: policy.uri().into(),
+                security_mode: MessageSecurityMode(mode.number()),
+                server_certificate: self.config.provider.own_certificate(*policy).into(),
+                transport_profile_uri: "http://opcfoundation.org/UA-Profile/Transport/uatcp-uasc-uabinary"
+                    .into(),
+                user_identity_tokens: self.token_policies.clone(),
+                ..Default::default()
+            })
+            .collect()
+    }
+
+    fn endpoints(
+        &mut self,
+        _: GetEndpointsRequest,
+        _: ConnectionId,
+        _: &mut Connection,
+        _: u32,
+        _: Instant,
+    ) -> Result<GetEndpointsResponse, StatusCode> {
+        Ok(GetEndpointsResponse { endpoints: self.endpoint_list(), ..Default::default() })
+    }
+
+    fn create_session(
+        &mut self,
+        request: CreateSessionRequest,
+        id: ConnectionId,
+        connection: &mut Connection,
+        _: u32,
+        _: Instant,
+    ) -> Result<CreateSessionResponse, StatusCode> {
+        assert!(request.request_header.authentication_token.is_null());
+        self.next_session += 1;
+        let nonce = vec![self.next_session as u8; 32];
+        let policy = connection.channel.policy();
+        let own = self.config.provider.own_certificate(policy).unwrap_or_default().to_vec();
+        let mut server_signature = SignatureData::default();
+        if policy != SecurityPolicy::None {
+            let data = [request.client_certificate.as_bytes(), request.client_nonce.as_bytes()].concat();
+            let signed = Job::Sign { policy, data }.run(self.config.provider.as_ref());
+            let Ok(JobOutput::Bytes(bytes)) = signed else { panic!("signature") };
+            server_signature.signature = bytes.into();
+        }
+        let session = Session {
+            connection: id,
+            nonce: nonce.clone(),
+            client_certificate: request.client_certificate.as_bytes().to_vec(),
+            ..Session::default()
+        };
+        self.sessions.insert(self.next_session, session);
+        let server_endpoints =
+            self.knobs.endpoints_in_session.clone().unwrap_or_else(|| self.endpoint_list());
+        Ok(CreateSessionResponse {
+            session_id: NodeId::numeric(1, self.next_session),
+            authentication_token: NodeId::string(1, self.next_session.to_string()),
+            revised_session_timeout: request.requested_session_timeout,
+            server_nonce: nonce.into(),
+            server_certificate: own.into(),
+            server_endpoints,
+            server_signature,
+            ..Default::default()
+        })
+    }
+
+    fn activate(
+        &mut self,
+        request: ActivateSessionRequest,
+        id: ConnectionId,
+        connection: &mut Connection,
+        _: u32,
+        _: Instant,
+    ) -> Result<ActivateSessionResponse, StatusCode> {
+        let token = match &request.request_header.authentication_token.identifier {
+            Identifier::String(text) => text.as_str().parse().unwrap(),
+            _ => return Err(StatusCode::BAD_SESSION_ID_INVALID),
+        };
+        let policy = connection.channel.policy();
+        let own = self.config.provider.own_certificate(policy).unwrap_or_default().to_vec();
+        let session: &mut Session =
+            self.sessions.get_mut(&token).ok_or(StatusCode::BAD_SESSION_ID_INVALID)?;
+        if policy != SecurityPolicy::None {
+            let job = Job::Verify {
+                policy,
+                certificate: session.client_certificate.as_slice().into(),
+                data: [own.as_slice(), &session.nonce].concat(),
+                signature: request.client_signature.signature.as_bytes().to_vec(),
+            };
+            job.run(self.config.provider.as_ref())
+                .map_err(|_| StatusCode::BAD_APPLICATION_SIGNATURE_INVALID)?;
+        }
+        session.activated = true;
+        session.connection = id;
+        session.identity = Some(request.user_identity_token);
+        session.nonce = session.nonce.iter().map(|byte| byte.wrapping_add(1).max(1)).collect();
+        Ok(ActivateSessionResponse { server_nonce: session.nonce.clone().into(), ..Default::default() })
+    }
+
+    fn close_session(
+        &mut self,
+        request: CloseSessionRequest,
+        id: ConnectionId,
+        _: &mut Connection,
+        _: u32,
+        _: Instant,
+    ) -> Result<CloseSessionResponse, StatusCode> {
+        let token = self.session_of(&request.request_header, id)?;
+        self.sessions.remove(&token);
+        self.subscriptions.retain(|_, subscription| subscription.session != token);
+        Ok(CloseSessionResponse::default())
+    }
+
+    fn read(
+        &mut self,
+        request: ReadRequest,
+        id: ConnectionId,
+        _: &mut Connection,
+        _: u32,
+        _: Instant,
+    ) -> Result<ReadResponse, StatusCode> {
+        self.session_of(&request.request_header, id)?;
+        if request.nodes_to_read.len() > self.knobs.enforced_max {
+            return Err(StatusCode::BAD_TOO_MANY_OPERATIONS);
+        }
+        let published = self.knobs.published_max;
+        let value = |node: &ReadValueId| match node.node_id {
+            NodeId { namespace_index: 1, identifier: Identifier::Numeric(number) } => DataValue::new(number),
+            NodeId { namespace_index: 2, identifier: Identifier::Numeric(size) } => {
+                DataValue::new("x".repeat(size as usize))
+            }
+            NodeId { namespace_index: 0, identifier: Identifier::Numeric(number) } => match number {
+                variable_ids::SERVER_NAMESPACE_ARRAY => {
+                    let names: Vec<taktwerk_types::UaString> = vec!["http://opcfoundation.org/UA/".into(), "urn:plc".into()];
+                    DataValue::new(Variant::from(names))
+                }
+                variable_ids::SERVER_SERVER_STATUS_STATE => DataValue::new(0i32),
+                variable_ids::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_READ
+                | variable_ids::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_MONITORED_ITEMS_PER_CALL => {
+                    DataValue::new(published)
+                }
+                _ => DataValue::from_status(StatusCode::BAD_NODE_ID_UNKNOWN),
+            },
+            _ => DataValue::from_status(StatusCode::BAD_NODE_ID_UNKNOWN),
+        };
+        Ok(ReadResponse { results: request.nodes_to_read.iter().map(value).collect(), ..Default::default() })
+    }
+
+    fn write(
+        &mut self,
+        request: WriteRequest,
+        id: ConnectionId,
+        _: &mut Connection,
+        _: u32,
+        _: Instant,
+    ) -> Result<WriteResponse, StatusCode> {
+        self.session_of(&request.request_header, id)?;
+        let count = request.nodes_to_write.len();
+        self.written.extend(request.nodes_to_write.into_iter().map(|write| (write.node_id, write.value)));
+        Ok(WriteResponse { results: vec![StatusCode::GOOD; count], ..Default::default() })
+    }
+
+    fn call(
+        &mut self,
+        request: CallRequest,
+        id: ConnectionId,
+        _: &mut Connection,
+        _: u32,
+        _: Instant,
+    ) -> Result<CallResponse, StatusCode> {
+        self.session_of(&request.request_header, id)?;
+        for call in &request.methods_to_call {
+            if let (Some(method_ids::SERVER_RESEND_DATA), [Variant::UInt32(id)]) =
+                (call.method_id.ns0(), &call.input_arguments[..])
+            {
+                self.resends.push(*id);
+            }
+        }
+        let results = vec![CallMethodResult::default(); request.methods_to_call.len()];
+        Ok(CallResponse { results, ..Default::default() })
+    }
+
+    fn create_subscription(
+        &mut self,
+        request: CreateSubscriptionRequest,
+        id: ConnectionId,
+        _: &mut Connection,
+        _: u32,
+        now: Instant,
+    ) -> Result<CreateSubscriptionResponse, StatusCode> {
+        let session = self.session_of(&request.request_header, id)?;
+        self.next_subscription += 1;
+        let subscription = Subscription {
+            session,
+            interval_ms: request.requested_publishing_interval,
+            keep_alive_count: request.requested_max_keep_alive_count,
+            // The first message comes after one cycle, with or without data.
+            idle: request.requested_max_keep_alive_count,
+            next_cycle: now.plus_millis_f64(request.requested_publishing_interval),
+            next_number: 1,
+            items: BTreeMap::new(),
+            pending: vec![],
+            retransmission: BTreeMap::new(),
+            status_change: None,
+        };
+        self.subscriptions.insert(self.next_subscription, subscription);
+        Ok(CreateSubscriptionResponse {
+            subscription_id: self.next_subscription,
+            revised_publishing_interval: request.requested_publishing_interval,
+            revised_lifetime_count: request.requested_lifetime_count,
+            revised_max_keep_alive_count: request.requested_max_keep_alive_count,
+            ..Default::default()
+        })
+    }
+
+    fn modify_subscription(
+        &mut self,
+        request: ModifySubscriptionRequest,
+        id: ConnectionId,
+        _: &mut Connection,
+        _: u32,
+        _: Instant,
+    ) -> Result<ModifySubscriptionResponse, StatusCode> {
+        self.session_of(&request.request_header, id)?;
+        Ok(ModifySubscriptionResponse {
+            revised_publishing_interval: request.requested_publishing_interval,
+            revised_lifetime_count: request.requested_lifetime_count,
+            revised_max_keep_alive_count: request.requested_max_keep_alive_count,
+            ..Default::default()
+        })
+    }
+
+    fn delete_subscriptions(
+        &mut self,
+        request: DeleteSubscriptionsRequest,
+        id: ConnectionId,
+        _: &mut Connection,
+        _: u32,
+        _: Instant,
+    ) -> Result<DeleteSubscriptionsResponse, StatusCode> {
+        self.session_of(&request.request_header, id)?;
+        let results = request.subscription_ids.iter().map(|id| match self.subscriptions.remove(id) {
+            Some(_) => StatusCode::GOOD,
+            None => StatusCode::BAD_SUBSCRIPTION_ID_INVALID,
+        });
+        let results = results.collect();
+        Ok(DeleteSubscriptionsResponse { results, ..Default::default() })
+    }
+
+    fn create_items(
+        &mut self,
+        request: CreateMonitoredItemsRequest,
+        id: ConnectionId,
+        _: &mut Connection,
+        _: u32,
+        _: Instant,
+    ) -> Result<CreateMonitoredItemsResponse, StatusCode> {
+        self.session_of(&request.request_header, id)?;
+        if request.items_to_create.len() > self.knobs.enforced_max {
+            return Err(StatusCode::BAD_TOO_MANY_OPERATIONS);
+        }
+        let subscription = self.subscriptions.get_mut(&request.subscription_id);
+        let subscription = subscription.ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
+        let mut results = vec![];
+        for item in request.items_to_create {
+            let unknown = item.item_to_monitor.node_id.namespace_index > 1;
+            self.next_item += 1;
+            results.push(MonitoredItemCreateResult {
+                status_code: if unknown { StatusCode::BAD_NODE_ID_UNKNOWN } else { StatusCode::GOOD },
+                monitored_item_id: if unknown { 0 } else { self.next_item },
+                revised_sampling_interval: item.requested_parameters.sampling_interval,
+                revised_queue_size: item.requested_parameters.queue_size.max(1),
+                ..Default::default()
+            });
+            if !unknown {
+                subscription.items.insert(self.next_item, item);
+            }
+        }
+        Ok(CreateMonitoredItemsResponse { results, ..Default::default() })
+    }
+
+    fn delete_items(
+        &mut self,
+        request: DeleteMonitoredItemsRequest,
+        id: ConnectionId,
+        _: &mut Connection,
+        _: u32,
+        _: Instant,
+    ) -> Result<DeleteMonitoredItemsResponse, StatusCode> {
+        self.session_of(&request.request_header, id)?;
+        let subscription = self.subscriptions.get_mut(&request.subscription_id);
+        let subscription = subscription.ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
+        let results = request.monitored_item_ids.iter().map(|id| match subscription.items.remove(id) {
+            Some(_) => StatusCode::GOOD,
+            None => StatusCode::BAD_MONITORED_ITEM_ID_INVALID,
+        });
+        let results = results.collect();
+        Ok(DeleteMonitoredItemsResponse { results, ..Default::default() })
+    }
+
+    fn set_mode(
+        &mut self,
+        request: SetMonitoringModeRequest,
+        id: ConnectionId,
+        _: &mut Connection,
+        _: u32,
+        _: Instant,
+    ) -> Result<SetMonitoringModeResponse, StatusCode> {
+        self.session_of(&request.request_header, id)?;
+        let subscription = self.subscriptions.get_mut(&request.subscription_id);
+        let subscription = subscription.ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
+        for id in &request.monitored_item_ids {
+            subscription.items.get_mut(id).unwrap().monitoring_mode = request.monitoring_mode;
+        }
+        let results = vec![StatusCode::GOOD; request.monitored_item_ids.len()];
+        Ok(SetMonitoringModeResponse { results, ..Default::default() })
+    }
+
+    fn publish(
+        &mut self,
+        request: PublishRequest,
+        id: ConnectionId,
+        _: &mut Connection,
+        request_id: u32,
+        _: Instant,
+    ) -> Result<PublishResponse, StatusCode> {
+        let token = self.session_of(&request.request_header, id)?;
+        for acknowledgement in &request.subscription_acknowledgements {
+            if let Some(subscription) = self.subscriptions.get_mut(&acknowledgement.subscription_id) {
+                subscription.retransmission.remove(&acknowledgement.sequence_number);
+            }
+        }
+        if !self.subscriptions.values().any(|subscription| subscription.session == token) {
+            return Err(StatusCode::BAD_NO_SUBSCRIPTION);
+        }
+        let session = self.sessions.get_mut(&token).unwrap();
+        if session.publish_queue.len() >= self.knobs.publish_max {
+            return Err(StatusCode::BAD_TOO_MANY_PUBLISH_REQUESTS);
+        }
+        session.publish_queue.push_back((id, request_id, request.request_header.request_handle));
+        Err(StatusCode::GOOD)
+    }
+
+    fn republish(
+        &mut self,
+        request: RepublishRequest,
+        id: ConnectionId,
+        _: &mut Connection,
+        _: u32,
+        _: Instant,
+    ) -> Result<RepublishResponse, StatusCode> {
+        let token = self.session_of(&request.request_header, id)?;
+        let subscription = self.subscriptions.get(&request.subscription_id);
+        let subscription = subscription.filter(|subscription| subscription.session == token);
+        let subscription = subscription.ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
+        let message = subscription.retransmission.get(&request.retransmit_sequence_number);
+        let notification_message = message.ok_or(StatusCode::BAD_MESSAGE_NOT_AVAILABLE)?.clone();
+        Ok(RepublishResponse { notification_message, ..Default::default() })
+    }
+
+    fn transfer(
+        &mut self,
+        request: TransferSubscriptionsRequest,
+        id: ConnectionId,
+        _: &mut Connection,
+        _: u32,
+        _: Instant,
+    ) -> Result<TransferSubscriptionsResponse, StatusCode> {
+        let token = self.session_of(&request.request_header, id)?;
+        if !self.knobs.transfer {
+            return Err(StatusCode::BAD_SERVICE_UNSUPPORTED);
+        }
+        let results = request.subscription_ids.iter().map(|id| match self.subscriptions.get_mut(id) {
+            Some(subscription) => {
+                subscription.session = token;
+                let available_sequence_numbers = subscription.retransmission.keys().copied().collect();
+                TransferResult { status_code: StatusCode::GOOD, available_sequence_numbers }
+            }
+            None => {
+                TransferResult { status_code: StatusCode::BAD_SUBSCRIPTION_ID_INVALID, ..Default::default() }
+            }
+        });
+        let results = results.collect();
+        Ok(TransferSubscriptionsResponse { results, ..Default::default() })
+    }
+}
+
+fn answer<R: Response>(connection: &mut Connection, request_id: u32, response: &R) {
+    let start = connection.channel.begin(&mut connection.out);
+    NodeId::numeric(0, R::BINARY_ENCODING_ID).encode(&mut connection.out);
+    response.encode(&mut connection.out);
+    if connection.channel.finish(start, request_id, &mut connection.out).is_err() {
+        fault(connection, request_id, StatusCode::BAD_RESPONSE_TOO_LARGE);
+    }
+}
+
+fn fault(connection: &mut Connection, request_id: u32, status: StatusCode) {
+    let response_header = ResponseHeader { service_result: status, ..Default::default() };
+    let start = connection.channel.begin(&mut connection.out);
+    NodeId::numeric(0, ServiceFault::BINARY_ENCODING_ID).encode(&mut connection.out);
+    ServiceFault { response_header }.encode(&mut connection.out);
+    let _ = connection.channel.finish(start, request_id, &mut connection.out);
+}
+
+#[allow(dead_code)]
+fn is_request<R: Request>() {}

@@ -1,0 +1,265 @@
+//! Cuts at every step, and what comes back afterwards.
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
+mod common;
+
+use common::*;
+use core::time::Duration;
+use taktwerk_client::{ClientError, Event, Restored, SubscriptionEvent};
+use taktwerk_schema::{ActivateSessionRequest, CreateSessionRequest, ReadRequest, ReadResponse};
+use taktwerk_types::{Instant, StatusCode, Structure};
+
+#[test]
+fn a_cut_at_any_step_of_connecting_is_survived() {
+    for cut in 0..14 {
+        let mut world = retrying().world();
+        world.cut_after = Some(cut);
+        world.client.connect(target(), world.now).unwrap();
+        world.seconds(2);
+        assert!(world.client.is_up(), "cut {cut}: {:?}", world.take_events());
+        let connected =
+            world.take_events().iter().filter(|event| matches!(event, Event::Connected(_))).count();
+        assert_eq!(connected, 1);
+        let handle = world.client.request(&mut read(1..2), None, world.now).unwrap();
+        assert!(world.response::<ReadResponse>(handle).is_ok());
+        // Sessions that were made before the cut are left to time out, but never more than one per attempt.
+        assert!(world.server.sessions.len() <= 2);
+    }
+}
+
+#[test]
+fn without_retries_a_cut_while_connecting_is_the_end() {
+    for cut in 0..8 {
+        let mut world = Setup::default().world();
+        world.cut_after = Some(cut);
+        world.client.connect(target(), world.now).unwrap();
+        world.seconds(100);
+        let events = world.take_events();
+        assert!(
+            matches!(&events[..], [Event::Disconnected(Some(ClientError::Connection(_)))]),
+            "{cut}: {events:?}"
+        );
+        assert_eq!(world.client.poll_timeout(), None);
+    }
+}
+
+#[test]
+fn requests_on_a_lost_connection_are_answered_with_the_error() {
+    let mut world = World::connected();
+    world.server.knobs.silent.insert(ReadRequest::BINARY_ENCODING_ID);
+    let single = world.client.request(&mut read(1..2), None, world.now).unwrap();
+    let list = world.client.operate(read(1..20), world.now).unwrap();
+    world.settle();
+    world.break_connection();
+    for handle in [single, list] {
+        assert!(world.response::<ReadResponse>(handle).unwrap_err().is_connection());
+    }
+    world.server.knobs.silent.clear();
+    world.seconds(1);
+    let handle = world.client.request(&mut read(1..2), None, world.now).unwrap();
+    assert!(world.response::<ReadResponse>(handle).is_ok());
+}
+
+/// Attempts come later and later, with jitter, up to the longest delay.
+#[test]
+fn attempts_back_off_with_jitter() {
+    let mut world = World::connected();
+    world.refuse = true;
+    world.take_events();
+    world.break_connection();
+    world.seconds(300);
+    let mut last = world.now;
+    let mut delays = Vec::new();
+    for event in world.take_events() {
+        let (Event::ConnectionLost { retry_at, .. } | Event::ConnectFailed { retry_at, .. }) = event else {
+            panic!("{event:?}")
+        };
+        if delays.is_empty() {
+            last = START;
+        }
+        delays.push(retry_at.since(last));
+        last = retry_at;
+    }
+    assert!(delays[0] >= Duration::from_millis(50) && delays[0] <= Duration::from_millis(100));
+    assert!(delays.windows(2).take(5).all(|pair| pair[1] > pair[0].mul_f64(0.9)));
+    assert!(delays.iter().all(|delay| *delay <= Duration::from_secs(30)));
+    assert!(delays.len() > 12 && delays.len() < 40, "{}", delays.len());
+    world.refuse = false;
+    world.seconds(31);
+    assert!(world.client.is_up());
+}
+
+#[test]
+fn attempts_can_be_limited() {
+    let mut setup = Setup::default();
+    setup.client.reconnect.attempts_max = Some(3);
+    let mut world = World::connected_with(setup);
+    world.refuse = true;
+    world.take_events();
+    world.break_connection();
+    world.seconds(100);
+    let events = world.take_events();
+    assert_eq!(events.len(), 4);
+    assert!(matches!(events.last(), Some(Event::Disconnected(Some(_)))));
+}
+
+#[test]
+fn the_same_session_goes_on_with_its_subscriptions_and_nothing_is_lost() {
+    let mut world = World::connected();
+    let (handle, id) = world.subscribe(3);
+    world.server.change(id, 1, 1.0);
+    world.run(Duration::from_millis(100));
+    world.take_events();
+    assert_eq!(world.take_values(), [1.0]);
+    world.break_connection();
+    // Changes while there is no connection are queued by the server.
+    world.server.change(id, 1, 2.0);
+    world.run(Duration::from_millis(500));
+    world.server.change(id, 2, 3.0);
+    world.run(Duration::from_millis(200));
+    assert_eq!(world.take_values(), [2.0, 3.0]);
+    let events = world.take_events();
+    let [
+        Event::ConnectionLost { .. },
+        Event::Restored(Restored::SameSession, _),
+        Event::Subscription(kept, event),
+    ] = &events[..3]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!((kept, event), (&handle, &SubscriptionEvent::Kept));
+    assert_eq!(world.client.subscription_id(handle), Some(id));
+    assert!(!world.server.received.iter().skip(20).any(|id| *id == CreateSessionRequest::BINARY_ENCODING_ID));
+}
+
+/// Messages that were on the wire when the connection broke are fetched by Republish, in order.
+#[test]
+fn messages_lost_with_the_connection_are_republished() {
+    let mut world = World::connected();
+    let (_, id) = world.subscribe(3);
+    for value in 1..=5 {
+        // Sent by the server, but the connection breaks before they arrive.
+        world.server.change(id, 1, f64::from(value));
+        world.server.flush(world.now);
+    }
+    world.break_connection();
+    world.server.change(id, 1, 6.0);
+    world.seconds(1);
+    assert_eq!(world.take_values(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+}
+
+#[test]
+fn a_dropped_session_is_replaced_and_its_subscriptions_transferred() {
+    let mut world = World::connected();
+    let (handle, id) = world.subscribe(3);
+    for value in 1..=3 {
+        world.server.change(id, 1, f64::from(value));
+        world.server.flush(world.now);
+    }
+    world.take_events();
+    world.break_connection();
+    world.server.forget_sessions();
+    world.seconds(1);
+    let events = world.take_events();
+    assert!(
+        matches!(
+            &events[..],
+            [
+                Event::ConnectionLost { .. },
+                Event::Restored(Restored::NewSession, _),
+                Event::Subscription(_, SubscriptionEvent::Transferred),
+                ..
+            ]
+        ),
+        "{events:?}"
+    );
+    assert_eq!(world.take_values(), [1.0, 2.0, 3.0]);
+    assert_eq!(world.client.subscription_id(handle), Some(id));
+    world.server.change(id, 1, 4.0);
+    world.run(Duration::from_millis(100));
+    assert_eq!(world.take_values(), [4.0]);
+}
+
+#[test]
+fn what_cannot_be_transferred_is_created_anew_with_the_same_handles() {
+    for transfer_supported in [true, false] {
+        let mut world = World::connected();
+        let (handle, id) = world.subscribe(3);
+        world.take_events();
+        world.server.knobs.transfer = transfer_supported;
+        world.break_connection();
+        world.server.restart();
+        world.seconds(1);
+        let events = world.subscription_events();
+        let [
+            SubscriptionEvent::Recreating(_),
+            SubscriptionEvent::Created { subscription_id, .. },
+            SubscriptionEvent::Items(items),
+            ..,
+        ] = &events[..]
+        else {
+            panic!("{events:?}")
+        };
+        assert_ne!(*subscription_id, id);
+        assert_eq!(items.iter().map(|item| item.client_handle).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(world.client.subscription_id(handle), Some(*subscription_id));
+        world.server.change(*subscription_id, 2, 9.0);
+        world.run(Duration::from_millis(100));
+        assert_eq!(world.take_values(), [9.0]);
+    }
+}
+
+#[test]
+fn a_refused_reactivation_leads_to_a_new_session() {
+    let mut world = World::connected();
+    world.take_events();
+    let refused = (ActivateSessionRequest::BINARY_ENCODING_ID, StatusCode::BAD_SESSION_ID_INVALID);
+    world.server.knobs.faults.push(refused);
+    world.break_connection();
+    world.seconds(1);
+    let events = world.take_events();
+    assert!(matches!(&events[..], [Event::ConnectionLost { .. }, Event::Restored(Restored::NewSession, _)]));
+}
+
+#[test]
+fn a_cut_at_any_step_of_reconnecting_is_survived_without_loss() {
+    for drop_session in [false, true] {
+        for cut in 0..24 {
+            let mut world = World::connected();
+            let (_, id) = world.subscribe(2);
+            world.take_events();
+            for value in 1..=3 {
+                world.server.change(id, 1, f64::from(value));
+                world.server.flush(world.now);
+            }
+            world.break_connection();
+            if drop_session {
+                world.server.forget_sessions();
+            }
+            world.cut_after = Some(cut);
+            world.seconds(5);
+            world.server.change(id, 1, 4.0);
+            world.seconds(2);
+            assert!(world.client.is_up());
+            assert_eq!(world.take_values(), [1.0, 2.0, 3.0, 4.0], "cut {cut}");
+        }
+    }
+}
+
+#[test]
+fn disconnecting_while_waiting_or_connecting_ends_at_once() {
+    let mut world = World::connected();
+    world.refuse = true;
+    world.break_connection();
+    world.take_events();
+    world.client.disconnect(world.now);
+    world.run(Duration::ZERO);
+    assert_eq!(world.take_events(), [Event::Disconnected(None)]);
+    let mut world = Setup::default().world();
+    world.client.connect(target(), world.now).unwrap();
+    world.client.disconnect(world.now);
+    world.seconds(1);
+    assert_eq!(world.take_events(), [Event::Disconnected(None)]);
+    assert_eq!(world.client.poll_timeout(), None);
+    assert!(world.client.connect(target(), Instant::FAR).is_ok());
+}

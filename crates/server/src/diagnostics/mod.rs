@@ -20,7 +20,7 @@ use core::sync::atomic::Ordering;
 use taktwerk_schema::SubscriptionDiagnosticsDataType;
 
 /// Publishes how a shard's subscriptions are doing, for readers on any shard.
-pub(crate) fn publish(shard: usize, shared: &ServerShared, sessions: &Sessions, engine: &Engine) {
+pub(crate) fn publish(shared: &ServerShared, sessions: &Sessions, engine: &Engine) {
     let number = |key: Option<crate::subscription::SessionKey>| {
         key.and_then(|key| sessions.at(key)).map_or(0, |session| session.entry.number)
     };
@@ -64,7 +64,7 @@ pub(crate) fn publish(shard: usize, shared: &ServerShared, sessions: &Sessions, 
             }
         })
         .collect();
-    shared.live().publish_subscriptions(shard, all);
+    shared.live().publish_subscriptions(sessions.shard(), all);
     for (key, session) in sessions.iter() {
         let (subscriptions, items, requests) = session_counts(engine, key);
         session.entry.subscriptions.store(subscriptions, Ordering::Relaxed);
@@ -75,7 +75,8 @@ pub(crate) fn publish(shard: usize, shared: &ServerShared, sessions: &Sessions, 
 
 fn session_counts(engine: &Engine, key: SessionKey) -> (u32, u32, u32) {
     let own = || engine.subscriptions().filter(|subscription| subscription.session == Some(key.into()));
-    (count(own().count()), count(own().map(|subscription| subscription.items.len()).sum()), 0)
+    let items = own().map(|subscription| subscription.items.len()).sum();
+    (count(own().count()), count(items), count(engine.publish_request_count(key.into())))
 }
 
 fn count(len: usize) -> u32 {

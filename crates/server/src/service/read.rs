@@ -6,6 +6,7 @@ use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
 use super::value::{encode_failure, encode_parts, encode_raw, encode_scalar, encode_snapshot, select};
 use crate::callback::SourceRead;
+use crate::diagnostics::{self, Live};
 use crate::error::Fault;
 use crate::now::Now;
 use crate::shard::deferred::{Fill, Gap, deadline};
@@ -92,6 +93,8 @@ struct Params {
     timestamps: TimestampsToReturn,
     now: Now,
     start_time: UtcTime,
+    /// Whether the shard's diagnostics are of this request.
+    refreshed: bool,
 }
 
 impl Params {
@@ -106,6 +109,8 @@ enum Read {
     Done,
     /// The address space has to be let go before the value's source is asked.
     Ask(Arc<dyn crate::callback::ValueSource>, Option<SlotHandle>),
+    /// The value shows how subscriptions are doing, which has to be found out first.
+    Refresh,
 }
 
 pub(crate) fn read(
@@ -123,7 +128,7 @@ pub(crate) fn read(
         .map_err(|status| Fault::peer(status, "Part 4 §7.40"))?;
     let limits = &cx.shared.config().limits;
     let count = operations(body.array_len(ITEM_LEN_MIN)?, limits.nodes_per_read_max, "nodes_per_read_max")?;
-    let params = Params { max_age, timestamps, now: cx.now, start_time: cx.shared.config().start_time };
+    let mut params = Params { max_age, timestamps, now: cx.now, start_time: cx.shared.config().start_time, refreshed: false };
     let mut gaps = Vec::new();
     let start = reply.begin::<ReadResponse>().len();
     encode_len(count, reply.out());
@@ -137,7 +142,13 @@ pub(crate) fn read(
             continue;
         }
         let item = Item::decode(&mut body)?;
-        let Read::Ask(source, slot) = read_item(&nodes, &item, &params, reply.out()) else { continue };
+        let mut read = read_item(&nodes, &item, &params, reply.out());
+        if matches!(read, Read::Refresh) {
+            diagnostics::publish(cx.shared, cx.sessions, cx.engine);
+            params.refreshed = true;
+            read = read_item(&nodes, &item, &params, reply.out());
+        }
+        let Read::Ask(source, slot) = read else { continue };
         // A source is the application's code: it must not run while the address space is locked.
         drop(nodes);
         let range = NumericRange::parse(item.index_range).unwrap_or_default();
@@ -253,6 +264,7 @@ fn read_general(
             let value = DataValue::new(value).at(params.start_time, utc);
             encode_value(value, range.as_ref(), params.timestamps, utc, out);
         }
+        ValueAt::Computed(ix) if !params.refreshed && Live::shows_subscriptions(ix) => return Ok(Read::Refresh),
         ValueAt::Computed(ix) => {
             let value = nodes.computed(ix, utc).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
             encode_value(DataValue::new(value).at(utc, utc), range.as_ref(), params.timestamps, utc, out);

@@ -43,6 +43,11 @@ impl Sessions {
         }
     }
 
+    /// Which shard's sessions these are.
+    pub(crate) fn shard(&self) -> usize {
+        usize::from(self.shard)
+    }
+
     #[inline]
     pub(crate) fn get(&self, key: SessionKey) -> Option<&Session> {
         self.slab.get(key)

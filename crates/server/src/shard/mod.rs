@@ -82,7 +82,7 @@ pub struct Shard {
     index: usize,
     shared: Arc<ServerShared>,
     entropy: Box<dyn Entropy>,
-    connections: Slab<Connection>,
+    pub(crate) connections: Slab<Connection>,
     sessions: Sessions,
     engine: Engine,
     deferrals: Deferrals,
@@ -105,6 +105,8 @@ pub struct Shard {
     /// What [`Live::looks`](crate::diagnostics::Live) was when subscriptions were published last.
     looks: u32,
     published: Instant,
+    /// Subscriptions and items as last counted for the whole server.
+    counted: (usize, usize),
 }
 
 impl core::fmt::Debug for Shard {
@@ -144,6 +146,7 @@ impl Shard {
             scratch: Vec::new(),
             looks: 0,
             published: Instant::ZERO,
+            counted: (0, 0),
         }
     }
 

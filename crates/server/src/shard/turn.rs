@@ -185,7 +185,21 @@ impl Shard {
                 self.scratch = out;
             }
         }
+        self.count_engine();
         self.apply_attached();
+    }
+
+    /// Keeps the server's counts of subscriptions and items.
+    fn count_engine(&mut self) {
+        let now = (self.engine.subscription_count(), self.engine.item_count());
+        if now == self.counted {
+            return;
+        }
+        let change = |now: usize, before: usize| i32::try_from(now as i64 - before as i64).unwrap_or(0);
+        let counters = &self.shared.live().counters;
+        counters.current_subscription_count.change(change(now.0, self.counted.0));
+        counters.current_monitored_item_count.change(change(now.1, self.counted.1));
+        self.counted = now;
     }
 
     /// Tells connections which sessions live on them.
@@ -248,6 +262,7 @@ impl Shard {
             self.deadlines.remove(&(at, id));
             self.look_at(id, now);
         }
+        self.count_engine();
         let looks = self.shared.live().looks();
         if self.looks != looks && self.published + PUBLISH_EVERY <= now.instant {
             self.publish_diagnostics(now);
@@ -414,8 +429,10 @@ impl Shard {
 
     /// Tells all shards how this shard's subscriptions are doing.
     fn publish_diagnostics(&mut self, now: Now) {
+        let engine = &self.engine;
+        self.sessions.tidy(|id| engine.find_any(id).is_some());
         self.looks = self.shared.live().looks();
         self.published = now.instant;
-        crate::diagnostics::publish(self.index, &self.shared, &self.sessions, &self.engine);
+        crate::diagnostics::publish(&self.shared, &self.sessions, &self.engine);
     }
 }

@@ -84,6 +84,11 @@ impl Engine {
         self.by_id.get(&id).copied()
     }
 
+    /// How many Publish requests of a session wait.
+    pub(crate) fn publish_request_count(&self, session: SessionKey) -> usize {
+        self.queues.get(session.0 as usize).and_then(Option::as_ref).map_or(0, |queue| queue.requests.len())
+    }
+
     /// How many subscriptions a session has.
     pub(crate) fn session_subscription_count(&self, session: SessionKey) -> usize {
         self.queues

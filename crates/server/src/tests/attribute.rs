@@ -263,7 +263,7 @@ fn max_age_takes_the_last_value_of_a_slow_source() {
     let mut server = Server::new();
     let asked = slow(&server);
     let mut client = server.session();
-    let mut ask = |server: &mut Server, client: &mut Client, max_age: f64| {
+    let ask = |server: &mut Server, client: &mut Client, max_age: f64| {
         let request = ReadRequest { max_age, ..request(client, vec![value_id(NodeId::numeric(1, 1), 13)]) };
         let id = client.send(server, ReadRequest::BINARY_ENCODING_ID, &request);
         while server.run_effect() {}

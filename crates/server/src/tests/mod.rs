@@ -1,7 +1,10 @@
 //! Services through the wire: a client channel and a shard, joined in memory, in virtual time.
 
 mod attribute;
+mod diagnostics;
 mod discovery;
+mod flow;
+mod hostile;
 mod method;
 mod session;
 mod view;

@@ -1,6 +1,53 @@
-//! placeholder
+//! Virtual time: client and server cores joined by modelled links, replayed exactly from a seed.
+//!
+//! The cores are the ones that run in production. A [`World`] is their operating system: it gives them time, bytes and
+//! entropy, and does what they ask for. Nothing in it waits, so hours pass in seconds, and everything that is random
+//! comes from one seed, so that a failure is repeated by its number.
+//!
+//! ```text
+//!  ClientHost ── Link ── ServerHost      hosts: the drivers of one core each   (client, server)
+//!       │     Network     │              network: TCP as applications see it   (network)
+//!       └── EventQueue ───┘              the future and the clock              (queue)
+//! ```
+//!
+//! - [`world`]: the whole, its faults and how it is run; [`violation`]: the promises checked after every event;
+//! - [`server`], [`client`]: what `taktwerk-net` does, without the system; [`effect`]: how long slow work takes;
+//! - [`network`]: links with delay, jitter, rate and loss that are cut, partitioned and congested; [`queue`];
+//! - [`wire_check`]: an observer that trusts neither end;
+//! - [`plant`], [`subscriber`]: a small server and an application, for tests and as examples.
+//!
+//! # What is modelled
+//! Time, the network as [`network`] says, sockets with bounded buffers, processes that die and are started again,
+//! effects that take time, readers that stop reading.
+//!
+//! # What is not
+//! - The processor: a turn takes no time, so nothing ever queues for a core. [`ServerHost`] and [`ClientHost`] are
+//!   the place where a cost model will hold events back.
+//! - Several shards of one server, and connections that move between them.
+//! - Clocks that differ or jump. Disks, memory, other programs.
 
 #![forbid(unsafe_code)]
 
+mod alarm;
+pub mod client;
+pub mod effect;
+mod event;
+mod fabric;
 pub mod network;
+pub mod plant;
 pub mod queue;
+pub mod server;
+pub mod subscriber;
+pub mod violation;
+pub mod wire_check;
+pub mod world;
+
+pub use client::{Application, ClientHost, Recorder};
+pub use effect::EffectTime;
+pub use network::{Path, Route, Side};
+pub use plant::Plant;
+pub use queue::EventQueue;
+pub use server::ServerHost;
+pub use subscriber::Subscriber;
+pub use violation::{Broken, Violation};
+pub use world::{ClientId, HostId, ServerId, World};

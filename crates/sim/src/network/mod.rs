@@ -245,6 +245,12 @@ impl Network {
         }
     }
 
+    /// Whether one of the ends still has a socket.
+    #[must_use]
+    pub fn is_alive(&self, id: LinkId) -> bool {
+        self.link(id).is_some()
+    }
+
     /// What `end` has put on the wire; nothing if the connection is gone.
     #[must_use]
     pub fn traffic(&self, end: End) -> Traffic {

@@ -1,0 +1,281 @@
+//! The driver of a client, and the application behind it.
+
+use crate::alarm::Alarm;
+use crate::effect::EffectTime;
+use crate::event::Event;
+use crate::fabric::Fabric;
+use crate::network::{End, LinkId, Route, Side};
+use crate::violation::Broken;
+use crate::world::{ClientId, HostId, ServerId};
+use std::collections::BTreeSet;
+use taktwerk_client::{
+    Client, ConnectionId, Delivery, Effect, EndpointUrl, EventQueue, JobToken, RequestHandle,
+};
+use taktwerk_crypto::SeededEntropy;
+use taktwerk_server::Now;
+use taktwerk_types::Instant;
+
+/// Timer calls at one instant after which a client is said not to come to rest.
+const TURNS_MAX: usize = 10_000;
+
+/// What an application does with what its client delivers.
+pub trait Application {
+    /// Something was delivered. The client may be used at once.
+    fn deliver(&mut self, delivery: Delivery, client: &mut Client, now: Now);
+}
+
+/// An application that keeps everything with its time.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    /// What was delivered, oldest first.
+    pub log: Vec<(Instant, Delivery)>,
+}
+
+impl Application for Recorder {
+    fn deliver(&mut self, delivery: Delivery, _: &mut Client, now: Now) {
+        self.log.push((now.instant, delivery));
+    }
+}
+
+/// A process that runs a client.
+#[derive(Debug)]
+pub struct ClientHost<A> {
+    id: ClientId,
+    client: Client,
+    /// The application.
+    pub application: A,
+    /// The path to the server, for the next connection.
+    pub route: Route,
+    /// How long effects take.
+    pub effect_time: EffectTime,
+    /// Bytes after which the next connection breaks, by who has sent them.
+    pub cut_next: Option<(Side, u64)>,
+    pub(crate) partitioned: bool,
+    reads: bool,
+    socket: Option<Socket>,
+    deliveries: EventQueue,
+    /// Requests that wait for their answer, as far as they were announced.
+    waiting: BTreeSet<RequestHandle>,
+    entropy: SeededEntropy,
+    alarm: Alarm,
+}
+
+#[derive(Debug)]
+struct Socket {
+    connection: ConnectionId,
+    end: End,
+    is_connected: bool,
+    is_blocked: bool,
+    inbox: Vec<u8>,
+}
+
+impl<A: Application> ClientHost<A> {
+    pub(crate) fn new(
+        id: ClientId,
+        client: Client,
+        application: A,
+        route: Route,
+        entropy: SeededEntropy,
+    ) -> Self {
+        Self {
+            id,
+            client,
+            application,
+            route,
+            effect_time: EffectTime::Inline,
+            cut_next: None,
+            partitioned: false,
+            reads: true,
+            socket: None,
+            deliveries: EventQueue::default(),
+            waiting: BTreeSet::new(),
+            entropy,
+            alarm: Alarm::default(),
+        }
+    }
+
+    /// The state machine.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Its connection, or the attempt to make one.
+    #[must_use]
+    pub fn link(&self) -> Option<LinkId> {
+        self.socket.as_ref().map(|socket| socket.end.link)
+    }
+
+    /// Requests that were announced with [`ClientHost::expect`] and not answered.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Announces a request: it is to be answered exactly once.
+    pub fn expect(&mut self, handle: RequestHandle) {
+        self.waiting.insert(handle);
+    }
+
+    pub(crate) fn parts(&mut self) -> (&mut Client, &mut A) {
+        (&mut self.client, &mut self.application)
+    }
+
+    pub(crate) fn set_reads(&mut self, reads: bool, fabric: &mut Fabric) {
+        self.reads = reads;
+        if let Some(end) = self.socket.as_ref().map(|socket| socket.end) {
+            self.readable(end, fabric);
+        }
+    }
+
+    fn is_current(&self, end: End) -> bool {
+        self.socket.as_ref().is_some_and(|socket| socket.end == end)
+    }
+
+    pub(crate) fn connected(&mut self, end: End, fabric: &mut Fabric) {
+        if let Some(socket) = self.socket.as_mut().filter(|socket| socket.end == end) {
+            socket.is_connected = true;
+            let connection = socket.connection;
+            self.client.handle_connected(connection, fabric.queue.now(), &mut self.deliveries);
+        }
+    }
+
+    pub(crate) fn readable(&mut self, end: End, fabric: &mut Fabric) {
+        if !self.reads {
+            return;
+        }
+        let Some(socket) = self.socket.as_mut().filter(|socket| socket.end == end) else { return };
+        fabric.read(socket.end, &mut socket.inbox);
+        let given = socket.inbox.len();
+        let now = fabric.queue.now();
+        let consumed = self.client.received(socket.connection, &mut socket.inbox, now, &mut self.deliveries);
+        if consumed > given {
+            fabric.broken(Broken::Consumed { host: HostId::Client(self.id), consumed, given });
+        }
+        socket.inbox.drain(..consumed.min(given));
+    }
+
+    pub(crate) fn writable(&mut self, end: End) {
+        if let Some(socket) = self.socket.as_mut().filter(|socket| socket.end == end) {
+            socket.is_blocked = false;
+        }
+    }
+
+    pub(crate) fn closed(&mut self, end: End, reason: &str, fabric: &mut Fabric) {
+        if self.is_current(end)
+            && let Some(socket) = self.socket.take()
+        {
+            let now = fabric.queue.now();
+            self.client.handle_closed(socket.connection, reason, now, &mut self.deliveries);
+        }
+    }
+
+    pub(crate) fn effect_done(
+        &mut self,
+        token: JobToken,
+        job: taktwerk_crypto::Job,
+        provider: &dyn taktwerk_crypto::Provider,
+        fabric: &mut Fabric,
+    ) {
+        let result = job.run(provider);
+        self.client.complete(token, result, fabric.queue.now(), &mut self.deliveries);
+    }
+
+    pub(crate) fn ring(&mut self, number: u64) -> bool {
+        self.alarm.ring(number)
+    }
+
+    /// Does everything that the client has to say or to do at this instant.
+    pub(crate) fn settle(&mut self, fabric: &mut Fabric, resolve: impl Fn(&EndpointUrl) -> Option<ServerId>) {
+        for _ in 0..TURNS_MAX {
+            self.deliver(fabric);
+            while let Some(effect) = self.client.poll_effect() {
+                self.perform(effect, fabric, &resolve);
+            }
+            self.transmit(fabric);
+            let now = fabric.queue.now();
+            match self.client.poll_timeout() {
+                Some((at, _)) if at <= now => self.client.handle_timeout(now, &mut self.deliveries),
+                timeout if self.deliveries.deliveries.is_empty() => {
+                    if let Some((at, _)) = timeout {
+                        self.alarm.arm(HostId::Client(self.id), at, &mut fabric.queue);
+                    }
+                    return;
+                }
+                _ => {}
+            }
+        }
+        let reason =
+            self.client.poll_timeout().map_or("something other than a deadline", |(_, reason)| reason);
+        fabric.broken(Broken::Restless { host: HostId::Client(self.id), reason });
+    }
+
+    fn deliver(&mut self, fabric: &mut Fabric) {
+        while let Some(delivery) = self.deliveries.pop() {
+            if let Delivery::Response(handle, _) = &delivery
+                && !self.waiting.remove(handle)
+            {
+                fabric.broken(Broken::Answered { host: HostId::Client(self.id), handle: handle.0 });
+            }
+            self.application.deliver(delivery, &mut self.client, fabric.now());
+        }
+    }
+
+    fn perform(
+        &mut self,
+        effect: Effect,
+        fabric: &mut Fabric,
+        resolve: &impl Fn(&EndpointUrl) -> Option<ServerId>,
+    ) {
+        match effect {
+            Effect::Connect { connection, url } => {
+                let Some(server) = resolve(&url) else {
+                    let reason = format!("no host is called {}", url.host);
+                    let now = fabric.queue.now();
+                    return self.client.handle_closed(connection, &reason, now, &mut self.deliveries);
+                };
+                let link = fabric.connect(self.id, server, &self.route);
+                if self.partitioned {
+                    fabric.network.partition(link);
+                }
+                if let Some((side, bytes)) = self.cut_next.take() {
+                    fabric.network.cut_at_byte(End { link, side }, bytes);
+                }
+                let end = End { link, side: Side::Client };
+                let socket =
+                    Socket { connection, end, is_connected: false, is_blocked: false, inbox: Vec::new() };
+                if let Some(old) = self.socket.replace(socket) {
+                    fabric.close(old.end);
+                }
+            }
+            Effect::Disconnect { connection, unsent } => {
+                if let Some(socket) = self.socket.take_if(|socket| socket.connection == connection) {
+                    // The last words of a client that is blocked are lost: it does not wait for the socket.
+                    fabric.write(socket.end, &unsent);
+                    fabric.close(socket.end);
+                }
+            }
+            Effect::Crypto { token, job, provider } => match self.effect_time.draw(&mut self.entropy) {
+                Some(span) => {
+                    let event = Event::ClientEffect { client: self.id, token, job, provider };
+                    fabric.queue.schedule_in(span, event);
+                }
+                None => self.effect_done(token, *job, provider.as_ref(), fabric),
+            },
+        }
+    }
+
+    fn transmit(&mut self, fabric: &mut Fabric) {
+        let Some(socket) = self.socket.as_mut().filter(|socket| socket.is_connected && !socket.is_blocked)
+        else {
+            return;
+        };
+        let out = self.client.transmit();
+        if out.is_empty() {
+            return;
+        }
+        let taken = fabric.write(socket.end, out);
+        socket.is_blocked = taken < out.len();
+        out.drain(..taken);
+    }
+}

@@ -1,0 +1,80 @@
+//! What the hosts of a world share: the future, the network, and the observer of the wire.
+
+use crate::event::Event;
+use crate::network::{End, LinkId, Network, Route};
+use crate::queue::EventQueue;
+use crate::violation::{Broken, Violation};
+use crate::wire_check::WireCheck;
+use crate::world::{ClientId, ServerId};
+use std::collections::BTreeMap;
+use taktwerk_crypto::SeededEntropy;
+use taktwerk_server::Now;
+use taktwerk_types::{Instant, UtcTime};
+
+#[derive(Debug)]
+pub(crate) struct Fabric {
+    pub(crate) queue: EventQueue<Event>,
+    pub(crate) network: Network,
+    pub(crate) checks: BTreeMap<LinkId, WireCheck>,
+    /// Which hosts the ends of a connection belong to.
+    pub(crate) links: BTreeMap<LinkId, (ClientId, ServerId)>,
+    /// Wall time at [`Instant::ZERO`].
+    pub(crate) utc_origin: UtcTime,
+    /// The first promise that was broken.
+    pub(crate) violation: Option<Violation>,
+}
+
+impl Fabric {
+    pub(crate) fn new(start: Instant, utc_origin: UtcTime, entropy: SeededEntropy) -> Self {
+        Self {
+            queue: EventQueue::new(start),
+            network: Network::new(entropy),
+            checks: BTreeMap::new(),
+            links: BTreeMap::new(),
+            utc_origin,
+            violation: None,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        let instant = self.queue.now();
+        Now { instant, utc: self.utc_origin.plus(instant.since(Instant::ZERO)) }
+    }
+
+    pub(crate) fn broken(&mut self, what: Broken) {
+        let at = self.queue.now();
+        self.violation.get_or_insert(Violation { at, what });
+    }
+
+    pub(crate) fn connect(&mut self, client: ClientId, server: ServerId, route: &Route) -> LinkId {
+        let link = self.network.connect(route, &mut self.queue);
+        self.checks.insert(link, WireCheck::default());
+        self.links.insert(link, (client, server));
+        link
+    }
+
+    pub(crate) fn write(&mut self, end: End, bytes: &[u8]) -> usize {
+        let taken = self.network.write(end, bytes, &mut self.queue);
+        let sent = bytes.get(..taken).unwrap_or_default();
+        if let Some(check) = self.checks.get_mut(&end.link)
+            && let Err(fault) = check.sent(end.side, sent, self.queue.now())
+        {
+            self.broken(Broken::Wire { link: end.link, side: end.side, fault });
+        }
+        taken
+    }
+
+    pub(crate) fn read(&mut self, end: End, into: &mut Vec<u8>) {
+        self.network.read(end, usize::MAX, into, &mut self.queue);
+    }
+
+    pub(crate) fn close(&mut self, end: End) {
+        self.network.close(end, &mut self.queue);
+        self.checks.remove(&end.link);
+    }
+
+    pub(crate) fn reset(&mut self, end: End) {
+        self.network.reset(end, &mut self.queue);
+        self.checks.remove(&end.link);
+    }
+}

@@ -1,0 +1,104 @@
+//! A small server to ask things of: variables under the Objects folder.
+
+use std::sync::Arc;
+use taktwerk_crypto::Entropy;
+use taktwerk_schema::ids::{object_ids, reference_type_ids, variable_type_ids};
+use taktwerk_schema::{
+    AccessLevelType, MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, ReadValueId,
+};
+use taktwerk_server::space::build::Under;
+use taktwerk_server::space::{NodeError, NodeSpec, VariableHandle};
+use taktwerk_server::{AddressSpace, ServerConfig, ServerShared, Shard};
+use taktwerk_types::{NodeId, QualifiedName, UtcTime, Variant};
+
+/// The namespace of the server's own nodes.
+const NAMESPACE: u16 = 1;
+/// Values on their way to items that queue.
+const QUEUED_CHANGES_MAX: usize = 65_536;
+/// AttributeId of Value (Part 6 Annex A).
+const VALUE: u32 = 13;
+
+/// A server of one shard that is not running yet.
+#[derive(Debug)]
+pub struct Plant {
+    /// To be given to a world.
+    pub shard: Shard,
+    /// The address space, to add to.
+    pub space: Arc<AddressSpace>,
+    /// The variables: Int64 with the value 0.
+    pub variables: Vec<VariableHandle>,
+}
+
+impl Plant {
+    /// A server called `name` with some variables. `change` adapts the configuration.
+    ///
+    /// # Errors
+    /// A variable cannot be added.
+    pub fn new(
+        name: &str,
+        variables: u32,
+        utc_origin: UtcTime,
+        entropy: Box<dyn Entropy>,
+        change: impl FnOnce(&mut ServerConfig),
+    ) -> Result<Self, NodeError> {
+        let application_uri = format!("urn:{name}");
+        let mut config = ServerConfig::new(name, &application_uri, &url(name), utc_origin);
+        change(&mut config);
+        let space = Arc::new(AddressSpace::new(1, QUEUED_CHANGES_MAX, &application_uri));
+        let handles = (0..variables).map(|number| add_variable(&space, number, utc_origin));
+        let handles = handles.collect::<Result<_, _>>()?;
+        let shared = ServerShared::new(config, Arc::clone(&space), 1, utc_origin);
+        Ok(Self { shard: Shard::new(0, shared, entropy), space, variables: handles })
+    }
+}
+
+/// The URL of a server in a world.
+#[must_use]
+pub fn url(name: &str) -> String {
+    format!("opc.tcp://{name}:4840")
+}
+
+/// The id of a variable.
+#[must_use]
+pub const fn variable_id(number: u32) -> NodeId {
+    NodeId::numeric(NAMESPACE, 1000 + number)
+}
+
+fn add_variable(space: &AddressSpace, number: u32, now: UtcTime) -> Result<VariableHandle, NodeError> {
+    let id = variable_id(number);
+    let value = Variant::from(0i64);
+    let name = format!("V{number}");
+    let shape = space.shape_of(&value);
+    let spec = NodeSpec::variable(id.clone(), QualifiedName::new(NAMESPACE, name), NodeId::NULL, Some(value))
+        .shape(shape)
+        .access_level(AccessLevelType(AccessLevelType::CURRENT_READ.0 | AccessLevelType::CURRENT_WRITE.0));
+    let under = Under {
+        parent: &NodeId::numeric(0, object_ids::OBJECTS_FOLDER),
+        reference_type: &NodeId::numeric(0, reference_type_ids::ORGANIZES),
+        type_definition: Some(&NodeId::numeric(0, variable_type_ids::BASE_DATA_VARIABLE_TYPE)),
+    };
+    space.add_node(spec, under, now)?;
+    space.variable(&id)
+}
+
+/// What to read of a variable.
+#[must_use]
+pub fn value_of(number: u32) -> ReadValueId {
+    ReadValueId { node_id: variable_id(number), attribute_id: VALUE, ..ReadValueId::default() }
+}
+
+/// A request to monitor a variable whose number becomes the client handle, sampled as it changes.
+#[must_use]
+pub fn monitor(number: u32, queue_size: u32) -> MonitoredItemCreateRequest {
+    MonitoredItemCreateRequest {
+        item_to_monitor: value_of(number),
+        monitoring_mode: MonitoringMode::REPORTING,
+        requested_parameters: MonitoringParameters {
+            client_handle: number,
+            sampling_interval: 0.0,
+            queue_size,
+            discard_oldest: true,
+            ..MonitoringParameters::default()
+        },
+    }
+}

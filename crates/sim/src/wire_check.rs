@@ -1,0 +1,227 @@
+//! An observer of the wire: what each end sends must make sense to somebody who knows only the specification.
+//!
+//! It shares no code with the stack. It reads the heads of chunks (Part 6 §6.7.2) on connections without security and
+//! keeps books: sequence numbers follow each other, every response answers one request, no request is answered twice.
+//! Behind a secured OpenSecureChannel it sees nothing and says nothing.
+
+use crate::network::Side;
+use std::collections::BTreeMap;
+use taktwerk_types::Instant;
+
+/// Largest chunk that anybody in a simulation is configured to send.
+const CHUNK_LEN_MAX: usize = 1 << 20;
+/// The id of a PublishRequest's binary encoding.
+pub const PUBLISH_REQUEST: u32 = 826;
+
+/// A request that has not been answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Its RequestId.
+    pub request_id: u32,
+    /// The numeric id of its encoding: 631 for a Read. 0 if it is none of namespace 0.
+    pub type_id: u32,
+    /// When its last byte was handed to the network.
+    pub sent_at: Instant,
+}
+
+/// What broke a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WireFault {
+    /// The message type or chunk size is impossible.
+    #[error("no chunk starts with {0:02x?}")]
+    Head([u8; 8]),
+    /// A SequenceNumber does not follow the one before (Part 6 §6.7.2.4).
+    #[error("sequence number {found} follows {last}")]
+    Sequence {
+        /// The one before.
+        last: u32,
+        /// The one that came.
+        found: u32,
+    },
+    /// A chunk of another message stands between the chunks of one (Part 6 §6.7.3).
+    #[error("a chunk of request {found} stands within message {open}")]
+    Interleaved {
+        /// The message that was not complete.
+        open: u32,
+        /// The other one.
+        found: u32,
+    },
+    /// A RequestId is used again before it was answered.
+    #[error("request {0} is sent again before it was answered")]
+    Repeated(u32),
+    /// An answer to nothing, or a second answer.
+    #[error("response {0} answers no request")]
+    Unasked(u32),
+}
+
+/// The books of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct WireCheck {
+    /// By the [`Side`] that sends.
+    senders: [Sender; 2],
+    outstanding: BTreeMap<u32, (u32, Instant)>,
+    /// Something is encrypted or signed: nothing more can be said.
+    blind: bool,
+}
+
+#[derive(Debug, Default)]
+struct Sender {
+    /// The part of a chunk that has been sent.
+    partial: Vec<u8>,
+    last_sequence: Option<u32>,
+    /// The message of which chunks have been sent, with its type.
+    open: Option<(u32, u32)>,
+}
+
+impl WireCheck {
+    /// `side` hands bytes to the network.
+    pub(crate) fn sent(&mut self, side: Side, bytes: &[u8], now: Instant) -> Result<(), WireFault> {
+        if self.blind {
+            return Ok(());
+        }
+        let mut partial = core::mem::take(&mut self.senders[side as usize].partial);
+        partial.extend_from_slice(bytes);
+        let mut rest = partial.as_slice();
+        while let Some(head) = rest.first_chunk::<8>() {
+            let size = u32_at(rest, 4).unwrap_or_default() as usize;
+            if !(8..=CHUNK_LEN_MAX).contains(&size) {
+                return Err(WireFault::Head(*head));
+            }
+            let Some((chunk, behind)) = rest.split_at_checked(size) else { break };
+            rest = behind;
+            self.chunk(side, chunk, *head, now)?;
+        }
+        let kept = rest.to_vec();
+        self.senders[side as usize].partial = kept;
+        Ok(())
+    }
+
+    fn chunk(&mut self, side: Side, chunk: &[u8], head: [u8; 8], now: Instant) -> Result<(), WireFault> {
+        let [a, b, c, flag, ..] = head;
+        let sequence_at = match &[a, b, c] {
+            b"HEL" | b"ACK" | b"ERR" | b"RHE" => return Ok(()),
+            b"MSG" | b"CLO" => 16,
+            b"OPN" => match open_head_len(chunk) {
+                Some(len) => len,
+                None => {
+                    self.blind = true;
+                    return Ok(());
+                }
+            },
+            _ => return Err(WireFault::Head(head)),
+        };
+        let fields = (u32_at(chunk, sequence_at), u32_at(chunk, sequence_at + 4));
+        let (Some(sequence), Some(request_id)) = fields else { return Err(WireFault::Head(head)) };
+        let sender = &mut self.senders[side as usize];
+        if let Some(last) = sender.last_sequence.replace(sequence)
+            && !follows(last, sequence)
+        {
+            return Err(WireFault::Sequence { last, found: sequence });
+        }
+        let body = chunk.get(sequence_at + 8..).unwrap_or_default();
+        let (open, type_id) = *sender.open.get_or_insert((request_id, type_id(body)));
+        if open != request_id {
+            return Err(WireFault::Interleaved { open, found: request_id });
+        }
+        if flag == b'C' {
+            return Ok(());
+        }
+        sender.open = None;
+        match side {
+            Side::Client if &[a, b, c] == b"CLO" => {}
+            Side::Client => {
+                if self.outstanding.insert(request_id, (type_id, now)).is_some() {
+                    return Err(WireFault::Repeated(request_id));
+                }
+            }
+            Side::Server => {
+                if self.outstanding.remove(&request_id).is_none() {
+                    return Err(WireFault::Unasked(request_id));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The requests that wait for their answer.
+    pub(crate) fn unanswered(&self) -> impl Iterator<Item = Unanswered> {
+        let entry = |(id, (type_id, at)): (&u32, &(u32, Instant))| Unanswered {
+            request_id: *id,
+            type_id: *type_id,
+            sent_at: *at,
+        };
+        self.outstanding.iter().map(entry)
+    }
+}
+
+/// Numbers count up by one and may start again below 1024 when they end (Part 6 §6.7.2.4).
+fn follows(last: u32, next: u32) -> bool {
+    next == last.wrapping_add(1) || (last >= u32::MAX - 1024 && next < 1024)
+}
+
+/// Where the sequence header of an OpenSecureChannel chunk without security starts; `None` if it has security.
+fn open_head_len(chunk: &[u8]) -> Option<usize> {
+    let policy_len = u32_at(chunk, 12)? as usize;
+    let policy = chunk.get(16..16 + policy_len)?;
+    // Behind it stand the sender's certificate and the receiver's thumbprint: null.
+    policy.ends_with(b"#None").then_some(16 + policy_len + 8)
+}
+
+/// The numeric id that a message starts with (Part 6 §5.2.2.9).
+fn type_id(body: &[u8]) -> u32 {
+    match body {
+        [0, id, ..] => u32::from(*id),
+        [1, 0, low, high, ..] => u32::from(u16::from_le_bytes([*low, *high])),
+        _ => 0,
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Instant = Instant::ZERO;
+
+    fn message(flag: u8, sequence: u32, request_id: u32) -> Vec<u8> {
+        let mut chunk = b"MSG".to_vec();
+        chunk.push(flag);
+        for field in [28, 1, 1, sequence, request_id] {
+            chunk.extend_from_slice(&u32::to_le_bytes(field));
+        }
+        chunk.extend_from_slice(&[1, 0, 0x77, 0x02]);
+        chunk
+    }
+
+    fn check(sent: &[(Side, Vec<u8>)]) -> Result<Vec<Unanswered>, WireFault> {
+        let mut check = WireCheck::default();
+        for (side, bytes) in sent {
+            let (one, two) = bytes.split_at(bytes.len() / 3);
+            check.sent(*side, one, NOW)?;
+            check.sent(*side, two, NOW)?;
+        }
+        Ok(check.unanswered().collect())
+    }
+
+    #[test]
+    fn books_are_kept() {
+        use Side::{Client, Server};
+        let ask = |sequence, id| (Client, message(b'F', sequence, id));
+        let answer = |sequence, id| (Server, message(b'F', sequence, id));
+        let left = check(&[ask(1, 7), ask(2, 8), answer(50, 8)]).unwrap();
+        assert_eq!(left, [Unanswered { request_id: 7, type_id: 631, sent_at: NOW }]);
+        assert_eq!(check(&[ask(1, 7), ask(3, 8)]), Err(WireFault::Sequence { last: 1, found: 3 }));
+        assert_eq!(check(&[ask(1, 7), ask(2, 7)]), Err(WireFault::Repeated(7)));
+        assert_eq!(check(&[ask(1, 7), answer(1, 7), answer(2, 7)]), Err(WireFault::Unasked(7)));
+        let parts = [(Client, message(b'C', 1, 7)), ask(2, 7), answer(1, 7)];
+        assert_eq!(check(&parts), Ok(vec![]));
+        let parts = [(Client, message(b'C', 1, 7)), ask(2, 8)];
+        assert_eq!(check(&parts), Err(WireFault::Interleaved { open: 7, found: 8 }));
+        assert!(matches!(check(&[(Client, b"GET / HTTP".to_vec())]), Err(WireFault::Head(_))));
+        assert_eq!(check(&[ask(u32::MAX - 5, 1), ask(1, 2)]).map(|left| left.len()), Ok(2));
+    }
+}

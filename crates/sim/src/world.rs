@@ -1,0 +1,457 @@
+//! Servers and clients joined by a network, in one virtual time.
+
+use crate::client::{Application, ClientHost};
+use crate::event::Event;
+use crate::fabric::Fabric;
+use crate::network::{CloseReason, End, LinkId, Network, Route, Side, Signal};
+use crate::server::ServerHost;
+use crate::violation::{Broken, Violation};
+use crate::wire_check::Unanswered;
+use core::fmt;
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use taktwerk_client::{Client, EndpointUrl};
+use taktwerk_crypto::{Entropy, SeededEntropy};
+use taktwerk_server::{Now, Shard};
+use taktwerk_types::{Instant, UtcTime};
+
+/// A process in a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HostId {
+    /// A [`ServerHost`].
+    Server(ServerId),
+    /// A [`ClientHost`].
+    Client(ClientId),
+}
+
+/// A server in a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerId(u32);
+
+/// A client in a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(u32);
+
+/// Something that a scenario does at its time.
+type Action<A> = Box<dyn FnOnce(&mut World<A>)>;
+/// A promise that a scenario adds to those that are always checked.
+type Promise<A> = Box<dyn Fn(&World<A>) -> Result<(), String>>;
+
+/// Servers and clients, the network between them, and the future.
+///
+/// Everything that is random comes from the seed; what runs twice with the same seed and the same calls runs the same
+/// way, to the nanosecond.
+pub struct World<A> {
+    fabric: Fabric,
+    entropy: SeededEntropy,
+    servers: Vec<ServerHost>,
+    clients: Vec<ClientHost<A>>,
+    actions: BTreeMap<u64, Action<A>>,
+    next_action: u64,
+    promises: Vec<Promise<A>>,
+    /// Hosts to which something happened in this turn.
+    touched: BTreeSet<HostId>,
+    events: u64,
+}
+
+impl<A> fmt::Debug for World<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World")
+            .field("now", &self.fabric.queue.now())
+            .field("servers", &self.servers.len())
+            .field("clients", &self.clients.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<A: Application> World<A> {
+    /// An empty world.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut entropy = SeededEntropy::new(seed);
+        let network = SeededEntropy::new(entropy.next_u64());
+        // Not at zero: a core that takes zero for "never" is to be found out.
+        let start = Instant::ZERO + Duration::from_secs(1);
+        let utc_origin = UtcTime::from_civil(2026, 1, 1, 0, 0, 0).unwrap_or_default();
+        Self {
+            fabric: Fabric::new(start, utc_origin, network),
+            entropy,
+            servers: Vec::new(),
+            clients: Vec::new(),
+            actions: BTreeMap::new(),
+            next_action: 0,
+            promises: Vec::new(),
+            touched: BTreeSet::new(),
+            events: 0,
+        }
+    }
+
+    // ---- building
+
+    /// A source of random numbers of its own, for a core or a scenario.
+    pub fn fork_entropy(&mut self) -> SeededEntropy {
+        SeededEntropy::new(self.entropy.next_u64())
+    }
+
+    /// Adds a server whose endpoint URLs have this host name.
+    pub fn add_server(&mut self, name: &str, shard: Shard) -> ServerId {
+        let id = ServerId(u32::try_from(self.servers.len()).unwrap_or(u32::MAX));
+        let entropy = self.fork_entropy();
+        self.servers.push(ServerHost::new(id, name, shard, entropy));
+        id
+    }
+
+    /// Adds a client.
+    pub fn add_client(&mut self, client: Client, application: A, route: Route) -> ClientId {
+        let id = ClientId(u32::try_from(self.clients.len()).unwrap_or(u32::MAX));
+        let entropy = self.fork_entropy();
+        self.clients.push(ClientHost::new(id, client, application, route, entropy));
+        id
+    }
+
+    /// Adds a promise that is checked after every event.
+    pub fn promise(&mut self, promise: impl Fn(&Self) -> Result<(), String> + 'static) {
+        self.promises.push(Box::new(promise));
+    }
+
+    // ---- looking
+
+    /// The virtual time. Clocks of all hosts show the same.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        self.fabric.now()
+    }
+
+    /// Wall time at [`Instant::ZERO`].
+    #[must_use]
+    pub fn utc_origin(&self) -> UtcTime {
+        self.fabric.utc_origin
+    }
+
+    /// How many events have happened: equal in equal runs.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// The network, to look at.
+    #[must_use]
+    pub fn network(&self) -> &Network {
+        &self.fabric.network
+    }
+
+    /// A server.
+    ///
+    /// # Panics
+    /// If it is not of this world.
+    #[must_use]
+    pub fn server(&self, id: ServerId) -> &ServerHost {
+        &self.servers[id.0 as usize]
+    }
+
+    /// A server's settings.
+    ///
+    /// # Panics
+    /// If it is not of this world.
+    pub fn server_mut(&mut self, id: ServerId) -> &mut ServerHost {
+        &mut self.servers[id.0 as usize]
+    }
+
+    /// A client.
+    ///
+    /// # Panics
+    /// If it is not of this world.
+    #[must_use]
+    pub fn client(&self, id: ClientId) -> &ClientHost<A> {
+        &self.clients[id.0 as usize]
+    }
+
+    /// A client's settings and application. To give it commands, see [`World::with_client`].
+    ///
+    /// # Panics
+    /// If it is not of this world.
+    pub fn client_mut(&mut self, id: ClientId) -> &mut ClientHost<A> {
+        &mut self.clients[id.0 as usize]
+    }
+
+    /// The requests of a client that the server has not answered, as seen on the wire.
+    pub fn unanswered(&self, id: ClientId) -> Vec<Unanswered> {
+        let check = self.client(id).link().and_then(|link| self.fabric.checks.get(&link));
+        check.map(|check| check.unanswered().collect()).unwrap_or_default()
+    }
+
+    // ---- acting
+
+    /// Gives commands to a client.
+    pub fn with_client<R>(&mut self, id: ClientId, act: impl FnOnce(&mut Client, &mut A, Now) -> R) -> R {
+        let now = self.now();
+        let (client, application) = self.client_mut(id).parts();
+        let result = act(client, application, now);
+        self.touch_client(id);
+        result
+    }
+
+    /// Gives commands to a server's shard. `None` while it is down.
+    pub fn with_shard<R>(&mut self, id: ServerId, act: impl FnOnce(&mut Shard, Now) -> R) -> Option<R> {
+        let now = self.now();
+        let result = self.server_mut(id).shard_mut().map(|shard| act(shard, now));
+        self.touched.insert(HostId::Server(id));
+        result
+    }
+
+    /// Does something at a later time.
+    pub fn at(&mut self, at: Instant, action: impl FnOnce(&mut Self) + 'static) {
+        self.next_action += 1;
+        self.actions.insert(self.next_action, Box::new(action));
+        self.fabric.queue.schedule(at, Event::Action(self.next_action));
+    }
+
+    /// Does something after a while.
+    pub fn after(&mut self, span: Duration, action: impl FnOnce(&mut Self) + 'static) {
+        let at = self.now().instant + span;
+        self.at(at, action);
+    }
+
+    /// Does something again and again, for as long as it says so.
+    pub fn every(&mut self, span: Duration, mut action: impl FnMut(&mut Self) -> bool + 'static)
+    where
+        A: 'static,
+    {
+        self.after(span, move |world| {
+            if action(world) {
+                world.every(span, action);
+            }
+        });
+    }
+
+    // ---- faults
+
+    /// Breaks a client's connection; both ends are told.
+    pub fn cut(&mut self, id: ClientId) {
+        if let Some(link) = self.client(id).link() {
+            self.fabric.network.cut(link);
+        }
+    }
+
+    /// Breaks a client's connection after so many more bytes; see [`ClientHost::cut_next`] for the next connection.
+    pub fn cut_at_byte(&mut self, id: ClientId, side: Side, bytes: u64) {
+        if let Some(link) = self.client(id).link() {
+            let end = End { link, side };
+            let sent = self.fabric.network.traffic(end).stream_bytes;
+            self.fabric.network.cut_at_byte(end, sent + bytes);
+        }
+    }
+
+    /// Lets nothing through between a client and its server, silently.
+    pub fn partition(&mut self, id: ClientId) {
+        self.client_mut(id).partitioned = true;
+        for link in self.links_of(id) {
+            self.fabric.network.partition(link);
+        }
+    }
+
+    /// Ends a partition.
+    pub fn heal(&mut self, id: ClientId) {
+        self.client_mut(id).partitioned = false;
+        for link in self.links_of(id) {
+            self.fabric.network.heal(link, &mut self.fabric.queue);
+        }
+    }
+
+    fn links_of(&self, id: ClientId) -> Vec<LinkId> {
+        self.fabric.links.iter().filter(|(_, (client, _))| *client == id).map(|(link, _)| *link).collect()
+    }
+
+    /// A client's process reads no more from its socket, or reads again.
+    pub fn set_reads(&mut self, id: ClientId, reads: bool) {
+        self.clients[id.0 as usize].set_reads(reads, &mut self.fabric);
+        self.touch_client(id);
+    }
+
+    /// A server's process dies. Connections are reset, connecting is refused.
+    pub fn crash(&mut self, id: ServerId) {
+        self.servers[id.0 as usize].crash(&mut self.fabric);
+    }
+
+    /// A server's process is started again.
+    pub fn restart(&mut self, id: ServerId, shard: Shard) {
+        self.crash(id);
+        self.server_mut(id).start(shard);
+        self.touched.insert(HostId::Server(id));
+    }
+
+    // ---- running
+
+    /// Lets everything happen that happens until `until`, and the clock show it.
+    ///
+    /// # Errors
+    /// The first promise that is broken; the world is then of no more use.
+    pub fn run_until(&mut self, until: Instant) -> Result<(), Violation> {
+        while self.step(until)? {}
+        self.fabric.queue.advance(until);
+        Ok(())
+    }
+
+    /// Lets time pass.
+    ///
+    /// # Errors
+    /// As [`World::run_until`].
+    pub fn run_for(&mut self, span: Duration) -> Result<(), Violation> {
+        self.run_until(self.now().instant + span)
+    }
+
+    /// Lets things happen until `done`, but not for longer than `span`. Says whether it came to that.
+    ///
+    /// # Errors
+    /// As [`World::run_until`].
+    pub fn run_while(
+        &mut self,
+        span: Duration,
+        mut going_on: impl FnMut(&Self) -> bool,
+    ) -> Result<bool, Violation> {
+        let until = self.now().instant + span;
+        self.settle()?;
+        while going_on(self) {
+            if !self.step(until)? {
+                self.fabric.queue.advance(until);
+                return Ok(!going_on(self));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Lets the next thing happen, if it happens until `until`.
+    ///
+    /// # Errors
+    /// As [`World::run_until`].
+    pub fn step(&mut self, until: Instant) -> Result<bool, Violation> {
+        self.settle()?;
+        let Some(event) = self.fabric.queue.pop_until(until) else { return Ok(false) };
+        self.events += 1;
+        self.handle(event);
+        self.settle()?;
+        self.check()?;
+        Ok(true)
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Wire(wire) => self.fabric.network.handle(wire, &mut self.fabric.queue),
+            Event::Timer { host, number } => {
+                let rings = match host {
+                    HostId::Server(id) => self.server_mut(id).ring(number),
+                    HostId::Client(id) => self.client_mut(id).ring(number),
+                };
+                if rings {
+                    self.touched.insert(host);
+                }
+            }
+            Event::ServerEffect { server, incarnation, token, job } => {
+                self.servers[server.0 as usize].effect_done(incarnation, token, job, &mut self.fabric);
+                self.touched.insert(HostId::Server(server));
+            }
+            Event::ClientEffect { client, token, job, provider } => {
+                let provider = provider.as_ref();
+                self.clients[client.0 as usize].effect_done(token, *job, provider, &mut self.fabric);
+                self.touched.insert(HostId::Client(client));
+            }
+            Event::Action(number) => {
+                if let Some(action) = self.actions.remove(&number) {
+                    action(self);
+                }
+            }
+        }
+    }
+
+    fn touch_client(&mut self, id: ClientId) {
+        self.touched.insert(HostId::Client(id));
+    }
+
+    /// Lets everything happen that happens at this instant without the network.
+    fn settle(&mut self) -> Result<(), Violation> {
+        loop {
+            while let Some(signal) = self.fabric.network.poll_signal() {
+                self.on_signal(signal);
+            }
+            for (number, server) in (0..).zip(&self.servers) {
+                if server.is_woken() {
+                    self.touched.insert(HostId::Server(ServerId(number)));
+                }
+            }
+            let Some(host) = self.touched.pop_first() else { break };
+            match host {
+                HostId::Server(id) => self.servers[id.0 as usize].settle(&mut self.fabric),
+                HostId::Client(id) => self.settle_client(id),
+            }
+            if let Some(violation) = &self.fabric.violation {
+                return Err(violation.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn settle_client(&mut self, id: ClientId) {
+        let servers = &self.servers;
+        let resolve = |url: &EndpointUrl| {
+            let at = servers.iter().position(|server| server.name() == &*url.host)?;
+            u32::try_from(at).ok().map(ServerId)
+        };
+        self.clients[id.0 as usize].settle(&mut self.fabric, resolve);
+    }
+
+    fn on_signal(&mut self, signal: Signal) {
+        let (link, end) = match signal {
+            Signal::Incoming(link) => (link, None),
+            Signal::Connected(end)
+            | Signal::Unreachable(end)
+            | Signal::Readable(end)
+            | Signal::Writable(end)
+            | Signal::Closed(end, _) => (end.link, Some(end)),
+        };
+        let Some((client_id, server_id)) = self.fabric.links.get(&link).copied() else { return };
+        let server = &mut self.servers[server_id.0 as usize];
+        let client = &mut self.clients[client_id.0 as usize];
+        let fabric = &mut self.fabric;
+        match (signal, end.map(|end| end.side)) {
+            (Signal::Incoming(link), _) => server.accept(link, fabric),
+            (Signal::Connected(end), _) => client.connected(end, fabric),
+            (Signal::Unreachable(end), _) => client.closed(end, "nobody answers", fabric),
+            (Signal::Readable(end), Some(Side::Server)) => server.readable(end, fabric),
+            (Signal::Readable(end), _) => client.readable(end, fabric),
+            (Signal::Writable(end), Some(Side::Server)) => server.writable(end),
+            (Signal::Writable(end), _) => client.writable(end),
+            (Signal::Closed(end, _), Some(Side::Server)) => server.closed(end, fabric),
+            (Signal::Closed(end, reason), _) => client.closed(end, describe(reason), fabric),
+        }
+        if let Signal::Closed(..) | Signal::Unreachable(_) = signal {
+            fabric.checks.remove(&link);
+            if !fabric.network.is_alive(link) {
+                fabric.links.remove(&link);
+            }
+        }
+        let host = match end {
+            Some(End { side: Side::Client, .. }) => HostId::Client(client_id),
+            _ => HostId::Server(server_id),
+        };
+        self.touched.insert(host);
+    }
+
+    fn check(&mut self) -> Result<(), Violation> {
+        for server in &self.servers {
+            server.check(&mut self.fabric);
+        }
+        let broken = self.promises.iter().find_map(|promise| promise(self).err());
+        if let Some(what) = broken {
+            self.fabric.broken(Broken::Scenario(what));
+        }
+        self.fabric.violation.clone().map_or(Ok(()), Err)
+    }
+}
+
+fn describe(reason: CloseReason) -> &'static str {
+    match reason {
+        CloseReason::Finished => "closed by the server",
+        CloseReason::Reset => "connection reset",
+        CloseReason::TimedOut => "connection timed out",
+    }
+}

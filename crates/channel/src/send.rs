@@ -59,6 +59,19 @@ impl Cut {
 }
 
 impl Channel {
+    /// Longest body that the peer takes as one message, in bytes: what it announced of sizes and chunks.
+    #[must_use]
+    pub fn message_len_max(&self) -> usize {
+        let plain = ChunkLayout { signature_len: 0, block_len: 1 };
+        let keys = self.tokens.as_ref().and_then(|tokens| tokens.sending_ref().keys.as_ref());
+        let cut = Cut::new(keys.map_or(plain, |keys| keys.layout()), self.send_buffer_size as usize);
+        let limit = |max: u32, unit: usize| match max {
+            0 => usize::MAX,
+            max => (max as usize).saturating_mul(unit),
+        };
+        limit(self.peer_message_size_max, 1).min(limit(self.peer_chunk_count_max, cut.body_max))
+    }
+
     /// Reserves the head of a message at the end of `out`. The caller appends type id and body behind it and calls
     /// [`Channel::finish`]; to drop the message, truncate `out` to [`MessageStart::offset`].
     #[inline]

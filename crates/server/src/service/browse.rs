@@ -74,6 +74,23 @@ impl<'a> Description<'a> {
     }
 }
 
+/// How far one response may go.
+#[derive(Clone, Copy)]
+struct Bounds {
+    /// Bytes after which the rest waits behind continuation points.
+    len_max: usize,
+    /// Continuation points of a session.
+    points_max: usize,
+}
+
+impl Bounds {
+    fn new(limits: &Limits, response_len_max: usize) -> Self {
+        // A reference and the results of the operations that follow come on top.
+        let len_max = limits.browse_response_len_max.min(response_len_max / 2);
+        Self { len_max, points_max: usize::from(limits.browse_continuation_points_max) }
+    }
+}
+
 /// A ReferenceType by id; `None` for the null id, which means all.
 pub(crate) fn reference_type(nodes: &Nodes, id: NodeIdRef<'_>) -> Result<Option<NodeIx>, StatusCode> {
     if id.is_null() {
@@ -91,6 +108,7 @@ pub(crate) fn browse(
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
     let shared = cx.shared;
+    let bounds = Bounds::new(&shared.config().limits, cx.peer.response_len_max);
     let (_, session) = cx.session(request)?;
     let mut body = request.body.clone();
     let view_id = NodeIdRef::decode(&mut body)?;
@@ -115,7 +133,7 @@ pub(crate) fn browse(
     for _ in 0..count {
         let description = Description::decode(&mut body)?;
         let start = description.start(&nodes, count_max);
-        result(&nodes, start, &mut session.continuations, limits, reply);
+        result(&nodes, start, &mut session.continuations, bounds, reply);
     }
     no_diagnostics(reply.out());
     Ok(Outcome::Answered)
@@ -127,6 +145,7 @@ pub(crate) fn browse_next(
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
     let shared = cx.shared;
+    let bounds = Bounds::new(&shared.config().limits, cx.peer.response_len_max);
     let (_, session) = cx.session(request)?;
     let mut body = request.body.clone();
     let release = bool::decode(&mut body)?;
@@ -145,7 +164,7 @@ pub(crate) fn browse_next(
         encode_len(count, reply.out());
         for _ in 0..count {
             let point = session.continuations.take(body.bytes()?.unwrap_or_default());
-            result(&nodes, point, &mut session.continuations, limits, reply);
+            result(&nodes, point, &mut session.continuations, bounds, reply);
         }
     }
     no_diagnostics(reply.out());
@@ -157,7 +176,7 @@ fn result(
     nodes: &Nodes,
     start: Result<Continuation, StatusCode>,
     continuations: &mut Continuations,
-    limits: &Limits,
+    limits: Bounds,
     reply: &mut Reply<'_>,
 ) {
     let result = start.and_then(|mut point| {
@@ -168,11 +187,9 @@ fn result(
         if references(nodes, &mut point, limits, reply) {
             return Ok(());
         }
-        let id = continuations.keep(point, usize::from(limits.browse_continuation_points_max)).inspect_err(
-            |_| {
-                reply.out().truncate(start);
-            },
-        )?;
+        let id = continuations.keep(point, limits.points_max).inspect_err(|_| {
+            reply.out().truncate(start);
+        })?;
         let out = reply.out();
         if let Some(gap) = out.get_mut(start + 4..start + 8) {
             gap.copy_from_slice(&(id.len() as u32).to_le_bytes());
@@ -189,11 +206,11 @@ fn result(
 }
 
 /// Appends the array of references from where `point` stands; false if some are left.
-fn references(nodes: &Nodes, point: &mut Continuation, limits: &Limits, reply: &mut Reply<'_>) -> bool {
+fn references(nodes: &Nodes, point: &mut Continuation, limits: Bounds, reply: &mut Reply<'_>) -> bool {
     let count_at = reply.out().len();
     encode_len(0, reply.out());
     // A response that is long already gives each further operation one reference, so that clients get on.
-    let len_max = limits.browse_response_len_max;
+    let len_max = limits.len_max;
     let (mut count, mut at, mut finished) = (0u32, 0usize, true);
     nodes.references(point.node, |reference| {
         let here = at;

@@ -23,6 +23,8 @@ pub(crate) struct Peer {
     pub(crate) mode: MessageSecurityMode,
     /// The client's certificate; `None` without security.
     pub(crate) certificate: Option<Arc<[u8]>>,
+    /// Longest body of a response, in bytes.
+    pub(crate) response_len_max: usize,
     /// What pairs request and response.
     pub(crate) request_id: u32,
 }

@@ -128,7 +128,8 @@ fn route(cx: &mut Context<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> 
         schema::CloseSessionRequest::BINARY_ENCODING_ID => session::close(cx, request, reply),
         schema::CancelRequest::BINARY_ENCODING_ID => session::cancel(cx, request, reply),
         schema::CreateSubscriptionRequest::BINARY_ENCODING_ID => {
-            let outcome = engine::<schema::CreateSubscriptionResponse>(cx, request, reply, s::create_subscription)?;
+            let outcome =
+                engine::<schema::CreateSubscriptionResponse>(cx, request, reply, s::create_subscription)?;
             cx.shared.live().counters.cumulated_subscription_count.up();
             Ok(outcome)
         }

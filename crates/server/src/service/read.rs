@@ -128,7 +128,13 @@ pub(crate) fn read(
         .map_err(|status| Fault::peer(status, "Part 4 §7.40"))?;
     let limits = &cx.shared.config().limits;
     let count = operations(body.array_len(ITEM_LEN_MIN)?, limits.nodes_per_read_max, "nodes_per_read_max")?;
-    let mut params = Params { max_age, timestamps, now: cx.now, start_time: cx.shared.config().start_time, refreshed: false };
+    let mut params = Params {
+        max_age,
+        timestamps,
+        now: cx.now,
+        start_time: cx.shared.config().start_time,
+        refreshed: false,
+    };
     let mut gaps = Vec::new();
     let start = reply.begin::<ReadResponse>().len();
     encode_len(count, reply.out());
@@ -264,7 +270,9 @@ fn read_general(
             let value = DataValue::new(value).at(params.start_time, utc);
             encode_value(value, range.as_ref(), params.timestamps, utc, out);
         }
-        ValueAt::Computed(ix) if !params.refreshed && Live::shows_subscriptions(ix) => return Ok(Read::Refresh),
+        ValueAt::Computed(ix) if !params.refreshed && Live::shows_subscriptions(ix) => {
+            return Ok(Read::Refresh);
+        }
         ValueAt::Computed(ix) => {
             let value = nodes.computed(ix, utc).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
             encode_value(DataValue::new(value).at(utc, utc), range.as_ref(), params.timestamps, utc, out);

@@ -25,8 +25,8 @@ pub(crate) struct Connection {
     pub(crate) timer: Instant,
     /// The sessions that live here; nearly always one.
     pub(crate) sessions: SmallVec<[SessionKey; 1]>,
-    /// Longest response that the client's sessions take, in bytes of body.
-    pub(crate) response_len_max: usize,
+    /// Longest response that the client's sessions asked for, in bytes of body.
+    pub(crate) session_len_max: usize,
     pub(crate) opened: Instant,
 }
 
@@ -45,7 +45,7 @@ impl Connection {
             is_moving: false,
             timer: Instant::FAR,
             sessions: SmallVec::new(),
-            response_len_max: usize::MAX,
+            session_len_max: usize::MAX,
             opened: now,
         }
     }
@@ -89,6 +89,6 @@ impl Connection {
 
     /// Most bytes of a response's body.
     pub(crate) fn response_len_max(&self) -> usize {
-        self.response_len_max
+        self.session_len_max.min(self.channel.message_len_max())
     }
 }

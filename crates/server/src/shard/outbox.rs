@@ -93,15 +93,23 @@ pub(crate) fn finish(
     request_handle: u32,
     now: Now,
 ) {
-    let Err(error) = connection.channel.finish(start, request_id, &mut connection.out) else { return };
-    tracing::debug!(%error, "response not sent");
-    if let ChannelError::Limit(_) = error {
-        let start = connection.channel.begin(&mut connection.out);
-        let fault = Fault::limit(error.status(), "the client's message size");
-        Reply::new(&mut connection.out, request_handle, now.utc).fault(fault);
-        // A fault of 52 bytes fits every channel; if even this fails, the channel is closed and so is the connection.
-        let _ = connection.channel.finish(start, request_id, &mut connection.out);
-    }
+    let status = if connection.out.len().saturating_sub(start.body()) > connection.session_len_max {
+        // Part 4 §5.7.2.2, maxResponseMessageSize.
+        connection.out.truncate(start.offset());
+        StatusCode::BAD_RESPONSE_TOO_LARGE
+    } else {
+        match connection.channel.finish(start, request_id, &mut connection.out) {
+            Ok(()) => return,
+            Err(error) if matches!(error, ChannelError::Limit(_)) => error.status(),
+            Err(error) => return tracing::debug!(%error, "response not sent"),
+        }
+    };
+    tracing::debug!(%status, "response not sent");
+    let start = connection.channel.begin(&mut connection.out);
+    let fault = Fault::limit(status, "the client's message size");
+    Reply::new(&mut connection.out, request_handle, now.utc).fault(fault);
+    // A fault of 52 bytes fits every channel; if even this fails, the channel is closed and so is the connection.
+    let _ = connection.channel.finish(start, request_id, &mut connection.out);
 }
 
 /// Notes that a connection has something to send.

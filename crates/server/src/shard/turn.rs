@@ -107,6 +107,7 @@ impl Shard {
             policy: SecurityPolicy::None,
             mode: MessageSecurityMode::None,
             certificate: None,
+            response_len_max: usize::MAX,
             request_id: 0,
         });
         Context {
@@ -139,6 +140,7 @@ impl Shard {
             policy: channel.policy(),
             mode: channel.mode(),
             certificate: channel.peer_certificate().cloned(),
+            response_len_max: connection.response_len_max(),
             request_id,
         };
         // The response is written behind what waits to be sent, or aside if other responses may come before it.
@@ -211,7 +213,7 @@ impl Shard {
                 connection.sessions.push(key);
                 if let Some(session) = self.sessions.get(key).filter(|session| session.max_response_len > 0) {
                     let max = session.max_response_len as usize;
-                    connection.response_len_max = connection.response_len_max.min(max);
+                    connection.session_len_max = connection.session_len_max.min(max);
                 }
             }
         }

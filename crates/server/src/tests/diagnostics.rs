@@ -93,7 +93,8 @@ fn services_are_counted_per_session_and_subscriptions_are_shown() {
     let id = subscribe(&mut client, &mut server);
     let bad = schema::ReadRequest { request_header: client.header(), ..Default::default() };
     client.call(&mut server, &bad).unwrap_err();
-    let array = variable_ids::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY_SESSION_DIAGNOSTICS_ARRAY;
+    let array =
+        variable_ids::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY_SESSION_DIAGNOSTICS_ARRAY;
     let value = read(&mut client, &mut server, array.into(), 13);
     let sessions = structures::<SessionDiagnosticsDataType>(value.value);
     assert_eq!(sessions.len(), 1);

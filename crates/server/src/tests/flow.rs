@@ -4,9 +4,9 @@ use super::attribute::{add, variable};
 use super::*;
 use crate::shard::Command;
 use schema::{
-    CreateMonitoredItemsRequest, CreateSubscriptionRequest, DataChangeNotification, MonitoredItemCreateRequest,
-    MonitoringMode, MonitoringParameters, PublishRequest, PublishResponse, ReadRequest, ReadValueId,
-    TimestampsToReturn,
+    CreateMonitoredItemsRequest, CreateSubscriptionRequest, DataChangeNotification,
+    MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, PublishRequest, PublishResponse,
+    ReadRequest, ReadValueId, TimestampsToReturn,
 };
 use taktwerk_types::{BuiltInType, Variant};
 
@@ -44,7 +44,8 @@ fn subscribe(client: &mut Client, server: &mut Server, node_id: NodeId) -> u32 {
 
 fn publish(client: &mut Client, server: &mut Server) -> u32 {
     let header = client.header();
-    let request = PublishRequest { request_header: RequestHeader { timeout_hint: 0, ..header }, ..Default::default() };
+    let request =
+        PublishRequest { request_header: RequestHeader { timeout_hint: 0, ..header }, ..Default::default() };
     client.send(server, PublishRequest::BINARY_ENCODING_ID, &request)
 }
 

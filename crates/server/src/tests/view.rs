@@ -227,3 +227,37 @@ fn registered_nodes_keep_their_ids() {
     let request = UnregisterNodesRequest { request_header: client.header(), ..Default::default() };
     assert_eq!(client.call(&mut server, &request).unwrap_err(), StatusCode::BAD_NOTHING_TO_DO);
 }
+
+#[test]
+fn responses_keep_to_the_clients_size() {
+    let mut server = Server::new();
+    let mut client = server.connect();
+    let create = schema::CreateSessionRequest {
+        request_header: client.header(),
+        max_response_message_size: 2_000,
+        ..Default::default()
+    };
+    client.token = client.call(&mut server, &create).unwrap().authentication_token;
+    client.activate(&mut server).unwrap();
+    // Browse puts the rest behind a continuation point.
+    let mut result = browse(&mut client, &mut server, 0, description(object_ids::SERVER));
+    let mut count = 0;
+    loop {
+        count += result.references.len();
+        if result.continuation_point.is_null() {
+            break;
+        }
+        result = next(&mut client, &mut server, &result.continuation_point, false).remove(0);
+        assert_eq!(result.status_code, StatusCode::GOOD);
+    }
+    assert!(count > 20);
+    // Read has no such way out.
+    let item =
+        schema::ReadValueId { node_id: object_ids::SERVER.into(), attribute_id: 3, ..Default::default() };
+    let read = schema::ReadRequest {
+        request_header: client.header(),
+        nodes_to_read: vec![item; 200],
+        ..Default::default()
+    };
+    assert_eq!(client.call(&mut server, &read).unwrap_err(), StatusCode::BAD_RESPONSE_TOO_LARGE);
+}

@@ -291,6 +291,7 @@ fn same<T>(value: T) -> T {
     value
 }
 #[inline]
+#[allow(clippy::boxed_local)] // taking it out of its box is what this is for
 fn unbox<T>(value: Box<T>) -> T {
     *value
 }

@@ -692,6 +692,7 @@ impl Nodes {
                 let null = UtcTime::NULL;
                 slot.set(Variant::Empty, StatusCode::BAD_NODE_ID_UNKNOWN, null, null);
             }
+            self.slots.disown(variable.slot);
         }
         if let Some(generation) = self.generations.get_mut(at as usize) {
             *generation = generation.wrapping_add(1);

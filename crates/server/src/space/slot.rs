@@ -6,7 +6,7 @@
 
 use super::dirty::DirtyTop;
 use arc_swap::ArcSwapOption;
-use core::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, RwLock};
 use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
 
@@ -37,6 +37,8 @@ pub(crate) struct Slot {
     payload: ArcSwapOption<Variant>,
     /// One bit per shard that watches, and [`QUEUED`].
     watchers: AtomicU64,
+    /// Who needs the slot: its node, every handle, every watching shard. With none left it can serve another node.
+    owners: AtomicU32,
 }
 
 /// A consistent copy of a slot: what a publish encodes from. Scalars need no heap.
@@ -155,6 +157,7 @@ impl Slot {
             server: AtomicI64::new(0),
             payload: ArcSwapOption::empty(),
             watchers: AtomicU64::new(0),
+            owners: AtomicU32::new(0),
         }
     }
 
@@ -401,14 +404,23 @@ impl SlotStore {
         self.page_count.store(pages.len(), Ordering::Release);
         let page = Arc::clone(&pages[number]);
         drop(pages);
+        // One owner is the node, the other the handle.
+        page.slots[index as usize % PAGE_SLOTS].owners.store(2, Ordering::Relaxed);
         let handle = SlotHandle { store: Arc::clone(self), page, index };
         let null = UtcTime::NULL;
         handle.slot().write(Variant::Empty, StatusCode::BAD_WAITING_FOR_INITIAL_DATA, null, null);
         handle
     }
 
-    /// Gives a slot back once no item watches it.
-    pub(crate) fn release(&self, index: u32) {
+    /// The slot's node is gone. The slot serves another node as soon as nobody else holds it.
+    pub(crate) fn disown(self: &Arc<Self>, index: u32) {
+        // A handle is taken and dropped with the node's share in place of its own.
+        if let Some(handle) = self.handle(index) {
+            handle.slot().owners.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    fn release(&self, index: u32) {
         lock(&self.next).free.push(index);
     }
 
@@ -427,6 +439,7 @@ impl SlotStore {
         let pages = self.pages.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         let page = Arc::clone(pages.get(index as usize / PAGE_SLOTS)?);
         drop(pages);
+        page.slots[index as usize % PAGE_SLOTS].owners.fetch_add(1, Ordering::AcqRel);
         Some(SlotHandle { store: Arc::clone(self), page, index })
     }
 
@@ -456,12 +469,27 @@ fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// A writer's and reader's handle to one slot, from any thread.
-#[derive(Debug, Clone)]
+/// A writer's and reader's handle to one slot, from any thread. It keeps the slot from serving another node.
+#[derive(Debug)]
 pub(crate) struct SlotHandle {
     store: Arc<SlotStore>,
     page: Arc<Page>,
     index: u32,
+}
+
+impl Clone for SlotHandle {
+    fn clone(&self) -> Self {
+        self.slot().owners.fetch_add(1, Ordering::AcqRel);
+        Self { store: Arc::clone(&self.store), page: Arc::clone(&self.page), index: self.index }
+    }
+}
+
+impl Drop for SlotHandle {
+    fn drop(&mut self) {
+        if self.slot().owners.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.store.release(self.index);
+        }
+    }
 }
 
 impl SlotHandle {
@@ -527,9 +555,12 @@ impl SlotHandle {
     pub(crate) fn set_watched(&self, shard: usize, watched: bool) {
         let bit = 1u64 << shard;
         if watched {
-            self.slot().watchers.fetch_or(bit, Ordering::SeqCst);
-        } else {
-            self.slot().watchers.fetch_and(!bit, Ordering::SeqCst);
+            if self.slot().watchers.fetch_or(bit, Ordering::SeqCst) & bit == 0 {
+                self.slot().owners.fetch_add(1, Ordering::AcqRel);
+            }
+        } else if self.slot().watchers.fetch_and(!bit, Ordering::SeqCst) & bit != 0 {
+            // This handle is an owner too, so the last one is never taken here.
+            self.slot().owners.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
@@ -626,6 +657,22 @@ mod tests {
         assert_eq!(drain(&store, 1), []);
         handles[64].touch(1);
         assert_eq!(drain(&store, 1), [64]);
+    }
+
+    #[test]
+    fn a_slot_serves_another_node_only_when_nobody_holds_it() {
+        let store = Arc::new(SlotStore::new(1, 4));
+        let handle = store.allocate();
+        let index = handle.index();
+        let application = handle.clone();
+        handle.set_watched(0, true);
+        store.disown(index);
+        drop(handle);
+        assert_ne!(store.allocate().index(), index);
+        application.set_watched(0, false);
+        assert_ne!(store.allocate().index(), index);
+        drop(application);
+        assert_eq!(store.allocate().index(), index);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The operating system under the sans-IO core: sockets, clocks and threads live here and nowhere else.
 //!
-//! - [`server`]: a server's shards on threads;
+//! - [`server`]: a server's shards on threads; [`client`]: clients as tasks, on a thread, or by the thousand;
 //! - [`clock`]: one reading per turn for both the monotonic and the wall clock; [`entropy`]: randomness;
-//! - `poll`, `socket`, `wake`: epoll, TCP sockets, and waking a sleeping loop; [`affinity`]: pinning threads;
+//! - `poll`, `socket`, `recv`, `wake`: epoll, TCP sockets, and waking a sleeping loop; [`affinity`]: pinning threads;
+//!   [`files`]: how many connections there can be;
 //! - `workers`, `executor`: where slow work and futures run;
 //! - [`error`]: what can go wrong here, with advice.
 //!
@@ -14,12 +15,15 @@
 compile_error!("taktwerk-net drives sockets with epoll and so needs Linux");
 
 pub mod affinity;
+pub mod client;
 pub mod clock;
 pub mod entropy;
 pub mod error;
 mod executor;
+pub mod files;
 mod poll;
 mod port_owner;
+mod recv;
 pub mod server;
 mod socket;
 mod wake;

@@ -2,12 +2,14 @@
 
 use crate::error::BindError;
 use core::net::SocketAddr;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{
     AddressFamily, SendFlags, SocketFlags, SocketType, acceptfrom_with, bind, connect, getsockname, ipproto,
     listen, send, socket_with, sockopt,
 };
+use rustix::time::Timespec;
 use std::io;
 
 /// Kernel options of connections.
@@ -158,4 +160,21 @@ pub(crate) fn send_some(fd: impl AsFd, bytes: &[u8]) -> Sent {
             Err(_) => Sent::Gone,
         };
     }
+}
+
+/// Connects and waits until that has succeeded; the socket blocks from then on.
+pub(crate) fn connect_blocking(
+    address: &SocketAddr,
+    options: &SocketOptions,
+    timeout: core::time::Duration,
+) -> io::Result<OwnedFd> {
+    let fd = start_connect(address, options)?;
+    let timeout = Timespec { tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: 0 };
+    let mut ready = [PollFd::new(&fd, PollFlags::OUT)];
+    if poll(&mut ready, Some(&timeout))? == 0 {
+        return Err(io::Error::new(io::ErrorKind::TimedOut, "nobody answers"));
+    }
+    connect_result(&fd)?;
+    ioctl_fionbio(&fd, false)?;
+    Ok(fd)
 }

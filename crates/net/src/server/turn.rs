@@ -5,13 +5,14 @@
 //! send.
 
 use super::accept::Acceptor;
-use super::connection::{Connections, Read, read, read_behind};
+use super::connection::Connections;
 use super::core::Core;
 use super::effects::Effects;
 use super::mailbox::{Mail, Mailbox};
 use super::options::ServerOptions;
 use crate::clock::{Clock, monotonic};
 use crate::poll::{Interest, Poller};
+use crate::recv::{Read, read, read_behind};
 use crate::socket::{Sent, send_some};
 use core::net::SocketAddr;
 use core::time::Duration;

@@ -1,0 +1,348 @@
+//! One client on the calling thread. A request and its answer cost two system calls: send and recv.
+
+use super::resolve::Resolver;
+use crate::clock::{self, monotonic};
+use crate::entropy::OsEntropy;
+use crate::socket::{self, SocketOptions};
+use core::time::Duration;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use taktwerk_client::{
+    Client, ClientConfig, ClientError, ConnectionId, Delivery, Effect, Event, EventQueue, Reply, RequestHandle,
+    SessionInfo, Sink, Splittable, SubscriptionHandle, Target,
+};
+use taktwerk_schema::service::Request;
+use taktwerk_types::Instant;
+
+/// How long a receive waits at most before deadlines are looked at. Only keep-alives, token renewals and timeouts
+/// depend on it, none of which is in a hurry.
+const RECEIVE_SLICE: Duration = Duration::from_millis(50);
+const BUFFER_LEN: usize = 128 << 10;
+
+/// A client that blocks the calling thread while it waits. Its session is kept alive only while something is called:
+/// use [`BlockingClient::wait`] in between.
+#[derive(Debug)]
+pub struct BlockingClient {
+    core: Client,
+    line: Line,
+    others: EventQueue,
+}
+
+/// The connection and what was received on it.
+#[derive(Debug)]
+struct Line {
+    fd: Option<OwnedFd>,
+    connection: ConnectionId,
+    buffer: Vec<u8>,
+    filled: usize,
+    resolver: Resolver,
+    /// Spins instead of sleeping.
+    busy_poll: bool,
+    /// What happened to the connection, to be told to the core.
+    ended: Option<(ConnectionId, String)>,
+    connected: bool,
+    jobs: VecDeque<(taktwerk_client::JobToken, taktwerk_crypto::Job, Arc<dyn taktwerk_crypto::Provider>)>,
+}
+
+impl BlockingClient {
+    /// Connects; returns when the session is up.
+    ///
+    /// # Errors
+    /// Why it could not be.
+    pub fn connect(config: Arc<ClientConfig>, target: Target) -> Result<(Self, SessionInfo), ClientError> {
+        let mut core = Client::new(config, Box::new(OsEntropy));
+        core.set_utc_origin(clock::origin());
+        core.connect(target, monotonic())?;
+        let line = Line {
+            fd: None,
+            connection: ConnectionId::default(),
+            buffer: vec![0; BUFFER_LEN],
+            filled: 0,
+            resolver: Resolver::default(),
+            busy_poll: false,
+            ended: None,
+            connected: false,
+            jobs: VecDeque::new(),
+        };
+        let mut client = Self { core, line, others: EventQueue::default() };
+        loop {
+            let mut others = core::mem::take(&mut client.others);
+            client.turn(Instant::FAR, &mut others);
+            client.others = others;
+            while let Some(delivery) = client.others.pop() {
+                match delivery {
+                    Delivery::Event(Event::Connected(info)) => return Ok((client, *info)),
+                    Delivery::Event(Event::Disconnected(error)) => {
+                        return Err(error.unwrap_or_else(|| ClientError::Connection("disconnected".into())));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Spins instead of sleeping while it waits for answers: shorter round trips across CPUs, for a whole CPU.
+    #[must_use]
+    pub fn busy_poll(mut self, spin: bool) -> Self {
+        self.line.busy_poll = spin;
+        self
+    }
+
+    /// The client core, for what is not offered here. What is sent through it goes out with the next call.
+    pub fn core(&mut self) -> &mut Client {
+        &mut self.core
+    }
+
+    /// Sends a request and waits for its answer. The request can be used again.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub fn call<R: Request>(&mut self, request: &mut R) -> Result<R::Response, ClientError>
+    where
+        R::Response: 'static,
+    {
+        self.call_with(request, |reply| reply.decode())?
+    }
+
+    /// Sends a request and reads the answer where it was received: for loops that are to allocate nothing.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub fn call_with<R: Request, T>(
+        &mut self,
+        request: &mut R,
+        read: impl FnOnce(Reply<'_>) -> T,
+    ) -> Result<T, ClientError> {
+        let handle = self.core.request(request, None, monotonic())?;
+        self.answer(handle, read)
+    }
+
+    /// Sends a list of operations in as many parts as the server wants, and waits for all results.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub fn operate<R: Splittable>(&mut self, request: R) -> Result<R::Response, ClientError> {
+        let handle = self.core.operate(request, monotonic())?;
+        self.answer(handle, |reply| reply.decode())?
+    }
+
+    fn answer<T>(
+        &mut self,
+        handle: RequestHandle,
+        read: impl FnOnce(Reply<'_>) -> T,
+    ) -> Result<T, ClientError> {
+        let others = core::mem::take(&mut self.others);
+        let mut waiting = Waiting { handle, read: Some(read), result: None, others };
+        let result = loop {
+            if let Some(result) = waiting.result.take() {
+                break result;
+            }
+            self.turn(Instant::FAR, &mut waiting);
+        };
+        self.others = waiting.others;
+        result
+    }
+
+    /// Keeps the session alive and receives until `until`; everything is told to `sink`.
+    pub fn run_until(&mut self, until: Instant, sink: &mut dyn Sink) {
+        while monotonic() < until {
+            self.turn(until, sink);
+        }
+    }
+
+    /// The next delivery that no call was waiting for: events and changes of values. Waits until `until`.
+    pub fn wait(&mut self, until: Instant) -> Option<Delivery> {
+        loop {
+            if let Some(delivery) = self.others.pop() {
+                return Some(delivery);
+            }
+            if monotonic() >= until {
+                return None;
+            }
+            let mut others = core::mem::take(&mut self.others);
+            self.turn(until, &mut others);
+            self.others = others;
+        }
+    }
+
+    /// Closes session and connection.
+    pub fn disconnect(mut self) {
+        self.core.disconnect(monotonic());
+        let mut sink = EventQueue::default();
+        let ended = |delivery| matches!(delivery, Delivery::Event(Event::Disconnected(_)));
+        while !core::mem::take(&mut sink.deliveries).into_iter().any(ended) {
+            self.turn(Instant::FAR, &mut sink);
+        }
+    }
+
+    /// Sends what is to be sent, waits for bytes until something is due, and hands over what came.
+    fn turn(&mut self, until: Instant, sink: &mut dyn Sink) {
+        self.line.carry_out(&mut self.core);
+        let now = monotonic();
+        if self.line.settle(&mut self.core, now, sink) {
+            return;
+        }
+        if self.core.poll_timeout().is_some_and(|(deadline, _)| deadline <= now) {
+            self.core.handle_timeout(now, sink);
+            return;
+        }
+        if self.line.fd.is_none() {
+            // Between two attempts to connect there is nothing to do but wait.
+            let deadline = self.core.poll_timeout().map_or(until, |(deadline, _)| deadline.min(until));
+            std::thread::sleep(deadline.since(now).min(RECEIVE_SLICE));
+            return;
+        }
+        self.line.send(self.core.transmit());
+        self.line.receive(&mut self.core, until, sink);
+    }
+}
+
+impl Line {
+    /// Does what the core asks for.
+    fn carry_out(&mut self, core: &mut Client) {
+        while let Some(effect) = core.poll_effect() {
+            match effect {
+                Effect::Connect { connection, url } => {
+                    self.fd = None;
+                    (self.connection, self.filled) = (connection, 0);
+                    core.set_utc_origin(clock::origin());
+                    match self.resolver.resolve(&url).and_then(|address| open(&address)) {
+                        Ok(fd) => (self.fd, self.connected) = (Some(fd), true),
+                        Err(error) => {
+                            let reason = format!("{}:{}: {error}", url.host, url.port);
+                            self.ended = Some((connection, reason));
+                        }
+                    }
+                }
+                Effect::Disconnect { connection, mut unsent } => {
+                    if connection == self.connection {
+                        self.send(&mut unsent);
+                        self.fd = None;
+                        self.ended = None;
+                    }
+                }
+                Effect::Crypto { token, job, provider } => self.jobs.push_back((token, *job, provider)),
+            }
+        }
+    }
+
+    /// Tells the core what became of its wishes. True if there was something.
+    fn settle(&mut self, core: &mut Client, now: Instant, sink: &mut dyn Sink) -> bool {
+        if let Some((connection, reason)) = self.ended.take() {
+            self.fd = None;
+            core.handle_closed(connection, &reason, now, sink);
+            return true;
+        }
+        if core::mem::take(&mut self.connected) {
+            core.handle_connected(self.connection, now, sink);
+            return true;
+        }
+        if let Some((token, job, provider)) = self.jobs.pop_front() {
+            let result = job.run(&*provider);
+            core.complete(token, result, monotonic(), sink);
+            return true;
+        }
+        false
+    }
+
+    fn send(&mut self, bytes: &mut Vec<u8>) {
+        let Some(fd) = &self.fd else { return };
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            match send(fd, rest, SendFlags::NOSIGNAL) {
+                Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+                Err(Errno::INTR) => {}
+                Err(error) => {
+                    self.ended = Some((self.connection, error.to_string()));
+                    break;
+                }
+            }
+        }
+        bytes.clear();
+    }
+
+    fn receive(&mut self, core: &mut Client, until: Instant, sink: &mut dyn Sink) {
+        let Some(fd) = &self.fd else { return };
+        if self.buffer.len() == self.filled {
+            self.buffer.resize(self.filled * 2, 0);
+        }
+        let started = monotonic();
+        loop {
+            let room = self.buffer.get_mut(self.filled..).unwrap_or_default();
+            let flags = if self.busy_poll { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
+            match recv(fd, room, flags) {
+                Ok((0, _)) => {
+                    self.ended = Some((self.connection, "the server closed the connection".to_owned()));
+                }
+                Ok((count, _)) => {
+                    self.filled += count;
+                    let Some(bytes) = self.buffer.get_mut(..self.filled) else { return };
+                    let used = core.received(self.connection, bytes, monotonic(), sink);
+                    bytes.copy_within(used.., 0);
+                    self.filled -= used;
+                }
+                Err(Errno::AGAIN) if self.busy_poll => {
+                    let now = monotonic();
+                    if now < until && now.since(started) < RECEIVE_SLICE {
+                        core::hint::spin_loop();
+                        continue;
+                    }
+                }
+                // The slice is over.
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => self.ended = Some((self.connection, error.to_string())),
+            }
+            return;
+        }
+    }
+}
+
+fn open(address: &core::net::SocketAddr) -> io::Result<OwnedFd> {
+    let fd = socket::connect_blocking(address, &SocketOptions::default(), Duration::from_secs(10))?;
+    sockopt::set_socket_timeout(&fd, sockopt::Timeout::Recv, Some(RECEIVE_SLICE))?;
+    Ok(fd)
+}
+
+/// Waits for one answer; everything else is kept for later.
+struct Waiting<F, T> {
+    handle: RequestHandle,
+    read: Option<F>,
+    result: Option<Result<T, ClientError>>,
+    others: EventQueue,
+}
+
+impl<F: FnOnce(Reply<'_>) -> T, T> Sink for Waiting<F, T> {
+    fn event(&mut self, event: Event) {
+        self.others.event(event);
+    }
+
+    fn response(&mut self, handle: RequestHandle, result: Result<Reply<'_>, ClientError>) {
+        match self.read.take() {
+            Some(read) if handle == self.handle => self.result = Some(result.map(read)),
+            read => {
+                self.read = read;
+                self.others.response(handle, result);
+            }
+        }
+    }
+
+    fn data_changes(
+        &mut self,
+        subscription: SubscriptionHandle,
+        changes: taktwerk_client::DataChanges<'_>,
+    ) {
+        self.others.data_changes(subscription, changes);
+    }
+
+    fn events(
+        &mut self,
+        subscription: SubscriptionHandle,
+        events: taktwerk_client::EventNotifications<'_>,
+    ) {
+        self.others.events(subscription, events);
+    }
+}

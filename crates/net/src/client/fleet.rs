@@ -1,0 +1,563 @@
+//! Thousands of clients on the calling thread: what generates load.
+//!
+//! The caller owns time: it runs the fleet until the next thing is to be sent, sends it, and runs on. Answers and
+//! changes of values are given to a [`FleetSink`] straight from the receive buffer.
+
+use super::resolve::Resolver;
+use crate::clock::{self, monotonic};
+use crate::entropy::OsEntropy;
+use crate::poll::{Interest, Poller};
+use crate::recv::{Read, read, read_behind};
+use crate::socket::{Sent, SocketOptions, connect_result, send_some, start_connect};
+use core::cmp::Reverse;
+use core::time::Duration;
+use rustix::fd::OwnedFd;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io;
+use std::sync::Arc;
+use taktwerk_client::{
+    Client, ClientConfig, ClientError, ConnectionId, DataChanges, Effect, Event, EventNotifications, Reply,
+    RequestHandle, Sink, SubscriptionHandle, Target,
+};
+use taktwerk_types::Instant;
+
+/// Reads per connection and turn while they fill the buffer.
+const READS_MAX: usize = 8;
+
+/// A client of a fleet: numbers from 0 in the order of [`Fleet::add`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemberId(pub u32);
+
+/// Where a fleet delivers. `now` was read when the bytes came; nothing here must block.
+pub trait FleetSink {
+    /// The state of a client changed.
+    fn event(&mut self, member: MemberId, event: Event, now: Instant);
+
+    /// A request was answered, or will not be.
+    fn response(
+        &mut self,
+        member: MemberId,
+        handle: RequestHandle,
+        result: Result<Reply<'_>, ClientError>,
+        now: Instant,
+    );
+
+    /// Values changed. Iterating decodes them; numbers take no heap.
+    fn data_changes(
+        &mut self,
+        member: MemberId,
+        subscription: SubscriptionHandle,
+        changes: DataChanges<'_>,
+        now: Instant,
+    );
+
+    /// Events happened.
+    fn events(
+        &mut self,
+        member: MemberId,
+        subscription: SubscriptionHandle,
+        events: EventNotifications<'_>,
+        now: Instant,
+    ) {
+        let _ = (member, subscription, events, now);
+    }
+}
+
+/// How a fleet behaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FleetOptions {
+    /// Most clients that are connecting at the same time; the others wait. Default 64.
+    pub connecting_max: usize,
+    /// How long the thread spins after something happened before it sleeps. Default zero.
+    pub busy_poll: Duration,
+    /// Options of the sockets.
+    pub socket: SocketOptions,
+    /// Bytes that one read takes at most. Default 256 KiB.
+    pub receive_buffer_len: usize,
+}
+
+impl Default for FleetOptions {
+    fn default() -> Self {
+        Self {
+            connecting_max: 64,
+            busy_poll: Duration::ZERO,
+            socket: SocketOptions::default(),
+            receive_buffer_len: 256 << 10,
+        }
+    }
+}
+
+/// What a fleet itself used and did, since it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FleetStats {
+    /// CPU time of the thread; the difference of two readings is what a measurement cost the generator.
+    pub cpu: Duration,
+    /// Bytes received.
+    pub bytes_received: u64,
+    /// Bytes sent.
+    pub bytes_sent: u64,
+    /// Times the thread waited for the kernel.
+    pub waits: u64,
+    /// How late [`Fleet::run_until`] returned, at most.
+    pub late_max: Duration,
+    /// How late it returned, summed up over [`Self::runs`].
+    pub late_sum: Duration,
+    /// How often it returned.
+    pub runs: u64,
+}
+
+/// Clients that share a thread, an epoll and a receive buffer.
+#[derive(Debug)]
+pub struct Fleet {
+    members: Vec<Member>,
+    config: Arc<ClientConfig>,
+    options: FleetOptions,
+    poller: Poller,
+    resolver: Resolver,
+    buffer: Vec<u8>,
+    /// When to look at which member; entries that are outdated only cost a look.
+    timers: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// Members that wait for their turn to connect.
+    waiting: VecDeque<(u32, Target)>,
+    connecting: usize,
+    stats: FleetStats,
+    active: Instant,
+}
+
+#[derive(Debug)]
+struct Member {
+    core: Client,
+    line: Line,
+    /// The earliest entry in the fleet's timers.
+    timer: Instant,
+    /// Counts as connecting.
+    is_connecting: bool,
+}
+
+/// A member's connection.
+#[derive(Debug, Default)]
+struct Line {
+    fd: Option<OwnedFd>,
+    connection: ConnectionId,
+    /// Distinguishes a connection's events from those of the one before.
+    epoch: u32,
+    is_open: bool,
+    wants_write: bool,
+    tail: Vec<u8>,
+}
+
+impl Fleet {
+    /// A fleet without members; all will have the same configuration.
+    ///
+    /// # Errors
+    /// No file descriptor is left.
+    pub fn new(config: Arc<ClientConfig>, options: FleetOptions) -> io::Result<Self> {
+        let buffer = vec![0; options.receive_buffer_len.max(8 << 10)];
+        Ok(Self {
+            members: Vec::new(),
+            config,
+            options,
+            poller: Poller::new()?,
+            resolver: Resolver::default(),
+            buffer,
+            timers: BinaryHeap::new(),
+            waiting: VecDeque::new(),
+            connecting: 0,
+            stats: FleetStats::default(),
+            active: monotonic(),
+        })
+    }
+
+    /// Adds a client that is to connect as soon as not too many others do. [`Event::Connected`] or
+    /// [`Event::Disconnected`] follows.
+    pub fn add(&mut self, target: Target) -> MemberId {
+        let number = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
+        self.members.push(Member {
+            core: Client::new(Arc::clone(&self.config), Box::new(OsEntropy)),
+            line: Line::default(),
+            timer: Instant::FAR,
+            is_connecting: false,
+        });
+        self.waiting.push_back((number, target));
+        MemberId(number)
+    }
+
+    /// How many members there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// How many members are connecting or wait to.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.waiting.len() + self.connecting
+    }
+
+    /// A member's core, to look at.
+    #[must_use]
+    pub fn get(&self, member: MemberId) -> Option<&Client> {
+        self.members.get(member.0 as usize).map(|member| &member.core)
+    }
+
+    /// Does something with a member and sends what it has to send, at once. `None` if there is no such member.
+    pub fn with<T>(
+        &mut self,
+        member: MemberId,
+        act: impl FnOnce(&mut Client, Instant) -> T,
+        sink: &mut impl FleetSink,
+    ) -> Option<T> {
+        let now = monotonic();
+        let result = act(&mut self.members.get_mut(member.0 as usize)?.core, now);
+        self.settle(member.0, now, sink);
+        Some(result)
+    }
+
+    /// What the fleet itself used and did.
+    #[must_use]
+    pub fn stats(&self) -> FleetStats {
+        FleetStats { cpu: clock::thread_cpu(), ..self.stats }
+    }
+
+    /// Receives, connects and keeps alive until `until`; returns the time at which it came back.
+    ///
+    /// # Errors
+    /// One of epoll itself.
+    pub fn run_until(&mut self, until: Instant, sink: &mut impl FleetSink) -> io::Result<Instant> {
+        loop {
+            let now = monotonic();
+            if now >= until {
+                let late = now.since(until);
+                self.stats.runs += 1;
+                self.stats.late_sum += late;
+                self.stats.late_max = self.stats.late_max.max(late);
+                return Ok(now);
+            }
+            self.turn(now, until, sink)?;
+        }
+    }
+
+    /// Like [`Self::run_until`] once something has been delivered or `until` is there, whichever is first: for loops
+    /// that react to answers.
+    ///
+    /// # Errors
+    /// One of epoll itself.
+    pub fn run_once(&mut self, until: Instant, sink: &mut impl FleetSink) -> io::Result<Instant> {
+        self.turn(monotonic(), until, sink)?;
+        Ok(monotonic())
+    }
+
+    fn turn(&mut self, now: Instant, until: Instant, sink: &mut impl FleetSink) -> io::Result<()> {
+        self.start_waiting(now, sink);
+        self.fire_timers(now, sink);
+        let next = self.timers.peek().map_or(Instant::FAR, |Reverse((at, _))| *at);
+        self.wait(until.min(next))?;
+        for at in 0..self.poller.len() {
+            let Some(event) = self.poller.get(at) else { break };
+            let number = event.key as u32;
+            let Some(member) = self.members.get_mut(number as usize) else { continue };
+            if member.line.key(number) != event.key || member.line.fd.is_none() {
+                continue;
+            }
+            if !member.line.is_open {
+                self.finish_connect(number, sink);
+                continue;
+            }
+            if event.write {
+                self.settle(number, monotonic(), sink);
+            }
+            if event.read {
+                self.read(number, sink);
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, deadline: Instant) -> io::Result<()> {
+        self.stats.waits += 1;
+        if !self.options.busy_poll.is_zero() {
+            loop {
+                self.poller.wait(Some(Duration::ZERO))?;
+                let now = monotonic();
+                if self.poller.len() > 0 {
+                    self.active = now;
+                    return Ok(());
+                }
+                if now >= deadline {
+                    return Ok(());
+                }
+                if now.since(self.active) > self.options.busy_poll {
+                    break;
+                }
+                core::hint::spin_loop();
+            }
+        }
+        let timeout = (deadline != Instant::FAR).then(|| deadline.since(monotonic()));
+        self.poller.wait(timeout)
+    }
+
+    // ---- connecting
+
+    fn start_waiting(&mut self, now: Instant, sink: &mut impl FleetSink) {
+        while self.connecting < self.options.connecting_max {
+            let Some((number, target)) = self.waiting.pop_front() else { return };
+            let Some(member) = self.members.get_mut(number as usize) else { continue };
+            member.core.set_utc_origin(clock::origin());
+            match member.core.connect(target, now) {
+                Ok(()) => {
+                    member.is_connecting = true;
+                    self.connecting += 1;
+                    self.settle(number, now, sink);
+                }
+                Err(error) => sink.event(MemberId(number), Event::Disconnected(Some(error)), now),
+            }
+        }
+    }
+
+    fn finish_connect(&mut self, number: u32, sink: &mut impl FleetSink) {
+        let Some(member) = self.members.get_mut(number as usize) else { return };
+        let Some(fd) = &member.line.fd else { return };
+        let now = monotonic();
+        let mut told = Told { member: MemberId(number), now, sink, is_done: false };
+        match connect_result(fd) {
+            Ok(()) => {
+                member.line.is_open = true;
+                member.line.wants_write = false;
+                if let Err(error) = self.poller.modify(fd, member.line.key(number), Interest::READ) {
+                    tracing::error!(%error, "epoll refuses a change");
+                }
+                member.core.handle_connected(member.line.connection, now, &mut told);
+            }
+            Err(error) => {
+                member.line.close();
+                let reason = error.to_string();
+                member.core.handle_closed(member.line.connection, &reason, now, &mut told);
+            }
+        }
+        self.after(number, told.is_done, now, sink);
+    }
+
+    /// Carries out what a member says after it was told something.
+    fn after(&mut self, number: u32, is_done: bool, now: Instant, sink: &mut impl FleetSink) {
+        if is_done
+            && let Some(member) = self.members.get_mut(number as usize)
+            && core::mem::take(&mut member.is_connecting)
+        {
+            self.connecting -= 1;
+        }
+        self.settle(number, now, sink);
+    }
+
+    // ---- input
+
+    fn read(&mut self, number: u32, sink: &mut impl FleetSink) {
+        for _ in 0..READS_MAX {
+            let Some(member) = self.members.get_mut(number as usize) else { return };
+            let Some(fd) = &member.line.fd else { return };
+            let connection = member.line.connection;
+            let is_tail = !member.line.tail.is_empty();
+            let outcome =
+                if is_tail { read_behind(fd, &mut member.line.tail) } else { read(fd, &mut self.buffer) };
+            let now = monotonic();
+            let mut told = Told { member: MemberId(number), now, sink, is_done: false };
+            match outcome {
+                Read::Bytes { count, .. } => {
+                    self.stats.bytes_received += count as u64;
+                    if is_tail {
+                        let used = member.core.received(connection, &mut member.line.tail, now, &mut told);
+                        if used >= member.line.tail.len() {
+                            member.line.tail = Vec::new();
+                        } else {
+                            member.line.tail.drain(..used);
+                        }
+                    } else if let Some(bytes) = self.buffer.get_mut(..count) {
+                        let used = member.core.received(connection, bytes, now, &mut told);
+                        member.line.tail.extend_from_slice(bytes.get(used..).unwrap_or_default());
+                    }
+                }
+                Read::Empty => return,
+                Read::End => {
+                    member.line.close();
+                    let reason = "the server closed the connection";
+                    member.core.handle_closed(connection, reason, now, &mut told);
+                }
+            }
+            let is_done = told.is_done;
+            self.after(number, is_done, now, sink);
+            if !matches!(outcome, Read::Bytes { filled: true, .. }) {
+                return;
+            }
+        }
+    }
+
+    fn fire_timers(&mut self, now: Instant, sink: &mut impl FleetSink) {
+        while let Some(Reverse((at, number))) = self.timers.peek().copied() {
+            if at > now {
+                return;
+            }
+            self.timers.pop();
+            let Some(member) = self.members.get_mut(number as usize) else { continue };
+            if at != member.timer {
+                continue;
+            }
+            member.timer = Instant::FAR;
+            let is_due = member.core.poll_timeout().is_some_and(|(deadline, _)| deadline <= now);
+            let mut told = Told { member: MemberId(number), now, sink, is_done: false };
+            if is_due {
+                member.core.handle_timeout(now, &mut told);
+            }
+            let is_done = told.is_done;
+            self.after(number, is_done, now, sink);
+        }
+    }
+
+    // ---- output
+
+    /// Carries out effects, sends, and notes the next deadline.
+    fn settle(&mut self, number: u32, now: Instant, sink: &mut impl FleetSink) {
+        loop {
+            let Some(member) = self.members.get_mut(number as usize) else { return };
+            let Some(effect) = member.core.poll_effect() else { break };
+            let mut told = Told { member: MemberId(number), now, sink, is_done: false };
+            match effect {
+                Effect::Connect { connection, url } => {
+                    member.line.close();
+                    member.line.connection = connection;
+                    let begun = self
+                        .resolver
+                        .resolve(&url)
+                        .and_then(|address| start_connect(&address, &self.options.socket))
+                        .and_then(|fd| member.line.open(fd, number, &self.poller));
+                    if let Err(error) = begun {
+                        let reason = format!("{}:{}: {error}", url.host, url.port);
+                        member.core.handle_closed(connection, &reason, now, &mut told);
+                    }
+                }
+                Effect::Disconnect { connection, unsent } => {
+                    if connection == member.line.connection {
+                        if let Some(fd) = member.line.fd.take() {
+                            // What does not fit into the kernel's buffer now is not worth waiting for.
+                            let _ = send_some(&fd, &unsent);
+                        }
+                        member.line.close();
+                    }
+                }
+                Effect::Crypto { token, job, provider } => {
+                    let result = job.run(&*provider);
+                    member.core.complete(token, result, monotonic(), &mut told);
+                }
+            }
+            if told.is_done && core::mem::take(&mut member.is_connecting) {
+                self.connecting -= 1;
+            }
+        }
+        self.send(number, now, sink);
+        self.arm(number);
+    }
+
+    fn send(&mut self, number: u32, now: Instant, sink: &mut impl FleetSink) {
+        let Some(member) = self.members.get_mut(number as usize) else { return };
+        let (core, line) = (&mut member.core, &mut member.line);
+        let Some(fd) = line.fd.as_ref().filter(|_| line.is_open) else { return };
+        let out = core.transmit();
+        if out.is_empty() && !line.wants_write {
+            return;
+        }
+        let count = match send_some(fd, out) {
+            _ if out.is_empty() => 0,
+            Sent::Bytes(count) => count,
+            Sent::Blocked => 0,
+            Sent::Gone => {
+                line.close();
+                let mut told = Told { member: MemberId(number), now, sink, is_done: false };
+                core.handle_closed(line.connection, "the connection broke", now, &mut told);
+                let is_done = told.is_done;
+                return self.after(number, is_done, now, sink);
+            }
+        };
+        self.stats.bytes_sent += count as u64;
+        if count == out.len() {
+            out.clear();
+        } else {
+            out.drain(..count);
+        }
+        let write = !out.is_empty();
+        if write != line.wants_write {
+            line.wants_write = write;
+            let interest = Interest { read: true, write };
+            if let Err(error) = self.poller.modify(fd, line.key(number), interest) {
+                tracing::error!(%error, "epoll refuses a change");
+            }
+        }
+    }
+
+    fn arm(&mut self, number: u32) {
+        let Some(member) = self.members.get_mut(number as usize) else { return };
+        if let Some((at, _)) = member.core.poll_timeout()
+            && at < member.timer
+        {
+            member.timer = at;
+            self.timers.push(Reverse((at, number)));
+        }
+    }
+}
+
+impl Line {
+    fn key(&self, number: u32) -> u64 {
+        u64::from(number) | u64::from(self.epoch) << 32
+    }
+
+    fn open(&mut self, fd: OwnedFd, number: u32, poller: &Poller) -> io::Result<()> {
+        self.epoch = self.epoch.wrapping_add(1);
+        // Writable means connected, or failed.
+        poller.add(&fd, self.key(number), Interest { read: false, write: true })?;
+        self.fd = Some(fd);
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.fd = None;
+        self.is_open = false;
+        self.wants_write = false;
+        self.tail = Vec::new();
+    }
+}
+
+/// Adds the member and the time to what a core says, and notices when it has connected or given up.
+struct Told<'a, S> {
+    member: MemberId,
+    now: Instant,
+    sink: &'a mut S,
+    is_done: bool,
+}
+
+impl<S: FleetSink> Sink for Told<'_, S> {
+    fn event(&mut self, event: Event) {
+        self.is_done |= matches!(
+            event,
+            Event::Connected(_) | Event::Restored(..) | Event::Disconnected(_) | Event::ConnectFailed { .. }
+        );
+        self.sink.event(self.member, event, self.now);
+    }
+
+    #[inline]
+    fn response(&mut self, handle: RequestHandle, result: Result<Reply<'_>, ClientError>) {
+        self.sink.response(self.member, handle, result, self.now);
+    }
+
+    #[inline]
+    fn data_changes(&mut self, subscription: SubscriptionHandle, changes: DataChanges<'_>) {
+        self.sink.data_changes(self.member, subscription, changes, self.now);
+    }
+
+    fn events(&mut self, subscription: SubscriptionHandle, events: EventNotifications<'_>) {
+        self.sink.events(self.member, subscription, events, self.now);
+    }
+}

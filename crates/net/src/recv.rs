@@ -1,0 +1,47 @@
+//! Reading from sockets.
+
+use rustix::buffer::spare_capacity;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+
+/// What a read gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// Bytes; whether the buffer was filled, so that there may be more.
+    Bytes { count: usize, filled: bool },
+    /// Nothing now.
+    Empty,
+    /// The end, or an error.
+    End,
+}
+
+/// Reads into a buffer.
+pub(crate) fn read(fd: &OwnedFd, buffer: &mut [u8]) -> Read {
+    let len = buffer.len();
+    loop {
+        return match recv(fd, &mut *buffer, RecvFlags::DONTWAIT) {
+            Ok((0, _)) => Read::End,
+            Ok((count, _)) => Read::Bytes { count, filled: count == len },
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN) => Read::Empty,
+            Err(_) => Read::End,
+        };
+    }
+}
+
+/// Reads behind what a vector holds.
+pub(crate) fn read_behind(fd: &OwnedFd, tail: &mut Vec<u8>) -> Read {
+    // Doubling keeps the cost of a chunk that comes in many pieces linear.
+    tail.reserve(tail.len().max(8 << 10));
+    let room = tail.capacity() - tail.len();
+    loop {
+        return match recv(fd, spare_capacity(tail), RecvFlags::DONTWAIT) {
+            Ok((_, 0)) => Read::End,
+            Ok((_, count)) => Read::Bytes { count, filled: count == room },
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN) => Read::Empty,
+            Err(_) => Read::End,
+        };
+    }
+}

@@ -57,7 +57,7 @@ pub(crate) fn publish(shared: &ServerShared, sessions: &Sessions, engine: &Engin
                 unacknowledged_message_count: count(subscription.retransmission.sequence_numbers().len()),
                 discarded_message_count: counters.discarded_messages,
                 monitored_item_count: count(subscription.items.len()),
-                disabled_monitored_item_count: 0,
+                disabled_monitored_item_count: subscription.disabled_items(),
                 monitoring_queue_overflow_count: counters.queue_overflows,
                 next_sequence_number: subscription.next_sequence_number,
                 event_queue_overflow_count: 0,

@@ -2,7 +2,7 @@
 
 use super::item::{Deadband, Trigger, moved};
 use taktwerk_schema::{DataChangeFilter, DeadbandType, Range};
-use taktwerk_types::{ArrayValues, BuiltInType, ExtensionObject, NumericRange, StatusCode, Variant};
+use taktwerk_types::{ArrayValues, ExtensionObject, NumericRange, StatusCode, Variant};
 
 /// A checked filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,11 +62,6 @@ impl Filter {
         };
         Ok(Self { trigger, deadband })
     }
-}
-
-/// Whether a value of this type can have a deadband.
-pub(crate) fn is_numeric(value: &Variant) -> bool {
-    value.built_in_type().is_some_and(|kind| (BuiltInType::SByte..=BuiltInType::Double).contains(&kind))
 }
 
 /// Whether any element of an array left the deadband, or its shape or type changed.

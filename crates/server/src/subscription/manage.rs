@@ -308,14 +308,6 @@ impl Engine {
             .unzip()
     }
 
-    /// How many of a subscription's items are disabled.
-    pub(crate) fn disabled_item_count(&self, place: u32) -> usize {
-        let Some(subscription) = self.subscription(place) else { return 0 };
-        let disabled =
-            |index: &&u32| self.items.get(**index as usize).is_some_and(|item| !item.has(flag::ENABLED));
-        subscription.items.iter().filter(disabled).count()
-    }
-
     /// Acknowledges a message (Part 4 §5.14.5): the result for the Publish response.
     pub(crate) fn acknowledge(&mut self, session: SessionKey, id: u32, sequence_number: u32) -> StatusCode {
         let Ok(place) = self.find(session, id) else { return StatusCode::BAD_SUBSCRIPTION_ID_INVALID };
@@ -561,6 +553,13 @@ impl Engine {
             }
             return;
         }
+        if let Some(Some(subscription)) = self.subscriptions.get_mut(item.subscription as usize) {
+            subscription.enabled_items = if enabled {
+                subscription.enabled_items + 1
+            } else {
+                subscription.enabled_items.saturating_sub(1)
+            };
+        }
         if enabled {
             item.flags |= flag::ENABLED | flag::FORCED | flag::DIRTY;
             self.start_watching(index);
@@ -642,8 +641,10 @@ impl Engine {
     pub(crate) fn delete_item(&mut self, index: u32) {
         let Some(item) = self.items.get(index as usize) else { return };
         let (place, position) = (item.subscription, item.position as usize);
+        let was_enabled = item.has(flag::ENABLED);
         let mut moved = None;
         if let Some(subscription) = self.subscription_mut(place) {
+            subscription.enabled_items = subscription.enabled_items.saturating_sub(u32::from(was_enabled));
             if position < subscription.items.len() {
                 subscription.items.swap_remove(position);
                 moved = subscription.items.get(position).copied();
@@ -756,6 +757,7 @@ impl Engine {
     }
 
     /// Whether a subscription waits for a Publish request.
+    #[cfg(test)]
     pub(crate) fn is_late(&self, place: u32) -> bool {
         self.subscription(place).is_some_and(|subscription| subscription.state == State::Late)
     }

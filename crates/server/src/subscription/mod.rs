@@ -129,10 +129,6 @@ impl Engine {
     pub(crate) fn take_job(&mut self) -> Option<SampleJob> {
         self.jobs.pop_front()
     }
-
-    fn read_slot(&self, slot: u32) -> Option<Snapshot> {
-        read_slot(&self.pages, slot)
-    }
 }
 
 #[inline]

@@ -93,6 +93,7 @@ impl Retransmission {
         self.messages.iter().map(|(number, _)| *number)
     }
 
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.messages.len()
     }

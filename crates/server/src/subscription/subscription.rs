@@ -84,6 +84,8 @@ pub(crate) struct Subscription {
     pub(crate) next_sequence_number: u32,
     pub(crate) retransmission: Retransmission,
     pub(crate) items: Vec<u32>,
+    /// How many of them are not disabled.
+    pub(crate) enabled_items: u32,
     /// Whether any item ever triggered another one; most subscriptions never look for links.
     pub(crate) has_links: bool,
     /// Items that may have something to report, first come first; those before `ready_head` are done.
@@ -117,6 +119,7 @@ impl Subscription {
             next_sequence_number: 1,
             retransmission: Retransmission::default(),
             items: Vec::new(),
+            enabled_items: 0,
             has_links: false,
             ready: Vec::new(),
             ready_head: 0,
@@ -139,6 +142,11 @@ impl Subscription {
         let number = self.next_sequence_number;
         self.next_sequence_number = number.checked_add(1).unwrap_or(1);
         number
+    }
+
+    /// How many items are disabled.
+    pub(crate) fn disabled_items(&self) -> u32 {
+        u32::try_from(self.items.len()).unwrap_or(u32::MAX).saturating_sub(self.enabled_items)
     }
 
     /// Adds an item to the ready list.

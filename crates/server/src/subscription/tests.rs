@@ -352,6 +352,8 @@ fn monitoring_modes() {
     let mode = |world: &mut World, mode| {
         let now = world.now();
         world.engine.set_mode(index, mode, now, &world.space);
+        let disabled = world.engine.subscription(place).unwrap().disabled_items();
+        assert_eq!(disabled, u32::from(mode == MonitoringMode::DISABLED));
         world.advance(100 * MS);
         world.take_values()
     };

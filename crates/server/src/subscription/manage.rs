@@ -3,6 +3,7 @@
 use super::filter::Filter;
 use super::item::{AT_PUBLISH, EVERY_WRITE, Item, ItemExt, NONE, Sample, flag};
 use super::publish::{PublishQueue, Responder};
+#[cfg(test)]
 use super::state::State;
 use super::subscription::{Parameters, Subscription};
 use super::timer::{Due, align_up, grid};

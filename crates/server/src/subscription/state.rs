@@ -144,6 +144,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// The table as the specification writes it: one condition per row, independent of each other.
+    #[allow(clippy::nonminimal_bool)] // as the specification writes them
     fn rows_of_the_specification(state: State, event: Event, c: Conditions) -> Vec<(u8, State)> {
         use Event::{PublishReceived, TimerExpired};
         use State::{KeepAlive, Late, Normal};

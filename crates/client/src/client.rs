@@ -274,6 +274,7 @@ impl Client {
             Purpose::CreateSubscription(handle) => self.on_subscription_created(handle, result, now, sink),
             Purpose::ModifySubscription(handle) => self.on_subscription_modified(handle, result, now, sink),
             Purpose::DeleteSubscription(handle) => self.on_subscription_deleted(handle, result, now, sink),
+            Purpose::Audit(handle) => self.on_audited(handle, result, now),
             Purpose::ResendData(_) | Purpose::Ignore => {}
         }
     }

@@ -11,7 +11,7 @@ use crate::limits::LIMIT_NODES;
 use crate::link::Answer;
 use crate::outstanding::Purpose;
 use crate::split::BatchOwner;
-use crate::subscription::{ItemState, State};
+use crate::subscription::State;
 use core::any::Any;
 use core::time::Duration;
 use taktwerk_channel::{Channel, OpenParams};
@@ -251,7 +251,7 @@ impl Client {
                 self.chosen = None;
             }
         }
-        let retry_at = now + self.back_off();
+        let retry_at = now + self.back_off(&error);
         self.attempts = self.attempts.saturating_add(1);
         self.phase = Phase::Waiting { until: retry_at };
         sink.event(if was_up {
@@ -270,10 +270,18 @@ impl Client {
         allowed && left && !hopeless
     }
 
-    /// Doubles with each attempt; a random half spreads clients that lost the same server.
-    fn back_off(&mut self) -> Duration {
+    /// Doubles with each attempt; a random half spreads clients that lost the same server. A server that says it has too
+    /// much to do is left alone for longer.
+    fn back_off(&mut self, error: &ClientError) -> Duration {
         let policy = &self.config.reconnect;
-        let factor = 1u32 << self.attempts.min(20);
+        let busy = matches!(
+            error.status(),
+            StatusCode::BAD_TCP_SERVER_TOO_BUSY
+                | StatusCode::BAD_SERVER_TOO_BUSY
+                | StatusCode::BAD_TOO_MANY_SESSIONS
+                | StatusCode::BAD_TCP_NOT_ENOUGH_RESOURCES
+        );
+        let factor = 1u32 << (self.attempts.min(20) + if busy { 2 } else { 0 });
         let delay = policy.delay_min.saturating_mul(factor).min(policy.delay_max);
         let half_nanos = u64::try_from(delay.as_nanos() / 2).unwrap_or(u64::MAX / 2);
         Duration::from_nanos(half_nanos + self.entropy.below(half_nanos + 1))
@@ -293,14 +301,8 @@ impl Client {
     /// What was under way on the server has an unknown outcome.
     fn mark_interrupted(&mut self) {
         for subscription in &mut self.subscriptions {
-            match subscription.state {
-                State::Live => subscription.state = State::Recovering,
-                State::Creating => subscription.state = State::Wanted,
-                State::Wanted | State::Failed | State::Recovering | State::Deleting => {}
-            }
-            for item in subscription.items.values_mut().filter(|item| item.state == ItemState::Creating) {
-                item.state = ItemState::Wanted;
-            }
+            self.publisher.orphans |= subscription.state == State::Creating;
+            subscription.interrupted();
         }
     }
 
@@ -378,15 +380,17 @@ impl Client {
     fn on_up(&mut self, restored: Restored, now: Instant, sink: &mut dyn Sink) {
         self.phase = Phase::Up;
         self.attempts = 0;
+        let transfer_due = self.session.as_mut().is_some_and(|session| {
+            session.told = true;
+            session.transfer_due
+        });
         let info = self.session_info();
-        if !core::mem::replace(&mut self.was_up, true) {
-            sink.event(Event::Connected(info));
-            return self.pump(now);
-        }
-        sink.event(Event::Restored(restored, info));
-        match restored {
-            Restored::SameSession => self.recover_all(now, sink),
-            Restored::NewSession => self.transfer(now, sink),
+        let first = !core::mem::replace(&mut self.was_up, true);
+        sink.event(if first { Event::Connected(info) } else { Event::Restored(restored, info) });
+        if transfer_due {
+            self.transfer(now, sink)
+        } else {
+            self.recover_all(now, sink)
         }
         self.pump(now);
     }
@@ -406,14 +410,23 @@ impl Client {
         let recovering = self.subscriptions.iter().filter(|known| known.state == State::Recovering);
         let subscription_ids: Vec<u32> = recovering.map(|known| known.server_id).collect();
         if subscription_ids.is_empty() {
-            return;
+            return self.transfer_done();
         }
         let mut request = TransferSubscriptionsRequest {
             subscription_ids,
             send_initial_values: false,
             ..TransferSubscriptionsRequest::default()
         };
+        if let Some(session) = &mut self.session {
+            session.transfers = session.transfers.saturating_add(1);
+        }
         self.send_step(&mut request, Purpose::Transfer, now, sink);
+    }
+
+    fn transfer_done(&mut self) {
+        if let Some(session) = &mut self.session {
+            session.transfer_due = false;
+        }
     }
 
     pub(crate) fn on_transferred(
@@ -422,6 +435,8 @@ impl Client {
         now: Instant,
         sink: &mut dyn Sink,
     ) {
+        let repeated = self.session.as_ref().is_some_and(|session| session.transfers > 1);
+        self.transfer_done();
         let recovering = self.subscriptions.iter().filter(|known| known.state == State::Recovering);
         let handles: Vec<_> = recovering.map(|known| known.handle).collect();
         let service = "TransferSubscriptions";
@@ -438,12 +453,13 @@ impl Client {
         let mut results = results.into_iter();
         for handle in handles {
             let result = results.next().unwrap_or_default();
-            let known = result.status_code.is_good() && !result.status_code.is_bad();
-            if !known {
+            if !result.status_code.is_good() && !repeated {
                 self.recreate(handle, result.status_code, sink);
                 continue;
             }
-            if let Some(subscription) = self.subscription(handle) {
+            // The first attempt may have succeeded unheard, so that there is nothing left to transfer: then asking for the
+            // next message shows whether the subscription is ours.
+            if let (Some(subscription), true) = (self.subscription(handle), result.status_code.is_good()) {
                 subscription.transferred = true;
                 subscription.available = result.available_sequence_numbers;
             }

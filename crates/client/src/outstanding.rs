@@ -31,6 +31,8 @@ pub(crate) enum Purpose {
     ModifySubscription(SubscriptionHandle),
     DeleteSubscription(SubscriptionHandle),
     ResendData(SubscriptionHandle),
+    /// GetMonitoredItems.
+    Audit(SubscriptionHandle),
     /// Something whose answer does not matter.
     Ignore,
 }

@@ -23,17 +23,20 @@ pub(crate) struct Publisher {
     /// Most requests in flight: the configured number, or what the server was found to accept.
     max: usize,
     configured_max: usize,
+    /// The connection broke while a subscription was being created: the server may have one that nobody knows.
+    pub(crate) orphans: bool,
 }
 
 impl Publisher {
     pub(crate) fn new(configured_max: usize) -> Self {
-        Self { request: PublishRequest::default(), max: configured_max, configured_max }
+        Self { request: PublishRequest::default(), max: configured_max, configured_max, orphans: false }
     }
 
     /// A new session starts without acknowledgements and with hope.
     pub(crate) fn reset(&mut self) {
         self.request.subscription_acknowledgements.clear();
         self.max = self.configured_max;
+        self.orphans = false;
     }
 
     fn acknowledge(&mut self, subscription_id: u32, sequence_number: u32) {
@@ -104,9 +107,12 @@ impl Client {
         let found =
             self.subscriptions.iter_mut().find(|known| known.is_live() && known.server_id == server_id);
         let Some(subscription) = found else {
-            // One that the application has deleted, or made on its own.
+            // One that is being deleted, or that the application has made on its own.
             if !view.message.is_keep_alive() {
                 self.publisher.acknowledge(server_id, view.message.sequence_number);
+            }
+            if self.publisher.orphans {
+                self.delete_orphan(server_id, now);
             }
             return;
         };

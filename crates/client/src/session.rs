@@ -33,6 +33,12 @@ pub(crate) struct Session {
     token_policies: Vec<UserTokenPolicy>,
     /// Whether ActivateSession has succeeded.
     pub(crate) activated: bool,
+    /// Whether the application knows of it.
+    pub(crate) told: bool,
+    /// The subscriptions of the session before this one have not been taken over yet.
+    pub(crate) transfer_due: bool,
+    /// How often that was tried.
+    pub(crate) transfers: u8,
 }
 
 /// An ActivateSession request that is waiting for its signatures.
@@ -157,6 +163,9 @@ impl Client {
             server_certificate: response.server_certificate.as_bytes().into(),
             token_policies,
             activated: false,
+            told: false,
+            transfer_due: true,
+            transfers: 0,
         });
         self.activate(verify, now, sink)
     }
@@ -275,11 +284,9 @@ impl Client {
         match result {
             Ok(response) => {
                 session.server_nonce = response.server_nonce.as_bytes().into();
-                let restored = if core::mem::replace(&mut session.activated, true) {
-                    Restored::SameSession
-                } else {
-                    Restored::NewSession
-                };
+                session.activated = true;
+                // It may have been activated before, over a connection that broke before anything came of it.
+                let restored = if session.told { Restored::SameSession } else { Restored::NewSession };
                 self.on_activated(restored, now, sink);
             }
             // The server does not know the old session any more, or does not give it to this channel: Part 4 §6.7 goes

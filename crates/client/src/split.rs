@@ -25,7 +25,9 @@ pub(crate) enum BatchOwner {
         /// Client handles in the order of the request.
         handles: Vec<u32>,
     },
-    /// Items that were deleted; the answer changes nothing.
+    /// Items of this subscription are deleted; the answer changes nothing.
+    Deleted(SubscriptionHandle),
+    /// The answer changes nothing.
     Ignore,
 }
 
@@ -117,7 +119,7 @@ impl Client {
             BatchOwner::Items { subscription, server_id, handles } => {
                 self.on_items_created(subscription, server_id, &handles, Ok(joined), sink);
             }
-            BatchOwner::Ignore => {}
+            BatchOwner::Deleted(_) | BatchOwner::Ignore => {}
         }
     }
 
@@ -130,7 +132,7 @@ impl Client {
             BatchOwner::Items { subscription, server_id, handles } => {
                 self.on_items_created(subscription, server_id, &handles, Err(error.clone()), sink);
             }
-            BatchOwner::Ignore => {}
+            BatchOwner::Deleted(_) | BatchOwner::Ignore => {}
         }
     }
 
@@ -138,8 +140,14 @@ impl Client {
     /// it is back.
     pub(crate) fn drop_batches(&mut self, error: &ClientError, sink: &mut dyn Sink) {
         for (_, batch) in core::mem::take(&mut self.batches) {
-            if let BatchOwner::User(handle) = batch.owner {
-                sink.response(handle, Err(error.clone()));
+            match batch.owner {
+                BatchOwner::User(handle) => sink.response(handle, Err(error.clone())),
+                BatchOwner::Deleted(handle) => {
+                    if let Some(subscription) = self.subscription(handle) {
+                        subscription.audit = true;
+                    }
+                }
+                BatchOwner::Limits | BatchOwner::Items { .. } | BatchOwner::Ignore => {}
             }
         }
     }

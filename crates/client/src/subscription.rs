@@ -111,6 +111,10 @@ pub(crate) struct Subscription {
     pub(crate) interval_ms: f64,
     pub(crate) keep_alive_count: u32,
     pub(crate) items: BTreeMap<u32, Item>,
+    /// Some items are in the state Wanted: spares looking at all of them.
+    pub(crate) has_wanted: bool,
+    /// The connection broke while items were being created or deleted: the server has to be asked which there are.
+    pub(crate) audit: bool,
     /// Number of the next message.
     pub(crate) expected: u32,
     /// Messages behind a gap, oldest first.
@@ -173,6 +177,8 @@ impl Subscription {
             state: State::Wanted,
             server_id: 0,
             items: BTreeMap::new(),
+            has_wanted: false,
+            audit: false,
             expected: 1,
             held: VecDeque::new(),
             available: Vec::new(),
@@ -201,9 +207,40 @@ impl Subscription {
         self.forget_messages();
         self.alive_by = Instant::FAR;
         self.inactive = false;
+        self.audit = false;
+        self.has_wanted = !self.items.is_empty();
         for item in self.items.values_mut() {
             item.state = ItemState::Wanted;
         }
+    }
+
+    /// The connection is gone; what was under way has an unknown outcome.
+    pub(crate) fn interrupted(&mut self) {
+        match self.state {
+            State::Live => self.state = State::Recovering,
+            State::Creating => self.state = State::Wanted,
+            State::Wanted | State::Failed | State::Recovering | State::Deleting => {}
+        }
+        for item in self.items.values_mut().filter(|item| item.state == ItemState::Creating) {
+            item.state = ItemState::Wanted;
+            self.has_wanted = true;
+            self.audit = true;
+        }
+    }
+
+    /// Takes the server's word for which items there are, as pairs of its id and our client handle; says which of them
+    /// nobody wants.
+    pub(crate) fn audited(&mut self, found: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
+        self.audit = false;
+        let mut surplus = Vec::new();
+        for (id, client_handle) in found {
+            match self.items.get_mut(&client_handle) {
+                Some(item) if item.state == ItemState::Wanted => item.state = ItemState::Live(id),
+                Some(item) if item.state == ItemState::Live(id) => {}
+                _ => surplus.push(id),
+            }
+        }
+        surplus
     }
 
     fn forget_messages(&mut self) {
@@ -263,6 +300,9 @@ impl Subscription {
 
     /// Items to be created, marked as being created.
     pub(crate) fn take_wanted(&mut self) -> Vec<MonitoredItemCreateRequest> {
+        if !core::mem::take(&mut self.has_wanted) {
+            return Vec::new();
+        }
         let wanted = self.items.values_mut().filter(|item| item.state == ItemState::Wanted);
         wanted
             .map(|item| {

@@ -10,13 +10,14 @@ use crate::subscription::{
     Item, ItemResult, ItemState, State, Subscription, SubscriptionHandle, SubscriptionParams,
 };
 use core::any::Any;
+use taktwerk_schema::ids::{method_ids, object_ids};
 use taktwerk_schema::{
-    CreateMonitoredItemsRequest, CreateMonitoredItemsResponse, CreateSubscriptionRequest,
-    CreateSubscriptionResponse, DeleteMonitoredItemsRequest, DeleteSubscriptionsRequest,
-    ModifySubscriptionRequest, ModifySubscriptionResponse, MonitoredItemCreateRequest, MonitoringMode,
-    SetMonitoringModeRequest,
+    CallMethodRequest, CallRequest, CallResponse, CreateMonitoredItemsRequest, CreateMonitoredItemsResponse,
+    CreateSubscriptionRequest, CreateSubscriptionResponse, DeleteMonitoredItemsRequest,
+    DeleteSubscriptionsRequest, ModifySubscriptionRequest, ModifySubscriptionResponse,
+    MonitoredItemCreateRequest, MonitoringMode, SetMonitoringModeRequest,
 };
-use taktwerk_types::{Instant, StatusCode};
+use taktwerk_types::{ArrayValues, Instant, NodeId, StatusCode, Variant};
 
 impl Client {
     /// Adds a subscription. It is created when there is a session, and again whenever the server loses it. What becomes
@@ -49,6 +50,7 @@ impl Client {
             {
                 replaced.push(id);
             }
+            known.has_wanted = true;
         }
         self.delete_on_server(subscription, replaced);
         self.pump(now);
@@ -123,7 +125,7 @@ impl Client {
             monitored_item_ids,
             ..DeleteMonitoredItemsRequest::default()
         };
-        self.start_batch(request, BatchOwner::Ignore);
+        self.start_batch(request, BatchOwner::Deleted(subscription));
     }
 
     /// Changes what is asked of a subscription. The timestamps apply to items that are created from now on.
@@ -213,6 +215,7 @@ impl Client {
             match known.state {
                 State::Wanted => self.send_create(at, now),
                 State::Deleting => self.send_delete(at, now),
+                State::Live if known.audit => self.send_audit(at, now),
                 State::Live => {
                     let wanted = known.take_wanted();
                     if wanted.is_empty() {
@@ -266,6 +269,61 @@ impl Client {
             DeleteSubscriptionsRequest { subscription_ids: vec![known.server_id], ..Default::default() };
         // If it cannot be sent, it is tried again when the connection is back.
         let _ = self.link.send(&mut request, handle, purpose, timeout, now);
+    }
+
+    /// Asks which items there are: those that were being created when the connection broke may exist or not, and
+    /// creating them twice would double their notifications.
+    fn send_audit(&mut self, at: usize, now: Instant) {
+        let request_handle = self.link.next_handle();
+        let timeout = Some(self.config.request_timeout);
+        let Some(known) = self.subscriptions.get_mut(at) else { return };
+        let purpose = Purpose::Audit(known.handle);
+        if self.link.outstanding.has(|outstanding| outstanding == purpose) {
+            return;
+        }
+        let call = CallMethodRequest {
+            object_id: NodeId::numeric(0, object_ids::SERVER),
+            method_id: NodeId::numeric(0, method_ids::SERVER_GET_MONITORED_ITEMS),
+            input_arguments: vec![Variant::UInt32(known.server_id)],
+        };
+        let mut request = CallRequest { methods_to_call: vec![call], ..CallRequest::default() };
+        // If it cannot be sent, it is tried again when the connection is back.
+        let _ = self.link.send(&mut request, request_handle, purpose, timeout, now);
+    }
+
+    pub(crate) fn on_audited(
+        &mut self,
+        handle: SubscriptionHandle,
+        result: Result<Answer<'_>, ClientError>,
+        now: Instant,
+    ) {
+        let Some(known) = self.subscription(handle) else { return };
+        // A server without the method leaves us guessing; the items are then created as if none of them existed.
+        known.audit = false;
+        let results =
+            result.and_then(|answer| answer.read::<CallResponse>("Call")).map(|response| response.results);
+        let outputs = results.ok().and_then(|results| Some(results.into_iter().next()?.output_arguments));
+        let Some([Variant::Array(ids), Variant::Array(handles)]) = outputs.as_deref() else { return };
+        let (ArrayValues::UInt32(ids), ArrayValues::UInt32(handles)) = (&ids.values, &handles.values) else {
+            return;
+        };
+        let surplus = known.audited(ids.iter().copied().zip(handles.iter().copied()));
+        self.delete_on_server(handle, surplus);
+        self.pump(now);
+    }
+
+    /// Deletes a subscription that was created without our hearing of it.
+    pub(crate) fn delete_orphan(&mut self, server_id: u32, now: Instant) {
+        let deleting = |known: &Subscription| known.server_id == server_id && known.state == State::Deleting;
+        if self.subscriptions.iter().any(deleting) {
+            return;
+        }
+        let mut request =
+            DeleteSubscriptionsRequest { subscription_ids: vec![server_id], ..Default::default() };
+        let handle = self.link.next_handle();
+        let timeout = Some(self.config.request_timeout);
+        // If it cannot be sent, the subscription's lifetime ends it.
+        let _ = self.link.send(&mut request, handle, Purpose::Ignore, timeout, now);
     }
 
     pub(crate) fn on_subscription_created(

@@ -241,9 +241,49 @@ fn a_cut_at_any_step_of_reconnecting_is_survived_without_loss() {
             world.server.change(id, 1, 4.0);
             world.seconds(2);
             assert!(world.client.is_up());
-            assert_eq!(world.take_values(), [1.0, 2.0, 3.0, 4.0], "cut {cut}");
+            let (values, events) = (world.take_values(), world.take_events());
+            assert_eq!(values, [1.0, 2.0, 3.0, 4.0], "cut {cut}, dropped {drop_session}: {events:#?}");
         }
     }
+}
+
+/// The answer that said which items were created is lost: they are neither created twice nor forgotten, and a
+/// subscription that nobody heard of is deleted.
+#[test]
+fn a_cut_while_creating_leaves_neither_duplicates_nor_orphans() {
+    let mut audits = 0;
+    for cut in 0..10 {
+        let mut world = World::connected();
+        world.cut_after = Some(cut);
+        let handle = world.client.create_subscription(params(), world.now);
+        world.client.add_items(handle, (0..5).map(item), world.now).unwrap();
+        world.seconds(5);
+        world.client.remove_items(handle, &[0], world.now).unwrap();
+        world.seconds(5);
+        let id = world.client.subscription_id(handle).unwrap();
+        assert_eq!(world.server.subscriptions.keys().copied().collect::<Vec<_>>(), [id], "cut {cut}");
+        let items = world.server.subscriptions[&id].items.iter();
+        let mut found: Vec<_> =
+            items.map(|(id, item)| (item.requested_parameters.client_handle, Some(*id))).collect();
+        found.sort_unstable();
+        let wanted = (1..5).map(|item| (item, world.client.monitored_item_id(handle, item)));
+        assert_eq!(found, wanted.collect::<Vec<_>>(), "cut {cut}");
+        assert!(world.server.audits <= 1);
+        audits += world.server.audits;
+    }
+    assert!(audits > 0);
+}
+
+#[test]
+fn a_busy_server_is_left_alone_for_longer() {
+    let mut world = retrying().world();
+    let busy = (CreateSessionRequest::BINARY_ENCODING_ID, StatusCode::BAD_TOO_MANY_SESSIONS);
+    world.server.knobs.faults.push(busy);
+    world.client.connect(target(), world.now).unwrap();
+    world.settle();
+    let events = world.take_events();
+    let [Event::ConnectFailed { retry_at, .. }] = events[..] else { panic!("{events:?}") };
+    assert!(retry_at.since(START) >= Duration::from_millis(200));
 }
 
 #[test]

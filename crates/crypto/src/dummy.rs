@@ -108,8 +108,11 @@ impl PeerKey for DummyPeerKey {
             return Err(CryptoError::Internal);
         }
         for block in plain.chunks(self.plain_block_len()) {
-            out.extend_from_slice(&[0xee; OAEP_OVERHEAD]);
+            let [low, high, ..] = block.len().to_le_bytes();
+            out.extend_from_slice(&[low, high]);
+            out.extend_from_slice(&[0xee; OAEP_OVERHEAD - 2]);
             out.extend(block.iter().map(|byte| byte ^ 0xa5));
+            out.resize(out.len() + self.plain_block_len() - block.len(), 0);
         }
         Ok(())
     }
@@ -168,10 +171,10 @@ impl Provider for DummyProvider {
         }
         for block in cipher.chunks(block_len) {
             let (seed, data) = block.split_at(OAEP_OVERHEAD);
-            if seed.iter().any(|byte| *byte != 0xee) {
-                return Err(CryptoError::Decryption);
-            }
-            out.extend(data.iter().map(|byte| byte ^ 0xa5));
+            let [low, high, rest @ ..] = seed else { return Err(CryptoError::Decryption) };
+            let len = usize::from(u16::from_le_bytes([*low, *high]));
+            let data = data.get(..len).filter(|_| rest.iter().all(|byte| *byte == 0xee));
+            out.extend(data.ok_or(CryptoError::Decryption)?.iter().map(|byte| byte ^ 0xa5));
         }
         Ok(())
     }

@@ -111,7 +111,7 @@ pub trait PeerKey {
     /// Bytes of the result of one operation.
     fn cipher_block_len(&self) -> usize;
 
-    /// Appends the encryption of `plain`, which is a whole number of plain blocks, to `out`.
+    /// Appends the encryption of `plain` to `out`, one operation per plain block; only the last may be shorter.
     ///
     /// # Errors
     /// Only if the library fails.

@@ -34,6 +34,8 @@ pub struct World {
     pub dead: bool,
     /// Cut the connection after so many transfers of bytes.
     pub cut_after: Option<u32>,
+    /// Changes what the server sends before the client gets it.
+    pub tamper: Option<Box<dyn FnMut(&mut Vec<u8>)>>,
     pub dialled: Vec<String>,
     /// Every event, for looking back at.
     pub events: Vec<Event>,
@@ -83,6 +85,7 @@ impl Setup {
             refuse: false,
             dead: false,
             cut_after: None,
+            tamper: None,
             dialled: vec![],
             events: vec![],
             values: vec![],
@@ -178,9 +181,14 @@ impl World {
             self.server.receive(connection, &to_server, now);
         }
         if self.connection.is_some() && !to_client.is_empty() && !self.cut(connection) {
+            let mut to_client = to_client;
+            if let Some(tamper) = &mut self.tamper {
+                tamper(&mut to_client);
+            }
             self.inbox.extend_from_slice(&to_client);
             let consumed = self.client.received(connection, &mut self.inbox, now, &mut self.queue);
             self.inbox.drain(..consumed.min(self.inbox.len()));
+            assert!(self.inbox.len() <= 1 << 20, "the client hoards bytes");
         }
         true
     }

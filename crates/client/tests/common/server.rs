@@ -6,7 +6,7 @@ use taktwerk_channel::{Channel, ChannelConfig, Event};
 use taktwerk_client::ConnectionId;
 use taktwerk_crypto::{Job, JobOutput, SecurityPolicy};
 use taktwerk_schema::ids::{method_ids, variable_ids};
-use taktwerk_schema::service::{Request, Response};
+use taktwerk_schema::service::Response;
 use taktwerk_schema::*;
 use taktwerk_types::{
     DataValue, Decode, DecodeLimits, Decoder, Encode, ExtensionObject, Identifier, Instant, NodeId,
@@ -95,6 +95,7 @@ pub struct Server {
     pub received: Vec<u32>,
     pub written: Vec<(NodeId, DataValue)>,
     pub resends: Vec<u32>,
+    pub audits: u32,
     pub token_policies: Vec<UserTokenPolicy>,
 }
 
@@ -120,6 +121,7 @@ impl Server {
             received: vec![],
             written: vec![],
             resends: vec![],
+            audits: 0,
             token_policies: vec![anonymous, user],
         }
     }
@@ -182,9 +184,8 @@ impl Server {
 
     fn run(&mut self, job: Job, connection: &mut Connection, now: Instant) {
         let result = job.run(self.config.provider.as_ref());
-        match connection.channel.complete(result, now, &mut connection.out) {
-            Ok(Event::Effect(job)) => self.run(*job, connection, now),
-            Ok(_) | Err(_) => {}
+        if let Ok(Event::Effect(job)) = connection.channel.complete(result, now, &mut connection.out) {
+            self.run(*job, connection, now);
         }
     }
 
@@ -478,7 +479,8 @@ impl Server {
             }
             NodeId { namespace_index: 0, identifier: Identifier::Numeric(number) } => match number {
                 variable_ids::SERVER_NAMESPACE_ARRAY => {
-                    let names: Vec<taktwerk_types::UaString> = vec!["http://opcfoundation.org/UA/".into(), "urn:plc".into()];
+                    let names: Vec<taktwerk_types::UaString> =
+                        vec!["http://opcfoundation.org/UA/".into(), "urn:plc".into()];
                     DataValue::new(Variant::from(names))
                 }
                 variable_ids::SERVER_SERVER_STATUS_STATE => DataValue::new(0i32),
@@ -523,7 +525,19 @@ impl Server {
                 self.resends.push(*id);
             }
         }
-        let results = vec![CallMethodResult::default(); request.methods_to_call.len()];
+        let mut results = vec![CallMethodResult::default(); request.methods_to_call.len()];
+        for (call, result) in request.methods_to_call.iter().zip(&mut results) {
+            if let (Some(method_ids::SERVER_GET_MONITORED_ITEMS), [Variant::UInt32(id)]) =
+                (call.method_id.ns0(), &call.input_arguments[..])
+            {
+                self.audits += 1;
+                let items = &self.subscriptions[id].items;
+                let ids: Vec<u32> = items.keys().copied().collect();
+                let handles: Vec<u32> =
+                    items.values().map(|item| item.requested_parameters.client_handle).collect();
+                result.output_arguments = vec![Variant::from(ids), Variant::from(handles)];
+            }
+        }
         Ok(CallResponse { results, ..Default::default() })
     }
 
@@ -748,6 +762,3 @@ fn fault(connection: &mut Connection, request_id: u32, status: StatusCode) {
     ServiceFault { response_header }.encode(&mut connection.out);
     let _ = connection.channel.finish(start, request_id, &mut connection.out);
 }
-
-#[allow(dead_code)]
-fn is_request<R: Request>() {}

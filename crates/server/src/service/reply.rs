@@ -81,11 +81,6 @@ impl<'a> Reply<'a> {
         self.out.truncate(self.start);
         body
     }
-
-    /// How far behind the ResponseHeader the buffer's end is.
-    pub(crate) fn body_len(&self) -> usize {
-        self.out.len().saturating_sub(self.start + HEADER_LEN)
-    }
 }
 
 /// Writes an array's length, runs `each` for every element, and ends with the empty array of diagnostics that
@@ -104,7 +99,7 @@ mod tests {
         let mut out = vec![9];
         let mut reply = Reply::new(&mut out, 7, UtcTime::from_ticks(5));
         reply.fault(Fault::peer(StatusCode::BAD_NOTHING_TO_DO, ""));
-        assert_eq!(reply.body_len(), 0);
+        assert_eq!(reply.len(), HEADER_LEN);
         let mut decoder = taktwerk_types::Decoder::new(&out[1..], DecodeLimits::DEFAULT);
         assert_eq!(NodeId::decode(&mut decoder).unwrap().ns0(), Some(ServiceFault::BINARY_ENCODING_ID));
         let fault = ServiceFault::decode(&mut decoder).unwrap();

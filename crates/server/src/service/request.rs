@@ -19,11 +19,7 @@ pub(crate) struct Request<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Header<'a> {
     pub(crate) token: NodeIdRef<'a>,
-    /// When the client sent the request, by its clock.
-    pub(crate) timestamp: UtcTime,
     pub(crate) handle: u32,
-    /// Which diagnostics the client wants. There are none to give; none are promised (Part 4 §7.12).
-    pub(crate) return_diagnostics: u32,
     /// ms; 0 is no hint.
     pub(crate) timeout_hint: u32,
 }
@@ -47,13 +43,14 @@ impl<'a> Request<'a> {
         };
         let whole = decoder.clone();
         let token = NodeIdRef::decode(decoder)?;
-        let timestamp = UtcTime::decode(decoder)?;
+        let _timestamp = UtcTime::decode(decoder)?;
         *handle = u32::decode(decoder)?;
-        let return_diagnostics = u32::decode(decoder)?;
+        // There are no diagnostics to give, whatever the client asks for (Part 4 §7.12).
+        let _return_diagnostics = u32::decode(decoder)?;
         let _audit_entry_id = decoder.str()?;
         let timeout_hint = u32::decode(decoder)?;
         skip_extension_object(decoder)?;
-        let header = Header { token, timestamp, handle: *handle, return_diagnostics, timeout_hint };
+        let header = Header { token, handle: *handle, timeout_hint };
         Ok(Self { type_id, header, body: decoder.clone(), whole })
     }
 

@@ -79,42 +79,70 @@ pub(crate) fn write(
     let mut caller: Option<CallContext> = None;
     let out = reply.begin::<WriteResponse>();
     encode_len(count, out);
+    let space = cx.shared.space();
+    let mut nodes = space.read();
     for _ in 0..count {
         let id = NodeIdRef::decode(&mut body)?;
         let attribute_id = u32::decode(&mut body)?;
         let index_range = body.str()?.unwrap_or("");
-        let value = DataValue::decode(&mut body)?;
-        let checked = {
-            let nodes = cx.shared.space().read();
-            check(&nodes, id, attribute_id, index_range, value, cx.now.utc)
-        };
-        let status = checked.and_then(|target| {
-            let Target { slot, handler, mut value, gives_meaning_to } = target;
-            // A handler is the application's code: it runs with the address space unlocked.
-            if let Some(handler) = handler {
+        let mut value = DataValue::decode(&mut body)?;
+        if attribute_id == attribute::VALUE
+            && index_range.is_empty()
+            && write_plain(&nodes, id, &mut value, cx.now.utc)
+        {
+            StatusCode::GOOD.encode(out);
+            continue;
+        }
+        let status = match check(&nodes, id, attribute_id, index_range, value, cx.now.utc) {
+            Err(status) => status,
+            Ok(Target { handler: None, slot, value, gives_meaning_to }) => {
+                store(&slot, value, gives_meaning_to.as_ref(), cx.now.utc);
+                StatusCode::GOOD
+            }
+            Ok(Target { handler: Some(handler), slot, value, gives_meaning_to }) => {
+                // A handler is the application's code: it runs with the address space unlocked.
+                drop(nodes);
                 let sessions = &cx.sessions;
                 let caller = caller.get_or_insert_with(|| {
                     sessions.get(key).map(|session| session.call_context(NodeId::NULL)).unwrap_or_default()
                 });
-                value = handler.write(caller, value)?;
+                let status = match handler.write(caller, value) {
+                    Ok(value) => {
+                        store(&slot, value, gives_meaning_to.as_ref(), cx.now.utc);
+                        StatusCode::GOOD
+                    }
+                    Err(status) => status,
+                };
+                nodes = space.read();
+                status
             }
-            store(&slot, value, cx.now.utc);
-            if let Some(variable) = gives_meaning_to {
-                variable.semantics_changed();
-            }
-            Ok(())
-        });
-        status.err().unwrap_or(StatusCode::GOOD).encode(out);
+        };
+        status.encode(out);
     }
+    drop(nodes);
     no_diagnostics(out);
     Ok(Outcome::Answered)
 }
 
-fn store(slot: &SlotHandle, value: DataValue, now: UtcTime) {
+/// Writes the value that nearly all writes carry: a good scalar of just the variable's type. False if it is another.
+#[inline]
+fn write_plain(nodes: &Nodes, id: NodeIdRef<'_>, value: &mut DataValue, now: UtcTime) -> bool {
+    if value.status() != StatusCode::GOOD || value.server_timestamp.is_some() {
+        return false;
+    }
+    let (Some(ix), Some(written)) = (nodes.resolve(id), value.value.take()) else { return false };
+    value.value = nodes.write_scalar(ix, written, value.source_timestamp.unwrap_or(now), now);
+    value.value.is_none()
+}
+
+fn store(slot: &SlotHandle, value: DataValue, gives_meaning_to: Option<&SlotHandle>, now: UtcTime) {
     let status = value.status();
     let source = value.source_timestamp.unwrap_or(now);
     let server = value.server_timestamp.unwrap_or(now);
     slot.set(value.value.unwrap_or_default(), status, source, server);
+    if let Some(variable) = gives_meaning_to {
+        variable.semantics_changed();
+    }
 }
 
 /// Checks one WriteValue, and merges an IndexRange into the present value.

@@ -16,7 +16,8 @@ use taktwerk_schema::ids::{data_type_ids, object_ids, reference_type_ids, variab
 use taktwerk_schema::ns0::Ns0;
 use taktwerk_schema::{AccessLevelType, NodeClass};
 use taktwerk_types::{
-    IdentifierRef, LocalizedText, NodeId, NodeIdRef, QualifiedName, StatusCode, UaString, UtcTime, Variant,
+    BuiltInType, IdentifierRef, LocalizedText, NodeId, NodeIdRef, QualifiedName, StatusCode, UaString,
+    UtcTime, Variant,
 };
 
 /// Why a node or reference was not added.
@@ -188,6 +189,8 @@ pub(crate) struct Nodes {
     /// What the server's own Variables show, and the sessions that have diagnostics nodes.
     live: Option<Arc<Live>>,
     data_types: Vec<NodeId>,
+    /// The built-in type's number of each of `data_types` that is one, 0 for all others.
+    data_type_kinds: Vec<u8>,
     slots: Arc<SlotStore>,
     pages: Vec<Arc<Page>>,
     nodes_max: usize,
@@ -216,6 +219,7 @@ impl Nodes {
             namespaces: vec!["http://opcfoundation.org/UA/".to_owned(), application_uri.to_owned()],
             live: None,
             data_types: vec![NodeId::numeric(0, data_type_ids::BASE_DATA_TYPE)],
+            data_type_kinds: vec![0],
             slots,
             pages: Vec::new(),
             nodes_max: 8_000_000,
@@ -531,6 +535,39 @@ impl Nodes {
         handle
     }
 
+    /// Stores a scalar in an ordinary Variable of just its built-in type: the fast way through a Write. Gives the value
+    /// back if another way has to be taken.
+    #[inline]
+    pub(crate) fn write_scalar(
+        &self,
+        ix: NodeIx,
+        value: Variant,
+        source: UtcTime,
+        server: UtcTime,
+    ) -> Option<Variant> {
+        let plain = self.dynamic(ix).and_then(|node| match &node.kind {
+            // Properties of namespace 0 can give their variable its meaning.
+            NodeKind::Variable(variable) if variable.extra.is_none() && node.browse_namespace != 0 => {
+                Some(variable)
+            }
+            _ => None,
+        });
+        let fits = plain.filter(|variable| {
+            let kind = self.data_type_kinds.get(usize::from(variable.data_type)).copied().unwrap_or(0);
+            variable.is_writable()
+                && variable.value_rank == -1
+                && value.as_array().is_none()
+                && value.built_in_type().is_some_and(|built_in| built_in.number() == kind)
+        });
+        let Some((variable, page)) =
+            fits.and_then(|variable| Some((variable, self.pages.get(variable.slot as usize / PAGE_SLOTS)?)))
+        else {
+            return Some(value);
+        };
+        self.slots.set_in(page, variable.slot, value, StatusCode::GOOD, source, server);
+        None
+    }
+
     /// Who decides on writes to a Variable.
     pub(crate) fn write_handler(&self, ix: NodeIx) -> Option<&Arc<dyn crate::callback::WriteHandler>> {
         match &self.dynamic(ix)?.kind {
@@ -556,6 +593,9 @@ impl Nodes {
     pub(crate) fn intern_data_type(&mut self, id: &NodeId) -> u16 {
         let at = self.data_types.iter().position(|known| known == id).unwrap_or_else(|| {
             self.data_types.push(id.clone());
+            // Structures and what is abstract have subtypes to be looked at.
+            let kind = id.ns0().filter(|id| *id <= u32::from(BuiltInType::LocalizedText.number()));
+            self.data_type_kinds.push(kind.and_then(|kind| u8::try_from(kind).ok()).unwrap_or(0));
             self.data_types.len() - 1
         });
         u16::try_from(at).unwrap_or(0)

@@ -447,6 +447,46 @@ impl SlotStore {
         self.tops.len()
     }
 
+    /// Stores a value in a slot of `page` and tells the watching shards. For callers that keep the slot's node from
+    /// going away meanwhile; all others have a handle.
+    #[inline]
+    pub(crate) fn set_in(
+        &self,
+        page: &Page,
+        index: u32,
+        value: Variant,
+        status: StatusCode,
+        source: UtcTime,
+        server: UtcTime,
+    ) {
+        let Some(slot) = page.slot(index as usize % PAGE_SLOTS) else { return };
+        let (_, watchers) = slot.write(value, status, source, server);
+        if watchers != 0 {
+            self.notify(page, slot, index, watchers);
+        }
+    }
+
+    fn notify(&self, page: &Page, slot: &Slot, index: u32, watchers: u64) {
+        let mut shards = watchers & !QUEUED;
+        while shards != 0 {
+            let shard = shards.trailing_zeros() as usize;
+            shards &= shards - 1;
+            let Some(changes) = self.tops.get(shard) else { continue };
+            if watchers & QUEUED != 0 {
+                let change = QueuedChange::Value { slot: index, value: slot.read() };
+                if changes.queued.push(change).is_err() {
+                    changes.overflowed.store(true, Ordering::Release);
+                }
+                if changes.queued.len() * 2 >= changes.queued.capacity() {
+                    if let Some(waker) = &*changes.waker.load() {
+                        waker.wake();
+                    }
+                }
+            }
+            page.mark(index as usize % PAGE_SLOTS, shard, &changes.top);
+        }
+    }
+
     /// The numbers of the pages that have dirty slots for a shard.
     pub(crate) fn take_dirty_pages(&self, shard: usize, page_count: usize, each: impl FnMut(usize)) {
         if let Some(changes) = self.tops.get(shard) {
@@ -510,31 +550,7 @@ impl SlotHandle {
     /// Stores a value and tells the watching shards.
     #[inline]
     pub(crate) fn set(&self, value: Variant, status: StatusCode, source: UtcTime, server: UtcTime) {
-        let (_, watchers) = self.slot().write(value, status, source, server);
-        if watchers != 0 {
-            self.notify(watchers);
-        }
-    }
-
-    fn notify(&self, watchers: u64) {
-        let mut shards = watchers & !QUEUED;
-        while shards != 0 {
-            let shard = shards.trailing_zeros() as usize;
-            shards &= shards - 1;
-            let Some(changes) = self.store.tops.get(shard) else { continue };
-            if watchers & QUEUED != 0 {
-                let change = QueuedChange::Value { slot: self.index, value: self.slot().read() };
-                if changes.queued.push(change).is_err() {
-                    changes.overflowed.store(true, Ordering::Release);
-                }
-                if changes.queued.len() * 2 >= changes.queued.capacity() {
-                    if let Some(waker) = &*changes.waker.load() {
-                        waker.wake();
-                    }
-                }
-            }
-            self.page.mark(self.index as usize % PAGE_SLOTS, shard, &changes.top);
-        }
+        self.store.set_in(&self.page, self.index, value, status, source, server);
     }
 
     /// Tells the watching shards that the variable's values mean something else from now on.

@@ -15,7 +15,8 @@
 //! The map, inside out: [`config`], [`error`], [`event`], [`effect`] (the interface); `link` (channel, outstanding
 //! requests), `connect` (phases, back-off, transfer), `endpoint` (choosing one), `session` (create, activate,
 //! identities); `batch` and `split` (requests over the server's limits), [`limits`]; [`subscription`] and `sync` (what is
-//! wanted and what is there), `publish` and [`notification`] (messages in order).
+//! wanted and what is there), `publish` and [`notification`] (messages in order); [`types`] (structures that only the
+//! server knows).
 //!
 //! Deliberately absent: sockets, clocks, threads, async. Requests interrupted by a lost connection are answered with
 //! an error and never sent again: only the application knows whether they may be.
@@ -39,6 +40,7 @@ mod session;
 mod split;
 pub mod subscription;
 mod sync;
+pub mod types;
 
 pub use batch::Splittable;
 pub use client::Client;
@@ -52,3 +54,4 @@ pub use event::{
 pub use limits::{OperationKind, OperationLimits};
 pub use notification::{DataChanges, EventNotifications};
 pub use subscription::{ItemResult, SubscriptionHandle, SubscriptionParams};
+pub use types::TypeReader;

@@ -21,6 +21,9 @@ use taktwerk_types::{Instant, NodeId, Variant};
 
 pub const START: Instant = Instant::from_nanos(5_000_000_000);
 
+/// Changes bytes on their way.
+pub type Tamper = Box<dyn FnMut(&mut Vec<u8>)>;
+
 pub struct World {
     pub client: Client,
     pub server: Server,
@@ -35,7 +38,7 @@ pub struct World {
     /// Cut the connection after so many transfers of bytes.
     pub cut_after: Option<u32>,
     /// Changes what the server sends before the client gets it.
-    pub tamper: Option<Box<dyn FnMut(&mut Vec<u8>)>>,
+    pub tamper: Option<Tamper>,
     pub dialled: Vec<String>,
     /// Every event, for looking back at.
     pub events: Vec<Event>,

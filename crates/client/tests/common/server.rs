@@ -81,7 +81,17 @@ impl Default for Knobs {
     }
 }
 
+/// A DataType of the server's own.
+pub struct FakeType {
+    pub data_type: NodeId,
+    pub encoding: Option<NodeId>,
+    pub base: NodeId,
+    pub name: &'static str,
+    pub definition: Option<ExtensionObject>,
+}
+
 pub struct Server {
+    pub types: Vec<FakeType>,
     pub config: Arc<ChannelConfig>,
     pub connections: BTreeMap<ConnectionId, Connection>,
     pub sessions: BTreeMap<u32, Session>,
@@ -109,6 +119,7 @@ impl Server {
             ..Default::default()
         };
         Self {
+            types: vec![],
             config,
             connections: BTreeMap::new(),
             sessions: BTreeMap::new(),
@@ -320,7 +331,7 @@ impl Server {
             WriteRequest => write, CallRequest => call, CreateSubscriptionRequest => create_subscription,
             ModifySubscriptionRequest => modify_subscription, DeleteSubscriptionsRequest => delete_subscriptions,
             CreateMonitoredItemsRequest => create_items, DeleteMonitoredItemsRequest => delete_items,
-            SetMonitoringModeRequest => set_mode,
+            SetMonitoringModeRequest => set_mode, BrowseRequest => browse,
             PublishRequest => publish, RepublishRequest => republish, TransferSubscriptionsRequest => transfer,
         }
     }
@@ -473,6 +484,15 @@ impl Server {
         }
         let published = self.knobs.published_max;
         let value = |node: &ReadValueId| match node.node_id {
+            _ if node.attribute_id == 23 || node.attribute_id == 3 => {
+                match (self.types.iter().find(|known| known.data_type == node.node_id), node.attribute_id) {
+                    (Some(known), 3) => DataValue::new(taktwerk_types::QualifiedName::new(1, known.name)),
+                    (Some(FakeType { definition: Some(definition), .. }), _) => {
+                        DataValue::new(definition.clone())
+                    }
+                    _ => DataValue::from_status(StatusCode::BAD_ATTRIBUTE_ID_INVALID),
+                }
+            }
             NodeId { namespace_index: 1, identifier: Identifier::Numeric(number) } => DataValue::new(number),
             NodeId { namespace_index: 2, identifier: Identifier::Numeric(size) } => {
                 DataValue::new("x".repeat(size as usize))
@@ -493,6 +513,39 @@ impl Server {
             _ => DataValue::from_status(StatusCode::BAD_NODE_ID_UNKNOWN),
         };
         Ok(ReadResponse { results: request.nodes_to_read.iter().map(value).collect(), ..Default::default() })
+    }
+
+    fn browse(
+        &mut self,
+        request: BrowseRequest,
+        id: ConnectionId,
+        _: &mut Connection,
+        _: u32,
+        _: Instant,
+    ) -> Result<BrowseResponse, StatusCode> {
+        self.session_of(&request.request_header, id)?;
+        let target = |node: &NodeId, name: &str| ReferenceDescription {
+            node_id: node.clone().into(),
+            browse_name: taktwerk_types::QualifiedName::new(0, name),
+            ..Default::default()
+        };
+        let results = request.nodes_to_browse.iter().map(|description| {
+            let inverse = description.browse_direction == BrowseDirection::INVERSE;
+            let node = &description.node_id;
+            let found =
+                self.types.iter().find_map(|known| match (description.reference_type_id.ns0(), inverse) {
+                    (Some(38), true) if known.encoding.as_ref() == Some(node) => {
+                        Some(target(&known.data_type, known.name))
+                    }
+                    (Some(38), false) if known.data_type == *node => {
+                        known.encoding.as_ref().map(|encoding| target(encoding, "Default Binary"))
+                    }
+                    (Some(45), true) if known.data_type == *node => Some(target(&known.base, "base")),
+                    _ => None,
+                });
+            BrowseResult { references: found.into_iter().collect(), ..Default::default() }
+        });
+        Ok(BrowseResponse { results: results.collect(), ..Default::default() })
     }
 
     fn write(

@@ -5,7 +5,7 @@ use super::nodes::{self, SessionNode};
 use super::session::{Counted, SessionEntry};
 use crate::config::{BuildInfo, ServerConfig};
 use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taktwerk_schema::ids::variable_ids as v;
 use taktwerk_schema::{
@@ -25,11 +25,18 @@ pub struct Live {
     next_channel: AtomicU32,
     /// Counts of the whole server.
     pub counters: ServerCounters,
-    sessions: Mutex<BTreeMap<u32, Arc<SessionEntry>>>,
+    sessions: Mutex<Registry>,
     /// What each shard last said about its subscriptions.
     subscriptions: Mutex<BTreeMap<usize, Vec<SubscriptionDiagnosticsDataType>>>,
     /// Goes up when somebody looks at what shards have to be asked for.
     looks: AtomicU32,
+}
+
+/// The sessions of all shards.
+#[derive(Debug, Default)]
+struct Registry {
+    by_number: BTreeMap<u32, Arc<SessionEntry>>,
+    names: BTreeSet<Box<str>>,
 }
 
 impl Live {
@@ -84,24 +91,29 @@ impl Live {
     }
 
     pub(crate) fn add_session(&self, entry: Arc<SessionEntry>) {
-        lock(&self.sessions).insert(entry.number, entry);
+        let mut sessions = lock(&self.sessions);
+        sessions.names.insert(entry.name.clone());
+        sessions.by_number.insert(entry.number, entry);
     }
 
     pub(crate) fn remove_session(&self, number: u32) {
-        lock(&self.sessions).remove(&number);
+        let mut sessions = lock(&self.sessions);
+        if let Some(entry) = sessions.by_number.remove(&number) {
+            sessions.names.remove(&entry.name);
+        }
     }
 
     pub(crate) fn session(&self, number: u32) -> Option<Arc<SessionEntry>> {
-        lock(&self.sessions).get(&number).cloned()
+        lock(&self.sessions).by_number.get(&number).cloned()
     }
 
     /// Whether some session has this name.
     pub(crate) fn session_name_taken(&self, name: &str) -> bool {
-        lock(&self.sessions).values().any(|entry| &*entry.name == name)
+        lock(&self.sessions).names.contains(name)
     }
 
     pub(crate) fn session_numbers(&self) -> Vec<u32> {
-        lock(&self.sessions).keys().copied().collect()
+        lock(&self.sessions).by_number.keys().copied().collect()
     }
 
     /// How often somebody looked at the subscriptions: shards publish again when it has changed.
@@ -175,7 +187,7 @@ impl Live {
             }
             v::SERVER_SERVER_DIAGNOSTICS_SUBSCRIPTION_DIAGNOSTICS_ARRAY => self.subscriptions(None),
             v::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY_SESSION_DIAGNOSTICS_ARRAY => {
-                let sessions: Vec<Arc<SessionEntry>> = lock(&self.sessions).values().cloned().collect();
+                let sessions: Vec<Arc<SessionEntry>> = lock(&self.sessions).by_number.values().cloned().collect();
                 let all: Vec<ExtensionObject> =
                     sessions.iter().map(|entry| ExtensionObject::new(&diagnostics(entry))).collect();
                 all.into()

@@ -74,9 +74,9 @@ pub(crate) fn publish(shared: &ServerShared, sessions: &Sessions, engine: &Engin
 }
 
 fn session_counts(engine: &Engine, key: SessionKey) -> (u32, u32, u32) {
-    let own = || engine.subscriptions().filter(|subscription| subscription.session == Some(key.into()));
-    let items = own().map(|subscription| subscription.items.len()).sum();
-    (count(own().count()), count(items), count(engine.publish_request_count(key.into())))
+    let items = engine.session_subscriptions(key.into()).map(|subscription| subscription.items.len()).sum();
+    let subscriptions = engine.session_subscription_count(key.into());
+    (count(subscriptions), count(items), count(engine.publish_request_count(key.into())))
 }
 
 fn count(len: usize) -> u32 {

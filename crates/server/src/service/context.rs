@@ -12,7 +12,7 @@ use crate::shared::ServerShared;
 use crate::subscription::Engine;
 use std::sync::Arc;
 use taktwerk_crypto::{Entropy, MessageSecurityMode, SecurityPolicy};
-use taktwerk_types::StatusCode;
+use taktwerk_types::{Instant, StatusCode};
 
 /// The connection that a request came through.
 #[derive(Debug, Clone)]
@@ -40,6 +40,8 @@ pub(crate) struct Context<'a> {
     pub(crate) entropy: &'a mut dyn Entropy,
     /// Sessions that came to the connection or left it; the shard keeps its list by this.
     pub(crate) attached: &'a mut Vec<(ConnectionId, SessionKey, bool)>,
+    /// When the shard last said how its subscriptions are doing.
+    pub(crate) published: &'a mut Instant,
     /// Answers to requests that waited.
     pub(crate) outbox: Outbox<'a>,
 }

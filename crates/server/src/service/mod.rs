@@ -78,6 +78,7 @@ pub(crate) fn dispatch(cx: &mut Context<'_>, request: &Request<'_>, reply: &mut 
     tracing::debug!(service = schema::message_name(request.type_id), %fault, "request refused");
     count_refusal(cx, request, fault);
     if let (Severity::CloseSession, TokenOwner::Here(key)) = (fault.severity(), owner) {
+        cx.shared.live().counters.session_abort_count.up();
         cx.close_session(key, true, None);
     }
     reply.fault(fault);

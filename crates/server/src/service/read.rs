@@ -15,6 +15,7 @@ use crate::space::NodeIx;
 use crate::space::nodes::{Nodes, ValueAt};
 use crate::space::slot::{SlotHandle, Snapshot};
 use crate::space::view::attribute;
+use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_schema::ReadResponse;
 use taktwerk_schema::ids::data_type_ids;
@@ -26,6 +27,9 @@ use taktwerk_types::{
 
 /// Fewest bytes of an encoded ReadValueId: NodeId (2), AttributeId, IndexRange, DataEncoding (2 + 4).
 const ITEM_LEN_MIN: usize = 2 + 4 + 4 + 6;
+
+/// How old the diagnostics of subscriptions may be.
+const REFRESH_EVERY: Duration = Duration::from_millis(100);
 
 /// A borrowed ReadValueId (Part 4 §7.29).
 struct Item<'a> {
@@ -150,7 +154,11 @@ pub(crate) fn read(
         let item = Item::decode(&mut body)?;
         let mut read = read_item(&nodes, &item, &params, reply.out());
         if matches!(read, Read::Refresh) {
-            diagnostics::publish(cx.shared, cx.sessions, cx.engine);
+            // Counting all sessions is not for every request to ask for.
+            if *cx.published + REFRESH_EVERY <= cx.now.instant {
+                *cx.published = cx.now.instant;
+                diagnostics::publish(cx.shared, cx.sessions, cx.engine);
+            }
             params.refreshed = true;
             read = read_item(&nodes, &item, &params, reply.out());
         }

@@ -83,8 +83,7 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// Writes an array's length, runs `each` for every element, and ends with the empty array of diagnostics that
-/// follows the results of a service.
+/// Appends the empty array of diagnostics that follows the results of a service.
 pub(crate) fn no_diagnostics(out: &mut Vec<u8>) {
     out.extend_from_slice(&[0; 4]);
 }

@@ -251,7 +251,10 @@ pub(crate) fn finish_activation(
     let Activation { user, connection, channel_id, locale_ids } = activation;
     let old = session.connection.replace(connection);
     session.channel_id = channel_id;
-    session.user = Some(user);
+    if session.user.replace(user.clone()).is_some_and(|before| before != user) {
+        // What another user has begun is not to be gone on with.
+        session.continuations = Continuations::default();
+    }
     session.server_nonce = server_nonce;
     session.last_contact = now;
     if !locale_ids.is_empty() {
@@ -360,14 +363,11 @@ impl Context<'_> {
                 self.outbox.fault_to(to, StatusCode::BAD_SESSION_CLOSED);
             }
         }
-        if !delete_subscriptions {
-            if let Some(user) = session.user.clone() {
-                let left = self
-                    .engine
-                    .subscriptions()
-                    .filter(|subscription| subscription.session == Some(key.into()));
-                self.sessions.leave_behind(left.map(|subscription| subscription.id), &user);
-            }
+        if let (false, Some(user)) = (delete_subscriptions, &session.user) {
+            let left = self.engine.session_subscriptions(key.into()).map(|subscription| subscription.id);
+            self.sessions.leave_behind(left, user);
+            let engine = &*self.engine;
+            self.sessions.tidy(engine.subscription_count(), |id| engine.find_any(id).is_some());
         }
         self.engine.close_session(key.into(), delete_subscriptions, &mut self.outbox);
         if let Some(connection) = session.connection.filter(|at| Some(*at) != connection) {

@@ -159,9 +159,11 @@ impl Sessions {
         }
     }
 
-    /// Forgets the owners of subscriptions that are gone.
-    pub(crate) fn tidy(&mut self, exists: impl Fn(u32) -> bool) {
-        self.left_behind.retain(|id, _| exists(*id));
+    /// Forgets the owners of subscriptions that are gone, once they are more than those that can be there.
+    pub(crate) fn tidy(&mut self, subscription_count: usize, exists: impl Fn(u32) -> bool) {
+        if self.left_behind.len() > 64 + 2 * subscription_count {
+            self.left_behind.retain(|id, _| exists(*id));
+        }
     }
 
     /// Whether a session may take over a subscription of another session, or of one that has ended: it has to be the

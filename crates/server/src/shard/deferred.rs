@@ -164,7 +164,9 @@ impl Deferrals {
     fn start(&mut self, deferred: Deferred, jobs: impl IntoIterator<Item = Job>) {
         let deadline = deferred.deadline;
         let key = self.slab.insert(deferred);
-        self.deadlines.insert((deadline, key));
+        if deadline != Instant::FAR {
+            self.deadlines.insert((deadline, key));
+        }
         for (part, job) in (0..).zip(jobs) {
             let token = Token { index: key.index, generation: key.generation, part };
             self.effects.push_back(Effect { token, job });

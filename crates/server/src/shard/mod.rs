@@ -261,10 +261,6 @@ impl Shard {
             let limit = self.shared.config().limits.blocked_timeout;
             let at = now.instant.plus_millis_f64(limit);
             schedule(id, connection, &mut self.transmit);
-            connection.blocked_since.get_or_insert(now.instant);
-            if connection.is_scheduled {
-                connection.blocked_since = None;
-            }
             rearm(&mut self.deadlines, id, connection, at);
         }
         self.detach(id, now);

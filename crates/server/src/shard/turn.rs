@@ -119,6 +119,7 @@ impl Shard {
             deferrals: &mut self.deferrals,
             entropy: &mut *self.entropy,
             attached: &mut self.attached,
+            published: &mut self.published,
             outbox: outbox(&mut self.connections, &mut self.transmit, &mut self.buffers, now, limits),
         }
     }
@@ -304,12 +305,8 @@ impl Shard {
     fn end_sessions(&mut self, now: Now) {
         for _ in 0..LOOKS_PER_TIMER {
             let Some(key) = self.sessions.expired(now.instant) else { break };
-            let activated = self.sessions.get(key).is_some_and(crate::session::Session::is_activated);
-            let counters = &self.shared.live().counters;
-            if activated {
-                counters.session_timeout_count.up();
-            } else {
-                counters.rejected_session_count.up();
+            if self.sessions.get(key).is_some_and(crate::session::Session::is_activated) {
+                self.shared.live().counters.session_timeout_count.up();
             }
             self.context(None, now).close_session(key, false, None);
         }
@@ -431,8 +428,6 @@ impl Shard {
 
     /// Tells all shards how this shard's subscriptions are doing.
     fn publish_diagnostics(&mut self, now: Now) {
-        let engine = &self.engine;
-        self.sessions.tidy(|id| engine.find_any(id).is_some());
         self.looks = self.shared.live().looks();
         self.published = now.instant;
         crate::diagnostics::publish(&self.shared, &self.sessions, &self.engine);

@@ -79,10 +79,6 @@ impl<'a> NodeView<'a> {
         Some(Self { nodes, ix, inner, session })
     }
 
-    pub(crate) fn ix(&self) -> NodeIx {
-        self.ix
-    }
-
     /// Whether this is the diagnostics object of a session, which mirrors a type and not a declaration.
     fn is_session(&self) -> bool {
         self.session.is_some_and(|node| node.declaration == OBJECT)

@@ -90,6 +90,12 @@ impl Engine {
         self.queues.get(session.0 as usize).and_then(Option::as_ref).map_or(0, |queue| queue.requests.len())
     }
 
+    /// A session's subscriptions.
+    pub(crate) fn session_subscriptions(&self, session: SessionKey) -> impl Iterator<Item = &Subscription> {
+        let places = self.queues.get(session.0 as usize).and_then(Option::as_ref);
+        places.into_iter().flat_map(|queue| &queue.subscriptions).filter_map(|place| self.subscription(*place))
+    }
+
     /// How many subscriptions a session has.
     pub(crate) fn session_subscription_count(&self, session: SessionKey) -> usize {
         self.queues

@@ -112,7 +112,11 @@ impl Client {
         let Some(target) = &self.target else { return };
         // Before an endpoint is chosen the channel is for discovery, which needs no security.
         let params = match &self.chosen {
-            None => OpenParams::insecure(target.url.to_string()),
+            None => OpenParams {
+                // It becomes the session's channel if the endpoint has no security either.
+                lifetime_ms: self.config.token_lifetime_ms,
+                ..OpenParams::insecure(target.url.to_string())
+            },
             Some(chosen) => OpenParams {
                 endpoint_url: chosen.url.to_string().into(),
                 policy: chosen.policy,

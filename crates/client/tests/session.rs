@@ -348,3 +348,25 @@ fn an_idle_session_is_kept_alive_and_a_dead_connection_is_noticed() {
     };
     assert_eq!(*error, ClientError::Timeout("Read"));
 }
+
+/// Every 15 s for three hours, with and without cryptography, while requests and notifications flow.
+#[test]
+fn tokens_are_renewed_for_hours() {
+    for offered in [NONE, STRONG] {
+        let mut setup = secured(&[NONE, offered]);
+        setup.client.token_lifetime_ms = 20_000;
+        let mut world = World::connected_with(setup);
+        let (_, id) = world.subscribe(1);
+        world.take_events();
+        let before = world.opens;
+        for value in 0..1080 {
+            world.server.change(id, 0, f64::from(value));
+            let handle = world.client.request(&mut read(1..2), None, world.now).unwrap();
+            world.seconds(10);
+            assert!(world.response::<ReadResponse>(handle).is_ok());
+        }
+        assert_eq!(world.take_values().len(), 1080);
+        assert!((710..=730).contains(&(world.opens - before)), "{}", world.opens - before);
+        assert!(world.subscription_events().len() > 1000 && world.dialled.len() <= 2);
+    }
+}

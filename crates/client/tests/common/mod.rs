@@ -40,6 +40,8 @@ pub struct World {
     /// Changes what the server sends before the client gets it.
     pub tamper: Option<Tamper>,
     pub dialled: Vec<String>,
+    /// OpenSecureChannel requests that went out.
+    pub opens: u32,
     /// Every event, for looking back at.
     pub events: Vec<Event>,
     /// Values in the order they were delivered: (subscription, client handle, value).
@@ -90,6 +92,7 @@ impl Setup {
             cut_after: None,
             tamper: None,
             dialled: vec![],
+            opens: 0,
             events: vec![],
             values: vec![],
             responses: vec![],
@@ -180,6 +183,7 @@ impl World {
         if to_server.is_empty() && to_client.is_empty() {
             return false;
         }
+        self.opens += u32::from(to_server.starts_with(b"OPN"));
         if !self.cut(connection) && !to_server.is_empty() {
             self.server.receive(connection, &to_server, now);
         }

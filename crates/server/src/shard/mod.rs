@@ -123,9 +123,9 @@ impl core::fmt::Debug for Shard {
 impl Shard {
     /// An empty shard. `index` is its number among the server's shards, from 0.
     #[must_use]
-    pub fn new(index: usize, shared: Arc<ServerShared>, entropy: Box<dyn Entropy>) -> Self {
+    pub fn new(index: usize, shared: Arc<ServerShared>, mut entropy: Box<dyn Entropy>) -> Self {
         let limits = &shared.config().limits;
-        let first_id = u32::try_from(index + 1).unwrap_or(1);
+        let first_id = first_subscription_id(index, shared.shards(), &mut *entropy);
         let store = Arc::clone(shared.space().slots());
         Self {
             index,
@@ -408,6 +408,14 @@ impl Shard {
             }
         }
     }
+}
+
+/// Where a shard's subscription ids start: shards count in steps of their number and so never meet. The start is random,
+/// because clients of a server that was restarted ask for the ids they had, which must not be somebody else's by now.
+fn first_subscription_id(index: usize, shards: usize, entropy: &mut dyn Entropy) -> u32 {
+    let shards = shards.max(1) as u64;
+    let rounds = entropy.below((1 << 30) / shards);
+    u32::try_from(rounds * shards + index as u64 + 1).unwrap_or(1)
 }
 
 fn outbox<'a>(

@@ -82,7 +82,10 @@ impl Listener {
     }
 
     /// The next connection that waits, or `None`.
-    pub(crate) fn accept(&self, options: &SocketOptions) -> Result<Option<(OwnedFd, SocketAddr)>, AcceptError> {
+    pub(crate) fn accept(
+        &self,
+        options: &SocketOptions,
+    ) -> Result<Option<(OwnedFd, SocketAddr)>, AcceptError> {
         loop {
             return match acceptfrom_with(&self.fd, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
                 Ok((fd, peer)) => {

@@ -47,7 +47,8 @@ impl Shared {
 
 impl Workers {
     pub(crate) fn new(threads_max: usize) -> Self {
-        let shared = Shared { state: Mutex::default(), ready: Condvar::new(), threads_max: threads_max.max(1) };
+        let shared =
+            Shared { state: Mutex::default(), ready: Condvar::new(), threads_max: threads_max.max(1) };
         Self(Arc::new(shared))
     }
 

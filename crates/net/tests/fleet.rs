@@ -7,7 +7,8 @@ use core::time::Duration;
 use std::io::{Read, Write};
 use std::sync::Arc;
 use taktwerk_client::{
-    ClientConfig, ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionHandle, SubscriptionParams,
+    ClientConfig, ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionHandle,
+    SubscriptionParams,
 };
 use taktwerk_net::client::{Fleet, FleetOptions, FleetSink, MemberId};
 use taktwerk_net::clock::monotonic;
@@ -34,7 +35,13 @@ impl FleetSink for Counts {
         }
     }
     fn response(&mut self, _: MemberId, _: RequestHandle, _: Result<Reply<'_>, ClientError>, _: Instant) {}
-    fn data_changes(&mut self, member: MemberId, _: SubscriptionHandle, changes: DataChanges<'_>, now: Instant) {
+    fn data_changes(
+        &mut self,
+        member: MemberId,
+        _: SubscriptionHandle,
+        changes: DataChanges<'_>,
+        now: Instant,
+    ) {
         self.changes += changes.filter(|change| change.is_ok()).count();
         let at = member.0 as usize;
         if self.arrivals.len() <= at {
@@ -75,7 +82,10 @@ fn subscribe(fleet: &mut Fleet, member: u32, items: u32, interval: f64, sink: &m
 #[test]
 fn two_thousand_clients_connect_and_all_are_served() {
     let files = taktwerk_net::files::raise_file_limit();
-    assert!(files.is_none_or(|files| files > 4100), "two ends of 2000 connections need more than {files:?} files");
+    assert!(
+        files.is_none_or(|files| files > 4100),
+        "two ends of 2000 connections need more than {files:?} files"
+    );
     let server = start(2, 2, ServerOptions::default());
     let mut sink = Counts::default();
     let mut fleet = fleet(&server, 2000, &mut sink);

@@ -19,7 +19,8 @@ fn read(numbers: std::ops::Range<u32>) -> ReadRequest {
 #[test]
 fn a_blocking_client_reads_and_watches() {
     let server = start(20_001, 1, ServerOptions::default());
-    let (mut client, info) = BlockingClient::connect(Arc::new(ClientConfig::default()), server.target()).unwrap();
+    let (mut client, info) =
+        BlockingClient::connect(Arc::new(ClientConfig::default()), server.target()).unwrap();
     assert_eq!(info.namespaces.len(), 2);
     server.variables[3].set_at(4.5, taktwerk_net::clock::wall());
     let response = client.call(&mut read(0..5)).unwrap();

@@ -11,26 +11,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::builder().application_name("Boiler house").bind(&address).build()?;
 
     let boiler = server.namespace("urn:example:boilers").object("Boiler 1").add()?;
-    let temperature =
-        boiler.variable("Temperature", 20.0).units(Unit::CELSIUS).range(0.0..=150.0).add()?;
-    let setpoint = boiler
-        .variable("Setpoint", 60.0)
-        .units(Unit::CELSIUS)
-        .on_write(|_, value| {
-            if (0.0..=90.0).contains(&value) { Ok(value) } else { Err(StatusCode::BAD_OUT_OF_RANGE) }
-        })
-        .add()?;
+    let temperature = boiler.variable("Temperature", 20.0).units(Unit::CELSIUS).range(0.0..=150.0).add()?;
+    let setpoint =
+        boiler
+            .variable("Setpoint", 60.0)
+            .units(Unit::CELSIUS)
+            .on_write(|_, value| {
+                if (0.0..=90.0).contains(&value) { Ok(value) } else { Err(StatusCode::BAD_OUT_OF_RANGE) }
+            })
+            .add()?;
     boiler.variable("History", [20.0; 10]).description("the last ten temperatures").add()?;
     let target = setpoint.clone();
-    boiler
-        .method("Heat up")
-        .inputs(["degrees"])
-        .outputs(["setpoint"])
-        .handler(move |_, (degrees,): (f64,)| {
+    boiler.method("Heat up").inputs(["degrees"]).outputs(["setpoint"]).handler(
+        move |_, (degrees,): (f64,)| {
             let value = target.get()? + degrees;
             target.set(value);
             Ok((value,))
-        })?;
+        },
+    )?;
 
     let running = server.spawn()?;
     println!("listening at {}", running.url());

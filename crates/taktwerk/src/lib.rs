@@ -24,19 +24,41 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # A client
+//! ```no_run
+//! use std::time::Duration;
+//! use taktwerk::Client;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect("opc.tcp://localhost:4840").await?;
+//! let temperature: f64 = client.read_value("ns=2;s=Boiler 1/Temperature").await?;
+//! client.write("ns=2;s=Boiler 1/Setpoint", temperature + 5.0).await?;
+//!
+//! let mut subscription = client.subscribe(Duration::from_millis(100)).await?;
+//! subscription.monitor("ns=2;s=Boiler 1/Temperature").await?;
+//! while let Some(change) = subscription.next_change().await {
+//!     println!("{:?}", change.value);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # The map
 //! - [`server`]: configuring, starting and stopping a server; [`space`]: its nodes, values and methods;
+//! - [`client`]: connecting, reading, writing, browsing, calling, subscribing;
 //! - [`value`]: Rust types as OPC UA values; [`unit`]: engineering units;
 //! - [`error`]: what can go wrong, with advice.
 
 #![forbid(unsafe_code)]
 
+pub mod client;
 pub mod error;
 pub mod server;
 pub mod space;
 pub mod unit;
 pub mod value;
 
+pub use client::Client;
 pub use error::BuildError;
 pub use server::{RunningServer, Server, ServerBuilder};
 pub use space::{Namespace, Node, Variable};

@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 use taktwerk_types::{
-    Array, ArrayValues, BuiltInType, ByteString, DataValue, ExpandedNodeId, ExtensionObject, Guid, LocalizedText,
-    NodeId, QualifiedName, StatusCode, Structure, UaString, UtcTime, Variant, XmlElement,
+    Array, ArrayValues, BuiltInType, ByteString, DataValue, ExpandedNodeId, ExtensionObject, Guid,
+    LocalizedText, NodeId, QualifiedName, StatusCode, Structure, UaString, UtcTime, Variant, XmlElement,
 };
 
 /// A Rust type that stands for an OPC UA DataType.
@@ -34,6 +34,10 @@ pub struct WrongType(String);
 impl WrongType {
     fn new(wanted: &str, found: &Variant) -> Self {
         Self(format!("the value is {}, not {wanted}", found.type_name()))
+    }
+
+    pub(crate) fn count(wanted: usize, found: usize) -> Self {
+        Self(format!("there are {found} results, not {wanted}"))
     }
 
     /// Bad_TypeMismatch.
@@ -323,7 +327,10 @@ mod tests {
         assert_eq!(error.to_string(), "the value is Int32, not Double");
         assert!(Vec::<Struct<Range>>::from_variant(vec![1.0].into()).is_err());
         assert!(Duration::from_variant((-1.0).into()).is_err());
-        assert_eq!(typed::<f64>(DataValue::from_status(StatusCode::BAD_TIMEOUT)), Err(StatusCode::BAD_TIMEOUT));
+        assert_eq!(
+            typed::<f64>(DataValue::from_status(StatusCode::BAD_TIMEOUT)),
+            Err(StatusCode::BAD_TIMEOUT)
+        );
         assert_eq!(typed::<f64>(DataValue::default()), Err(StatusCode::BAD_NO_DATA));
     }
 

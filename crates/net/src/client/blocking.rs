@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use taktwerk_client::{
-    Client, ClientConfig, ClientError, ConnectionId, Delivery, Effect, Event, EventQueue, Reply, RequestHandle,
-    SessionInfo, Sink, Splittable, SubscriptionHandle, Target,
+    Client, ClientConfig, ClientError, ConnectionId, Delivery, Effect, Event, EventQueue, Reply,
+    RequestHandle, SessionInfo, Sink, Splittable, SubscriptionHandle, Target,
 };
 use taktwerk_schema::service::Request;
 use taktwerk_types::Instant;
@@ -330,19 +330,11 @@ impl<F: FnOnce(Reply<'_>) -> T, T> Sink for Waiting<F, T> {
         }
     }
 
-    fn data_changes(
-        &mut self,
-        subscription: SubscriptionHandle,
-        changes: taktwerk_client::DataChanges<'_>,
-    ) {
+    fn data_changes(&mut self, subscription: SubscriptionHandle, changes: taktwerk_client::DataChanges<'_>) {
         self.others.data_changes(subscription, changes);
     }
 
-    fn events(
-        &mut self,
-        subscription: SubscriptionHandle,
-        events: taktwerk_client::EventNotifications<'_>,
-    ) {
+    fn events(&mut self, subscription: SubscriptionHandle, events: taktwerk_client::EventNotifications<'_>) {
         self.others.events(subscription, events);
     }
 }

@@ -32,9 +32,9 @@ impl Acceptor {
 
     /// Registers the listeners; the key of each is `first_key` plus its position.
     pub(super) fn register(&self, poller: &Poller, first_key: u64) -> io::Result<()> {
-        (first_key..).zip(&self.listeners).try_for_each(|(key, listener)| {
-            poller.add(listener.fd(), key, Interest::READ)
-        })
+        (first_key..)
+            .zip(&self.listeners)
+            .try_for_each(|(key, listener)| poller.add(listener.fd(), key, Interest::READ))
     }
 
     /// When [`Self::resume`] is due.

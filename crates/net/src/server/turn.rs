@@ -212,12 +212,17 @@ impl<C: Core> Loop<C> {
     fn accept(&mut self, listener: usize, now: Now) {
         let Some(mut acceptor) = self.acceptor.take() else { return };
         let mut own = Vec::new();
-        acceptor.accept(listener, &self.poller, &self.options, &self.mailboxes, now.instant, |shard, fd, peer| {
-            match self.mailboxes.get(shard) {
+        acceptor.accept(
+            listener,
+            &self.poller,
+            &self.options,
+            &self.mailboxes,
+            now.instant,
+            |shard, fd, peer| match self.mailboxes.get(shard) {
                 Some(mailbox) if shard != self.number => mailbox.post(Mail::Accepted(fd, peer)),
                 _ => own.push((fd, peer)),
-            }
-        });
+            },
+        );
         self.acceptor = Some(acceptor);
         for (fd, peer) in own {
             self.open(fd, peer, now);

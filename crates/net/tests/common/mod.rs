@@ -24,8 +24,7 @@ pub(crate) struct TestServer {
 pub(crate) fn start(count: u32, shards: usize, options: ServerOptions) -> TestServer {
     let config = ServerConfig::new("Test", "urn:taktwerk:test", "opc.tcp://127.0.0.1:0", wall());
     let space = Arc::new(AddressSpace::new(shards, 1024, &config.application_uri));
-    let (objects, organizes, kind) =
-        (NodeId::numeric(0, 85), NodeId::numeric(0, 35), NodeId::numeric(0, 63));
+    let (objects, organizes, kind) = (NodeId::numeric(0, 85), NodeId::numeric(0, 35), NodeId::numeric(0, 63));
     let under = Under { parent: &objects, reference_type: &organizes, type_definition: Some(&kind) };
     let id = |number| NodeId::numeric(1, number + 1);
     let specs = (0..count).map(|number| {
@@ -109,4 +108,3 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
         thread::sleep(Duration::from_millis(5));
     }
 }
-

@@ -7,7 +7,9 @@ mod running;
 pub use builder::ServerBuilder;
 pub use running::RunningServer;
 pub use taktwerk_net::ServerOptions;
-pub use taktwerk_server::config::{Authentication, Authenticator, EndpointConfig, UserTokenConfig, UserTokenKind};
+pub use taktwerk_server::config::{
+    Authentication, Authenticator, EndpointConfig, UserTokenConfig, UserTokenKind,
+};
 pub use taktwerk_server::space::import::Imported;
 
 use crate::error::BuildError;

@@ -3,7 +3,7 @@
 use super::node::{Node, Texts, common_setters};
 use super::ns0;
 use crate::error::BuildError;
-use crate::value::{Struct, Value};
+use crate::value::{Struct, Value, WrongType};
 use core::fmt;
 use core::future::Future;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ pub trait Arguments: Sized + Send + 'static {
     /// Reads the arguments of a call; their number has been checked.
     ///
     /// # Errors
-    /// The position of the argument that has another type.
-    fn from_variants(values: Vec<Variant>) -> Result<Self, usize>;
+    /// The position of the argument that has another type, and what it is.
+    fn from_variants(values: Vec<Variant>) -> Result<Self, (usize, WrongType)>;
 
     /// The results of a call.
     fn into_variants(self) -> Vec<Variant>;
@@ -35,10 +35,10 @@ macro_rules! tuples {
                 vec![$(($type::DATA_TYPE, $type::VALUE_RANK)),*]
             }
 
-            fn from_variants(values: Vec<Variant>) -> Result<Self, usize> {
+            fn from_variants(values: Vec<Variant>) -> Result<Self, (usize, WrongType)> {
                 let mut values = values.into_iter();
                 let _ = &mut values;
-                Ok(($($type::from_variant(values.next().unwrap_or_default()).map_err(|_| $at as usize)?,)*))
+                Ok(($($type::from_variant(values.next().unwrap_or_default()).map_err(|error| ($at, error))?,)*))
             }
 
             fn into_variants(self) -> Vec<Variant> {
@@ -221,4 +221,3 @@ impl<F> fmt::Debug for Handler<F> {
         f.write_str("Handler")
     }
 }
-

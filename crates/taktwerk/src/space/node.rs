@@ -28,7 +28,6 @@ impl Namespace {
     }
 
     /// The Objects folder, with children in this namespace.
-    #[must_use]
     pub fn objects(&self) -> Node {
         Node { space: self.space.clone(), id: ns0(object_ids::OBJECTS_FOLDER), namespace: self.index }
     }
@@ -54,7 +53,6 @@ impl Namespace {
     }
 
     /// Begins an object under Objects.
-    #[must_use]
     pub fn object(&self, name: &str) -> ObjectBuilder {
         self.objects().object(name)
     }
@@ -93,7 +91,6 @@ impl Node {
     }
 
     /// Begins an object.
-    #[must_use]
     pub fn object(&self, name: &str) -> ObjectBuilder {
         ObjectBuilder::new(self.clone(), name)
     }
@@ -104,7 +101,6 @@ impl Node {
     }
 
     /// Begins a variable of a type without a first value: clients see Bad_WaitingForInitialData until one is set.
-    #[must_use]
     pub fn variable_of<T: Value>(&self, name: &str) -> VariableBuilder<T> {
         VariableBuilder::new(self.clone(), name, None)
     }
@@ -118,7 +114,6 @@ impl Node {
     }
 
     /// Begins a method.
-    #[must_use]
     pub fn method(&self, name: &str) -> MethodBuilder {
         MethodBuilder::new(self.clone(), name)
     }
@@ -137,7 +132,8 @@ impl Node {
     /// There is none.
     pub fn child_named(&self, name: &QualifiedName) -> Result<Self, BuildError> {
         let id = self.space.child(&self.id, name);
-        let id = id.ok_or_else(|| taktwerk_server::space::NodeError::Unknown(self.child_id(&name.to_string())))?;
+        let id =
+            id.ok_or_else(|| taktwerk_server::space::NodeError::Unknown(self.child_id(&name.to_string())))?;
         Ok(Self { space: self.space.clone(), id, namespace: self.namespace })
     }
 
@@ -197,7 +193,8 @@ impl Node {
     pub(crate) fn standard_property(&self, name: &str, value: impl Value) -> Result<(), BuildError> {
         let value = value.into_variant();
         let shape = self.space.shape_of(&value);
-        let spec = NodeSpec::variable(self.child_id(name), QualifiedName::new(0, name), NodeId::NULL, Some(value));
+        let spec =
+            NodeSpec::variable(self.child_id(name), QualifiedName::new(0, name), NodeId::NULL, Some(value));
         let kind = ns0(variable_type_ids::PROPERTY_TYPE);
         self.add(spec.shape(shape), reference_type_ids::HAS_PROPERTY, Some(&kind))
     }
@@ -227,21 +224,18 @@ impl Texts {
 macro_rules! common_setters {
     () => {
         /// Another id than the one made of the path.
-        #[must_use]
         pub fn node_id(mut self, id: impl Into<NodeId>) -> Self {
             self.texts.id = Some(id.into());
             self
         }
 
         /// The name that people see, where it differs from the BrowseName.
-        #[must_use]
         pub fn display_name(mut self, text: impl Into<LocalizedText>) -> Self {
             self.texts.display_name = Some(text.into());
             self
         }
 
         /// What it is for.
-        #[must_use]
         pub fn description(mut self, text: impl Into<LocalizedText>) -> Self {
             self.texts.description = Some(text.into());
             self

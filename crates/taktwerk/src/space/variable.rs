@@ -124,9 +124,8 @@ impl<T: Value> VariableBuilder<T> {
     /// Makes the value whenever it is read or sampled. Must not block: see [`Self::blocking_source`] and
     /// [`Self::async_source`].
     pub fn source(mut self, read: impl Fn() -> T + Send + Sync + 'static) -> Self {
-        self.source = Some(Arc::new(Source(move || {
-            SourceRead::Now(stamped(DataValue::new(read().into_variant())))
-        })));
+        self.source =
+            Some(Arc::new(Source(move || SourceRead::Now(stamped(DataValue::new(read().into_variant()))))));
         self
     }
 

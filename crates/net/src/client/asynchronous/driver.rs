@@ -213,7 +213,9 @@ impl Driver {
                 *filled -= used;
                 return;
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => return,
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                return;
+            }
             Err(error) => error.to_string(),
         };
         *stream = None;

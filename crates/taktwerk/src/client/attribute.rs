@@ -1,0 +1,151 @@
+//! Reading and writing (Part 4 §5.11).
+
+use super::{Client, Error, ToNodeId};
+use crate::value::{Initial, Value};
+use taktwerk_schema::{ReadRequest, ReadValueId, TimestampsToReturn, WriteRequest, WriteValue};
+use taktwerk_types::{DataValue, NodeId, StatusCode, Variant};
+
+/// The attributes of nodes (Part 6 Annex A.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+#[allow(missing_docs)] // the names say it
+pub enum Attribute {
+    NodeId = 1,
+    NodeClass = 2,
+    BrowseName = 3,
+    DisplayName = 4,
+    Description = 5,
+    WriteMask = 6,
+    UserWriteMask = 7,
+    IsAbstract = 8,
+    Symmetric = 9,
+    InverseName = 10,
+    ContainsNoLoops = 11,
+    EventNotifier = 12,
+    Value = 13,
+    DataType = 14,
+    ValueRank = 15,
+    ArrayDimensions = 16,
+    AccessLevel = 17,
+    UserAccessLevel = 18,
+    MinimumSamplingInterval = 19,
+    Historizing = 20,
+    Executable = 21,
+    UserExecutable = 22,
+    DataTypeDefinition = 23,
+    RolePermissions = 24,
+    UserRolePermissions = 25,
+    AccessRestrictions = 26,
+    AccessLevelEx = 27,
+}
+
+impl Client {
+    /// Reads a variable's value as a Rust type.
+    ///
+    /// ```no_run
+    /// # async fn example(client: taktwerk::Client) -> Result<(), taktwerk::client::Error> {
+    /// let temperature: f64 = client.read_value("ns=2;s=Boiler 1/Temperature").await?;
+    /// let names = client.read_value::<Vec<String>>("i=2255").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The value is bad, or of another type, or there is no answer.
+    pub async fn read_value<T: Value>(&self, node: impl ToNodeId) -> Result<T, Error> {
+        let id = self.resolve(node)?;
+        let what = format!("read {id}");
+        let value = self.read_data(id, Attribute::Value).await?;
+        if value.status().is_bad() {
+            return Err(Error::status_of(what, value.status()));
+        }
+        let Some(variant) = value.value else { return Err(Error::status_of(what, StatusCode::BAD_NO_DATA)) };
+        T::from_variant(variant).map_err(|source| Error::WrongType { what, source })
+    }
+
+    /// Reads a variable's value with its quality and times. A bad status is part of the answer, not an error.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn read(&self, node: impl ToNodeId) -> Result<DataValue, Error> {
+        self.read_data(self.resolve(node)?, Attribute::Value).await
+    }
+
+    /// Reads any attribute.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn read_attribute(&self, node: impl ToNodeId, attribute: Attribute) -> Result<DataValue, Error> {
+        self.read_data(self.resolve(node)?, attribute).await
+    }
+
+    /// Reads many attributes, in the order of the list. Requests are split as the server's limits want.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn read_many(
+        &self,
+        what: impl IntoIterator<Item = (NodeId, Attribute)>,
+    ) -> Result<Vec<DataValue>, Error> {
+        let nodes_to_read = what
+            .into_iter()
+            .map(|(node_id, attribute)| ReadValueId {
+                node_id,
+                attribute_id: attribute as u32,
+                ..ReadValueId::default()
+            })
+            .collect();
+        let request = ReadRequest {
+            nodes_to_read,
+            timestamps_to_return: TimestampsToReturn::BOTH,
+            ..ReadRequest::default()
+        };
+        Ok(self.operate(request).await?.results)
+    }
+
+    async fn read_data(&self, id: NodeId, attribute: Attribute) -> Result<DataValue, Error> {
+        let mut results = self.read_many([(id, attribute)]).await?;
+        Ok(results.pop().unwrap_or_default())
+    }
+
+    /// Writes a variable's value.
+    ///
+    /// # Errors
+    /// The server refuses (Bad_TypeMismatch if the variable has another type), or there is no answer.
+    pub async fn write(&self, node: impl ToNodeId, value: impl Initial) -> Result<(), Error> {
+        let id = self.resolve(node)?;
+        let what = format!("write {id}");
+        let value = DataValue::new(value.into_value().into_variant());
+        let status = self.write_many([(id, value)]).await?.first().copied().unwrap_or_default();
+        if status.is_good() { Ok(()) } else { Err(Error::status_of(what, status)) }
+    }
+
+    /// Writes the values of many variables; says what became of each. Requests are split as the server's limits want.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn write_many(
+        &self,
+        values: impl IntoIterator<Item = (NodeId, DataValue)>,
+    ) -> Result<Vec<StatusCode>, Error> {
+        let nodes_to_write = values
+            .into_iter()
+            .map(|(node_id, value)| WriteValue {
+                node_id,
+                attribute_id: Attribute::Value as u32,
+                value,
+                ..WriteValue::default()
+            })
+            .collect();
+        Ok(self.operate(WriteRequest { nodes_to_write, ..WriteRequest::default() }).await?.results)
+    }
+
+    /// Reads an attribute that has to be there, as a Variant.
+    pub(super) async fn attribute_value(&self, id: &NodeId, attribute: Attribute) -> Result<Variant, Error> {
+        let value = self.read_data(id.clone(), attribute).await?;
+        match value.value {
+            Some(variant) if !value.status().is_bad() => Ok(variant),
+            _ => Err(Error::status_of(format!("read {attribute:?} of {id}"), value.status())),
+        }
+    }
+}

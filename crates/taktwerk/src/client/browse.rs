@@ -1,0 +1,172 @@
+//! Browsing (Part 4 §5.9).
+
+use super::{Client, Error, ToNodeId};
+use taktwerk_schema::ids::reference_type_ids;
+use taktwerk_schema::{
+    BrowseDescription, BrowseDirection, BrowseNextRequest, BrowsePath, BrowseRequest, BrowseResult,
+    ReferenceDescription, RelativePath, RelativePathElement, TranslateBrowsePathsToNodeIdsRequest,
+};
+use taktwerk_types::{NodeId, QualifiedName, StatusCode};
+
+/// Every field of a ReferenceDescription.
+const RESULT_ALL: u32 = 0x3f;
+
+/// Which references are wanted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BrowseOptions {
+    /// From the node, to it, or both. Default: from it.
+    pub direction: BrowseDirection,
+    /// The ReferenceType, its subtypes included. Default: HierarchicalReferences.
+    pub reference_type: NodeId,
+    /// Whether subtypes of the ReferenceType count. Default: true.
+    pub include_subtypes: bool,
+    /// Bits of the NodeClasses wanted; 0, the default, is all.
+    pub node_class_mask: u32,
+}
+
+impl Default for BrowseOptions {
+    fn default() -> Self {
+        Self {
+            direction: BrowseDirection::FORWARD,
+            reference_type: NodeId::numeric(0, reference_type_ids::HIERARCHICAL_REFERENCES),
+            include_subtypes: true,
+            node_class_mask: 0,
+        }
+    }
+}
+
+impl Client {
+    /// The children of a node: what its hierarchical references lead to.
+    ///
+    /// # Errors
+    /// The server refuses (there is no such node), or there is no answer.
+    pub async fn browse(&self, node: impl ToNodeId) -> Result<Vec<ReferenceDescription>, Error> {
+        self.browse_with(node, &BrowseOptions::default()).await
+    }
+
+    /// The references of a node.
+    ///
+    /// # Errors
+    /// The server refuses (there is no such node), or there is no answer.
+    pub async fn browse_with(
+        &self,
+        node: impl ToNodeId,
+        options: &BrowseOptions,
+    ) -> Result<Vec<ReferenceDescription>, Error> {
+        let id = self.resolve(node)?;
+        let mut results = self.browse_many([id.clone()], options).await?;
+        results.pop().unwrap_or(Err(StatusCode::BAD_UNEXPECTED_ERROR)).map_err(|status| {
+            Error::status_of(format!("browse {id}"), status)
+        })
+    }
+
+    /// The references of many nodes, in the order of the list, or the status of those that have none to give. Requests
+    /// are split as the server's limits want, and all continuation points are followed.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn browse_many(
+        &self,
+        nodes: impl IntoIterator<Item = NodeId>,
+        options: &BrowseOptions,
+    ) -> Result<Vec<Result<Vec<ReferenceDescription>, StatusCode>>, Error> {
+        let nodes_to_browse: Vec<BrowseDescription> = nodes
+            .into_iter()
+            .map(|node_id| BrowseDescription {
+                node_id,
+                browse_direction: options.direction,
+                reference_type_id: options.reference_type.clone(),
+                include_subtypes: options.include_subtypes,
+                node_class_mask: options.node_class_mask,
+                result_mask: RESULT_ALL,
+            })
+            .collect();
+        let request = BrowseRequest { nodes_to_browse, ..BrowseRequest::default() };
+        let mut results = self.operate(request.clone()).await?.results;
+        self.retry_crowded_out(&request, &mut results).await?;
+        self.follow(&mut results).await?;
+        let open = |result: BrowseResult| {
+            if result.status_code.is_bad() { Err(result.status_code) } else { Ok(result.references) }
+        };
+        Ok(results.into_iter().map(open).collect())
+    }
+
+    /// Browses again, once the others have given theirs back, what got no continuation point.
+    async fn retry_crowded_out(
+        &self,
+        request: &BrowseRequest,
+        results: &mut [BrowseResult],
+    ) -> Result<(), Error> {
+        let is_crowded_out =
+            |result: &BrowseResult| result.status_code == StatusCode::BAD_NO_CONTINUATION_POINTS;
+        if !results.iter().any(is_crowded_out) {
+            return Ok(());
+        }
+        self.follow(results).await?;
+        for (result, node) in results.iter_mut().zip(&request.nodes_to_browse) {
+            if is_crowded_out(result) {
+                let one = BrowseRequest { nodes_to_browse: vec![node.clone()], ..request.clone() };
+                let mut again = self.operate(one).await?.results;
+                self.follow(&mut again).await?;
+                if let Some(again) = again.pop() {
+                    *result = again;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Fetches what waits behind continuation points.
+    async fn follow(&self, results: &mut [BrowseResult]) -> Result<(), Error> {
+        loop {
+            let open = |result: &&mut BrowseResult| !result.continuation_point.as_bytes().is_empty();
+            let mut waiting: Vec<&mut BrowseResult> = results.iter_mut().filter(open).collect();
+            if waiting.is_empty() {
+                return Ok(());
+            }
+            let points = waiting.iter_mut().map(|result| core::mem::take(&mut result.continuation_point));
+            let request =
+                BrowseNextRequest { continuation_points: points.collect(), ..BrowseNextRequest::default() };
+            let next = self.operate(request).await?.results;
+            for (result, next) in waiting.into_iter().zip(next) {
+                result.references.extend(next.references);
+                result.continuation_point = next.continuation_point;
+                if next.status_code.is_bad() {
+                    result.status_code = next.status_code;
+                }
+            }
+        }
+    }
+
+    /// The node that a path of BrowseNames leads to: `find("i=85", "2:Plant/2:Boiler 1/2:Temperature")`. Names without
+    /// a number are of namespace 0.
+    ///
+    /// # Errors
+    /// The path leads nowhere, or there is no answer.
+    pub async fn find(&self, start: impl ToNodeId, path: &str) -> Result<NodeId, Error> {
+        let starting_node = self.resolve(start)?;
+        let what = format!("find {path} from {starting_node}");
+        let elements = path
+            .split('/')
+            .filter(|name| !name.is_empty())
+            .map(|name| RelativePathElement {
+                reference_type_id: NodeId::numeric(0, reference_type_ids::HIERARCHICAL_REFERENCES),
+                is_inverse: false,
+                include_subtypes: true,
+                target_name: QualifiedName::parse(name),
+            })
+            .collect();
+        let path = BrowsePath { starting_node, relative_path: RelativePath { elements } };
+        let request =
+            TranslateBrowsePathsToNodeIdsRequest { browse_paths: vec![path], ..Default::default() };
+        let result = self.operate(request).await?.results.pop().unwrap_or_default();
+        if result.status_code.is_bad() {
+            return Err(Error::status_of(what, result.status_code));
+        }
+        let target = result.targets.into_iter().find(|target| target.remaining_path_index == u32::MAX);
+        match target {
+            Some(target) => target.target_id.to_node_id(self.namespaces()),
+            None => Err(Error::status_of(what, StatusCode::BAD_NO_MATCH)),
+        }
+    }
+}

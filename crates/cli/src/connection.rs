@@ -34,6 +34,10 @@ pub(crate) struct SecurityArgs {
     #[arg(long, value_name = "FILE", requires = "user", env = "TAKTWERK_PASSWORD_FILE")]
     pub(crate) password_file: Option<PathBuf>,
 
+    /// Send the password although nothing protects it on its way. On loopback nothing has to.
+    #[arg(long, requires = "user")]
+    pub(crate) allow_plaintext_password: bool,
+
     /// SecurityPolicy: None is the only one yet.
     #[arg(long, value_name = "POLICY", default_value = "None")]
     policy: String,
@@ -87,7 +91,9 @@ mod tests {
             Command::try_parse_from([&["x"], arguments].concat()).unwrap().connection.security
         };
         assert!(parse(&["host"]).check().is_ok());
-        assert!(parse(&["host", "--policy", "http://opcfoundation.org/UA/SecurityPolicy#None"]).check().is_ok());
+        assert!(
+            parse(&["host", "--policy", "http://opcfoundation.org/UA/SecurityPolicy#None"]).check().is_ok()
+        );
         let error = parse(&["host", "--policy", "Basic256Sha256"]).check().unwrap_err();
         assert!(error.to_string().contains("Basic256Sha256"), "{error}");
         assert!(Command::try_parse_from(["x", "host", "-p", "secret"]).is_err());

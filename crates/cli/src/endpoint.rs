@@ -29,9 +29,14 @@ pub(crate) enum ParseEndpointError {
 
 impl Endpoint {
     /// The host without brackets.
-    #[cfg(test)]
     fn host(&self) -> &str {
         self.host.trim_matches(['[', ']'])
+    }
+
+    /// Whether it is this machine, as far as the name says.
+    pub(crate) fn is_loopback(&self) -> bool {
+        let address: Result<std::net::IpAddr, _> = self.host().parse();
+        self.host() == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 }
 
@@ -98,6 +103,9 @@ mod tests {
             assert_eq!(text.parse::<Endpoint>().unwrap().to_string(), url);
         }
         assert_eq!("[::1]:1".parse::<Endpoint>().unwrap().host(), "::1");
+        for (text, here) in [("localhost", true), ("[::1]", true), ("127.3.2.1:5", true), ("plc7", false)] {
+            assert_eq!(text.parse::<Endpoint>().unwrap().is_loopback(), here, "{text}");
+        }
     }
 
     #[test]

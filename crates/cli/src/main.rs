@@ -11,6 +11,9 @@
 #![allow(clippy::print_stderr)] // a command line talks
 
 mod attribute;
+mod bench;
+mod commands;
+mod connection;
 mod endpoint;
 mod failure;
 mod interrupt;
@@ -18,11 +21,16 @@ mod logging;
 mod node;
 mod output;
 mod progress;
+mod resolve;
 mod serve;
+mod session;
 mod span;
+mod types;
 mod value;
+mod walk;
 
 use clap::{Parser, Subcommand};
+use commands::{browse, call, endpoints, read, watch, write};
 use failure::Failure;
 use interrupt::Interrupt;
 use output::Output;
@@ -48,6 +56,22 @@ struct Cli {
 enum Command {
     /// Run a server: a demo plant by default.
     Serve(serve::ServeArgs),
+    /// What a server offers: addresses, security, users.
+    Endpoints(endpoints::EndpointsArgs),
+    /// Show the address space.
+    Browse(browse::BrowseArgs),
+    /// Read attributes.
+    Read(read::ReadArgs),
+    /// Write values.
+    Write(write::WriteArgs),
+    /// Call a method.
+    Call(call::CallArgs),
+    /// Print values as they change.
+    #[command(alias = "subscribe")]
+    Watch(watch::WatchArgs),
+    /// Load a server and measure it.
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
 }
 
 fn main() -> ExitCode {
@@ -66,5 +90,12 @@ fn main() -> ExitCode {
 fn run(command: &Command, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     match command {
         Command::Serve(arguments) => serve::run(arguments, output, interrupt),
+        Command::Endpoints(arguments) => endpoints::run(arguments, output),
+        Command::Browse(arguments) => browse::run(arguments, output, interrupt),
+        Command::Read(arguments) => read::run(arguments, output),
+        Command::Write(arguments) => write::run(arguments, output),
+        Command::Call(arguments) => call::run(arguments, output),
+        Command::Watch(arguments) => watch::run(arguments, output, interrupt),
+        Command::Bench(command) => bench::run(command, output, interrupt),
     }
 }

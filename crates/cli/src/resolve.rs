@@ -5,9 +5,7 @@ use crate::node::{NodeSpec, Step};
 use crate::session::Session;
 use crate::walk;
 use taktwerk_schema::ids::{object_ids, reference_type_ids};
-use taktwerk_schema::{
-    BrowsePath, RelativePath, RelativePathElement, TranslateBrowsePathsToNodeIdsRequest,
-};
+use taktwerk_schema::{BrowsePath, RelativePath, RelativePathElement, TranslateBrowsePathsToNodeIdsRequest};
 use taktwerk_types::{ExpandedNodeId, NodeId, QualifiedName};
 
 /// How many names an error message offers instead.
@@ -74,15 +72,10 @@ fn follow(session: &mut Session, spec: &NodeSpec, steps: &[Step]) -> Result<Node
         reference_type_id: NodeId::numeric(0, reference_type_ids::HIERARCHICAL_REFERENCES),
         is_inverse: false,
         include_subtypes: true,
-        target_name: QualifiedName::new(
-            step.namespace_index.unwrap_or(0),
-            step.plain().unwrap_or_default(),
-        ),
+        target_name: QualifiedName::new(step.namespace_index.unwrap_or(0), step.plain().unwrap_or_default()),
     });
-    let path = BrowsePath {
-        starting_node: root(),
-        relative_path: RelativePath { elements: elements.collect() },
-    };
+    let path =
+        BrowsePath { starting_node: root(), relative_path: RelativePath { elements: elements.collect() } };
     let request = TranslateBrowsePathsToNodeIdsRequest { browse_paths: vec![path], ..Default::default() };
     let response = session.request(request)?;
     let target = response
@@ -133,7 +126,8 @@ fn no_match(session: &mut Session, spec: &NodeSpec, steps: &[Step]) -> Failure {
         let wanted = step.plain();
         let exact = children.iter().find(|child| {
             let name = &child.browse_name;
-            name.namespace_index == step.namespace_index.unwrap_or(0) && Some(name.name.as_str()) == wanted.as_deref()
+            name.namespace_index == step.namespace_index.unwrap_or(0)
+                && Some(name.name.as_str()) == wanted.as_deref()
         });
         if let Some(child) = exact {
             at = child.node_id.clone();
@@ -143,13 +137,19 @@ fn no_match(session: &mut Session, spec: &NodeSpec, steps: &[Step]) -> Failure {
         let mut names: Vec<(bool, String)> = children
             .iter()
             .map(|child| {
-                let same = wanted.as_deref().is_some_and(|name| child.browse_name.name.as_str().eq_ignore_ascii_case(name));
+                let same = wanted
+                    .as_deref()
+                    .is_some_and(|name| child.browse_name.name.as_str().eq_ignore_ascii_case(name));
                 (!same, child.browse_name.to_string())
             })
             .collect();
         names.sort();
         let names: Vec<String> = names.into_iter().map(|(_, name)| name).take(SUGGESTIONS).collect();
-        let there = if names.is_empty() { "there is nothing below".to_owned() } else { format!("there is {}", names.join(", ")) };
+        let there = if names.is_empty() {
+            "there is nothing below".to_owned()
+        } else {
+            format!("there is {}", names.join(", "))
+        };
         return Failure::Usage(format!("{spec}: nothing fits {step}; {there}"));
     }
     Failure::Usage(format!("{spec}: no such node"))

@@ -4,7 +4,8 @@ use crate::failure::Failure;
 use crate::session::Session;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{
-    BrowseDescription, BrowseDirection, BrowseNextRequest, BrowseRequest, BrowseResult, NodeClass, ReferenceDescription,
+    BrowseDescription, BrowseDirection, BrowseNextRequest, BrowseRequest, BrowseResult, NodeClass,
+    ReferenceDescription,
 };
 use taktwerk_types::{LocalizedText, NodeId, QualifiedName, StatusCode};
 
@@ -43,10 +44,8 @@ pub(crate) fn browse(
     session: &mut Session,
     nodes: &[NodeId],
 ) -> Result<Vec<Result<Vec<ReferenceDescription>, StatusCode>>, Failure> {
-    let request = BrowseRequest {
-        nodes_to_browse: nodes.iter().map(description).collect(),
-        ..Default::default()
-    };
+    let request =
+        BrowseRequest { nodes_to_browse: nodes.iter().map(description).collect(), ..Default::default() };
     let response = session.request(request)?;
     let mut complete = Vec::with_capacity(nodes.len());
     for result in response.results {

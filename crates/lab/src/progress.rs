@@ -126,6 +126,12 @@ impl Progress {
         self.last.iter().filter(|last| **last == 0).count()
     }
 
+    /// What each item received so far in the window.
+    #[must_use]
+    pub fn counts(&self) -> Vec<f64> {
+        self.received.iter().map(|count| f64::from(*count)).collect()
+    }
+
     /// Notifications so far in the window.
     #[must_use]
     pub fn notifications(&self) -> u64 {

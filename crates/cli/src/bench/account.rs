@@ -37,7 +37,8 @@ pub(crate) fn server_process(pid: Option<u32>) -> Result<Option<Process>, Failur
 impl Window {
     /// Opens a window now.
     pub(crate) fn open(server: Option<Process>) -> Result<Self, Failure> {
-        let environment = |error: taktwerk_lab::process::ProcessError| Failure::Environment(error.to_string());
+        let environment =
+            |error: taktwerk_lab::process::ProcessError| Failure::Environment(error.to_string());
         let server = match server {
             Some(process) => Some((process, process.snapshot().map_err(environment)?)),
             None => None,
@@ -55,7 +56,8 @@ impl Window {
     pub(crate) fn close(self) -> Result<Account, Failure> {
         let end = clock::monotonic();
         let own_cpu = clock::own_cpu().saturating_sub(self.own_cpu);
-        let environment = |error: taktwerk_lab::process::ProcessError| Failure::Environment(error.to_string());
+        let environment =
+            |error: taktwerk_lab::process::ProcessError| Failure::Environment(error.to_string());
         let server = match self.server {
             Some((process, before)) => {
                 Some(Usage::between(&before, &process.snapshot().map_err(environment)?))

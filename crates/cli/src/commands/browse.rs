@@ -71,13 +71,19 @@ pub(crate) fn run(arguments: &BrowseArgs, output: Output, interrupt: &Interrupt)
     }
     match refused.as_slice() {
         [] => Ok(()),
-        [first, ..] => Err(Failure::BadStatus(format!("{} nodes could not be browsed; {first}", refused.len()))),
+        [first, ..] => {
+            Err(Failure::BadStatus(format!("{} nodes could not be browsed; {first}", refused.len())))
+        }
     }
 }
 
 /// The starting node's own name.
 fn describe(session: &mut Session, node: &NodeId) -> Result<String, Failure> {
-    let name = ReadValueId { node_id: node.clone(), attribute_id: Attribute::BROWSE_NAME.id(), ..Default::default() };
+    let name = ReadValueId {
+        node_id: node.clone(),
+        attribute_id: Attribute::BROWSE_NAME.id(),
+        ..Default::default()
+    };
     let results = session.read(vec![name])?;
     let result = results.into_iter().next().unwrap_or_default();
     if result.status().is_bad() {
@@ -189,7 +195,8 @@ fn tree_document(root: &str, found: &[Found]) -> Value {
     let nodes: Vec<Value> = found
         .iter()
         .map(|node| {
-            let parent = node.parent.and_then(|at| found.get(at)).map(|parent| parent.child.node_id.to_string());
+            let parent =
+                node.parent.and_then(|at| found.get(at)).map(|parent| parent.child.node_id.to_string());
             json!({
                 "NodeId": node.child.node_id.to_string(),
                 "BrowseName": node.child.browse_name.to_string(),

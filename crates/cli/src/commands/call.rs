@@ -50,7 +50,8 @@ pub(crate) fn run(arguments: &CallArgs, output: Output) -> Result<(), Failure> {
     for value in &result.output_arguments {
         session.learn_types(Some(value))?;
     }
-    let name = |at: usize| described.1.get(at).map_or(String::new(), |argument| argument.name.as_str().to_owned());
+    let name =
+        |at: usize| described.1.get(at).map_or(String::new(), |argument| argument.name.as_str().to_owned());
     if output.is_json() {
         let outputs = result.output_arguments.iter().enumerate().map(|(at, value)| {
             json!({ "Name": name(at), "Type": value.type_name(), "Value": output::variant(value) })
@@ -98,12 +99,14 @@ fn owner(session: &mut Session, method: &NodeId) -> Result<NodeId, Failure> {
         node_class_mask: 0,
         result_mask: 0x3f,
     };
-    let response = session.request(BrowseRequest { nodes_to_browse: vec![description], ..Default::default() })?;
+    let response =
+        session.request(BrowseRequest { nodes_to_browse: vec![description], ..Default::default() })?;
     let result = response.results.into_iter().next().unwrap_or_default();
     if result.status_code.is_bad() {
         return Err(Failure::BadStatus(format!("{method}: {}", result.status_code)));
     }
-    let owners: Vec<NodeId> = result.references.iter().filter_map(|found| found.node_id.local().cloned()).collect();
+    let owners: Vec<NodeId> =
+        result.references.iter().filter_map(|found| found.node_id.local().cloned()).collect();
     match owners.as_slice() {
         [only] => Ok(only.clone()),
         [] => Err(Failure::Usage(format!("{method} belongs to no object: name one with --object"))),
@@ -128,7 +131,8 @@ fn described_arguments(
             "OutputArguments" => &mut described.1,
             _ => continue,
         };
-        let id = ReadValueId { node_id: child.node_id, attribute_id: Attribute::VALUE.id(), ..Default::default() };
+        let id =
+            ReadValueId { node_id: child.node_id, attribute_id: Attribute::VALUE.id(), ..Default::default() };
         let value = session.read(vec![id])?.into_iter().next().unwrap_or_default().value;
         if let Some(Variant::Array(array)) = value
             && let ArrayValues::ExtensionObject(objects) = &array.values
@@ -141,8 +145,10 @@ fn described_arguments(
 
 fn inputs(session: &mut Session, described: &[Argument], given: &[String]) -> Result<Vec<Variant>, Failure> {
     if described.len() != given.len() {
-        let names: Vec<String> =
-            described.iter().map(|argument| format!("{} ({})", argument.name, session.type_name(&argument.data_type))).collect();
+        let names: Vec<String> = described
+            .iter()
+            .map(|argument| format!("{} ({})", argument.name, session.type_name(&argument.data_type)))
+            .collect();
         return Err(Failure::Usage(format!(
             "the method takes {} arguments, not {}: {}",
             described.len(),

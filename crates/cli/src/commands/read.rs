@@ -63,7 +63,11 @@ pub(crate) fn run(arguments: &ReadArgs, output: Output) -> Result<(), Failure> {
                 attribute => wanted.push(Wanted {
                     node,
                     attribute: attribute.unwrap_or(arguments.attribute),
-                    range: if operand.range.is_empty() { arguments.range.clone() } else { operand.range.clone() },
+                    range: if operand.range.is_empty() {
+                        arguments.range.clone()
+                    } else {
+                        operand.range.clone()
+                    },
                 }),
             }
         }
@@ -96,7 +100,11 @@ pub(crate) fn run(arguments: &ReadArgs, output: Output) -> Result<(), Failure> {
         Some((wanted, value)) => {
             let status = value.status();
             let why = status.description().unwrap_or_default();
-            Err(Failure::BadStatus(format!("{bad} of {} reads failed; {}: {status}: {why}", rows.len(), wanted.node)))
+            Err(Failure::BadStatus(format!(
+                "{bad} of {} reads failed; {}: {status}: {why}",
+                rows.len(),
+                wanted.node
+            )))
         }
         None => Ok(()),
     }
@@ -112,7 +120,9 @@ fn print(rows: &[(Wanted, DataValue)], session: &mut Session, output: Output) ->
                 if !wanted.range.is_empty() {
                     object.insert("IndexRange".into(), json!(wanted.range));
                 }
-                if let Some(decoded) = value.value.as_ref().and_then(|value| session.structure_document(value)) {
+                if let Some(decoded) =
+                    value.value.as_ref().and_then(|value| session.structure_document(value))
+                {
                     object.insert("Decoded".into(), decoded);
                 }
             }
@@ -130,11 +140,8 @@ fn print(rows: &[(Wanted, DataValue)], session: &mut Session, output: Output) ->
     ]);
     for (wanted, value) in rows {
         let inner = value.value.clone().unwrap_or_default();
-        let shown = if wanted.attribute == Attribute::NODE_CLASS {
-            node_class(&inner)
-        } else {
-            session.show(&inner)
-        };
+        let shown =
+            if wanted.attribute == Attribute::NODE_CLASS { node_class(&inner) } else { session.show(&inner) };
         table.row([
             wanted.node.to_string(),
             wanted.attribute.name().to_owned(),

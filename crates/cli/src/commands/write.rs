@@ -40,7 +40,8 @@ fn built_in_type(text: &str) -> Result<BuiltInType, String> {
 }
 
 fn status_code(text: &str) -> Result<StatusCode, String> {
-    StatusCode::from_name(text).ok_or_else(|| format!("there is no status {text}: write Good, BadSensorFailure, …"))
+    StatusCode::from_name(text)
+        .ok_or_else(|| format!("there is no status {text}: write Good, BadSensorFailure, …"))
 }
 
 /// Splits the arguments into nodes and values.
@@ -51,9 +52,14 @@ fn pairs(arguments: &[String]) -> Result<Vec<(Operand, String)>, Failure> {
     {
         return Ok(vec![(operand, value.clone())]);
     }
-    arguments.iter().map(|pair| split_pair(pair).map_or_else(|| Err(Failure::Usage(format!(
+    arguments
+        .iter()
+        .map(|pair| {
+            split_pair(pair).map_or_else(|| Err(Failure::Usage(format!(
         "{pair:?} is no pair NODE=VALUE: write 'ns=2;s=Speed=4.5', or NODE and VALUE as two arguments"
-    ))), |(node, value)| Ok((node.parse().map_err(usage)?, value.to_owned())))).collect()
+    ))), |(node, value)| Ok((node.parse().map_err(usage)?, value.to_owned())))
+        })
+        .collect()
 }
 
 /// `ns=2;s=Speed=4.5`: ids contain `=` themselves, so the value begins behind the first `=` that leaves a node in
@@ -77,7 +83,8 @@ pub(crate) fn run(arguments: &WriteArgs, output: Output) -> Result<(), Failure> 
             writes.push(WriteValue {
                 node_id: node,
                 attribute_id: attribute.id(),
-                index_range: if operand.range.is_empty() { None } else { Some(operand.range.as_str()) }.into(),
+                index_range: if operand.range.is_empty() { None } else { Some(operand.range.as_str()) }
+                    .into(),
                 value: DataValue { value: Some(value), status: arguments.status, ..DataValue::default() },
             });
         }
@@ -95,8 +102,12 @@ pub(crate) fn run(arguments: &WriteArgs, output: Output) -> Result<(), Failure> 
         });
         output.document(&Value::Array(documents.collect()))?;
     } else {
-        let mut table =
-            Table::new(&[("node", Align::Left), ("value", Align::Left), ("type", Align::Left), ("result", Align::Left)]);
+        let mut table = Table::new(&[
+            ("node", Align::Left),
+            ("value", Align::Left),
+            ("type", Align::Left),
+            ("result", Align::Left),
+        ]);
         for (write, status) in &rows {
             let value = write.value.value.clone().unwrap_or_default();
             table.row([write.node_id.to_string(), value.to_string(), value.type_name(), status.to_string()]);
@@ -142,9 +153,13 @@ fn typed(
     };
     let kind = match session.built_in_type(&data_type)? {
         // An abstract DataType (Number, BaseDataType): the present value shows what fits.
-        None | Some(BuiltInType::Variant) => read(session, node, Attribute::VALUE)?.built_in_type().ok_or_else(|| {
-            Failure::Usage(format!("{node}: its DataType {data_type} is abstract and it has no value: give --type"))
-        })?,
+        None | Some(BuiltInType::Variant) => {
+            read(session, node, Attribute::VALUE)?.built_in_type().ok_or_else(|| {
+                Failure::Usage(format!(
+                    "{node}: its DataType {data_type} is abstract and it has no value: give --type"
+                ))
+            })?
+        }
         Some(kind) => kind,
     };
     if kind == BuiltInType::ExtensionObject {

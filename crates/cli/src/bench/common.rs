@@ -1,0 +1,96 @@
+//! What all loads share: options, the fleet of clients, and time.
+
+use super::account;
+use crate::connection::ConnectionArgs;
+use crate::failure::Failure;
+use crate::{session, span};
+use clap::Args;
+use std::sync::Arc;
+use std::time::Duration;
+use taktwerk_channel::{ChannelConfig, ChannelLimits};
+use taktwerk_client::{ClientConfig, Target};
+use taktwerk_lab::pin::CpuList;
+use taktwerk_lab::process::Process;
+use taktwerk_net::client::{Fleet, FleetOptions};
+
+/// Most sessions of one generator.
+const CLIENTS_MAX: u32 = 10_000;
+
+/// Options of every load.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct CommonArgs {
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+
+    /// Sessions, each with its own connection.
+    #[arg(short = 'c', long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(CLIENTS_MAX)))]
+    pub(crate) clients: u32,
+
+    /// How long to measure.
+    #[arg(short, long, value_name = "SPAN", default_value = "10s", value_parser = span::seconds)]
+    pub(crate) duration: Duration,
+
+    /// Load before the measurement begins, not counted.
+    #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = span::seconds)]
+    pub(crate) warmup: Duration,
+
+    /// Process id of the server, if it runs on this machine: its CPU time, context switches and memory are reported.
+    #[arg(long, value_name = "PID")]
+    server_pid: Option<u32>,
+
+    /// CPU to run on. Give the generator one of its own.
+    #[arg(long, value_name = "LIST")]
+    cpu: Option<CpuList>,
+
+    /// Look for answers so long before sleeping.
+    #[arg(long, value_name = "SPAN", default_value = "0", value_parser = span::micros)]
+    pub(crate) busy_poll: Duration,
+}
+
+impl CommonArgs {
+    /// Takes the CPUs and looks at the server before anything is connected.
+    pub(crate) fn begin(&self) -> Result<Option<Process>, Failure> {
+        if let Some(cpus) = &self.cpu {
+            cpus.pin().map_err(|error| Failure::Environment(error.to_string()))?;
+        }
+        account::server_process(self.server_pid)
+    }
+
+    /// Settings of the clients: the fewest round trips, no second attempts, and messages as large as the load.
+    pub(crate) fn client_config(&self) -> Arc<ClientConfig> {
+        let limits = ChannelLimits {
+            message_size_max: 512 << 20,
+            chunk_count_max: 1 << 20,
+            ..ChannelLimits::default()
+        };
+        Arc::new(ClientConfig {
+            channel: Arc::new(ChannelConfig { limits, ..ChannelConfig::default() }),
+            read_limits: false,
+            ..session::config(&self.connection.security)
+        })
+    }
+
+    /// What each client connects to.
+    pub(crate) fn target(&self) -> Result<Target, Failure> {
+        session::target(&self.connection.endpoint, &self.connection.security)
+    }
+
+    /// The clients, on this thread.
+    pub(crate) fn fleet(&self, connecting_max: usize) -> Result<Fleet, Failure> {
+        let mut options = FleetOptions::default();
+        options.busy_poll = self.busy_poll;
+        options.connecting_max = connecting_max.max(1);
+        Fleet::new(self.client_config(), options).map_err(environment)
+    }
+}
+
+/// A failure of this machine.
+pub(crate) fn environment(error: std::io::Error) -> Failure {
+    Failure::Environment(format!("the load generator failed: {error}"))
+}
+
+/// Whole nanoseconds.
+pub(crate) fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}

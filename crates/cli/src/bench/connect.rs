@@ -1,0 +1,215 @@
+//! `bench connect`: how long it takes to open a session, and how many a server takes per second.
+
+use super::account::Window;
+use super::common::{CommonArgs, environment, nanos};
+use super::report::Report;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::session;
+use clap::Args;
+use serde_json::json;
+use taktwerk_client::{ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionHandle};
+use taktwerk_lab::latency::{Latency, Times};
+use taktwerk_lab::schedule::OpenLoop;
+use taktwerk_lab::validity::{self, Invalid};
+use taktwerk_lab::{clock, figures};
+use taktwerk_net::client::{Fleet, FleetSink, MemberId};
+use taktwerk_types::Instant;
+
+/// Arguments of `taktwerk bench connect`. Here -c is how many sessions are being opened at a time.
+#[derive(Debug, Args)]
+pub(crate) struct ConnectArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+
+    /// Stop after so many sessions.
+    #[arg(short = 'n', long, value_name = "N")]
+    count: Option<u64>,
+
+    /// Sessions per second, begun when they are due whatever happened to those before.
+    #[arg(long, value_name = "PER_SECOND")]
+    rate: Option<f64>,
+
+    /// Keep the sessions open until the end, at most 10 000.
+    #[arg(long)]
+    hold: bool,
+}
+
+/// Most sessions that are held.
+const HELD_MAX: u64 = 10_000;
+/// How often the loop looks whether it should end.
+const LOOK: u64 = 20_000_000;
+
+/// A session being opened.
+#[derive(Debug, Clone, Copy)]
+struct Opening {
+    scheduled: u64,
+    begun: u64,
+}
+
+/// What the clients are told.
+#[derive(Default)]
+struct Sessions {
+    opening: Vec<Opening>,
+    latency: Latency,
+    closing: Times,
+    closed_from: Vec<u64>,
+    opened: u64,
+    failed: u64,
+    first_error: Option<ClientError>,
+    /// Opened and to be closed.
+    done: Vec<u32>,
+    under_way: usize,
+}
+
+impl FleetSink for Sessions {
+    fn event(&mut self, member: MemberId, event: Event, now: Instant) {
+        let at = member.0 as usize;
+        let now = now.as_nanos();
+        match event {
+            Event::Connected(_) => {
+                if let Some(opening) = self.opening.get(at) {
+                    self.latency.record(opening.scheduled, opening.begun, now);
+                }
+                self.opened += 1;
+                self.under_way -= 1;
+                self.done.push(member.0);
+            }
+            Event::Disconnected(error) => match self.closed_from.get(at).copied().unwrap_or(0) {
+                0 => {
+                    self.failed += 1;
+                    self.under_way = self.under_way.saturating_sub(1);
+                    self.first_error = self.first_error.take().or(error);
+                }
+                from => self.closing.record(now.saturating_sub(from)),
+            },
+            _ => {}
+        }
+    }
+
+    fn response(&mut self, _: MemberId, _: RequestHandle, _: Result<Reply<'_>, ClientError>, _: Instant) {}
+
+    fn data_changes(&mut self, _: MemberId, _: SubscriptionHandle, _: DataChanges<'_>, _: Instant) {}
+}
+
+/// Opens sessions and reports.
+pub(crate) fn run(arguments: &ConnectArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let common = &arguments.common;
+    let server = common.begin()?;
+    let target = common.target()?;
+    // The fleet must not hold anything back: this loop decides when a session is begun.
+    let mut fleet = common.fleet(usize::MAX)?;
+    let mut sessions = Sessions::default();
+    let most = if arguments.hold { HELD_MAX } else { u64::MAX };
+    let count = arguments.count.unwrap_or(u64::MAX).min(most);
+    let window = Window::open(server)?;
+    let start = window.start();
+    let end = if arguments.count.is_some() { u64::MAX } else { start + nanos(common.duration) };
+    let mut schedule = arguments.rate.map(|rate| OpenLoop::new(start, rate, Some(count)));
+    let mut progress = match arguments.count {
+        Some(count) => Progress::new("sessions", count),
+        None => Progress::of_time("measuring", common.duration),
+    };
+    loop {
+        let now = clock::monotonic();
+        let begun = sessions.opening.len() as u64;
+        let enough = begun >= count || now >= end || interrupt.asked();
+        if enough && sessions.under_way == 0 {
+            break;
+        }
+        if !enough {
+            begin_due(&mut fleet, &mut sessions, schedule.as_mut(), common.clients as usize, &target, count);
+        }
+        close_done(&mut fleet, &mut sessions, arguments.hold);
+        let next = schedule.as_ref().and_then(OpenLoop::next_due).unwrap_or(u64::MAX);
+        let until = Instant::from_nanos(next.max(now + 1).min(now + LOOK));
+        fleet.run_once(until, &mut sessions).map_err(environment)?;
+        if sessions.opened == 0 && sessions.failed > 0 {
+            // Nothing works at all: say why instead of trying until the end.
+            break;
+        }
+        progress.at(if arguments.count.is_some() { sessions.opened } else { (now - start) / 1_000_000_000 });
+    }
+    let account = window.close()?;
+    if let (0, Some(error)) = (sessions.opened, &sessions.first_error) {
+        return Err(session::unreachable(&common.connection.endpoint, error));
+    }
+    let mut report = Report::new("connect", &common.connection.endpoint.to_string());
+    report.set(
+        "requested",
+        json!({
+            "concurrency": common.clients,
+            "rate": arguments.rate,
+            "count": arguments.count,
+            "duration_s": common.duration.as_secs_f64(),
+            "hold": arguments.hold,
+        }),
+    );
+    let per_second = sessions.opened as f64 / account.seconds().max(1e-9);
+    report.set("sessions", sessions.opened);
+    report.set("failed", sessions.failed);
+    report.set("per_second", per_second);
+    report.latency(&sessions.latency, arguments.rate.is_some());
+    report.set("closing", json!(sessions.closing.summary()));
+    if sessions.closing.count() > 0 {
+        report.times("closing", &sessions.closing);
+    }
+    report.fact("throughput", format!("{} sessions/s", figures::number(per_second)));
+    if let Some(error) = &sessions.first_error {
+        report.fact("failed", format!("{}, the first with: {error}", sessions.failed));
+    }
+    report.account(&account, "session", sessions.opened);
+    if let Some(rate) = arguments.rate {
+        report.invalid(validity::check_lateness(&sessions.latency.lateness, (1e9 / rate) as u64));
+    }
+    if sessions.opened == 0 {
+        report.invalid([Invalid::NoSamples]);
+    }
+    report.print(output, interrupt)?;
+    match &sessions.first_error {
+        Some(error) => {
+            Err(Failure::Connect(format!("{} sessions could not be opened: {error}", sessions.failed)))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Begins the sessions that are due: those of the schedule, or as many as may be under way.
+fn begin_due(
+    fleet: &mut Fleet,
+    sessions: &mut Sessions,
+    mut schedule: Option<&mut OpenLoop>,
+    concurrency: usize,
+    target: &taktwerk_client::Target,
+    count: u64,
+) {
+    loop {
+        let now = clock::monotonic();
+        let scheduled = match &mut schedule {
+            Some(schedule) => schedule.take(now),
+            None => {
+                (sessions.under_way < concurrency && (sessions.opening.len() as u64) < count).then_some(now)
+            }
+        };
+        let Some(scheduled) = scheduled else { return };
+        sessions.opening.push(Opening { scheduled, begun: now });
+        sessions.closed_from.push(0);
+        sessions.under_way += 1;
+        fleet.add(target.clone());
+    }
+}
+
+fn close_done(fleet: &mut Fleet, sessions: &mut Sessions, hold: bool) {
+    let done = std::mem::take(&mut sessions.done);
+    if hold {
+        return;
+    }
+    for member in done {
+        if let Some(from) = sessions.closed_from.get_mut(member as usize) {
+            *from = clock::monotonic();
+        }
+        fleet.with(MemberId(member), |core, now| core.disconnect(now), sessions);
+    }
+}

@@ -1,0 +1,45 @@
+//! `taktwerk bench`: load for any OPC UA server, and what it did to it.
+//!
+//! - [`request`]: Read, Write and Browse, back to back or at a rate; [`connect`]: sessions; [`subscribe`]: values;
+//! - [`common`]: options that they share; [`nodes`]: which nodes are used; [`account`]: CPU, memory, switches;
+//! - [`report`]: the table and the document.
+
+mod account;
+mod common;
+mod connect;
+mod nodes;
+mod report;
+mod request;
+mod subscribe;
+
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use clap::Subcommand;
+
+/// What to load a server with.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Open sessions.
+    Connect(connect::ConnectArgs),
+    /// Read values.
+    Read(request::ReadArgs),
+    /// Write values.
+    Write(request::WriteArgs),
+    /// Browse nodes.
+    Browse(request::BrowseArgs),
+    /// Subscribe to values that change.
+    Subscribe(subscribe::SubscribeArgs),
+}
+
+/// Runs one of them.
+pub(crate) fn run(command: &BenchCommand, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    taktwerk_lab::files::raise_limit();
+    match command {
+        BenchCommand::Connect(arguments) => connect::run(arguments, output, interrupt),
+        BenchCommand::Read(arguments) => request::read(arguments, output, interrupt),
+        BenchCommand::Write(arguments) => request::write(arguments, output, interrupt),
+        BenchCommand::Browse(arguments) => request::browse(arguments, output, interrupt),
+        BenchCommand::Subscribe(arguments) => subscribe::run(arguments, output, interrupt),
+    }
+}

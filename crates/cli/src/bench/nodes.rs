@@ -1,0 +1,112 @@
+//! Which nodes a load uses: those that were named, or those that are found.
+
+use crate::failure::Failure;
+use crate::node::NodeSpec;
+use crate::session::Session;
+use crate::{attribute::Attribute, resolve, walk};
+use taktwerk_schema::ids::object_ids;
+use taktwerk_schema::{NodeClass, ReadValueId};
+use taktwerk_types::{NodeId, StatusCode};
+
+/// The first of the signals that servers under test offer, see `interop/TESTNODES.md`.
+const FIRST_SIGNAL: u32 = 100_000;
+/// No more signals than this are looked for.
+const SIGNALS_MAX: u32 = 8_000_000;
+/// How deep variables are looked for.
+const DEPTH_MAX: usize = 6;
+
+fn signal(index: u32) -> NodeId {
+    NodeId::numeric(1, FIRST_SIGNAL + index)
+}
+
+/// Whether a node is one of the signals, which are there to be loaded.
+pub(crate) fn is_signal(node: &NodeId) -> bool {
+    *node == signal(0)
+}
+
+/// The nodes that were named; else the signals `ns=1;i=100000`…; else variables found by browsing. At most `wanted`.
+pub(crate) fn find(
+    session: &mut Session,
+    named: &[NodeSpec],
+    wanted: Option<u32>,
+) -> Result<Vec<NodeId>, Failure> {
+    let most = wanted.map_or(usize::MAX, |wanted| wanted as usize);
+    if !named.is_empty() {
+        let mut nodes = resolve::all(session, named)?;
+        nodes.truncate(most);
+        return Ok(nodes);
+    }
+    let signals = signals(session, wanted.unwrap_or(SIGNALS_MAX))?;
+    if signals > 0 {
+        return Ok((0..signals).map(signal).collect());
+    }
+    let found = browse(session, most)?;
+    if found.is_empty() {
+        return Err(Failure::Usage(
+            "no variables were found below Objects: name some with --nodes".to_owned(),
+        ));
+    }
+    Ok(found)
+}
+
+/// How many signals there are, up to `most`: their ids have no gaps, so the last one is searched for.
+fn signals(session: &mut Session, most: u32) -> Result<u32, Failure> {
+    if most == 0 || !exists(session, 0)? {
+        return Ok(0);
+    }
+    if exists(session, most - 1)? {
+        return Ok(most);
+    }
+    // One that exists and one that does not.
+    let (mut low, mut high) = (0, most - 1);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if exists(session, middle)? {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low + 1)
+}
+
+fn exists(session: &mut Session, index: u32) -> Result<bool, Failure> {
+    let id = ReadValueId {
+        node_id: signal(index),
+        attribute_id: Attribute::NODE_CLASS.id(),
+        ..Default::default()
+    };
+    Ok(session.read(vec![id])?.first().is_some_and(|result| result.status() == StatusCode::GOOD))
+}
+
+/// Variables below Objects, but not those of the Server object: they say more about the server than about the load.
+fn browse(session: &mut Session, most: usize) -> Result<Vec<NodeId>, Failure> {
+    let server = NodeId::numeric(0, object_ids::SERVER);
+    let mut found = Vec::new();
+    let mut seen = std::collections::BTreeSet::new();
+    let mut level = vec![NodeId::numeric(0, object_ids::OBJECTS_FOLDER)];
+    for _ in 0..DEPTH_MAX {
+        let mut next = Vec::new();
+        for children in walk::children(session, &level)? {
+            // A node that may not be browsed is not part of the load.
+            for child in children.unwrap_or_default() {
+                if child.node_id == server || !seen.insert(child.node_id.clone()) {
+                    continue;
+                }
+                match child.node_class {
+                    NodeClass::VARIABLE => found.push(child.node_id),
+                    NodeClass::OBJECT => next.push(child.node_id),
+                    _ => {}
+                }
+                if found.len() >= most {
+                    return Ok(found);
+                }
+            }
+        }
+        if next.is_empty() {
+            break;
+        }
+        level = next;
+    }
+    Ok(found)
+}

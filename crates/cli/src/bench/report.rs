@@ -1,0 +1,143 @@
+//! The result of a load, as a table and as a document.
+
+use super::account::Account;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use serde_json::{Map, Value, json};
+use taktwerk_lab::figures;
+use taktwerk_lab::latency::{Latency, Summary, Times};
+use taktwerk_lab::machine::Machine;
+use taktwerk_lab::table::{Align, Table};
+use taktwerk_lab::validity::Invalid;
+
+/// A result under construction.
+pub(crate) struct Report {
+    document: Map<String, Value>,
+    facts: Table,
+    times: Table,
+    invalid: Vec<Invalid>,
+}
+
+impl Report {
+    /// A report of a command against a server.
+    pub(crate) fn new(command: &str, url: &str) -> Self {
+        let mut document = Map::new();
+        document.insert("tool".into(), json!("taktwerk bench"));
+        document.insert("version".into(), json!(env!("CARGO_PKG_VERSION")));
+        document.insert("command".into(), json!(command));
+        document.insert("url".into(), json!(url));
+        document.insert("machine".into(), json!(Machine::this()));
+        let times = ["", "count", "mean", "p50", "p90", "p99", "p99.9", "max"];
+        let times: Vec<(&str, Align)> = times
+            .iter()
+            .enumerate()
+            .map(|(at, title)| (*title, if at == 0 { Align::Left } else { Align::Right }))
+            .collect();
+        Self {
+            document,
+            facts: Table::new(&[("what", Align::Left), ("value", Align::Left)]),
+            times: Table::new(&times),
+            invalid: Vec::new(),
+        }
+    }
+
+    /// Adds a member of the document.
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.document.insert(name.to_owned(), value.into());
+    }
+
+    /// Adds a line for people.
+    pub(crate) fn fact(&mut self, what: &str, value: impl Into<String>) {
+        self.facts.row([what.to_owned(), value.into()]);
+    }
+
+    /// Notes that the measurement is worth nothing.
+    pub(crate) fn invalid(&mut self, reason: impl IntoIterator<Item = Invalid>) {
+        self.invalid.extend(reason);
+    }
+
+    /// Adds a line of percentiles for people.
+    pub(crate) fn times(&mut self, what: &str, times: &Times) {
+        let Summary { count, mean_us, p50_us, p90_us, p99_us, p999_us, max_us, .. } = times.summary();
+        let mut row = vec![what.to_owned(), figures::thousands(i64::try_from(count).unwrap_or(i64::MAX))];
+        row.extend([mean_us, p50_us, p90_us, p99_us, p999_us, max_us].map(figures::micros));
+        self.times.row(row);
+    }
+
+    /// Adds latencies: of a schedule, or of a loop without one.
+    pub(crate) fn latency(&mut self, latency: &Latency, is_scheduled: bool) {
+        let summary = |times: &Times| json!(times.summary());
+        self.set(
+            "latency",
+            json!({
+                "corrected": if is_scheduled { summary(&latency.corrected) } else { Value::Null },
+                "uncorrected": summary(&latency.uncorrected),
+                "lateness": if is_scheduled { summary(&latency.lateness) } else { Value::Null },
+            }),
+        );
+        if is_scheduled {
+            self.times("from schedule (corrected)", &latency.corrected);
+            self.times("from send (uncorrected)", &latency.uncorrected);
+            self.times("generator's lateness", &latency.lateness);
+        } else {
+            self.times("round trip", &latency.uncorrected);
+        }
+    }
+
+    /// Adds what generator and server used; `unit` is what the server's CPU time is divided by.
+    pub(crate) fn account(&mut self, account: &Account, unit: &str, units: u64) {
+        self.set("window_s", account.seconds());
+        self.set("generator", account.generator());
+        self.set("server", account.server(&format!("cpu_us_per_{unit}"), units));
+        self.fact("generator CPU", format!("{} % of a core", figures::number(account.own_percent())));
+        if let Some(server) = &account.server {
+            self.fact(
+                "server CPU",
+                format!(
+                    "{} % of a core (user {:.2} s, kernel {:.2} s), {} per {unit}",
+                    figures::number(server.cpu_percent),
+                    server.user_s,
+                    server.system_s,
+                    figures::micros(server.cpu_us_per(units)),
+                ),
+            );
+            self.fact(
+                "server context switches",
+                format!(
+                    "{}/s voluntary, {}/s involuntary",
+                    figures::number(server.voluntary_switches as f64 / server.seconds.max(1e-9)),
+                    figures::number(server.involuntary_switches as f64 / server.seconds.max(1e-9)),
+                ),
+            );
+            self.fact(
+                "server memory (RSS)",
+                format!(
+                    "{}, grew by {} in the window",
+                    figures::bytes(server.rss_bytes as f64),
+                    figures::bytes(server.rss_growth_bytes as f64)
+                ),
+            );
+        }
+        self.invalid(account.check());
+    }
+
+    /// Prints everything. An invalid measurement is printed too, and then fails; an interrupted one likewise.
+    pub(crate) fn print(mut self, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+        self.set("valid", self.invalid.is_empty());
+        self.set("invalid", json!(self.invalid));
+        self.set("interrupted", interrupt.asked());
+        if output.is_json() {
+            output.document(&Value::Object(self.document))?;
+        } else {
+            if !self.times.is_empty() {
+                output.text(&format!("{}\n", self.times))?;
+            }
+            output.text(&self.facts.to_string())?;
+        }
+        if interrupt.asked() {
+            return Err(Failure::Interrupted);
+        }
+        if self.invalid.is_empty() { Ok(()) } else { Err(Failure::Invalid(self.invalid)) }
+    }
+}

@@ -1,0 +1,127 @@
+//! What the clients of a fleet are told while they send requests.
+
+use super::Outcome;
+use super::view::Checked;
+use std::collections::VecDeque;
+use taktwerk_client::{ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionHandle};
+use taktwerk_net::client::{FleetSink, MemberId};
+use taktwerk_types::Instant;
+
+/// A request that waits for its answer.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    handle: RequestHandle,
+    scheduled: u64,
+    sent: u64,
+}
+
+/// Matches answers with requests and records their latency.
+pub(crate) struct Answers {
+    pending: Vec<VecDeque<Pending>>,
+    check: fn(&Reply<'_>) -> Checked,
+    /// What was scheduled before this is warm-up.
+    window_start: u64,
+    window_end: u64,
+    pub(crate) outcome: Outcome,
+    pub(crate) connected: usize,
+    pub(crate) refused: Option<ClientError>,
+    /// Clients whose request was answered and that have none in flight.
+    pub(crate) idle: Vec<u32>,
+}
+
+impl Answers {
+    pub(crate) fn new(clients: usize, check: fn(&Reply<'_>) -> Checked) -> Self {
+        Self {
+            pending: vec![VecDeque::new(); clients],
+            check,
+            window_start: u64::MAX,
+            window_end: u64::MAX,
+            outcome: Outcome::default(),
+            connected: 0,
+            refused: None,
+            idle: Vec::new(),
+        }
+    }
+
+    /// Counts what is scheduled between two times.
+    pub(crate) fn window(&mut self, start: u64, end: u64) {
+        (self.window_start, self.window_end) = (start, end);
+    }
+
+    /// Ends the window: later requests are not counted.
+    pub(crate) fn close(&mut self, end: u64) {
+        self.window_end = self.window_end.min(end);
+    }
+
+    fn is_counted(&self, scheduled: u64) -> bool {
+        (self.window_start..self.window_end).contains(&scheduled)
+    }
+
+    /// Notes a request that was sent.
+    pub(crate) fn sent(&mut self, client: u32, handle: RequestHandle, scheduled: u64, sent: u64) {
+        self.outcome.sent += u64::from(self.is_counted(scheduled));
+        if let Some(pending) = self.pending.get_mut(client as usize) {
+            pending.push_back(Pending { handle, scheduled, sent });
+        }
+    }
+
+    /// Requests without an answer.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.pending.iter().map(VecDeque::len).sum()
+    }
+}
+
+impl FleetSink for Answers {
+    fn event(&mut self, _: MemberId, event: Event, _: Instant) {
+        match event {
+            Event::Connected(_) => self.connected += 1,
+            Event::Disconnected(error) => {
+                self.outcome.lost += usize::from(self.connected > 0);
+                self.refused = self.refused.take().or(error);
+            }
+            Event::ConnectionLost { error, .. } => {
+                tracing::warn!(%error, "a connection was lost");
+                self.outcome.lost += 1;
+            }
+            _ => {}
+        }
+    }
+
+    fn response(
+        &mut self,
+        member: MemberId,
+        handle: RequestHandle,
+        result: Result<Reply<'_>, ClientError>,
+        now: Instant,
+    ) {
+        let Some(queue) = self.pending.get_mut(member.0 as usize) else { return };
+        // Nearly always the first: servers answer in order.
+        let Some(at) = queue.iter().position(|pending| pending.handle == handle) else { return };
+        let Some(Pending { scheduled, sent, .. }) = queue.remove(at) else { return };
+        if queue.is_empty() {
+            self.idle.push(member.0);
+        }
+        let counted = self.is_counted(scheduled);
+        match result {
+            Ok(reply) if counted => {
+                self.outcome.latency.record(scheduled, sent, now.as_nanos());
+                self.outcome.answered += 1;
+                let checked = (self.check)(&reply);
+                self.outcome.count(checked);
+            }
+            Err(error) if counted => self.outcome.fail_request(&error),
+            _ => {}
+        }
+    }
+
+    fn data_changes(&mut self, _: MemberId, _: SubscriptionHandle, _: DataChanges<'_>, _: Instant) {}
+}
+
+impl Outcome {
+    /// Counts a failed request; the connection's end is told by an event.
+    fn fail_request(&mut self, error: &ClientError) {
+        let lost = self.lost;
+        self.fail(error);
+        self.lost = lost;
+    }
+}

@@ -1,0 +1,228 @@
+//! `bench read`, `write` and `browse`: one kind of request, again and again.
+//!
+//! Without a rate, each client sends its next request when the last one was answered ([`closed`]; with one client on
+//! the blocking driver, [`back_to_back`]). With `--rate` the send times are fixed beforehand ([`open`]).
+
+mod answers;
+mod back_to_back;
+mod closed;
+mod open;
+mod operation;
+mod view;
+
+use super::common::CommonArgs;
+use super::nodes;
+use super::report::Report;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::node::NodeSpec;
+use crate::output::Output;
+use crate::session::Session;
+use clap::Args;
+use operation::Operation;
+use serde_json::json;
+use taktwerk_lab::figures;
+use taktwerk_lab::latency::Latency;
+use taktwerk_lab::validity::{self, Invalid};
+use taktwerk_schema::service::Request;
+
+/// Options of the three loads.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RequestArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+
+    /// Stop after so many requests in all, warm-up not counted.
+    #[arg(short = 'n', long, value_name = "N")]
+    count: Option<u64>,
+
+    /// Requests per second over all clients, sent when they are due whatever happened to those before.
+    #[arg(long, value_name = "PER_SECOND", conflicts_with = "closed")]
+    rate: Option<f64>,
+
+    /// Each client sends its next request when the last one was answered. This is the default without --rate.
+    #[arg(long)]
+    closed: bool,
+
+    /// Nodes per request.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    batch: u32,
+
+    /// Which nodes: NodeIds or browse paths with * and ?.
+    #[arg(long, value_name = "NODE", num_args = 1.., value_delimiter = ',')]
+    nodes: Vec<NodeSpec>,
+}
+
+/// Arguments of `taktwerk bench read`.
+#[derive(Debug, Args)]
+pub(crate) struct ReadArgs {
+    #[command(flatten)]
+    request: RequestArgs,
+}
+
+/// Arguments of `taktwerk bench write`.
+#[derive(Debug, Args)]
+pub(crate) struct WriteArgs {
+    #[command(flatten)]
+    request: RequestArgs,
+}
+
+/// Arguments of `taktwerk bench browse`.
+#[derive(Debug, Args)]
+pub(crate) struct BrowseArgs {
+    #[command(flatten)]
+    request: RequestArgs,
+}
+
+/// What came of a load.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) latency: Latency,
+    /// Requests sent within the window.
+    pub(crate) sent: u64,
+    /// Requests that were due within the window; the same without a schedule.
+    pub(crate) due: u64,
+    /// Requests answered, of those sent in the window.
+    pub(crate) answered: u64,
+    /// Operations with a Bad status, and the first of these statuses.
+    pub(crate) bad: u64,
+    pub(crate) first_bad: Option<String>,
+    /// Requests that failed as a whole.
+    pub(crate) failed: u64,
+    /// Connections that were lost.
+    pub(crate) lost: usize,
+    pub(crate) account: Option<super::account::Account>,
+}
+
+/// Runs `bench read`.
+pub(crate) fn read(arguments: &ReadArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let request = &arguments.request;
+    let nodes = found(request)?;
+    run("read", request, output, interrupt, nodes.len(), operation::read(&nodes, request.batch))
+}
+
+/// Runs `bench write`.
+pub(crate) fn write(arguments: &WriteArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let request = &arguments.request;
+    request.common.begin()?;
+    let mut session = Session::connect(&request.common.connection)?;
+    let nodes = nodes::find(&mut session, &request.nodes, None)?;
+    let is_chosen = !request.nodes.is_empty() || nodes.first().is_some_and(nodes::is_signal);
+    if !is_chosen {
+        return Err(Failure::Usage(
+            "this server has no test signals (ns=1;i=100000…): name the nodes that may be overwritten with --nodes"
+                .to_owned(),
+        ));
+    }
+    let operation = operation::write(&mut session, &nodes, request.batch)?;
+    session.close();
+    run("write", request, output, interrupt, nodes.len(), operation)
+}
+
+/// Runs `bench browse`.
+pub(crate) fn browse(arguments: &BrowseArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let request = &arguments.request;
+    request.common.begin()?;
+    let mut session = Session::connect(&request.common.connection)?;
+    let objects: NodeSpec = NodeSpec::Path(Vec::new());
+    let named = if request.nodes.is_empty() { vec![objects] } else { request.nodes.clone() };
+    let nodes = crate::resolve::all(&mut session, &named)?;
+    session.close();
+    run("browse", request, output, interrupt, nodes.len(), operation::browse(&nodes, request.batch))
+}
+
+fn found(request: &RequestArgs) -> Result<Vec<taktwerk_types::NodeId>, Failure> {
+    request.common.begin()?;
+    let mut session = Session::connect(&request.common.connection)?;
+    // Every client begins at another node, so more nodes than one request needs make the load more even.
+    let wanted = u64::from(request.batch) * u64::from(request.common.clients);
+    let nodes = nodes::find(&mut session, &request.nodes, Some(u32::try_from(wanted).unwrap_or(u32::MAX)))?;
+    session.close();
+    Ok(nodes)
+}
+
+fn run<R: Request<Response: 'static>>(
+    command: &str,
+    arguments: &RequestArgs,
+    output: Output,
+    interrupt: &Interrupt,
+    nodes: usize,
+    mut operation: Operation<R>,
+) -> Result<(), Failure> {
+    let common = &arguments.common;
+    let server = common.begin()?;
+    let outcome = match arguments.rate {
+        Some(rate) if !(rate > 0.0 && rate.is_finite()) => {
+            return Err(Failure::Usage(format!("--rate {rate}: give a number of requests per second")));
+        }
+        Some(rate) => open::run(arguments, rate, server, &mut operation, interrupt)?,
+        None if common.clients == 1 => back_to_back::run(arguments, server, &mut operation, interrupt)?,
+        None => closed::run(arguments, server, &mut operation, interrupt)?,
+    };
+    report(command, arguments, nodes, &outcome).print(output, interrupt)?;
+    match &outcome.first_bad {
+        Some(first) if outcome.bad > 0 || outcome.failed > 0 => Err(Failure::BadStatus(format!(
+            "{} operations and {} requests failed; the first with {first}",
+            outcome.bad, outcome.failed
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn report(command: &str, arguments: &RequestArgs, nodes: usize, outcome: &Outcome) -> Report {
+    let common = &arguments.common;
+    let mut report = Report::new(command, &common.connection.endpoint.to_string());
+    report.set(
+        "requested",
+        json!({
+            "clients": common.clients,
+            "rate": arguments.rate,
+            "count": arguments.count,
+            "duration_s": common.duration.as_secs_f64(),
+            "warmup_s": common.warmup.as_secs_f64(),
+            "batch": arguments.batch,
+            "closed": arguments.rate.is_none(),
+        }),
+    );
+    report.set("nodes", nodes);
+    report.set("sent", outcome.sent);
+    report.set("due", outcome.due);
+    report.set("requests", outcome.answered);
+    report.set("failed", outcome.failed);
+    report.set("bad", outcome.bad);
+    report.set("connections_lost", outcome.lost);
+    report.latency(&outcome.latency, arguments.rate.is_some());
+    if let Some(account) = &outcome.account {
+        let per_second = outcome.answered as f64 / account.seconds().max(1e-9);
+        report.set("per_second", per_second);
+        let batch = f64::from(arguments.batch);
+        report.fact(
+            "throughput",
+            format!(
+                "{} requests/s, {} nodes/s ({} clients)",
+                figures::number(per_second),
+                figures::number(per_second * batch),
+                common.clients
+            ),
+        );
+        report.account(account, "request", outcome.answered);
+    }
+    if outcome.failed > 0 || outcome.bad > 0 {
+        report.fact("failures", format!("{} requests, {} operations", outcome.failed, outcome.bad));
+    }
+    if let Some(rate) = arguments.rate {
+        let interval = f64::from(common.clients) / rate * 1e9;
+        report.invalid(validity::check_lateness(&outcome.latency.lateness, interval as u64));
+        // One percent may still be on its way when the window closes.
+        if outcome.sent * 100 < outcome.due * 99 {
+            report.invalid([Invalid::NotSent { due: outcome.due, sent: outcome.sent }]);
+        }
+    }
+    if outcome.lost > 0 {
+        report.invalid([Invalid::ConnectionsLost { lost: outcome.lost }]);
+    }
+    if outcome.answered == 0 {
+        report.invalid([Invalid::NoSamples]);
+    }
+    report
+}

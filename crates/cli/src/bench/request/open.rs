@@ -1,0 +1,135 @@
+//! Requests at fixed times, whatever happened to the ones before.
+
+use super::answers::Answers;
+use super::operation::Operation;
+use super::{Outcome, RequestArgs};
+use crate::bench::account::Window;
+use crate::bench::common::{CommonArgs, environment, nanos};
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::progress::Progress;
+use crate::session;
+use taktwerk_client::ClientError;
+use taktwerk_client::Misuse;
+use taktwerk_lab::clock;
+use taktwerk_lab::process::Process;
+use taktwerk_lab::schedule::OpenLoop;
+use taktwerk_net::client::{Fleet, MemberId};
+use taktwerk_schema::service::Request;
+use taktwerk_types::Instant;
+
+/// How long answers are waited for after the window.
+const DRAIN: u64 = 2_000_000_000;
+/// How often the loop looks whether the user wants to stop, and how long one connection may take.
+const LOOK: u64 = 100_000_000;
+
+/// Connects all clients of a load.
+pub(crate) fn connect_all(
+    common: &CommonArgs,
+    answers: &mut Answers,
+    interrupt: &Interrupt,
+) -> Result<Fleet, Failure> {
+    let mut fleet = common.fleet(64)?;
+    let target = common.target()?;
+    for _ in 0..common.clients {
+        fleet.add(target.clone());
+    }
+    let mut progress = Progress::new("connecting", u64::from(common.clients));
+    while answers.connected < common.clients as usize {
+        if let Some(error) = &answers.refused {
+            return Err(session::unreachable(&common.connection.endpoint, error));
+        }
+        if interrupt.asked() {
+            return Err(Failure::Interrupted);
+        }
+        let until = Instant::from_nanos(clock::monotonic() + LOOK);
+        fleet.run_once(until, answers).map_err(environment)?;
+        progress.at(answers.connected as u64);
+    }
+    Ok(fleet)
+}
+
+/// Waits a little for the answers that are still on their way.
+pub(crate) fn drain(fleet: &mut Fleet, answers: &mut Answers) -> Result<(), Failure> {
+    let end = clock::monotonic() + DRAIN;
+    while answers.in_flight() > 0 && clock::monotonic() < end {
+        fleet.run_once(Instant::from_nanos(end), answers).map_err(environment)?;
+    }
+    Ok(())
+}
+
+/// Sends requests when they are due, to the clients in turn.
+pub(crate) fn run<R: Request<Response: 'static>>(
+    arguments: &RequestArgs,
+    rate: f64,
+    server: Option<Process>,
+    operation: &mut Operation<R>,
+    interrupt: &Interrupt,
+) -> Result<Outcome, Failure> {
+    let common = &arguments.common;
+    let mut answers = Answers::new(common.clients as usize, operation.checker());
+    let mut fleet = connect_all(common, &mut answers, interrupt)?;
+
+    // A millisecond to get going; then warm-up and window follow each other without a break in the schedule.
+    let begin = clock::monotonic() + 1_000_000;
+    let mut schedule = OpenLoop::new(begin, rate, None);
+    let mut number = 0u64;
+    let start = begin + nanos(common.warmup);
+    send_until(&mut fleet, operation, &mut answers, &mut schedule, &mut number, start, interrupt)?;
+
+    let window = Window::open(server)?;
+    let by_count = arguments.count.map(|count| (count as f64 / rate * 1e9) as u64);
+    let end = start + by_count.unwrap_or_else(|| nanos(common.duration));
+    let due_before = schedule.taken();
+    answers.window(start, end);
+    let mut progress = Progress::of_time("measuring", std::time::Duration::from_nanos(end - start));
+    let mut until = start;
+    while until < end && !interrupt.asked() {
+        until = end.min(until + 10 * LOOK);
+        send_until(&mut fleet, operation, &mut answers, &mut schedule, &mut number, until, interrupt)?;
+        progress.at((until - start) / 1_000_000_000);
+    }
+    let now = clock::monotonic();
+    answers.close(now);
+    let account = window.close()?;
+    drain(&mut fleet, &mut answers)?;
+    let mut outcome = answers.outcome;
+    outcome.due = schedule.taken() - due_before + schedule.backlog(now.min(end));
+    outcome.account = Some(account);
+    Ok(outcome)
+}
+
+fn send_until<R: Request<Response: 'static>>(
+    fleet: &mut Fleet,
+    operation: &mut Operation<R>,
+    answers: &mut Answers,
+    schedule: &mut OpenLoop,
+    number: &mut u64,
+    until: u64,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let clients = fleet.len().max(1) as u64;
+    loop {
+        let now = clock::monotonic();
+        if now >= until || interrupt.asked() {
+            return Ok(());
+        }
+        while let Some(due) = schedule.next_due().filter(|due| *due <= now && *due < until) {
+            let client = (*number % clients) as u32;
+            let Some(request) = operation.request(client as usize, *number) else { return Ok(()) };
+            let sent_at = clock::monotonic();
+            let sent = fleet.with(MemberId(client), |core, now| core.request(request, None, now), answers);
+            match sent {
+                Some(Ok(handle)) => answers.sent(client, handle, due, sent_at),
+                // The client has as many requests in flight as it may: the backlog stays, with its due times.
+                Some(Err(ClientError::Local(Misuse::TooManyRequests))) => break,
+                // The connection is gone, which an event has told.
+                _ => {}
+            }
+            schedule.take(now);
+            *number += 1;
+        }
+        let next = schedule.next_due().unwrap_or(until).min(until).max(clock::monotonic() + 1);
+        fleet.run_once(Instant::from_nanos(next.min(now + LOOK)), answers).map_err(environment)?;
+    }
+}

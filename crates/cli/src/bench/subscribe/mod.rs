@@ -1,0 +1,365 @@
+//! `bench subscribe`: many clients watch values that change, and every item is checked for what it received.
+
+mod heavy;
+mod observer;
+
+use super::account::Window;
+use super::common::{CommonArgs, environment, nanos};
+use super::nodes;
+use super::report::Report;
+use crate::attribute::Attribute;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::node::NodeSpec;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::session::{self, Session};
+use crate::span;
+use clap::Args;
+use heavy::Heavy;
+use observer::Observer;
+use serde_json::json;
+use std::time::Duration;
+use taktwerk_client::{SubscriptionHandle, SubscriptionParams};
+use taktwerk_lab::validity::Invalid;
+use taktwerk_lab::{clock, figures};
+use taktwerk_net::client::{Fleet, MemberId};
+use taktwerk_schema::{MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, ReadValueId};
+use taktwerk_types::{Instant, NodeId};
+
+/// Arguments of `taktwerk bench subscribe`.
+#[derive(Debug, Args)]
+pub(crate) struct SubscribeArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+
+    /// Monitored items over all clients; without it one per node that is found. 0 makes subscriptions without items.
+    #[arg(long, value_name = "N")]
+    items: Option<u32>,
+
+    /// Publishing interval in milliseconds.
+    #[arg(short = 'I', long, value_name = "MS", default_value = "1000", value_parser = span::millis)]
+    interval: Duration,
+
+    /// Sampling interval in milliseconds; the publishing interval by default, 0 for every change.
+    #[arg(long, value_name = "MS", value_parser = span::millis)]
+    sampling: Option<Duration>,
+
+    /// Values that the server keeps per item between two publishes.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    queue: u32,
+
+    /// How often the server changes each value, in milliseconds: says how many notifications an item should receive.
+    /// Without it, items are compared with the median item.
+    #[arg(long, value_name = "MS", value_parser = span::millis)]
+    update: Option<Duration>,
+
+    /// Which nodes: NodeIds or browse paths with * and ?. Items are spread over them.
+    #[arg(long, value_name = "NODE", num_args = 1.., value_delimiter = ',')]
+    nodes: Vec<NodeSpec>,
+
+    /// One more client with so many items, which the figures leave out.
+    #[arg(long, value_name = "ITEMS")]
+    heavy: Option<u32>,
+
+    /// The heavy client stops reading its socket when the measurement begins.
+    #[arg(long, requires = "heavy")]
+    stall: bool,
+}
+
+/// How often loops look whether they should end.
+const LOOK: u64 = 50_000_000;
+/// Monitored items created with one request: more would make a message that some servers refuse.
+const ITEMS_PER_REQUEST: usize = 2_000;
+/// How long creating subscriptions and items may take without any progress.
+const PATIENCE: u64 = 30_000_000_000;
+/// How long the first values may take after the warm-up, in publishing intervals, and at least in nanoseconds.
+const FIRST_VALUES: (u32, u64) = (3, 2_000_000_000);
+
+fn millis(span: Duration) -> f64 {
+    span.as_secs_f64() * 1e3
+}
+
+/// Subscribes, measures and reports.
+pub(crate) fn run(arguments: &SubscribeArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let common = &arguments.common;
+    let server = common.begin()?;
+    let nodes = find_nodes(arguments)?;
+    let items = arguments.items.unwrap_or(u32::try_from(nodes.len()).unwrap_or(u32::MAX));
+    let heavy = match arguments.heavy {
+        Some(count) => Some(Heavy::start(arguments, count)?),
+        None => None,
+    };
+
+    let mut observer = Observer::new(common.clients as usize, items as usize);
+    let mut fleet = common.fleet(64)?;
+    let target = common.target()?;
+    for _ in 0..common.clients {
+        fleet.add(target.clone());
+    }
+    set_up(arguments, &mut fleet, &mut observer, &nodes, items, interrupt)?;
+    warm_up(arguments, &mut fleet, &mut observer, interrupt)?;
+
+    let stalled = arguments.stall;
+    if let (Some(heavy), true) = (&heavy, stalled) {
+        heavy.stop_reading();
+    }
+    let window = Window::open(server)?;
+    let start = window.start();
+    observer.open(start);
+    let end = start + nanos(common.duration);
+    let mut progress = Progress::of_time("measuring", common.duration);
+    while clock::monotonic() < end && !interrupt.asked() {
+        let until = end.min(clock::monotonic() + 10 * LOOK);
+        fleet.run_until(Instant::from_nanos(until), &mut observer).map_err(environment)?;
+        progress.at((clock::monotonic() - start) / 1_000_000_000);
+    }
+    observer.close(clock::monotonic());
+    let account = window.close()?;
+    drop(heavy);
+    for member in 0..common.clients {
+        fleet.with(MemberId(member), |core, now| core.disconnect(now), &mut observer);
+    }
+    report(arguments, &observer, &account, nodes.len(), items).print(output, interrupt)
+}
+
+fn find_nodes(arguments: &SubscribeArgs) -> Result<Vec<NodeId>, Failure> {
+    if arguments.items == Some(0) {
+        return Ok(Vec::new());
+    }
+    let mut session = Session::connect(&arguments.common.connection)?;
+    let wanted = arguments.items.into_iter().chain(arguments.heavy).max();
+    let nodes = nodes::find(&mut session, &arguments.nodes, wanted)?;
+    session.close();
+    Ok(nodes)
+}
+
+/// A request for an item of these loads.
+fn item(arguments: &SubscribeArgs, node: &NodeId, client_handle: u32) -> MonitoredItemCreateRequest {
+    MonitoredItemCreateRequest {
+        item_to_monitor: ReadValueId {
+            node_id: node.clone(),
+            attribute_id: Attribute::VALUE.id(),
+            ..Default::default()
+        },
+        monitoring_mode: MonitoringMode::REPORTING,
+        requested_parameters: MonitoringParameters {
+            client_handle,
+            sampling_interval: millis(arguments.sampling.unwrap_or(arguments.interval)),
+            queue_size: arguments.queue,
+            discard_oldest: true,
+            ..Default::default()
+        },
+    }
+}
+
+fn params(arguments: &SubscribeArgs) -> SubscriptionParams {
+    SubscriptionParams { publishing_interval_ms: millis(arguments.interval), ..SubscriptionParams::default() }
+}
+
+/// Connects all clients and creates everything.
+fn set_up(
+    arguments: &SubscribeArgs,
+    fleet: &mut Fleet,
+    observer: &mut Observer,
+    nodes: &[NodeId],
+    items: u32,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let clients = arguments.common.clients;
+    let mut progress = Progress::new("subscribing", u64::from(clients) + u64::from(items));
+    let (mut done, mut since) = (0, clock::monotonic());
+    loop {
+        if interrupt.asked() {
+            return Err(Failure::Interrupted);
+        }
+        if let Some(error) = &observer.first_error {
+            return Err(session::unreachable(&arguments.common.connection.endpoint, error));
+        }
+        for member in std::mem::take(&mut observer.connected_now) {
+            fleet.with(
+                MemberId(member),
+                |core, now| core.create_subscription(params(arguments), now),
+                observer,
+            );
+        }
+        for (member, handle) in std::mem::take(&mut observer.created_now) {
+            add_items(arguments, fleet, observer, (member, handle), nodes, items)?;
+        }
+        let is_done = observer.subscriptions == clients as usize && observer.items_answered == items as usize;
+        if is_done {
+            break;
+        }
+        let now = clock::monotonic();
+        let progressed = observer.subscriptions + observer.items_answered;
+        if progressed > done {
+            (done, since) = (progressed, now);
+        } else if now - since > PATIENCE {
+            return Err(Failure::Connect(format!(
+                "the server does not go on: {} of {clients} subscriptions and {} of {items} items after {} s without \
+                 an answer",
+                observer.subscriptions,
+                observer.items_answered,
+                PATIENCE / 1_000_000_000
+            )));
+        }
+        progress.at(progressed as u64);
+        fleet.run_once(Instant::from_nanos(now + LOOK), observer).map_err(environment)?;
+    }
+    match &observer.first_refused {
+        Some(status) => Err(Failure::BadStatus(format!(
+            "{} of {items} monitored items were refused; the first: {status}",
+            observer.items_refused
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Gives a client its share of the items: client k has the items k, k + clients, k + 2 · clients, …
+fn add_items(
+    arguments: &SubscribeArgs,
+    fleet: &mut Fleet,
+    observer: &mut Observer,
+    (member, handle): (u32, SubscriptionHandle),
+    nodes: &[NodeId],
+    items: u32,
+) -> Result<(), Failure> {
+    let clients = arguments.common.clients as usize;
+    let requests: Vec<MonitoredItemCreateRequest> = (member..items)
+        .step_by(clients)
+        .filter_map(|index| {
+            nodes.get(index as usize % nodes.len().max(1)).map(|node| item(arguments, node, index))
+        })
+        .collect();
+    for part in requests.chunks(ITEMS_PER_REQUEST) {
+        let added =
+            fleet.with(MemberId(member), |core, now| core.add_items(handle, part.to_vec(), now), observer);
+        if let Some(Err(error)) = added {
+            return Err(Failure::Connect(error.to_string()));
+        }
+    }
+    Ok(())
+}
+
+/// Runs until the warm-up is over and every item has had a value.
+fn warm_up(
+    arguments: &SubscribeArgs,
+    fleet: &mut Fleet,
+    observer: &mut Observer,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let warm = clock::monotonic() + nanos(arguments.common.warmup);
+    let patience = nanos(arguments.interval * FIRST_VALUES.0).max(FIRST_VALUES.1);
+    while !interrupt.asked() {
+        let now = clock::monotonic();
+        let is_late = now > warm + patience;
+        // Items that never had a value are counted as silent in the window; waiting longer would not help them.
+        if now >= warm && (observer.progress.all_heard() || is_late) {
+            break;
+        }
+        let until = if now < warm { warm.min(now + 10 * LOOK) } else { now + LOOK };
+        fleet.run_until(Instant::from_nanos(until), observer).map_err(environment)?;
+    }
+    Ok(())
+}
+
+fn report(
+    arguments: &SubscribeArgs,
+    observer: &Observer,
+    account: &super::account::Account,
+    nodes: usize,
+    items: u32,
+) -> Report {
+    let common = &arguments.common;
+    let mut report = Report::new("subscribe", &common.connection.endpoint.to_string());
+    let requested_sampling = millis(arguments.sampling.unwrap_or(arguments.interval));
+    report.set(
+        "requested",
+        json!({
+            "clients": common.clients,
+            "items": items,
+            "publishing_ms": millis(arguments.interval),
+            "sampling_ms": requested_sampling,
+            "queue": arguments.queue,
+            "update_ms": arguments.update.map(millis),
+            "duration_s": common.duration.as_secs_f64(),
+            "warmup_s": common.warmup.as_secs_f64(),
+            "heavy": arguments.heavy,
+            "stall": arguments.stall,
+        }),
+    );
+    let revised = &observer.revised;
+    report.set("revised", json!(revised));
+    report.set("nodes", nodes);
+    report.fact(
+        "publishing interval",
+        format!("requested {} ms, revised {}", millis(arguments.interval), revised.publishing()),
+    );
+    if items > 0 {
+        report.fact(
+            "sampling interval",
+            format!("requested {requested_sampling} ms, revised {}", revised.sampling()),
+        );
+        report.fact("queue size", format!("requested {}, revised {}", arguments.queue, revised.queue()));
+    }
+    let summary = observer.summary(arguments.update.map(millis), account.seconds());
+    let notifications = summary.notifications;
+    let per_second = notifications as f64 / account.seconds().max(1e-9);
+    report.set("notifications", notifications);
+    report.set("per_second", per_second);
+    report.set("messages", observer.messages);
+    report.set("lost_messages", observer.lost_messages);
+    report.set("delivery", json!(observer.delivery.summary()));
+    report.set("message_interval", json!(observer.intervals.summary()));
+    if items > 0 {
+        report.times("delivery (source time to here)", &observer.delivery);
+        report.times("between messages of a client", &observer.intervals);
+        report.fact(
+            "notifications",
+            format!(
+                "{}/s in {} messages/s ({} items, {} clients)",
+                figures::number(per_second),
+                figures::number(observer.messages as f64 / account.seconds().max(1e-9)),
+                items,
+                common.clients
+            ),
+        );
+        report.fact(
+            "worst item",
+            format!(
+                "{} of {} ({} %), mean {}; {} items below 99 %",
+                summary.min_per_item,
+                figures::number(summary.expected_per_item),
+                figures::number(summary.worst_item_ratio * 100.0),
+                figures::number(summary.mean_per_item),
+                summary.items_behind
+            ),
+        );
+        report.fact(
+            "time between an item's values",
+            format!(
+                "p50 {} ms, p99 {} ms, worst {} ms",
+                figures::number(summary.cycle_p50_ms),
+                figures::number(summary.cycle_p99_ms),
+                figures::number(summary.worst_gap_ms)
+            ),
+        );
+        report.fact(
+            "lost or bad",
+            format!(
+                "{} overflows, {} messages lost, {} bad values, {} connections lost",
+                summary.overflows, observer.lost_messages, summary.bad, observer.lost_connections
+            ),
+        );
+    }
+    report.set("progress", json!(summary));
+    report.set("connections_lost", observer.lost_connections);
+    report.account(account, "signal", notifications);
+    if observer.lost_connections > 0 {
+        report.invalid([Invalid::ConnectionsLost { lost: observer.lost_connections }]);
+    }
+    if items > 0 && notifications == 0 {
+        report.invalid([Invalid::NoSamples]);
+    }
+    report
+}

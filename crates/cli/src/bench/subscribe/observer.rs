@@ -1,0 +1,216 @@
+//! What the clients are told: every notification is counted for its item.
+
+use serde::Serialize;
+use taktwerk_client::{
+    ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent, SubscriptionHandle,
+};
+use taktwerk_lab::figures;
+use taktwerk_lab::latency::Times;
+use taktwerk_lab::progress::{Progress, ProgressSummary};
+use taktwerk_lab::statistics;
+use taktwerk_net::client::{FleetSink, MemberId};
+use taktwerk_net::clock;
+use taktwerk_types::{Instant, StatusCode, UtcTime};
+
+/// The smallest and largest of revised values.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Extent {
+    min: f64,
+    max: f64,
+}
+
+/// What the server made of the requested parameters.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Revised {
+    publishing_ms: Option<Extent>,
+    sampling_ms: Option<Extent>,
+    queue: Option<Extent>,
+}
+
+fn widen(extent: &mut Option<Extent>, value: f64) {
+    let old = extent.unwrap_or(Extent { min: value, max: value });
+    *extent = Some(Extent { min: old.min.min(value), max: old.max.max(value) });
+}
+
+fn show(extent: Option<Extent>, unit: &str) -> String {
+    match extent {
+        None => "–".to_owned(),
+        Some(Extent { min, max }) if min == max => format!("{}{unit}", figures::number(min)),
+        Some(Extent { min, max }) => format!("{} to {}{unit}", figures::number(min), figures::number(max)),
+    }
+}
+
+impl Revised {
+    pub(crate) fn publishing(&self) -> String {
+        show(self.publishing_ms, " ms")
+    }
+
+    pub(crate) fn sampling(&self) -> String {
+        show(self.sampling_ms, " ms")
+    }
+
+    pub(crate) fn queue(&self) -> String {
+        show(self.queue, "")
+    }
+}
+
+/// Counts for a fleet.
+pub(crate) struct Observer {
+    pub(crate) progress: Progress,
+    pub(crate) revised: Revised,
+    /// Source timestamp to arrival: one sample per message.
+    pub(crate) delivery: Times,
+    /// Time between two messages of a client.
+    pub(crate) intervals: Times,
+    pub(crate) messages: u64,
+    pub(crate) lost_messages: u64,
+    pub(crate) lost_connections: usize,
+    /// Clients that have just connected and have no subscription yet.
+    pub(crate) connected_now: Vec<u32>,
+    /// Subscriptions that have just been created and have no items yet.
+    pub(crate) created_now: Vec<(u32, SubscriptionHandle)>,
+    pub(crate) subscriptions: usize,
+    pub(crate) items_answered: usize,
+    pub(crate) items_refused: usize,
+    pub(crate) first_refused: Option<StatusCode>,
+    pub(crate) first_error: Option<ClientError>,
+    last_message: Vec<u64>,
+    is_open: bool,
+    is_closed: bool,
+    /// The wall time at which the monotonic clock showed zero.
+    origin: UtcTime,
+}
+
+impl Observer {
+    pub(crate) fn new(clients: usize, items: usize) -> Self {
+        Self {
+            progress: Progress::new(items),
+            revised: Revised::default(),
+            delivery: Times::new(),
+            intervals: Times::new(),
+            messages: 0,
+            lost_messages: 0,
+            lost_connections: 0,
+            connected_now: Vec::new(),
+            created_now: Vec::new(),
+            subscriptions: 0,
+            items_answered: 0,
+            items_refused: 0,
+            first_refused: None,
+            first_error: None,
+            last_message: vec![0; clients],
+            is_open: false,
+            is_closed: false,
+            origin: clock::origin(),
+        }
+    }
+
+    /// Begins the window.
+    pub(crate) fn open(&mut self, now: u64) {
+        self.progress.open(now);
+        self.is_open = true;
+        self.origin = clock::origin();
+    }
+
+    /// Ends it; what happens to connections afterwards is our own doing.
+    pub(crate) fn close(&mut self, now: u64) {
+        self.progress.close(now);
+        self.is_open = false;
+        self.is_closed = true;
+    }
+
+    /// The figures. Without a known update interval, the median item is what each item should have received.
+    pub(crate) fn summary(&self, update_ms: Option<f64>, seconds: f64) -> ProgressSummary {
+        let sampling = self.revised.sampling_ms.map_or(0.0, |extent| extent.max);
+        let expected = match update_ms {
+            Some(update) => seconds * 1e3 / update.max(sampling).max(1e-3),
+            None => statistics::median(&self.progress.counts()).unwrap_or(0.0),
+        };
+        // Only whole cycles can have been received.
+        self.progress.summary(expected.floor())
+    }
+}
+
+impl FleetSink for Observer {
+    fn event(&mut self, member: MemberId, event: Event, _: Instant) {
+        match event {
+            Event::Connected(_) => self.connected_now.push(member.0),
+            Event::Disconnected(error) if !self.is_closed => {
+                self.lost_connections += usize::from(self.is_open);
+                self.first_error = self.first_error.take().or(error);
+            }
+            Event::ConnectionLost { error, .. } if !self.is_closed => {
+                tracing::warn!(%error, "a connection was lost");
+                self.lost_connections += 1;
+            }
+            Event::Subscription(handle, event) => match event {
+                SubscriptionEvent::Created { publishing_interval_ms, .. } => {
+                    widen(&mut self.revised.publishing_ms, publishing_interval_ms);
+                    self.subscriptions += 1;
+                    self.created_now.push((member.0, handle));
+                }
+                SubscriptionEvent::CreateFailed(error) => self.first_error = Some(error),
+                SubscriptionEvent::Items(results) => {
+                    self.items_answered += results.len();
+                    for result in results {
+                        if result.status.is_bad() {
+                            self.items_refused += 1;
+                            self.first_refused.get_or_insert(result.status);
+                        } else {
+                            widen(&mut self.revised.sampling_ms, result.revised_sampling_interval_ms);
+                            widen(&mut self.revised.queue, f64::from(result.revised_queue_size));
+                        }
+                    }
+                }
+                SubscriptionEvent::DataLost { from, to } if self.is_open => {
+                    self.lost_messages += u64::from(to.wrapping_sub(from)) + 1;
+                }
+                SubscriptionEvent::Ended(status) if !self.is_closed => {
+                    tracing::warn!(%status, "the server ended a subscription");
+                    self.lost_connections += 1;
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn response(&mut self, _: MemberId, _: RequestHandle, _: Result<Reply<'_>, ClientError>, _: Instant) {}
+
+    #[inline]
+    fn data_changes(
+        &mut self,
+        member: MemberId,
+        _: SubscriptionHandle,
+        changes: DataChanges<'_>,
+        now: Instant,
+    ) {
+        let at = now.as_nanos();
+        let mut source = None;
+        for (item, value) in changes.flatten() {
+            self.progress.notify(item as usize, at);
+            if let Some(status) = value.status {
+                if status.has_overflow() {
+                    self.progress.overflow();
+                }
+                if status.is_bad() {
+                    self.progress.bad();
+                }
+            }
+            source = source.or(value.source_timestamp);
+        }
+        let Some(last) = self.last_message.get_mut(member.0 as usize) else { return };
+        let before = std::mem::replace(last, at);
+        if !self.is_open {
+            return;
+        }
+        self.messages += 1;
+        if before != 0 {
+            self.intervals.record(at.saturating_sub(before));
+        }
+        if let Some(source) = source {
+            let arrived = self.origin.unix_nanos() + i128::from(at);
+            self.delivery.record(u64::try_from(arrived - source.unix_nanos()).unwrap_or(0));
+        }
+    }
+}

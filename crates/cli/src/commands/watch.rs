@@ -1,0 +1,242 @@
+//! `taktwerk watch`: subscribes and prints changes as they come.
+
+use crate::attribute::Attribute;
+use crate::connection::ConnectionArgs;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::node::Operand;
+use crate::output::{self, Output};
+use crate::session::{self, Session};
+use crate::{resolve, span};
+use clap::Args;
+use serde_json::json;
+use std::time::Duration;
+use taktwerk_client::{Delivery, Event, SubscriptionEvent, SubscriptionParams};
+use taktwerk_net::clock::monotonic;
+use taktwerk_schema::{
+    DataChangeFilter, DataChangeTrigger, MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters,
+    ReadValueId,
+};
+use taktwerk_types::{DataValue, ExtensionObject, NodeId};
+
+/// Arguments of `taktwerk watch`.
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    #[command(flatten)]
+    connection: ConnectionArgs,
+
+    /// What to watch: NodeIds or browse paths (with * and ?), each with #Attribute behind it if wanted.
+    #[arg(value_name = "NODE", required = true)]
+    nodes: Vec<Operand>,
+
+    /// Publishing interval in milliseconds.
+    #[arg(short = 'I', long, value_name = "MS", default_value = "1000", value_parser = span::millis)]
+    interval: Duration,
+
+    /// Sampling interval in milliseconds; the publishing interval by default, 0 for every change.
+    #[arg(long, value_name = "MS", value_parser = span::millis)]
+    sampling: Option<Duration>,
+
+    /// Values that the server keeps between two publishes; beyond, the oldest are lost.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    queue: u32,
+
+    /// Only changes larger than this.
+    #[arg(long, value_name = "DELTA")]
+    deadband: Option<f64>,
+
+    /// Stop after so many changes.
+    #[arg(short = 'n', long, value_name = "N")]
+    count: Option<u64>,
+
+    /// Stop after so long.
+    #[arg(short, long, value_name = "SPAN", value_parser = span::seconds)]
+    duration: Option<Duration>,
+}
+
+/// A watched attribute.
+struct Watched {
+    node: NodeId,
+    attribute: Attribute,
+}
+
+/// How often interruption is looked for.
+const LOOK: Duration = Duration::from_millis(200);
+
+fn millis(span: Duration) -> f64 {
+    span.as_secs_f64() * 1e3
+}
+
+/// Subscribes and prints until enough has come or the user ends it.
+pub(crate) fn run(arguments: &WatchArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let mut session = Session::connect(&arguments.connection)?;
+    let mut watched = Vec::new();
+    for operand in &arguments.nodes {
+        let attribute = operand.attribute.unwrap_or(Attribute::VALUE);
+        watched.extend(
+            resolve::many(&mut session, &operand.node)?.into_iter().map(|node| Watched { node, attribute }),
+        );
+    }
+    subscribe(&mut session, arguments, &watched)?;
+    let end = arguments.duration.map(|span| monotonic() + span);
+    let mut left = arguments.count.unwrap_or(u64::MAX);
+    let mut refused = Vec::new();
+    while left > 0 && !interrupt.asked() {
+        let now = monotonic();
+        if end.is_some_and(|end| now >= end) {
+            break;
+        }
+        let until = end.map_or(now + LOOK, |end| end.min(now + LOOK));
+        match session.client().wait(until) {
+            Some(Delivery::DataChanges { values, .. }) => {
+                for (handle, value) in values {
+                    let Some(item) = watched.get(handle as usize) else { continue };
+                    session.learn_types(value.value.as_ref())?;
+                    print(&session, item, &value, output)?;
+                    left -= 1;
+                    if left == 0 {
+                        break;
+                    }
+                }
+            }
+            Some(Delivery::Event(event)) => on_event(event, arguments, &watched, &mut refused, output)?,
+            Some(Delivery::Response(..) | Delivery::Events { .. }) | None => {}
+        }
+        if refused.len() == watched.len() {
+            break;
+        }
+    }
+    session.close();
+    // Whoever watches without an end ends it with Ctrl-C: that is no failure.
+    if interrupt.asked() && (arguments.count.is_some() || arguments.duration.is_some()) {
+        return Err(Failure::Interrupted);
+    }
+    match refused.first() {
+        Some(first) => Err(Failure::BadStatus(format!("{} items were refused; {first}", refused.len()))),
+        None => Ok(()),
+    }
+}
+
+fn subscribe(session: &mut Session, arguments: &WatchArgs, watched: &[Watched]) -> Result<(), Failure> {
+    let filter = arguments.deadband.map_or(ExtensionObject::NULL, |deadband_value| {
+        ExtensionObject::new(&DataChangeFilter {
+            trigger: DataChangeTrigger::STATUS_VALUE,
+            deadband_type: 1,
+            deadband_value,
+        })
+    });
+    let params = SubscriptionParams {
+        publishing_interval_ms: millis(arguments.interval),
+        ..SubscriptionParams::default()
+    };
+    let items = (0u32..).zip(watched).map(|(client_handle, item)| MonitoredItemCreateRequest {
+        item_to_monitor: ReadValueId {
+            node_id: item.node.clone(),
+            attribute_id: item.attribute.id(),
+            ..Default::default()
+        },
+        monitoring_mode: MonitoringMode::REPORTING,
+        requested_parameters: MonitoringParameters {
+            client_handle,
+            sampling_interval: millis(arguments.sampling.unwrap_or(arguments.interval)),
+            filter: filter.clone(),
+            queue_size: arguments.queue,
+            discard_oldest: true,
+        },
+    });
+    let items: Vec<_> = items.collect();
+    let core = session.client().core();
+    let handle = core.create_subscription(params, monotonic());
+    core.add_items(handle, items, monotonic()).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+fn on_event(
+    event: Event,
+    arguments: &WatchArgs,
+    watched: &[Watched],
+    refused: &mut Vec<String>,
+    output: Output,
+) -> Result<(), Failure> {
+    match event {
+        Event::Subscription(
+            _,
+            SubscriptionEvent::Created { publishing_interval_ms, keep_alive_count, lifetime_count, .. },
+        ) => {
+            let requested = millis(arguments.interval);
+            if output.is_json() {
+                return output.line(&json!({
+                    "Event": "Created",
+                    "RequestedPublishingInterval": requested,
+                    "RevisedPublishingInterval": publishing_interval_ms,
+                    "RevisedMaxKeepAliveCount": keep_alive_count,
+                    "RevisedLifetimeCount": lifetime_count,
+                }));
+            }
+            eprintln!("publishing interval: requested {requested} ms, revised {publishing_interval_ms} ms");
+        }
+        Event::Subscription(_, SubscriptionEvent::Items(results)) => {
+            for result in results {
+                let name = watched
+                    .get(result.client_handle as usize)
+                    .map_or(String::new(), |item| item.node.to_string());
+                if result.status.is_bad() {
+                    eprintln!("{}", output.bad(&format!("{name}: {}", result.status)));
+                    refused.push(format!("{name}: {}", result.status));
+                } else if output.is_json() {
+                    output.line(&json!({
+                        "Event": "ItemCreated",
+                        "NodeId": name,
+                        "RevisedSamplingInterval": result.revised_sampling_interval_ms,
+                        "RevisedQueueSize": result.revised_queue_size,
+                    }))?;
+                } else {
+                    let requested = millis(arguments.sampling.unwrap_or(arguments.interval));
+                    eprintln!(
+                        "{name}: sampling requested {requested} ms, revised {} ms; queue requested {}, revised {}",
+                        result.revised_sampling_interval_ms, arguments.queue, result.revised_queue_size
+                    );
+                }
+            }
+        }
+        Event::Subscription(_, SubscriptionEvent::CreateFailed(error)) => {
+            return Err(session::failure(&error));
+        }
+        Event::Subscription(_, SubscriptionEvent::DataLost { from, to }) => {
+            eprintln!("{}", output.bad(&format!("messages {from} to {to} are lost")));
+        }
+        Event::Subscription(_, SubscriptionEvent::Ended(status)) => {
+            return Err(Failure::BadStatus(format!("the server ended the subscription: {status}")));
+        }
+        Event::Disconnected(error) => {
+            let reason = error.map_or_else(|| "disconnected".to_owned(), |error| error.to_string());
+            return Err(Failure::Connect(reason));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn print(session: &Session, item: &Watched, value: &DataValue, output: Output) -> Result<(), Failure> {
+    if output.is_json() {
+        let mut document = output::data_value(value);
+        if let Some(object) = document.as_object_mut() {
+            object.insert("NodeId".into(), json!(item.node.to_string()));
+            if item.attribute != Attribute::VALUE {
+                object.insert("Attribute".into(), json!(item.attribute.name()));
+            }
+        }
+        return output.line(&document);
+    }
+    let status = value.status();
+    let time =
+        value.source_timestamp.or(value.server_timestamp).map(|time| time.to_string()).unwrap_or_default();
+    let shown = value.value.as_ref().map_or_else(|| "–".to_owned(), |value| session.show(value));
+    let quality = if status.is_good() && !status.has_overflow() {
+        String::new()
+    } else if status.has_overflow() {
+        format!("  {}", output.bad(&format!("{status}, values were lost (Overflow)")))
+    } else {
+        format!("  {}", output.bad(&status.to_string()))
+    };
+    output.text(&format!("{}  {}  {shown}{quality}", output.faint(&time), item.node))
+}

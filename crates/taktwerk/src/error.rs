@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use taktwerk_server::space::NodeError;
 use taktwerk_server::space::import::ImportError;
-use taktwerk_types::StatusCode;
+use taktwerk_types::{NodeId, StatusCode};
 
 /// The address space could not be built as asked for.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +22,16 @@ pub enum BuildError {
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
+    },
+    /// A type does not declare what an instance was to have.
+    #[error(
+        "the type {type_id} has no member {path}: give the path of an optional child, in names without namespace"
+    )]
+    NoMember {
+        /// The type.
+        type_id: NodeId,
+        /// The path.
+        path: String,
     },
     /// The arguments of a Method do not fit its function.
     #[error("the method {method} has {named} names for {typed} {what}: give one name for each")]
@@ -45,6 +55,7 @@ impl BuildError {
             Self::Node(error) => error.status(),
             Self::Import(error) => error.status(),
             Self::File { .. } => StatusCode::BAD_CONFIGURATION_ERROR,
+            Self::NoMember { .. } => StatusCode::BAD_NOT_FOUND,
             Self::Arguments { .. } => StatusCode::BAD_INVALID_ARGUMENT,
         }
     }

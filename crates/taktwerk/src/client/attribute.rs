@@ -75,7 +75,11 @@ impl Client {
     ///
     /// # Errors
     /// There is no answer.
-    pub async fn read_attribute(&self, node: impl ToNodeId, attribute: Attribute) -> Result<DataValue, Error> {
+    pub async fn read_attribute(
+        &self,
+        node: impl ToNodeId,
+        attribute: Attribute,
+    ) -> Result<DataValue, Error> {
         self.read_data(self.resolve(node)?, attribute).await
     }
 

@@ -55,9 +55,10 @@ impl Client {
     ) -> Result<Vec<ReferenceDescription>, Error> {
         let id = self.resolve(node)?;
         let mut results = self.browse_many([id.clone()], options).await?;
-        results.pop().unwrap_or(Err(StatusCode::BAD_UNEXPECTED_ERROR)).map_err(|status| {
-            Error::status_of(format!("browse {id}"), status)
-        })
+        results
+            .pop()
+            .unwrap_or(Err(StatusCode::BAD_UNEXPECTED_ERROR))
+            .map_err(|status| Error::status_of(format!("browse {id}"), status))
     }
 
     /// The references of many nodes, in the order of the list, or the status of those that have none to give. Requests
@@ -157,8 +158,7 @@ impl Client {
             })
             .collect();
         let path = BrowsePath { starting_node, relative_path: RelativePath { elements } };
-        let request =
-            TranslateBrowsePathsToNodeIdsRequest { browse_paths: vec![path], ..Default::default() };
+        let request = TranslateBrowsePathsToNodeIdsRequest { browse_paths: vec![path], ..Default::default() };
         let result = self.operate(request).await?.results.pop().unwrap_or_default();
         if result.status_code.is_bad() {
             return Err(Error::status_of(what, result.status_code));

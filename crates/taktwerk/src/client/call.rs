@@ -33,9 +33,8 @@ impl Client {
             let source = WrongType::count(wanted, found);
             return Err(Error::WrongType { what, source });
         }
-        O::from_variants(outputs).map_err(|(at, source)| {
-            Error::WrongType { what: format!("{what}: result {}", at + 1), source }
-        })
+        O::from_variants(outputs)
+            .map_err(|(at, source)| Error::WrongType { what: format!("{what}: result {}", at + 1), source })
     }
 
     /// Calls a method with arguments and results as they are.

@@ -76,10 +76,8 @@ impl Client {
             reference_type: NodeId::numeric(0, reference_type_ids::HAS_ENCODING),
             ..BrowseOptions::default()
         };
-        let unknown = || Error::Dynamic {
-            what: encoding.clone(),
-            source: DynamicError::UnknownType(encoding.clone()),
-        };
+        let unknown =
+            || Error::Dynamic { what: encoding.clone(), source: DynamicError::UnknownType(encoding.clone()) };
         let references = self.browse_with(encoding, &options).await?;
         match references.into_iter().next() {
             Some(reference) => self.resolve(reference.node_id),

@@ -69,7 +69,8 @@ impl Client {
     pub async fn endpoints(url: &str) -> Result<Vec<EndpointDescription>, Error> {
         let mut target = Target::direct(url).map_err(ClientError::from)?;
         target.session = false;
-        let request = GetEndpointsRequest { endpoint_url: target.url.to_string().into(), ..Default::default() };
+        let request =
+            GetEndpointsRequest { endpoint_url: target.url.to_string().into(), ..Default::default() };
         let config = ClientConfig { read_limits: false, ..ClientConfig::default() };
         let (inner, ..) = AsyncClient::connect(Arc::new(config), target).await?;
         let response = inner.request(request, None).await;

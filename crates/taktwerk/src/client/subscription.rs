@@ -380,7 +380,9 @@ impl Subscription {
         loop {
             match self.next().await? {
                 Update::Change(change) => return Some(change),
-                Update::Lagged(count) => tracing::warn!(count, "changes were dropped: they are taken too slowly"),
+                Update::Lagged(count) => {
+                    tracing::warn!(count, "changes were dropped: they are taken too slowly")
+                }
                 Update::Event(..) | Update::State(_) => {}
             }
         }

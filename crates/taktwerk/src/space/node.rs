@@ -189,6 +189,27 @@ impl Node {
         Ok(self.space.add_node(spec, under, now())?)
     }
 
+    /// Adds an instance of a type below this node, with the optional members that are asked for.
+    pub(crate) fn add_instance(
+        &self,
+        spec: NodeSpec,
+        reference_type: u32,
+        type_id: &NodeId,
+        optional: &[String],
+    ) -> Result<(), BuildError> {
+        let reference_type = &ns0(reference_type);
+        let under = Under { parent: &self.id, reference_type, type_definition: Some(type_id) };
+        let paths: Vec<&str> = optional.iter().map(String::as_str).collect();
+        let added = self.space.add_instance(spec, under, &paths, now())?;
+        let Some(path) = optional.iter().find(|path| !added.iter().any(|(known, _)| known == *path)) else {
+            return Ok(());
+        };
+        for (_, id) in added.iter().rev() {
+            self.space.delete_node(id)?;
+        }
+        Err(BuildError::NoMember { type_id: type_id.clone(), path: path.clone() })
+    }
+
     /// Adds a property of namespace 0's own, such as EURange.
     pub(crate) fn standard_property(&self, name: &str, value: impl Value) -> Result<(), BuildError> {
         let value = value.into_variant();

@@ -1,11 +1,10 @@
 //! Objects, plain or as instances of a type.
 
 use super::node::{Node, Texts, common_setters};
-use super::{now, ns0};
+use super::ns0;
 use crate::error::BuildError;
 use taktwerk_schema::ids::{object_type_ids, reference_type_ids};
 use taktwerk_server::space::NodeSpec;
-use taktwerk_server::space::build::Under;
 use taktwerk_types::{LocalizedText, NodeId};
 
 /// An object to be; [`ObjectBuilder::add`] adds it.
@@ -61,18 +60,10 @@ impl ObjectBuilder {
         let id = texts.id.take().unwrap_or_else(|| parent.child_id(&name));
         let spec = texts.apply(NodeSpec::object(id.clone(), parent.child_name(&name)));
         let reference_type =
-            ns0(if is_organized { reference_type_ids::ORGANIZES } else { reference_type_ids::HAS_COMPONENT });
-        let base = ns0(object_type_ids::BASE_OBJECT_TYPE);
-        let under = Under {
-            parent: &parent.id,
-            reference_type: &reference_type,
-            type_definition: Some(object_type.as_ref().unwrap_or(&base)),
-        };
-        if object_type.is_some() {
-            let optional: Vec<&str> = optional.iter().map(String::as_str).collect();
-            parent.space.add_instance(spec, under, &optional, now())?;
-        } else {
-            parent.space.add_node(spec, under, now())?;
+            if is_organized { reference_type_ids::ORGANIZES } else { reference_type_ids::HAS_COMPONENT };
+        match object_type {
+            Some(kind) => parent.add_instance(spec, reference_type, &kind, &optional)?,
+            None => parent.add(spec, reference_type, Some(&ns0(object_type_ids::BASE_OBJECT_TYPE)))?,
         }
         Ok(Node { space: parent.space, id, namespace: parent.namespace })
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use taktwerk_schema::ids::{reference_type_ids, variable_type_ids};
 use taktwerk_schema::{AccessLevelType, Range};
 use taktwerk_server::callback::{CallContext, SourceRead, ValueSource, WriteHandler};
-use taktwerk_server::space::build::{Under, ValueShape};
+use taktwerk_server::space::build::ValueShape;
 use taktwerk_server::space::{NodeSpec, VariableHandle};
 use taktwerk_types::{DataValue, LocalizedText, NodeId, StatusCode, UtcTime, Variant};
 
@@ -185,7 +185,7 @@ impl<T: Value> VariableBuilder<T> {
         let shape = self.shape.take().unwrap_or_else(|| self.inferred_shape());
         let id = self.texts.id.take().unwrap_or_else(|| self.parent.child_id(&self.name));
         let analog_type = self.analog_type();
-        let Self { parent, name, texts, initial, variable_type, mut optional, reference_type, .. } = self;
+        let Self { parent, name, texts, initial, variable_type, optional, reference_type, .. } = self;
         let value = initial.map(Value::into_variant);
         let mut access = AccessLevelType::CURRENT_READ;
         if self.is_writable {
@@ -208,19 +208,9 @@ impl<T: Value> VariableBuilder<T> {
             None if is_property => variable_type_ids::PROPERTY_TYPE,
             None => variable_type_ids::BASE_DATA_VARIABLE_TYPE,
         });
-        let is_instance = variable_type.is_some();
-        let under = Under {
-            parent: &parent.id,
-            reference_type: &ns0(reference_type),
-            type_definition: Some(variable_type.as_ref().unwrap_or(&default_type)),
-        };
-        if is_instance {
-            // Given below, whether the type wants them or not.
-            optional.retain(|path| path != "EURange" && path != "EngineeringUnits");
-            let optional: Vec<&str> = optional.iter().map(String::as_str).collect();
-            parent.space.add_instance(spec, under, &optional, now())?;
-        } else {
-            parent.space.add_node(spec, under, now())?;
+        match variable_type {
+            Some(kind) => parent.add_instance(spec, reference_type, &kind, &optional)?,
+            None => parent.add(spec, reference_type, Some(&default_type))?,
         }
         let handle = parent.space.variable(&id)?;
         let node = Node { space: parent.space, id, namespace: parent.namespace };

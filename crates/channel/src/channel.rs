@@ -417,3 +417,74 @@ impl Channel {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::receive::Event;
+    use taktwerk_crypto::dummy::{DummyProvider, certificate};
+
+    /// Carries bytes and jobs between two channels until both are silent; says how many messages arrived.
+    fn settle(one: &mut Channel, other: &mut Channel, out: &mut Vec<u8>) -> usize {
+        let mut messages = 0;
+        let mut ends = [one, other];
+        while !out.is_empty() {
+            ends.swap(0, 1);
+            let [end, _] = &mut ends;
+            let mut wire = core::mem::take(out);
+            let mut at = 0;
+            while at < wire.len() {
+                let received = end.receive(&mut wire[at..], Instant::ZERO, out).unwrap();
+                at += received.consumed;
+                let mut event = received.event;
+                while let Event::Effect(job) = event {
+                    let result = job.run(end.config.provider.clone().as_ref());
+                    event = end.complete(result, Instant::ZERO, out).unwrap();
+                }
+                messages += usize::from(matches!(event, Event::Message { .. }));
+            }
+        }
+        messages
+    }
+
+    /// Messages of several chunks across the wrap of the numbers, for both rules and with authenticated ciphers, whose
+    /// nonces depend on the numbers.
+    #[test]
+    fn numbers_wrap_in_the_middle_of_messages() {
+        for (policy, mode) in [
+            (SecurityPolicy::None, MessageSecurityMode::None),
+            (SecurityPolicy::Basic256Sha256, MessageSecurityMode::SignAndEncrypt),
+            (SecurityPolicy::ECC_nistP256_AesGcm, MessageSecurityMode::SignAndEncrypt),
+        ] {
+            let config = |name| {
+                let mut config = ChannelConfig { security: vec![(policy, mode)], ..ChannelConfig::default() };
+                if policy != SecurityPolicy::None {
+                    config.provider = Arc::new(DummyProvider::new(name, 2048));
+                }
+                config.limits.send_buffer_size = 8192;
+                Arc::new(config)
+            };
+            let params = OpenParams {
+                policy,
+                mode,
+                server_certificate: Some(certificate("server", 2048).into()),
+                ..OpenParams::insecure("opc.tcp://host")
+            };
+            let mut out = Vec::new();
+            let mut client = Channel::client(config("client"), params, Instant::ZERO, &mut out).unwrap();
+            let mut server = Channel::server(config("server"), 1, Instant::ZERO);
+            settle(&mut client, &mut server, &mut out);
+            let legacy = policy.info().legacy_sequence_numbers;
+            let near = if legacy { u32::MAX - 1034 } else { u32::MAX - 10 };
+            client.sent = sequence::Sent::starting_at(legacy, near);
+            server.received = sequence::Received::after(legacy, near - 1);
+            for round in 0..20 {
+                let start = client.begin(&mut out);
+                out.resize(start.body() + 20_000, 7);
+                client.finish(start, round, &mut out).unwrap();
+                assert_eq!(settle(&mut client, &mut server, &mut out), 1);
+            }
+            assert!(server.received.last() < 100);
+        }
+    }
+}

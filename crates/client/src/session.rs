@@ -11,7 +11,7 @@ use crate::outstanding::Purpose;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use taktwerk_crypto::policy::AsymmetricEncryption;
-use taktwerk_crypto::{CryptoError, Job, JobOutput, Provider, SecurityPolicy};
+use taktwerk_crypto::{CertificatePurpose, CryptoError, Job, JobOutput, Provider, SecurityPolicy};
 use taktwerk_schema::{
     ActivateSessionRequest, ActivateSessionResponse, AnonymousIdentityToken, ApplicationDescription,
     ApplicationType, CreateSessionRequest, CreateSessionResponse, EndpointDescription, SignatureData,
@@ -55,6 +55,8 @@ pub(crate) enum Step {
     VerifyServer,
     /// Our signature.
     SignClient,
+    /// The certificate that the password is encrypted for, where the channel has not vouched for it.
+    ValidateServer,
     /// The user's password.
     EncryptPassword,
     /// The signature of the user's certificate.
@@ -181,8 +183,7 @@ impl Client {
         let Some(of_channel) = of_channel.filter(|known| leaf(known) == leaf(certificate)) else {
             return Err(SecurityProblem::CertificateChanged.into());
         };
-        let nonce = response.server_nonce.as_bytes();
-        if nonce.len() < NONCE_LEN || nonce.iter().all(|byte| *byte == 0) {
+        if !is_nonce(response.server_nonce.as_bytes()) {
             return Err(SecurityProblem::Nonce.into());
         }
         let own = self.config.channel.provider.own_certificate(policy).unwrap_or_default();
@@ -226,7 +227,7 @@ impl Client {
         let user = identify(target, session, policy, provider)?;
         request.user_identity_token = user.token;
         request.user_token_signature = user.signature;
-        steps.extend(user.step);
+        steps.extend(user.steps);
         self.activation = Some(Activation { request: Box::new(request), steps });
         self.next_activation_step(now, sink);
         Ok(())
@@ -252,7 +253,7 @@ impl Client {
         let Some(activation) = &mut self.activation else { return };
         let request = &mut activation.request;
         match (step, result) {
-            (Step::VerifyServer, Ok(JobOutput::Accepted)) => {}
+            (Step::VerifyServer | Step::ValidateServer, Ok(JobOutput::Accepted)) => {}
             (Step::SignClient, Ok(JobOutput::Bytes(bytes))) => {
                 request.client_signature.signature = bytes.into()
             }
@@ -283,7 +284,13 @@ impl Client {
         let Some(session) = &mut self.session else { return };
         match result {
             Ok(response) => {
-                session.server_nonce = response.server_nonce.as_bytes().into();
+                let nonce = response.server_nonce.as_bytes();
+                let secured =
+                    self.chosen.as_ref().is_some_and(|chosen| chosen.policy != SecurityPolicy::None);
+                if secured && (!is_nonce(nonce) || *nonce == *session.server_nonce) {
+                    return self.lose(SecurityProblem::Nonce.into(), now, sink);
+                }
+                session.server_nonce = nonce.into();
                 session.activated = true;
                 // It may have been activated before, over a connection that broke before anything came of it.
                 let restored = if session.told { Restored::SameSession } else { Restored::NewSession };
@@ -313,6 +320,11 @@ impl Session {
     }
 }
 
+/// Long enough, and not what a broken generator makes (Part 4 §5.7.2.2).
+fn is_nonce(nonce: &[u8]) -> bool {
+    nonce.len() >= NONCE_LEN && nonce.iter().any(|byte| *byte != 0)
+}
+
 /// The first certificate of a chain: the first DER element, or everything if it is none.
 fn leaf(chain: &[u8]) -> &[u8] {
     let [0x30, first, rest @ ..] = chain else { return chain };
@@ -332,7 +344,7 @@ fn leaf(chain: &[u8]) -> &[u8] {
 struct User {
     token: ExtensionObject,
     signature: SignatureData,
-    step: Option<(Step, Job, Arc<dyn Provider>)>,
+    steps: Vec<(Step, Job, Arc<dyn Provider>)>,
 }
 
 /// Makes the user identity token (Part 4 §7.40).
@@ -342,7 +354,7 @@ fn identify(
     channel_policy: SecurityPolicy,
     provider: &Arc<dyn Provider>,
 ) -> Result<User, ClientError> {
-    let plain = |token| User { token, signature: SignatureData::default(), step: None };
+    let plain = |token| User { token, signature: SignatureData::default(), steps: Vec::new() };
     let Some(token_policy) = token_policy(&session.token_policies, &target.identity, provider.as_ref())
     else {
         // A server that names no policies at all takes the missing token for anonymous (Part 4 §5.7.3.2).
@@ -376,13 +388,21 @@ fn identify(
                 return Err(SecurityProblem::CertificateChanged.into());
             }
             token.encryption_algorithm = encryption.uri().into();
-            let job = Job::Encrypt {
-                policy,
-                certificate: leaf(&session.server_certificate).into(),
-                data: secret(password.expose().as_bytes(), &session.server_nonce),
-            };
-            let step = Some((Step::EncryptPassword, job, provider.clone()));
-            Ok(User { token: ExtensionObject::new(&token), signature: SignatureData::default(), step })
+            let certificate: Arc<[u8]> = leaf(&session.server_certificate).into();
+            let mut steps = Vec::new();
+            if channel_policy == SecurityPolicy::None {
+                // Anybody could have sent this certificate: it has to be trusted before a password is encrypted for it.
+                let purpose = CertificatePurpose::Server { host_name: target.url.host.clone().into() };
+                let chain = session.server_certificate.as_ref().into();
+                steps.push((
+                    Step::ValidateServer,
+                    Job::Validate { certificate: chain, purpose },
+                    provider.clone(),
+                ));
+            }
+            let data = secret(password.expose().as_bytes(), &session.server_nonce);
+            steps.push((Step::EncryptPassword, Job::Encrypt { policy, certificate, data }, provider.clone()));
+            Ok(User { token: ExtensionObject::new(&token), signature: SignatureData::default(), steps })
         }
         Identity::X509 { provider } => {
             if policy == SecurityPolicy::None {
@@ -396,8 +416,8 @@ fn identify(
                 ..SignatureData::default()
             };
             let job = Job::Sign { policy, data: session.to_be_signed() };
-            let step = Some((Step::SignUser, job, provider.clone()));
-            Ok(User { token: ExtensionObject::new(&token), signature, step })
+            let steps = vec![(Step::SignUser, job, provider.clone())];
+            Ok(User { token: ExtensionObject::new(&token), signature, steps })
         }
     }
 }

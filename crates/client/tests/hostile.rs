@@ -10,7 +10,7 @@ use taktwerk_client::{ClientError, Event};
 use taktwerk_crypto::{Entropy, SeededEntropy};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     /// Bytes of every kind of answer are changed, cut off and repeated at random.
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use taktwerk_client::{
     ClientError, Event, Identity, Misuse, Note, OperationKind, Restored, Security, SecurityProblem, Target,
 };
-use taktwerk_crypto::dummy::DummyProvider;
+use taktwerk_crypto::dummy::{self, DummyProvider};
 use taktwerk_crypto::{MessageSecurityMode, NullProvider, Provider, SecurityPolicy};
 use taktwerk_schema::{
     ActivateSessionRequest, CreateSessionRequest, FindServersRequest, GetEndpointsRequest,
@@ -294,6 +294,39 @@ fn passwords_are_encrypted_or_not_sent() {
             assert_eq!(world.take_events(), [Event::Disconnected(Some(refused))]);
             assert!(!world.server.received.contains(&ActivateSessionRequest::BINARY_ENCODING_ID));
         }
+    }
+}
+
+#[test]
+fn hostile_sessions_are_refused_before_a_secret_leaves() {
+    let refused = |change: &dyn Fn(&mut World)| {
+        let mut world = secured(&[STRONG]).world();
+        change(&mut world);
+        let target = Target {
+            security: Security::Exactly(STRONG.0, STRONG.1),
+            discover: false,
+            server_certificate: Some(dummy::certificate("server", 2048).into()),
+            ..target()
+        };
+        world.client.connect(Target { identity: user(), ..target }, world.now).unwrap();
+        world.settle();
+        match world.take_events().pop() {
+            Some(Event::Disconnected(Some(ClientError::Security(problem)))) => Some(problem),
+            Some(Event::Connected(_)) => None,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(refused(&|_| {}), None);
+    assert_eq!(refused(&|world| world.server.knobs.stale_nonce = true), Some(SecurityProblem::Nonce));
+    let other = |world: &mut World| world.server.knobs.certificate = Some(dummy::certificate("other", 2048));
+    assert_eq!(refused(&other), Some(SecurityProblem::CertificateChanged));
+    // Over a channel without security the certificate is trusted only if the provider says so.
+    for (certificate, trusted) in [("server", true), ("untrusted", false)] {
+        let mut world = secured(&[NONE]).world();
+        world.server.knobs.certificate = Some(dummy::certificate(certificate, 2048));
+        world.client.connect(Target { identity: user(), ..target() }, world.now).unwrap();
+        world.settle();
+        assert_eq!(world.client.is_up(), trusted);
     }
 }
 

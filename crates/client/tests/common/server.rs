@@ -61,6 +61,10 @@ pub struct Knobs {
     pub keep_alives: bool,
     pub announced_host: Option<String>,
     pub endpoints_in_session: Option<Vec<EndpointDescription>>,
+    /// Every nonce is the same.
+    pub stale_nonce: bool,
+    /// Handed out in CreateSession instead of the server's own.
+    pub certificate: Option<Vec<u8>>,
 }
 
 impl Default for Knobs {
@@ -77,6 +81,8 @@ impl Default for Knobs {
             keep_alives: true,
             announced_host: None,
             endpoints_in_session: None,
+            stale_nonce: false,
+            certificate: None,
         }
     }
 }
@@ -416,7 +422,7 @@ impl Server {
             authentication_token: NodeId::string(1, self.next_session.to_string()),
             revised_session_timeout: request.requested_session_timeout,
             server_nonce: nonce.into(),
-            server_certificate: own.into(),
+            server_certificate: self.knobs.certificate.clone().unwrap_or(own).into(),
             server_endpoints,
             server_signature,
             ..Default::default()
@@ -452,6 +458,12 @@ impl Server {
         session.activated = true;
         session.connection = id;
         session.identity = Some(request.user_identity_token);
+        if self.knobs.stale_nonce {
+            return Ok(ActivateSessionResponse {
+                server_nonce: session.nonce.clone().into(),
+                ..Default::default()
+            });
+        }
         session.nonce = session.nonce.iter().map(|byte| byte.wrapping_add(1).max(1)).collect();
         Ok(ActivateSessionResponse { server_nonce: session.nonce.clone().into(), ..Default::default() })
     }

@@ -28,7 +28,7 @@ impl Engine {
     }
 
     /// Moves single values to the items that want every write.
-    fn drain_queued(&mut self) {
+    pub(super) fn drain_queued(&mut self) {
         // Asked before the ring is emptied: a value lost after that belongs to the next call.
         let overflowed = self.store.take_overflowed(self.shard);
         // Bounded, so that a writer in a tight loop cannot hold the shard here.
@@ -45,7 +45,7 @@ impl Engine {
             while let Some(item) = self.items.get_mut(index as usize) {
                 let here = index;
                 index = item.next;
-                if item.group == EVERY_WRITE && item.passes(&value) {
+                if item.group == EVERY_WRITE && item.is_news(&value) && item.passes(&value) {
                     item.remember(&value);
                     let lost = item.enqueue(Sample::Slot(value.clone()));
                     self.after_enqueue(here, lost);

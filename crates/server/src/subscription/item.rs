@@ -40,6 +40,8 @@ pub(crate) mod flag {
     pub(crate) const SAMPLING: u16 = 1 << 8;
     /// The entry is in use.
     pub(crate) const ALIVE: u16 = 1 << 9;
+    /// The last value came straight from the slot: older ones may still be on their way.
+    pub(crate) const FRESH: u16 = 1 << 10;
 }
 
 /// Which changes are reported (Part 4 §7.10, DataChangeTrigger).
@@ -168,6 +170,17 @@ impl Item {
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.ext.is_none()
+    }
+
+    /// Whether a value on its way is no older than the last one, which may have overtaken it.
+    pub(crate) fn is_news(&mut self, new: &Snapshot) -> bool {
+        if !self.has(flag::FRESH) {
+            return true;
+        }
+        // Changes are counted modulo 2^24. With an equal count it is the same value, and the filter decides.
+        let ahead = new.change.wrapping_sub(self.last_change) & 0x00ff_ffff;
+        self.set(flag::FRESH, ahead == 0 || ahead >= 0x0080_0000);
+        ahead < 0x0080_0000
     }
 
     /// Whether the filter lets a value pass.

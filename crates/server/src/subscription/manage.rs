@@ -283,6 +283,8 @@ impl Engine {
 
     /// ResendData (Part 5 §9.2): the current value of every reporting item goes into the next message.
     pub(crate) fn resend_data(&mut self, place: u32) {
+        // Values on their way come before the present one, not behind it.
+        self.drain_queued();
         let Self { subscriptions, items, pages, .. } = self;
         let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return };
         subscription.reset_lifetime();
@@ -296,6 +298,8 @@ impl Engine {
                 item.flags |= flag::FORCED | flag::DIRTY;
             } else if item.ext.as_ref().is_some_and(|ext| ext.queue.is_empty()) {
                 if let Some(snapshot) = super::read_slot(pages, item.slot) {
+                    item.remember(&snapshot);
+                    item.flags |= flag::FRESH;
                     item.enqueue(Sample::Slot(snapshot));
                 } else if let Some(value) = item.last_other() {
                     item.enqueue(Sample::Value(Box::new(value)));
@@ -491,6 +495,10 @@ impl Engine {
         if group == EVERY_WRITE {
             if let Some(handle) = self.store.handle(slot) {
                 handle.set_queued(true);
+            }
+            // What was written for other items before is no news to this one.
+            if let Some(item) = self.items.get_mut(index as usize) {
+                item.flags |= flag::FRESH;
             }
         }
         if let Some(state) = self.groups.get_mut(group as usize) {

@@ -198,6 +198,37 @@ fn first_value_then_changes_then_keep_alives() {
 }
 
 #[test]
+fn values_on_their_way_to_others_are_no_news_to_a_new_item() {
+    let mut world = World::new(1);
+    let place = world.subscribe(100.0, 30, 3, 0);
+    world.item(place, 0, REPORTING, World::settings(0.0, 10));
+    world.set(0, 1.0);
+    world.set(0, 2.0);
+    let late = world.subscribe(100.0, 30, 3, 0);
+    world.item(late, 0, REPORTING, World::settings(0.0, 10));
+    world.set(0, 3.0);
+    world.publish().unwrap();
+    world.publish().unwrap();
+    world.advance(105 * MS);
+    let mut values: Vec<Vec<f64>> = Vec::new();
+    while !world.out.responses.is_empty() {
+        let rest = world.out.responses.split_off(1);
+        values.push(world.take_values().into_iter().map(|(_, value, _)| value).collect());
+        world.out.responses = rest;
+    }
+    values.sort_by_key(Vec::len);
+    assert_eq!(values, [vec![2.0, 3.0], vec![0.0, 1.0, 2.0, 3.0]]);
+    // The same when the present value is asked for again.
+    world.set(0, 4.0);
+    world.set(0, 5.0);
+    world.engine.resend_data(late);
+    world.publish().unwrap();
+    world.publish().unwrap();
+    world.advance(100 * MS);
+    assert_eq!(world.take_values().iter().map(|value| value.1).collect::<Vec<_>>(), [4.0, 5.0, 4.0, 5.0]);
+}
+
+#[test]
 fn a_quiet_subscription_first_sends_a_keep_alive() {
     let mut world = World::new(0);
     world.subscribe(100.0, 30, 5, 0);

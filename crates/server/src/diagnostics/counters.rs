@@ -50,7 +50,6 @@ pub struct ServerCounters {
     pub session_abort_count: Count,
     pub current_subscription_count: Count,
     pub cumulated_subscription_count: Count,
-    pub publishing_interval_count: Count,
     pub security_rejected_requests_count: Count,
     pub rejected_requests_count: Count,
     /// Connections of all shards.

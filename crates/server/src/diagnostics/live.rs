@@ -125,7 +125,16 @@ impl Live {
     pub(crate) fn shows_subscriptions(ix: crate::space::NodeIx) -> bool {
         SessionNode::from_ix(ix).is_some()
             || ix.index == v::SERVER_SERVER_DIAGNOSTICS_SUBSCRIPTION_DIAGNOSTICS_ARRAY
+            || ix.index == v::SERVER_SERVER_DIAGNOSTICS_SERVER_DIAGNOSTICS_SUMMARY
+            || ix.index == v::SERVER_SERVER_DIAGNOSTICS_SERVER_DIAGNOSTICS_SUMMARY_PUBLISHING_INTERVAL_COUNT
             || ix.index == v::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY_SESSION_DIAGNOSTICS_ARRAY
+    }
+
+    /// Whether a computed value is not for everybody.
+    pub(crate) fn is_confidential(ix: crate::space::NodeIx) -> bool {
+        ix.index
+            == v::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY_SESSION_SECURITY_DIAGNOSTICS_ARRAY
+            || SessionNode::from_ix(ix).is_some_and(SessionNode::is_confidential)
     }
 
     /// Replaces what is known of a shard's subscriptions.
@@ -171,7 +180,7 @@ impl Live {
                 counters.session_abort_count.value().into()
             }
             v::SERVER_SERVER_DIAGNOSTICS_SERVER_DIAGNOSTICS_SUMMARY_PUBLISHING_INTERVAL_COUNT => {
-                counters.publishing_interval_count.value().into()
+                self.publishing_interval_count().into()
             }
             v::SERVER_SERVER_DIAGNOSTICS_SERVER_DIAGNOSTICS_SUMMARY_CURRENT_SUBSCRIPTION_COUNT => {
                 counters.current_subscription_count.value().into()
@@ -220,6 +229,7 @@ impl Live {
                 | v::SERVER_SERVER_DIAGNOSTICS_SERVER_DIAGNOSTICS_SUMMARY_REJECTED_REQUESTS_COUNT
                 | v::SERVER_SERVER_DIAGNOSTICS_SUBSCRIPTION_DIAGNOSTICS_ARRAY
                 | v::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY_SESSION_DIAGNOSTICS_ARRAY
+                | v::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY_SESSION_SECURITY_DIAGNOSTICS_ARRAY
         )
     }
 
@@ -253,10 +263,19 @@ impl Live {
             session_abort_count: counters.session_abort_count.value(),
             current_subscription_count: counters.current_subscription_count.value(),
             cumulated_subscription_count: counters.cumulated_subscription_count.value(),
-            publishing_interval_count: counters.publishing_interval_count.value(),
+            publishing_interval_count: self.publishing_interval_count(),
             security_rejected_requests_count: counters.security_rejected_requests_count.value(),
             rejected_requests_count: counters.rejected_requests_count.value(),
         }
+    }
+
+    /// How many different publishing intervals there are.
+    fn publishing_interval_count(&self) -> u32 {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        let all = lock(&self.subscriptions);
+        let intervals: BTreeSet<u64> =
+            all.values().flatten().map(|entry| entry.publishing_interval.to_bits()).collect();
+        u32::try_from(intervals.len()).unwrap_or(u32::MAX)
     }
 
     fn subscriptions(&self, of_session: Option<u32>) -> Variant {

@@ -20,6 +20,10 @@ pub(crate) const DIAGNOSTICS: u32 = variable_ids::SESSION_DIAGNOSTICS_OBJECT_TYP
 pub(crate) const SUBSCRIPTIONS: u32 =
     variable_ids::SESSION_DIAGNOSTICS_OBJECT_TYPE_SUBSCRIPTION_DIAGNOSTICS_ARRAY;
 
+/// The variable with what is known of the session's security; its components mirror those of its type. That it is
+/// there is no secret, its value is.
+pub(crate) const SECURITY: u32 = variable_ids::SESSION_DIAGNOSTICS_OBJECT_TYPE_SESSION_SECURITY_DIAGNOSTICS;
+
 /// Marks the Guids of diagnostics nodes; namespace 1 belongs to the server.
 const MARK: [u8; 8] = *b"sessions";
 const NAMESPACE: u16 = 1;
@@ -80,25 +84,25 @@ impl SessionNode {
 
     /// Whether the declaration is one that sessions mirror.
     fn exists(self) -> bool {
-        self.declaration == OBJECT
-            || self.children_declared().is_some()
-            || self.declaration == SUBSCRIPTIONS
-            || is_component(self.declaration)
+        matches!(self.declaration, OBJECT | DIAGNOSTICS | SECURITY | SUBSCRIPTIONS)
+            || components(variable_type_ids::SESSION_DIAGNOSTICS_VARIABLE_TYPE).any(|id| id == self.declaration)
+            || self.is_security_component()
     }
 
-    /// The type whose components the node's children mirror.
-    fn children_declared(self) -> Option<u32> {
-        match self.declaration {
-            OBJECT => Some(object_type_ids::SESSION_DIAGNOSTICS_OBJECT_TYPE),
-            DIAGNOSTICS => Some(variable_type_ids::SESSION_DIAGNOSTICS_VARIABLE_TYPE),
-            _ => None,
-        }
+    fn is_security_component(self) -> bool {
+        components(variable_type_ids::SESSION_SECURITY_DIAGNOSTICS_TYPE).any(|id| id == self.declaration)
+    }
+
+    /// Whether the value says who uses the session and how it is secured.
+    pub(crate) fn is_confidential(self) -> bool {
+        self.declaration == SECURITY || self.is_security_component()
     }
 
     fn type_definition(self) -> u32 {
         match self.declaration {
             OBJECT => object_type_ids::SESSION_DIAGNOSTICS_OBJECT_TYPE,
             DIAGNOSTICS => variable_type_ids::SESSION_DIAGNOSTICS_VARIABLE_TYPE,
+            SECURITY => variable_type_ids::SESSION_SECURITY_DIAGNOSTICS_TYPE,
             SUBSCRIPTIONS => variable_type_ids::SUBSCRIPTION_DIAGNOSTICS_ARRAY_TYPE,
             _ => variable_type_ids::BASE_DATA_VARIABLE_TYPE,
         }
@@ -109,7 +113,8 @@ impl SessionNode {
         let component = NodeIx::ns0(reference_type_ids::HAS_COMPONENT);
         let parent = match self.declaration {
             OBJECT => NodeIx::ns0(object_ids::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY),
-            DIAGNOSTICS | SUBSCRIPTIONS => Self { declaration: OBJECT, ..self }.ix(),
+            DIAGNOSTICS | SECURITY | SUBSCRIPTIONS => Self { declaration: OBJECT, ..self }.ix(),
+            _ if self.is_security_component() => Self { declaration: SECURITY, ..self }.ix(),
             _ => Self { declaration: DIAGNOSTICS, ..self }.ix(),
         };
         let own = [
@@ -123,41 +128,30 @@ impl SessionNode {
         if !own.into_iter().all(&mut each) {
             return;
         }
+        let forward = |declaration: u32| {
+            let target = Self { declaration, ..self }.ix();
+            Reference { reference_type: component, is_forward: true, target }
+        };
         match self.declaration {
             OBJECT => {
-                let children =
-                    [DIAGNOSTICS, SUBSCRIPTIONS].map(|declaration| Self { declaration, ..self }.ix());
-                for target in children {
-                    if !each(Reference { reference_type: component, is_forward: true, target }) {
-                        return;
-                    }
-                }
+                [DIAGNOSTICS, SECURITY, SUBSCRIPTIONS].into_iter().map(forward).all(each);
             }
-            DIAGNOSTICS => {
-                for declaration in components() {
-                    let target = Self { declaration, ..self }.ix();
-                    if !each(Reference { reference_type: component, is_forward: true, target }) {
-                        return;
-                    }
-                }
+            DIAGNOSTICS | SECURITY => {
+                components(self.type_definition()).map(forward).all(each);
             }
             _ => {}
         }
     }
 }
 
-/// The components of SessionDiagnosticsVariableType.
-fn components() -> impl Iterator<Item = u32> {
+/// The components of a VariableType.
+fn components(variable_type: u32) -> impl Iterator<Item = u32> {
     Ns0::get()
-        .references(variable_type_ids::SESSION_DIAGNOSTICS_VARIABLE_TYPE)
+        .references(variable_type)
         .filter(|reference| {
             reference.is_forward && reference.reference_type == reference_type_ids::HAS_COMPONENT
         })
         .map(|reference| reference.target)
-}
-
-fn is_component(declaration: u32) -> bool {
-    components().any(|component| component == declaration)
 }
 
 /// Calls `each` with the references from SessionsDiagnosticsSummary to the sessions, until it returns false.

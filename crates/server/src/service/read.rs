@@ -282,7 +282,7 @@ fn read_general(
             return Ok(Read::Refresh);
         }
         ValueAt::Computed(ix) => {
-            let value = nodes.computed(ix, utc).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+            let value = nodes.computed(ix, utc)?;
             encode_value(DataValue::new(value).at(utc, utc), range.as_ref(), params.timestamps, utc, out);
         }
         ValueAt::None => {

@@ -395,6 +395,7 @@ impl Shard {
     pub fn command(&mut self, command: Command, now: Now) {
         match command {
             Command::Shutdown => {
+                self.shared.live().set_state(taktwerk_schema::ServerState::SHUTDOWN);
                 let sessions: Vec<SessionKey> = self.sessions.iter().map(|(key, _)| key).collect();
                 for key in sessions {
                     self.context(None, now).close_session(key, true, None);

@@ -19,6 +19,8 @@ use taktwerk_types::{Instant, StatusCode};
 
 /// Sessions, requests and connections that one timer call looks at, of each.
 const LOOKS_PER_TIMER: usize = 64;
+/// Largest buffer that is kept for responses that cannot be written in place.
+const SCRATCH_LEN_MAX: usize = 1 << 20;
 /// How often a shard says how its subscriptions are doing, while somebody looks.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 
@@ -172,6 +174,7 @@ impl Shard {
                 if !answered {
                     out.truncate(start.offset());
                 }
+                debug_assert!(connection.out.is_empty(), "the service did not answer alone");
                 connection.out = out;
                 if answered {
                     finish(connection, start, request_id, handle, now);
@@ -184,8 +187,10 @@ impl Shard {
                     connection.out.extend_from_slice(out.get(before..).unwrap_or_default());
                     finish(connection, start, request_id, handle, now);
                 }
-                out.clear();
-                self.scratch = out;
+                if out.capacity() <= SCRATCH_LEN_MAX {
+                    out.clear();
+                    self.scratch = out;
+                }
             }
         }
         self.count_engine();

@@ -194,8 +194,6 @@ pub(crate) struct Nodes {
     slots: Arc<SlotStore>,
     pages: Vec<Arc<Page>>,
     nodes_max: usize,
-    /// Goes up with every structure change; continuation points notice.
-    version: u64,
 }
 
 /// What replaces the blob's value of a static Variable.
@@ -223,15 +221,9 @@ impl Nodes {
             slots,
             pages: Vec::new(),
             nodes_max: 8_000_000,
-            version: 0,
         };
         nodes.publish_namespaces();
         nodes
-    }
-
-    /// Goes up with every change of nodes or references.
-    pub(crate) fn version(&self) -> u64 {
-        self.version
     }
 
     /// Connects the server's own Variables with what they show.
@@ -442,13 +434,21 @@ impl Nodes {
         }
     }
 
-    /// The value of a [`ValueAt::Computed`] at a time; `None` if the node is gone.
-    pub(crate) fn computed(&self, ix: NodeIx, now: UtcTime) -> Option<Variant> {
-        let live = self.live.as_deref()?;
+    /// The value of a [`ValueAt::Computed`] at a time.
+    ///
+    /// # Errors
+    /// Bad_NodeIdUnknown if the node is gone; Bad_UserAccessDenied for what only an administrator may see, and there
+    /// are no roles yet to tell one by.
+    pub(crate) fn computed(&self, ix: NodeIx, now: UtcTime) -> Result<Variant, StatusCode> {
+        let live = self.live.as_deref().ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+        if Live::is_confidential(ix) {
+            return Err(StatusCode::BAD_USER_ACCESS_DENIED);
+        }
         match SessionNode::from_ix(ix) {
             Some(node) => live.session_value(node),
             None => live.ns0_value(ix.index, now),
         }
+        .ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)
     }
 
     /// The name of a session that exists.
@@ -656,7 +656,6 @@ impl Nodes {
         // Growing rehashes by id, so the closure needs the tables but not `self.table`.
         let Self { hasher, table, nodes, .. } = self;
         table.insert_unique(hash, at, |at| rehash(hasher, nodes, *at));
-        self.version += 1;
         Ok(NodeIx { index: at + NodeIx::DYNAMIC, generation })
     }
 
@@ -677,7 +676,6 @@ impl Nodes {
         if inverse {
             self.push_reference(target, PackedReference::new(reference_type.index, false, source.index));
         }
-        self.version += 1;
         Ok(())
     }
 
@@ -738,7 +736,6 @@ impl Nodes {
             *generation = generation.wrapping_add(1);
         }
         self.free.push(at);
-        self.version += 1;
         Ok(())
     }
 

@@ -206,7 +206,7 @@ pub(crate) fn attribute_value(
             ValueAt::Static(bytes) => {
                 Variant::decode_from(bytes, DecodeLimits::DEFAULT).map_err(|_| StatusCode::BAD_INTERNAL_ERROR)
             }
-            ValueAt::Computed(ix) => nodes.computed(ix, now.utc).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN),
+            ValueAt::Computed(ix) => nodes.computed(ix, now.utc),
             _ => Ok(Variant::Empty),
         },
         Some(view) => view.attribute(attribute_id),

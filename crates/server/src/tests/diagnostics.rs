@@ -60,7 +60,7 @@ fn sessions_have_objects_as_long_as_they_live() {
     let session = objects[1].node_id.node_id.clone();
     let parts = children(&mut client, &mut server, session.clone());
     let names: Vec<_> = parts.iter().map(|part| part.browse_name.name.as_str().to_owned()).collect();
-    assert_eq!(names, ["SessionDiagnostics", "SubscriptionDiagnosticsArray"]);
+    assert_eq!(names, ["SessionDiagnostics", "SessionSecurityDiagnostics", "SubscriptionDiagnosticsArray"]);
     let details = parts[0].node_id.node_id.clone();
     let fields = children(&mut client, &mut server, details.clone());
     assert_eq!(fields.len(), 43);
@@ -78,6 +78,15 @@ fn sessions_have_objects_as_long_as_they_live() {
             let value = read(&mut client, &mut server, field.node_id.node_id.clone(), attribute_id);
             assert_eq!(value.status(), StatusCode::GOOD);
         }
+    }
+    // What it says of the session's security is not for everybody.
+    let security = parts[1].node_id.node_id.clone();
+    let fields = children(&mut client, &mut server, security.clone());
+    assert_eq!(fields.len(), 9);
+    let array =
+        variable_ids::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY_SESSION_SECURITY_DIAGNOSTICS_ARRAY;
+    for id in [security, fields[1].node_id.node_id.clone(), array.into()] {
+        assert_eq!(read(&mut client, &mut server, id, 13).status(), StatusCode::BAD_USER_ACCESS_DENIED);
     }
     let close = schema::CloseSessionRequest { request_header: other.header(), delete_subscriptions: true };
     other.call(&mut server, &close).unwrap();
@@ -127,6 +136,7 @@ fn the_summary_counts() {
     assert_eq!((summary.current_session_count, summary.cumulated_session_count), (1, 1));
     assert_eq!((summary.rejected_requests_count, summary.security_rejected_requests_count), (1, 1));
     assert_eq!((summary.current_subscription_count, summary.cumulated_subscription_count), (1, 1));
+    assert_eq!((summary.publishing_interval_count, summary.session_abort_count), (1, 0));
     let count = variable_ids::SERVER_SERVER_DIAGNOSTICS_SERVER_DIAGNOSTICS_SUMMARY_CURRENT_SESSION_COUNT;
     assert_eq!(read(&mut client, &mut server, count.into(), 13).value, Some(1u32.into()));
 }

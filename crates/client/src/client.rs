@@ -253,6 +253,17 @@ impl Client {
         now: Instant,
         sink: &mut dyn Sink,
     ) {
+        if let Err(error) = &result
+            && self.phase == Phase::Up
+            && error.is_session_gone()
+        {
+            // Whoever hears of it first: everything is taken up again with a new session.
+            let error = error.clone();
+            if entry.purpose == Purpose::User {
+                sink.response(entry.handle, Err(error.clone()));
+            }
+            return self.lose(error, now, sink);
+        }
         match entry.purpose {
             Purpose::User => {
                 let limits = self.config.decode_limits;
@@ -267,7 +278,6 @@ impl Client {
             Purpose::ActivateSession => self.on_session_activated(result, now, sink),
             Purpose::CloseSession => self.finish_close(now, sink),
             Purpose::Transfer => self.on_transferred(result, now, sink),
-            Purpose::Probe => self.on_probe(result, now, sink),
             Purpose::Republish { subscription, sequence_number } => {
                 self.on_republish(subscription, sequence_number, result, now, sink);
             }
@@ -275,7 +285,8 @@ impl Client {
             Purpose::ModifySubscription(handle) => self.on_subscription_modified(handle, result, now, sink),
             Purpose::DeleteSubscription(handle) => self.on_subscription_deleted(handle, result, now, sink),
             Purpose::Audit(handle) => self.on_audited(handle, result, now),
-            Purpose::ResendData(_) | Purpose::Ignore => {}
+            // Any answer shows that the connection works.
+            Purpose::Probe | Purpose::ResendData(_) | Purpose::Ignore => {}
         }
     }
 

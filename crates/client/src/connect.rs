@@ -492,25 +492,6 @@ impl Client {
         // If it cannot be sent, the channel has told why already.
         let _ = self.link.send(&mut request, handle, Purpose::Probe, timeout, now);
     }
-
-    pub(crate) fn on_probe(
-        &mut self,
-        result: Result<Answer<'_>, ClientError>,
-        now: Instant,
-        sink: &mut dyn Sink,
-    ) {
-        // Any answer shows that the connection works; some show that the session does not.
-        if let Err(ClientError::Service { service, status }) = result
-            && matches!(
-                status,
-                StatusCode::BAD_SESSION_ID_INVALID
-                    | StatusCode::BAD_SESSION_CLOSED
-                    | StatusCode::BAD_SESSION_NOT_ACTIVATED
-            )
-        {
-            self.lose(ClientError::Service { service, status }, now, sink);
-        }
-    }
 }
 
 fn value_of(variable: u32) -> ReadValueId {

@@ -145,6 +145,17 @@ impl ClientError {
         }
     }
 
+    /// Whether the server says that our session is no more.
+    pub(crate) fn is_session_gone(&self) -> bool {
+        let Self::Service { status, .. } = self else { return false };
+        matches!(
+            *status,
+            StatusCode::BAD_SESSION_ID_INVALID
+                | StatusCode::BAD_SESSION_CLOSED
+                | StatusCode::BAD_SESSION_NOT_ACTIVATED
+        )
+    }
+
     /// Whether the connection itself failed, so that nothing is known about what became of the request.
     #[must_use]
     pub fn is_connection(&self) -> bool {

@@ -99,7 +99,7 @@ impl Client {
         let view = match result.map(|mut answer| PublishView::parse(&mut answer.rest)) {
             Ok(Ok(view)) => view,
             Ok(Err(error)) => return self.lose(error.into(), now, sink),
-            Err(ClientError::Service { status, .. }) => return self.on_publish_fault(status, now, sink),
+            Err(ClientError::Service { status, .. }) => return self.on_publish_fault(status, now),
             Err(_) => return,
         };
         let slack = self.slack();
@@ -156,18 +156,13 @@ impl Client {
         }
     }
 
-    fn on_publish_fault(&mut self, status: StatusCode, now: Instant, sink: &mut dyn Sink) {
+    fn on_publish_fault(&mut self, status: StatusCode, now: Instant) {
         match status {
             // The server holds as many as it wants; this one was above it.
             StatusCode::BAD_TOO_MANY_PUBLISH_REQUESTS => {
                 self.publisher.max = self.link.outstanding.publishes().max(1);
             }
             StatusCode::BAD_NO_SUBSCRIPTION => self.verify_subscriptions(now),
-            StatusCode::BAD_SESSION_ID_INVALID
-            | StatusCode::BAD_SESSION_CLOSED
-            | StatusCode::BAD_SESSION_NOT_ACTIVATED => {
-                self.lose(ClientError::Service { service: "Publish", status }, now, sink);
-            }
             // Bad_Timeout and others: the next one is sent in its place.
             _ => {}
         }
@@ -289,11 +284,6 @@ impl Client {
             Err(ClientError::Service { status, .. }) => match status {
                 StatusCode::BAD_SUBSCRIPTION_ID_INVALID | StatusCode::BAD_NO_SUBSCRIPTION => {
                     self.recreate(handle, status, sink);
-                }
-                StatusCode::BAD_SESSION_ID_INVALID
-                | StatusCode::BAD_SESSION_CLOSED
-                | StatusCode::BAD_SESSION_NOT_ACTIVATED => {
-                    self.lose(ClientError::Service { service: "Republish", status }, now, sink);
                 }
                 _ => {
                     subscription.unavailable(number);

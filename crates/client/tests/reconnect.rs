@@ -221,6 +221,39 @@ fn a_refused_reactivation_leads_to_a_new_session() {
     assert!(matches!(&events[..], [Event::ConnectionLost { .. }, Event::Restored(Restored::NewSession, _)]));
 }
 
+/// The server forgets its sessions without a word.
+#[test]
+fn whoever_notices_that_the_session_is_gone_gets_a_new_one() {
+    for first in 0..4 {
+        let mut world = World::connected();
+        let (one, _) = world.subscribe(1);
+        world.take_events();
+        world.server.forget_sessions();
+        let mut two = None;
+        match first {
+            0 => two = Some(world.client.create_subscription(params(), world.now)),
+            1 => world.client.add_items(one, [item(7)], world.now).unwrap(),
+            2 => world.client.modify_subscription(one, params(), world.now).unwrap(),
+            _ => {
+                let handle = world.client.request(&mut read(1..2), None, world.now).unwrap();
+                world.settle();
+                let status = world.response::<ReadResponse>(handle).unwrap_err().status();
+                assert_eq!(status, StatusCode::BAD_SESSION_ID_INVALID);
+            }
+        }
+        world.seconds(2);
+        let events = world.take_events();
+        let restored = |event: &Event| matches!(event, Event::Restored(Restored::NewSession, _));
+        assert_eq!(events.iter().filter(|event| restored(event)).count(), 1, "{first}: {events:?}");
+        for subscription in core::iter::once(one).chain(two) {
+            assert!(world.client.subscription_id(subscription).is_some(), "{first}: {events:?}");
+        }
+        if first == 1 {
+            assert!(world.client.monitored_item_id(one, 7).is_some(), "{events:?}");
+        }
+    }
+}
+
 #[test]
 fn a_cut_at_any_step_of_reconnecting_is_survived_without_loss() {
     for drop_session in [false, true] {

@@ -7,7 +7,7 @@ use crate::fabric::Fabric;
 use crate::network::{End, LinkId, Route, Side};
 use crate::violation::Broken;
 use crate::world::{ClientId, HostId, ServerId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use taktwerk_client::{
     Client, ConnectionId, Delivery, Effect, EndpointUrl, EventQueue, JobToken, RequestHandle,
 };
@@ -17,6 +17,8 @@ use taktwerk_types::Instant;
 
 /// Timer calls at one instant after which a client is said not to come to rest.
 const TURNS_MAX: usize = 10_000;
+/// Answered requests that are remembered, so that a second answer is noticed.
+const ANSWERED_KEPT: usize = 64;
 
 /// What an application does with what its client delivers.
 pub trait Application {
@@ -56,6 +58,8 @@ pub struct ClientHost<A> {
     deliveries: EventQueue,
     /// Requests that wait for their answer, as far as they were announced.
     waiting: BTreeSet<RequestHandle>,
+    /// Requests that were answered last.
+    answered: VecDeque<RequestHandle>,
     entropy: SeededEntropy,
     alarm: Alarm,
 }
@@ -89,6 +93,7 @@ impl<A: Application> ClientHost<A> {
             socket: None,
             deliveries: EventQueue::default(),
             waiting: BTreeSet::new(),
+            answered: VecDeque::new(),
             entropy,
             alarm: Alarm::default(),
         }
@@ -106,14 +111,13 @@ impl<A: Application> ClientHost<A> {
         self.socket.as_ref().map(|socket| socket.end.link)
     }
 
-    /// Requests that were announced with [`ClientHost::expect`] and not answered.
+    /// Requests that were made with [`World::request`](crate::World::request) and not answered.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Announces a request: it is to be answered exactly once.
-    pub fn expect(&mut self, handle: RequestHandle) {
+    pub(crate) fn expect(&mut self, handle: RequestHandle) {
         self.waiting.insert(handle);
     }
 
@@ -212,10 +216,15 @@ impl<A: Application> ClientHost<A> {
 
     fn deliver(&mut self, fabric: &mut Fabric) {
         while let Some(delivery) = self.deliveries.pop() {
-            if let Delivery::Response(handle, _) = &delivery
-                && !self.waiting.remove(handle)
-            {
-                fabric.broken(Broken::Answered { host: HostId::Client(self.id), handle: handle.0 });
+            if let Delivery::Response(handle, _) = &delivery {
+                self.waiting.remove(handle);
+                if self.answered.contains(handle) {
+                    fabric.broken(Broken::Answered { host: HostId::Client(self.id), handle: handle.0 });
+                }
+                self.answered.push_back(*handle);
+                if self.answered.len() > ANSWERED_KEPT {
+                    self.answered.pop_front();
+                }
             }
             self.application.deliver(delivery, &mut self.client, fabric.now());
         }

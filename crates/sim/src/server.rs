@@ -14,7 +14,6 @@ use std::sync::Arc;
 use taktwerk_crypto::SeededEntropy;
 use taktwerk_server::space::Wake;
 use taktwerk_server::{ConnectionId, Effect, Shard, Token};
-use taktwerk_types::Instant;
 
 /// Timer calls at one instant after which a shard is said not to come to rest.
 const TURNS_MAX: usize = 100_000;
@@ -238,9 +237,9 @@ impl ServerHost {
                 fabric.broken(Broken::Unsent { host, link: socket.end.link, len, limit });
             }
         }
-        let due =
-            running.shard.poll_timeout().filter(|(at, _)| *at <= fabric.queue.now() && *at > Instant::ZERO);
-        if let Some((_, reason)) = due {
+        // One that is due right now has its event still to come.
+        let missed = running.shard.poll_timeout().filter(|(at, _)| *at < fabric.queue.now());
+        if let Some((_, reason)) = missed {
             fabric.broken(Broken::Restless { host, reason });
         }
     }

@@ -70,8 +70,8 @@ pub enum Broken {
         /// How many there are.
         real: usize,
     },
-    /// A request of the application was answered twice, or an answer came that nobody asked for.
-    #[error("{host:?} delivered an answer to request {handle}, which waits for none")]
+    /// A request of the application was answered twice.
+    #[error("{host:?} delivered a second answer to request {handle}")]
     Answered {
         /// Who.
         host: HostId,

@@ -6,12 +6,13 @@ use crate::fabric::Fabric;
 use crate::network::{CloseReason, End, LinkId, Network, Route, Side, Signal};
 use crate::server::ServerHost;
 use crate::violation::{Broken, Violation};
-use crate::wire_check::Unanswered;
+use crate::wire_check::{Unanswered, WireCheck};
 use core::fmt;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
-use taktwerk_client::{Client, EndpointUrl};
+use taktwerk_client::{Client, ClientError, EndpointUrl, RequestHandle};
 use taktwerk_crypto::{Entropy, SeededEntropy};
+use taktwerk_schema::service::Request;
 use taktwerk_server::{Now, Shard};
 use taktwerk_types::{Instant, UtcTime};
 
@@ -175,12 +176,30 @@ impl<A: Application> World<A> {
     }
 
     /// The requests of a client that the server has not answered, as seen on the wire.
+    #[must_use]
     pub fn unanswered(&self, id: ClientId) -> Vec<Unanswered> {
         let check = self.client(id).link().and_then(|link| self.fabric.checks.get(&link));
         check.map(|check| check.unanswered().collect()).unwrap_or_default()
     }
 
+    /// How often a client has asked for a security token on its present connection.
+    #[must_use]
+    pub fn opens(&self, id: ClientId) -> u32 {
+        let check = self.client(id).link().and_then(|link| self.fabric.checks.get(&link));
+        check.map_or(0, WireCheck::opens)
+    }
+
     // ---- acting
+
+    /// Lets a client send a request and holds it to answer exactly once.
+    ///
+    /// # Errors
+    /// As [`Client::request`].
+    pub fn request<R: Request>(&mut self, id: ClientId, mut request: R) -> Result<RequestHandle, ClientError> {
+        let handle = self.with_client(id, |client, _, now| client.request(&mut request, None, now.instant))?;
+        self.client_mut(id).expect(handle);
+        Ok(handle)
+    }
 
     /// Gives commands to a client.
     pub fn with_client<R>(&mut self, id: ClientId, act: impl FnOnce(&mut Client, &mut A, Now) -> R) -> R {

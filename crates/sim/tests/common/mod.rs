@@ -108,20 +108,28 @@ pub fn subscription(publishing_ms: f64, items: Vec<MonitoredItemCreateRequest>) 
     Subscriber::new(params, items)
 }
 
+/// The same with a lifetime that outlasts every fault of the test.
+pub fn lasting_subscription(publishing_ms: f64, items: Vec<MonitoredItemCreateRequest>) -> Subscriber {
+    let params = SubscriptionParams {
+        publishing_interval_ms: publishing_ms,
+        lifetime_count: 100_000,
+        ..SubscriptionParams::default()
+    };
+    Subscriber::new(params, items)
+}
+
 /// The numbers that an item was notified of.
 pub fn numbers(subscriber: &Subscriber, client_handle: u32) -> Vec<i64> {
     let values = subscriber.values_of(client_handle).iter();
     values.map(|received| i64::try_from(received.value.value.clone().unwrap()).unwrap()).collect()
 }
 
-/// Runs a test with many seeds, or with the one in TAKTWERK_SIM_SEED; says which one failed.
+/// Runs a test with many seeds and says which one failed. TAKTWERK_SIM_SEED replays one, TAKTWERK_SIM_SEEDS changes how
+/// many there are.
 pub fn for_seeds(count: u64, test: impl Fn(u64)) {
-    // Tests may look at their environment; the simulator may not.
-    #[allow(clippy::disallowed_methods)]
-    let only = std::env::var("TAKTWERK_SIM_SEED").ok().map(|seed| seed.parse::<u64>().expect("a number"));
-    let seeds = match only {
+    let seeds = match number("TAKTWERK_SIM_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..count,
+        None => 0..number("TAKTWERK_SIM_SEEDS").unwrap_or(count),
     };
     for seed in seeds {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| test(seed))) {
@@ -129,4 +137,10 @@ pub fn for_seeds(count: u64, test: impl Fn(u64)) {
             resume_unwind(panic);
         }
     }
+}
+
+/// Tests may look at their environment; the simulator may not.
+#[allow(clippy::disallowed_methods)]
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|text| text.parse().expect("a number"))
 }

@@ -1,0 +1,210 @@
+//! Hundreds of random worlds that break in random ways, against a model that knows one sentence: every distinct value
+//! that was written is delivered, in order, or it is said that something was lost.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod common;
+
+use common::*;
+use core::time::Duration;
+use taktwerk_client::{Event, SubscriptionEvent, SubscriptionParams};
+use taktwerk_crypto::{Entropy, SeededEntropy};
+use taktwerk_sim::plant::monitor;
+use taktwerk_sim::{ClientId, EffectTime, Path, Route, Side, Subscriber};
+use taktwerk_types::Instant;
+
+const VARIABLES: u32 = 4;
+const CLIENTS: u64 = 3;
+
+/// Infobits of a DataValue's status: it is one of a data value, and values before it were dropped (Part 4 §7.39.1).
+const OVERFLOW: u32 = 0x0480;
+
+/// Something that an application was told, as far as the model cares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Value { number: i64, overflow: bool },
+    /// Messages were lost, or the subscription was made anew: any number of values may be missing here, and the
+    /// present one may come again.
+    Loss,
+}
+
+/// What a client was told of a variable, in order.
+fn told(app: &Subscriber, client_handle: u32) -> Vec<(Instant, Told)> {
+    let losses = app.events.iter().filter_map(|(at, event)| {
+        let Event::Subscription(_, event) = event else { return None };
+        let lost = matches!(
+            event,
+            SubscriptionEvent::DataLost { .. } | SubscriptionEvent::Recreating(_) | SubscriptionEvent::Ended(_)
+        );
+        lost.then_some((*at, Told::Loss))
+    });
+    let values = app.values_of(client_handle).iter().map(|received| {
+        let number = i64::try_from(received.value.value.clone().unwrap()).unwrap();
+        let overflow = received.value.status().0 & OVERFLOW == OVERFLOW;
+        (received.at, Told::Value { number, overflow })
+    });
+    // Of one instant, the loss is told before the values that follow it.
+    let mut all: Vec<_> = losses.chain(values).collect();
+    all.sort_by_key(|(at, _)| *at);
+    all
+}
+
+/// An event on one line.
+fn brief(event: &Event) -> String {
+    match event {
+        Event::Connected(_) => "Connected".to_owned(),
+        Event::Restored(how, _) => format!("Restored({how:?})"),
+        other => format!("{other:?}").chars().take(200).collect(),
+    }
+}
+
+/// The model.
+fn check(app: &Subscriber, client_handle: u32, written: i64) {
+    let told = told(app, client_handle);
+    let fail = |at: Instant, why: &str| -> ! {
+        // What happened around the failure, in order.
+        let mut lines: Vec<(Instant, String)> =
+            told.iter().map(|(at, told)| (*at, format!("    {told:?}"))).collect();
+        lines.extend(app.events.iter().map(|(at, event)| (*at, brief(event))));
+        lines.sort_by_key(|(at, _)| *at);
+        let from = lines.partition_point(|(line, _)| *line < at).saturating_sub(25);
+        for (at, line) in lines.iter().skip(from).take(35) {
+            eprintln!("{:>10.4} {line}", at.as_nanos() as f64 / 1e9);
+        }
+        panic!("variable {client_handle}: {why}")
+    };
+    let mut last: Option<i64> = None;
+    let mut lossy = false;
+    for (at, told) in &told {
+        match *told {
+            Told::Loss => lossy = true,
+            Told::Value { number, overflow } => {
+                let follows = match last {
+                    None => true,
+                    Some(last) if lossy => number >= last,
+                    Some(last) if overflow => number > last,
+                    Some(last) => number == last + 1,
+                };
+                if !follows {
+                    fail(*at, &format!("{number} after {last:?} (overflow {overflow}, loss {lossy})"));
+                }
+                (last, lossy) = (Some(number), false);
+            }
+        }
+    }
+    if last != Some(written) {
+        fail(Instant::FAR, &format!("the last value is {last:?}, not {written}"));
+    }
+}
+
+fn path(entropy: &mut SeededEntropy) -> Path {
+    Path {
+        delay: Duration::from_micros(entropy.below(50_000)),
+        jitter: Duration::from_micros(entropy.below(20_000)),
+        loss_ppm: if entropy.below(3) == 0 { entropy.below(50_000) as u32 } else { 0 },
+        rate: (entropy.below(3) == 0).then(|| 50_000 + entropy.below(10_000_000)),
+        segment_len: 100 + entropy.below(1400) as usize,
+        send_buffer: 2000 + entropy.below(100_000) as usize,
+        receive_buffer: 2000 + entropy.below(100_000) as usize,
+        give_up: secs(10 + entropy.below(60)),
+        ..Path::LAN
+    }
+}
+
+fn fault(site: &mut Site, clients: &[ClientId], written: &[i64], entropy: &mut SeededEntropy) {
+    let client = clients[entropy.below(CLIENTS) as usize];
+    let soon = Duration::from_millis(entropy.below(20_000));
+    match entropy.below(10) {
+        0..3 => site.world.cut(client),
+        3..6 => {
+            let side = if entropy.below(2) == 0 { Side::Client } else { Side::Server };
+            site.world.cut_at_byte(client, side, entropy.below(3000));
+        }
+        6 | 7 => {
+            site.world.partition(client);
+            site.world.after(soon, move |world| world.heal(client));
+        }
+        8 => {
+            site.world.set_reads(client, false);
+            site.world.after(soon, move |world| world.set_reads(client, true));
+        }
+        _ if entropy.below(3) == 0 => {
+            site.restart();
+            for (variable, written) in written.iter().enumerate() {
+                site.write(variable, *written);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn run(seed: u64) -> u64 {
+    let mut entropy = SeededEntropy::new(seed ^ 0x5eed);
+    let mut site = Site::with(seed, VARIABLES, |config| {
+        config.limits.subscriptions.retransmission_len_max = 5;
+        config.limits.send_budget = 4 << 10;
+    });
+    if entropy.below(2) == 0 {
+        let server = site.server;
+        site.world.server_mut(server).effect_time = EffectTime::Between(Duration::ZERO, millis(200));
+    }
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        let queue_size = 1 + entropy.below(20) as u32;
+        let items = (0..VARIABLES).map(|number| monitor(number, queue_size.max(2))).collect();
+        let params = SubscriptionParams {
+            publishing_interval_ms: 20.0 + entropy.below(1000) as f64,
+            lifetime_count: 30 + entropy.below(300) as u32,
+            keep_alive_count: 3 + entropy.below(7) as u32,
+            notifications_max: if entropy.below(2) == 0 { 0 } else { 1 + entropy.below(10) as u32 },
+            ..SubscriptionParams::default()
+        };
+        let timeout_ms = 2000.0 + entropy.below(60_000) as f64;
+        let route = Route { to_server: path(&mut entropy), to_client: path(&mut entropy) };
+        clients.push(site.client_with(route, Subscriber::new(params, items), |config| {
+            config.session_timeout_ms = timeout_ms;
+            config.publish_max = 1 + entropy.below(8) as usize;
+        }));
+    }
+    let mut written = vec![0i64; VARIABLES as usize];
+    let end = site.world.now().instant + secs(60);
+    let mut next_fault = site.world.now().instant + secs(entropy.below(10));
+    while site.world.now().instant < end {
+        site.run(Duration::from_micros(entropy.below(200_000)));
+        let variable = entropy.below(u64::from(VARIABLES)) as usize;
+        written[variable] += 1;
+        site.write(variable, written[variable]);
+        if site.world.now().instant >= next_fault {
+            fault(&mut site, &clients, &written, &mut entropy);
+            next_fault = site.world.now().instant + Duration::from_millis(entropy.below(8000));
+        }
+    }
+    // Everything heals; what was written last must arrive everywhere.
+    for client in &clients {
+        site.world.heal(*client);
+        site.world.set_reads(*client, true);
+    }
+    site.run(secs(150));
+    for (variable, written) in written.iter_mut().enumerate() {
+        *written += 1;
+        site.write(variable, *written);
+    }
+    site.run(secs(20));
+    for client in &clients {
+        for (variable, written) in (0..).zip(&written) {
+            check(site.app(*client), variable, *written);
+        }
+    }
+    site.world.events()
+}
+
+#[test]
+fn nothing_is_lost_silently() {
+    for_seeds(200, |seed| {
+        run(seed);
+    });
+}
+
+#[test]
+fn a_seed_is_a_run() {
+    assert_eq!(run(17), run(17));
+}

@@ -6,8 +6,8 @@
 //!
 //! - [`shard`]: the state machine and its contract; [`shared`], [`config`], [`limits`], [`error`], [`now`]: what it
 //!   works with;
-//! - [`service`]: the services, one file each; [`session`]: what a client keeps between requests;
-//! - [`subscription`]: the subscription engine; [`space`]: nodes and values; [`callback`]: the application's code;
+//! - `service`: the services, one file each; `session`: what a client keeps between requests;
+//! - `subscription`: the subscription engine; [`space`]: nodes and values; [`callback`]: the application's code;
 //! - [`diagnostics`]: what the server shows of itself in namespace 0.
 
 #![forbid(unsafe_code)]

@@ -14,8 +14,8 @@
 //! again with what follows. While [`Shard::wants_read`] is false it neither reads nor passes anything; when it turns
 //! true again, it passes the bytes it kept.
 //!
-//! - [`connection`], [`outbox`]: buffers and flow control; [`effect`], [`deferred`]: slow work; [`slab`]: tables;
-//! - [`turn`]: requests and deadlines.
+//! - `connection`, `outbox`: buffers and flow control; `effect`, `deferred`: slow work; `slab`: tables;
+//! - `turn`: requests and deadlines.
 
 pub(crate) mod connection;
 pub(crate) mod deferred;

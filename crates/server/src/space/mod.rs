@@ -1,8 +1,8 @@
 //! The address space: nodes, references and values (Part 3, design §4).
 //!
-//! - [`slot`]: where values live; [`dirty`]: how writes tell shards what changed;
-//! - [`node`]: nodes on the heap; namespace 0 itself is read from the schema's static blob;
-//! - [`nodes`]: the tables, lookups and changes; [`view`]: one node's attributes, wherever it lives;
+//! - `slot`: where values live; `dirty`: how writes tell shards what changed;
+//! - `node`: nodes on the heap; namespace 0 itself is read from the schema's static blob;
+//! - `nodes`: the tables, lookups and changes; `view`: one node's attributes, wherever it lives;
 //! - [`build`]: builders for applications; [`import`]: NodeSets at run time.
 
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -11,7 +11,7 @@ use taktwerk_types::{ExtensionObject, LocalizedText, NodeId, Variant};
 
 /// A node's place in the address space: dense, `Copy`, and checked against reuse by its generation.
 ///
-/// Indexes below [`NodeIx::DYNAMIC`] are the numeric ids of namespace 0 itself.
+/// Indexes below `NodeIx::DYNAMIC` are the numeric ids of namespace 0 itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIx {
     pub(crate) index: u32,

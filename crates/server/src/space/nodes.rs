@@ -1,7 +1,7 @@
 //! The node tables: finding, adding and deleting nodes and references.
 
 use super::node::{
-    DataTypeNode, Node, NodeExtra, NodeIx, NodeKind, PackedReference, VariableExtra, VariableNode,
+    Node, NodeExtra, NodeIx, NodeKind, PackedReference, VariableExtra, VariableNode,
 };
 use super::slot::{PAGE_SLOTS, Page, Scalar, SlotHandle, SlotStore, Snapshot};
 use super::view::NodeView;
@@ -83,7 +83,7 @@ pub struct Reference {
     pub target: NodeIx,
 }
 
-/// What a new node is to be; a builder for [`Nodes::add`].
+/// What a new node is to be; a builder for [`AddressSpace::add_node`](super::AddressSpace::add_node).
 #[derive(Debug)]
 pub struct NodeSpec {
     pub(crate) id: NodeId,
@@ -765,13 +765,6 @@ impl Nodes {
 
     pub(crate) fn variable_extra_mut(&mut self, ix: NodeIx) -> Option<&mut VariableExtra> {
         Some(self.variable_mut(ix)?.extra.get_or_insert_default())
-    }
-
-    pub(crate) fn data_type_mut(&mut self, ix: NodeIx) -> Option<&mut DataTypeNode> {
-        match &mut self.dynamic_mut(ix)?.kind {
-            NodeKind::DataType(node) => Some(node),
-            _ => None,
-        }
     }
 }
 

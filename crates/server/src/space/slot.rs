@@ -14,7 +14,7 @@ use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
 pub(crate) const PAGE_SLOTS: usize = 1024;
 /// Words of one shard's dirty bitmap over a page.
 pub(crate) const PAGE_WORDS: usize = PAGE_SLOTS / 64;
-/// Most shards a server can have: one bit each in [`Slot::watchers`], the top bit is [`QUEUED`].
+/// Most shards a server can have: one bit each in a slot's watchers, whose top bit has another use.
 pub const SHARDS_MAX: usize = 63;
 /// Bit of [`Slot::watchers`]: some item wants every value, not only the newest.
 const QUEUED: u64 = 1 << 63;

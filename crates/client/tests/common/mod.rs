@@ -235,9 +235,8 @@ impl World {
                     for (handle, value) in values {
                         let value = match value.value {
                             Some(Variant::Double(value)) => value,
-                            // Whatever tampering made of it.
-                            _ if self.tamper.is_some() => f64::NAN,
-                            other => panic!("{other:?}"),
+                            // Whatever tampering made of it: equal to nothing that a test wants.
+                            _ => f64::NAN,
                         };
                         self.values.push((subscription, handle, value));
                     }

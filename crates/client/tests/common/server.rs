@@ -112,6 +112,8 @@ pub struct Server {
     pub written: Vec<(NodeId, DataValue)>,
     pub resends: Vec<u32>,
     pub audits: u32,
+    /// Values of messages that were never sent and are not kept.
+    pub forgotten: Vec<f64>,
     pub token_policies: Vec<UserTokenPolicy>,
 }
 
@@ -139,6 +141,7 @@ impl Server {
             written: vec![],
             resends: vec![],
             audits: 0,
+            forgotten: vec![],
             token_policies: vec![anonymous, user],
         }
     }
@@ -257,6 +260,11 @@ impl Server {
             if has_data {
                 if !subscription.pending.is_empty() {
                     let monitored_items = core::mem::take(&mut subscription.pending);
+                    if self.knobs.forget.contains(&number) {
+                        let values =
+                            monitored_items.iter().filter_map(|item| item.value.value.as_ref()?.as_f64());
+                        self.forgotten.extend(values);
+                    }
                     let changes = DataChangeNotification { monitored_items, ..Default::default() };
                     message.notification_data.push(ExtensionObject::new(&changes));
                 }
@@ -343,12 +351,7 @@ impl Server {
     }
 
     fn session_of(&mut self, header: &RequestHeader, id: ConnectionId) -> Result<u32, StatusCode> {
-        let token = match &header.authentication_token {
-            NodeId { namespace_index: 1, identifier: Identifier::String(text) } => {
-                text.as_str().parse().unwrap()
-            }
-            _ => return Err(StatusCode::BAD_SESSION_ID_INVALID),
-        };
+        let token = token_of(header)?;
         let session = self.sessions.get(&token).ok_or(StatusCode::BAD_SESSION_ID_INVALID)?;
         if !session.activated {
             return Err(StatusCode::BAD_SESSION_NOT_ACTIVATED);
@@ -437,10 +440,7 @@ impl Server {
         _: u32,
         _: Instant,
     ) -> Result<ActivateSessionResponse, StatusCode> {
-        let token = match &request.request_header.authentication_token.identifier {
-            Identifier::String(text) => text.as_str().parse().unwrap(),
-            _ => return Err(StatusCode::BAD_SESSION_ID_INVALID),
-        };
+        let token = token_of(&request.request_header)?;
         let policy = connection.channel.policy();
         let own = self.config.provider.own_certificate(policy).unwrap_or_default().to_vec();
         let session: &mut Session =
@@ -596,7 +596,8 @@ impl Server {
                 (call.method_id.ns0(), &call.input_arguments[..])
             {
                 self.audits += 1;
-                let items = &self.subscriptions[id].items;
+                let Some(subscription) = self.subscriptions.get(id) else { continue };
+                let items = &subscription.items;
                 let ids: Vec<u32> = items.keys().copied().collect();
                 let handles: Vec<u32> =
                     items.values().map(|item| item.requested_parameters.client_handle).collect();
@@ -736,7 +737,9 @@ impl Server {
         let subscription = self.subscriptions.get_mut(&request.subscription_id);
         let subscription = subscription.ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
         for id in &request.monitored_item_ids {
-            subscription.items.get_mut(id).unwrap().monitoring_mode = request.monitoring_mode;
+            if let Some(item) = subscription.items.get_mut(id) {
+                item.monitoring_mode = request.monitoring_mode;
+            }
         }
         let results = vec![StatusCode::GOOD; request.monitored_item_ids.len()];
         Ok(SetMonitoringModeResponse { results, ..Default::default() })
@@ -808,6 +811,13 @@ impl Server {
         });
         let results = results.collect();
         Ok(TransferSubscriptionsResponse { results, ..Default::default() })
+    }
+}
+
+fn token_of(header: &RequestHeader) -> Result<u32, StatusCode> {
+    match &header.authentication_token.identifier {
+        Identifier::String(text) => text.as_str().parse().map_err(|_| StatusCode::BAD_SESSION_ID_INVALID),
+        _ => Err(StatusCode::BAD_SESSION_ID_INVALID),
     }
 }
 

@@ -400,15 +400,19 @@ impl Client {
 
     fn on_overdue(&mut self, entry: Entry, now: Instant, sink: &mut dyn Sink) {
         let error = ClientError::Timeout(entry.service);
-        match entry.purpose {
-            // Those are answered at once by a server that is there at all.
-            Purpose::GetEndpoints
-            | Purpose::CreateSession
-            | Purpose::ActivateSession
-            | Purpose::Transfer
-            | Purpose::Probe
-            | Purpose::Republish { .. } => self.lose(error, now, sink),
-            _ => self.on_answer(entry, Err(error), now, sink),
+        let is_own = match entry.purpose {
+            Purpose::User | Purpose::Publish | Purpose::CloseSession => false,
+            Purpose::Part { batch, .. } => {
+                self.batches.get(&batch).is_some_and(|batch| !matches!(batch.owner, BatchOwner::User(_)))
+            }
+            _ => true,
+        };
+        if is_own {
+            // What the client asks on its own account is answered at once by a server that is there at all. Nobody else
+            // would ask again, so it is done again on the next connection.
+            self.lose(error, now, sink);
+        } else {
+            self.on_answer(entry, Err(error), now, sink);
         }
     }
 

@@ -254,6 +254,31 @@ fn whoever_notices_that_the_session_is_gone_gets_a_new_one() {
     }
 }
 
+/// A server that does not answer what the client asks on its own account is given up, and asked again later.
+#[test]
+fn silence_while_subscribing_is_no_refusal() {
+    use taktwerk_schema::{CreateMonitoredItemsRequest, CreateSubscriptionRequest};
+    for silent in
+        [CreateSubscriptionRequest::BINARY_ENCODING_ID, CreateMonitoredItemsRequest::BINARY_ENCODING_ID]
+    {
+        let mut world = World::connected();
+        world.take_events();
+        world.server.knobs.silent.insert(silent);
+        let handle = world.client.create_subscription(params(), world.now);
+        world.client.add_items(handle, (0..2).map(item), world.now).unwrap();
+        world.seconds(11);
+        world.server.knobs.silent.clear();
+        world.seconds(11);
+        let events = world.take_events();
+        let lost = events.iter().filter(|event| matches!(event, Event::ConnectionLost { .. })).count();
+        assert!(lost >= 1, "{events:?}");
+        let refused =
+            |event: &Event| matches!(event, Event::Subscription(_, SubscriptionEvent::CreateFailed(_)));
+        assert!(!events.iter().any(refused), "{events:?}");
+        assert!(world.client.monitored_item_id(handle, 1).is_some(), "{events:?}");
+    }
+}
+
 #[test]
 fn a_cut_at_any_step_of_reconnecting_is_survived_without_loss() {
     for drop_session in [false, true] {

@@ -9,7 +9,7 @@ use crate::violation::Broken;
 use crate::world::{HostId, ServerId};
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use taktwerk_crypto::SeededEntropy;
 use taktwerk_server::space::Wake;
@@ -44,6 +44,8 @@ struct Running {
     woken: Arc<Awake>,
     sockets: BTreeMap<ConnectionId, Socket>,
     by_link: BTreeMap<LinkId, ConnectionId>,
+    /// The shard wants no bytes of these: the network keeps them, and so the clients are held back.
+    paused: BTreeSet<ConnectionId>,
 }
 
 #[derive(Debug)]
@@ -51,8 +53,6 @@ struct Socket {
     end: End,
     /// Received and not consumed.
     inbox: Vec<u8>,
-    /// The shard wants no bytes: the network keeps them, and so the client is held back.
-    paused: bool,
 }
 
 #[derive(Debug, Default)]
@@ -102,7 +102,13 @@ impl ServerHost {
         let woken = Arc::<Awake>::default();
         shard.shared().space().set_waker(0, Box::new(Waker(Arc::clone(&woken))));
         self.incarnation += 1;
-        self.running = Some(Running { shard, woken, sockets: BTreeMap::new(), by_link: BTreeMap::new() });
+        self.running = Some(Running {
+            shard,
+            woken,
+            sockets: BTreeMap::new(),
+            by_link: BTreeMap::new(),
+            paused: BTreeSet::new(),
+        });
     }
 
     /// The process dies; its operating system resets the connections.
@@ -120,7 +126,7 @@ impl ServerHost {
         };
         let end = fabric.network.accept(link, &mut fabric.queue);
         let id = running.shard.opened(now);
-        running.sockets.insert(id, Socket { end, inbox: Vec::new(), paused: false });
+        running.sockets.insert(id, Socket { end, inbox: Vec::new() });
         running.by_link.insert(link, id);
     }
 
@@ -142,6 +148,7 @@ impl ServerHost {
         let Some(running) = &mut self.running else { return };
         if let Some(id) = running.by_link.remove(&end.link) {
             running.sockets.remove(&id);
+            running.paused.remove(&id);
             running.shard.closed(id, fabric.now());
         }
     }
@@ -217,6 +224,7 @@ impl ServerHost {
             let Some(id) = running.shard.poll_close() else { return };
             if let Some(socket) = running.sockets.remove(&id) {
                 running.by_link.remove(&socket.end.link);
+                running.paused.remove(&id);
                 fabric.close(socket.end);
             }
         }
@@ -262,10 +270,11 @@ impl Running {
     /// Hands over what has arrived on a connection, if the shard wants it.
     fn feed(&mut self, id: ConnectionId, host: HostId, fabric: &mut Fabric) {
         let Some(socket) = self.sockets.get_mut(&id) else { return };
-        socket.paused = !self.shard.wants_read(id);
-        if socket.paused {
+        if !self.shard.wants_read(id) {
+            self.paused.insert(id);
             return;
         }
+        self.paused.remove(&id);
         fabric.read(socket.end, &mut socket.inbox);
         let given = socket.inbox.len();
         let consumed = self.shard.received(id, &mut socket.inbox, fabric.now());
@@ -273,15 +282,15 @@ impl Running {
             fabric.broken(Broken::Consumed { host, consumed, given });
         }
         socket.inbox.drain(..consumed.min(given));
-        socket.paused = !self.shard.wants_read(id);
+        if !self.shard.wants_read(id) {
+            self.paused.insert(id);
+        }
     }
 
     /// Reads on where the shard wants bytes again. Says whether there was anything.
     fn resume(&mut self, host: HostId, fabric: &mut Fabric) -> bool {
-        let ready = |(id, socket): (&ConnectionId, &Socket)| {
-            (socket.paused && self.shard.wants_read(*id)).then_some(*id)
-        };
-        let ready: Vec<ConnectionId> = self.sockets.iter().filter_map(ready).collect();
+        let ready: Vec<ConnectionId> =
+            self.paused.iter().copied().filter(|id| self.shard.wants_read(*id)).collect();
         for id in &ready {
             self.feed(*id, host, fabric);
         }

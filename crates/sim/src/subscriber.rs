@@ -10,11 +10,24 @@ use taktwerk_schema::MonitoredItemCreateRequest;
 use taktwerk_server::Now;
 use taktwerk_types::{DataValue, Instant};
 
+/// Something that the client said of itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Happened {
+    /// When it was delivered.
+    pub at: Instant,
+    /// Counts deliveries of all kinds, because many come at one instant.
+    pub order: u64,
+    /// What.
+    pub event: Event,
+}
+
 /// A value with its time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Received {
     /// When it was delivered.
     pub at: Instant,
+    /// Counts deliveries of all kinds, because many come at one instant.
+    pub order: u64,
     /// The notification message that brought it.
     pub sequence_number: u32,
     /// The value.
@@ -33,7 +46,8 @@ pub struct Subscriber {
     /// Numbers of the notification messages with data changes, as they came.
     pub sequence_numbers: Vec<u32>,
     /// What the client said of itself.
-    pub events: Vec<(Instant, Event)>,
+    pub events: Vec<Happened>,
+    deliveries: u64,
     /// What became of requests.
     pub responses: Vec<(Instant, RequestHandle, Result<OwnedReply, taktwerk_client::ClientError>)>,
 }
@@ -47,7 +61,7 @@ impl Subscriber {
 
     /// How often something happened to the client.
     pub fn count(&self, what: impl Fn(&Event) -> bool) -> usize {
-        self.events.iter().filter(|(_, event)| what(event)).count()
+        self.events.iter().filter(|happened| what(&happened.event)).count()
     }
 
     /// How often something happened to the subscription.
@@ -74,18 +88,25 @@ impl Subscriber {
 impl Application for Subscriber {
     fn deliver(&mut self, delivery: Delivery, client: &mut Client, now: Now) {
         let at = now.instant;
+        self.deliveries += 1;
+        let order = self.deliveries;
         match delivery {
             Delivery::Event(event) => {
                 if let Event::Connected(_) = event {
                     self.subscribe(client, at);
                 }
-                self.events.push((at, event));
+                self.events.push(Happened { at, order, event });
             }
             Delivery::Response(handle, result) => self.responses.push((at, handle, result)),
             Delivery::DataChanges { sequence_number, values, .. } => {
                 self.sequence_numbers.push(sequence_number);
                 for (handle, value) in values {
-                    self.values.entry(handle).or_default().push(Received { at, sequence_number, value });
+                    self.values.entry(handle).or_default().push(Received {
+                        at,
+                        order,
+                        sequence_number,
+                        value,
+                    });
                 }
             }
             Delivery::Events { .. } => {}

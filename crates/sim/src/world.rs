@@ -52,6 +52,8 @@ pub struct World<A> {
     promises: Vec<Promise<A>>,
     /// Hosts to which something happened in this turn.
     touched: BTreeSet<HostId>,
+    /// Servers that have done something since they were checked.
+    unchecked: BTreeSet<ServerId>,
     events: u64,
 }
 
@@ -83,6 +85,7 @@ impl<A: Application> World<A> {
             next_action: 0,
             promises: Vec::new(),
             touched: BTreeSet::new(),
+            unchecked: BTreeSet::new(),
             events: 0,
         }
     }
@@ -195,8 +198,13 @@ impl<A: Application> World<A> {
     ///
     /// # Errors
     /// As [`Client::request`].
-    pub fn request<R: Request>(&mut self, id: ClientId, mut request: R) -> Result<RequestHandle, ClientError> {
-        let handle = self.with_client(id, |client, _, now| client.request(&mut request, None, now.instant))?;
+    pub fn request<R: Request>(
+        &mut self,
+        id: ClientId,
+        mut request: R,
+    ) -> Result<RequestHandle, ClientError> {
+        let handle =
+            self.with_client(id, |client, _, now| client.request(&mut request, None, now.instant))?;
         self.client_mut(id).expect(handle);
         Ok(handle)
     }
@@ -399,7 +407,10 @@ impl<A: Application> World<A> {
             }
             let Some(host) = self.touched.pop_first() else { break };
             match host {
-                HostId::Server(id) => self.servers[id.0 as usize].settle(&mut self.fabric),
+                HostId::Server(id) => {
+                    self.servers[id.0 as usize].settle(&mut self.fabric);
+                    self.unchecked.insert(id);
+                }
                 HostId::Client(id) => self.settle_client(id),
             }
             if let Some(violation) = &self.fabric.violation {
@@ -456,8 +467,8 @@ impl<A: Application> World<A> {
     }
 
     fn check(&mut self) -> Result<(), Violation> {
-        for server in &self.servers {
-            server.check(&mut self.fabric);
+        while let Some(id) = self.unchecked.pop_first() {
+            self.servers[id.0 as usize].check(&mut self.fabric);
         }
         let broken = self.promises.iter().find_map(|promise| promise(self).err());
         if let Some(what) = broken {

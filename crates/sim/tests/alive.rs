@@ -30,8 +30,8 @@ fn site(timeout_ms: f64) -> (Site, ClientId) {
 fn times(site: &Site, client: ClientId, what: impl Fn(&SubscriptionEvent) -> bool) -> Vec<u64> {
     let start = 1_000_000_000;
     let wanted = |event: &Event| matches!(event, Event::Subscription(_, event) if what(event));
-    let events = site.app(client).events.iter().filter(|(_, event)| wanted(event));
-    events.map(|(at, _)| (at.as_nanos() - start) / 1_000_000).collect()
+    let events = site.app(client).events.iter().filter(|happened| wanted(&happened.event));
+    events.map(|happened| (happened.at.as_nanos() - start) / 1_000_000).collect()
 }
 
 #[test]
@@ -86,9 +86,7 @@ fn a_lifetime_without_requests_ends_the_subscription() {
     site.until_up(client);
     site.run(secs(3));
     let app = site.app(client);
-    let recreated = |status| {
-        app.count_subscription(|event| *event == SubscriptionEvent::Recreating(status))
-    };
+    let recreated = |status| app.count_subscription(|event| *event == SubscriptionEvent::Recreating(status));
     assert_eq!(
         recreated(StatusCode::BAD_SUBSCRIPTION_ID_INVALID) + recreated(StatusCode::BAD_TIMEOUT),
         1,

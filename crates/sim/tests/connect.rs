@@ -21,3 +21,45 @@ fn connecting_takes_as_many_round_trips_as_messages() {
         assert_eq!(site.world.unanswered(client), []);
     }
 }
+
+#[test]
+fn connecting_over_bad_paths_takes_longer_but_ends() {
+    for_seeds(50, |seed| {
+        let mut site = Site::new(seed, 0);
+        let path = Path {
+            jitter: millis(200),
+            loss_ppm: 150_000,
+            rate: Some(64_000),
+            segment_len: 200,
+            ..Path::IDEAL.with_delay(millis(100))
+        };
+        let client = site.client(Route::symmetric(path), Subscriber::default());
+        site.until_up(client);
+        assert_eq!(site.world.unanswered(client), []);
+    });
+}
+
+#[test]
+fn a_server_that_starts_later_is_found() {
+    let mut site = Site::new(1, 0);
+    site.world.crash(site.server);
+    let client = site.client(Route::default(), Subscriber::default());
+    site.run(secs(20));
+    assert!(site.app(client).count(|event| matches!(event, Event::ConnectFailed { .. })) > 4);
+    site.restart();
+    site.until_up(client);
+    assert_eq!(site.app(client).count(|event| matches!(event, Event::Connected(_))), 1);
+}
+
+#[test]
+fn a_thousand_clients_at_once() {
+    let mut site = Site::new(1, 0);
+    let route = Route::symmetric(Path::LAN);
+    let clients: Vec<_> = (0..1000).map(|_| site.client(route, Subscriber::default())).collect();
+    site.run(secs(5));
+    for client in clients {
+        assert!(site.world.client(client).client().is_up());
+    }
+    let shard = site.world.server(site.server).shard().unwrap();
+    assert_eq!((shard.session_count(), shard.connection_count()), (1000, 1000));
+}

@@ -53,9 +53,8 @@ fn cut_at_every_byte(side: Side) {
         assert_eq!(app.count(|event| matches!(event, Event::Connected(_))), 1, "{side:?} {byte}");
         let lost = app.count_subscription(|event| matches!(event, SubscriptionEvent::DataLost { .. }));
         assert_eq!(lost, 0, "{side:?} {byte}: {:?}", app.events);
-        let was_cut = app.count(|event| {
-            matches!(event, Event::ConnectFailed { .. } | Event::ConnectionLost { .. })
-        });
+        let was_cut =
+            app.count(|event| matches!(event, Event::ConnectFailed { .. } | Event::ConnectionLost { .. }));
         assert_eq!(was_cut, 1, "{side:?} {byte}: {:?}", app.events);
         site.world.with_client(client, |client, _, now| client.disconnect(now.instant));
         site.run(millis(50));

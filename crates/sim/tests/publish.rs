@@ -54,6 +54,8 @@ fn ten_thousand_cycles_with_random_writes() {
             }
         }
         let unanswered = site.world.unanswered(client);
-        assert!(unanswered.iter().all(|request| request.type_id == taktwerk_sim::wire_check::PUBLISH_REQUEST));
+        assert!(
+            unanswered.iter().all(|request| request.type_id == taktwerk_sim::wire_check::PUBLISH_REQUEST)
+        );
     }
 }

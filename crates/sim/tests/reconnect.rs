@@ -12,7 +12,10 @@ use taktwerk_sim::{ClientId, Path, Route, Side};
 
 fn site() -> (Site, ClientId) {
     let mut site = Site::new(1, 1);
-    let client = site.client(Route::symmetric(Path::LAN.with_delay(millis(2))), lasting_subscription(100.0, vec![monitor(0, 100)]));
+    let client = site.client(
+        Route::symmetric(Path::LAN.with_delay(millis(2))),
+        lasting_subscription(100.0, vec![monitor(0, 100)]),
+    );
     site.until_up(client);
     site.run(secs(1));
     (site, client)
@@ -60,7 +63,12 @@ fn the_subscription_is_transferred_when_the_session_is_gone() {
     site.run(secs(3));
     assert_eq!(restored(&site, client, Restored::NewSession), 1);
     let app = site.app(client);
-    assert_eq!(app.count_subscription(|event| *event == SubscriptionEvent::Transferred), 1, "{:?}", app.events);
+    assert_eq!(
+        app.count_subscription(|event| *event == SubscriptionEvent::Transferred),
+        1,
+        "{:?}",
+        app.events
+    );
     assert_eq!(numbers(app, 0), (0..=10).collect::<Vec<_>>());
 }
 
@@ -103,7 +111,9 @@ fn republish_recovers_everything_that_the_queue_holds() {
         let mut site = Site::new(seed, 1);
         let path = Path { jitter: millis(30), ..Path::LAN.with_delay(millis(40)) };
         let client = site.client(Route::symmetric(path), lasting_subscription(50.0, vec![monitor(0, 1000)]));
-        site.until("the first value", secs(60), |world| !world.client(client).application.values_of(0).is_empty());
+        site.until("the first value", secs(60), |world| {
+            !world.client(client).application.values_of(0).is_empty()
+        });
         let mut value = 0;
         for _ in 0..30 {
             for _ in 0..entropy.below(10) {

@@ -56,7 +56,10 @@ fn run(stops: bool) -> (Site, Vec<ClientId>, Deliveries) {
         }
     }
     // The server lets go of it when it has been blocked for 5 s.
-    assert!(if stops { matches!(closed_after, Some(5..=6)) } else { closed_after.is_none() }, "{closed_after:?}");
+    assert!(
+        if stops { matches!(closed_after, Some(5..=6)) } else { closed_after.is_none() },
+        "{closed_after:?}"
+    );
     let deliveries = clients.iter().map(|id| {
         let received = site.app(*id).values_of(0).iter();
         (*id, received.map(|received| (received.at, received.sequence_number)).collect())

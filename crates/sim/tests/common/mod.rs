@@ -1,5 +1,5 @@
 //! A server with some variables and its clients, ready to run.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used)] // each test file uses its part; a test fails by panicking
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::print_stderr)] // tests fail by panicking, and say why
 
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

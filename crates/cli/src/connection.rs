@@ -18,36 +18,38 @@ pub(crate) struct ConnectionArgs {
     pub(crate) security: SecurityArgs,
 }
 
+/// Stands at each option, because a heading of the group would pass on to the options that a command adds behind it.
+const HEADING: &str = "Connection";
+
 /// As whom, with which security.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Connection")]
 pub(crate) struct SecurityArgs {
     /// User name; anonymous without one.
-    #[arg(short, long, value_name = "NAME", env = "TAKTWERK_USER")]
+    #[arg(short, long, value_name = "NAME", help_heading = HEADING, env = "TAKTWERK_USER")]
     pub(crate) user: Option<String>,
 
     /// Password. It is visible to other users of this machine: --password-file is better.
-    #[arg(short, long, value_name = "TEXT", requires = "user", conflicts_with = "password_file")]
+    #[arg(short, long, value_name = "TEXT", help_heading = HEADING, requires = "user", conflicts_with = "password_file")]
     pub(crate) password: Option<String>,
 
     /// File whose first line is the password.
-    #[arg(long, value_name = "FILE", requires = "user", env = "TAKTWERK_PASSWORD_FILE")]
+    #[arg(long, value_name = "FILE", help_heading = HEADING, requires = "user", env = "TAKTWERK_PASSWORD_FILE")]
     pub(crate) password_file: Option<PathBuf>,
 
     /// Send the password although nothing protects it on its way. On loopback nothing has to.
-    #[arg(long, requires = "user")]
+    #[arg(long, help_heading = HEADING, requires = "user")]
     pub(crate) allow_plaintext_password: bool,
 
     /// SecurityPolicy: None is the only one yet.
-    #[arg(long, value_name = "POLICY", default_value = "None")]
+    #[arg(long, value_name = "POLICY", help_heading = HEADING, default_value = "None")]
     policy: String,
 
     /// MessageSecurityMode: None is the only one yet.
-    #[arg(long, value_name = "MODE", default_value = "None")]
+    #[arg(long, value_name = "MODE", help_heading = HEADING, default_value = "None")]
     mode: String,
 
     /// How long to wait for each answer.
-    #[arg(long, value_name = "SPAN", default_value = "10s", value_parser = span::seconds)]
+    #[arg(long, value_name = "SPAN", help_heading = HEADING, default_value = "10s", value_parser = span::seconds)]
     pub(crate) timeout: Duration,
 }
 

@@ -100,7 +100,10 @@ fn measure(taktwerk: PathBuf) -> Result<Value, Box<dyn Error>> {
     }))
 }
 
-fn serve() -> Result<(RunningServer, Vec<Variable<f64>>), Box<dyn Error>> {
+/// A running server and its signals.
+type Served = (RunningServer, Vec<Variable<f64>>);
+
+fn serve() -> Result<Served, Box<dyn Error>> {
     let server = Server::builder().bind("127.0.0.1:0").build()?;
     let folder = server.objects().folder("signals")?;
     let signals = (0..SIGNALS)

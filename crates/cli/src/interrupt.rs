@@ -27,9 +27,4 @@ impl Interrupt {
     pub(crate) fn asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
-
-    /// The flag itself, for loops that check it.
-    pub(crate) fn flag(&self) -> &AtomicBool {
-        &self.0
-    }
 }

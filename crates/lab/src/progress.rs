@@ -71,6 +71,8 @@ impl Progress {
         self.open = true;
         self.window_start = now;
         self.received.fill(0);
+        self.gaps = Times::new();
+        (self.worst_gap, self.overflows, self.bad) = (0, 0, 0);
     }
 
     /// Ends the window.

@@ -13,6 +13,8 @@ pub enum Align {
     Left,
     /// Numbers.
     Right,
+    /// Paths and ids: left, but if they do not fit, their end is what tells them apart.
+    Tail,
 }
 
 /// A table under construction.
@@ -76,6 +78,16 @@ fn one_line(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { '␣' } else { character }).collect()
 }
 
+/// The end of `text` in `width` columns, with an ellipsis if something is missing.
+#[must_use]
+pub fn tail(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let backwards: String = text.chars().rev().collect();
+    cut(&backwards, width).chars().rev().collect()
+}
+
 /// `text` cut to `width` columns, with an ellipsis if something is missing.
 #[must_use]
 pub fn cut(text: &str, width: usize) -> String {
@@ -107,10 +119,10 @@ impl fmt::Display for Table {
                 if index > 0 {
                     text.push_str("  ");
                 }
-                let cell = cut(cell, *width);
+                let cell = if *align == Align::Tail { tail(cell, *width) } else { cut(cell, *width) };
                 let padding = " ".repeat(width.saturating_sub(cell.width()));
                 match align {
-                    Align::Left => {
+                    Align::Left | Align::Tail => {
                         text.push_str(&cell);
                         text.push_str(&padding);
                     }
@@ -152,5 +164,7 @@ mod tests {
     fn wide_characters_count_double() {
         assert_eq!(cut("水水水", 5), "水水…");
         assert_eq!(cut("abc", 3), "abc");
+        assert_eq!(tail("ns=2;s=Plant/Boiler/Level", 12), "…oiler/Level");
+        assert_eq!(tail("水水水", 5), "…水水");
     }
 }

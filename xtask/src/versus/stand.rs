@@ -117,7 +117,7 @@ impl Stand {
             ours: target.join("release/taktwerk"),
             peer: peers.join("bin/o6-server"),
             floor: peers.join("bin/tcp-floor"),
-            allocations: executable(&bench.stdout).ok_or(StandError::Build {
+            allocations: executable(&bench.stdout, "allocations").ok_or(StandError::Build {
                 what: "building the allocation benchmark",
                 status: bench.status.to_string(),
             })?,
@@ -214,11 +214,12 @@ fn run_measurement(program: &Program, limit: Duration) -> Result<Outcome, StandE
     Ok(Outcome { line, document })
 }
 
-/// The program in cargo's messages.
-fn executable(messages: &[u8]) -> Option<PathBuf> {
+/// A target's program in cargo's messages.
+fn executable(messages: &[u8], target: &str) -> Option<PathBuf> {
     messages
         .split(|byte| *byte == b'\n')
         .filter_map(|line| serde_json::from_slice::<Value>(line).ok())
+        .filter(|message| message.pointer("/target/name").and_then(Value::as_str) == Some(target))
         .filter_map(|message| message.get("executable")?.as_str().map(PathBuf::from))
         .next_back()
 }
@@ -229,8 +230,12 @@ mod tests {
 
     #[test]
     fn finds_the_executable_in_cargos_messages() {
-        let messages = b"{\"reason\":\"x\",\"executable\":null}\n{\"executable\":\"/t/a\"}\nno json\n{\"reason\":\"y\"}\n";
-        assert_eq!(executable(messages), Some(PathBuf::from("/t/a")));
-        assert_eq!(executable(b""), None);
+        let messages = br#"{"reason":"x","target":{"name":"wanted"},"executable":null}
+{"target":{"name":"wanted"},"executable":"/t/a"}
+no json
+{"target":{"name":"other"},"executable":"/t/b"}
+"#;
+        assert_eq!(executable(messages, "wanted"), Some(PathBuf::from("/t/a")));
+        assert_eq!(executable(b"", "wanted"), None);
     }
 }

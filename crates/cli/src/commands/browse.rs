@@ -175,7 +175,7 @@ fn tree(root: &str, found: &[Found], output: Output) -> String {
 
 fn list(found: &[Found]) -> Table {
     let mut table = Table::new(&[
-        ("node id", Align::Left),
+        ("node id", Align::Tail),
         ("class", Align::Left),
         ("browse name", Align::Left),
         ("display name", Align::Left),

@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_schema::ReadValueId;
-use taktwerk_types::{DataValue, NodeId};
+use taktwerk_types::{DataValue, NodeId, Variant};
 
 /// Arguments of `taktwerk read`.
 #[derive(Debug, Args)]
@@ -130,8 +130,11 @@ fn print(rows: &[(Wanted, DataValue)], session: &mut Session, output: Output) ->
         });
         return output.document(&Value::Array(documents.collect()));
     }
+    if let [(wanted, value)] = rows {
+        return output.text(&single(wanted, value, session));
+    }
     let mut table = Table::new(&[
-        ("node", Align::Left),
+        ("node", Align::Tail),
         ("attribute", Align::Left),
         ("value", Align::Left),
         ("type", Align::Left),
@@ -139,25 +142,46 @@ fn print(rows: &[(Wanted, DataValue)], session: &mut Session, output: Output) ->
         ("source time", Align::Left),
     ]);
     for (wanted, value) in rows {
-        let inner = value.value.clone().unwrap_or_default();
-        let shown =
-            if wanted.attribute == Attribute::NODE_CLASS { node_class(&inner) } else { session.show(&inner) };
         table.row([
             wanted.node.to_string(),
             wanted.attribute.name().to_owned(),
-            shown,
-            if value.value.is_some() { inner.type_name() } else { String::new() },
+            shown(wanted, value, session),
+            value.value.as_ref().map(Variant::type_name).unwrap_or_default(),
             value.status().to_string(),
-            value.source_timestamp.map(|time| time.to_string()).unwrap_or_default(),
+            output::short(value.source_timestamp),
         ]);
     }
     output.text(&table.to_string())
 }
 
+fn shown(wanted: &Wanted, value: &DataValue, session: &Session) -> String {
+    match &value.value {
+        None => "–".to_owned(),
+        Some(inner) if wanted.attribute == Attribute::NODE_CLASS => node_class(inner),
+        Some(inner) => session.show(inner),
+    }
+}
+
+/// One value whole, however long it is.
+fn single(wanted: &Wanted, value: &DataValue, session: &Session) -> String {
+    let mut text = format!("{}\n", shown(wanted, value, session));
+    let mut line = |name: &str, value: String| {
+        if !value.is_empty() {
+            text.push_str(&format!("  {name:<12} {value}\n"));
+        }
+    };
+    line("node", format!("{}#{}", wanted.node, wanted.attribute));
+    line("type", value.value.as_ref().map(Variant::type_name).unwrap_or_default());
+    line("status", value.status().to_string());
+    line("source time", value.source_timestamp.map(|time| time.to_string()).unwrap_or_default());
+    line("server time", value.server_timestamp.map(|time| time.to_string()).unwrap_or_default());
+    text
+}
+
 /// NodeClass as a name: the number says nothing to people.
-fn node_class(value: &taktwerk_types::Variant) -> String {
+fn node_class(value: &Variant) -> String {
     match value {
-        taktwerk_types::Variant::Int32(number) => taktwerk_schema::NodeClass(*number).to_string(),
+        Variant::Int32(number) => taktwerk_schema::NodeClass(*number).to_string(),
         other => other.to_string(),
     }
 }

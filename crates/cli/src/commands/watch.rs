@@ -228,8 +228,7 @@ fn print(session: &Session, item: &Watched, value: &DataValue, output: Output) -
         return output.line(&document);
     }
     let status = value.status();
-    let time =
-        value.source_timestamp.or(value.server_timestamp).map(|time| time.to_string()).unwrap_or_default();
+    let time = output::short(value.source_timestamp.or(value.server_timestamp));
     let shown = value.value.as_ref().map_or_else(|| "–".to_owned(), |value| session.show(value));
     let quality = if status.is_good() && !status.has_overflow() {
         String::new()

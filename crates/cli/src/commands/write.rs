@@ -90,7 +90,6 @@ pub(crate) fn run(arguments: &WriteArgs, output: Output) -> Result<(), Failure> 
         }
     }
     let response = session.request(WriteRequest { nodes_to_write: writes.clone(), ..Default::default() })?;
-    session.close();
     let rows: Vec<(WriteValue, StatusCode)> = writes.into_iter().zip(response.results).collect();
     if output.is_json() {
         let documents = rows.iter().map(|(write, status)| {
@@ -103,17 +102,23 @@ pub(crate) fn run(arguments: &WriteArgs, output: Output) -> Result<(), Failure> 
         output.document(&Value::Array(documents.collect()))?;
     } else {
         let mut table = Table::new(&[
-            ("node", Align::Left),
+            ("node", Align::Tail),
             ("value", Align::Left),
             ("type", Align::Left),
             ("result", Align::Left),
         ]);
         for (write, status) in &rows {
             let value = write.value.value.clone().unwrap_or_default();
-            table.row([write.node_id.to_string(), value.to_string(), value.type_name(), status.to_string()]);
+            table.row([
+                write.node_id.to_string(),
+                session.show(&value),
+                value.type_name(),
+                status.to_string(),
+            ]);
         }
         output.text(&table.to_string())?;
     }
+    session.close();
     match rows.iter().find(|(_, status)| status.is_bad()) {
         Some((write, status)) => {
             let why = status.description().unwrap_or_default();

@@ -1,8 +1,10 @@
 //! What commands print: a table or a tree for people, one JSON document for programs.
 
 mod json;
+mod time;
 
 pub(crate) use json::{data_value, status, variant};
+pub(crate) use time::short;
 
 use crate::failure::Failure;
 use std::io::{self, IsTerminal, Write};

@@ -24,7 +24,7 @@ impl Figure for Allocations {
     }
 
     fn judge(&self, samples: &Samples) -> Vec<Row> {
-        let row = Row::new("allocations", "heap allocations per publish cycle, steady state", Unit::Count)
+        let row = Row::new("allocations", "heap allocations per publish cycle", Unit::Count)
             .figures(samples.median(Side::Ours, "per_cycle"), None, None)
             .absolute(Required::AtMost(0.0), "0");
         vec![row]

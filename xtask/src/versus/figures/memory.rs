@@ -36,7 +36,7 @@ impl Figure for PerSession {
     }
 
     fn judge(&self, samples: &Samples) -> Vec<Row> {
-        let row = Row::new("session-rss", "RSS per session with one subscription", Unit::Bytes)
+        let row = Row::new("session-rss", "RSS per session with subscription", Unit::Bytes)
             .figures(samples.median(Side::Ours, "bytes"), samples.median(Side::Peer, "bytes"), None)
             .absolute(Required::AtMost(16_000.0), "≤ 16 kB");
         vec![row]
@@ -87,7 +87,7 @@ impl Figure for PerItem {
     }
 
     fn judge(&self, samples: &Samples) -> Vec<Row> {
-        let row = Row::new("item-rss", "RSS per monitored item with its node", Unit::Bytes)
+        let row = Row::new("item-rss", "RSS per monitored item with node", Unit::Bytes)
             .figures(samples.median(Side::Ours, "bytes"), samples.median(Side::Peer, "bytes"), None)
             .absolute(Required::AtMost(350.0), "≤ 350 B");
         vec![row]
@@ -112,7 +112,7 @@ impl Figure for Idle {
     }
 
     fn judge(&self, samples: &Samples) -> Vec<Row> {
-        let row = Row::new("idle-rss", "idle RSS, whole namespace 0 (the peer: reduced)", Unit::Bytes)
+        let row = Row::new("idle-rss", "idle RSS, namespace 0 (peer: reduced)", Unit::Bytes)
             .figures(samples.median(Side::Ours, "bytes"), samples.median(Side::Peer, "bytes"), None)
             .absolute(Required::AtMost(8_000_000.0), "≤ 8 MB");
         vec![row]

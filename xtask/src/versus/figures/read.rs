@@ -40,7 +40,7 @@ impl Figure for RoundTrip {
     }
 
     fn judge(&self, samples: &Samples) -> Vec<Row> {
-        let row = Row::new("read-rtt", "read round trip, 1 node, one cpu, p50", Unit::Micros)
+        let row = Row::new("read-rtt", "read round trip, 1 node, one cpu", Unit::Micros)
             .figures(
                 samples.median(Side::Ours, "p50"),
                 samples.median(Side::Peer, "p50"),
@@ -79,7 +79,7 @@ impl Figure for ThousandNodes {
     }
 
     fn judge(&self, samples: &Samples) -> Vec<Row> {
-        let row = Row::new("read-1000", "server CPU per Read of 1 000 nodes", Unit::Micros)
+        let row = Row::new("read-1000", "server CPU, Read of 1 000 nodes", Unit::Micros)
             .figures(samples.median(Side::Ours, "server_cpu"), samples.median(Side::Peer, "server_cpu"), None)
             .ratio(
                 samples.of(Side::Ours, "server_cpu"),

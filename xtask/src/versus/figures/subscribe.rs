@@ -65,7 +65,7 @@ impl Figure for PerSignal {
     }
 
     fn judge(&self, samples: &Samples) -> Vec<Row> {
-        let row = Row::new("signal-cpu", "server CPU per signal, 100 000 signals/s, 1 client", Unit::Micros)
+        let row = Row::new("signal-cpu", "server CPU per signal, 100 000/s", Unit::Micros)
             .figures(
                 samples.median(Side::Ours, "cpu_per_signal"),
                 samples.median(Side::Peer, "cpu_per_signal"),
@@ -101,7 +101,7 @@ impl Figure for ManyClients {
     }
 
     fn judge(&self, samples: &Samples) -> Vec<Row> {
-        let row = Row::new("clients-1000", "server CPU, 10 000 signals/s over 1 000 clients", Unit::Percent)
+        let row = Row::new("clients-1000", "server CPU, 10 000/s, 1 000 clients", Unit::Percent)
             .figures(
                 samples.median(Side::Ours, "cpu_percent"),
                 samples.median(Side::Peer, "cpu_percent"),
@@ -174,7 +174,7 @@ impl Figure for Spread {
                     "of peer",
                 )
         };
-        let cycle = Row::new("clients-30", "CPU added per extra publish cycle", Unit::Micros)
+        let cycle = Row::new("clients-30", "CPU per extra publish cycle", Unit::Micros)
             .figures(
                 samples.median(Side::Ours, "per_cycle"),
                 samples.median(Side::Peer, "per_cycle"),
@@ -187,8 +187,8 @@ impl Figure for Spread {
                 "of floor",
             );
         vec![
-            against_peer("one", "server CPU, 10 000 signals/s to 1 client"),
-            against_peer("thirty", "server CPU, 10 000 signals/s over 30 clients"),
+            against_peer("one", "server CPU, 10 000/s, 1 client"),
+            against_peer("thirty", "server CPU, 10 000/s, 30 clients"),
             cycle,
         ]
     }

@@ -126,7 +126,7 @@ impl Figure for Sustained {
     }
 
     fn judge(&self, samples: &Samples) -> Vec<Row> {
-        let row = Row::new("sustained", "signals/s sustained, server on one core, 100 ms", Unit::PerSecond)
+        let row = Row::new("sustained", "signals sustained, one core, 100 ms", Unit::PerSecond)
             .figures(samples.median(Side::Ours, "per_second"), samples.median(Side::Peer, "per_second"), None)
             .ratio(
                 samples.of(Side::Ours, "per_second"),

@@ -73,6 +73,7 @@ pub(crate) fn run<R: Request<Response: 'static>>(
             }
         }
     }
+    outcome.span = clock::monotonic() - start;
     outcome.account = Some(window.close()?);
     outcome.due = outcome.sent;
     if outcome.lost == 0 {

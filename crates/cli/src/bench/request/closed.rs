@@ -45,11 +45,13 @@ pub(crate) fn run<R: Request<Response: 'static>>(
         turn_until(&mut fleet, operation, &mut answers, &mut number, until, count, interrupt)?;
         progress.at((clock::monotonic() - start) / 1_000_000_000);
     }
-    answers.close(clock::monotonic());
+    let now = clock::monotonic();
+    answers.close(now);
     let account = window.close()?;
     drain(&mut fleet, &mut answers)?;
     let mut outcome = answers.outcome;
     outcome.due = outcome.sent;
+    outcome.span = now - start;
     outcome.account = Some(account);
     Ok(outcome)
 }

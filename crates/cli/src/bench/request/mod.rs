@@ -48,8 +48,8 @@ pub(crate) struct RequestArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     batch: u32,
 
-    /// Which nodes: NodeIds or browse paths with * and ?.
-    #[arg(long, value_name = "NODE", num_args = 1.., value_delimiter = ',')]
+    /// Which nodes: a NodeId or a browse path with * and ?; may be given several times.
+    #[arg(long, value_name = "NODE")]
     nodes: Vec<NodeSpec>,
 }
 
@@ -91,6 +91,8 @@ pub(crate) struct Outcome {
     pub(crate) failed: u64,
     /// Connections that were lost.
     pub(crate) lost: usize,
+    /// Length of the window in nanoseconds.
+    pub(crate) span: u64,
     pub(crate) account: Option<super::account::Account>,
 }
 
@@ -193,7 +195,8 @@ fn report(command: &str, arguments: &RequestArgs, nodes: usize, outcome: &Outcom
     report.set("connections_lost", outcome.lost);
     report.latency(&outcome.latency, arguments.rate.is_some());
     if let Some(account) = &outcome.account {
-        let per_second = outcome.answered as f64 / account.seconds().max(1e-9);
+        // Of the schedule's window, not of the account's, which a late generator begins late.
+        let per_second = outcome.answered as f64 / (outcome.span as f64 / 1e9).max(1e-9);
         report.set("per_second", per_second);
         let batch = f64::from(arguments.batch);
         report.fact(

@@ -94,6 +94,7 @@ pub(crate) fn run<R: Request<Response: 'static>>(
     let account = window.close()?;
     drain(&mut fleet, &mut answers)?;
     let mut outcome = answers.outcome;
+    outcome.span = now.min(end) - start.min(now);
     outcome.due = schedule.taken() - due_before + schedule.backlog(now.min(end));
     outcome.account = Some(account);
     Ok(outcome)

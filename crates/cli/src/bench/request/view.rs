@@ -64,7 +64,7 @@ pub(crate) fn read(reply: &Reply<'_>) -> Checked {
 
 /// A WriteResponse.
 pub(crate) fn write(reply: &Reply<'_>) -> Checked {
-    look(reply, StatusCode::MIN_LEN, |decoder| StatusCode::decode(decoder))
+    look(reply, StatusCode::MIN_LEN, |decoder| u32::decode(decoder).map(StatusCode))
 }
 
 /// A BrowseResponse.

@@ -54,15 +54,15 @@ pub(crate) struct SubscribeArgs {
     #[arg(long, value_name = "MS", value_parser = span::millis)]
     update: Option<Duration>,
 
-    /// Which nodes: NodeIds or browse paths with * and ?. Items are spread over them.
-    #[arg(long, value_name = "NODE", num_args = 1.., value_delimiter = ',')]
+    /// Which nodes: a NodeId or a browse path with * and ?; may be given several times. Items are spread over them.
+    #[arg(long, value_name = "NODE")]
     nodes: Vec<NodeSpec>,
 
     /// One more client with so many items, which the figures leave out.
     #[arg(long, value_name = "ITEMS")]
     heavy: Option<u32>,
 
-    /// The heavy client stops reading its socket when the measurement begins.
+    /// Measure twice: first while the heavy client reads, then after it has stopped to read its socket.
     #[arg(long, requires = "heavy")]
     stall: bool,
 }
@@ -100,27 +100,48 @@ pub(crate) fn run(arguments: &SubscribeArgs, output: Output, interrupt: &Interru
     set_up(arguments, &mut fleet, &mut observer, &nodes, items, interrupt)?;
     warm_up(arguments, &mut fleet, &mut observer, interrupt)?;
 
-    let stalled = arguments.stall;
-    if let (Some(heavy), true) = (&heavy, stalled) {
+    let mut before_stall = None;
+    if let (Some(heavy), true) = (&heavy, arguments.stall) {
+        let start = clock::monotonic();
+        observer.open(start);
+        run_window(arguments, &mut fleet, &mut observer, start, interrupt)?;
+        before_stall = Some(observer.start_again());
         heavy.stop_reading();
     }
     let window = Window::open(server)?;
     let start = window.start();
     observer.open(start);
-    let end = start + nanos(common.duration);
-    let mut progress = Progress::of_time("measuring", common.duration);
-    while clock::monotonic() < end && !interrupt.asked() {
-        let until = end.min(clock::monotonic() + 10 * LOOK);
-        fleet.run_until(Instant::from_nanos(until), &mut observer).map_err(environment)?;
-        progress.at((clock::monotonic() - start) / 1_000_000_000);
-    }
+    run_window(arguments, &mut fleet, &mut observer, start, interrupt)?;
     observer.close(clock::monotonic());
     let account = window.close()?;
     drop(heavy);
     for member in 0..common.clients {
         fleet.with(MemberId(member), |core, now| core.disconnect(now), &mut observer);
     }
-    report(arguments, &observer, &account, nodes.len(), items).print(output, interrupt)
+    let mut report = report(arguments, &observer, &account, nodes.len(), items);
+    if let Some(before) = before_stall {
+        report.set("delivery_before_stall", json!(before.summary()));
+        report.times("delivery before the stall", &before);
+    }
+    report.print(output, interrupt)
+}
+
+/// Receives for as long as a window lasts.
+fn run_window(
+    arguments: &SubscribeArgs,
+    fleet: &mut Fleet,
+    observer: &mut Observer,
+    start: u64,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let end = start + nanos(arguments.common.duration);
+    let mut progress = Progress::of_time("measuring", arguments.common.duration);
+    while clock::monotonic() < end && !interrupt.asked() {
+        let until = end.min(clock::monotonic() + 10 * LOOK);
+        fleet.run_until(Instant::from_nanos(until), observer).map_err(environment)?;
+        progress.at((clock::monotonic() - start) / 1_000_000_000);
+    }
+    Ok(())
 }
 
 fn find_nodes(arguments: &SubscribeArgs) -> Result<Vec<NodeId>, Failure> {

@@ -112,6 +112,14 @@ impl Observer {
         self.origin = clock::origin();
     }
 
+    /// Ends a first window; another one follows. Returns its delivery times.
+    pub(crate) fn start_again(&mut self) -> Times {
+        self.is_open = false;
+        self.messages = 0;
+        self.intervals = Times::new();
+        std::mem::take(&mut self.delivery)
+    }
+
     /// Ends it; what happens to connections afterwards is our own doing.
     pub(crate) fn close(&mut self, now: u64) {
         self.progress.close(now);

@@ -190,7 +190,7 @@ impl Moving {
             variable.set_at(signal.at(time), now);
         }
         self.cycles.set_at(cycle, now);
-        if cycle % 10 != 0 {
+        if !cycle.is_multiple_of(10) {
             return;
         }
         let seconds = cycle / 10;

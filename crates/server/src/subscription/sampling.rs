@@ -13,6 +13,7 @@ use crate::now::Now;
 use crate::space::nodes::ValueAt;
 use crate::space::view::attribute;
 use crate::space::{AddressSpace, NodeIx};
+use std::sync::Arc;
 use taktwerk_types::{DataValue, Decode, DecodeLimits, Instant, StatusCode, UtcTime, Variant};
 
 /// Items with one sampling interval.
@@ -153,12 +154,13 @@ impl Engine {
             self.offer_value(index, value);
             return;
         }
-        let read = match nodes.value_at(node) {
-            ValueAt::Source(source, _) => source.read(),
+        let source = match nodes.value_at(node) {
+            ValueAt::Source(source, _) => Arc::clone(source),
             ValueAt::Slot(_) | ValueAt::Static(_) | ValueAt::Computed(_) | ValueAt::None => return,
         };
+        // A source is the application's code: it must not run while the address space is locked.
         drop(nodes);
-        match read {
+        match source.read() {
             SourceRead::Now(value) => store_value(space, item.slot, value, now),
             later => {
                 item.flags |= flag::SAMPLING;

@@ -40,6 +40,8 @@ pub(crate) struct Ready {
     pub(crate) read: bool,
     /// Bytes can be sent, or sending shows an error.
     pub(crate) write: bool,
+    /// The connection is broken or ended in both directions: reported whether it is wanted or not.
+    pub(crate) broken: bool,
 }
 
 /// An epoll instance and its buffer.
@@ -109,6 +111,7 @@ impl Poller {
             key: { event.data }.u64(),
             read: broken || flags.contains(EventFlags::IN),
             write: broken || flags.contains(EventFlags::OUT),
+            broken,
         })
     }
 }

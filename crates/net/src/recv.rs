@@ -12,8 +12,8 @@ pub(crate) enum Read {
     Bytes { count: usize, filled: bool },
     /// Nothing now.
     Empty,
-    /// The end, or an error.
-    End,
+    /// The end, or what broke the connection.
+    End(Option<Errno>),
 }
 
 /// Reads into a buffer.
@@ -21,11 +21,11 @@ pub(crate) fn read(fd: &OwnedFd, buffer: &mut [u8]) -> Read {
     let len = buffer.len();
     loop {
         return match recv(fd, &mut *buffer, RecvFlags::DONTWAIT) {
-            Ok((0, _)) => Read::End,
+            Ok((0, _)) => Read::End(None),
             Ok((count, _)) => Read::Bytes { count, filled: count == len },
             Err(Errno::INTR) => continue,
             Err(Errno::AGAIN) => Read::Empty,
-            Err(_) => Read::End,
+            Err(error) => Read::End(Some(error)),
         };
     }
 }
@@ -37,11 +37,11 @@ pub(crate) fn read_behind(fd: &OwnedFd, tail: &mut Vec<u8>) -> Read {
     let room = tail.capacity() - tail.len();
     loop {
         return match recv(fd, spare_capacity(tail), RecvFlags::DONTWAIT) {
-            Ok((_, 0)) => Read::End,
+            Ok((_, 0)) => Read::End(None),
             Ok((_, count)) => Read::Bytes { count, filled: count == room },
             Err(Errno::INTR) => continue,
             Err(Errno::AGAIN) => Read::Empty,
-            Err(_) => Read::End,
+            Err(error) => Read::End(Some(error)),
         };
     }
 }

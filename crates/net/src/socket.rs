@@ -149,7 +149,7 @@ pub(crate) enum Sent {
     /// None: the kernel's buffer is full.
     Blocked,
     /// The connection is gone.
-    Gone,
+    Gone(Errno),
 }
 
 /// Sends what the kernel takes.
@@ -160,7 +160,7 @@ pub(crate) fn send_some(fd: impl AsFd, bytes: &[u8]) -> Sent {
             Ok(count) => Sent::Bytes(count),
             Err(Errno::INTR) => continue,
             Err(Errno::AGAIN) => Sent::Blocked,
-            Err(_) => Sent::Gone,
+            Err(error) => Sent::Gone(error),
         };
     }
 }

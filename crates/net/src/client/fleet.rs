@@ -383,9 +383,10 @@ impl Fleet {
                     }
                 }
                 Read::Empty => return,
-                Read::End => {
+                Read::End(error) => {
                     member.line.close();
-                    let reason = "the server closed the connection";
+                    let reason = error.map(|error| error.to_string());
+                    let reason = reason.as_deref().unwrap_or("the server closed the connection");
                     member.core.handle_closed(connection, reason, now, &mut told);
                 }
             }
@@ -474,10 +475,10 @@ impl Fleet {
             _ if out.is_empty() => 0,
             Sent::Bytes(count) => count,
             Sent::Blocked => 0,
-            Sent::Gone => {
+            Sent::Gone(error) => {
                 line.close();
                 let mut told = Told { member: MemberId(number), now, sink, is_done: false };
-                core.handle_closed(line.connection, "the connection broke", now, &mut told);
+                core.handle_closed(line.connection, &error.to_string(), now, &mut told);
                 let is_done = told.is_done;
                 return self.after(number, is_done, now, sink);
             }

@@ -212,6 +212,13 @@ fn a_paused_connection_goes_on_with_what_it_had_sent() {
     assert!(start.elapsed() >= Duration::from_millis(18), "{:?}", start.elapsed());
     stream.write_all(&frame(9)).unwrap();
     expect(&mut stream, &frame(9));
+    // More than one read takes: the pause comes while there is more to be read.
+    let message = [frame(PAUSE), core::iter::repeat_n(frame(150), 2000).flatten().collect()].concat();
+    let mut writer = stream.try_clone().unwrap();
+    let sent = message.clone();
+    let writing = std::thread::spawn(move || writer.write_all(&sent).unwrap());
+    expect(&mut stream, &message);
+    writing.join().unwrap();
 }
 
 #[test]

@@ -17,6 +17,7 @@ use crate::socket::{Sent, send_some};
 use core::net::SocketAddr;
 use core::time::Duration;
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use std::io;
 use std::sync::Arc;
 use taktwerk_server::Now;
@@ -113,7 +114,7 @@ impl<C: Core> Loop<C> {
                             self.write_ready(index, now);
                         }
                         if event.read {
-                            self.read_ready(index, now);
+                            self.read_ready(index, event.broken, now);
                         }
                     }
                 } else if event.key != WAKER {
@@ -245,19 +246,22 @@ impl<C: Core> Loop<C> {
         };
         if let Err(error) = added {
             tracing::error!(%error, "epoll takes no more connections");
-            self.drop_connection(index, now);
+            self.drop_connection(index, None, now);
         } else if has_tail {
             self.feed_tail(index, now);
         }
         self.flush(now);
     }
 
-    fn read_ready(&mut self, index: usize, now: Now) {
+    fn read_ready(&mut self, index: usize, broken: bool, now: Now) {
+        if broken && self.connections.get_mut(index).is_some_and(|connection| !connection.interest().read) {
+            // Nothing is read from it, so nothing would end these events.
+            return self.drop_connection(index, None, now);
+        }
         for _ in 0..READS_MAX {
             let Some(connection) = self.connections.get_mut(index) else { return };
             if !connection.interest().read {
-                // An error or hang-up is reported whether it is wanted or not.
-                return self.drop_connection(index, now);
+                return;
             }
             let outcome = if connection.tail.is_empty() {
                 let outcome = read(&connection.fd, &mut self.buffer);
@@ -281,7 +285,7 @@ impl<C: Core> Loop<C> {
             match outcome {
                 Read::Bytes { filled: true, .. } => {}
                 Read::Bytes { filled: false, .. } | Read::Empty => return,
-                Read::End => return self.drop_connection(index, now),
+                Read::End(error) => return self.drop_connection(index, error, now),
             }
         }
     }
@@ -366,7 +370,7 @@ impl<C: Core> Loop<C> {
         let count = match send_some(&connection.fd, unsent) {
             Sent::Bytes(count) => count,
             Sent::Blocked => 0,
-            Sent::Gone => return self.drop_connection(index, now),
+            Sent::Gone(error) => return self.drop_connection(index, Some(error), now),
         };
         if count > 0 {
             self.core.sent(id, count);
@@ -400,8 +404,12 @@ impl<C: Core> Loop<C> {
     // ---- ends
 
     /// The peer is gone, or nothing can be sent to it.
-    fn drop_connection(&mut self, index: usize, now: Now) {
+    fn drop_connection(&mut self, index: usize, error: Option<Errno>, now: Now) {
         if let Some(connection) = self.connections.remove(index) {
+            match error {
+                Some(error) => tracing::debug!(%error, "connection broken"),
+                None => tracing::debug!("connection ended by the client"),
+            }
             self.mailbox.remove_connection();
             self.core.closed(connection.id, now);
             self.flush(now);
@@ -412,6 +420,7 @@ impl<C: Core> Loop<C> {
     fn finish(&mut self, index: usize) {
         if let Some(connection) = self.connections.remove(index) {
             self.mailbox.remove_connection();
+            tracing::debug!("connection ended by the server");
             connection.finish();
         }
     }
@@ -430,7 +439,7 @@ impl<C: Core> Loop<C> {
 
     fn close_all(&mut self, now: Now) {
         for index in self.connections.indexes() {
-            self.drop_connection(index, now);
+            self.drop_connection(index, None, now);
         }
     }
 }

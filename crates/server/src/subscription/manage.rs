@@ -220,6 +220,16 @@ impl Engine {
         }
     }
 
+    /// Keeps what a session is to be told until it asks. One that never does loses the oldest.
+    fn push_farewell(&mut self, session: SessionKey, farewell: (u32, u32, StatusCode)) {
+        let max = (self.limits.subscriptions_per_session_max as usize).max(1);
+        let farewells = &mut self.queue_mut(session).farewells;
+        if farewells.len() >= max {
+            farewells.pop_front();
+        }
+        farewells.push_back(farewell);
+    }
+
     /// Row 27: the lifetime is over.
     pub(super) fn expire(&mut self, place: u32, responder: &mut dyn Responder) {
         let Some(subscription) = self.subscription(place) else { return };
@@ -227,7 +237,7 @@ impl Engine {
         let session = subscription.session;
         self.remove(place);
         if let Some(session) = session {
-            self.queue_mut(session).farewells.push_back(farewell);
+            self.push_farewell(session, farewell);
             self.refuse_if_unused(session, responder);
         }
     }
@@ -267,11 +277,13 @@ impl Engine {
         let farewell =
             (subscription.id, subscription.next_sequence_number, StatusCode::GOOD_SUBSCRIPTION_TRANSFERRED);
         let available = subscription.retransmission.sequence_numbers().collect();
-        self.queue_mut(to).subscriptions.push(place);
+        let queue = self.queue_mut(to);
+        queue.subscriptions.push(place);
+        // Whoever gets it back need not hear any more that it was gone.
+        queue.farewells.retain(|(id, ..)| *id != farewell.0);
         if let Some(from) = from {
-            let queue = self.queue_mut(from);
-            queue.subscriptions.retain(|other| *other != place);
-            queue.farewells.push_back(farewell);
+            self.queue_mut(from).subscriptions.retain(|other| *other != place);
+            self.push_farewell(from, farewell);
             self.send_farewells(from, now, responder);
             self.refuse_if_unused(from, responder);
         }

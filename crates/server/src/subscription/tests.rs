@@ -476,6 +476,27 @@ fn transfer_moves_everything_and_tells_the_old_session() {
 }
 
 #[test]
+fn a_subscription_that_comes_back_says_no_farewell_and_farewells_are_bounded() {
+    let mut world = World::new(0);
+    let place = world.subscribe(100.0, 1000, 100, 0);
+    let now = world.now();
+    for session in [SessionKey(7), SESSION] {
+        world.engine.transfer(place, session, false, false, now, &mut world.out);
+    }
+    world.publish().unwrap();
+    world.advance(105 * MS);
+    let message = &world.out.responses[0].1.notification_message;
+    assert!(message.notification_data.is_empty(), "a keep-alive");
+    let max = SubscriptionLimits::default().subscriptions_per_session_max as usize;
+    for _ in 0..max * 2 {
+        let place = world.subscribe(100.0, 1000, 100, 0);
+        world.engine.transfer(place, SessionKey(7), false, false, now, &mut world.out);
+        world.engine.delete_subscription(place, &mut world.out);
+    }
+    assert_eq!(world.engine.queues[SESSION.0 as usize].as_ref().unwrap().farewells.len(), max);
+}
+
+#[test]
 fn semantics_changed_bit_comes_once() {
     let mut world = World::new(1);
     let place = world.subscribe(100.0, 1000, 100, 0);

@@ -2,12 +2,13 @@
 //!
 //! The bodies of the targets live here, in a plain library: `cargo test` replays the committed seeds and repeatable
 //! mutations of them on any compiler, and the binaries in `fuzz_targets/` hand them to libFuzzer. [`input`] turns
-//! bytes into choices; [`targets`] has the bodies; [`TARGETS`] names them.
+//! bytes into choices; [`server`] is a server without a network; [`targets`] has the bodies; [`TARGETS`] names them.
 //!
 //! `fuzz/run.sh` runs everything for a short time; `cargo +nightly fuzz run TARGET` looks for more. An input that made
 //! a target panic belongs into `seeds/TARGET/` together with the repair.
 
 pub mod input;
+pub mod server;
 pub mod targets;
 
 #[cfg(test)]
@@ -26,6 +27,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("decode_dynamic_structure", targets::dynamic::structure),
     ("chunk_reader_server", targets::chunk::server),
     ("chunk_reader_client", targets::chunk::client),
+    ("server_bytes", targets::server::bytes),
+    ("server_requests", targets::requests::run),
     ("nodeset_xml", targets::nodeset::xml),
     ("node_id_text", targets::text::node_id),
     ("numeric_range", targets::text::numeric_range),

@@ -4,6 +4,7 @@
 //! panic are added by hand as `found-…` and stay.
 
 use std::path::Path;
+use taktwerk_schema as schema;
 use taktwerk_schema::{
     Argument, DataChangeFilter, EUInformation, EnumValueType, ReadRequest, ReadValueId, RequestHeader,
     ServerStatusDataType,
@@ -160,6 +161,55 @@ fn chunk_reader() -> Seeds {
     numbered(seeds)
 }
 
+/// Messages that need no session, and some that do.
+fn server_bytes() -> Seeds {
+    fn message<T: Structure + Encode>(value: &T) -> Vec<u8> {
+        let mut body = NodeId::numeric(0, T::BINARY_ENCODING_ID).encode_to_vec();
+        value.encode(&mut body);
+        let mut seed = vec![0, 4];
+        seed.extend_from_slice(&(body.len() as u16).to_le_bytes());
+        seed.extend_from_slice(&body);
+        seed
+    }
+    let session = schema::CreateSessionRequest { requested_session_timeout: 1000.0, ..Default::default() };
+    numbered([
+        message(&schema::FindServersRequest::default()),
+        message(&schema::GetEndpointsRequest::default()),
+        message(&session),
+        [message(&session), message(&schema::ActivateSessionRequest::default()), message(&read_request())].concat(),
+        message(&schema::CreateSubscriptionRequest::default()),
+        message(&schema::PublishRequest::default()),
+        message(&schema::CancelRequest::default()),
+        message(&schema::HistoryReadRequest::default()),
+        // Another connection, raw bytes on it, time, its end.
+        [&[0, 0, 1, 3, 8], &b"HELF\x08\0\0\0"[..], &[1, 3, 8], b"MSGF\xff\xff\0\0", &[0, 2, 0xfd, 1, 1]].concat(),
+    ])
+}
+
+/// Choices of the request target. Most of what it does is found by the fuzzer; these show it the way.
+fn server_requests() -> Seeds {
+    let subscribe = [0, 7, 25, 60, 5, 0, 1, 0];
+    let item = [0, 8, 0, 0, 0, 13, 0, 0, 2, 5, 1, 0, 10, 1, 2];
+    let publish = [0, 0, 0];
+    let write = [0, 5, 0, 1, 3, 3];
+    let pause = [0, 3, 60];
+    let cycle = [&publish[..], &write, &pause].concat();
+    let mut seeds = vec![
+        [&subscribe[..], &item, &cycle, &cycle, &cycle].concat(),
+        [&subscribe[..], &item, &subscribe, &publish, &publish, &pause, &[0, 14, 1, 20], &cycle].concat(),
+        [&subscribe[..], &item, &cycle, &[1, 10, 0, 0, 3, 1], &cycle, &[1, 0, 0], &pause].concat(),
+        [&[0, 12, 0, 1, 7, 0, 7, 1, 0, 0, 2, 7][..], &[0, 12, 2, 0, 0, 0]].concat(),
+    ];
+    // And some that do anything.
+    let mut entropy = taktwerk_crypto::SeededEntropy::new(7);
+    for _ in 0..12 {
+        let mut seed = vec![0; 400];
+        taktwerk_crypto::Entropy::fill(&mut entropy, &mut seed);
+        seeds.push(seed);
+    }
+    numbered(seeds)
+}
+
 const NODE_SET: &str = r#"<UANodeSet xmlns="http://opcfoundation.org/UA/2011/03/UANodeSet.xsd">
 <NamespaceUris><Uri>urn:a</Uri></NamespaceUris>
 <Models><Model ModelUri="urn:a" Version="1" PublicationDate="2024-01-01T00:00:00Z"/></Models>
@@ -232,6 +282,8 @@ fn write_seeds() {
         ("decode_dynamic_structure", decode_dynamic_structure()),
         ("chunk_reader_server", chunk_reader()),
         ("chunk_reader_client", chunk_reader()),
+        ("server_bytes", server_bytes()),
+        ("server_requests", server_requests()),
         ("nodeset_xml", nodeset_xml()),
         ("node_id_text", node_id_text()),
         ("numeric_range", numeric_range()),

@@ -4,4 +4,6 @@ pub mod chunk;
 pub mod decode;
 pub mod dynamic;
 pub mod nodeset;
+pub mod requests;
+pub mod server;
 pub mod text;

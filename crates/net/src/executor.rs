@@ -1,11 +1,11 @@
-//! Where futures of asynchronous callbacks run: the application's tokio runtime if it has one, else a thread that is
-//! started with the first future.
+//! Where futures of asynchronous callbacks run: the application's tokio runtime if it has one with threads of its own,
+//! else a thread that is started with the first future.
 
 use core::future::Future;
 use std::io;
 use std::sync::OnceLock;
 use std::thread;
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 const STACK_LEN: usize = 1 << 20;
 
@@ -16,11 +16,13 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    /// An executor on the tokio runtime that the calling thread is in, if any: callbacks may use its network and
-    /// timers.
+    /// An executor on the tokio runtime that the calling thread is in, if any. One that runs on the calling thread
+    /// alone is not used: nothing would run while the application waits for its server.
     pub(crate) fn new() -> Self {
         let executor = Self::default();
-        if let Ok(handle) = Handle::try_current() {
+        if let Ok(handle) = Handle::try_current()
+            && handle.runtime_flavor() != RuntimeFlavor::CurrentThread
+        {
             let _ = executor.handle.set(Some(handle));
         }
         executor
@@ -69,8 +71,8 @@ mod tests {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             assert!(Executor::new().spawn(async move { tell.send(None).unwrap() }));
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            // The runtime's only thread is blocked here.
+            assert_eq!(told.recv_timeout(Duration::from_secs(5)).unwrap(), None);
         });
-        assert_eq!(told.recv_timeout(Duration::from_secs(5)).unwrap(), None);
     }
 }

@@ -1,5 +1,7 @@
 //! Many clients at once: storms of connections, readers that stop, clients that die.
 
+#![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
+
 mod common;
 
 use common::{after, monitor, start, wait_until};

@@ -1,5 +1,7 @@
 //! Real sessions over loopback: client drivers against the server driver.
 
+#![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
+
 mod common;
 
 use common::{after, monitor, start, value_of, wait_until};

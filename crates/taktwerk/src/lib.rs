@@ -46,7 +46,7 @@
 //! # The map
 //! - [`server`]: configuring, starting and stopping a server; [`space`]: its nodes, values and methods;
 //! - [`client`]: connecting, reading, writing, browsing, calling, subscribing;
-//! - [`value`]: Rust types as OPC UA values; [`unit`]: engineering units;
+//! - [`value`]: Rust types as OPC UA values; [`mod@unit`]: engineering units;
 //! - [`error`]: what can go wrong, with advice.
 
 #![forbid(unsafe_code)]

@@ -1,5 +1,7 @@
 //! NodeSets at run time: the published companion specifications, and structures that only the server knows.
 
+#![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
+
 use std::path::PathBuf;
 use taktwerk::schema::dynamic::DynamicValue;
 use taktwerk::{Client, NodeId, QualifiedName, Server, Variant};

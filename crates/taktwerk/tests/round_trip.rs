@@ -1,5 +1,7 @@
 //! The library's client against the library's server.
 
+#![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
+
 use core::time::Duration;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -301,4 +303,26 @@ async fn users_log_on_by_name() {
     assert!(log_on("secret").await.is_ok());
     assert_eq!(log_on("wrong").await.unwrap_err().status(), StatusCode::BAD_USER_ACCESS_DENIED);
     assert!(Client::connect(&running.url()).await.is_err());
+}
+
+/// Applications spawn tasks that use a client: all its futures have to be Send.
+#[test]
+fn futures_can_be_spawned() {
+    fn check<T: Send>(_: &T) {}
+    fn all(client: &Client, subscription: &mut taktwerk::client::Subscription) {
+        check(&client.read_value::<f64>("i=1"));
+        check(&client.write("i=1", 1.0));
+        check(&client.browse("i=1"));
+        check(&client.find("i=1", ""));
+        check(&client.call::<(f64,), ()>("i=1", "i=2", (1.0,)));
+        check(&client.decode(&taktwerk::types::ExtensionObject::NULL));
+        check(&client.print(&Variant::Empty));
+        check(&client.subscribe(Duration::ZERO));
+        check(&client.disconnect());
+        check(&Client::connect(""));
+        check(&Client::endpoints(""));
+        check(&subscription.monitor("i=1"));
+        check(&subscription.next());
+    }
+    let _ = all;
 }

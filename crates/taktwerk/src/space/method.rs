@@ -139,8 +139,8 @@ impl MethodBuilder {
         self.add::<I, O>(run)
     }
 
-    /// Adds the method with an asynchronous function: it runs on the tokio runtime that the server was started in, or
-    /// else on a thread of the server.
+    /// Adds the method with an asynchronous function: it runs on the multi-threaded tokio runtime that the server was
+    /// started in, or else on a thread of the server.
     ///
     /// # Errors
     /// As [`Self::handler`].

@@ -148,8 +148,8 @@ impl<T: Value> VariableBuilder<T> {
         self
     }
 
-    /// Like [`Self::source`], as a future: it runs on the tokio runtime that the server was started in, or else on a
-    /// thread of the server.
+    /// Like [`Self::source`], as a future: it runs on the multi-threaded tokio runtime that the server was started in, or
+    /// else on a thread of the server.
     pub fn async_source<F>(mut self, read: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<T, StatusCode>> + Send + 'static,

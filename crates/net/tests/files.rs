@@ -1,0 +1,34 @@
+//! What happens when no file descriptors are left. Alone in its process, because it changes the limit.
+
+#![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
+
+mod common;
+
+use core::time::Duration;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::fs::File;
+use std::net::TcpStream;
+use taktwerk_net::{ServerOptions, clock};
+
+#[test]
+fn without_files_connections_wait_and_nobody_spins() {
+    let server = common::start(0, 1, ServerOptions::default());
+    let address = server.running.addresses()[0];
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(200), maximum: limit.maximum }).unwrap();
+    // Clients take every second one, until all are gone; the last clients wait in the kernel's queue.
+    let mut clients = Vec::new();
+    while let Ok(client) = TcpStream::connect(address) {
+        clients.push(client);
+    }
+    let spare: Vec<File> = core::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    let waiting = clients.len() - server.running.connections();
+    assert!(clients.len() > 50 && waiting > 0, "{} of {} wait", waiting, clients.len());
+    let before = clock::process_cpu();
+    std::thread::sleep(Duration::from_millis(500));
+    let used = clock::process_cpu() - before;
+    assert!(used < Duration::from_millis(50), "{used:?} of CPU while there was nothing to do");
+    drop(spare);
+    setrlimit(Resource::Nofile, limit).unwrap();
+    common::wait_until("all are accepted", || server.running.connections() == clients.len());
+}

@@ -126,7 +126,9 @@ mod tests {
     #[test]
     fn closing_lines_are_counted() {
         let mut count = Count::default();
-        count.read("test result: ok. 42 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.45s");
+        count.read(
+            "test result: ok. 42 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.45s",
+        );
         count.read("test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out");
         count.read("count: 182 passed, 3 failed");
         count.read("test something ... ok");

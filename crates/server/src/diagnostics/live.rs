@@ -196,7 +196,8 @@ impl Live {
             }
             v::SERVER_SERVER_DIAGNOSTICS_SUBSCRIPTION_DIAGNOSTICS_ARRAY => self.subscriptions(None),
             v::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY_SESSION_DIAGNOSTICS_ARRAY => {
-                let sessions: Vec<Arc<SessionEntry>> = lock(&self.sessions).by_number.values().cloned().collect();
+                let sessions: Vec<Arc<SessionEntry>> =
+                    lock(&self.sessions).by_number.values().cloned().collect();
                 let all: Vec<ExtensionObject> =
                     sessions.iter().map(|entry| ExtensionObject::new(&diagnostics(entry))).collect();
                 all.into()

@@ -85,7 +85,8 @@ impl SessionNode {
     /// Whether the declaration is one that sessions mirror.
     fn exists(self) -> bool {
         matches!(self.declaration, OBJECT | DIAGNOSTICS | SECURITY | SUBSCRIPTIONS)
-            || components(variable_type_ids::SESSION_DIAGNOSTICS_VARIABLE_TYPE).any(|id| id == self.declaration)
+            || components(variable_type_ids::SESSION_DIAGNOSTICS_VARIABLE_TYPE)
+                .any(|id| id == self.declaration)
             || self.is_security_component()
     }
 

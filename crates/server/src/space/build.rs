@@ -338,7 +338,7 @@ impl AddressSpace {
         now: UtcTime,
     ) -> Result<Vec<(String, NodeId)>, NodeError> {
         let mut nodes = self.write();
-        let type_id = under.type_definition.ok_or_else(|| NodeError::Unknown(NodeId::NULL))?;
+        let type_id = under.type_definition.ok_or(NodeError::Unknown(NodeId::NULL))?;
         let type_ix = nodes.find(type_id)?;
         let instance_id = spec.id.clone();
         let mut added = Vec::new();
@@ -375,7 +375,8 @@ fn structure_type(nodes: &Nodes, value: &Variant) -> Option<NodeId> {
     let ix = nodes.resolve(encoding.as_ref())?;
     let mut found = None;
     nodes.references(ix, |reference| {
-        if !reference.is_forward && reference.reference_type == NodeIx::ns0(reference_type_ids::HAS_ENCODING) {
+        if !reference.is_forward && reference.reference_type == NodeIx::ns0(reference_type_ids::HAS_ENCODING)
+        {
             found = Some(reference.target);
         }
         found.is_none()
@@ -421,7 +422,8 @@ fn members(nodes: &Nodes, sources: &[NodeIx]) -> Vec<Member> {
             if reference.is_forward
                 && reference.reference_type != subtype
                 && nodes.is_subtype(reference.reference_type, aggregates)
-                && let Some(rule) = nodes.forward_target(reference.target, reference_type_ids::HAS_MODELLING_RULE)
+                && let Some(rule) =
+                    nodes.forward_target(reference.target, reference_type_ids::HAS_MODELLING_RULE)
                 && (rule == mandatory || rule == optional)
                 && let Some(node) = nodes.view(reference.target)
                 && names.insert(node.browse_name())
@@ -472,7 +474,8 @@ fn add_members(
     if depth > INSTANCE_DEPTH_MAX {
         return Ok(());
     }
-    let path = added.iter().find(|(_, _, ix)| *ix == instance).map(|(path, ..)| path.clone()).unwrap_or_default();
+    let path =
+        added.iter().find(|(_, _, ix)| *ix == instance).map(|(path, ..)| path.clone()).unwrap_or_default();
     let parent_id = nodes.id_of(instance);
     for member in members(nodes, sources) {
         let name = member.name.name.as_str();
@@ -598,8 +601,9 @@ mod tests {
         let namespace = space.add_namespace("urn:plant");
         assert_eq!((namespace, space.add_namespace("urn:plant")), (2, 2));
         let id = NodeId::string(namespace, "Speed");
-        let spec = NodeSpec::variable(id.clone(), QualifiedName::new(2, "Speed"), NodeId::NULL, Some(1.5.into()))
-            .shape(space.shape_of(&1.5.into()));
+        let spec =
+            NodeSpec::variable(id.clone(), QualifiedName::new(2, "Speed"), NodeId::NULL, Some(1.5.into()))
+                .shape(space.shape_of(&1.5.into()));
         let (organizes, base) = (
             NodeId::numeric(0, reference_type_ids::ORGANIZES),
             NodeId::numeric(0, variable_type_ids::BASE_DATA_VARIABLE_TYPE),
@@ -637,8 +641,9 @@ mod tests {
     fn an_instance_has_its_mandatory_children_and_the_chosen_optional_ones() {
         let space = space();
         let id = NodeId::string(1, "Level");
-        let spec = NodeSpec::variable(id.clone(), QualifiedName::new(1, "Level"), NodeId::NULL, Some(1.0.into()))
-            .shape(ValueShape::scalar(BuiltInType::Double));
+        let spec =
+            NodeSpec::variable(id.clone(), QualifiedName::new(1, "Level"), NodeId::NULL, Some(1.0.into()))
+                .shape(ValueShape::scalar(BuiltInType::Double));
         let objects = objects();
         let component = NodeId::numeric(0, reference_type_ids::HAS_COMPONENT);
         let kind = NodeId::numeric(0, variable_type_ids::ANALOG_ITEM_TYPE);
@@ -646,9 +651,15 @@ mod tests {
             space.add_instance(spec, under(&objects, &component, &kind), &["EngineeringUnits"], NOW).unwrap();
         let paths: Vec<&str> = added.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(paths, ["", "EURange", "EngineeringUnits"]);
-        assert_eq!(space.child(&id, &QualifiedName::new(0, "EURange")), Some(NodeId::string(1, "Level/EURange")));
+        assert_eq!(
+            space.child(&id, &QualifiedName::new(0, "EURange")),
+            Some(NodeId::string(1, "Level/EURange"))
+        );
         let folder = NodeId::numeric(0, object_type_ids::FOLDER_TYPE);
         let empty = NodeSpec::object(NodeId::numeric(1, 7), QualifiedName::new(1, "Folder"));
-        assert_eq!(space.add_instance(empty, under(&objects, &component, &folder), &[], NOW).unwrap().len(), 1);
+        assert_eq!(
+            space.add_instance(empty, under(&objects, &component, &folder), &[], NOW).unwrap().len(),
+            1
+        );
     }
 }

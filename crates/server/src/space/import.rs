@@ -164,7 +164,11 @@ fn check_ids(nodes: &Nodes, sets: &[NodeSet]) -> Result<(), ImportError> {
     Ok(())
 }
 
-fn spec_of(set: &NodeSet, node: &taktwerk_nodeset::Node, types: &TypeDictionary) -> Result<NodeSpec, NodeSetError> {
+fn spec_of(
+    set: &NodeSet,
+    node: &taktwerk_nodeset::Node,
+    types: &TypeDictionary,
+) -> Result<NodeSpec, NodeSetError> {
     let (id, name) = (node.node_id.clone(), node.browse_name.clone());
     let value = set.value(node, types)?;
     let mut spec = match &node.class {
@@ -203,9 +207,9 @@ fn spec_of(set: &NodeSet, node: &taktwerk_nodeset::Node, types: &TypeDictionary)
             NodeSpec::with_kind(id, name, kind)
         }
         NodeClass::DataType { is_abstract, .. } => {
-            let definition = types.definition_attribute(&id).map_err(|problem| at(set, node.line, problem))?;
-            let kind =
-                NodeKind::DataType(Box::new(DataTypeNode { is_abstract: *is_abstract, definition }));
+            let definition =
+                types.definition_attribute(&id).map_err(|problem| at(set, node.line, problem))?;
+            let kind = NodeKind::DataType(Box::new(DataTypeNode { is_abstract: *is_abstract, definition }));
             NodeSpec::with_kind(id, name, kind)
         }
         NodeClass::View { event_notifier, contains_no_loops } => NodeSpec::with_kind(

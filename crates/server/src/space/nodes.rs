@@ -1,8 +1,6 @@
 //! The node tables: finding, adding and deleting nodes and references.
 
-use super::node::{
-    Node, NodeExtra, NodeIx, NodeKind, PackedReference, VariableExtra, VariableNode,
-};
+use super::node::{Node, NodeExtra, NodeIx, NodeKind, PackedReference, VariableExtra, VariableNode};
 use super::slot::{PAGE_SLOTS, Page, Scalar, SlotHandle, SlotStore, Snapshot};
 use super::view::NodeView;
 use crate::callback::ValueSource;

@@ -93,7 +93,10 @@ impl Engine {
     /// A session's subscriptions.
     pub(crate) fn session_subscriptions(&self, session: SessionKey) -> impl Iterator<Item = &Subscription> {
         let places = self.queues.get(session.0 as usize).and_then(Option::as_ref);
-        places.into_iter().flat_map(|queue| &queue.subscriptions).filter_map(|place| self.subscription(*place))
+        places
+            .into_iter()
+            .flat_map(|queue| &queue.subscriptions)
+            .filter_map(|place| self.subscription(*place))
     }
 
     /// How many subscriptions a session has.

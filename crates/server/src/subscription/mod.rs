@@ -19,7 +19,8 @@ pub(crate) mod publish;
 mod retransmission;
 mod sampling;
 mod state;
-#[allow(clippy::module_inception)] // the engine's directory and one Subscription bear the specification's name
+#[allow(clippy::module_inception)]
+// the engine's directory and one Subscription bear the specification's name
 pub(crate) mod subscription;
 mod timer;
 

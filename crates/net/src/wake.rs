@@ -36,9 +36,9 @@ impl Waker {
     /// Makes the loop take a turn soon. A system call only if it sleeps and nobody has woken it yet.
     #[inline]
     pub fn wake(&self) {
-        if self.0.state.load(Ordering::Acquire) != NOTIFIED
-            && self.0.state.swap(NOTIFIED, Ordering::AcqRel) == SLEEPING
-        {
+        // Always a swap, never a look before it: a stale look could find the last notification, which the loop has
+        // taken already, and lose this one.
+        if self.0.state.swap(NOTIFIED, Ordering::AcqRel) == SLEEPING {
             // The counter cannot overflow in practice, and if it did the loop would be awake already.
             let _ = rustix::io::write(&self.0.fd, &1u64.to_ne_bytes());
         }
@@ -91,5 +91,36 @@ mod tests {
         }
         assert_eq!(writes(&waker), 1);
         assert!(waker.is_notified() && waker.awake() && !waker.is_notified());
+    }
+
+    #[test]
+    fn no_wake_is_lost_between_looking_and_sleeping() {
+        use crate::poll::Poller;
+        use core::sync::atomic::AtomicU32;
+        const COUNT: u32 = 20_000;
+        let waker = Waker::new().unwrap();
+        let mut poller = Poller::new().unwrap();
+        poller.add_edge(waker.fd(), 1).unwrap();
+        let (asked, seen) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let (other, told, done) = (waker.clone(), Arc::clone(&asked), Arc::clone(&seen));
+        let thread = std::thread::spawn(move || {
+            for number in 1..=COUNT {
+                told.store(number, Ordering::Relaxed);
+                other.wake();
+                while done.load(Ordering::Relaxed) < number {
+                    std::hint::spin_loop();
+                }
+            }
+        });
+        while seen.load(Ordering::Relaxed) < COUNT {
+            if waker.sleep() {
+                poller.wait(Some(core::time::Duration::from_secs(10))).unwrap();
+                assert!(waker.is_notified(), "slept through a wake");
+            }
+            if waker.awake() {
+                seen.store(asked.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+        }
+        thread.join().unwrap();
     }
 }

@@ -97,7 +97,8 @@ impl<C: Core> Loop<C> {
 
     /// Runs until it is told to stop. The error is one of epoll itself.
     pub(super) fn run(&mut self) -> io::Result<()> {
-        self.flush(Now::default());
+        let now = self.now();
+        self.flush(now);
         loop {
             self.wait()?;
             let now = self.now();

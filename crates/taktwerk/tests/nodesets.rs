@@ -120,7 +120,7 @@ async fn structures_that_only_the_server_knows_are_taken_apart_and_put_together(
     let path = std::env::temp_dir().join(format!("taktwerk-recipes-{}.xml", std::process::id()));
     std::fs::write(&path, RECIPES).unwrap();
     let server = Server::builder().bind("127.0.0.1:0").build().unwrap();
-    server.namespace("urn:something:else");
+    let _index = server.namespace("urn:something:else");
     let imported = server.import_nodesets([&path]);
     std::fs::remove_file(&path).unwrap();
     assert_eq!(imported.unwrap().namespaces, [(3, "urn:recipes".to_owned())]);

@@ -110,7 +110,7 @@ impl Node {
     /// # Errors
     /// The id is taken: usually because the node has a child of that name.
     pub fn property<I: Initial>(&self, name: &str, value: I) -> Result<Variable<I::Value>, BuildError> {
-        self.variable(name, value).as_property().add()
+        self.variable(name, value).into_property().add()
     }
 
     /// Begins a method.

@@ -96,7 +96,7 @@ impl<T: Value> VariableBuilder<T> {
         self
     }
 
-    pub(super) fn as_property(mut self) -> Self {
+    pub(super) fn into_property(mut self) -> Self {
         self.reference_type = reference_type_ids::HAS_PROPERTY;
         self.variable_type = None;
         self

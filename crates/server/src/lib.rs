@@ -33,7 +33,7 @@ pub use config::{
 pub use error::Fault;
 pub use limits::Limits;
 pub use now::Now;
-pub use shard::{Command, ConnectionId, ConnectionState, Effect, Job, JobResult, Shard, Token};
+pub use shard::{Command, ConnectionId, ConnectionState, Effect, Job, JobResult, Shard, ShardMessage, Token};
 pub use shared::ServerShared;
 pub use space::AddressSpace;
 pub use subscription::SubscriptionLimits;

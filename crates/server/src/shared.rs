@@ -4,6 +4,7 @@ use crate::config::ServerConfig;
 use crate::diagnostics::Live;
 use crate::space::AddressSpace;
 use crate::space::nodes::Nodes;
+use crate::subscription::homes::Homes;
 use std::sync::Arc;
 use taktwerk_channel::ChannelConfig;
 use taktwerk_schema::ids::variable_ids as v;
@@ -16,6 +17,7 @@ pub struct ServerShared {
     space: Arc<AddressSpace>,
     live: Arc<Live>,
     channel: Arc<ChannelConfig>,
+    homes: Arc<Homes>,
     shards: usize,
 }
 
@@ -49,7 +51,8 @@ impl ServerShared {
             security,
             utc_origin: channel_origin,
         });
-        Arc::new(Self { config, space, live, channel, shards })
+        let homes = Arc::new(Homes::new(shards));
+        Arc::new(Self { config, space, live, channel, homes, shards })
     }
 
     /// The configuration.
@@ -74,6 +77,11 @@ impl ServerShared {
     #[must_use]
     pub fn shards(&self) -> usize {
         self.shards
+    }
+
+    /// Which subscriptions live on which shard.
+    pub(crate) fn homes(&self) -> &Arc<Homes> {
+        &self.homes
     }
 
     pub(crate) fn channel(&self) -> &Arc<ChannelConfig> {

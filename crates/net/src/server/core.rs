@@ -13,6 +13,8 @@ pub(crate) trait Core: Send + 'static {
     type Id: Copy + Eq + Debug + Send;
     /// A connection on its way to another shard.
     type Moved: Send + 'static;
+    /// What one shard tells another.
+    type Message: Send + 'static;
 
     /// A small number that no other open connection has.
     fn index(id: Self::Id) -> usize;
@@ -48,6 +50,11 @@ pub(crate) trait Core: Send + 'static {
     fn poll_effect(&mut self) -> Option<Effect>;
     /// When [`Self::timer`] has something to do, and why.
     fn poll_timeout(&self) -> Option<(Instant, &'static str)>;
+
+    /// What is to be told to a shard.
+    fn poll_message(&mut self) -> Option<(usize, Self::Message)>;
+    /// A shard has told this one something.
+    fn message(&mut self, message: Self::Message, now: Now);
 
     /// A connection that belongs on another shard.
     fn poll_move(&mut self) -> Option<(Self::Id, usize)>;

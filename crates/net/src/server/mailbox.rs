@@ -21,6 +21,8 @@ pub(super) enum Mail<C: Core> {
         /// Bytes that were received and not used.
         tail: Vec<u8>,
     },
+    /// What another shard has to say.
+    Message(C::Message),
     /// An effect has ended.
     Done(Token, JobResult),
     /// End soon, and at this time in any case.

@@ -2,12 +2,15 @@
 
 use super::core::Core;
 use core::net::SocketAddr;
-use taktwerk_server::{Command, ConnectionId, ConnectionState, Effect, JobResult, Now, Shard, Token};
+use taktwerk_server::{
+    Command, ConnectionId, ConnectionState, Effect, JobResult, Now, Shard, ShardMessage, Token,
+};
 use taktwerk_types::Instant;
 
 impl Core for Shard {
     type Id = ConnectionId;
     type Moved = ConnectionState;
+    type Message = ShardMessage;
 
     #[inline]
     fn index(id: ConnectionId) -> usize {
@@ -66,6 +69,13 @@ impl Core for Shard {
     #[inline]
     fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
         Self::poll_timeout(self)
+    }
+    #[inline]
+    fn poll_message(&mut self) -> Option<(usize, ShardMessage)> {
+        Self::poll_message(self)
+    }
+    fn message(&mut self, message: ShardMessage, now: Now) {
+        Self::message(self, message, now);
     }
     #[inline]
     fn poll_move(&mut self) -> Option<(ConnectionId, usize)> {

@@ -42,6 +42,7 @@ struct Peer {
 impl Core for Echo {
     type Id = usize;
     type Moved = (usize, Vec<u8>);
+    type Message = ();
 
     fn index(id: usize) -> usize {
         id
@@ -131,6 +132,10 @@ impl Core for Echo {
     fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
         self.resume_at.map(|at| (at, "resume"))
     }
+    fn poll_message(&mut self) -> Option<(usize, ())> {
+        None
+    }
+    fn message(&mut self, (): (), _: Now) {}
     fn poll_move(&mut self) -> Option<(usize, usize)> {
         self.moves.pop_front()
     }

@@ -197,6 +197,7 @@ impl<C: Core> Loop<C> {
                     let id = self.core.import(state, now);
                     self.adopt(id, fd, tail, now);
                 }
+                Mail::Message(message) => self.core.message(message, now),
                 Mail::Done(token, result) => self.core.done(token, result, now),
                 Mail::Stop(at) => {
                     self.stop_at = Some(at);
@@ -354,6 +355,11 @@ impl<C: Core> Loop<C> {
             }
             while let Some(effect) = self.core.poll_effect() {
                 self.effects.run(effect);
+            }
+            while let Some((shard, message)) = self.core.poll_message() {
+                if let Some(mailbox) = self.mailboxes.get(shard) {
+                    mailbox.post(Mail::Message(message));
+                }
             }
             while let Some((id, shard)) = self.core.poll_move() {
                 self.hand_over(id, shard, now);

@@ -7,6 +7,7 @@ use crate::session::table::TokenOwner;
 use crate::session::{Session, SessionKey, Sessions};
 use crate::shard::deferred::Deferrals;
 use crate::shard::outbox::Outbox;
+use crate::shard::transfer::Transfers;
 use crate::shard::{ConnectionId, ReplyTo};
 use crate::shared::ServerShared;
 use crate::subscription::Engine;
@@ -37,6 +38,7 @@ pub(crate) struct Context<'a> {
     pub(crate) sessions: &'a mut Sessions,
     pub(crate) engine: &'a mut Engine,
     pub(crate) deferrals: &'a mut Deferrals,
+    pub(crate) transfers: &'a mut Transfers,
     pub(crate) entropy: &'a mut dyn Entropy,
     /// Sessions that came to the connection or left it; the shard keeps its list by this.
     pub(crate) attached: &'a mut Vec<(ConnectionId, SessionKey, bool)>,

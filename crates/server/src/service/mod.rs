@@ -3,7 +3,7 @@
 //! - [`request`], [`reply`]: the two headers; [`context`]: what services reach; [`value`], [`data_type`]: values;
 //! - [`discovery`], [`session`]: before and around sessions; [`browse`], [`translate`], [`register`]: the View services;
 //! - [`read`], [`write`], [`call`]: values and methods;
-//! - [`subscription`], [`monitored_item`]: what the subscription engine does.
+//! - [`subscription`], [`monitored_item`]: what the subscription engine does; [`transfer`]: between engines too.
 
 pub(crate) mod browse;
 pub(crate) mod call;
@@ -18,6 +18,7 @@ pub(crate) mod request;
 pub(crate) mod session;
 pub(crate) mod subscription;
 pub(crate) mod subscription_context;
+pub(crate) mod transfer;
 pub(crate) mod translate;
 pub(crate) mod value;
 pub(crate) mod write;
@@ -143,9 +144,7 @@ fn route(cx: &mut Context<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> 
         schema::DeleteSubscriptionsRequest::BINARY_ENCODING_ID => {
             engine::<schema::DeleteSubscriptionsResponse>(cx, request, reply, s::delete_subscriptions)
         }
-        schema::TransferSubscriptionsRequest::BINARY_ENCODING_ID => {
-            engine::<schema::TransferSubscriptionsResponse>(cx, request, reply, s::transfer_subscriptions)
-        }
+        schema::TransferSubscriptionsRequest::BINARY_ENCODING_ID => transfer::transfer(cx, request, reply),
         schema::RepublishRequest::BINARY_ENCODING_ID => {
             engine::<schema::RepublishResponse>(cx, request, reply, s::republish)
         }
@@ -208,8 +207,6 @@ fn with_engine<T>(
     run: impl FnOnce(&mut SubscriptionContext<'_>) -> T,
 ) -> T {
     let limits = &cx.shared.config().limits;
-    let sessions = &*cx.sessions;
-    let may_take = |from: Option<crate::subscription::SessionKey>, id: u32| sessions.may_take(key, from, id);
     let mut context = SubscriptionContext {
         engine: cx.engine,
         session: key.into(),
@@ -218,7 +215,6 @@ fn with_engine<T>(
         limits: &limits.subscriptions,
         operations_max: limits.monitored_items_per_call_max,
         responder: &mut cx.outbox,
-        may_take: &may_take,
     };
     run(&mut context)
 }

@@ -7,7 +7,7 @@ use crate::subscription::publish::Ticket;
 use crate::subscription::subscription::Parameters;
 use smallvec::SmallVec;
 use taktwerk_types::codec::encode_len;
-use taktwerk_types::{Decode, DecodeError, Decoder, Encode, Instant, StatusCode};
+use taktwerk_types::{Decode, Decoder, Encode, Instant, StatusCode};
 
 /// CreateSubscription (Part 4 §5.14.2).
 pub(crate) fn create_subscription(
@@ -119,53 +119,6 @@ pub(crate) fn republish(
         .republish(place, sequence_number)
         .map_err(|status| Fault::peer(status, "Part 4 §5.14.6.3"))?;
     out.extend_from_slice(message);
-    Ok(())
-}
-
-/// TransferSubscriptions (Part 4 §5.14.7) between sessions of one shard.
-pub(crate) fn transfer_subscriptions(
-    context: &mut SubscriptionContext<'_>,
-    decoder: &mut Decoder<'_>,
-    out: &mut Vec<u8>,
-) -> Result<(), Fault> {
-    let count = context.operation_count(decoder, 4)?;
-    let ids = (0..count).map(|_| u32::decode(decoder)).collect::<Result<Vec<_>, DecodeError>>()?;
-    let send_initial_values = bool::decode(decoder)?;
-    encode_len(count, out);
-    for id in ids {
-        let transferred =
-            context.engine.find_any(id).ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID).and_then(|place| {
-                let from = context.engine.subscription(place).and_then(|subscription| subscription.session);
-                // Row 22: nothing to transfer within a session.
-                if from == Some(context.session) {
-                    return Err(StatusCode::BAD_NOTHING_TO_DO);
-                }
-                let may = (context.may_take)(from, id);
-                if !may {
-                    return Err(StatusCode::BAD_USER_ACCESS_DENIED);
-                }
-                let same_client = from.is_none();
-                Ok(context.engine.transfer(
-                    place,
-                    context.session,
-                    send_initial_values,
-                    same_client,
-                    context.now,
-                    context.responder,
-                ))
-            });
-        match transferred {
-            Ok(available) => {
-                StatusCode::GOOD.encode(out);
-                available.encode(out);
-            }
-            Err(status) => {
-                status.encode(out);
-                encode_len(0, out);
-            }
-        }
-    }
-    encode_len(0, out);
     Ok(())
 }
 

@@ -17,8 +17,6 @@ pub(crate) struct SubscriptionContext<'a> {
     /// Most operations of one request (MaxMonitoredItemsPerCall); 0 for no limit.
     pub(crate) operations_max: u32,
     pub(crate) responder: &'a mut dyn Responder,
-    /// Whether this session's user may take a subscription over from another session, or one without a session.
-    pub(crate) may_take: &'a dyn Fn(Option<SessionKey>, u32) -> bool,
 }
 
 impl SubscriptionContext<'_> {

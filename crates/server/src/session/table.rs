@@ -159,6 +159,11 @@ impl Sessions {
         }
     }
 
+    /// Forgets the owner of a subscription that went to another shard.
+    pub(crate) fn hand_over(&mut self, id: u32) {
+        self.left_behind.remove(&id);
+    }
+
     /// Forgets the owners of subscriptions that are gone, once they are more than those that can be there.
     pub(crate) fn tidy(&mut self, subscription_count: usize, exists: impl Fn(u32) -> bool) {
         if self.left_behind.len() > 64 + 2 * subscription_count {
@@ -166,15 +171,14 @@ impl Sessions {
         }
     }
 
-    /// Whether a session may take over a subscription of another session, or of one that has ended: it has to be the
-    /// same user's (Part 4 §5.14.7.1).
+    /// Whether a user may take over a subscription of a session, or of one that has ended: it has to be the same user's
+    /// (Part 4 §5.14.7.1).
     pub(crate) fn may_take(
         &self,
-        to: SessionKey,
+        user: &User,
         from: Option<crate::subscription::SessionKey>,
         id: u32,
     ) -> bool {
-        let Some(user) = self.get(to).and_then(|session| session.user.as_ref()) else { return false };
         match from {
             Some(from) => {
                 let from = self.slab.key_at(from.0).and_then(|key| self.get(key));

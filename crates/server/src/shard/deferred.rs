@@ -5,8 +5,10 @@
 
 use super::effect::{Effect, Job, JobResult, Token};
 use super::slab::{Key, Slab};
+use super::transfer::Waiting;
 use super::{ConnectionId, ReplyTo};
 use crate::now::Now;
+use crate::service::transfer::Transferred;
 use crate::service::{call, read, session};
 use crate::session::SessionKey;
 use crate::space::slot::SlotHandle;
@@ -19,7 +21,7 @@ pub(crate) struct Deferrals {
     slab: Slab<Deferred>,
     deadlines: BTreeSet<(Instant, Key)>,
     effects: VecDeque<Effect>,
-    /// Effects handed out or waiting that have not been answered.
+    /// Effects handed out or waiting that have not been answered, and requests that wait for other shards.
     outstanding: usize,
     max: usize,
 }
@@ -43,6 +45,8 @@ pub(crate) enum Kind {
     Channel(ConnectionId),
     /// The value of a monitored item; there is no request.
     Sample { item: u32, slot: u32 },
+    /// A TransferSubscriptions that other shards have to answer.
+    Transfer { send_initial_values: bool, results: Vec<Option<Transferred>> },
 }
 
 /// A response with gaps.
@@ -161,7 +165,50 @@ impl Deferrals {
         self.start(Deferred { reply_to, session, deadline, kind }, [job]);
     }
 
-    fn start(&mut self, deferred: Deferred, jobs: impl IntoIterator<Item = Job>) {
+    /// Lets a TransferSubscriptions wait for the operations that have no result yet.
+    pub(crate) fn wait_for_transfers(
+        &mut self,
+        reply_to: ReplyTo,
+        session: SessionKey,
+        deadline: Instant,
+        send_initial_values: bool,
+        results: Vec<Option<Transferred>>,
+    ) -> Key {
+        self.outstanding += 1;
+        let kind = Kind::Transfer { send_initial_values, results };
+        self.start(Deferred { reply_to: Some(reply_to), session: Some(session), deadline, kind }, [])
+    }
+
+    /// The session of a TransferSubscriptions that still waits, and whether it asked for initial values.
+    pub(crate) fn transfer(&self, request: Key) -> Option<(SessionKey, bool)> {
+        let Deferred { session: Some(session), kind: Kind::Transfer { send_initial_values, .. }, .. } =
+            self.slab.get(request)?
+        else {
+            return None;
+        };
+        Some((*session, *send_initial_values))
+    }
+
+    /// Takes the result of an operation of a TransferSubscriptions; gives all of them when it was the last one.
+    pub(crate) fn transferred(
+        &mut self,
+        waiting: Waiting,
+        result: Transferred,
+    ) -> Option<(ReplyTo, Vec<Option<Transferred>>)> {
+        let Kind::Transfer { results, .. } = &mut self.slab.get_mut(waiting.request)?.kind else {
+            return None;
+        };
+        *results.get_mut(waiting.part)? = Some(result);
+        if results.iter().any(Option::is_none) {
+            return None;
+        }
+        match self.remove(waiting.request)? {
+            Deferred { reply_to: Some(to), kind: Kind::Transfer { results, .. }, .. } => Some((to, results)),
+            _ => None,
+        }
+    }
+
+    fn start(&mut self, deferred: Deferred, jobs: impl IntoIterator<Item = Job>) -> Key {
         let deadline = deferred.deadline;
         let key = self.slab.insert(deferred);
         if deadline != Instant::FAR {
@@ -172,6 +219,7 @@ impl Deferrals {
             self.effects.push_back(Effect { token, job });
             self.outstanding += 1;
         }
+        key
     }
 
     /// The next effect to run.
@@ -206,6 +254,9 @@ impl Deferrals {
     fn remove(&mut self, key: Key) -> Option<Deferred> {
         let deferred = self.slab.remove(key)?;
         self.deadlines.remove(&(deferred.deadline, key));
+        if matches!(deferred.kind, Kind::Transfer { .. }) {
+            self.outstanding = self.outstanding.saturating_sub(1);
+        }
         Some(deferred)
     }
 

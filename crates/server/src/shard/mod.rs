@@ -5,26 +5,29 @@
 //! blocks on nothing.
 //!
 //! - In: [`Shard::opened`], [`Shard::received`], [`Shard::sent`], [`Shard::blocked`], [`Shard::writable`],
-//!   [`Shard::closed`], [`Shard::timer`], [`Shard::done`], [`Shard::command`], [`Shard::import`].
+//!   [`Shard::closed`], [`Shard::timer`], [`Shard::done`], [`Shard::command`], [`Shard::import`],
+//!   [`Shard::message`].
 //! - Out, to be drained after every batch of inputs: [`Shard::poll_transmit`] with [`Shard::unsent`],
-//!   [`Shard::poll_close`], [`Shard::poll_effect`], [`Shard::poll_move`] with [`Shard::export`]; then
-//!   [`Shard::poll_timeout`] says how long to sleep.
+//!   [`Shard::poll_close`], [`Shard::poll_effect`], [`Shard::poll_move`] with [`Shard::export`],
+//!   [`Shard::poll_message`]; then [`Shard::poll_timeout`] says how long to sleep.
 //!
 //! Receive buffers belong to the driver: it keeps the bytes that [`Shard::received`] did not consume and passes them
 //! again with what follows. While [`Shard::wants_read`] is false it neither reads nor passes anything; when it turns
 //! true again, it passes the bytes it kept.
 //!
 //! - `connection`, `outbox`: buffers and flow control; `effect`, `deferred`: slow work; `slab`: tables;
-//! - `turn`: requests and deadlines.
+//! - `turn`: requests and deadlines; `transfer`: what shards tell each other.
 
 pub(crate) mod connection;
 pub(crate) mod deferred;
 pub(crate) mod effect;
 pub(crate) mod outbox;
 pub(crate) mod slab;
+pub(crate) mod transfer;
 mod turn;
 
 pub use effect::{Effect, Job, JobResult, Token};
+pub use transfer::ShardMessage;
 
 use crate::now::Now;
 use crate::session::{SessionKey, Sessions};
@@ -39,6 +42,7 @@ use std::sync::Arc;
 use taktwerk_channel::Channel;
 use taktwerk_crypto::Entropy;
 use taktwerk_types::{Instant, StatusCode};
+use transfer::Transfers;
 
 /// A connection's place in its shard. Places are reused, ids are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -86,6 +90,7 @@ pub struct Shard {
     sessions: Sessions,
     engine: Engine,
     deferrals: Deferrals,
+    transfers: Transfers,
     buffers: Buffers,
     /// Connections with something to send that take it.
     transmit: VecDeque<ConnectionId>,
@@ -129,8 +134,15 @@ impl Shard {
         let store = Arc::clone(shared.space().slots());
         Self {
             index,
-            engine: Engine::new(index, limits.subscriptions.clone(), store, first_id),
+            engine: Engine::new(
+                index,
+                limits.subscriptions.clone(),
+                store,
+                Arc::clone(shared.homes()),
+                first_id,
+            ),
             deferrals: Deferrals::new(limits.effects_max),
+            transfers: Transfers::default(),
             buffers: Buffers::new(limits.spare_buffers_max),
             sessions: Sessions::new(index),
             shared,

@@ -10,7 +10,7 @@ use crate::now::Now;
 use crate::service::context::{Context, Peer};
 use crate::service::reply::Reply;
 use crate::service::request::Request;
-use crate::service::{Outcome, answers_alone, dispatch, session};
+use crate::service::{Outcome, answers_alone, dispatch, session, transfer};
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_channel::{Event, Received};
@@ -119,6 +119,7 @@ impl Shard {
             sessions: &mut self.sessions,
             engine: &mut self.engine,
             deferrals: &mut self.deferrals,
+            transfers: &mut self.transfers,
             entropy: &mut *self.entropy,
             attached: &mut self.attached,
             published: &mut self.published,
@@ -198,7 +199,7 @@ impl Shard {
     }
 
     /// Keeps the server's counts of subscriptions and items.
-    fn count_engine(&mut self) {
+    pub(super) fn count_engine(&mut self) {
         let now = (self.engine.subscription_count(), self.engine.item_count());
         if now == self.counted {
             return;
@@ -421,13 +422,19 @@ impl Shard {
                 };
                 self.engine.sample_done(item, slot, value, now, self.shared.space());
             }
+            // No effect belongs to it.
+            (Kind::Transfer { .. }, _) => {}
         }
         self.start_samples();
     }
 
     fn give_up(&mut self, deferred: Deferred, status: StatusCode, now: Now) {
-        if let Some(to) = deferred.reply_to {
-            self.context(None, now).outbox.fault_to(to, status);
+        let Some(to) = deferred.reply_to else { return };
+        let mut outbox = self.context(None, now).outbox;
+        match deferred.kind {
+            // Some of its operations may have succeeded, and say for themselves what became of them.
+            Kind::Transfer { results, .. } => transfer::respond(&mut outbox, to, &results),
+            _ => outbox.fault_to(to, status),
         }
     }
 

@@ -45,7 +45,11 @@ impl Engine {
             while let Some(item) = self.items.get_mut(index as usize) {
                 let here = index;
                 index = item.next;
-                if item.group == EVERY_WRITE && item.is_news(&value) && item.passes(&value) {
+                if item.group == EVERY_WRITE && item.is_news(&value) {
+                    if !item.passes(&value) {
+                        item.see(&value);
+                        continue;
+                    }
                     item.remember(&value);
                     let lost = item.enqueue(Sample::Slot(value.clone()));
                     self.after_enqueue(here, lost);

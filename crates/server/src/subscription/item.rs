@@ -216,6 +216,18 @@ impl Item {
         }
     }
 
+    /// The number of the last change that the item has looked at. Exact for items that want every write.
+    pub(crate) fn last_seen(&self) -> u32 {
+        self.last_change
+    }
+
+    /// Notes that the item has looked at a change, whether the filter let it pass or not: what comes with the same
+    /// number is the same value.
+    #[inline]
+    pub(crate) fn see(&mut self, new: &Snapshot) {
+        self.last_change = new.change;
+    }
+
     /// Remembers a value as the one that was reported last.
     #[inline]
     pub(crate) fn remember(&mut self, new: &Snapshot) {

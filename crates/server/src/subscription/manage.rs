@@ -1,4 +1,4 @@
-//! Creating, modifying, transferring and deleting subscriptions and items: what the services ask of the engine.
+//! Creating, modifying and deleting subscriptions and items: what the services ask of the engine.
 
 use super::filter::Filter;
 use super::item::{AT_PUBLISH, EVERY_WRITE, Item, ItemExt, NONE, Sample, flag};
@@ -126,6 +126,14 @@ impl Engine {
         let interval = nanos_from_millis(parameters.publishing_interval);
         let first = align_up(now.instant + core::time::Duration::from_nanos(interval), grid(interval));
         let subscription = Box::new(Subscription::new(id, session, parameters, publishing_enabled, first));
+        let place = self.insert_subscription(subscription);
+        self.queue_mut(session).subscriptions.push(place);
+        self.timers.push(first, Due::Publish(place));
+        Ok(place)
+    }
+
+    pub(super) fn insert_subscription(&mut self, subscription: Box<Subscription>) -> u32 {
+        let id = subscription.id;
         let place = match self.free_subscriptions.pop() {
             Some(place) => {
                 if let Some(entry) = self.subscriptions.get_mut(place as usize) {
@@ -139,9 +147,7 @@ impl Engine {
             }
         };
         self.by_id.insert(id, place);
-        self.queue_mut(session).subscriptions.push(place);
-        self.timers.push(first, Due::Publish(place));
-        Ok(place)
+        place
     }
 
     fn take_id(&mut self) -> u32 {
@@ -149,7 +155,7 @@ impl Engine {
         loop {
             let id = self.next_id;
             self.next_id = id.checked_add(step).unwrap_or(1 + self.shard as u32);
-            if !self.by_id.contains_key(&id) {
+            if !self.by_id.contains_key(&id) && self.homes.moved_to(id).is_none() {
                 return id;
             }
         }
@@ -202,7 +208,7 @@ impl Engine {
     }
 
     /// Part 4 §5.14.8: without subscriptions no Publish request can be answered.
-    fn refuse_if_unused(&mut self, session: SessionKey, responder: &mut dyn Responder) {
+    pub(super) fn refuse_if_unused(&mut self, session: SessionKey, responder: &mut dyn Responder) {
         if self.session_subscription_count(session) == 0 {
             self.refuse_requests(session, StatusCode::BAD_NO_SUBSCRIPTION, responder);
         }
@@ -217,6 +223,7 @@ impl Engine {
         }
         subscription.retransmission.clear(&mut self.pool);
         self.by_id.remove(&subscription.id);
+        self.homes.forget(subscription.id, self.shard);
         self.free_subscriptions.push(place);
         if let Some(session) = subscription.session {
             self.queue_mut(session).subscriptions.retain(|other| *other != place);
@@ -224,7 +231,7 @@ impl Engine {
     }
 
     /// Keeps what a session is to be told until it asks. One that never does loses the oldest.
-    fn push_farewell(&mut self, session: SessionKey, farewell: (u32, u32, StatusCode)) {
+    pub(super) fn push_farewell(&mut self, session: SessionKey, farewell: (u32, u32, StatusCode)) {
         let max = (self.limits.subscriptions_per_session_max as usize).max(1);
         let farewells = &mut self.queue_mut(session).farewells;
         if farewells.len() >= max {
@@ -256,44 +263,6 @@ impl Engine {
                 subscription.session = None;
             }
         }
-    }
-
-    /// Rows 23: moves a subscription to another session. Returns the sequence numbers that can be republished.
-    pub(crate) fn transfer(
-        &mut self,
-        place: u32,
-        to: SessionKey,
-        send_initial_values: bool,
-        same_client: bool,
-        now: Now,
-        responder: &mut dyn Responder,
-    ) -> Vec<u32> {
-        let Some(subscription) = self.subscription_mut(place) else { return Vec::new() };
-        let from = subscription.session.replace(to);
-        subscription.reset_lifetime();
-        subscription.counters.transfer_requests += 1;
-        if same_client {
-            subscription.counters.transferred_to_same_client += 1;
-        } else {
-            subscription.counters.transferred_to_alt_client += 1;
-        }
-        let farewell =
-            (subscription.id, subscription.next_sequence_number, StatusCode::GOOD_SUBSCRIPTION_TRANSFERRED);
-        let available = subscription.retransmission.sequence_numbers().collect();
-        let queue = self.queue_mut(to);
-        queue.subscriptions.push(place);
-        // Whoever gets it back need not hear any more that it was gone.
-        queue.farewells.retain(|(id, ..)| *id != farewell.0);
-        if let Some(from) = from {
-            self.queue_mut(from).subscriptions.retain(|other| *other != place);
-            self.push_farewell(from, farewell);
-            self.send_farewells(from, now, responder);
-            self.refuse_if_unused(from, responder);
-        }
-        if send_initial_values {
-            self.resend_data(place);
-        }
-        available
     }
 
     /// ResendData (Part 5 §9.2): the current value of every reporting item goes into the next message.
@@ -330,7 +299,10 @@ impl Engine {
         subscription
             .items
             .iter()
-            .filter_map(|index| Some((item_id(*index), self.items.get(*index as usize)?.client_handle)))
+            .filter_map(|index| {
+                let item = self.items.get(*index as usize)?;
+                Some((id_of(subscription, item, *index), item.client_handle))
+            })
             .unzip()
     }
 
@@ -388,7 +360,21 @@ impl Engine {
                 ..ItemExt::default()
             }));
         }
-        let index = match self.free_items.pop() {
+        let index = self.place_item(item);
+        if let Some(subscription) = self.subscription_mut(place) {
+            subscription.items.push(index);
+            if let Some(ids) = &mut subscription.ids {
+                ids.create(index);
+            }
+        }
+        self.refresh_pages();
+        let revised = self.apply_settings(index, spec.settings, now);
+        self.set_mode(index, spec.mode, now, space);
+        Ok(revised)
+    }
+
+    pub(super) fn place_item(&mut self, item: Item) -> u32 {
+        match self.free_items.pop() {
             Some(index) => {
                 if let Some(entry) = self.items.get_mut(index as usize) {
                     *entry = item;
@@ -399,14 +385,7 @@ impl Engine {
                 self.items.push(item);
                 u32::try_from(self.items.len() - 1).unwrap_or(NONE)
             }
-        };
-        if let Some(subscription) = self.subscription_mut(place) {
-            subscription.items.push(index);
         }
-        self.refresh_pages();
-        let revised = self.apply_settings(index, spec.settings, now);
-        self.set_mode(index, spec.mode, now, space);
-        Ok(revised)
     }
 
     /// Finds an item of a subscription.
@@ -415,7 +394,11 @@ impl Engine {
     /// Bad_MonitoredItemIdInvalid.
     pub(crate) fn find_item(&self, place: u32, item_id: u32) -> Result<u32, StatusCode> {
         let invalid = StatusCode::BAD_MONITORED_ITEM_ID_INVALID;
-        let index = item_id.checked_sub(1).ok_or(invalid)?;
+        let index = match self.subscription(place).and_then(|subscription| subscription.ids.as_ref()) {
+            None => item_id.checked_sub(1),
+            Some(ids) => ids.find(item_id),
+        };
+        let index = index.ok_or(invalid)?;
         let item = self.items.get(index as usize).ok_or(invalid)?;
         if item.has(flag::ALIVE) && item.subscription == place { Ok(index) } else { Err(invalid) }
     }
@@ -499,10 +482,16 @@ impl Engine {
         if item.has(flag::ENABLED) {
             self.join_group(index, now);
         }
-        Revised { item_id: item_id(index), sampling_interval, queue_size }
+        Revised { item_id: self.id_of(index), sampling_interval, queue_size }
     }
 
-    fn join_group(&mut self, index: u32, now: Now) {
+    /// The id that the client knows an item by.
+    fn id_of(&self, index: u32) -> u32 {
+        let Some(item) = self.items.get(index as usize) else { return 0 };
+        self.subscription(item.subscription).map_or(0, |subscription| id_of(subscription, item, index))
+    }
+
+    pub(super) fn join_group(&mut self, index: u32, now: Now) {
         let Some(item) = self.items.get(index as usize) else { return };
         let (group, slot) = (item.group, item.slot);
         let polled = item.ext.as_ref().is_some_and(|ext| ext.polled.is_some());
@@ -530,7 +519,7 @@ impl Engine {
         }
     }
 
-    fn leave_group(&mut self, index: u32) {
+    pub(super) fn leave_group(&mut self, index: u32) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
         item.flags &= !flag::PENDING;
         if !item.has(flag::ENABLED) {
@@ -626,7 +615,7 @@ impl Engine {
         }
     }
 
-    fn start_watching(&mut self, index: u32) {
+    pub(super) fn start_watching(&mut self, index: u32) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
         let slot = item.slot;
         if slot == NONE {
@@ -644,7 +633,7 @@ impl Engine {
         }
     }
 
-    fn stop_watching(&mut self, index: u32) {
+    pub(super) fn stop_watching(&mut self, index: u32) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
         let (slot, next) = (item.slot, core::mem::replace(&mut item.next, NONE));
         let Some(head) = self.watch.get_mut(slot as usize) else { return };
@@ -677,6 +666,9 @@ impl Engine {
             subscription.enabled_items = subscription.enabled_items.saturating_sub(u32::from(was_enabled));
             if position < subscription.items.len() {
                 subscription.items.swap_remove(position);
+                if let Some(ids) = &mut subscription.ids {
+                    ids.swap_remove(position);
+                }
                 moved = subscription.items.get(position).copied();
             }
         }
@@ -793,7 +785,12 @@ impl Engine {
     }
 }
 
-/// The id that clients know an item by.
+fn id_of(subscription: &Subscription, item: &Item, index: u32) -> u32 {
+    let moved = subscription.ids.as_ref().and_then(|ids| ids.at(item.position as usize));
+    moved.unwrap_or(item_id(index))
+}
+
+/// The id that clients know an item by, as long as it stays where it was created.
 pub(crate) const fn item_id(index: u32) -> u32 {
     index + 1
 }

@@ -8,13 +8,17 @@
 //! - [`state`]: the publishing state table; [`subscription`]: its variables;
 //! - [`item`], [`filter`]: MonitoredItems; [`sampling`]: rate groups; [`changes`]: from dirty slots to ready lists;
 //! - [`publish`]: cycles, messages and the sessions' Publish queues; [`retransmission`]: what can be republished;
-//! - [`manage`]: creating, modifying and deleting, as the services ask; [`timer`]: deadlines.
+//! - [`manage`]: creating, modifying and deleting, as the services ask; [`timer`]: deadlines;
+//! - [`moving`]: to another session, and to another shard's engine; [`item_ids`], [`homes`]: what finds them there.
 
 mod changes;
 pub(crate) mod filter;
+pub(crate) mod homes;
 pub(crate) mod item;
+mod item_ids;
 mod limits;
 pub(crate) mod manage;
+pub(crate) mod moving;
 pub(crate) mod publish;
 mod retransmission;
 mod sampling;
@@ -30,6 +34,7 @@ mod tests;
 pub use limits::SubscriptionLimits;
 
 use crate::space::slot::{PAGE_SLOTS, Page, SlotStore, Snapshot};
+use homes::Homes;
 use item::Item;
 use publish::PublishQueue;
 use retransmission::BufferPool;
@@ -50,6 +55,8 @@ pub(crate) struct Engine {
     shard: usize,
     limits: SubscriptionLimits,
     store: Arc<SlotStore>,
+    /// Which subscriptions live on which shard.
+    homes: Arc<Homes>,
     /// The shard's own list of the store's pages.
     pages: Vec<Arc<Page>>,
     /// The first item on each slot.
@@ -76,12 +83,14 @@ impl Engine {
         shard: usize,
         limits: SubscriptionLimits,
         store: Arc<SlotStore>,
+        homes: Arc<Homes>,
         first_id: u32,
     ) -> Self {
         Self {
             shard,
             limits,
             store,
+            homes,
             pages: Vec::new(),
             watch: Vec::new(),
             items: Vec::new(),

@@ -1,5 +1,6 @@
 //! One Subscription's variables (Part 4 §5.14.1.3).
 
+use super::item_ids::ItemIds;
 use super::retransmission::Retransmission;
 use super::state::State;
 use super::{SessionKey, SubscriptionLimits};
@@ -84,6 +85,8 @@ pub(crate) struct Subscription {
     pub(crate) next_sequence_number: u32,
     pub(crate) retransmission: Retransmission,
     pub(crate) items: Vec<u32>,
+    /// The ids of its items, if it came from another shard.
+    pub(crate) ids: Option<Box<ItemIds>>,
     /// How many of them are not disabled.
     pub(crate) enabled_items: u32,
     /// Whether any item ever triggered another one; most subscriptions never look for links.
@@ -119,6 +122,7 @@ impl Subscription {
             next_sequence_number: 1,
             retransmission: Retransmission::default(),
             items: Vec::new(),
+            ids: None,
             enabled_items: 0,
             has_links: false,
             ready: Vec::new(),

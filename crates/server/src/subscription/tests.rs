@@ -6,6 +6,9 @@ use super::manage::{ItemSpec, Settings};
 use super::publish::{Responder, Ticket};
 use super::subscription::Parameters;
 use super::*;
+
+mod moving;
+
 use crate::now::Now;
 use crate::shard::ConnectionId;
 use crate::space::nodes::ValueAt;
@@ -65,7 +68,11 @@ const SESSION: SessionKey = SessionKey(0);
 
 impl World {
     fn new(variables: usize) -> Self {
-        let space = AddressSpace::new(1, 4096, "urn:test");
+        Self::with_shards(variables, 1)
+    }
+
+    fn with_shards(variables: usize, shards: usize) -> Self {
+        let space = AddressSpace::new(shards, 4096, "urn:test");
         let variables = (0..variables)
             .map(|at| {
                 let id = NodeId::numeric(1, 1000 + at as u32);
@@ -77,7 +84,8 @@ impl World {
                 (ix, handle)
             })
             .collect();
-        let engine = Engine::new(0, SubscriptionLimits::default(), Arc::clone(space.slots()), 1);
+        let homes = Arc::new(homes::Homes::new(shards));
+        let engine = Engine::new(0, SubscriptionLimits::default(), Arc::clone(space.slots()), homes, 1);
         let now = 1_000 * MS;
         Self { space, engine, out: Recorder::default(), now, next_handle: 1, variables }
     }

@@ -10,7 +10,7 @@ use schema::{
 };
 use taktwerk_types::{BuiltInType, Variant};
 
-fn subscribe(client: &mut Client, server: &mut Server, node_id: NodeId) -> u32 {
+pub(super) fn subscribe(client: &mut Client, server: &mut Server, node_id: NodeId) -> u32 {
     let request = CreateSubscriptionRequest {
         request_header: client.header(),
         requested_publishing_interval: 100.0,
@@ -42,14 +42,14 @@ fn subscribe(client: &mut Client, server: &mut Server, node_id: NodeId) -> u32 {
     subscription_id
 }
 
-fn publish(client: &mut Client, server: &mut Server) -> u32 {
+pub(super) fn publish(client: &mut Client, server: &mut Server) -> u32 {
     let header = client.header();
     let request =
         PublishRequest { request_header: RequestHeader { timeout_hint: 0, ..header }, ..Default::default() };
     client.send(server, PublishRequest::BINARY_ENCODING_ID, &request)
 }
 
-fn values(response: &PublishResponse) -> Vec<Variant> {
+pub(super) fn values(response: &PublishResponse) -> Vec<Variant> {
     let data = &response.notification_message.notification_data;
     data.iter()
         .flat_map(|data| data.decode::<DataChangeNotification>().unwrap().monitored_items)

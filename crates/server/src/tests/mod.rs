@@ -7,6 +7,7 @@ mod flow;
 mod hostile;
 mod method;
 mod session;
+mod transfer;
 mod view;
 
 use crate::config::ServerConfig;

@@ -128,12 +128,12 @@ fn the_oldest_unactivated_session_makes_room() {
     second.create(&mut server).unwrap();
 }
 
-fn with_users(server: &mut ServerConfig, authenticator: Arc<dyn Authenticator>) {
+pub(super) fn with_users(server: &mut ServerConfig, authenticator: Arc<dyn Authenticator>) {
     server.endpoints[0].user_tokens = vec![UserTokenConfig::user_name()];
     server.authenticator = Some(authenticator);
 }
 
-fn login(client: &mut Client, name: &str, password: &str) -> ActivateSessionRequest {
+pub(super) fn login(client: &mut Client, name: &str, password: &str) -> ActivateSessionRequest {
     let token = UserNameIdentityToken {
         policy_id: "username".into(),
         user_name: name.into(),

@@ -1,0 +1,127 @@
+//! TransferSubscriptions (Part 4 §5.14.7): from another session of this shard at once, from another shard when that has
+//! answered.
+
+use super::context::Context;
+use super::reply::{Reply, no_diagnostics};
+use super::request::Request;
+use super::{Outcome, with_engine};
+use crate::error::Fault;
+use crate::session::SessionKey;
+use crate::shard::ReplyTo;
+use crate::shard::deferred;
+use crate::shard::outbox::Outbox;
+use crate::shard::transfer::{Ask, Waiting};
+use taktwerk_schema::TransferSubscriptionsResponse;
+use taktwerk_types::codec::encode_len;
+use taktwerk_types::{Decode, DecodeError, Encode, StatusCode};
+
+/// The result of one operation: the sequence numbers that can be republished.
+pub(crate) type Transferred = Result<Vec<u32>, StatusCode>;
+
+/// How long another shard may take, ms. It needs one turn; a client that waits longer than this had better hear that
+/// something is wrong.
+const SHARD_TIMEOUT: f64 = 5_000.0;
+
+pub(crate) fn transfer(
+    cx: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    let (key, session) = cx.session(request)?;
+    let user = session.user.clone();
+    let mut decoder = request.body.clone();
+    let count = with_engine(cx, key, |context| context.operation_count(&mut decoder, 4))?;
+    let ids = (0..count).map(|_| u32::decode(&mut decoder)).collect::<Result<Vec<_>, DecodeError>>()?;
+    let send_initial_values = bool::decode(&mut decoder)?;
+    let elsewhere = |cx: &Context<'_>, id| match cx.engine.find_any(id) {
+        Some(_) => None,
+        None => elsewhere(cx, id),
+    };
+    let is_deferred = ids.iter().any(|id| elsewhere(cx, *id).is_some());
+    if is_deferred && !cx.deferrals.has_room(1) {
+        return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_max"));
+    }
+    let mut results = Vec::with_capacity(count);
+    let mut asks = Vec::new();
+    for (part, id) in ids.into_iter().enumerate() {
+        let shard = elsewhere(cx, id);
+        asks.extend(shard.map(|shard| (part, id, shard)));
+        results.push(match shard {
+            Some(_) => None,
+            None => Some(within_shard(cx, key, id, send_initial_values)),
+        });
+    }
+    let (Some(user), false) = (user, asks.is_empty()) else {
+        encode(&results, reply.begin::<TransferSubscriptionsResponse>());
+        return Ok(Outcome::Answered);
+    };
+    let max = cx.shared.config().limits.deferred_timeout.min(SHARD_TIMEOUT);
+    let deadline = deferred::deadline(cx.now.instant, request.header.timeout_hint, max);
+    let to = cx.reply_to(request);
+    let request = cx.deferrals.wait_for_transfers(to, key, deadline, send_initial_values, results);
+    let here = cx.sessions.shard();
+    for (part, id, shard) in asks {
+        let waiting = Waiting { request, part };
+        cx.transfers.ask(shard, Ask { id, user: user.clone(), shard: here, waiting, hops: 0 });
+    }
+    Ok(Outcome::Deferred)
+}
+
+/// The shard to ask for a subscription that is not here; itself for one that is on its way here.
+fn elsewhere(cx: &Context<'_>, id: u32) -> Option<usize> {
+    let homes = cx.shared.homes();
+    let here = cx.sessions.shard();
+    homes.moved_to(id).or_else(|| Some(homes.birthplace(id)).filter(|shard| *shard != here))
+}
+
+/// Transfers a subscription of this shard to one of its sessions.
+///
+/// # Errors
+/// Bad_SubscriptionIdInvalid, Bad_UserAccessDenied, and Bad_NothingToDo if the session has it already (row 22).
+pub(crate) fn within_shard(
+    cx: &mut Context<'_>,
+    key: SessionKey,
+    id: u32,
+    send_initial_values: bool,
+) -> Transferred {
+    let place = cx.engine.find_any(id).ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
+    let from = cx.engine.subscription(place).and_then(|subscription| subscription.session);
+    if from == Some(key.into()) {
+        return Err(StatusCode::BAD_NOTHING_TO_DO);
+    }
+    let user = cx.sessions.get(key).and_then(|session| session.user.as_ref());
+    if !user.is_some_and(|user| cx.sessions.may_take(user, from, id)) {
+        return Err(StatusCode::BAD_USER_ACCESS_DENIED);
+    }
+    Ok(cx.engine.transfer(place, key.into(), send_initial_values, from.is_none(), cx.now, &mut cx.outbox))
+}
+
+/// Sends the response to a request that waited. Operations without a result have waited for too long.
+pub(crate) fn respond(outbox: &mut Outbox<'_>, to: ReplyTo, results: &[Option<Transferred>]) {
+    let time = outbox.now.utc;
+    outbox.send(to.connection, to.request_id, to.request_handle, |out| {
+        let mut reply = Reply::new(out, to.request_handle, time);
+        encode(results, reply.begin::<TransferSubscriptionsResponse>());
+    });
+}
+
+fn encode(results: &[Option<Transferred>], out: &mut Vec<u8>) {
+    encode_len(results.len(), out);
+    for result in results {
+        match result {
+            Some(Ok(available)) => {
+                StatusCode::GOOD.encode(out);
+                available.encode(out);
+            }
+            Some(Err(status)) => {
+                status.encode(out);
+                encode_len(0, out);
+            }
+            None => {
+                StatusCode::BAD_TIMEOUT.encode(out);
+                encode_len(0, out);
+            }
+        }
+    }
+    no_diagnostics(out);
+}

@@ -1,0 +1,174 @@
+//! Subscriptions that a session of one shard takes over from another (Part 4 §5.14.7).
+//!
+//! The session's shard asks the one that has the subscription, which looks whether the session's user may have it, and
+//! either refuses or takes it out of its engine and gives it away. Messages between two shards stay in order; nobody
+//! waits. Whatever has become of the request meanwhile, what was given is taken in: it then has no session, and its user
+//! can ask for it again until its lifetime is over.
+
+use super::slab::Key;
+use super::{Shard, outbox};
+use crate::now::Now;
+use crate::service::transfer::{self, Transferred};
+use crate::session::User;
+use crate::subscription::moving::MovedSubscription;
+use std::collections::VecDeque;
+use taktwerk_types::StatusCode;
+
+/// What one shard tells another. The driver takes it there with [`Shard::message`], in the order in which it came out.
+#[derive(Debug)]
+pub struct ShardMessage(Content);
+
+#[derive(Debug)]
+enum Content {
+    /// To the shard that may have the subscription.
+    Ask(Ask),
+    /// There is no such subscription, or the user may not have it.
+    Refused(Waiting, StatusCode),
+    /// Here it is.
+    Given(Box<Given>),
+}
+
+/// Which operation of which request waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) request: Key,
+    pub(crate) part: usize,
+}
+
+/// A session wants a subscription.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask {
+    pub(crate) id: u32,
+    pub(crate) user: User,
+    /// The shard that asks.
+    pub(crate) shard: usize,
+    pub(crate) waiting: Waiting,
+    /// How often it was passed on to where the subscription went.
+    pub(crate) hops: u8,
+}
+
+#[derive(Debug)]
+struct Given {
+    ask: Ask,
+    moved: MovedSubscription,
+}
+
+/// How often a question is passed on at most. A subscription moves with a round trip of its client, so one that is
+/// always somewhere else is not being followed in good faith.
+const HOPS_MAX: u8 = 8;
+
+/// A shard's questions.
+#[derive(Debug, Default)]
+pub(crate) struct Transfers {
+    messages: VecDeque<(usize, ShardMessage)>,
+    /// Questions for subscriptions that are on their way here.
+    postponed: Vec<Ask>,
+}
+
+impl Transfers {
+    /// Asks the shard that has a subscription.
+    pub(crate) fn ask(&mut self, to: usize, ask: Ask) {
+        self.messages.push_back((to, ShardMessage(Content::Ask(ask))));
+    }
+
+    fn refuse(&mut self, ask: &Ask, status: StatusCode) {
+        self.messages.push_back((ask.shard, ShardMessage(Content::Refused(ask.waiting, status))));
+    }
+}
+
+impl Shard {
+    /// The next message for another shard, or for this one: its number, and what [`Self::message`] gets there.
+    #[inline]
+    pub fn poll_message(&mut self) -> Option<(usize, ShardMessage)> {
+        self.transfers.messages.pop_front()
+    }
+
+    /// A message has come from a shard.
+    pub fn message(&mut self, message: ShardMessage, now: Now) {
+        match message.0 {
+            Content::Ask(ask) => self.asked(ask, now),
+            Content::Refused(waiting, status) => self.transferred(waiting, Err(status), now),
+            Content::Given(given) => self.given(*given, now),
+        }
+        self.count_engine();
+    }
+
+    /// A session of some shard wants a subscription.
+    fn asked(&mut self, mut ask: Ask, now: Now) {
+        let homes = self.shared.homes();
+        let Some(place) = self.engine.find_any(ask.id) else {
+            match homes.moved_to(ask.id) {
+                Some(home) if home == self.index => self.transfers.postponed.push(ask),
+                home => {
+                    let home = home.unwrap_or_else(|| homes.birthplace(ask.id));
+                    if home == self.index || ask.hops >= HOPS_MAX {
+                        self.transfers.refuse(&ask, StatusCode::BAD_SUBSCRIPTION_ID_INVALID);
+                    } else {
+                        ask.hops += 1;
+                        self.transfers.ask(home, ask);
+                    }
+                }
+            }
+            return;
+        };
+        if ask.shard == self.index {
+            // It came here in the meantime, for another operation.
+            let Some((session, send_initial_values)) = self.deferrals.transfer(ask.waiting.request) else {
+                return;
+            };
+            let mut cx = self.context(None, now);
+            let result = transfer::within_shard(&mut cx, session, ask.id, send_initial_values);
+            return self.transferred(ask.waiting, result, now);
+        }
+        let from = self.engine.subscription(place).and_then(|subscription| subscription.session);
+        if !self.sessions.may_take(&ask.user, from, ask.id) {
+            return self.transfers.refuse(&ask, StatusCode::BAD_USER_ACCESS_DENIED);
+        }
+        let limits = &self.shared.config().limits;
+        let mut outbox = outbox(&mut self.connections, &mut self.transmit, &mut self.buffers, now, limits);
+        self.engine.count_transfer(place, from.is_none());
+        let to = ask.shard;
+        if let Some(moved) = self.engine.export(place, to, now, &mut outbox) {
+            self.sessions.hand_over(ask.id);
+            let given = Content::Given(Box::new(Given { ask, moved }));
+            self.transfers.messages.push_back((to, ShardMessage(given)));
+        }
+    }
+
+    /// A subscription has come that a session of this shard asked for.
+    fn given(&mut self, given: Given, now: Now) {
+        let Given { ask, moved } = given;
+        let id = moved.id();
+        // The request may have been given up or its connection lost, the session closed or taken over by another user.
+        let request = self.deferrals.transfer(ask.waiting.request).filter(|(session, _)| {
+            self.sessions.get(*session).is_some_and(|session| session.user.as_ref() == Some(&ask.user))
+        });
+        let session = request.map(|(session, _)| session.into());
+        let place = self.engine.import(moved, session, now);
+        let result = match request {
+            Some((_, send_initial_values)) => {
+                if send_initial_values {
+                    self.engine.resend_data(place);
+                }
+                Ok(self.engine.available(place))
+            }
+            None => {
+                self.sessions.leave_behind(core::iter::once(id), &ask.user);
+                Err(StatusCode::BAD_USER_ACCESS_DENIED)
+            }
+        };
+        self.transferred(ask.waiting, result, now);
+        let (known, later) = self.transfers.postponed.drain(..).partition(|other| other.id == id);
+        self.transfers.postponed = later;
+        for ask in known {
+            self.asked(ask, now);
+        }
+    }
+
+    /// An operation has its result; with the last one the response is sent.
+    fn transferred(&mut self, waiting: Waiting, result: Transferred, now: Now) {
+        if let Some((to, results)) = self.deferrals.transferred(waiting, result) {
+            transfer::respond(&mut self.context(None, now).outbox, to, &results);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Subscriptions that move to another session, and to another shard's engine (design §6, Part 4 §5.14.7).
+//!
+//! A subscription travels as an owned value with everything that it is: its parameters, phase and sequence numbers, the
+//! messages that can be republished, and its items with their queues and with what they reported last. Because an item
+//! knows that, nothing has to be watched on the way: it is compared with its variable on arrival. What was written once
+//! meanwhile is news, and what was written several times sets the Overflow bit of items that want every write.
+
+use super::item::{AT_PUBLISH, EVERY_WRITE, Item, ItemExt, NONE, Sample, flag};
+use super::item_ids::ItemIds;
+use super::manage::item_id;
+use super::publish::Responder;
+use super::subscription::Subscription;
+use super::timer::Due;
+use super::{Engine, SessionKey};
+use crate::now::Now;
+use crate::space::NodeIx;
+use crate::space::slot::SlotHandle;
+use taktwerk_types::StatusCode;
+
+/// A subscription between two engines. It has no session.
+#[derive(Debug)]
+pub(crate) struct MovedSubscription {
+    subscription: Box<Subscription>,
+    /// In the order of the subscription's list.
+    items: Vec<MovedItem>,
+    /// Positions of the items that may have something to report, first come first.
+    ready: Vec<usize>,
+}
+
+impl MovedSubscription {
+    pub(crate) fn id(&self) -> u32 {
+        self.subscription.id
+    }
+}
+
+/// An item between two engines. Its links are positions in its subscription's list.
+#[derive(Debug)]
+struct MovedItem {
+    id: u32,
+    item: Item,
+    /// The interval of its rate group, ns, if it is in one.
+    interval: Option<u64>,
+    /// Keeps the variable's slot from serving another node meanwhile.
+    slot: Option<SlotHandle>,
+}
+
+impl Subscription {
+    /// What the session that loses it is told: id, sequence number, status.
+    fn farewell(&self) -> (u32, u32, StatusCode) {
+        (self.id, self.next_sequence_number, StatusCode::GOOD_SUBSCRIPTION_TRANSFERRED)
+    }
+}
+
+impl Engine {
+    /// Row 23: moves a subscription to another session of this shard. Returns the sequence numbers that can be
+    /// republished.
+    pub(crate) fn transfer(
+        &mut self,
+        place: u32,
+        to: SessionKey,
+        send_initial_values: bool,
+        same_client: bool,
+        now: Now,
+        responder: &mut dyn Responder,
+    ) -> Vec<u32> {
+        self.count_transfer(place, same_client);
+        let Some(subscription) = self.subscription_mut(place) else { return Vec::new() };
+        let from = subscription.session.replace(to);
+        let farewell = subscription.farewell();
+        self.give_to(to, place, farewell.0);
+        if let Some(from) = from {
+            self.tell_transferred(from, place, farewell, now, responder);
+        }
+        if send_initial_values {
+            self.resend_data(place);
+        }
+        self.available(place)
+    }
+
+    /// Notes that a subscription goes to another session.
+    pub(crate) fn count_transfer(&mut self, place: u32, same_client: bool) {
+        let Some(subscription) = self.subscription_mut(place) else { return };
+        subscription.reset_lifetime();
+        subscription.counters.transfer_requests += 1;
+        if same_client {
+            subscription.counters.transferred_to_same_client += 1;
+        } else {
+            subscription.counters.transferred_to_alt_client += 1;
+        }
+    }
+
+    /// The sequence numbers that can be republished.
+    pub(crate) fn available(&self, place: u32) -> Vec<u32> {
+        let subscription = self.subscription(place);
+        subscription.map_or_else(Vec::new, |it| it.retransmission.sequence_numbers().collect())
+    }
+
+    /// Takes a subscription out, for another engine. Its session is told as after every transfer.
+    pub(crate) fn export(
+        &mut self,
+        place: u32,
+        to: usize,
+        now: Now,
+        responder: &mut dyn Responder,
+    ) -> Option<MovedSubscription> {
+        // What has been written until now is this engine's to sort out: values in its ring would not find their item.
+        self.refresh_pages();
+        self.drain_changes(now.instant);
+        let mut subscription = self.subscriptions.get_mut(place as usize).and_then(Option::take)?;
+        self.by_id.remove(&subscription.id);
+        self.free_subscriptions.push(place);
+        // Before anybody can ask where it went.
+        self.homes.depart(subscription.id, to);
+        if let Some(from) = subscription.session.take() {
+            self.tell_transferred(from, place, subscription.farewell(), now, responder);
+        }
+        let ready = subscription
+            .ready
+            .iter()
+            .skip(subscription.ready_head)
+            .filter_map(|index| self.items.get(*index as usize))
+            .filter(|item| item.subscription == place && item.has(flag::ALIVE) && item.has(flag::READY))
+            .map(|item| item.position as usize)
+            .collect();
+        subscription.ready = Vec::new();
+        subscription.ready_head = 0;
+        let indexes = core::mem::take(&mut subscription.items);
+        let ids = subscription.ids.take();
+        // Links name items by index, which means nothing where they go. All have to be renamed while their targets
+        // are still here.
+        if subscription.has_links {
+            for index in &indexes {
+                self.links_to_positions(*index);
+            }
+        }
+        let items = indexes
+            .into_iter()
+            .enumerate()
+            .filter_map(|(position, index)| {
+                let id = ids.as_ref().and_then(|ids| ids.at(position)).unwrap_or(item_id(index));
+                self.export_item(index, id)
+            })
+            .collect();
+        Some(MovedSubscription { subscription, items, ready })
+    }
+
+    fn give_to(&mut self, session: SessionKey, place: u32, id: u32) {
+        let queue = self.queue_mut(session);
+        queue.subscriptions.push(place);
+        // Whoever gets it back need not hear any more that it was gone.
+        queue.farewells.retain(|(other, ..)| *other != id);
+    }
+
+    /// The session that had a subscription is told that it has it no more.
+    fn tell_transferred(
+        &mut self,
+        from: SessionKey,
+        place: u32,
+        farewell: (u32, u32, StatusCode),
+        now: Now,
+        responder: &mut dyn Responder,
+    ) {
+        self.queue_mut(from).subscriptions.retain(|other| *other != place);
+        self.push_farewell(from, farewell);
+        self.send_farewells(from, now, responder);
+        self.refuse_if_unused(from, responder);
+    }
+
+    fn links_to_positions(&mut self, index: u32) {
+        let Some(ext) = self.items.get_mut(index as usize).and_then(|item| item.ext.as_mut()) else { return };
+        let mut links = core::mem::take(&mut ext.links);
+        for link in &mut links {
+            *link = self.items.get(*link as usize).map_or(NONE, |item| item.position);
+        }
+        if let Some(ext) = self.items.get_mut(index as usize).and_then(|item| item.ext.as_mut()) {
+            ext.links = links;
+        }
+    }
+
+    fn export_item(&mut self, index: u32, id: u32) -> Option<MovedItem> {
+        let (slot, group) = self.items.get(index as usize).map(|item| (item.slot, item.group))?;
+        let handle = if slot == NONE { None } else { self.store.handle(slot) };
+        let interval = self.groups.get(group as usize).map(|group| group.interval);
+        self.leave_group(index);
+        if self.items.get(index as usize).is_some_and(|item| item.has(flag::ENABLED)) {
+            self.stop_watching(index);
+        }
+        let mut gone = Item::new(NONE, 0, NONE, NodeIx::ns0(0));
+        gone.flags = 0;
+        let mut item = core::mem::replace(self.items.get_mut(index as usize)?, gone);
+        self.free_items.push(index);
+        // A source that is working for this engine answers to this engine; the other one asks again.
+        item.flags &= !(flag::READY | flag::PENDING | flag::SAMPLING);
+        Some(MovedItem { id, item, interval, slot: handle })
+    }
+
+    /// Takes a subscription in, for a session or for none. Returns its place.
+    pub(crate) fn import(&mut self, moved: MovedSubscription, session: Option<SessionKey>, now: Now) -> u32 {
+        let MovedSubscription { mut subscription, items, ready } = moved;
+        subscription.session = session;
+        subscription.served = self.served;
+        let (id, next_publish) = (subscription.id, subscription.next_publish);
+        let has_links = subscription.has_links;
+        let place = self.insert_subscription(subscription);
+        self.homes.arrive(id, self.shard);
+        if let Some(session) = session {
+            self.give_to(session, place, id);
+        }
+        // The phase stays; a cycle that was missed on the way is made up for at once.
+        self.timers.push(next_publish, Due::Publish(place));
+        self.refresh_pages();
+        let mut ids = ItemIds::default();
+        let mut indexes = Vec::with_capacity(items.len());
+        let mut slots = Vec::new();
+        for MovedItem { id, item, interval, slot } in items {
+            let index = self.insert_item(item, interval, place, indexes.len());
+            ids.push(id, index);
+            slots.push(slot);
+            indexes.push(index);
+        }
+        if has_links {
+            for index in &indexes {
+                self.links_to_indexes(*index, &indexes);
+            }
+        }
+        if let Some(subscription) = self.subscription_mut(place) {
+            subscription.items.clone_from(&indexes);
+            subscription.ids = Some(Box::new(ids));
+        }
+        // Those that waited come before those that are found to have news now.
+        for index in ready.into_iter().filter_map(|position| indexes.get(position)) {
+            self.after_enqueue(*index, false);
+        }
+        for index in &indexes {
+            self.resume_item(*index, now);
+        }
+        // From here on the watched slots hold themselves.
+        drop(slots);
+        place
+    }
+
+    fn insert_item(&mut self, mut item: Item, interval: Option<u64>, place: u32, position: usize) -> u32 {
+        item.group = match interval {
+            Some(interval) => self.group(interval),
+            None if item.group == EVERY_WRITE => EVERY_WRITE,
+            None => AT_PUBLISH,
+        };
+        item.subscription = place;
+        item.position = u32::try_from(position).unwrap_or(NONE);
+        item.next = NONE;
+        self.place_item(item)
+    }
+
+    fn links_to_indexes(&mut self, index: u32, indexes: &[u32]) {
+        let ext = self.items.get_mut(index as usize).and_then(|item| item.ext.as_mut());
+        if let Some(ItemExt { links, .. }) = ext.map(|ext| &mut **ext) {
+            links.retain_mut(|link| match indexes.get(*link as usize) {
+                Some(index) => {
+                    *link = *index;
+                    true
+                }
+                None => false,
+            });
+        }
+    }
+
+    /// Lets an item that came from another engine go on.
+    fn resume_item(&mut self, index: u32, now: Now) {
+        if !self.items.get(index as usize).is_some_and(|item| item.has(flag::ENABLED)) {
+            return;
+        }
+        // This marks the slot, so that what was written on the way is looked at with the next change.
+        self.start_watching(index);
+        self.join_group(index, now);
+        if self.items.get(index as usize).is_some_and(|item| item.group == EVERY_WRITE) {
+            self.catch_up(index);
+        }
+    }
+
+    /// Takes over what was written while nobody collected single values for the item.
+    fn catch_up(&mut self, index: u32) {
+        let Some(item) = self.items.get_mut(index as usize) else { return };
+        let Some(snapshot) = super::read_slot(&self.pages, item.slot) else { return };
+        // Of changes the item knows how many it has seen, modulo 2^24.
+        let missed = snapshot.change.wrapping_sub(item.last_seen()) & 0x00ff_ffff;
+        if missed <= 1 && !item.passes(&snapshot) {
+            item.see(&snapshot);
+            return;
+        }
+        item.remember(&snapshot);
+        let lost = item.enqueue(Sample::Slot(snapshot));
+        if missed > 1 {
+            item.mark_overflow();
+        }
+        self.after_enqueue(index, lost);
+    }
+}

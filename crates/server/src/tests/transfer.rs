@@ -1,0 +1,264 @@
+//! TransferSubscriptions between two shards, joined in memory, in virtual time.
+
+use super::attribute::{add, variable};
+use super::flow::{publish, subscribe, values};
+use super::session::{login, with_users};
+use super::*;
+use schema::{
+    CloseSessionRequest, DeleteSubscriptionsRequest, MonitoringMode, PublishResponse, RepublishRequest,
+    SetMonitoringModeRequest, StatusChangeNotification, TransferResult, TransferSubscriptionsRequest,
+    TransferSubscriptionsResponse,
+};
+use taktwerk_types::{BuiltInType, Variant};
+
+/// One server of two shards, with the variable `ns=1;i=1` at 1.
+struct Pair {
+    shards: [Server; 2],
+}
+
+impl Pair {
+    fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
+        let utc = UtcTime::parse("2026-01-01T00:00:00Z").unwrap();
+        let mut config = ServerConfig::new("Test", APPLICATION, URL, utc);
+        change(&mut config);
+        let space = Arc::new(AddressSpace::new(2, 64, APPLICATION));
+        let shared = ServerShared::new(config, Arc::clone(&space), 2, utc);
+        let now = Now { instant: Instant::ZERO + Duration::from_secs(1), utc };
+        let shards = [0, 1].map(|index| {
+            let shard = Shard::new(index, Arc::clone(&shared), Box::new(SeededEntropy::new(index as u64)));
+            Server { shard, space: Arc::clone(&space), now }
+        });
+        add(&shards[0], variable(1, BuiltInType::Double, 1.0));
+        Self { shards }
+    }
+
+    /// Takes messages where they belong, until there are none.
+    fn deliver(&mut self) {
+        loop {
+            let message = self.shards.iter_mut().find_map(|server| server.shard.poll_message());
+            let Some((to, message)) = message else { return };
+            let server = &mut self.shards[to];
+            server.shard.message(message, server.now);
+        }
+    }
+
+    /// Lets time pass on both shards.
+    fn pass(&mut self, ms: u64) {
+        self.shards.iter_mut().for_each(|server| server.pass(Duration::from_millis(ms)));
+    }
+
+    fn set(&self, value: f64) {
+        let server = &self.shards[0];
+        server.space.variable(&NodeId::numeric(1, 1)).unwrap().set_at(value, server.now.utc);
+    }
+
+    /// A session on shard 0 with a subscription that has reported 1, and its id.
+    fn subscribed(&mut self) -> (Client, u32) {
+        let mut client = self.shards[0].session();
+        let id = subscribe(&mut client, &mut self.shards[0], NodeId::numeric(1, 1));
+        assert_eq!(self.publish(&mut client, 0), [Variant::from(1.0)]);
+        (client, id)
+    }
+
+    /// The values of the next message.
+    fn publish(&mut self, client: &mut Client, at: usize) -> Vec<Variant> {
+        let request = publish(client, &mut self.shards[at]);
+        self.pass(200);
+        client.drain(&mut self.shards[at]);
+        values(&client.response::<PublishResponse>(request).unwrap().unwrap())
+    }
+
+    fn ask(&mut self, client: &mut Client, at: usize, ids: &[u32]) -> u32 {
+        let request = TransferSubscriptionsRequest {
+            request_header: client.header(),
+            subscription_ids: ids.to_vec(),
+            send_initial_values: false,
+        };
+        client.send(&mut self.shards[at], TransferSubscriptionsRequest::BINARY_ENCODING_ID, &request)
+    }
+
+    fn results(&mut self, client: &mut Client, at: usize, request: u32) -> Option<Vec<TransferResult>> {
+        client.drain(&mut self.shards[at]);
+        let response = client.response::<TransferSubscriptionsResponse>(request)?.unwrap();
+        assert!(response.diagnostic_infos.is_empty());
+        Some(response.results)
+    }
+
+    /// The statuses of a transfer that is given the time it takes.
+    fn transfer(&mut self, client: &mut Client, at: usize, ids: &[u32]) -> Vec<StatusCode> {
+        let request = self.ask(client, at, ids);
+        self.deliver();
+        let results = self.results(client, at, request).unwrap();
+        results.into_iter().map(|result| result.status_code).collect()
+    }
+
+    fn close(&mut self, client: &mut Client, at: usize) {
+        let request = CloseSessionRequest { request_header: client.header(), delete_subscriptions: false };
+        client.call(&mut self.shards[at], &request).unwrap();
+    }
+}
+
+#[test]
+fn a_client_that_comes_back_on_another_shard_takes_its_subscription_along() {
+    let mut pair = Pair::new();
+    let (lost, id) = pair.subscribed();
+    let now = pair.shards[0].now;
+    pair.shards[0].shard.closed(lost.connection, now);
+    pair.set(2.0);
+    let mut client = pair.shards[1].session();
+    let request = pair.ask(&mut client, 1, &[id, 7, id, 8]);
+    assert_eq!(pair.results(&mut client, 1, request), None);
+    pair.set(3.0);
+    pair.deliver();
+    let results = pair.results(&mut client, 1, request).unwrap();
+    let statuses: Vec<_> = results.iter().map(|result| result.status_code).collect();
+    let invalid = StatusCode::BAD_SUBSCRIPTION_ID_INVALID;
+    assert_eq!(statuses, [StatusCode::GOOD, invalid, StatusCode::BAD_NOTHING_TO_DO, invalid]);
+    assert_eq!(results[0].available_sequence_numbers, [1]);
+    assert_eq!(pair.publish(&mut client, 1), [Variant::from(3.0)]);
+    // What was sent before can be sent again, and items have the ids they had.
+    let request = RepublishRequest {
+        request_header: client.header(),
+        subscription_id: id,
+        retransmit_sequence_number: 1,
+    };
+    let again = client.call(&mut pair.shards[1], &request).unwrap().notification_message;
+    assert_eq!(again.sequence_number, 1);
+    let request = SetMonitoringModeRequest {
+        request_header: client.header(),
+        subscription_id: id,
+        monitoring_mode: MonitoringMode::REPORTING,
+        monitored_item_ids: vec![1, 2],
+    };
+    let results = client.call(&mut pair.shards[1], &request).unwrap().results;
+    assert_eq!(results, [StatusCode::GOOD, StatusCode::BAD_MONITORED_ITEM_ID_INVALID]);
+    let counters = &pair.shards[0].shard.shared().live().counters;
+    assert_eq!(counters.current_subscription_count.value(), 1);
+    assert_eq!(counters.current_monitored_item_count.value(), 1);
+    // The way back, and the end.
+    let mut home = pair.shards[0].session();
+    pair.set(4.0);
+    assert_eq!(pair.transfer(&mut home, 0, &[id]), [StatusCode::GOOD]);
+    assert_eq!(pair.publish(&mut home, 0), [Variant::from(4.0)]);
+    let request = DeleteSubscriptionsRequest { request_header: home.header(), subscription_ids: vec![id] };
+    assert_eq!(home.call(&mut pair.shards[0], &request).unwrap().results, [StatusCode::GOOD]);
+    assert_eq!(pair.transfer(&mut client, 1, &[id]), [invalid]);
+}
+
+#[test]
+fn the_session_that_had_it_is_told() {
+    let mut pair = Pair::new();
+    let (mut old, id) = pair.subscribed();
+    let waiting = publish(&mut old, &mut pair.shards[0]);
+    let mut client = pair.shards[1].session();
+    assert_eq!(pair.transfer(&mut client, 1, &[id]), [StatusCode::GOOD]);
+    old.drain(&mut pair.shards[0]);
+    let response = old.response::<PublishResponse>(waiting).unwrap().unwrap();
+    let change: StatusChangeNotification =
+        response.notification_message.notification_data[0].decode().unwrap();
+    assert_eq!((response.subscription_id, change.status), (id, StatusCode::GOOD_SUBSCRIPTION_TRANSFERRED));
+}
+
+#[test]
+fn only_the_same_user_gets_it() {
+    let check = |_: &str, _: &[u8]| Ok(());
+    let mut pair = Pair::with(|config| with_users(config, Arc::new(check)));
+    let session = |pair: &mut Pair, at: usize, name| {
+        let mut client = pair.shards[at].connect();
+        client.create(&mut pair.shards[at]).unwrap();
+        let request = login(&mut client, name, "");
+        client.call(&mut pair.shards[at], &request).unwrap();
+        client
+    };
+    let mut owner = session(&mut pair, 0, "one");
+    let id = subscribe(&mut owner, &mut pair.shards[0], NodeId::numeric(1, 1));
+    let mut other = session(&mut pair, 1, "two");
+    let denied = [StatusCode::BAD_USER_ACCESS_DENIED];
+    assert_eq!(pair.transfer(&mut other, 1, &[id]), denied);
+    pair.close(&mut owner, 0);
+    assert_eq!(pair.transfer(&mut other, 1, &[id]), denied);
+    let mut again = session(&mut pair, 1, "one");
+    assert_eq!(pair.transfer(&mut again, 1, &[id]), [StatusCode::GOOD]);
+    assert_eq!(pair.transfer(&mut other, 1, &[id]), denied);
+}
+
+#[test]
+fn what_dies_before_it_is_asked_for_is_invalid() {
+    let mut pair = Pair::new();
+    let (mut owner, id) = pair.subscribed();
+    let mut client = pair.shards[1].session();
+    let request = pair.ask(&mut client, 1, &[id]);
+    let delete = DeleteSubscriptionsRequest { request_header: owner.header(), subscription_ids: vec![id] };
+    owner.call(&mut pair.shards[0], &delete).unwrap();
+    pair.deliver();
+    let results = pair.results(&mut client, 1, request).unwrap();
+    assert_eq!(results[0].status_code, StatusCode::BAD_SUBSCRIPTION_ID_INVALID);
+}
+
+#[test]
+fn a_subscription_whose_new_session_is_gone_waits_for_another_one() {
+    let mut pair = Pair::new();
+    let (_, id) = pair.subscribed();
+    let mut hasty = pair.shards[1].session();
+    let request = pair.ask(&mut hasty, 1, &[id]);
+    pair.close(&mut hasty, 1);
+    let response = hasty.response::<TransferSubscriptionsResponse>(request);
+    assert_eq!(response, Some(Err(StatusCode::BAD_SESSION_CLOSED)));
+    pair.deliver();
+    pair.set(2.0);
+    let mut client = pair.shards[0].session();
+    assert_eq!(pair.transfer(&mut client, 0, &[id]), [StatusCode::GOOD]);
+    assert_eq!(pair.publish(&mut client, 0), [Variant::from(2.0)]);
+    // The same when only the connection is lost: the client does not know that it has got the subscription.
+    let mut lost = pair.shards[1].session();
+    pair.ask(&mut lost, 1, &[id]);
+    let now = pair.shards[1].now;
+    pair.shards[1].shard.closed(lost.connection, now);
+    pair.deliver();
+    let mut client = pair.shards[1].session();
+    assert_eq!(pair.transfer(&mut client, 1, &[id]), [StatusCode::GOOD]);
+}
+
+#[test]
+fn a_shard_that_does_not_answer_is_not_waited_for() {
+    let mut pair = Pair::new();
+    let (_, id) = pair.subscribed();
+    let mut client = pair.shards[1].session();
+    let own = subscribe(&mut client, &mut pair.shards[1], NodeId::numeric(1, 1));
+    let request = pair.ask(&mut client, 1, &[own, id]);
+    pair.pass(6_000);
+    let results = pair.results(&mut client, 1, request).unwrap();
+    let statuses: Vec<_> = results.iter().map(|result| result.status_code).collect();
+    assert_eq!(statuses, [StatusCode::BAD_NOTHING_TO_DO, StatusCode::BAD_TIMEOUT]);
+    // It comes after all, and can be had at once.
+    pair.deliver();
+    let request = pair.ask(&mut client, 1, &[id]);
+    assert_eq!(pair.results(&mut client, 1, request).unwrap()[0].status_code, StatusCode::GOOD);
+}
+
+#[test]
+fn questions_follow_a_subscription() {
+    let mut pair = Pair::new();
+    let (_, id) = pair.subscribed();
+    let mut away = pair.shards[1].session();
+    let mut home = pair.shards[0].session();
+    let first = pair.ask(&mut away, 1, &[id]);
+    let (to, question) = pair.shards[1].shard.poll_message().unwrap();
+    let now = pair.shards[0].now;
+    pair.shards[to].shard.message(question, now);
+    // It is under way. Somebody wants it back, who asks where it will be, and is heard there before it has come.
+    let (to, given) = pair.shards[0].shard.poll_message().unwrap();
+    let second = pair.ask(&mut home, 0, &[id]);
+    pair.deliver();
+    assert_eq!(pair.results(&mut home, 0, second), None);
+    pair.shards[to].shard.message(given, now);
+    pair.deliver();
+    assert_eq!(pair.results(&mut away, 1, first).unwrap()[0].status_code, StatusCode::GOOD);
+    assert_eq!(pair.results(&mut home, 0, second).unwrap()[0].status_code, StatusCode::GOOD);
+    pair.set(5.0);
+    assert_eq!(pair.publish(&mut home, 0), [Variant::from(5.0)]);
+}

@@ -32,6 +32,15 @@ exit codes: 0 every row holds, 99 one does not, 6 something is missing, 2 usage"
 /// Some row does not hold.
 const THRESHOLD_FAILED: u8 = 99;
 
+/// Above this load average, something else is running.
+const BUSY: f64 = 0.5;
+
+/// The load average of the last minute.
+fn load_average() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
+}
+
 /// What the user asked for.
 #[derive(Debug)]
 struct Options {
@@ -97,6 +106,10 @@ fn parse(arguments: &[&str]) -> Result<Options, String> {
 
 fn compare(root: &Path, options: &Options) -> Result<bool, StandError> {
     let stand = Stand::build(root)?;
+    let load = load_average();
+    if load > BUSY {
+        eprintln!("warning: the load average is {load:.1}: what else runs here distorts the figures");
+    }
     let mut rows: Vec<Row> = Vec::new();
     for mut figure in figures::all(options.quick) {
         if !options.rows.is_empty() && !options.rows.iter().any(|row| row == figure.id()) {
@@ -124,7 +137,7 @@ fn compare(root: &Path, options: &Options) -> Result<bool, StandError> {
         rows.extend(figure.judge(&samples).into_iter().map(|row| row.with_problems(&samples)));
     }
     let holds = rows.iter().all(Row::holds);
-    let document = report::document(&rows, options.repetitions, options.quick);
+    let document = report::document(&rows, options.repetitions, options.quick, load);
     let out = options.out.clone().map_or_else(|| root.join("target/versus.json"), Into::into);
     std::fs::write(&out, format!("{document:#}\n"))
         .map_err(|source| StandError::Write { path: out.clone(), source })?;

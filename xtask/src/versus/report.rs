@@ -180,11 +180,12 @@ pub(super) fn table(rows: &[Row]) -> String {
 }
 
 /// The document.
-pub(super) fn document(rows: &[Row], repetitions: usize, quick: bool) -> Value {
+pub(super) fn document(rows: &[Row], repetitions: usize, quick: bool, load_average: f64) -> Value {
     json!({
         "tool": "xtask versus",
         "peer": "open62541",
         "machine": Machine::this(),
+        "load_average_at_start": load_average,
         "repetitions": repetitions,
         "quick": quick,
         "holds": rows.iter().all(Row::holds),

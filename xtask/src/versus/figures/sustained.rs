@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// Signals change and are published every 100 ms, so each contributes ten per second.
 const PER_SECOND: f64 = 10.0;
+/// A few clients, as a busy server has; one subscription alone would hit limits on items and message sizes first.
+const CLIENTS: &str = "4";
 /// Numbers of signals are tried in steps of ten percent.
 const STEP: f64 = 1.1;
 /// Nobody gets further than this; it bounds the search.
@@ -35,7 +37,7 @@ impl Sustained {
         let arguments = [
             "subscribe",
             "-c",
-            "1",
+            CLIENTS,
             "--items",
             &count,
             "-I",

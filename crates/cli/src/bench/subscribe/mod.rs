@@ -73,6 +73,8 @@ const LOOK: u64 = 50_000_000;
 const ITEMS_PER_REQUEST: usize = 2_000;
 /// How long creating subscriptions and items may take without any progress.
 const PATIENCE: u64 = 30_000_000_000;
+/// How long a subscription lives without a Publish request.
+const LIFETIME_MS: f64 = 120_000.0;
 /// How long the first values may take after the warm-up, in publishing intervals, and at least in nanoseconds.
 const FIRST_VALUES: (u32, u64) = (3, 2_000_000_000);
 
@@ -175,7 +177,10 @@ fn item(arguments: &SubscribeArgs, node: &NodeId, client_handle: u32) -> Monitor
 }
 
 fn params(arguments: &SubscribeArgs) -> SubscriptionParams {
-    SubscriptionParams { publishing_interval_ms: millis(arguments.interval), ..SubscriptionParams::default() }
+    let publishing_interval_ms = millis(arguments.interval);
+    // Creating hundreds of thousands of items takes a while, during which no Publish request gets through.
+    let lifetime_count = (LIFETIME_MS / publishing_interval_ms.max(1.0)).ceil().max(60.0) as u32;
+    SubscriptionParams { publishing_interval_ms, lifetime_count, ..SubscriptionParams::default() }
 }
 
 /// Connects all clients and creates everything.

@@ -141,6 +141,7 @@ impl Observer {
 
 impl FleetSink for Observer {
     fn event(&mut self, member: MemberId, event: Event, _: Instant) {
+        tracing::debug!(?member, ?event);
         match event {
             Event::Connected(_) => self.connected_now.push(member.0),
             Event::Disconnected(error) if !self.is_closed => {

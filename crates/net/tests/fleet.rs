@@ -138,10 +138,12 @@ fn a_subscriber_that_stops_reading_costs_the_others_nothing() {
     // From here on `slow` is not run any more: its socket fills up.
     sink.arrivals.clear();
     quick.run_until(after(Duration::from_secs(3)), &mut sink).unwrap();
-    assert!(sink.arrivals.iter().all(|times| times.len() >= 25), "{:?}", sink.arrivals.len());
-    // The tests share two CPUs with others; what a blocking send would cost is far more.
+    assert_eq!(sink.arrivals.len(), 20);
+    assert!(sink.arrivals.iter().all(|times| times.len() >= 20), "{:?}", sink.arrivals);
+    // Tests share their CPUs with others, so only a stall can be told apart here: a server that waited for the slow
+    // reader would be silent for all the three seconds. `cargo xtask versus` measures more closely.
     let worst = worst_delay(&sink.arrivals, interval);
-    assert!(worst < Duration::from_millis(80), "{worst:?}");
+    assert!(worst < Duration::from_secs(1), "{worst:?}");
     // It reads on, and gets the newest values.
     let before = slow_sink.changes;
     slow.run_until(after(Duration::from_millis(500)), &mut slow_sink).unwrap();

@@ -29,6 +29,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("chunk_reader_client", targets::chunk::client),
     ("server_bytes", targets::server::bytes),
     ("server_requests", targets::requests::run),
+    ("client_responses", targets::client::run),
     ("nodeset_xml", targets::nodeset::xml),
     ("node_id_text", targets::text::node_id),
     ("numeric_range", targets::text::numeric_range),

@@ -176,13 +176,15 @@ fn server_bytes() -> Seeds {
         message(&schema::FindServersRequest::default()),
         message(&schema::GetEndpointsRequest::default()),
         message(&session),
-        [message(&session), message(&schema::ActivateSessionRequest::default()), message(&read_request())].concat(),
+        [message(&session), message(&schema::ActivateSessionRequest::default()), message(&read_request())]
+            .concat(),
         message(&schema::CreateSubscriptionRequest::default()),
         message(&schema::PublishRequest::default()),
         message(&schema::CancelRequest::default()),
         message(&schema::HistoryReadRequest::default()),
         // Another connection, raw bytes on it, time, its end.
-        [&[0, 0, 1, 3, 8], &b"HELF\x08\0\0\0"[..], &[1, 3, 8], b"MSGF\xff\xff\0\0", &[0, 2, 0xfd, 1, 1]].concat(),
+        [&[0, 0, 1, 3, 8], &b"HELF\x08\0\0\0"[..], &[1, 3, 8], b"MSGF\xff\xff\0\0", &[0, 2, 0xfd, 1, 1]]
+            .concat(),
     ])
 }
 
@@ -204,6 +206,31 @@ fn server_requests() -> Seeds {
     let mut entropy = taktwerk_crypto::SeededEntropy::new(7);
     for _ in 0..12 {
         let mut seed = vec![0; 400];
+        taktwerk_crypto::Entropy::fill(&mut entropy, &mut seed);
+        seeds.push(seed);
+    }
+    numbered(seeds)
+}
+
+/// Choices of the client target: a session, a subscription with items, messages.
+fn client_responses() -> Seeds {
+    // Without reading limits, without retries, without discovery: CreateSession and ActivateSession are answered.
+    let start = [0, 0, 0, 0, 0, 5, 60, 0, 0, 0, 0];
+    let subscribe = [13, 0, 10, 30, 10, 0, 0, 0, 10, 10, 0];
+    let items = [13, 1, 2, 1, 2, 0, 0, 1, 7, 2, 8, 0];
+    let publish = [0, 0, 0, 0, 0, 1, 2, 0, 0];
+    let gap = [0, 0, 0xe2, 0, 0, 4, 1, 2, 3, 4, 0, 0];
+    let pause = [10, 20];
+    let broken = [12, 11, 1, 0, 0, 0];
+    let cycle = [&publish[..], &pause].concat();
+    let mut seeds = vec![
+        [&start[..], &subscribe, &items, &cycle, &cycle, &gap, &cycle].concat(),
+        [&start[..], &subscribe, &items, &cycle, &broken, &cycle, &cycle].concat(),
+        [&[1, 1, 1], &start[3..], &subscribe, &items, &cycle, &[7, 0, 0], &cycle].concat(),
+    ];
+    let mut entropy = taktwerk_crypto::SeededEntropy::new(8);
+    for _ in 0..12 {
+        let mut seed = vec![0; 300];
         taktwerk_crypto::Entropy::fill(&mut entropy, &mut seed);
         seeds.push(seed);
     }
@@ -284,6 +311,7 @@ fn write_seeds() {
         ("chunk_reader_client", chunk_reader()),
         ("server_bytes", server_bytes()),
         ("server_requests", server_requests()),
+        ("client_responses", client_responses()),
         ("nodeset_xml", nodeset_xml()),
         ("node_id_text", node_id_text()),
         ("numeric_range", numeric_range()),

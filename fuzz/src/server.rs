@@ -13,7 +13,9 @@ use taktwerk_schema::{ResponseHeader, ServiceFault};
 use taktwerk_server::space::VariableHandle;
 use taktwerk_server::{ConnectionId, Effect, Job, Limits, Now, Shard};
 use taktwerk_sim::plant::{Plant, url};
-use taktwerk_types::{Decode, DecodeError, DecodeLimits, Decoder, Encode, Instant, NodeId, Structure, UtcTime};
+use taktwerk_types::{
+    Decode, DecodeError, DecodeLimits, Decoder, Encode, Instant, NodeId, Structure, UtcTime,
+};
 
 /// How many variables the server has.
 pub const VARIABLES: u32 = 4;
@@ -271,9 +273,10 @@ impl Server {
         }
         while let Some(id) = self.shard.poll_close() {
             busy = true;
-            let place = self.clients.iter_mut().find(|client| {
-                client.as_ref().is_some_and(|client| client.connection == id)
-            });
+            let place = self
+                .clients
+                .iter_mut()
+                .find(|client| client.as_ref().is_some_and(|client| client.connection == id));
             *place.expect("only what is open is closed") = None;
         }
         assert!(self.shard.poll_move().is_none(), "there is no other shard");

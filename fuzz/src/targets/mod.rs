@@ -1,6 +1,7 @@
 //! The bodies of the targets. Each takes any bytes and panics if a promise of the code under test does not hold.
 
 pub mod chunk;
+pub mod client;
 pub mod decode;
 pub mod dynamic;
 pub mod nodeset;

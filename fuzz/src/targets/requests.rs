@@ -9,14 +9,14 @@ use taktwerk_schema::service::Request;
 use taktwerk_schema::{
     ActivateSessionRequest, BrowseDescription, BrowseDirection, BrowseNextRequest, BrowsePath, BrowseRequest,
     CallMethodRequest, CallRequest, CancelRequest, CloseSessionRequest, CreateMonitoredItemsRequest,
-    CreateSessionRequest, CreateSubscriptionRequest, DataChangeFilter, DataChangeNotification, DataChangeTrigger, DeleteMonitoredItemsRequest,
-    DeleteSubscriptionsRequest, FindServersRequest, GetEndpointsRequest, ModifyMonitoredItemsRequest,
-    ModifySubscriptionRequest, MonitoredItemCreateRequest, MonitoredItemModifyRequest, MonitoringMode,
-    MonitoringParameters, PublishRequest, PublishResponse, ReadRequest, ReadValueId, RegisterNodesRequest,
-    RelativePath, RelativePathElement, RepublishRequest, RequestHeader, SetMonitoringModeRequest,
-    SetPublishingModeRequest, SetTriggeringRequest, SubscriptionAcknowledgement, TimestampsToReturn,
-    TransferSubscriptionsRequest, TranslateBrowsePathsToNodeIdsRequest, UnregisterNodesRequest, WriteRequest,
-    WriteValue,
+    CreateSessionRequest, CreateSubscriptionRequest, DataChangeFilter, DataChangeNotification,
+    DataChangeTrigger, DeleteMonitoredItemsRequest, DeleteSubscriptionsRequest, FindServersRequest,
+    GetEndpointsRequest, ModifyMonitoredItemsRequest, ModifySubscriptionRequest, MonitoredItemCreateRequest,
+    MonitoredItemModifyRequest, MonitoringMode, MonitoringParameters, PublishRequest, PublishResponse,
+    ReadRequest, ReadValueId, RegisterNodesRequest, RelativePath, RelativePathElement, RepublishRequest,
+    RequestHeader, SetMonitoringModeRequest, SetPublishingModeRequest, SetTriggeringRequest,
+    SubscriptionAcknowledgement, TimestampsToReturn, TransferSubscriptionsRequest,
+    TranslateBrowsePathsToNodeIdsRequest, UnregisterNodesRequest, WriteRequest, WriteValue,
 };
 use taktwerk_sim::plant::variable_id;
 use taktwerk_types::{
@@ -77,8 +77,10 @@ impl Scene {
     fn open(&mut self, at: usize) {
         let client = self.server.connect();
         self.actors[at] = Actor { client, ..Actor::default() };
-        let create =
-            CreateSessionRequest { requested_session_timeout: 60_000.0, ..self.with_header(at, CreateSessionRequest::default()) };
+        let create = CreateSessionRequest {
+            requested_session_timeout: 60_000.0,
+            ..self.with_header(at, CreateSessionRequest::default())
+        };
         if let Some(response) = self.server.call(client, &create) {
             self.actors[at].token = response.authentication_token;
             let activate = self.with_header(at, ActivateSessionRequest::default());
@@ -154,21 +156,25 @@ impl Scene {
             sequence_number: input.edgy_u32(),
         });
         let acknowledgements = acknowledgements.collect();
-        let request = PublishRequest { subscription_acknowledgements: acknowledgements, ..PublishRequest::default() };
+        let request =
+            PublishRequest { subscription_acknowledgements: acknowledgements, ..PublishRequest::default() };
         let request = self.with_header(at, request);
         self.server.request(self.actors[at].client, &request);
     }
 
     fn create_subscription(&mut self, at: usize, input: &mut Input<'_>) {
-        let response = self.send(at, CreateSubscriptionRequest {
-            requested_publishing_interval: interval(input),
-            requested_lifetime_count: input.edgy_u32(),
-            requested_max_keep_alive_count: input.edgy_u32(),
-            max_notifications_per_publish: u32::from(input.byte() % 8),
-            publishing_enabled: input.byte() % 8 != 0,
-            priority: input.byte(),
-            ..CreateSubscriptionRequest::default()
-        });
+        let response = self.send(
+            at,
+            CreateSubscriptionRequest {
+                requested_publishing_interval: interval(input),
+                requested_lifetime_count: input.edgy_u32(),
+                requested_max_keep_alive_count: input.edgy_u32(),
+                max_notifications_per_publish: u32::from(input.byte() % 8),
+                publishing_enabled: input.byte() % 8 != 0,
+                priority: input.byte(),
+                ..CreateSubscriptionRequest::default()
+            },
+        );
         if let Some(response) = response {
             assert!(response.revised_lifetime_count >= 3 * response.revised_max_keep_alive_count);
             assert!(response.revised_publishing_interval >= 1.0);
@@ -209,20 +215,26 @@ impl Scene {
                 });
                 let items_to_modify = items.collect();
                 let timestamps_to_return = TimestampsToReturn(i32::from(input.byte() % 5));
-                self.send(at, ModifyMonitoredItemsRequest {
-                    subscription_id,
-                    timestamps_to_return,
-                    items_to_modify,
-                    ..ModifyMonitoredItemsRequest::default()
-                });
+                self.send(
+                    at,
+                    ModifyMonitoredItemsRequest {
+                        subscription_id,
+                        timestamps_to_return,
+                        items_to_modify,
+                        ..ModifyMonitoredItemsRequest::default()
+                    },
+                );
             }
             1 => {
                 let monitored_item_ids = self.items(input);
-                self.send(at, DeleteMonitoredItemsRequest {
-                    subscription_id,
-                    monitored_item_ids,
-                    ..DeleteMonitoredItemsRequest::default()
-                });
+                self.send(
+                    at,
+                    DeleteMonitoredItemsRequest {
+                        subscription_id,
+                        monitored_item_ids,
+                        ..DeleteMonitoredItemsRequest::default()
+                    },
+                );
             }
             2 => {
                 let request = SetMonitoringModeRequest {
@@ -251,43 +263,58 @@ impl Scene {
         let subscription_ids: Vec<u32> = (0..=input.below(2)).map(|_| self.subscription(input)).collect();
         match input.below(6) {
             0 => {
-                self.send(at, ModifySubscriptionRequest {
-                    subscription_id,
-                    requested_publishing_interval: interval(input),
-                    requested_lifetime_count: input.edgy_u32(),
-                    requested_max_keep_alive_count: input.edgy_u32(),
-                    max_notifications_per_publish: u32::from(input.byte() % 8),
-                    priority: input.byte(),
-                    ..ModifySubscriptionRequest::default()
-                });
+                self.send(
+                    at,
+                    ModifySubscriptionRequest {
+                        subscription_id,
+                        requested_publishing_interval: interval(input),
+                        requested_lifetime_count: input.edgy_u32(),
+                        requested_max_keep_alive_count: input.edgy_u32(),
+                        max_notifications_per_publish: u32::from(input.byte() % 8),
+                        priority: input.byte(),
+                        ..ModifySubscriptionRequest::default()
+                    },
+                );
             }
             1 => {
-                self.send(at, SetPublishingModeRequest {
-                    publishing_enabled: input.flag(),
-                    subscription_ids,
-                    ..SetPublishingModeRequest::default()
-                });
+                self.send(
+                    at,
+                    SetPublishingModeRequest {
+                        publishing_enabled: input.flag(),
+                        subscription_ids,
+                        ..SetPublishingModeRequest::default()
+                    },
+                );
             }
             2 => {
-                self.send(at, DeleteSubscriptionsRequest { subscription_ids, ..DeleteSubscriptionsRequest::default() });
+                self.send(
+                    at,
+                    DeleteSubscriptionsRequest { subscription_ids, ..DeleteSubscriptionsRequest::default() },
+                );
             }
             3 | 4 => {
-                self.send(at, TransferSubscriptionsRequest {
-                    subscription_ids,
-                    send_initial_values: input.flag(),
-                    ..TransferSubscriptionsRequest::default()
-                });
+                self.send(
+                    at,
+                    TransferSubscriptionsRequest {
+                        subscription_ids,
+                        send_initial_values: input.flag(),
+                        ..TransferSubscriptionsRequest::default()
+                    },
+                );
                 // What others are told of it now comes to us.
                 for actor in &mut self.actors {
                     actor.numbers.clear();
                 }
             }
             _ => {
-                self.send(at, RepublishRequest {
-                    subscription_id,
-                    retransmit_sequence_number: input.edgy_u32(),
-                    ..RepublishRequest::default()
-                });
+                self.send(
+                    at,
+                    RepublishRequest {
+                        subscription_id,
+                        retransmit_sequence_number: input.edgy_u32(),
+                        ..RepublishRequest::default()
+                    },
+                );
             }
         }
     }
@@ -296,12 +323,15 @@ impl Scene {
         if input.flag() {
             let nodes: Vec<_> = (0..input.below(25)).map(|_| read_value_id(input)).collect();
             let count = nodes.len();
-            let response = self.send(at, ReadRequest {
-                max_age: interval(input),
-                timestamps_to_return: TimestampsToReturn(i32::from(input.byte() % 5)),
-                nodes_to_read: nodes,
-                ..ReadRequest::default()
-            });
+            let response = self.send(
+                at,
+                ReadRequest {
+                    max_age: interval(input),
+                    timestamps_to_return: TimestampsToReturn(i32::from(input.byte() % 5)),
+                    nodes_to_read: nodes,
+                    ..ReadRequest::default()
+                },
+            );
             if let Some(response) = response {
                 assert_eq!(response.results.len(), count);
             }
@@ -309,12 +339,15 @@ impl Scene {
             let nodes: Vec<_> = (0..input.below(25))
                 .map(|_| {
                     let ReadValueId { node_id, attribute_id, index_range, .. } = read_value_id(input);
-                    let value = Variant::decode_from(input.piece(), DecodeLimits::DEFAULT).unwrap_or_default();
+                    let value =
+                        Variant::decode_from(input.piece(), DecodeLimits::DEFAULT).unwrap_or_default();
                     WriteValue { node_id, attribute_id, index_range, value: DataValue::new(value) }
                 })
                 .collect();
             let count = nodes.len();
-            if let Some(response) = self.send(at, WriteRequest { nodes_to_write: nodes, ..WriteRequest::default() }) {
+            if let Some(response) =
+                self.send(at, WriteRequest { nodes_to_write: nodes, ..WriteRequest::default() })
+            {
                 assert_eq!(response.results.len(), count);
             }
         }
@@ -332,14 +365,19 @@ impl Scene {
                     result_mask: input.edgy_u32(),
                 });
                 let nodes_to_browse = nodes.collect();
-                let response = self.send(at, BrowseRequest {
-                    requested_max_references_per_node: u32::from(input.byte() % 5),
-                    nodes_to_browse,
-                    ..BrowseRequest::default()
-                });
+                let response = self.send(
+                    at,
+                    BrowseRequest {
+                        requested_max_references_per_node: u32::from(input.byte() % 5),
+                        nodes_to_browse,
+                        ..BrowseRequest::default()
+                    },
+                );
                 let results = response.map(|response| response.results).unwrap_or_default();
                 let points = results.into_iter().map(|result| result.continuation_point);
-                self.actors[at].continuation_points.extend(points.filter(|point| *point != ByteString::default()));
+                self.actors[at]
+                    .continuation_points
+                    .extend(points.filter(|point| *point != ByteString::default()));
             }
             2 => {
                 let points = &self.actors[input.below(CLIENTS)].continuation_points;
@@ -347,31 +385,45 @@ impl Scene {
                     0 => vec![ByteString::from(input.piece().to_vec())],
                     len => vec![points[input.below(len)].clone(); 1 + input.below(2)],
                 };
-                self.send(at, BrowseNextRequest {
-                    release_continuation_points: input.flag(),
-                    continuation_points,
-                    ..BrowseNextRequest::default()
-                });
+                self.send(
+                    at,
+                    BrowseNextRequest {
+                        release_continuation_points: input.flag(),
+                        continuation_points,
+                        ..BrowseNextRequest::default()
+                    },
+                );
             }
             3 => {
                 let elements = (0..input.below(4)).map(|_| RelativePathElement {
                     reference_type_id: node_id(input),
                     is_inverse: input.flag(),
                     include_subtypes: input.flag(),
-                    target_name: input.pick(&NAMES).map_or_else(QualifiedName::default, |(index, name)| QualifiedName::new(index, name)),
+                    target_name: input
+                        .pick(&NAMES)
+                        .map_or_else(QualifiedName::default, |(index, name)| QualifiedName::new(index, name)),
                 });
                 let relative_path = RelativePath { elements: elements.collect() };
                 let browse_paths = vec![BrowsePath { starting_node: node_id(input), relative_path }];
-                self.send(at, TranslateBrowsePathsToNodeIdsRequest {
-                    browse_paths,
-                    ..TranslateBrowsePathsToNodeIdsRequest::default()
-                });
+                self.send(
+                    at,
+                    TranslateBrowsePathsToNodeIdsRequest {
+                        browse_paths,
+                        ..TranslateBrowsePathsToNodeIdsRequest::default()
+                    },
+                );
             }
             _ => {
                 let nodes: Vec<NodeId> = (0..input.below(4)).map(|_| node_id(input)).collect();
                 let nodes_to_register = nodes.clone();
                 self.send(at, RegisterNodesRequest { nodes_to_register, ..RegisterNodesRequest::default() });
-                self.send(at, UnregisterNodesRequest { nodes_to_unregister: nodes, ..UnregisterNodesRequest::default() });
+                self.send(
+                    at,
+                    UnregisterNodesRequest {
+                        nodes_to_unregister: nodes,
+                        ..UnregisterNodesRequest::default()
+                    },
+                );
             }
         }
     }
@@ -380,7 +432,11 @@ impl Scene {
     fn call_methods(&mut self, at: usize, input: &mut Input<'_>) {
         let methods = (0..=input.below(2)).map(|_| CallMethodRequest {
             object_id: if input.byte() % 8 == 0 { node_id(input) } else { NodeId::numeric(0, 2253) },
-            method_id: if input.byte() % 8 == 0 { node_id(input) } else { NodeId::numeric(0, input.pick(&[11492, 12873])) },
+            method_id: if input.byte() % 8 == 0 {
+                node_id(input)
+            } else {
+                NodeId::numeric(0, input.pick(&[11492, 12873]))
+            },
             input_arguments: match input.below(4) {
                 0 => Variant::decode_from(input.piece(), DecodeLimits::DEFAULT).into_iter().collect(),
                 _ => vec![self.subscription(input).into()],
@@ -393,7 +449,13 @@ impl Scene {
     fn session(&mut self, at: usize, input: &mut Input<'_>) {
         match input.below(8) {
             0 => {
-                self.send(at, CloseSessionRequest { delete_subscriptions: input.flag(), ..CloseSessionRequest::default() });
+                self.send(
+                    at,
+                    CloseSessionRequest {
+                        delete_subscriptions: input.flag(),
+                        ..CloseSessionRequest::default()
+                    },
+                );
                 self.server.disconnect(self.actors[at].client);
                 self.open(at);
             }
@@ -435,15 +497,18 @@ impl Scene {
     /// A well-formed request with some bytes changed, or cut.
     fn spoilt(&mut self, at: usize, input: &mut Input<'_>) {
         use taktwerk_types::{Encode, Structure};
-        let request = self.with_header(at, CreateMonitoredItemsRequest {
-            subscription_id: self.subscriptions.first().copied().unwrap_or_default(),
-            items_to_create: vec![MonitoredItemCreateRequest {
-                item_to_monitor: read_value_id(input),
-                requested_parameters: parameters(input),
-                ..MonitoredItemCreateRequest::default()
-            }],
-            ..CreateMonitoredItemsRequest::default()
-        });
+        let request = self.with_header(
+            at,
+            CreateMonitoredItemsRequest {
+                subscription_id: self.subscriptions.first().copied().unwrap_or_default(),
+                items_to_create: vec![MonitoredItemCreateRequest {
+                    item_to_monitor: read_value_id(input),
+                    requested_parameters: parameters(input),
+                    ..MonitoredItemCreateRequest::default()
+                }],
+                ..CreateMonitoredItemsRequest::default()
+            },
+        );
         let mut body = NodeId::numeric(0, CreateMonitoredItemsRequest::BINARY_ENCODING_ID).encode_to_vec();
         request.encode(&mut body);
         for _ in 0..input.below(4) {
@@ -470,7 +535,10 @@ impl Scene {
                 }
                 let last = if keep_alive { message.sequence_number - 1 } else { message.sequence_number };
                 numbers.insert(id, last);
-                let data = message.notification_data.first().is_some_and(ExtensionObject::is::<DataChangeNotification>);
+                let data = message
+                    .notification_data
+                    .first()
+                    .is_some_and(ExtensionObject::is::<DataChangeNotification>);
                 if data {
                     let available = &response.available_sequence_numbers;
                     assert!(available.contains(&message.sequence_number), "{available:?}");
@@ -519,7 +587,9 @@ fn node_id(input: &mut Input<'_>) -> NodeId {
         5 => NodeId::string(1, "nothing"),
         6 => NodeId::opaque(u16::MAX, input.piece().to_vec()),
         // Root, Objects, Server, ServerStatus, CurrentTime, Organizes, HierarchicalReferences, a method, a type.
-        choice => NodeId::numeric(0, [84, 85, 2253, 2256, 2258, 35, 33, 11492, 63, 3062][usize::from(choice) % 10]),
+        choice => {
+            NodeId::numeric(0, [84, 85, 2253, 2256, 2258, 35, 33, 11492, 63, 3062][usize::from(choice) % 10])
+        }
     }
 }
 
@@ -531,7 +601,11 @@ fn read_value_id(input: &mut Input<'_>) -> ReadValueId {
             _ => 13,
         },
         index_range: input.pick(&["", "", "", "0", "1:2", "0:1,0:1", "x", "4294967295"]).into(),
-        data_encoding: if input.byte() == 0xff { QualifiedName::new(0, "Default XML") } else { QualifiedName::default() },
+        data_encoding: if input.byte() == 0xff {
+            QualifiedName::new(0, "Default XML")
+        } else {
+            QualifiedName::default()
+        },
     }
 }
 

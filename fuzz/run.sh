@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for a short time; any crash fails.
+# Runs every fuzz target for a short time, as many at once as there are processors; any crash fails.
 #
-#   fuzz/run.sh [SECONDS]            seconds per target, 10 unless given
+#   fuzz/run.sh [SECONDS]                         seconds per target, 10 unless given
 #   FUZZ_SANITIZER=address fuzz/run.sh 60
 #
 # Without a nightly compiler, committed inputs and repeatable mutations are replayed on the stable one instead.
@@ -17,31 +17,37 @@ echo "replaying committed inputs on the default compiler"
 cargo test --quiet --no-default-features --lib
 
 if ! cargo +nightly --version >/dev/null 2>&1; then
-    echo "no nightly compiler: replay only (rustup toolchain install nightly --profile minimal)"
+    echo "no nightly compiler: replayed only (rustup toolchain install nightly --profile minimal)"
     exit 0
 fi
 if [ "$(cargo fuzz --version 2>/dev/null)" != "cargo-fuzz $cargo_fuzz_version" ]; then
     cargo install --locked cargo-fuzz --version "$cargo_fuzz_version"
 fi
-
 cargo +nightly fuzz build --sanitizer "$sanitizer"
-failed=()
-for target in fuzz_targets/*.rs; do
-    target=$(basename "$target" .rs)
-    mkdir -p "corpus/$target"
-    log=$(mktemp)
+
+host=$(rustc +nightly --version --verbose | sed -n 's/^host: //p')
+export bin="${CARGO_TARGET_DIR:-target}/$host/release" seconds
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+export logs
+
+one() {
+    target=$1
     # New inputs go into the first folder, which is not committed.
-    if cargo +nightly fuzz run --sanitizer "$sanitizer" "$target" "corpus/$target" "seeds/$target" -- \
-        -max_total_time="$seconds" -max_len=4096 -timeout=10 -rss_limit_mb=2048 >"$log" 2>&1; then
-        printf '%-26s %s\n' "$target" "$(grep -o 'DONE.*' "$log" | head -1)"
+    mkdir -p "corpus/$target" "artifacts/$target"
+    if "$bin/$target" "corpus/$target" "seeds/$target" -artifact_prefix="artifacts/$target/" \
+        -max_total_time="$seconds" -max_len=4096 -timeout=20 -rss_limit_mb=2048 >"$logs/$target" 2>&1; then
+        printf '%-26s %s\n' "$target" "$(grep -o 'DONE.*' "$logs/$target" | head -1)"
     else
         printf '%-26s FAILED\n' "$target"
-        grep -E 'panicked|assertion|SUMMARY|artifact|Base64' -A2 "$log" | head -40
-        failed+=("$target")
+        grep -E 'panicked|assertion|ERROR|Test unit|Base64' -A2 "$logs/$target" | head -40
+        return 1
     fi
-    rm -f "$log"
-done
-if [ ${#failed[@]} -gt 0 ]; then
-    echo "failed: ${failed[*]}; the inputs lie in fuzz/artifacts" >&2
+}
+export -f one
+
+for target in fuzz_targets/*.rs; do basename "$target" .rs; done |
+    xargs -P "$(nproc)" -I '{}' bash -c 'one {}' || {
+    echo "a target failed; its input lies in fuzz/artifacts" >&2
     exit 1
-fi
+}

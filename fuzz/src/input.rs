@@ -62,6 +62,11 @@ impl<'a> Input<'a> {
         self.byte() & 1 == 1
     }
 
+    /// Yes, once in `count` times.
+    pub fn one_in(&mut self, count: u8) -> bool {
+        self.byte().is_multiple_of(count)
+    }
+
     /// The next `len` bytes, or as many as there are.
     pub fn bytes(&mut self, len: usize) -> &'a [u8] {
         let (bytes, rest) = self.rest.split_at(len.min(self.rest.len()));

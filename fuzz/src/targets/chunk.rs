@@ -157,7 +157,7 @@ impl Pair {
         for end in [&mut self.reader, &mut self.peer] {
             // Bounded: each call does what is due, or closes the channel.
             for _ in 0..4 {
-                if !end.channel.poll_timeout().is_some_and(|(at, _)| at <= self.now) {
+                if end.channel.poll_timeout().is_none_or(|(at, _)| at > self.now) {
                     break;
                 }
                 if let Ok(Some(event)) = end.channel.handle_timeout(self.now, &mut end.out) {

@@ -159,7 +159,7 @@ impl Scene {
                     assert!(self.waiting.insert(handle));
                 }
             }
-            7 if input.byte() % 8 == 0 => self.client.disconnect(now),
+            7 if input.one_in(8) => self.client.disconnect(now),
             _ => {
                 if !self.connected {
                     let target = Target::direct("opc.tcp://host").expect("a URL");
@@ -485,11 +485,7 @@ fn proper(asked: &Asked, link: &mut Link, input: &mut Input<'_>) -> Option<Vec<u
             let request =
                 CreateMonitoredItemsRequest::decode_from(body, limits).expect("the client encodes well");
             let results = request.items_to_create.iter().map(|_| MonitoredItemCreateResult {
-                status_code: if input.byte() % 8 == 0 {
-                    StatusCode::BAD_NODE_ID_UNKNOWN
-                } else {
-                    StatusCode::GOOD
-                },
+                status_code: if input.one_in(8) { StatusCode::BAD_NODE_ID_UNKNOWN } else { StatusCode::GOOD },
                 monitored_item_id: u32::from(input.byte()),
                 ..Default::default()
             });

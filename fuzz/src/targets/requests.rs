@@ -170,7 +170,7 @@ impl Scene {
                 requested_lifetime_count: input.edgy_u32(),
                 requested_max_keep_alive_count: input.edgy_u32(),
                 max_notifications_per_publish: u32::from(input.byte() % 8),
-                publishing_enabled: input.byte() % 8 != 0,
+                publishing_enabled: !input.one_in(8),
                 priority: input.byte(),
                 ..CreateSubscriptionRequest::default()
             },
@@ -431,8 +431,8 @@ impl Scene {
     /// GetMonitoredItems and ResendData of the Server object, and what is no method.
     fn call_methods(&mut self, at: usize, input: &mut Input<'_>) {
         let methods = (0..=input.below(2)).map(|_| CallMethodRequest {
-            object_id: if input.byte() % 8 == 0 { node_id(input) } else { NodeId::numeric(0, 2253) },
-            method_id: if input.byte() % 8 == 0 {
+            object_id: if input.one_in(8) { node_id(input) } else { NodeId::numeric(0, 2253) },
+            method_id: if input.one_in(8) {
                 node_id(input)
             } else {
                 NodeId::numeric(0, input.pick(&[11492, 12873]))
@@ -515,7 +515,7 @@ impl Scene {
             let place = usize::from(input.u16()) % body.len();
             body[place] ^= input.byte();
         }
-        if input.byte() % 4 == 0 {
+        if input.one_in(4) {
             body.truncate(usize::from(input.u16()) % body.len());
         }
         self.server.message(self.actors[at].client, &body);

@@ -1,5 +1,7 @@
 //! A subscription that goes from a session of one shard to a session of another, over loopback.
 
+#![allow(clippy::unwrap_used)] // a test may
+
 mod common;
 
 use common::{monitor, start};

@@ -70,3 +70,8 @@ pub use taktwerk_types as types;
 pub use taktwerk_types::{DataValue, LocalizedText, NodeId, QualifiedName, StatusCode, UtcTime, Variant};
 pub use unit::Unit;
 pub use value::{Struct, Value};
+
+/// Compiles what the README shows.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

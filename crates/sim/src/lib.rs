@@ -16,6 +16,42 @@
 //! - [`wire_check`]: an observer that trusts neither end;
 //! - [`plant`], [`subscriber`]: a small server and an application, for tests and as examples.
 //!
+//! # Example
+//! A client reads every change of a variable over a path that loses one segment in a hundred, and through a cut.
+//!
+//! ```
+//! use core::time::Duration;
+//! use std::sync::Arc;
+//! use taktwerk_client::{Client, ClientConfig, SubscriptionParams, Target};
+//! use taktwerk_sim::plant::{Plant, monitor, url};
+//! use taktwerk_sim::{Path, Route, Subscriber, World};
+//!
+//! let mut world = World::new(42);
+//! let entropy = Box::new(world.fork_entropy());
+//! let plant = Plant::new("plant", 1, world.utc_origin(), entropy, |_| {})?;
+//! let variable = plant.variables[0].clone();
+//! world.add_server("plant", plant.shard);
+//!
+//! let client = Client::new(Arc::new(ClientConfig::default()), Box::new(world.fork_entropy()));
+//! let subscriber = Subscriber::new(SubscriptionParams::default(), vec![monitor(0, 100)]);
+//! let path = Path { loss_ppm: 10_000, ..Path::LAN.with_delay(Duration::from_millis(20)) };
+//! let client = world.add_client(client, subscriber, Route::symmetric(path));
+//! let target = Target::new(&url("plant"))?;
+//! world.with_client(client, |client, _, now| client.connect(target, now.instant))?;
+//! world.run_for(Duration::from_secs(5))?;
+//!
+//! for value in 1..=1000i64 {
+//!     variable.set_at(value, world.now().utc);
+//!     world.run_for(Duration::from_millis(50))?;
+//!     if value == 500 {
+//!         world.cut(client);
+//!     }
+//! }
+//! world.run_for(Duration::from_secs(5))?;
+//! assert_eq!(world.client(client).application.values_of(0).len(), 1001);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # What is modelled
 //! Time, the network as [`network`] says, sockets with bounded buffers, processes that die and are started again,
 //! effects that take time, readers that stop reading.

@@ -133,6 +133,7 @@ pub(crate) fn run(arguments: &ConnectArgs, output: Output, interrupt: &Interrupt
         progress.at(if arguments.count.is_some() { sessions.opened } else { (now - start) / 1_000_000_000 });
     }
     let account = window.close()?;
+    close_held(&mut fleet, &mut sessions);
     if let (0, Some(error)) = (sessions.opened, &sessions.first_error) {
         return Err(session::unreachable(&common.connection.endpoint, error));
     }
@@ -198,6 +199,13 @@ fn begin_due(
         sessions.closed_from.push(0);
         sessions.under_way += 1;
         fleet.add(target.clone());
+    }
+}
+
+/// Closes what was held: servers would keep the sessions until they time out.
+fn close_held(fleet: &mut Fleet, sessions: &mut Sessions) {
+    for member in std::mem::take(&mut sessions.done) {
+        fleet.with(MemberId(member), |core, now| core.disconnect(now), sessions);
     }
 }
 

@@ -30,7 +30,7 @@ mod value;
 mod walk;
 
 use clap::{Parser, Subcommand};
-use commands::{browse, call, endpoints, read, watch, write};
+use commands::{browse, call, endpoints, lab, read, watch, write};
 use failure::Failure;
 use interrupt::Interrupt;
 use output::Output;
@@ -72,6 +72,9 @@ enum Command {
     /// Load a server and measure it.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
+    /// The laboratory: links, peers, experiments.
+    #[command(subcommand)]
+    Lab(lab::LabCommand),
 }
 
 fn main() -> ExitCode {
@@ -97,5 +100,6 @@ fn run(command: &Command, output: Output, interrupt: &Interrupt) -> Result<(), F
         Command::Call(arguments) => call::run(arguments, output),
         Command::Watch(arguments) => watch::run(arguments, output, interrupt),
         Command::Bench(command) => bench::run(command, output, interrupt),
+        Command::Lab(command) => lab::run(command, output, interrupt),
     }
 }

@@ -10,12 +10,14 @@
 //! - [`validity`]: reasons why a measurement is worth nothing (the generator was late or saturated);
 //! - [`pin`], [`clock`], [`files`], [`machine`], [`program`]: CPU affinity, time, the limit of open files, what machine
 //!   this was, and other programs that are started, waited for and always ended;
+//! - [`links`]: networks that are emulated, probed and taken away again;
 //! - [`table`], [`figures`]: output for people.
 
 pub mod clock;
 pub mod figures;
 pub mod files;
 pub mod latency;
+pub mod links;
 pub mod machine;
 pub mod pin;
 pub mod process;

@@ -1,0 +1,175 @@
+//! How long a packet is on its way.
+
+use super::random::Random;
+use serde::Serialize;
+use std::time::Duration;
+
+/// What varies from packet to packet. All are additions to [`Delay::base`].
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[serde(tag = "distribution", rename_all = "kebab-case")]
+pub enum Jitter {
+    /// Nothing.
+    #[default]
+    None,
+    /// Evenly from nothing to this.
+    Uniform {
+        /// The most.
+        max: Duration,
+    },
+    /// Around the base, both ways; never below nothing in all.
+    Normal {
+        /// Standard deviation.
+        std: Duration,
+    },
+    /// Many short, few long.
+    Exponential {
+        /// Mean, and at the same time standard deviation.
+        mean: Duration,
+    },
+    /// A long tail: mobile networks and long distances.
+    LogNormal {
+        /// Mean.
+        mean: Duration,
+        /// Standard deviation.
+        std: Duration,
+    },
+}
+
+/// Repetitions below IP, as a radio makes them: they cost time instead of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Repeats {
+    /// Probability that one attempt fails.
+    pub probability: f64,
+    /// Time that each further attempt costs.
+    pub each: Duration,
+}
+
+/// The most attempts of one packet. Radios give up earlier, and then the packet is lost: that is [`super::loss`].
+const ATTEMPTS_MAX: u32 = 16;
+
+/// How long packets of one direction are on their way, without waiting for a place on the line.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Delay {
+    /// The shortest.
+    pub base: Duration,
+    /// What varies.
+    pub jitter: Jitter,
+    /// Repetitions below IP.
+    pub repeats: Option<Repeats>,
+}
+
+impl Delay {
+    /// A delay without variation.
+    #[must_use]
+    pub fn constant(base: Duration) -> Self {
+        Self { base, ..Self::default() }
+    }
+
+    /// Whether nothing is delayed.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Mean in seconds.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        let jitter = match self.jitter {
+            Jitter::None | Jitter::Normal { .. } => 0.0,
+            Jitter::Uniform { max } => max.as_secs_f64() / 2.0,
+            Jitter::Exponential { mean } | Jitter::LogNormal { mean, .. } => mean.as_secs_f64(),
+        };
+        let repeats = self.repeats.map_or(0.0, |it| {
+            it.each.as_secs_f64() * it.probability / (1.0 - it.probability.clamp(0.0, 0.99))
+        });
+        self.base.as_secs_f64() + jitter + repeats
+    }
+
+    /// Standard deviation in seconds.
+    #[must_use]
+    pub fn std(&self) -> f64 {
+        let jitter = match self.jitter {
+            Jitter::None => 0.0,
+            Jitter::Uniform { max } => max.as_secs_f64() / 12f64.sqrt(),
+            Jitter::Normal { std } | Jitter::LogNormal { std, .. } => std.as_secs_f64(),
+            Jitter::Exponential { mean } => mean.as_secs_f64(),
+        };
+        let repeats = self.repeats.map_or(0.0, |it| {
+            let failing = it.probability.clamp(0.0, 0.99);
+            it.each.as_secs_f64() * failing.sqrt() / (1.0 - failing)
+        });
+        jitter.hypot(repeats)
+    }
+
+    /// The delay of one packet in nanoseconds.
+    pub(super) fn draw(&self, random: &mut Random) -> u64 {
+        let base = self.base.as_secs_f64();
+        let jitter = match self.jitter {
+            Jitter::None => 0.0,
+            Jitter::Uniform { max } => max.as_secs_f64() * random.unit(),
+            Jitter::Normal { std } => std.as_secs_f64() * random.normal(),
+            Jitter::Exponential { mean } => mean.as_secs_f64() * random.exponential(),
+            Jitter::LogNormal { mean, std } => log_normal(mean.as_secs_f64(), std.as_secs_f64(), random),
+        };
+        let repeats = self.repeats.map_or(0.0, |it| {
+            let failed = (0..ATTEMPTS_MAX).take_while(|_| random.chance(it.probability)).count();
+            it.each.as_secs_f64() * failed as f64
+        });
+        ((base + jitter).max(0.0) + repeats.max(0.0)).mul_add(1e9, 0.5) as u64
+    }
+}
+
+/// A number whose logarithm is normal, with this mean and standard deviation.
+fn log_normal(mean: f64, std: f64, random: &mut Random) -> f64 {
+    if mean <= 0.0 {
+        return 0.0;
+    }
+    let variance = (1.0 + (std / mean).powi(2)).ln();
+    (mean.ln() - variance / 2.0 + variance.sqrt() * random.normal()).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn milliseconds(number: f64) -> Duration {
+        Duration::from_secs_f64(number / 1e3)
+    }
+
+    #[test]
+    fn every_distribution_has_the_moments_it_says() {
+        let jitters = [
+            Jitter::None,
+            Jitter::Uniform { max: milliseconds(4.0) },
+            Jitter::Normal { std: milliseconds(2.0) },
+            Jitter::Exponential { mean: milliseconds(3.0) },
+            Jitter::LogNormal { mean: milliseconds(4.0), std: milliseconds(1.3) },
+        ];
+        let repeats = [None, Some(Repeats { probability: 0.1, each: milliseconds(1.0) })];
+        for (jitter, repeats) in jitters.into_iter().flat_map(|jitter| repeats.map(|it| (jitter, it))) {
+            let delay = Delay { base: milliseconds(20.0), jitter, repeats };
+            let mut random = Random::new(3);
+            let drawn: Vec<f64> = (0..100_000).map(|_| delay.draw(&mut random) as f64 / 1e9).collect();
+            let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
+            let square = drawn.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / drawn.len() as f64;
+            assert!((mean / delay.mean() - 1.0).abs() < 0.01, "{delay:?}: {mean}");
+            assert!(
+                (square.sqrt() - delay.std()).abs() < 0.05 * delay.std() + 1e-9,
+                "{delay:?}: {}",
+                square.sqrt()
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_arrives_before_it_was_sent() {
+        let delay = Delay {
+            base: milliseconds(1.0),
+            jitter: Jitter::Normal { std: milliseconds(50.0) },
+            repeats: None,
+        };
+        let mut random = Random::new(5);
+        let drawn: Vec<u64> = (0..1_000).map(|_| delay.draw(&mut random)).collect();
+        assert!(drawn.contains(&0) && drawn.iter().any(|it| *it > 50_000_000));
+    }
+}

@@ -1,0 +1,245 @@
+//! One direction of a link as a state machine: packets and time in, packets and deadlines out.
+//!
+//! It has no clock and no socket, so that a driver, a simulation and a test run the same code. In order:
+//!
+//! 1. [`loss`] takes packets out;
+//! 2. the line sends one after the other at its rate; what waits for it stands in a queue with a limit;
+//! 3. [`delay`] is how long each is then on its way; packets stay in order unless they are among those that overtake;
+//! 4. some arrive twice.
+
+pub mod delay;
+pub mod loss;
+pub mod random;
+
+use delay::Delay;
+use loss::{Losing, Loss};
+use random::Random;
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+/// What one direction of a link does to packets.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Conditions {
+    /// Bits per second, or as many as come.
+    pub rate: Option<u64>,
+    /// Share of the rate that other traffic takes, 0 to 1.
+    pub busy: f64,
+    /// Bytes that each packet costs on the line beside itself: framing, gaps, a tunnel's headers.
+    pub overhead: usize,
+    /// How long what waits for the line may take to send; what comes then is dropped, as a full router does.
+    pub queue: Duration,
+    /// How long a packet is on its way.
+    pub delay: Delay,
+    /// Which never arrive.
+    pub loss: Loss,
+    /// Probability that a packet overtakes those that are on their way: it skips the variation and their order.
+    pub reorder: f64,
+    /// Probability that a packet arrives twice.
+    pub duplicate: f64,
+    /// Time that each packet costs at the sender, one after the other: the encryption of a tunnel on a small machine.
+    pub per_packet: Duration,
+}
+
+impl Default for Conditions {
+    fn default() -> Self {
+        Self {
+            rate: None,
+            busy: 0.0,
+            overhead: 0,
+            queue: Duration::from_millis(200),
+            delay: Delay::default(),
+            loss: Loss::None,
+            reorder: 0.0,
+            duplicate: 0.0,
+            per_packet: Duration::ZERO,
+        }
+    }
+}
+
+impl Conditions {
+    /// Bits per second that are left beside the other traffic.
+    #[must_use]
+    pub fn usable_rate(&self) -> Option<f64> {
+        self.rate.map(|rate| rate as f64 * (1.0 - self.busy.clamp(0.0, 0.99)))
+    }
+
+    /// Nanoseconds for which a packet of so many bytes keeps the line to itself.
+    #[must_use]
+    pub fn line_time(&self, bytes: usize) -> u64 {
+        let bits = (bytes + self.overhead) as f64 * 8.0;
+        let sending = self.usable_rate().map_or(0.0, |rate| bits / rate.max(1.0) * 1e9);
+        sending as u64 + nanos(self.per_packet)
+    }
+}
+
+/// What becomes of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrives at this time.
+    Arrives(u64),
+    /// It was lost on the way.
+    Lost,
+    /// The queue was full.
+    Dropped,
+}
+
+/// What a direction has done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Counters {
+    /// Packets that came in.
+    pub packets: u64,
+    /// Their bytes, without overhead.
+    pub bytes: u64,
+    /// Bytes on the line: with overhead, without those that were dropped before it.
+    pub line_bytes: u64,
+    /// Lost on the way.
+    pub lost: u64,
+    /// Dropped because the queue was full.
+    pub dropped: u64,
+    /// Sent past others.
+    pub reordered: u64,
+    /// Delivered twice.
+    pub duplicated: u64,
+}
+
+/// A packet on its way. Ordered by arrival, and by the order of sending where that is the same.
+#[derive(Debug)]
+struct Flying<T> {
+    arrival: u64,
+    number: u64,
+    item: T,
+}
+
+impl<T> PartialEq for Flying<T> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.arrival, self.number) == (other.arrival, other.number)
+    }
+}
+impl<T> Eq for Flying<T> {}
+impl<T> PartialOrd for Flying<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<T> Ord for Flying<T> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.arrival, self.number).cmp(&(other.arrival, other.number))
+    }
+}
+
+/// One direction of a link. Times are nanoseconds of one clock, whichever the driver uses.
+#[derive(Debug)]
+pub struct Emulator<T> {
+    conditions: Conditions,
+    random: Random,
+    losing: Losing,
+    flying: BinaryHeap<Reverse<Flying<T>>>,
+    /// When the line has sent what it was given.
+    line_free: u64,
+    /// The latest arrival of a packet that keeps the order.
+    last_arrival: u64,
+    number: u64,
+    counters: Counters,
+}
+
+impl<T: Clone> Emulator<T> {
+    /// A direction that is idle.
+    #[must_use]
+    pub fn new(conditions: Conditions, seed: u64) -> Self {
+        Self {
+            conditions,
+            random: Random::new(seed),
+            losing: Losing::default(),
+            flying: BinaryHeap::new(),
+            line_free: 0,
+            last_arrival: 0,
+            number: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// What it does.
+    #[must_use]
+    pub fn conditions(&self) -> &Conditions {
+        &self.conditions
+    }
+
+    /// What it has done.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Packets on their way.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.flying.len()
+    }
+
+    /// Takes a packet of so many bytes at the time `now`.
+    pub fn send(&mut self, now: u64, bytes: usize, item: T) -> Fate {
+        self.counters.packets += 1;
+        self.counters.bytes += bytes as u64;
+        // A packet that is lost used the line first, one that does not fit into the queue did not.
+        let start = self.line_free.max(now);
+        if start - now > nanos(self.conditions.queue) {
+            self.counters.dropped += 1;
+            return Fate::Dropped;
+        }
+        self.line_free = start.saturating_add(self.conditions.line_time(bytes));
+        self.counters.line_bytes += (bytes + self.conditions.overhead) as u64;
+        if self.losing.next(&self.conditions.loss, &mut self.random) {
+            self.counters.lost += 1;
+            return Fate::Lost;
+        }
+        let arrival = if self.random.chance(self.conditions.reorder) {
+            self.counters.reordered += 1;
+            self.line_free.saturating_add(nanos(self.conditions.delay.base) / 2)
+        } else {
+            let drawn = self.conditions.delay.draw(&mut self.random);
+            let arrival = self.line_free.saturating_add(drawn).max(self.last_arrival);
+            self.last_arrival = arrival;
+            arrival
+        };
+        if self.random.chance(self.conditions.duplicate) {
+            self.counters.duplicated += 1;
+            self.fly(arrival, item.clone());
+        }
+        self.fly(arrival, item);
+        Fate::Arrives(arrival)
+    }
+
+    /// Keeps everything that is sent from now on back until this time: a retransmission holds up what is behind it.
+    pub fn hold(&mut self, until: u64) {
+        self.last_arrival = self.last_arrival.max(until);
+    }
+
+    fn fly(&mut self, arrival: u64, item: T) {
+        self.number += 1;
+        self.flying.push(Reverse(Flying { arrival, number: self.number, item }));
+    }
+
+    /// When the next packet arrives.
+    #[must_use]
+    pub fn next_arrival(&self) -> Option<u64> {
+        self.flying.peek().map(|Reverse(flying)| flying.arrival)
+    }
+
+    /// The next packet that has arrived by `now`.
+    pub fn receive(&mut self, now: u64) -> Option<T> {
+        if self.next_arrival()? > now {
+            return None;
+        }
+        self.flying.pop().map(|Reverse(flying)| flying.item)
+    }
+}
+
+/// Whole nanoseconds.
+pub(crate) fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! The emulator in virtual time.
+
+use super::delay::{Delay, Jitter};
+use super::loss::Loss;
+use super::*;
+use proptest::prelude::*;
+
+const MS: u64 = 1_000_000;
+
+fn drain(emulator: &mut Emulator<u32>) -> Vec<(u64, u32)> {
+    let mut arrived = Vec::new();
+    while let Some(at) = emulator.next_arrival() {
+        assert_eq!(emulator.receive(at.saturating_sub(1)), None);
+        arrived.extend(emulator.receive(at).map(|item| (at, item)));
+    }
+    arrived
+}
+
+#[test]
+fn the_line_sends_one_after_the_other() {
+    // 1250 bytes at 10 Mbit/s take 1 ms.
+    let conditions = Conditions {
+        rate: Some(10_000_000),
+        delay: Delay::constant(Duration::from_millis(5)),
+        ..Conditions::default()
+    };
+    let mut emulator = Emulator::new(conditions, 1);
+    for item in 0..4 {
+        assert_eq!(emulator.send(0, 1250, item), Fate::Arrives((6 + u64::from(item)) * MS));
+    }
+    // The line was idle in between: no credit is saved up.
+    assert_eq!(emulator.send(20 * MS, 1250, 4), Fate::Arrives(26 * MS));
+    let times: Vec<u64> = drain(&mut emulator).into_iter().map(|(at, _)| at / MS).collect();
+    assert_eq!(times, [6, 7, 8, 9, 26]);
+}
+
+#[test]
+fn overhead_other_traffic_and_costs_per_packet_take_their_part() {
+    let conditions = Conditions { rate: Some(2_000_000), overhead: 8, ..Conditions::default() };
+    assert_eq!(conditions.line_time(242), MS);
+    let busy = Conditions { busy: 0.3, ..conditions.clone() };
+    assert_eq!(busy.line_time(342) / 1000, 2_000);
+    let slow = Conditions { per_packet: Duration::from_millis(3), ..conditions };
+    assert_eq!(slow.line_time(242), 4 * MS);
+}
+
+#[test]
+fn a_full_queue_drops_and_recovers() {
+    let conditions =
+        Conditions { rate: Some(1_000_000), queue: Duration::from_millis(10), ..Conditions::default() };
+    let mut emulator = Emulator::new(conditions, 1);
+    // 125 bytes take 1 ms: eleven fit (one on the line, ten milliseconds behind it).
+    let fates: Vec<Fate> = (0..15).map(|item| emulator.send(0, 125, item)).collect();
+    assert_eq!(fates.iter().filter(|fate| **fate == Fate::Dropped).count(), 4);
+    assert_eq!(emulator.counters().dropped, 4);
+    assert!(matches!(emulator.send(5 * MS, 125, 99), Fate::Arrives(_)));
+    assert_eq!(drain(&mut emulator).len(), 12);
+}
+
+#[test]
+fn jitter_keeps_the_order_and_reordering_does_not() {
+    let delay = Delay {
+        base: Duration::from_millis(20),
+        jitter: Jitter::Exponential { mean: Duration::from_millis(10) },
+        repeats: None,
+    };
+    let conditions = Conditions { delay, ..Conditions::default() };
+    let order = |conditions: Conditions| {
+        let mut emulator = Emulator::new(conditions, 9);
+        (0..1_000u32).for_each(|item| {
+            emulator.send(u64::from(item) * MS, 100, item);
+        });
+        let items: Vec<u32> = drain(&mut emulator).into_iter().map(|(_, item)| item).collect();
+        assert_eq!(items.len(), 1_000);
+        (items.is_sorted(), emulator.counters().reordered)
+    };
+    assert_eq!(order(conditions.clone()), (true, 0));
+    let (is_sorted, reordered) = order(Conditions { reorder: 0.05, ..conditions });
+    assert!(!is_sorted && (20..90).contains(&reordered), "{reordered}");
+}
+
+#[test]
+fn what_is_held_back_holds_up_what_follows() {
+    let mut emulator = Emulator::new(Conditions::default(), 1);
+    assert_eq!(emulator.send(0, 1, 0), Fate::Arrives(0));
+    emulator.hold(7 * MS);
+    assert_eq!(emulator.send(MS, 1, 1), Fate::Arrives(7 * MS));
+    assert_eq!(emulator.send(9 * MS, 1, 2), Fate::Arrives(9 * MS));
+}
+
+#[test]
+fn a_seed_repeats_everything() {
+    let run = |seed| {
+        let conditions = Conditions {
+            rate: Some(5_000_000),
+            delay: Delay {
+                base: Duration::from_millis(3),
+                jitter: Jitter::Normal { std: Duration::from_millis(1) },
+                repeats: None,
+            },
+            loss: Loss::bursts(0.05, 3.0),
+            reorder: 0.02,
+            duplicate: 0.02,
+            ..Conditions::default()
+        };
+        let mut emulator = Emulator::new(conditions, seed);
+        (0..2_000u32).for_each(|item| {
+            emulator.send(u64::from(item) * MS, 200, item);
+        });
+        (drain(&mut emulator), emulator.counters())
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
+
+proptest! {
+    /// Whatever the conditions: nothing arrives before it was sent, nothing is made up, and every packet has one fate.
+    #[test]
+    fn packets_are_conserved(
+        rate in proptest::option::of(1_000u64..1_000_000_000),
+        loss in 0.0f64..1.0, reorder in 0.0f64..0.5, duplicate in 0.0f64..0.5, jitter in 0u64..100,
+        queue in 0u64..50, seed: u64,
+        packets in proptest::collection::vec((0u64..20_000_000, 1usize..9_000), 1..200),
+    ) {
+        let delay = Delay {
+            base: Duration::from_millis(1),
+            jitter: Jitter::Normal { std: Duration::from_millis(jitter) },
+            repeats: None,
+        };
+        let conditions = Conditions {
+            rate, reorder, duplicate, delay,
+            loss: Loss::Independent { probability: loss },
+            queue: Duration::from_millis(queue),
+            ..Conditions::default()
+        };
+        let mut emulator = Emulator::new(conditions, seed);
+        let (mut now, mut sent, mut expected) = (0, Vec::new(), 0u64);
+        for (gap, bytes) in packets {
+            now += gap;
+            let fate = emulator.send(now, bytes, sent.len() as u32);
+            sent.push(now);
+            if let Fate::Arrives(at) = fate {
+                prop_assert!(at >= now);
+                expected += 1;
+            }
+        }
+        let counters = emulator.counters();
+        prop_assert_eq!(counters.packets, sent.len() as u64);
+        prop_assert_eq!(counters.packets - counters.lost - counters.dropped, expected);
+        let arrived = drain(&mut emulator);
+        prop_assert_eq!(arrived.len() as u64, expected + counters.duplicated);
+        for (at, item) in arrived {
+            prop_assert!(at >= sent[item as usize]);
+        }
+    }
+}

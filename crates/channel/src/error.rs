@@ -4,7 +4,7 @@ use taktwerk_crypto::CryptoError;
 use taktwerk_types::{DecodeError, StatusCode};
 
 /// Why a channel refused bytes or a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChannelError {
     /// The peer broke the protocol, or went silent. The channel is closed.
     #[error("peer: {0}")]
@@ -162,7 +162,7 @@ impl ChannelError {
                 CryptoError::PolicyUnsupported | CryptoError::NoOwnCertificate => {
                     StatusCode::BAD_SECURITY_POLICY_REJECTED
                 }
-                CryptoError::Certificate(status) => *status,
+                CryptoError::Certificate(refusal) => refusal.status(),
                 CryptoError::Nonce => StatusCode::BAD_NONCE_INVALID,
                 _ => StatusCode::BAD_SECURITY_CHECKS_FAILED,
             },
@@ -203,15 +203,10 @@ impl ChannelError {
                     (StatusCode::BAD_SECURITY_POLICY_REJECTED, "security policy rejected")
                 }
                 CryptoError::Nonce => (StatusCode::BAD_NONCE_INVALID, "nonce invalid"),
-                CryptoError::Certificate(
-                    status @ (StatusCode::BAD_CERTIFICATE_TIME_INVALID
-                    | StatusCode::BAD_CERTIFICATE_ISSUER_TIME_INVALID
-                    | StatusCode::BAD_CERTIFICATE_URI_INVALID
-                    | StatusCode::BAD_CERTIFICATE_USE_NOT_ALLOWED
-                    | StatusCode::BAD_CERTIFICATE_ISSUER_USE_NOT_ALLOWED
-                    | StatusCode::BAD_CERTIFICATE_REVOKED
-                    | StatusCode::BAD_CERTIFICATE_ISSUER_REVOKED),
-                ) => (*status, "certificate refused"),
+                CryptoError::Certificate(refusal) => match refusal.external() {
+                    StatusCode::BAD_SECURITY_CHECKS_FAILED => (StatusCode::BAD_SECURITY_CHECKS_FAILED, ""),
+                    status => (status, "certificate refused"),
+                },
                 _ => (StatusCode::BAD_SECURITY_CHECKS_FAILED, ""),
             },
         };
@@ -231,10 +226,10 @@ mod tests {
             CryptoError::Decryption.into(),
             CryptoError::Malformed.into(),
             CryptoError::ThumbprintMismatch.into(),
-            CryptoError::Certificate(StatusCode::BAD_CERTIFICATE_UNTRUSTED).into(),
-            CryptoError::Certificate(StatusCode::BAD_CERTIFICATE_INVALID).into(),
-            CryptoError::Certificate(StatusCode::BAD_CERTIFICATE_CHAIN_INCOMPLETE).into(),
-            CryptoError::Certificate(StatusCode::BAD_CERTIFICATE_POLICY_CHECK_FAILED).into(),
+            CryptoError::certificate(StatusCode::BAD_CERTIFICATE_UNTRUSTED, "reason").into(),
+            CryptoError::certificate(StatusCode::BAD_CERTIFICATE_INVALID, "reason").into(),
+            CryptoError::certificate(StatusCode::BAD_CERTIFICATE_CHAIN_INCOMPLETE, "reason").into(),
+            CryptoError::certificate(StatusCode::BAD_CERTIFICATE_POLICY_CHECK_FAILED, "reason").into(),
             PeerFault::SequenceInvalid.into(),
             PeerFault::CertificateChanged.into(),
         ] {

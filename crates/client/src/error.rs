@@ -130,7 +130,7 @@ impl ClientError {
                 SecurityProblem::NoEndpoint { .. } => StatusCode::BAD_SECURITY_POLICY_REJECTED,
                 SecurityProblem::NoTokenPolicy(_) => StatusCode::BAD_IDENTITY_TOKEN_REJECTED,
                 SecurityProblem::Nonce => StatusCode::BAD_NONCE_INVALID,
-                SecurityProblem::Crypto(CryptoError::Certificate(status)) => *status,
+                SecurityProblem::Crypto(CryptoError::Certificate(refusal)) => refusal.status(),
                 SecurityProblem::Unsupported(..) => StatusCode::BAD_NOT_SUPPORTED,
                 _ => StatusCode::BAD_SECURITY_CHECKS_FAILED,
             },

@@ -3,13 +3,15 @@
 //! **It protects nothing.** It lets tests, fuzzers and the simulator reach every code path behind a secured channel,
 //! deterministically and fast. Signatures are checksums that anybody can compute; "encryption" is XOR.
 
+use crate::policy::KeyExchange;
 use crate::{
-    CertificatePurpose, ChunkLayout, ChunkNonce, CryptoError, KeyAgreement, MessageSecurityMode, PeerKey,
-    Provider, Role, SecurityPolicy, SymmetricKeys,
+    CertificatePurpose, ChunkLayout, ChunkNonce, CryptoError, Entropy, EphemeralKey, KeyAgreement,
+    MessageSecurityMode, PayloadKeys, PeerKey, Provider, Role, SecurityPolicy, SeededEntropy, SymmetricKeys,
 };
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use taktwerk_types::StatusCode;
+use zeroize::Zeroizing;
 
 /// Starts a dummy certificate; after it comes the key size in bits (UInt16) and a name.
 const CERTIFICATE_MAGIC: &[u8; 6] = b"DUMMY:";
@@ -39,7 +41,7 @@ fn key_bits_of(certificate: &[u8]) -> Result<u16, CryptoError> {
     let bits = certificate.strip_prefix(CERTIFICATE_MAGIC).and_then(|rest| rest.first_chunk::<2>());
     match bits.map(|bits| u16::from_le_bytes(*bits)) {
         Some(bits @ (2048 | 3072 | 4096)) => Ok(bits),
-        _ => Err(CryptoError::Certificate(StatusCode::BAD_CERTIFICATE_INVALID)),
+        _ => Err(CryptoError::certificate(StatusCode::BAD_CERTIFICATE_INVALID, "not a dummy certificate")),
     }
 }
 
@@ -137,7 +139,7 @@ impl Provider for DummyProvider {
     fn validate(&self, certificate: &[u8], _: &CertificatePurpose) -> Result<(), CryptoError> {
         key_bits_of(certificate)?;
         if certificate.ends_with(b"untrusted") {
-            return Err(CryptoError::Certificate(StatusCode::BAD_CERTIFICATE_UNTRUSTED));
+            return Err(CryptoError::certificate(StatusCode::BAD_CERTIFICATE_UNTRUSTED, "its name says so"));
         }
         Ok(())
     }
@@ -188,6 +190,102 @@ impl Provider for DummyProvider {
         let count = self.nonces.fetch_add(1, Ordering::Relaxed);
         let nonce = repeat(self.seed.wrapping_add(count), policy.info().nonce_len).collect();
         Ok(Box::new(DummyAgreement { policy, mode, role, nonce }))
+    }
+
+    fn digest(&self, policy: SecurityPolicy, data: &[&[u8]]) -> Result<Vec<u8>, CryptoError> {
+        let len = if policy.info().key_bits_max == 384 { 48 } else { 32 };
+        Ok(repeat(checksum(data, 7), len).collect())
+    }
+
+    fn random(&self, bytes: &mut [u8]) -> Result<(), CryptoError> {
+        let count = self.nonces.fetch_add(1, Ordering::Relaxed);
+        SeededEntropy::new(self.seed.wrapping_add(count)).fill(bytes);
+        Ok(())
+    }
+
+    fn ephemeral_key(&self, policy: SecurityPolicy) -> Result<Arc<dyn EphemeralKey>, CryptoError> {
+        if matches!(policy.info().key_exchange, KeyExchange::None | KeyExchange::RsaNonces) {
+            return Err(CryptoError::PolicyUnsupported);
+        }
+        let mut public_key = vec![0; policy.info().nonce_len];
+        self.random(&mut public_key)?;
+        Ok(Arc::new(DummyEphemeral { public_key }))
+    }
+
+    fn encrypt_payload(
+        &self,
+        policy: SecurityPolicy,
+        keys: PayloadKeys<'_>,
+        headers: &[u8],
+        payload: &mut Vec<u8>,
+    ) -> Result<(), CryptoError> {
+        let info = policy.info();
+        let tag = checksum(&[headers, payload], 3);
+        if !payload.len().is_multiple_of(info.block_len()) {
+            return Err(CryptoError::Malformed);
+        }
+        crypt_payload(keys, payload);
+        if info.is_aead() {
+            payload.extend(repeat(tag, info.signature_len));
+        }
+        Ok(())
+    }
+
+    fn decrypt_payload(
+        &self,
+        policy: SecurityPolicy,
+        keys: PayloadKeys<'_>,
+        headers: &[u8],
+        payload: &mut Vec<u8>,
+    ) -> Result<(), CryptoError> {
+        let info = policy.info();
+        let tag_len = if info.is_aead() { info.signature_len } else { 0 };
+        let len = payload.len().checked_sub(tag_len).ok_or(CryptoError::Decryption)?;
+        let tag = payload.split_off(len);
+        crypt_payload(keys, payload);
+        let right = repeat(checksum(&[headers, payload], 3), tag_len).eq(tag);
+        if right && len.is_multiple_of(info.block_len()) { Ok(()) } else { Err(CryptoError::Decryption) }
+    }
+
+    fn mac(
+        &self,
+        policy: SecurityPolicy,
+        key: &[u8],
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), CryptoError> {
+        out.extend(repeat(checksum(&[key, data], 4), policy.info().signature_len));
+        Ok(())
+    }
+}
+
+fn crypt_payload(keys: PayloadKeys<'_>, payload: &mut [u8]) {
+    let stream = checksum(&[keys.encrypting_key, keys.iv], 5).to_le_bytes();
+    payload.iter_mut().zip(stream.into_iter().cycle()).for_each(|(byte, key)| *byte ^= key);
+}
+
+#[derive(Debug)]
+struct DummyEphemeral {
+    public_key: Vec<u8>,
+}
+
+impl EphemeralKey for DummyEphemeral {
+    fn public_key(&self) -> &[u8] {
+        &self.public_key
+    }
+
+    fn derive(
+        &self,
+        peer_public_key: &[u8],
+        salt: &[u8],
+        len: usize,
+    ) -> Result<Zeroizing<Vec<u8>>, CryptoError> {
+        if peer_public_key.len() != self.public_key.len() {
+            return Err(CryptoError::KeyAgreement);
+        }
+        // Both sides must come to the same, so the order of the halves must not matter.
+        let (own, peer) = (checksum(&[&self.public_key], 6), checksum(&[peer_public_key], 6));
+        Ok(Zeroizing::new(repeat(checksum(&[salt], own ^ peer), len).collect()))
     }
 }
 

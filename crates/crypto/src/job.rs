@@ -5,8 +5,8 @@
 //! (Part 6 §6.7.2.5.1) is done here once, over the primitives of [`Provider`].
 
 use crate::{
-    CertificatePurpose, CryptoError, KeyAgreement, MessageSecurityMode, PeerKey, Provider, Role,
-    SecurityPolicy, SymmetricKeys,
+    CertificatePurpose, CryptoError, EncryptedSecret, KeyAgreement, MessageSecurityMode, OpenSecret, PeerKey,
+    Provider, Role, SealSecret, Secret, SecurityPolicy, SymmetricKeys,
 };
 use core::ops::Range;
 use std::sync::Arc;
@@ -52,6 +52,10 @@ pub enum Job {
         /// The encrypted secret.
         data: Vec<u8>,
     },
+    /// Encrypt a user's password or token for a server (Part 4 §7.40.2).
+    SealSecret(SealSecret),
+    /// Decrypt a user's password or token that came to us.
+    OpenSecret(OpenSecret),
     /// Decide whether a certificate is trusted.
     Validate {
         /// The certificate with its chain.
@@ -149,6 +153,10 @@ pub enum JobOutput {
     },
     /// Of [`Job::Sign`], [`Job::Encrypt`] and [`Job::Decrypt`].
     Bytes(Vec<u8>),
+    /// Of [`Job::SealSecret`].
+    SealedSecret(EncryptedSecret),
+    /// Of [`Job::OpenSecret`].
+    Secret(Secret),
     /// Of [`Job::Verify`] and [`Job::Validate`].
     Accepted,
 }
@@ -181,6 +189,8 @@ impl Job {
                 provider.decrypt(policy, &data, &mut out)?;
                 Ok(JobOutput::Bytes(out))
             }
+            Self::SealSecret(job) => Ok(JobOutput::SealedSecret(job.run(provider)?)),
+            Self::OpenSecret(job) => Ok(JobOutput::Secret(job.run(provider)?)),
             Self::Validate { certificate, purpose } => {
                 provider.validate(&certificate, &purpose)?;
                 Ok(JobOutput::Accepted)

@@ -5,15 +5,18 @@
 //! - [`policy`]: the table of security policies (Part 7) with their sizes; [`mode`]: the message security modes;
 //! - [`provider`]: the traits a cryptographic library implements: keyed contexts for chunks ([`SymmetricKeys`]),
 //!   key agreement, signatures, certificate validation;
+//! - [`validator`]: who decides whether a certificate is trusted;
+//! - [`secret`]: passwords and tokens on their way to a server (Part 4 §7.40.2), over the provider's primitives;
 //! - [`job`]: the slow operations described as data, so that a driver can run them on any thread;
 //! - [`null`]: the provider that supports policy None only;
 //! - `dummy` (feature `dummy`): toy cryptography with the right sizes, for tests, fuzzers and the simulator;
-//! - [`entropy`]: randomness as an argument.
+//! - [`entropy`]: randomness as an argument; [`der`]: the first certificate of a chain.
 //!
 //! It does no I/O and reads no clock.
 
 #![forbid(unsafe_code)]
 
+pub mod der;
 #[cfg(feature = "dummy")]
 pub mod dummy;
 pub mod entropy;
@@ -23,13 +26,18 @@ pub mod mode;
 pub mod null;
 pub mod policy;
 pub mod provider;
+pub mod secret;
+pub mod validator;
 
 pub use entropy::{Entropy, SeededEntropy};
-pub use error::CryptoError;
+pub use error::{CertificateRefusal, CryptoError};
 pub use job::{Agreed, Agreement, Job, JobOutput, OpenChunk, SealChunk};
 pub use mode::MessageSecurityMode;
 pub use null::NullProvider;
 pub use policy::{PolicyInfo, SecurityPolicy};
 pub use provider::{
-    CertificatePurpose, ChunkLayout, ChunkNonce, KeyAgreement, PeerKey, Provider, Role, SymmetricKeys,
+    CertificatePurpose, ChunkLayout, ChunkNonce, EphemeralKey, KeyAgreement, PayloadKeys, PeerKey, Provider,
+    Role, SymmetricKeys,
 };
+pub use secret::{EncryptedSecret, OpenSecret, SealSecret, Secret};
+pub use validator::CertificateValidator;

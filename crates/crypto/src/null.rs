@@ -1,9 +1,10 @@
 //! The provider without cryptography: policy None only.
 
 use crate::{
-    CertificatePurpose, CryptoError, KeyAgreement, MessageSecurityMode, PeerKey, Provider, Role,
-    SecurityPolicy,
+    CertificatePurpose, CryptoError, EphemeralKey, KeyAgreement, MessageSecurityMode, PayloadKeys, PeerKey,
+    Provider, Role, SecurityPolicy,
 };
+use std::sync::Arc;
 
 /// Supports policy None and refuses everything else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,6 +53,42 @@ impl Provider for NullProvider {
         _: MessageSecurityMode,
         _: Role,
     ) -> Result<Box<dyn KeyAgreement>, CryptoError> {
+        Err(CryptoError::PolicyUnsupported)
+    }
+
+    fn digest(&self, _: SecurityPolicy, _: &[&[u8]]) -> Result<Vec<u8>, CryptoError> {
+        Err(CryptoError::PolicyUnsupported)
+    }
+
+    fn random(&self, _: &mut [u8]) -> Result<(), CryptoError> {
+        Err(CryptoError::PolicyUnsupported)
+    }
+
+    fn ephemeral_key(&self, _: SecurityPolicy) -> Result<Arc<dyn EphemeralKey>, CryptoError> {
+        Err(CryptoError::PolicyUnsupported)
+    }
+
+    fn encrypt_payload(
+        &self,
+        _: SecurityPolicy,
+        _: PayloadKeys<'_>,
+        _: &[u8],
+        _: &mut Vec<u8>,
+    ) -> Result<(), CryptoError> {
+        Err(CryptoError::PolicyUnsupported)
+    }
+
+    fn decrypt_payload(
+        &self,
+        _: SecurityPolicy,
+        _: PayloadKeys<'_>,
+        _: &[u8],
+        _: &mut Vec<u8>,
+    ) -> Result<(), CryptoError> {
+        Err(CryptoError::PolicyUnsupported)
+    }
+
+    fn mac(&self, _: SecurityPolicy, _: &[u8], _: &[u8], _: &mut Vec<u8>) -> Result<(), CryptoError> {
         Err(CryptoError::PolicyUnsupported)
     }
 }

@@ -6,6 +6,8 @@
 
 use crate::{CryptoError, MessageSecurityMode, SecurityPolicy};
 use core::fmt;
+use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// Which end of a channel we are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,6 +94,25 @@ pub trait KeyAgreement: Send + fmt::Debug {
         peer_nonce: &[u8],
         previous: Option<&[u8]>,
     ) -> Result<Box<dyn SymmetricKeys>, CryptoError>;
+}
+
+/// An ephemeral key pair for secrets (Part 6 §6.8.2, §6.8.3): a server hands the public half to the client, which
+/// encrypts a password for it. Agree once and throw it away: what was encrypted for it stays secret for good.
+pub trait EphemeralKey: Send + Sync + fmt::Debug {
+    /// The public half, encoded as the nonces of the policy's channels are (Part 6 §6.8.1).
+    fn public_key(&self) -> &[u8];
+
+    /// `len` bytes of key material from both halves: the policy's HKDF over the shared secret, with `salt` as the
+    /// salt and as the info (Part 6 §6.8.1, steps 2 and 3).
+    ///
+    /// # Errors
+    /// [`CryptoError::KeyAgreement`] if the peer's half is not a usable public key.
+    fn derive(
+        &self,
+        peer_public_key: &[u8],
+        salt: &[u8],
+        len: usize,
+    ) -> Result<Zeroizing<Vec<u8>>, CryptoError>;
 }
 
 /// A peer's public key, taken from its certificate.
@@ -191,4 +212,75 @@ pub trait Provider: Send + Sync + fmt::Debug {
         mode: MessageSecurityMode,
         role: Role,
     ) -> Result<Box<dyn KeyAgreement>, CryptoError>;
+
+    /// The digest of the concatenation of `data` by the hash of the policy's CertificateThumbprintAlgorithm, as
+    /// channel-bound signatures take it of certificates (Part 4 §6.1.8).
+    ///
+    /// # Errors
+    /// [`CryptoError::PolicyUnsupported`].
+    fn digest(&self, policy: SecurityPolicy, data: &[&[u8]]) -> Result<Vec<u8>, CryptoError>;
+
+    /// Overwrites `bytes` with random ones fit for keys.
+    ///
+    /// # Errors
+    /// Only if the library fails.
+    fn random(&self, bytes: &mut [u8]) -> Result<(), CryptoError>;
+
+    /// Makes an ephemeral key pair of the policy.
+    ///
+    /// # Errors
+    /// [`CryptoError::PolicyUnsupported`] if the policy has none, or the library fails.
+    fn ephemeral_key(&self, policy: SecurityPolicy) -> Result<Arc<dyn EphemeralKey>, CryptoError>;
+
+    /// Encrypts a payload in place with the policy's SymmetricEncryptionAlgorithm. Block ciphers want it padded; an
+    /// authenticated one covers `headers` too and appends its tag.
+    ///
+    /// # Errors
+    /// [`CryptoError::Malformed`] if a length does not fit the algorithm, or the library fails.
+    fn encrypt_payload(
+        &self,
+        policy: SecurityPolicy,
+        keys: PayloadKeys<'_>,
+        headers: &[u8],
+        payload: &mut Vec<u8>,
+    ) -> Result<(), CryptoError>;
+
+    /// The reverse of [`Provider::encrypt_payload`].
+    ///
+    /// # Errors
+    /// [`CryptoError::Decryption`].
+    fn decrypt_payload(
+        &self,
+        policy: SecurityPolicy,
+        keys: PayloadKeys<'_>,
+        headers: &[u8],
+        payload: &mut Vec<u8>,
+    ) -> Result<(), CryptoError>;
+
+    /// Appends the policy's SymmetricSignatureAlgorithm over `data` with a key.
+    ///
+    /// # Errors
+    /// [`CryptoError::PolicyUnsupported`] if the policy has none of its own, as with authenticated ciphers.
+    fn mac(
+        &self,
+        policy: SecurityPolicy,
+        key: &[u8],
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), CryptoError>;
+}
+
+/// The key and the initialization vector of one payload.
+#[derive(Clone, Copy)]
+pub struct PayloadKeys<'a> {
+    /// As long as the policy's [`crate::PolicyInfo::encrypting_key_len`].
+    pub encrypting_key: &'a [u8],
+    /// As long as the policy's [`crate::PolicyInfo::iv_len`].
+    pub iv: &'a [u8],
+}
+
+impl fmt::Debug for PayloadKeys<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PayloadKeys(secret)")
+    }
 }

@@ -1,0 +1,61 @@
+//! The format of Part 4 §7.40.2.2: length, secret and ServerNonce, encrypted block by block with RSA.
+
+use super::{EncryptedSecret, OpenSecret, SealSecret, Secret};
+use crate::{CryptoError, Provider};
+use subtle::{ConditionallySelectable, ConstantTimeEq, ConstantTimeLess};
+use zeroize::Zeroizing;
+
+/// The UInt32 in front of secret and nonce.
+const LENGTH_LEN: usize = 4;
+
+pub(super) fn seal(job: &SealSecret, provider: &dyn Provider) -> Result<EncryptedSecret, CryptoError> {
+    let (secret, nonce) = (job.secret.expose(), job.server_nonce.as_slice());
+    let len = u32::try_from(secret.len() + nonce.len()).map_err(|_| CryptoError::Malformed)?;
+    let mut plain = Zeroizing::new(Vec::with_capacity(LENGTH_LEN + secret.len() + nonce.len()));
+    plain.extend_from_slice(&len.to_le_bytes());
+    plain.extend_from_slice(secret);
+    plain.extend_from_slice(nonce);
+    let mut bytes = Vec::new();
+    provider.peer_key(job.policy, &job.receiver_certificate)?.encrypt(&plain, &mut bytes)?;
+    Ok(EncryptedSecret { algorithm: job.policy.info().asymmetric_encryption.uri(), bytes })
+}
+
+pub(super) fn open(job: &OpenSecret, provider: &dyn Provider) -> Result<Secret, CryptoError> {
+    let block = provider.cipher_block_len(job.policy)?;
+    let plain_max = LENGTH_LEN + job.secret_len_max + job.server_nonce.len();
+    // What encryption adds to a block is less than half of it for every key that a policy allows.
+    let blocks_max = (plain_max * 2).div_ceil(block.max(1));
+    if block == 0
+        || job.data.is_empty()
+        || !job.data.len().is_multiple_of(block)
+        || job.data.len() / block > blocks_max
+    {
+        return Err(CryptoError::Decryption);
+    }
+    let mut plain = Zeroizing::new(Vec::with_capacity(job.data.len()));
+    let decrypted = provider.decrypt(job.policy, &job.data, &mut plain).is_ok();
+    if !decrypted {
+        // The same comparisons are made on zeros: how long a refusal takes does not depend on its reason.
+        plain.clear();
+        plain.resize(plain_max, 0);
+    }
+    let (nonce_len, total) = (job.server_nonce.len(), plain.len());
+    let mut right = u8::from(decrypted).ct_eq(&1);
+    let claimed = plain.first_chunk::<LENGTH_LEN>().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    let actual = u32::try_from(total.saturating_sub(LENGTH_LEN)).unwrap_or(u32::MAX);
+    right &= claimed.ct_eq(&actual);
+    let fixed = u32::try_from(nonce_len).unwrap_or(u32::MAX);
+    let longest = u32::try_from(plain_max - LENGTH_LEN).unwrap_or(u32::MAX);
+    right &= !actual.ct_lt(&fixed) & !longest.ct_lt(&actual);
+    // Where the nonce would stand; an impossible length looks at the start instead.
+    let nonce_at = total.saturating_sub(nonce_len).max(LENGTH_LEN.min(total));
+    let nonce = plain.get(nonce_at..).unwrap_or_default();
+    right &= nonce.ct_eq(&job.server_nonce);
+    let mut accepted = 0u8;
+    accepted.conditional_assign(&1, right);
+    if accepted != 1 {
+        return Err(CryptoError::Decryption);
+    }
+    let secret = plain.get(LENGTH_LEN..nonce_at).unwrap_or_default();
+    Ok(Secret::new(secret.to_vec()))
+}

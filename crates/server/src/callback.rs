@@ -6,6 +6,7 @@
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
+use std::sync::Arc;
 use taktwerk_types::{DataValue, NodeId, StatusCode, Variant};
 
 /// Who calls: for methods and write handlers that decide by user or session.
@@ -18,6 +19,8 @@ pub struct CallContext {
     pub user: Option<Box<str>>,
     /// The Object the method is called on; null for reads and writes.
     pub object_id: NodeId,
+    /// The roles of the session, in the order of their ids.
+    pub roles: Arc<[NodeId]>,
 }
 
 /// A future that a driver runs on its executor.

@@ -1,5 +1,6 @@
 //! What a server is told before it starts.
 
+use crate::authorization::Authorization;
 use crate::callback::BoxFuture;
 use crate::limits::Limits;
 use core::fmt;
@@ -29,6 +30,8 @@ pub struct ServerConfig {
     pub profiles: Vec<String>,
     /// Who decides on users; without it, only Anonymous can be offered.
     pub authenticator: Option<Arc<dyn Authenticator>>,
+    /// Roles, who has them, and what they may do where nodes do not say it themselves.
+    pub authorization: Authorization,
     /// Certificates, keys and algorithms.
     pub provider: Arc<dyn Provider>,
     /// Limits of sessions, services and subscriptions.
@@ -52,6 +55,7 @@ impl ServerConfig {
             locale_ids: vec!["en".to_owned()],
             profiles: vec!["http://opcfoundation.org/UA-Profile/Server/StandardUA2017".to_owned()],
             authenticator: None,
+            authorization: Authorization::open(),
             provider: Arc::new(NullProvider),
             limits: Limits::default(),
             channel: ChannelLimits::default(),

@@ -7,11 +7,13 @@
 //! - [`shard`]: the state machine and its contract; [`shared`], [`config`], [`limits`], [`error`], [`now`]: what it
 //!   works with;
 //! - `service`: the services, one file each; `session`: what a client keeps between requests;
+//! - [`authorization`]: roles and permissions;
 //! - `subscription`: the subscription engine; [`space`]: nodes and values; [`callback`]: the application's code;
 //! - [`diagnostics`]: what the server shows of itself in namespace 0.
 
 #![forbid(unsafe_code)]
 
+pub mod authorization;
 pub mod callback;
 pub mod config;
 pub mod diagnostics;
@@ -27,6 +29,7 @@ mod subscription;
 #[cfg(test)]
 mod tests;
 
+pub use authorization::Authorization;
 pub use config::{
     Authentication, Authenticator, BuildInfo, EndpointConfig, ServerConfig, UserTokenConfig, UserTokenKind,
 };

@@ -1,10 +1,12 @@
 //! What all shards of a server share.
 
+use crate::authorization::{Authorization, role_set};
 use crate::config::ServerConfig;
 use crate::diagnostics::Live;
 use crate::space::AddressSpace;
 use crate::space::nodes::Nodes;
 use crate::subscription::homes::Homes;
+use arc_swap::ArcSwap;
 use std::sync::Arc;
 use taktwerk_channel::ChannelConfig;
 use taktwerk_schema::ids::variable_ids as v;
@@ -18,6 +20,7 @@ pub struct ServerShared {
     live: Arc<Live>,
     channel: Arc<ChannelConfig>,
     homes: Arc<Homes>,
+    authorization: ArcSwap<Authorization>,
     shards: usize,
 }
 
@@ -37,6 +40,8 @@ impl ServerShared {
             let mut nodes = space.write();
             nodes.set_live(Arc::clone(&live));
             publish(&config, &live, &mut nodes);
+            nodes.configure_access(&config.authorization);
+            role_set::publish(&config.authorization, &mut nodes, config.start_time);
         }
         let mut security: Vec<_> =
             config.endpoints.iter().map(|endpoint| (endpoint.policy, endpoint.mode)).collect();
@@ -52,7 +57,8 @@ impl ServerShared {
             utc_origin: channel_origin,
         });
         let homes = Arc::new(Homes::new(shards));
-        Arc::new(Self { config, space, live, channel, homes, shards })
+        let authorization = ArcSwap::from_pointee(config.authorization.clone());
+        Arc::new(Self { config, space, live, channel, homes, authorization, shards })
     }
 
     /// The configuration.
@@ -77,6 +83,23 @@ impl ServerShared {
     #[must_use]
     pub fn shards(&self) -> usize {
         self.shards
+    }
+
+    /// The roles and what they may do.
+    #[must_use]
+    pub fn authorization(&self) -> Arc<Authorization> {
+        self.authorization.load_full()
+    }
+
+    /// Replaces the roles and what they may do, at any time: sessions get the roles that their users have now, and what
+    /// they monitor follows.
+    pub fn set_authorization(&self, authorization: Authorization, time: taktwerk_types::UtcTime) {
+        let authorization = Arc::new(authorization);
+        self.authorization.store(Arc::clone(&authorization));
+        // Last, because this is what shards notice.
+        let mut nodes = self.space.write();
+        role_set::publish(&authorization, &mut nodes, time);
+        nodes.configure_access(&authorization);
     }
 
     /// Which subscriptions live on which shard.

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taktwerk_schema::ids::variable_ids as v;
 use taktwerk_schema::{
-    ServerDiagnosticsSummaryDataType, ServerState, ServerStatusDataType, SessionDiagnosticsDataType,
-    SubscriptionDiagnosticsDataType,
+    MessageSecurityMode, ServerDiagnosticsSummaryDataType, ServerState, ServerStatusDataType,
+    SessionDiagnosticsDataType, SessionSecurityDiagnosticsDataType, SubscriptionDiagnosticsDataType,
 };
 use taktwerk_types::{ExtensionObject, LocalizedText, UtcTime, Variant};
 
@@ -130,13 +130,6 @@ impl Live {
             || ix.index == v::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY_SESSION_DIAGNOSTICS_ARRAY
     }
 
-    /// Whether a computed value is not for everybody.
-    pub(crate) fn is_confidential(ix: crate::space::NodeIx) -> bool {
-        ix.index
-            == v::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY_SESSION_SECURITY_DIAGNOSTICS_ARRAY
-            || SessionNode::from_ix(ix).is_some_and(SessionNode::is_confidential)
-    }
-
     /// Replaces what is known of a shard's subscriptions.
     pub(crate) fn publish_subscriptions(&self, shard: usize, all: Vec<SubscriptionDiagnosticsDataType>) {
         lock(&self.subscriptions).insert(shard, all);
@@ -202,6 +195,13 @@ impl Live {
                     sessions.iter().map(|entry| ExtensionObject::new(&diagnostics(entry))).collect();
                 all.into()
             }
+            v::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY_SESSION_SECURITY_DIAGNOSTICS_ARRAY => {
+                let sessions: Vec<Arc<SessionEntry>> =
+                    lock(&self.sessions).by_number.values().cloned().collect();
+                let all: Vec<ExtensionObject> =
+                    sessions.iter().map(|entry| ExtensionObject::new(&security(entry))).collect();
+                all.into()
+            }
             _ => return None,
         })
     }
@@ -240,6 +240,8 @@ impl Live {
         match node.declaration {
             nodes::SUBSCRIPTIONS => Some(self.subscriptions(Some(node.session))),
             nodes::DIAGNOSTICS => Some(Variant::from_structure(&diagnostics(&entry))),
+            nodes::SECURITY => Some(Variant::from_structure(&security(&entry))),
+            declaration if node.is_confidential() => security_component(security(&entry), declaration),
             declaration => component(&diagnostics(&entry), declaration),
         }
     }
@@ -303,6 +305,38 @@ fn next(counter: &AtomicU32) -> u32 {
             return number;
         }
     }
+}
+
+fn security(entry: &SessionEntry) -> SessionSecurityDiagnosticsDataType {
+    let security = entry.security();
+    SessionSecurityDiagnosticsDataType {
+        session_id: entry.id(),
+        client_user_id_of_session: (&*security.user).into(),
+        client_user_id_history: security.history.iter().map(|user| (&**user).into()).collect(),
+        authentication_mechanism: security.mechanism.into(),
+        encoding: "UA Binary".into(),
+        transport_protocol: "opc.tcp".into(),
+        security_mode: MessageSecurityMode(security.mode),
+        security_policy_uri: security.policy_uri.into(),
+        client_certificate: security.certificate.map(|der| der.to_vec().into()).unwrap_or_default(),
+    }
+}
+
+fn security_component(all: SessionSecurityDiagnosticsDataType, declaration: u32) -> Option<Variant> {
+    Some(match declaration {
+        v::SESSION_SECURITY_DIAGNOSTICS_TYPE_SESSION_ID => all.session_id.into(),
+        v::SESSION_SECURITY_DIAGNOSTICS_TYPE_CLIENT_USER_ID_OF_SESSION => {
+            all.client_user_id_of_session.into()
+        }
+        v::SESSION_SECURITY_DIAGNOSTICS_TYPE_CLIENT_USER_ID_HISTORY => all.client_user_id_history.into(),
+        v::SESSION_SECURITY_DIAGNOSTICS_TYPE_AUTHENTICATION_MECHANISM => all.authentication_mechanism.into(),
+        v::SESSION_SECURITY_DIAGNOSTICS_TYPE_ENCODING => all.encoding.into(),
+        v::SESSION_SECURITY_DIAGNOSTICS_TYPE_TRANSPORT_PROTOCOL => all.transport_protocol.into(),
+        v::SESSION_SECURITY_DIAGNOSTICS_TYPE_SECURITY_MODE => all.security_mode.0.into(),
+        v::SESSION_SECURITY_DIAGNOSTICS_TYPE_SECURITY_POLICY_URI => all.security_policy_uri.into(),
+        v::SESSION_SECURITY_DIAGNOSTICS_TYPE_CLIENT_CERTIFICATE => all.client_certificate.into(),
+        _ => return None,
+    })
 }
 
 fn diagnostics(entry: &SessionEntry) -> SessionDiagnosticsDataType {

@@ -20,8 +20,8 @@ pub(crate) const DIAGNOSTICS: u32 = variable_ids::SESSION_DIAGNOSTICS_OBJECT_TYP
 pub(crate) const SUBSCRIPTIONS: u32 =
     variable_ids::SESSION_DIAGNOSTICS_OBJECT_TYPE_SUBSCRIPTION_DIAGNOSTICS_ARRAY;
 
-/// The variable with what is known of the session's security; its components mirror those of its type. That it is
-/// there is no secret, its value is.
+/// The variable with what is known of the session's security; its components mirror those of its type. It is there for
+/// administrators only.
 pub(crate) const SECURITY: u32 = variable_ids::SESSION_DIAGNOSTICS_OBJECT_TYPE_SESSION_SECURITY_DIAGNOSTICS;
 
 /// Marks the Guids of diagnostics nodes; namespace 1 belongs to the server.

@@ -1,7 +1,7 @@
 //! What all shards may know about a session.
 
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use taktwerk_schema::{ApplicationDescription, ServiceCounterDataType};
 use taktwerk_types::{NodeId, UaString, UtcTime};
 
@@ -55,6 +55,7 @@ pub(crate) struct SessionEntry {
     pub(crate) max_response_message_size: u32,
     pub(crate) connected: UtcTime,
     pub(crate) locale_ids: Mutex<Vec<UaString>>,
+    security: Mutex<Security>,
     last_contact: AtomicI64,
     pub(crate) subscriptions: AtomicU32,
     pub(crate) monitored_items: AtomicU32,
@@ -84,6 +85,7 @@ impl SessionEntry {
             max_response_message_size,
             connected,
             locale_ids: Mutex::default(),
+            security: Mutex::default(),
             last_contact: AtomicI64::new(connected.ticks()),
             subscriptions: AtomicU32::new(0),
             monitored_items: AtomicU32::new(0),
@@ -132,6 +134,23 @@ impl SessionEntry {
         self.services.get(service as usize).map_or_else(|| counter(&AtomicU64::new(0)), counter)
     }
 
+    pub(crate) fn security(&self) -> Security {
+        self.security.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// Notes who uses the session now and how it is secured.
+    pub(crate) fn set_security(&self, mut security: Security) {
+        let mut known = self.security.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        security.history = core::mem::take(&mut known.history);
+        if security.history.last() != Some(&security.user) {
+            if security.history.len() >= USERS_MAX {
+                security.history.remove(0);
+            }
+            security.history.push(security.user.clone());
+        }
+        *known = security;
+    }
+
     pub(crate) fn locale_ids(&self) -> Vec<UaString> {
         self.locale_ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
@@ -140,6 +159,25 @@ impl SessionEntry {
         *self.locale_ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = locale_ids;
     }
 }
+
+/// Who uses a session and how it is secured, for SessionSecurityDiagnosticsDataType (Part 5 §12.12).
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Security {
+    /// The user's name, or what else identifies it; empty for Anonymous.
+    pub(crate) user: Box<str>,
+    /// The users before, the first one first.
+    pub(crate) history: Vec<Box<str>>,
+    /// How the user was identified.
+    pub(crate) mechanism: &'static str,
+    /// MessageSecurityMode.
+    pub(crate) mode: i32,
+    pub(crate) policy_uri: &'static str,
+    /// DER; empty without security.
+    pub(crate) certificate: Option<Arc<[u8]>>,
+}
+
+/// Users that a session remembers to have had.
+const USERS_MAX: usize = 10;
 
 fn counter(word: &AtomicU64) -> ServiceCounterDataType {
     let word = word.load(Ordering::Relaxed);

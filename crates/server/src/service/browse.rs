@@ -5,14 +5,16 @@ use super::context::{Context, operations};
 use super::read::unknown;
 use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
+use crate::authorization::Decisions;
 use crate::error::Fault;
 use crate::limits::Limits;
 use crate::session::continuation::{Continuation, Continuations};
 use crate::space::nodes::Nodes;
 use crate::space::view::NodeView;
 use crate::space::{NodeIx, Reference};
+use std::sync::Arc;
 use taktwerk_schema::ids::reference_type_ids;
-use taktwerk_schema::{BrowseNextResponse, BrowseResponse, NodeClass};
+use taktwerk_schema::{BrowseNextResponse, BrowseResponse, NodeClass, PermissionType};
 use taktwerk_types::codec::{encode_bytes, encode_len};
 use taktwerk_types::{Decode, DecodeError, Decoder, Encode, NodeIdRef, StatusCode, UtcTime};
 
@@ -51,8 +53,14 @@ impl<'a> Description<'a> {
         })
     }
 
-    fn start(&self, nodes: &Nodes, count_max: usize) -> Result<Continuation, StatusCode> {
+    fn start(
+        &self,
+        nodes: &Nodes,
+        decisions: &Decisions,
+        count_max: usize,
+    ) -> Result<Continuation, StatusCode> {
         let node = nodes.resolve(self.node_id).ok_or_else(|| unknown(self.node_id))?;
+        decisions.check(nodes, node, PermissionType::BROWSE)?;
         let reference_type = reference_type(nodes, self.reference_type)?;
         let (forward, inverse) = match self.direction {
             0 => (true, false),
@@ -110,6 +118,7 @@ pub(crate) fn browse(
     let shared = cx.shared;
     let bounds = Bounds::new(&shared.config().limits, cx.peer.response_len_max);
     let (_, session) = cx.session(request)?;
+    let decisions = Arc::clone(&session.decisions);
     let mut body = request.body.clone();
     let view_id = NodeIdRef::decode(&mut body)?;
     let _view_timestamp = UtcTime::decode(&mut body)?;
@@ -132,8 +141,8 @@ pub(crate) fn browse(
     encode_len(count, reply.out());
     for _ in 0..count {
         let description = Description::decode(&mut body)?;
-        let start = description.start(&nodes, count_max);
-        result(&nodes, start, &mut session.continuations, bounds, reply);
+        let start = description.start(&nodes, &decisions, count_max);
+        result(&nodes, &decisions, start, &mut session.continuations, bounds, reply);
     }
     no_diagnostics(reply.out());
     Ok(Outcome::Answered)
@@ -147,6 +156,7 @@ pub(crate) fn browse_next(
     let shared = cx.shared;
     let bounds = Bounds::new(&shared.config().limits, cx.peer.response_len_max);
     let (_, session) = cx.session(request)?;
+    let decisions = Arc::clone(&session.decisions);
     let mut body = request.body.clone();
     let release = bool::decode(&mut body)?;
     let limits = &shared.config().limits;
@@ -164,7 +174,12 @@ pub(crate) fn browse_next(
         encode_len(count, reply.out());
         for _ in 0..count {
             let point = session.continuations.take(body.bytes()?.unwrap_or_default());
-            result(&nodes, point, &mut session.continuations, bounds, reply);
+            // What was allowed when it began may no longer be.
+            let point = point.and_then(|point| {
+                decisions.check(&nodes, point.node, PermissionType::BROWSE)?;
+                Ok(point)
+            });
+            result(&nodes, &decisions, point, &mut session.continuations, bounds, reply);
         }
     }
     no_diagnostics(reply.out());
@@ -174,6 +189,7 @@ pub(crate) fn browse_next(
 /// Appends a BrowseResult (Part 4 §7.6).
 fn result(
     nodes: &Nodes,
+    decisions: &Decisions,
     start: Result<Continuation, StatusCode>,
     continuations: &mut Continuations,
     limits: Bounds,
@@ -184,7 +200,7 @@ fn result(
         StatusCode::GOOD.encode(reply.out());
         // Almost all results end without a continuation point: it is put in afterwards.
         encode_bytes(None, reply.out());
-        if references(nodes, &mut point, limits, reply) {
+        if references(nodes, decisions, &mut point, limits, reply) {
             return Ok(());
         }
         let id = continuations.keep(point, limits.points_max).inspect_err(|_| {
@@ -206,7 +222,13 @@ fn result(
 }
 
 /// Appends the array of references from where `point` stands; false if some are left.
-fn references(nodes: &Nodes, point: &mut Continuation, limits: Bounds, reply: &mut Reply<'_>) -> bool {
+fn references(
+    nodes: &Nodes,
+    decisions: &Decisions,
+    point: &mut Continuation,
+    limits: Bounds,
+    reply: &mut Reply<'_>,
+) -> bool {
     let count_at = reply.out().len();
     encode_len(0, reply.out());
     // A response that is long already gives each further operation one reference, so that clients get on.
@@ -216,6 +238,10 @@ fn references(nodes: &Nodes, point: &mut Continuation, limits: Bounds, reply: &m
         let here = at;
         at += 1;
         if here < point.position || !matches(nodes, point, reference) {
+            return true;
+        }
+        // Part 3 §8.55, Browse: references are seen by those who may see both of their ends.
+        if !decisions.allows(nodes, reference.target, PermissionType::BROWSE) {
             return true;
         }
         let Some(view) = nodes.view(reference.target) else { return true };
@@ -228,7 +254,7 @@ fn references(nodes: &Nodes, point: &mut Continuation, limits: Bounds, reply: &m
             finished = false;
             return false;
         }
-        encode_reference(nodes, point.result_mask, reference, &view, reply.out());
+        encode_reference(nodes, decisions, point.result_mask, reference, &view, reply.out());
         count += 1;
         true
     });
@@ -251,6 +277,7 @@ fn matches(nodes: &Nodes, point: &Continuation, reference: Reference) -> bool {
 /// Appends a ReferenceDescription (Part 4 §7.30); fields that were not asked for are null.
 fn encode_reference(
     nodes: &Nodes,
+    decisions: &Decisions,
     result_mask: u32,
     reference: Reference,
     view: &NodeView<'_>,
@@ -284,6 +311,8 @@ fn encode_reference(
     } else {
         None
     };
+    let definition =
+        definition.filter(|definition| decisions.allows(nodes, *definition, PermissionType::BROWSE));
     match definition.and_then(|definition| nodes.view(definition)) {
         Some(definition) => definition.encode_id(out),
         None => null_id(out),

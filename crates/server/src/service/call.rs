@@ -1,11 +1,12 @@
 //! Call (Part 4 §5.12.2).
 
 use super::Outcome;
-use super::context::{Context, operations};
+use super::context::{Context, authorized, operations};
 use super::data_type::{Expected, Fit};
 use super::read::unknown;
 use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
+use crate::authorization::Decisions;
 use crate::callback::{MethodCall, MethodHandler, MethodResult};
 use crate::error::Fault;
 use crate::session::SessionKey;
@@ -16,7 +17,7 @@ use crate::space::nodes::{Nodes, ValueAt};
 use crate::space::view::is_builtin_method;
 use std::sync::Arc;
 use taktwerk_schema::ids::{method_ids, reference_type_ids};
-use taktwerk_schema::{Argument, CallResponse, NodeClass};
+use taktwerk_schema::{Argument, CallResponse, NodeClass, PermissionType};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{
     ArrayValues, Decode, DecodeLimits, Encode, NodeId, QualifiedName, StatusCode, Structure, Variant,
@@ -47,7 +48,7 @@ pub(crate) fn call(
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    let (key, _) = cx.session(request)?;
+    let (key, decisions) = authorized(cx, request)?;
     let mut body = request.body.clone();
     let limits = &cx.shared.config().limits;
     let count =
@@ -62,7 +63,7 @@ pub(crate) fn call(
         let input_count = inputs.len();
         let prepared = {
             let nodes = cx.shared.space().read();
-            prepare(&nodes, &object_id, &method_id, inputs)
+            prepare(&nodes, &decisions, &object_id, &method_id, inputs)
         };
         let (callee, inputs) = match prepared {
             Ok(prepared) => prepared,
@@ -132,17 +133,24 @@ fn encode_refusal(refusal: &Refusal, out: &mut Vec<u8>) {
 /// Finds the method and checks its arguments.
 fn prepare(
     nodes: &Nodes,
+    decisions: &Decisions,
     object_id: &NodeId,
     method_id: &NodeId,
     inputs: Vec<Variant>,
 ) -> Result<(Callee, Vec<Variant>), Refusal> {
     let object = nodes.resolve(object_id.as_ref()).ok_or_else(|| unknown(object_id.as_ref()))?;
+    if !decisions.knows(nodes, object) {
+        return Err(StatusCode::BAD_NODE_ID_UNKNOWN.into());
+    }
     let class = nodes.view(object).map(|view| view.class());
     if !matches!(class, Some(NodeClass::OBJECT | NodeClass::OBJECT_TYPE)) {
         return Err(StatusCode::BAD_NODE_ID_INVALID.into());
     }
     let invalid = StatusCode::BAD_METHOD_INVALID;
     let method = nodes.resolve(method_id.as_ref()).ok_or(invalid)?;
+    if !decisions.knows(nodes, method) {
+        return Err(invalid.into());
+    }
     let is_method = |ix: NodeIx| nodes.view(ix).is_some_and(|view| view.class() == NodeClass::METHOD);
     if !is_method(method) {
         return Err(invalid.into());
@@ -152,6 +160,9 @@ fn prepare(
     if view.executable() != Some(true) {
         return Err(StatusCode::BAD_NOT_EXECUTABLE.into());
     }
+    // Part 3 §8.55, Call: on the object that is passed and on the method.
+    decisions.check(nodes, object, PermissionType::CALL)?;
+    decisions.check(nodes, method, PermissionType::CALL)?;
     let inputs = check_inputs(nodes, method, inputs)?;
     let callee = match nodes.method_handler(method) {
         Some(handler) => Callee::Handler(Arc::clone(handler)),

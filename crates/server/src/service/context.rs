@@ -1,5 +1,6 @@
 //! What a service can reach.
 
+use crate::authorization::{Authorizer, Decisions};
 use crate::error::Fault;
 use crate::now::Now;
 use crate::service::request::Request;
@@ -36,6 +37,7 @@ pub(crate) struct Context<'a> {
     pub(crate) now: Now,
     pub(crate) peer: Peer,
     pub(crate) sessions: &'a mut Sessions,
+    pub(crate) authorizer: &'a mut Authorizer,
     pub(crate) engine: &'a mut Engine,
     pub(crate) deferrals: &'a mut Deferrals,
     pub(crate) transfers: &'a mut Transfers,
@@ -90,6 +92,19 @@ impl Context<'_> {
         session.last_contact = now;
         Ok((key, session))
     }
+}
+
+/// The activated session of a request with what it may do; notes that the client is alive.
+///
+/// # Errors
+/// As [`Context::session`].
+#[inline]
+pub(crate) fn authorized(
+    cx: &mut Context<'_>,
+    request: &Request<'_>,
+) -> Result<(SessionKey, Arc<Decisions>), Fault> {
+    let (key, session) = cx.session(request)?;
+    Ok((key, Arc::clone(&session.decisions)))
 }
 
 /// Checks the number of operations of a request.

@@ -23,6 +23,7 @@ pub(crate) mod translate;
 pub(crate) mod value;
 pub(crate) mod write;
 
+use crate::authorization::Decisions;
 use crate::diagnostics::session::Counted;
 use crate::error::{Fault, Severity};
 use crate::session::table::TokenOwner;
@@ -31,6 +32,7 @@ use context::Context;
 use reply::Reply;
 use request::Request;
 use smallvec::SmallVec;
+use std::sync::Arc;
 use subscription_context::SubscriptionContext;
 use taktwerk_schema as schema;
 use taktwerk_types::{Decoder, StatusCode, Structure};
@@ -207,9 +209,11 @@ fn with_engine<T>(
     run: impl FnOnce(&mut SubscriptionContext<'_>) -> T,
 ) -> T {
     let limits = &cx.shared.config().limits;
+    let decisions = cx.sessions.get(key).map(|session| Arc::clone(&session.decisions));
     let mut context = SubscriptionContext {
         engine: cx.engine,
         session: key.into(),
+        decisions: decisions.unwrap_or_else(|| Arc::new(Decisions::nothing())),
         now: cx.now,
         space: cx.shared.space(),
         limits: &limits.subscriptions,

@@ -2,6 +2,7 @@
 //! with a hundred thousand items needs no list of them.
 
 use super::subscription_context::SubscriptionContext;
+use crate::authorization::{Decisions, Denial, attribute as attribute_of, attribute_permission};
 use crate::error::Fault;
 use crate::space::NodeIx;
 use crate::space::nodes::{Nodes, ValueAt};
@@ -139,7 +140,8 @@ fn create_one(
     let parameters = Parameters::decode(decoder)?;
     let spec = {
         let nodes = context.space.read();
-        check(&nodes, id, attribute_id, index_range, &data_encoding, mode, timestamps, &parameters)
+        let decisions = &context.decisions;
+        check(&nodes, decisions, id, attribute_id, index_range, &data_encoding, mode, timestamps, &parameters)
     };
     Ok(spec.and_then(|spec| context.engine.create_item(place, spec, context.now, context.space)))
 }
@@ -147,6 +149,7 @@ fn create_one(
 #[allow(clippy::too_many_arguments)] // the fields of one wire structure
 fn check(
     nodes: &Nodes,
+    decisions: &Decisions,
     id: NodeIdRef<'_>,
     attribute_id: u32,
     index_range: &str,
@@ -157,6 +160,11 @@ fn check(
 ) -> Result<ItemSpec, StatusCode> {
     let node = nodes.resolve(id).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
     let view = nodes.view(node).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+    if !decisions.knows(nodes, node) {
+        return Err(StatusCode::BAD_NODE_ID_UNKNOWN);
+    }
+    // Part 4 §5.13.2.1: an item on what its user may not read is made all the same, and reports that.
+    let denial = Denial::of(decisions.check(nodes, node, attribute_permission(attribute_id)));
     let mode = checked_mode(mode)?;
     let is_value = attribute_id == attribute::VALUE;
     let index_range = NumericRange::parse(index_range)?;
@@ -173,7 +181,9 @@ fn check(
             ValueAt::Static(_) | ValueAt::Computed(_) | ValueAt::None => (NONE, false),
         }
     } else {
-        view.attribute(attribute_id)?;
+        if denial == Denial::No {
+            attribute_of(nodes, decisions, node, &view, attribute_id)?;
+        }
         if index_range.is_some() {
             return Err(StatusCode::BAD_INDEX_RANGE_INVALID);
         }
@@ -193,6 +203,7 @@ fn check(
         attribute_id,
         slot,
         is_polled,
+        denial,
         mode,
         client_handle: parameters.client_handle,
         timestamps,

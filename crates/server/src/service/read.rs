@@ -1,10 +1,11 @@
 //! Read (Part 4 §5.11.2): each ReadValueId is decoded and its DataValue encoded before the next one is looked at.
 
 use super::Outcome;
-use super::context::{Context, operations};
+use super::context::{Context, authorized, operations};
 use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
 use super::value::{encode_failure, encode_parts, encode_raw, encode_scalar, encode_snapshot, select};
+use crate::authorization::{Decisions, attribute as attribute_of};
 use crate::callback::SourceRead;
 use crate::diagnostics::{self, Live};
 use crate::error::Fault;
@@ -17,8 +18,8 @@ use crate::space::slot::{SlotHandle, Snapshot};
 use crate::space::view::attribute;
 use core::time::Duration;
 use std::sync::Arc;
-use taktwerk_schema::ReadResponse;
 use taktwerk_schema::ids::data_type_ids;
+use taktwerk_schema::{PermissionType, ReadResponse};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{
     DataValue, Decode, DecodeError, DecodeLimits, Decoder, NodeIdRef, NumericRange, StatusCode, Structure,
@@ -122,7 +123,7 @@ pub(crate) fn read(
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    let (session, _) = cx.session(request)?;
+    let (session, decisions) = authorized(cx, request)?;
     let mut body = request.body.clone();
     let max_age = f64::decode(&mut body)?;
     if max_age < 0.0 || max_age.is_nan() {
@@ -145,14 +146,14 @@ pub(crate) fn read(
     let mut nodes = cx.shared.space().read();
     for _ in 0..count {
         if let Some((namespace, number, len)) = plain_numeric(body.rest())
-            && let Some(scalar) = nodes.readable_scalar(namespace, number)
+            && let Some(scalar) = nodes.readable_scalar(&decisions, namespace, number)
         {
             body.take(len)?;
             encode_scalar(scalar, timestamps, params.now.utc, reply.out());
             continue;
         }
         let item = Item::decode(&mut body)?;
-        let mut read = read_item(&nodes, &item, &params, reply.out());
+        let mut read = read_item(&nodes, &decisions, &item, &params, reply.out());
         if matches!(read, Read::Refresh) {
             // Counting all sessions is not for every request to ask for.
             if *cx.published + REFRESH_EVERY <= cx.now.instant {
@@ -160,7 +161,7 @@ pub(crate) fn read(
                 diagnostics::publish(cx.shared, cx.sessions, cx.engine);
             }
             params.refreshed = true;
-            read = read_item(&nodes, &item, &params, reply.out());
+            read = read_item(&nodes, &decisions, &item, &params, reply.out());
         }
         let Read::Ask(source, slot) = read else { continue };
         // A source is the application's code: it must not run while the address space is locked.
@@ -198,18 +199,24 @@ pub(crate) fn read(
 }
 
 #[inline]
-fn read_item(nodes: &Nodes, item: &Item<'_>, params: &Params, out: &mut Vec<u8>) -> Read {
+fn read_item(
+    nodes: &Nodes,
+    decisions: &Decisions,
+    item: &Item<'_>,
+    params: &Params,
+    out: &mut Vec<u8>,
+) -> Read {
     let Some(ix) = nodes.resolve(item.node_id) else {
         encode_failure(unknown(item.node_id), params.server(), out);
         return Read::Done;
     };
     if item.is_plain_value()
-        && let Some(snapshot) = nodes.readable_slot(ix)
+        && let Some(snapshot) = nodes.readable_slot(decisions, ix)
     {
         encode_snapshot(&snapshot, params.timestamps, params.now.utc, out);
         return Read::Done;
     }
-    match read_general(nodes, ix, item, params, out) {
+    match read_general(nodes, decisions, ix, item, params, out) {
         Ok(read) => read,
         Err(status) => {
             encode_failure(status, params.server(), out);
@@ -226,18 +233,23 @@ pub(crate) fn unknown(id: NodeIdRef<'_>) -> StatusCode {
 /// Everything but the whole Value of an ordinary Variable.
 fn read_general(
     nodes: &Nodes,
+    decisions: &Decisions,
     ix: NodeIx,
     item: &Item<'_>,
     params: &Params,
     out: &mut Vec<u8>,
 ) -> Result<Read, StatusCode> {
     let view = nodes.view(ix).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+    if !decisions.knows(nodes, ix) {
+        // First of all, so that no other answer tells that the node exists.
+        return Err(StatusCode::BAD_NODE_ID_UNKNOWN);
+    }
     let range = NumericRange::parse(item.index_range)?;
     if item.attribute_id != attribute::VALUE {
         if item.has_encoding() {
             return Err(StatusCode::BAD_DATA_ENCODING_INVALID);
         }
-        let mut value = view.attribute(item.attribute_id)?;
+        let mut value = attribute_of(nodes, decisions, ix, &view, item.attribute_id)?;
         if let Some(range) = &range {
             value = range.read(&value)?;
         }
@@ -250,6 +262,7 @@ fn read_general(
     if !view.is_readable() {
         return Err(StatusCode::BAD_NOT_READABLE);
     }
+    decisions.check(nodes, ix, PermissionType::READ)?;
     if item.has_encoding() {
         check_encoding(nodes, &view, item)?;
     }

@@ -5,6 +5,7 @@ use super::context::Context;
 use super::discovery::endpoints;
 use super::reply::Reply;
 use super::request::Request;
+use crate::authorization::Decisions;
 use crate::config::{Authentication, EndpointConfig, UserTokenKind};
 use crate::diagnostics::session::SessionEntry;
 use crate::error::Fault;
@@ -97,6 +98,7 @@ pub(crate) fn create(
         mode: cx.peer.mode,
         client_certificate: cx.peer.certificate.clone(),
         user: None,
+        decisions: Arc::new(Decisions::nothing()),
         timeout_ns: nanos_from_millis(timeout),
         last_contact: cx.now.instant,
         max_response_len: wanted.max_response_message_size,
@@ -262,6 +264,7 @@ pub(crate) fn finish_activation(
     }
     let until = session.deadline();
     cx.sessions.watch(key, until);
+    cx.authorize(key);
     if old != Some(connection) {
         cx.attached.push((connection, key, true));
         if let Some(old) = old {

@@ -6,6 +6,7 @@ use crate::error::Fault;
 use crate::subscription::publish::Ticket;
 use crate::subscription::subscription::Parameters;
 use smallvec::SmallVec;
+use std::sync::Arc;
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{Decode, Decoder, Encode, Instant, StatusCode};
 
@@ -26,7 +27,13 @@ pub(crate) fn create_subscription(
             .revise(context.limits);
     let place = context
         .engine
-        .create_subscription(context.session, revised, publishing_enabled, context.now)
+        .create_subscription(
+            context.session,
+            revised,
+            publishing_enabled,
+            Arc::clone(&context.decisions),
+            context.now,
+        )
         .map_err(|status| Fault::limit(status, "subscriptions_per_session_max or subscriptions_max"))?;
     context.engine.subscription(place).map_or(0, |subscription| subscription.id).encode(out);
     encode_revised(&revised, out);

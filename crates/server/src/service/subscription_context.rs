@@ -1,16 +1,19 @@
 //! What the Subscription and MonitoredItem services work on.
 
+use crate::authorization::Decisions;
 use crate::error::Fault;
 use crate::now::Now;
 use crate::space::AddressSpace;
 use crate::subscription::publish::Responder;
 use crate::subscription::{Engine, SessionKey, SubscriptionLimits};
+use std::sync::Arc;
 use taktwerk_types::{Decode, Decoder, StatusCode};
 
 /// One request's surroundings.
 pub(crate) struct SubscriptionContext<'a> {
     pub(crate) engine: &'a mut Engine,
     pub(crate) session: SessionKey,
+    pub(crate) decisions: Arc<Decisions>,
     pub(crate) now: Now,
     pub(crate) space: &'a AddressSpace,
     pub(crate) limits: &'a SubscriptionLimits,

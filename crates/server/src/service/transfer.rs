@@ -11,6 +11,7 @@ use crate::shard::ReplyTo;
 use crate::shard::deferred;
 use crate::shard::outbox::Outbox;
 use crate::shard::transfer::{Ask, Waiting};
+use std::sync::Arc;
 use taktwerk_schema::TransferSubscriptionsResponse;
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{Decode, DecodeError, Encode, StatusCode};
@@ -93,6 +94,10 @@ pub(crate) fn within_shard(
     if !user.is_some_and(|user| cx.sessions.may_take(user, from, id)) {
         return Err(StatusCode::BAD_USER_ACCESS_DENIED);
     }
+    let decisions = cx.sessions.get(key).map(|session| Arc::clone(&session.decisions));
+    let decisions = decisions.ok_or(StatusCode::BAD_SESSION_ID_INVALID)?;
+    // Before anything is sent again: the new session may be secured less, or have other roles.
+    cx.engine.authorize(place, &decisions, cx.now, cx.shared.space());
     Ok(cx.engine.transfer(place, key.into(), send_initial_values, from.is_none(), cx.now, &mut cx.outbox))
 }
 

@@ -2,16 +2,19 @@
 
 use super::Outcome;
 use super::browse::reference_type;
-use super::context::{Context, operations};
+use super::context::{Context, authorized, operations};
 use super::read::unknown;
 use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
+use crate::authorization::Decisions;
 use crate::error::Fault;
 use crate::limits::Limits;
 use crate::space::NodeIx;
 use crate::space::nodes::Nodes;
 use std::collections::BTreeSet;
-use taktwerk_schema::{RelativePath, RelativePathElement, TranslateBrowsePathsToNodeIdsResponse};
+use taktwerk_schema::{
+    PermissionType, RelativePath, RelativePathElement, TranslateBrowsePathsToNodeIdsResponse,
+};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{Decode, Encode, NodeId, StatusCode};
 
@@ -25,7 +28,7 @@ pub(crate) fn translate(
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    cx.session(request)?;
+    let (_, decisions) = authorized(cx, request)?;
     let mut body = request.body.clone();
     let limits = &cx.shared.config().limits;
     let count = operations(body.array_len(6)?, limits.nodes_per_translate_max, "nodes_per_translate_max")?;
@@ -35,7 +38,7 @@ pub(crate) fn translate(
     for _ in 0..count {
         let start = NodeId::decode(&mut body)?;
         let path = RelativePath::decode(&mut body)?;
-        match follow(&nodes, &start, &path.elements, limits) {
+        match follow(&nodes, &decisions, &start, &path.elements, limits) {
             Ok(targets) => {
                 StatusCode::GOOD.encode(out);
                 encode_len(targets.len(), out);
@@ -57,11 +60,14 @@ pub(crate) fn translate(
 /// The nodes at the end of a path, in the order in which they were found.
 fn follow(
     nodes: &Nodes,
+    decisions: &Decisions,
     start: &NodeId,
     elements: &[RelativePathElement],
     limits: &Limits,
 ) -> Result<Vec<NodeIx>, StatusCode> {
-    let mut level = vec![nodes.resolve(start.as_ref()).ok_or_else(|| unknown(start.as_ref()))?];
+    let start = nodes.resolve(start.as_ref()).ok_or_else(|| unknown(start.as_ref()))?;
+    decisions.check(nodes, start, PermissionType::BROWSE)?;
+    let mut level = vec![start];
     match elements.last() {
         None => return Err(StatusCode::BAD_NOTHING_TO_DO),
         Some(last) if last.target_name.name.is_empty() => return Err(StatusCode::BAD_BROWSE_NAME_INVALID),
@@ -88,6 +94,7 @@ fn follow(
                 };
                 let fits = right_type
                     && reference.is_forward != element.is_inverse
+                    && decisions.allows(nodes, reference.target, PermissionType::BROWSE)
                     && (any_name
                         || nodes
                             .view(reference.target)

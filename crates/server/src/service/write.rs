@@ -1,11 +1,12 @@
 //! Write (Part 4 §5.11.4).
 
 use super::Outcome;
-use super::context::{Context, operations};
+use super::context::{Context, authorized, operations};
 use super::data_type::{Expected, Fit};
 use super::read::unknown;
 use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
+use crate::authorization::{Decisions, attribute as attribute_of};
 use crate::callback::{CallContext, WriteHandler};
 use crate::error::Fault;
 use crate::space::NodeIx;
@@ -14,7 +15,7 @@ use crate::space::slot::SlotHandle;
 use crate::space::view::attribute;
 use std::sync::Arc;
 use taktwerk_schema::ids::reference_type_ids;
-use taktwerk_schema::{AccessLevelType, WriteResponse};
+use taktwerk_schema::{AccessLevelType, PermissionType, WriteResponse};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{
     DataValue, Decode, Encode, NodeId, NodeIdRef, NumericRange, StatusCode, UtcTime, Variant,
@@ -71,7 +72,7 @@ pub(crate) fn write(
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    let (key, _) = cx.session(request)?;
+    let (key, decisions) = authorized(cx, request)?;
     let mut body = request.body.clone();
     let limits = &cx.shared.config().limits;
     let count = operations(body.array_len(11)?, limits.nodes_per_write_max, "nodes_per_write_max")?;
@@ -88,12 +89,12 @@ pub(crate) fn write(
         let mut value = DataValue::decode(&mut body)?;
         if attribute_id == attribute::VALUE
             && index_range.is_empty()
-            && write_plain(&nodes, id, &mut value, cx.now.utc)
+            && write_plain(&nodes, &decisions, id, &mut value, cx.now.utc)
         {
             StatusCode::GOOD.encode(out);
             continue;
         }
-        let status = match check(&nodes, id, attribute_id, index_range, value, cx.now.utc) {
+        let status = match check(&nodes, &decisions, id, attribute_id, index_range, value, cx.now.utc) {
             Err(status) => status,
             Ok(Target { handler: None, slot, value, gives_meaning_to }) => {
                 store(&slot, value, gives_meaning_to.as_ref(), cx.now.utc);
@@ -126,12 +127,18 @@ pub(crate) fn write(
 
 /// Writes the value that nearly all writes carry: a good scalar of just the variable's type. False if it is another.
 #[inline]
-fn write_plain(nodes: &Nodes, id: NodeIdRef<'_>, value: &mut DataValue, now: UtcTime) -> bool {
+fn write_plain(
+    nodes: &Nodes,
+    decisions: &Decisions,
+    id: NodeIdRef<'_>,
+    value: &mut DataValue,
+    now: UtcTime,
+) -> bool {
     if value.status() != StatusCode::GOOD || value.server_timestamp.is_some() {
         return false;
     }
     let (Some(ix), Some(written)) = (nodes.resolve(id), value.value.take()) else { return false };
-    value.value = nodes.write_scalar(ix, written, value.source_timestamp.unwrap_or(now), now);
+    value.value = nodes.write_scalar(decisions, ix, written, value.source_timestamp.unwrap_or(now), now);
     value.value.is_none()
 }
 
@@ -148,6 +155,7 @@ fn store(slot: &SlotHandle, value: DataValue, gives_meaning_to: Option<&SlotHand
 /// Checks one WriteValue, and merges an IndexRange into the present value.
 fn check(
     nodes: &Nodes,
+    decisions: &Decisions,
     id: NodeIdRef<'_>,
     attribute_id: u32,
     index_range: &str,
@@ -156,9 +164,12 @@ fn check(
 ) -> Result<Target, StatusCode> {
     let ix = nodes.resolve(id).ok_or_else(|| unknown(id))?;
     let view = nodes.view(ix).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+    if !decisions.knows(nodes, ix) {
+        return Err(StatusCode::BAD_NODE_ID_UNKNOWN);
+    }
     if attribute_id != attribute::VALUE {
         // WriteMask is 0 everywhere: other attributes exist, or not, but cannot be written.
-        view.attribute(attribute_id)?;
+        attribute_of(nodes, decisions, ix, &view, attribute_id)?;
         return Err(StatusCode::BAD_NOT_WRITABLE);
     }
     if !view.has_value() {
@@ -168,6 +179,7 @@ fn check(
     if access & AccessLevelType::CURRENT_WRITE.0 == 0 {
         return Err(StatusCode::BAD_NOT_WRITABLE);
     }
+    decisions.check(nodes, ix, PermissionType::WRITE)?;
     let (slot, handler) = match nodes.value_at(ix) {
         ValueAt::Slot(_) => (nodes.slot_handle(ix), nodes.write_handler(ix)),
         ValueAt::Source(..) => match nodes.write_handler(ix) {

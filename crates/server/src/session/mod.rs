@@ -8,6 +8,7 @@ pub(crate) mod table;
 
 pub(crate) use table::Sessions;
 
+use crate::authorization::Decisions;
 use crate::callback::CallContext;
 use crate::diagnostics::session::SessionEntry;
 use crate::shard::ConnectionId;
@@ -51,6 +52,8 @@ pub(crate) struct Session {
     pub(crate) client_certificate: Option<Arc<[u8]>>,
     /// `None` until ActivateSession has succeeded.
     pub(crate) user: Option<User>,
+    /// What its user may do; nothing before it is activated.
+    pub(crate) decisions: Arc<Decisions>,
     /// ns.
     pub(crate) timeout_ns: u64,
     pub(crate) last_contact: Instant,
@@ -77,7 +80,12 @@ impl Session {
             Some(User::Named(name)) => Some(name.clone()),
             Some(User::Anonymous) | None => None,
         };
-        CallContext { session_id: self.entry.id(), user, object_id }
+        CallContext {
+            session_id: self.entry.id(),
+            user,
+            object_id,
+            roles: Arc::clone(&self.decisions.grant.roles),
+        }
     }
 
     /// When the session ends if nothing is heard of it.

@@ -29,6 +29,7 @@ mod turn;
 pub use effect::{Effect, Job, JobResult, Token};
 pub use transfer::ShardMessage;
 
+use crate::authorization::Authorizer;
 use crate::now::Now;
 use crate::session::{SessionKey, Sessions};
 use crate::shared::ServerShared;
@@ -84,10 +85,11 @@ pub struct ConnectionState {
 /// One shard of a server.
 pub struct Shard {
     index: usize,
-    shared: Arc<ServerShared>,
+    pub(crate) shared: Arc<ServerShared>,
     entropy: Box<dyn Entropy>,
     pub(crate) connections: Slab<Connection>,
-    sessions: Sessions,
+    pub(crate) sessions: Sessions,
+    pub(crate) authorizer: Authorizer,
     engine: Engine,
     deferrals: Deferrals,
     transfers: Transfers,
@@ -145,6 +147,7 @@ impl Shard {
             transfers: Transfers::default(),
             buffers: Buffers::new(limits.spare_buffers_max),
             sessions: Sessions::new(index),
+            authorizer: Authorizer::default(),
             shared,
             entropy,
             connections: Slab::default(),

@@ -12,6 +12,7 @@ use crate::service::transfer::{self, Transferred};
 use crate::session::User;
 use crate::subscription::moving::MovedSubscription;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use taktwerk_types::StatusCode;
 
 /// What one shard tells another. The driver takes it there with [`Shard::message`], in the order in which it came out.
@@ -145,6 +146,7 @@ impl Shard {
         });
         let session = request.map(|(session, _)| session.into());
         let place = self.engine.import(moved, session, now);
+        self.authorize_arrival(place, request.map(|(session, _)| session), now);
         let result = match request {
             Some((_, send_initial_values)) => {
                 if send_initial_values {
@@ -163,6 +165,18 @@ impl Shard {
         for ask in known {
             self.asked(ask, now);
         }
+    }
+
+    /// Lets a subscription that has come show what its session may see, or what the one that it had was allowed to.
+    fn authorize_arrival(&mut self, place: u32, session: Option<Key>, now: Now) {
+        let decisions = match session.and_then(|key| self.sessions.get(key)) {
+            Some(session) => Arc::clone(&session.decisions),
+            None => match self.engine.subscription(place).map(|subscription| subscription.grant()) {
+                Some(grant) => self.authorizer.decisions(&self.shared, grant),
+                None => return,
+            },
+        };
+        self.engine.authorize(place, &decisions, now, self.shared.space());
     }
 
     /// An operation has its result; with the last one the response is sent.

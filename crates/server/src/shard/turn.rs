@@ -101,7 +101,7 @@ impl Shard {
     }
 
     /// Everything that services reach, for a request on a connection.
-    pub(super) fn context(&mut self, peer: Option<Peer>, now: Now) -> Context<'_> {
+    pub(crate) fn context(&mut self, peer: Option<Peer>, now: Now) -> Context<'_> {
         let limits = &self.shared.config().limits;
         let peer = peer.unwrap_or(Peer {
             connection: ConnectionId(super::slab::Key { index: u32::MAX, generation: 0 }),
@@ -117,6 +117,7 @@ impl Shard {
             now,
             peer,
             sessions: &mut self.sessions,
+            authorizer: &mut self.authorizer,
             engine: &mut self.engine,
             deferrals: &mut self.deferrals,
             transfers: &mut self.transfers,
@@ -129,6 +130,7 @@ impl Shard {
 
     /// Answers one request.
     pub(super) fn request(&mut self, id: ConnectionId, request_id: u32, body: &[u8], now: Now) {
+        self.refresh_authorization(now);
         let limits = self.shared.config().limits.decode();
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let parsed = Request::parse(body, limits);
@@ -250,6 +252,7 @@ impl Shard {
 
     /// Does what is due, a bounded amount of it: as long as [`Self::poll_timeout`] is due, send and call again.
     pub fn timer(&mut self, now: Now) {
+        self.refresh_authorization(now);
         self.resume(now);
         {
             let limits = &self.shared.config().limits;
@@ -358,6 +361,7 @@ impl Shard {
 
     /// Takes the result of an effect.
     pub fn done(&mut self, token: Token, result: JobResult, now: Now) {
+        self.refresh_authorization(now);
         let Some((deferred, rest)) = self.deferrals.done(token, result, now) else { return };
         let Deferred { reply_to, session, kind, .. } = deferred;
         match (kind, rest) {

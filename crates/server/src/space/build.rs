@@ -5,6 +5,7 @@
 use super::node::{NodeIx, NodeKind};
 use super::nodes::{NodeError, NodeSpec, Nodes};
 use super::{AddressSpace, VariableHandle};
+use crate::authorization::Access;
 use crate::callback::{MethodHandler, ValueSource, WriteHandler};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -112,6 +113,13 @@ impl NodeSpec {
         if let NodeKind::Variable(variable) = &mut self.kind {
             variable.extra.get_or_insert_default().on_write = Some(handler);
         }
+        self
+    }
+
+    /// Who may do what with the node; without this, its namespace says so.
+    #[must_use]
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
         self
     }
 
@@ -300,6 +308,23 @@ impl AddressSpace {
         let variable = nodes.variable_mut(ix).ok_or_else(|| NodeError::Unknown(id.clone()))?;
         variable.access_level = access_level.0;
         Ok(())
+    }
+
+    /// Changes who may do what with a node, at any time: sessions and monitored items follow at once. The empty
+    /// [`Access`] leaves it to the node's namespace.
+    ///
+    /// # Errors
+    /// There is no such node, or there are more than 65 534 different sets of permissions.
+    pub fn set_access(&self, id: &NodeId, access: Access) -> Result<(), NodeError> {
+        let mut nodes = self.write();
+        let ix = nodes.find(id)?;
+        nodes.set_access(ix, access)
+    }
+
+    /// Changes who may do what with the nodes of a namespace that say nothing themselves (DefaultRolePermissions and
+    /// DefaultAccessRestrictions, Part 5 §6.3.13). What the server's configuration says goes before this.
+    pub fn set_namespace_access(&self, index: u16, access: Access) {
+        self.write().set_namespace_access(index, access);
     }
 
     /// Implements a Method.
@@ -542,6 +567,8 @@ fn copy_of(nodes: &Nodes, declaration: NodeIx, id: NodeId) -> Option<NodeSpec> {
     if display_name.text.as_str() != spec.browse_name.name.as_str() {
         spec = spec.display_name(display_name);
     }
+    // What a type keeps for administrators is not for everybody in its instances.
+    spec.access = nodes.access().own(nodes.access_set(declaration)).cloned().unwrap_or_default();
     Some(spec)
 }
 

@@ -7,11 +7,13 @@ use super::AddressSpace;
 use super::build::{ValueShape, wants_inverse};
 use super::node::{DataTypeNode, NodeIx, NodeKind, ReferenceTypeNode, VariableTypeNode};
 use super::nodes::{NodeError, NodeSpec, Nodes};
+use crate::authorization::Access;
 use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_nodeset::{
-    NodeClass, NodeSet, NodeSetError, Problem, TypeDictionary, order_by_dependencies, outdated_models,
+    NodeClass, NodeSet, NodeSetError, Problem, RolePermission, TypeDictionary, order_by_dependencies,
+    outdated_models,
 };
-use taktwerk_schema::AccessLevelType;
+use taktwerk_schema::{AccessLevelType, AccessRestrictionType, PermissionType};
 use taktwerk_types::{LocalizedText, NodeId, StatusCode, UtcTime, Variant};
 
 /// The namespace that every server has.
@@ -142,6 +144,14 @@ impl Importer {
             }
         }
         add_references(&mut nodes, &sets, &mut imported.warnings);
+        for model in sets.iter().flat_map(|set| &set.models) {
+            let restrictions = Some(model.access_restrictions).filter(|bits| *bits != 0);
+            let access = access_of(&model.role_permissions, restrictions);
+            let index = nodes.namespaces().iter().position(|uri| *uri == model.uri);
+            if let (Some(index), false) = (index, access == Access::default()) {
+                nodes.set_namespace_access(u16::try_from(index).unwrap_or(u16::MAX), access);
+            }
+        }
         drop(nodes);
         imported.node_count = added.len();
         self.types = types;
@@ -227,7 +237,17 @@ fn spec_of(
     if let Some(text) = preferred(&node.descriptions) {
         spec = spec.description(text);
     }
-    Ok(spec)
+    Ok(spec.access(access_of(&node.role_permissions, node.access_restrictions)))
+}
+
+/// Permissions and restrictions as the address space has them; an empty list says nothing.
+fn access_of(permissions: &[RolePermission], restrictions: Option<u16>) -> Access {
+    let permissions: Vec<_> =
+        permissions.iter().map(|entry| (entry.role.clone(), PermissionType(entry.permissions))).collect();
+    Access {
+        role_permissions: (!permissions.is_empty()).then_some(permissions),
+        access_restrictions: restrictions.map(AccessRestrictionType),
+    }
 }
 
 fn at(set: &NodeSet, line: u32, problem: Problem) -> NodeSetError {

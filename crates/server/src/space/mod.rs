@@ -5,6 +5,7 @@
 //! - `nodes`: the tables, lookups and changes; `view`: one node's attributes, wherever it lives;
 //! - [`build`]: builders for applications; [`import`]: NodeSets at run time.
 
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub mod build;
@@ -30,6 +31,8 @@ use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
 pub struct AddressSpace {
     nodes: RwLock<Nodes>,
     slots: Arc<SlotStore>,
+    /// Goes up with everything that changes what somebody may do.
+    access_generation: Arc<AtomicU64>,
 }
 
 impl AddressSpace {
@@ -38,7 +41,9 @@ impl AddressSpace {
     #[must_use]
     pub fn new(shards: usize, queue_len: usize, application_uri: &str) -> Self {
         let slots = Arc::new(SlotStore::new(shards, queue_len));
-        Self { nodes: RwLock::new(Nodes::new(Arc::clone(&slots), application_uri)), slots }
+        let nodes = Nodes::new(Arc::clone(&slots), application_uri);
+        let access_generation = nodes.access().shared_generation();
+        Self { nodes: RwLock::new(nodes), slots, access_generation }
     }
 
     /// Tells how to wake a shard's driver.
@@ -52,6 +57,12 @@ impl AddressSpace {
 
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Nodes> {
         self.nodes.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Goes up with everything that changes what somebody may do.
+    #[inline]
+    pub(crate) fn access_generation(&self) -> u64 {
+        self.access_generation.load(Ordering::Acquire)
     }
 
     pub(crate) fn slots(&self) -> &Arc<SlotStore> {

@@ -62,6 +62,8 @@ pub(crate) struct Node {
     pub(crate) extra: Option<Box<NodeExtra>>,
     pub(crate) generation: u32,
     pub(crate) browse_namespace: u16,
+    /// Its set of those who may do what with it.
+    pub(crate) access: u16,
     pub(crate) kind: NodeKind,
 }
 

@@ -3,6 +3,7 @@
 use super::node::{Node, NodeExtra, NodeIx, NodeKind, PackedReference, VariableExtra, VariableNode};
 use super::slot::{PAGE_SLOTS, Page, Scalar, SlotHandle, SlotStore, Snapshot};
 use super::view::NodeView;
+use crate::authorization::{Access, AccessTable, Decisions};
 use crate::callback::ValueSource;
 use crate::diagnostics::Live;
 use crate::diagnostics::nodes::{SessionNode, summary_references};
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use taktwerk_schema::ids::{data_type_ids, object_ids, reference_type_ids, variable_ids};
 use taktwerk_schema::ns0::Ns0;
-use taktwerk_schema::{AccessLevelType, NodeClass};
+use taktwerk_schema::{AccessLevelType, NodeClass, PermissionType};
 use taktwerk_types::{
     BuiltInType, IdentifierRef, LocalizedText, NodeId, NodeIdRef, QualifiedName, StatusCode, UaString,
     UtcTime, Variant,
@@ -90,11 +91,20 @@ pub struct NodeSpec {
     pub(crate) extra: NodeExtra,
     pub(crate) data_type: NodeId,
     pub(crate) value: Option<Variant>,
+    pub(crate) access: Access,
 }
 
 impl NodeSpec {
     fn new(id: NodeId, browse_name: QualifiedName, kind: NodeKind) -> Self {
-        Self { id, browse_name, kind, extra: NodeExtra::default(), data_type: NodeId::NULL, value: None }
+        Self {
+            id,
+            browse_name,
+            kind,
+            extra: NodeExtra::default(),
+            data_type: NodeId::NULL,
+            value: None,
+            access: Access::default(),
+        }
     }
 
     /// An Object.
@@ -192,6 +202,7 @@ pub(crate) struct Nodes {
     slots: Arc<SlotStore>,
     pages: Vec<Arc<Page>>,
     nodes_max: usize,
+    access: AccessTable,
 }
 
 /// What replaces the blob's value of a static Variable.
@@ -219,7 +230,9 @@ impl Nodes {
             slots,
             pages: Vec::new(),
             nodes_max: 8_000_000,
+            access: AccessTable::new(),
         };
+        nodes.access.add_namespace(application_uri);
         nodes.publish_namespaces();
         nodes
     }
@@ -242,6 +255,7 @@ impl Nodes {
             return u16::try_from(index).unwrap_or(u16::MAX);
         }
         self.namespaces.push(uri.to_owned());
+        self.access.add_namespace(uri);
         self.publish_namespaces();
         u16::try_from(self.namespaces.len() - 1).unwrap_or(u16::MAX)
     }
@@ -250,6 +264,50 @@ impl Nodes {
         let uris: Vec<UaString> = self.namespaces.iter().map(|uri| uri.as_str().into()).collect();
         let slot = self.ns0_slot(variable_ids::SERVER_NAMESPACE_ARRAY);
         slot.set(uris.into(), StatusCode::GOOD, UtcTime::NULL, UtcTime::NULL);
+    }
+
+    // ---- access
+
+    /// Who may do what with which set of nodes.
+    pub(crate) fn access(&self) -> &AccessTable {
+        &self.access
+    }
+
+    /// Takes over what the configuration says about roles.
+    pub(crate) fn configure_access(&mut self, authorization: &crate::authorization::Authorization) {
+        self.access.configure(authorization, &self.namespaces);
+    }
+
+    /// Sets the defaults of a namespace.
+    pub(crate) fn set_namespace_access(&mut self, index: u16, access: Access) {
+        self.access.set_namespace(index, access);
+    }
+
+    /// Which of the sets a node belongs to; one that nobody may do anything with if the node is gone.
+    #[inline]
+    pub(crate) fn access_set(&self, ix: NodeIx) -> u16 {
+        if ix.index < NodeIx::DYNAMIC {
+            return self.access.ns0(ix.index);
+        }
+        match self.dynamic(ix) {
+            Some(node) => node.access,
+            None => {
+                SessionNode::from_ix(ix).map_or(u16::MAX, |node| self.access.session(node.is_confidential()))
+            }
+        }
+    }
+
+    /// Changes what a node says about who may do what with it.
+    pub(crate) fn set_access(&mut self, ix: NodeIx, access: Access) -> Result<(), NodeError> {
+        let namespace = self.id_of(ix).namespace_index;
+        let set = self.access.intern(namespace, access).ok_or(NodeError::Full(usize::from(u16::MAX)))?;
+        if ix.index < NodeIx::DYNAMIC {
+            self.access.set_ns0(ix.index, set);
+        } else if let Some(node) = self.dynamic_mut(ix) {
+            node.access = set;
+            self.access.touch();
+        }
+        Ok(())
     }
 
     // ---- finding
@@ -405,6 +463,26 @@ impl Nodes {
         found
     }
 
+    /// The child that a forward reference of exactly this type names so.
+    pub(crate) fn child_by(
+        &self,
+        parent: NodeIx,
+        reference_type: u32,
+        name: &QualifiedName,
+    ) -> Option<NodeIx> {
+        let mut found = None;
+        self.references(parent, |reference| {
+            if reference.is_forward
+                && reference.reference_type.index == reference_type
+                && self.view(reference.target).is_some_and(|node| node.has_browse_name(name))
+            {
+                found = Some(reference.target);
+            }
+            found.is_none()
+        });
+        found
+    }
+
     // ---- values
 
     /// Where a Variable's value is.
@@ -435,13 +513,9 @@ impl Nodes {
     /// The value of a [`ValueAt::Computed`] at a time.
     ///
     /// # Errors
-    /// Bad_NodeIdUnknown if the node is gone; Bad_UserAccessDenied for what only an administrator may see, and there
-    /// are no roles yet to tell one by.
+    /// Bad_NodeIdUnknown if the node is gone.
     pub(crate) fn computed(&self, ix: NodeIx, now: UtcTime) -> Result<Variant, StatusCode> {
         let live = self.live.as_deref().ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
-        if Live::is_confidential(ix) {
-            return Err(StatusCode::BAD_USER_ACCESS_DENIED);
-        }
         match SessionNode::from_ix(ix) {
             Some(node) => live.session_value(node),
             None => live.ns0_value(ix.index, now),
@@ -463,13 +537,22 @@ impl Nodes {
     /// The inline value of an ordinary Variable with a numeric id: the fast way through a Read, one hash and one
     /// comparison. `None` says nothing but that another way has to be taken.
     #[inline]
-    pub(crate) fn readable_scalar(&self, namespace_index: u16, value: u32) -> Option<Scalar> {
+    pub(crate) fn readable_scalar(
+        &self,
+        decisions: &Decisions,
+        namespace_index: u16,
+        value: u32,
+    ) -> Option<Scalar> {
         let at = *self.table.find(hash_number(&self.hasher, namespace_index, value), |at| {
             let Some(Some(node)) = self.nodes.get(*at as usize) else { return false };
             node.id.namespace_index == namespace_index
                 && matches!(node.id.identifier, taktwerk_types::Identifier::Numeric(known) if known == value)
         })?;
-        match &self.nodes.get(at as usize)?.as_ref()?.kind {
+        let node = self.nodes.get(at as usize)?.as_ref()?;
+        if !decisions.of_set(node.access).contains(PermissionType::READ) {
+            return None;
+        }
+        match &node.kind {
             NodeKind::Variable(variable) if variable.is_readable() && variable.source().is_none() => {
                 let slot = variable.slot as usize;
                 self.pages.get(slot / PAGE_SLOTS)?.slot(slot % PAGE_SLOTS)?.read_scalar()
@@ -478,11 +561,14 @@ impl Nodes {
         }
     }
 
-    /// The value of an ordinary Variable of the heap that anybody may read. `None` says nothing but that the slow way
+    /// The value of an ordinary Variable of the heap that the session may read. `None` says nothing but that the slow way
     /// has to be taken.
     #[inline]
-    pub(crate) fn readable_slot(&self, ix: NodeIx) -> Option<Snapshot> {
+    pub(crate) fn readable_slot(&self, decisions: &Decisions, ix: NodeIx) -> Option<Snapshot> {
         let node = self.dynamic(ix)?;
+        if !decisions.of_set(node.access).contains(PermissionType::READ) {
+            return None;
+        }
         match &node.kind {
             NodeKind::Variable(variable) if variable.is_readable() && variable.source().is_none() => {
                 self.slot(variable.slot)
@@ -538,6 +624,7 @@ impl Nodes {
     #[inline]
     pub(crate) fn write_scalar(
         &self,
+        decisions: &Decisions,
         ix: NodeIx,
         value: Variant,
         source: UtcTime,
@@ -545,7 +632,11 @@ impl Nodes {
     ) -> Option<Variant> {
         let plain = self.dynamic(ix).and_then(|node| match &node.kind {
             // Properties of namespace 0 can give their variable its meaning.
-            NodeKind::Variable(variable) if variable.extra.is_none() && node.browse_namespace != 0 => {
+            NodeKind::Variable(variable)
+                if variable.extra.is_none()
+                    && node.browse_namespace != 0
+                    && decisions.of_set(node.access).contains(PermissionType::WRITE) =>
+            {
                 Some(variable)
             }
             _ => None,
@@ -606,7 +697,7 @@ impl Nodes {
 
     /// Adds a node without references.
     pub(crate) fn add(&mut self, spec: NodeSpec, now: UtcTime) -> Result<NodeIx, NodeError> {
-        let NodeSpec { id, browse_name, mut kind, extra, data_type, value } = spec;
+        let NodeSpec { id, browse_name, mut kind, extra, data_type, value, access } = spec;
         if usize::from(id.namespace_index) >= self.namespaces.len() {
             return Err(NodeError::Namespace(id.namespace_index));
         }
@@ -616,6 +707,12 @@ impl Nodes {
         if self.nodes.len() - self.free.len() >= self.nodes_max {
             return Err(NodeError::Full(self.nodes_max));
         }
+        let access = if access == Access::default() {
+            self.access.silent(id.namespace_index)
+        } else {
+            let set = self.access.intern(id.namespace_index, access);
+            set.ok_or(NodeError::Full(usize::from(u16::MAX)))?
+        };
         match &mut kind {
             NodeKind::Variable(variable) => {
                 variable.data_type = self.intern_data_type(&data_type);
@@ -646,6 +743,7 @@ impl Nodes {
             extra: has_extra.then(|| Box::new(extra)),
             generation,
             browse_namespace: browse_name.namespace_index,
+            access,
             kind,
         };
         if let Some(place) = self.nodes.get_mut(at as usize) {

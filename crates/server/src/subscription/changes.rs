@@ -45,6 +45,9 @@ impl Engine {
             while let Some(item) = self.items.get_mut(index as usize) {
                 let here = index;
                 index = item.next;
+                if item.has(flag::DENIED) {
+                    continue;
+                }
                 if item.group == EVERY_WRITE && item.is_news(&value) {
                     if !item.passes(&value) {
                         item.see(&value);

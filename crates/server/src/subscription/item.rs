@@ -3,9 +3,11 @@
 //! The common item (Value attribute, queue size 1, no deadband, no IndexRange) is one cache line and has no queue:
 //! it remembers that its variable changed, and the value is taken from the slot when it is published.
 
+use crate::authorization::Denial;
 use crate::space::NodeIx;
-use crate::space::slot::{Snapshot, inline_len};
+use crate::space::slot::{Page, Snapshot, inline_len};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use taktwerk_types::{
     DataValue, Encode, NumericRange, StatusCode, TimestampsToReturn, UtcTime, Variant, data_value,
 };
@@ -42,6 +44,8 @@ pub(crate) mod flag {
     pub(crate) const ALIVE: u16 = 1 << 9;
     /// The last value came straight from the slot: older ones may still be on their way.
     pub(crate) const FRESH: u16 = 1 << 10;
+    /// Two bits: why the client does not get values, see [`Denial`](crate::authorization::Denial); 0 if it does.
+    pub(crate) const DENIED: u16 = 3 << 11;
 }
 
 /// Which changes are reported (Part 4 §7.10, DataChangeTrigger).
@@ -157,6 +161,39 @@ impl Item {
             self.flags |= flag;
         } else {
             self.flags &= !flag;
+        }
+    }
+
+    /// Lets the client have values or not.
+    pub(crate) fn deny(&mut self, denial: Denial) {
+        self.flags = (self.flags & !flag::DENIED) | (denial as u16) << flag::DENIED.trailing_zeros();
+    }
+
+    /// Why the client does not get values.
+    pub(crate) fn denial(&self) -> Denial {
+        Denial::from_bits((self.flags & flag::DENIED) >> flag::DENIED.trailing_zeros())
+    }
+
+    /// The value of the item's slot, or what its client is told instead.
+    #[inline]
+    pub(crate) fn sample(&self, pages: &[Arc<Page>]) -> Option<Snapshot> {
+        if self.has(flag::DENIED) {
+            return (self.slot != NONE).then(|| self.refusal());
+        }
+        super::read_slot(pages, self.slot)
+    }
+
+    /// A status without a value, that differs from what came before but not from itself.
+    #[cold]
+    fn refusal(&self) -> Snapshot {
+        Snapshot {
+            kind: 0,
+            bits: 0,
+            payload: None,
+            status: self.denial().status(),
+            source: UtcTime::NULL,
+            server: UtcTime::NULL,
+            change: self.last_change,
         }
     }
 

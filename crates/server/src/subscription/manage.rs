@@ -8,9 +8,11 @@ use super::state::State;
 use super::subscription::{Parameters, Subscription};
 use super::timer::{Due, align_up, grid};
 use super::{Engine, SessionKey};
+use crate::authorization::{Decisions, Denial};
 use crate::now::Now;
 use crate::space::view::attribute;
 use crate::space::{AddressSpace, NodeIx};
+use std::sync::Arc;
 use taktwerk_schema::MonitoringMode;
 use taktwerk_types::time::nanos_from_millis;
 use taktwerk_types::{NumericRange, StatusCode, TimestampsToReturn};
@@ -24,6 +26,8 @@ pub(crate) struct ItemSpec {
     pub(crate) slot: u32,
     /// Whether the value has to be fetched at each sampling.
     pub(crate) is_polled: bool,
+    /// Why the client is not to see values.
+    pub(crate) denial: Denial,
     pub(crate) mode: MonitoringMode,
     pub(crate) client_handle: u32,
     pub(crate) timestamps: TimestampsToReturn,
@@ -115,6 +119,7 @@ impl Engine {
         session: SessionKey,
         parameters: Parameters,
         publishing_enabled: bool,
+        decisions: Arc<Decisions>,
         now: Now,
     ) -> Result<u32, StatusCode> {
         if self.by_id.len() >= self.limits.subscriptions_max as usize
@@ -125,7 +130,8 @@ impl Engine {
         let id = self.take_id();
         let interval = nanos_from_millis(parameters.publishing_interval);
         let first = align_up(now.instant + core::time::Duration::from_nanos(interval), grid(interval));
-        let subscription = Box::new(Subscription::new(id, session, parameters, publishing_enabled, first));
+        let subscription =
+            Box::new(Subscription::new(id, session, parameters, publishing_enabled, decisions, first));
         let place = self.insert_subscription(subscription);
         self.queue_mut(session).subscriptions.push(place);
         self.timers.push(first, Due::Publish(place));
@@ -281,7 +287,7 @@ impl Engine {
             if !item.is_queued() {
                 item.flags |= flag::FORCED | flag::DIRTY;
             } else if item.ext.as_ref().is_some_and(|ext| ext.queue.is_empty()) {
-                if let Some(snapshot) = super::read_slot(pages, item.slot) {
+                if let Some(snapshot) = item.sample(pages) {
                     item.remember(&snapshot);
                     item.flags |= flag::FRESH;
                     item.enqueue(Sample::Slot(snapshot));
@@ -351,6 +357,7 @@ impl Engine {
         let mut item = Item::new(place, spec.client_handle, spec.slot, spec.node);
         item.timestamps = spec.timestamps;
         item.position = position;
+        item.deny(spec.denial);
         if spec.is_polled || spec.slot == NONE || spec.index_range.is_some() {
             let polled = (spec.is_polled || spec.slot == NONE).then_some(spec.attribute_id);
             item.ext = Some(Box::new(ItemExt {
@@ -605,7 +612,7 @@ impl Engine {
             return;
         }
         if item.is_queued() {
-            if let Some(snapshot) = super::read_slot(&self.pages, item.slot) {
+            if let Some(snapshot) = item.sample(&self.pages) {
                 item.remember(&snapshot);
                 let lost = item.enqueue(Sample::Slot(snapshot));
                 self.after_enqueue(index, lost);
@@ -768,7 +775,7 @@ impl Engine {
             index = item.next;
             item.flags |= flag::SEMANTICS | flag::DIRTY;
             if item.is_queued() {
-                if let Some(snapshot) = super::read_slot(&self.pages, slot) {
+                if let Some(snapshot) = item.sample(&self.pages) {
                     let lost = item.enqueue(Sample::Slot(snapshot));
                     self.after_enqueue(here, lost);
                 }

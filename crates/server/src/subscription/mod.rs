@@ -9,8 +9,10 @@
 //! - [`item`], [`filter`]: MonitoredItems; [`sampling`]: rate groups; [`changes`]: from dirty slots to ready lists;
 //! - [`publish`]: cycles, messages and the sessions' Publish queues; [`retransmission`]: what can be republished;
 //! - [`manage`]: creating, modifying and deleting, as the services ask; [`timer`]: deadlines;
+//! - `access`: items that their client may see, or not any more;
 //! - [`moving`]: to another session, and to another shard's engine; [`item_ids`], [`homes`]: what finds them there.
 
+mod access;
 mod changes;
 pub(crate) mod filter;
 pub(crate) mod homes;

@@ -280,6 +280,9 @@ impl Engine {
     /// Takes over what was written while nobody collected single values for the item.
     fn catch_up(&mut self, index: u32) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
+        if item.has(flag::DENIED) {
+            return;
+        }
         let Some(snapshot) = super::read_slot(&self.pages, item.slot) else { return };
         // Of changes the item knows how many it has seen, modulo 2^24.
         let missed = snapshot.change.wrapping_sub(item.last_seen()) & 0x00ff_ffff;

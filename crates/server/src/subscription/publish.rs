@@ -4,7 +4,7 @@ use super::item::{Item, SEMANTICS_BITS, encode_sample, encode_snapshot, flag};
 use super::state::{Action, Conditions, Event, State, step};
 use super::subscription::Subscription;
 use super::timer::Due;
-use super::{Engine, SessionKey, read_slot};
+use super::{Engine, SessionKey};
 use crate::now::Now;
 use crate::shard::ConnectionId;
 use crate::space::AddressSpace;
@@ -348,7 +348,7 @@ impl Engine {
                         // Sampling mode with links: it fires them and keeps its values.
                         fire_links(index, place, items, subscription);
                     }
-                } else if let Some(snapshot) = read_slot(pages, item.slot) {
+                } else if let Some(snapshot) = item.sample(pages) {
                     if item.passes(&snapshot) {
                         if item.has(flag::REPORTING | flag::TRIGGERED) {
                             return true;
@@ -395,7 +395,7 @@ impl Engine {
                     continue;
                 };
                 let fired = if item.is_plain() {
-                    let Some(snapshot) = read_slot(pages, item.slot) else {
+                    let Some(snapshot) = item.sample(pages) else {
                         subscription.ready_head += 1;
                         continue;
                     };
@@ -503,7 +503,7 @@ fn encode_item(
         let left = item.ext.as_ref().is_some_and(|ext| !ext.queue.is_empty());
         return (written, left);
     }
-    if let Some(snapshot) = read_slot(pages, item.slot) {
+    if let Some(snapshot) = item.sample(pages) {
         if item.passes(&snapshot) {
             let bits = if item.has(flag::SEMANTICS) { SEMANTICS_BITS } else { 0 };
             item.remember(&snapshot);

@@ -8,6 +8,7 @@ use super::Engine;
 use super::changes::make_ready;
 use super::item::{Sample, flag};
 use super::timer::{Due, align_up};
+use crate::authorization::{Decisions, attribute as attribute_of};
 use crate::callback::SourceRead;
 use crate::now::Now;
 use crate::space::nodes::ValueAt;
@@ -109,7 +110,7 @@ impl Engine {
         }
         item.flags &= !flag::PENDING;
         if item.is_queued() {
-            let Some(snapshot) = super::read_slot(&self.pages, item.slot) else { return };
+            let Some(snapshot) = item.sample(&self.pages) else { return };
             if item.passes(&snapshot) {
                 item.remember(&snapshot);
                 let lost = item.enqueue(Sample::Slot(snapshot));
@@ -147,9 +148,20 @@ impl Engine {
         if !item.has(flag::ENABLED) || item.has(flag::SAMPLING) {
             return;
         }
+        if item.has(flag::DENIED) {
+            // Nobody is asked for a value that nobody gets.
+            let status = item.denial().status();
+            if item.slot == super::item::NONE {
+                let value = DataValue { server_timestamp: Some(now.utc), ..DataValue::from_status(status) };
+                self.offer_value(index, value);
+            }
+            return;
+        }
         let nodes = space.read();
         if item.slot == super::item::NONE {
-            let value = attribute_value(&nodes, node, attribute_id, now);
+            let subscription = self.subscriptions.get(item.subscription as usize).and_then(Option::as_ref);
+            let Some(subscription) = subscription else { return };
+            let value = attribute_value(&nodes, &subscription.decisions, node, attribute_id, now);
             drop(nodes);
             self.offer_value(index, value);
             return;
@@ -198,6 +210,7 @@ impl Engine {
 /// Any attribute as a DataValue; the Value attribute of constants too.
 pub(crate) fn attribute_value(
     nodes: &crate::space::nodes::Nodes,
+    decisions: &Decisions,
     node: NodeIx,
     attribute_id: u32,
     now: Now,
@@ -211,7 +224,7 @@ pub(crate) fn attribute_value(
             ValueAt::Computed(ix) => nodes.computed(ix, now.utc),
             _ => Ok(Variant::Empty),
         },
-        Some(view) => view.attribute(attribute_id),
+        Some(view) => attribute_of(nodes, decisions, node, &view, attribute_id),
     };
     let value = match result {
         Ok(value) => DataValue::new(value),

@@ -4,6 +4,8 @@ use super::item_ids::ItemIds;
 use super::retransmission::Retransmission;
 use super::state::State;
 use super::{SessionKey, SubscriptionLimits};
+use crate::authorization::{Decisions, Grant};
+use std::sync::Arc;
 use taktwerk_types::Instant;
 use taktwerk_types::time::nanos_from_millis;
 
@@ -97,6 +99,8 @@ pub(crate) struct Subscription {
     /// When this subscription was last served, as a running number: fairness between late subscriptions.
     pub(crate) served: u64,
     pub(crate) counters: Counters,
+    /// What its client may see.
+    pub(super) decisions: Arc<Decisions>,
 }
 
 impl Subscription {
@@ -105,6 +109,7 @@ impl Subscription {
         session: SessionKey,
         parameters: Parameters,
         publishing_enabled: bool,
+        decisions: Arc<Decisions>,
         next_publish: Instant,
     ) -> Self {
         Self {
@@ -129,7 +134,13 @@ impl Subscription {
             ready_head: 0,
             served: 0,
             counters: Counters::default(),
+            decisions,
         }
+    }
+
+    /// The roles and mode that it was last authorised for.
+    pub(crate) fn grant(&self) -> Grant {
+        self.decisions.grant.clone()
     }
 
     /// The client showed that it is there.
@@ -196,7 +207,14 @@ mod tests {
             max_notifications: 1,
             priority: 0,
         };
-        let mut subscription = Subscription::new(1, SessionKey(0), parameters, true, Instant::ZERO);
+        let mut subscription = Subscription::new(
+            1,
+            SessionKey(0),
+            parameters,
+            true,
+            Arc::new(Decisions::nothing()),
+            Instant::ZERO,
+        );
         assert_eq!(subscription.take_sequence_number(), 1);
         subscription.next_sequence_number = u32::MAX;
         assert_eq!(subscription.take_sequence_number(), u32::MAX);

@@ -9,6 +9,7 @@ use super::*;
 
 mod moving;
 
+use crate::authorization::{Decisions, Denial};
 use crate::now::Now;
 use crate::shard::ConnectionId;
 use crate::space::nodes::ValueAt;
@@ -94,6 +95,12 @@ impl World {
         Now { instant: Instant::from_nanos(self.now), utc: UtcTime::from_ticks(self.now as i64 / 100) }
     }
 
+    /// Of somebody who may see everything.
+    fn decisions(&self) -> Arc<Decisions> {
+        let grant = Decisions::nothing().grant;
+        Arc::new(Decisions::new(self.space.read().access(), grant))
+    }
+
     fn subscribe(&mut self, interval: f64, lifetime: u32, keep_alive: u32, max: u32) -> u32 {
         let parameters = Parameters {
             publishing_interval: interval,
@@ -103,7 +110,7 @@ impl World {
             priority: 0,
         }
         .revise(&SubscriptionLimits::default());
-        self.engine.create_subscription(SESSION, parameters, true, self.now()).unwrap()
+        self.engine.create_subscription(SESSION, parameters, true, self.decisions(), self.now()).unwrap()
     }
 
     fn settings(sampling: f64, queue_size: u32) -> Settings {
@@ -124,6 +131,7 @@ impl World {
             attribute_id: 13,
             slot,
             is_polled: false,
+            denial: Denial::No,
             mode,
             client_handle: variable as u32,
             timestamps: TimestampsToReturn::Both,

@@ -1,6 +1,7 @@
 //! Services through the wire: a client channel and a shard, joined in memory, in virtual time.
 
 mod attribute;
+mod authorization;
 mod diagnostics;
 mod discovery;
 mod flow;

@@ -71,6 +71,7 @@ fn everything_comes_along() {
             priority: 0,
         },
         true,
+        pair.world.decisions(),
         pair.world.now(),
     );
     assert_eq!(spare, Ok(0));

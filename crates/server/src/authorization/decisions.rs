@@ -1,0 +1,202 @@
+//! What a session may do with each set of nodes.
+
+use super::access::{AccessTable, Allowed};
+use crate::space::NodeIx;
+use crate::space::nodes::Nodes;
+use std::sync::Arc;
+use taktwerk_crypto::MessageSecurityMode;
+use taktwerk_schema::{AccessRestrictionType, PermissionType};
+use taktwerk_types::{NodeId, StatusCode};
+
+/// What decides: the roles of a session and how its messages are secured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Grant {
+    /// In the order of their ids.
+    pub(crate) roles: Arc<[NodeId]>,
+    pub(crate) mode: MessageSecurityMode,
+}
+
+/// What may be done with the nodes of one set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Decision {
+    /// By the roles alone.
+    granted: PermissionType,
+    /// Over this channel.
+    effective: PermissionType,
+}
+
+/// The decisions of one grant for all sets of an address space.
+#[derive(Debug)]
+pub(crate) struct Decisions {
+    /// What the table of sets was like when they were made.
+    pub(crate) generation: u64,
+    pub(crate) grant: Grant,
+    table: Box<[Decision]>,
+}
+
+/// Why a monitored item has no values for its client, in two bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u16)]
+pub(crate) enum Denial {
+    /// It has.
+    #[default]
+    No = 0,
+    User = 1,
+    Mode = 2,
+    Unknown = 3,
+}
+
+impl Denial {
+    /// What a status of [`Decisions::check`] means for an item.
+    pub(crate) fn of(result: Result<(), StatusCode>) -> Self {
+        match result {
+            Ok(()) => Self::No,
+            Err(StatusCode::BAD_SECURITY_MODE_INSUFFICIENT) => Self::Mode,
+            Err(StatusCode::BAD_NODE_ID_UNKNOWN) => Self::Unknown,
+            Err(_) => Self::User,
+        }
+    }
+
+    /// From the two bits.
+    pub(crate) const fn from_bits(bits: u16) -> Self {
+        match bits & 3 {
+            0 => Self::No,
+            1 => Self::User,
+            2 => Self::Mode,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// What the client is told instead of a value.
+    pub(crate) const fn status(self) -> StatusCode {
+        match self {
+            Self::No => StatusCode::GOOD,
+            Self::User => StatusCode::BAD_USER_ACCESS_DENIED,
+            Self::Mode => StatusCode::BAD_SECURITY_MODE_INSUFFICIENT,
+            Self::Unknown => StatusCode::BAD_NODE_ID_UNKNOWN,
+        }
+    }
+}
+
+impl Decisions {
+    /// Of a session that is not activated: nothing.
+    pub(crate) fn nothing() -> Self {
+        let grant = Grant { roles: Arc::from([]), mode: MessageSecurityMode::None };
+        Self { generation: 0, grant, table: Box::new([]) }
+    }
+
+    pub(crate) fn new(access: &AccessTable, grant: Grant) -> Self {
+        let sets = (0..access.len()).map(|set| u16::try_from(set).unwrap_or(u16::MAX));
+        let table = sets.map(|set| decide(access, set, &grant)).collect();
+        Self { generation: access.generation(), grant, table }
+    }
+
+    /// What may be done with the nodes of a set.
+    #[inline]
+    pub(crate) fn of_set(&self, set: u16) -> PermissionType {
+        // A set that came after the table has no entry: nobody may do anything until the table is made anew.
+        self.table.get(usize::from(set)).map_or(PermissionType::EMPTY, |decision| decision.effective)
+    }
+
+    /// What may be done with a node.
+    #[inline]
+    pub(crate) fn of(&self, nodes: &Nodes, ix: NodeIx) -> PermissionType {
+        self.of_set(nodes.access_set(ix))
+    }
+
+    /// Whether something may be done with a node.
+    #[inline]
+    pub(crate) fn allows(&self, nodes: &Nodes, ix: NodeIx, permission: PermissionType) -> bool {
+        self.of(nodes, ix).contains(permission)
+    }
+
+    /// Whether something may be done with a node, and what to answer if not.
+    ///
+    /// # Errors
+    /// Bad_SecurityModeInsufficient, Bad_UserAccessDenied; Bad_NodeIdUnknown for nodes that are not for the session to
+    /// know of.
+    #[inline]
+    pub(crate) fn check(
+        &self,
+        nodes: &Nodes,
+        ix: NodeIx,
+        permission: PermissionType,
+    ) -> Result<(), StatusCode> {
+        let set = nodes.access_set(ix);
+        if self.of_set(set).contains(permission) { Ok(()) } else { Err(self.refusal(set, ix, permission)) }
+    }
+
+    /// Whether the session may know that a node exists.
+    pub(crate) fn knows(&self, nodes: &Nodes, ix: NodeIx) -> bool {
+        is_public(ix) || !self.granted(nodes.access_set(ix)).is_empty()
+    }
+
+    fn granted(&self, set: u16) -> PermissionType {
+        self.table.get(usize::from(set)).map_or(PermissionType::EMPTY, |decision| decision.granted)
+    }
+
+    #[cold]
+    fn refusal(&self, set: u16, ix: NodeIx, permission: PermissionType) -> StatusCode {
+        let granted = self.granted(set);
+        if granted.contains(permission) {
+            StatusCode::BAD_SECURITY_MODE_INSUFFICIENT
+        } else if !granted.is_empty() || is_public(ix) {
+            StatusCode::BAD_USER_ACCESS_DENIED
+        } else {
+            StatusCode::BAD_NODE_ID_UNKNOWN
+        }
+    }
+}
+
+/// Whether a node is one that everybody knows to exist: the specification's own, and what sessions mirror of them.
+fn is_public(ix: NodeIx) -> bool {
+    ix.index < NodeIx::DYNAMIC || crate::diagnostics::nodes::SessionNode::from_ix(ix).is_some()
+}
+
+/// Part 3 §4.9.3: the permissions of all roles together; §8.56: without those that the channel is too weak for.
+fn decide(access: &AccessTable, set: u16, grant: &Grant) -> Decision {
+    use AccessRestrictionType as A;
+    let granted = match access.allowed(set) {
+        Allowed::Everything => PermissionType::ALL_BITS,
+        Allowed::Permissions(permissions) => permissions
+            .iter()
+            .filter(|(role, _)| grant.roles.contains(role))
+            .fold(PermissionType::EMPTY, |all, (_, permissions)| all | *permissions),
+    };
+    let restrictions = access.access_restrictions(set).unwrap_or_default();
+    let is_weak = match grant.mode {
+        MessageSecurityMode::None => restrictions.intersects(A::SIGNING_REQUIRED | A::ENCRYPTION_REQUIRED),
+        MessageSecurityMode::Sign => restrictions.contains(A::ENCRYPTION_REQUIRED),
+        MessageSecurityMode::SignAndEncrypt => false,
+    };
+    let effective = match (is_weak, restrictions.contains(A::APPLY_RESTRICTIONS_TO_BROWSE)) {
+        (false, _) => granted,
+        (true, false) => PermissionType(granted.0 & PermissionType::BROWSE.0),
+        (true, true) => PermissionType::EMPTY,
+    };
+    Decision { granted, effective }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_denial_survives_its_two_bits() {
+        for denial in [Denial::No, Denial::User, Denial::Mode, Denial::Unknown] {
+            assert_eq!(Denial::from_bits(denial as u16), denial);
+            let result = if denial == Denial::No { Ok(()) } else { Err(denial.status()) };
+            assert_eq!(Denial::of(result), denial);
+        }
+    }
+
+    #[test]
+    fn a_set_without_an_entry_is_for_nobody() {
+        let access = AccessTable::new();
+        let roles = Arc::from([NodeId::numeric(0, super::super::role::well_known::SECURITY_ADMIN)]);
+        let decisions = Decisions::new(&access, Grant { roles, mode: MessageSecurityMode::SignAndEncrypt });
+        assert_eq!(decisions.of_set(access.session(true)).0 & 32, 32);
+        assert_eq!(decisions.of_set(u16::MAX), PermissionType::EMPTY);
+        assert_eq!(Decisions::nothing().of_set(0), PermissionType::EMPTY);
+    }
+}

@@ -1,0 +1,116 @@
+//! Sessions and what they monitor, when they are activated and when roles or permissions change.
+
+use super::decisions::{Decisions, Grant};
+use super::identity::{Identity, UserIdentity};
+use crate::diagnostics::session::Security;
+use crate::now::Now;
+use crate::service::context::Context;
+use crate::session::{Session, SessionKey, User};
+use crate::shard::Shard;
+use crate::shared::ServerShared;
+use std::sync::Arc;
+
+/// Tables that are kept for other sessions with the same roles and mode.
+const TABLES_MAX: usize = 64;
+
+/// A shard's decision tables.
+#[derive(Debug, Default)]
+pub(crate) struct Authorizer {
+    /// What the shard's sessions were authorised by.
+    generation: u64,
+    tables: Vec<Arc<Decisions>>,
+}
+
+impl Authorizer {
+    /// The table of a grant, as things stand now.
+    pub(crate) fn decisions(&mut self, shared: &ServerShared, grant: Grant) -> Arc<Decisions> {
+        let nodes = shared.space().read();
+        let generation = nodes.access().generation();
+        self.tables.retain(|table| table.generation == generation);
+        if let Some(known) = self.tables.iter().find(|table| table.grant == grant) {
+            return Arc::clone(known);
+        }
+        let table = Arc::new(Decisions::new(nodes.access(), grant));
+        if self.tables.len() < TABLES_MAX {
+            self.tables.push(Arc::clone(&table));
+        }
+        table
+    }
+}
+
+impl Context<'_> {
+    /// Gives a session the roles of its user, and applies them to what it monitors. To be called when the session was
+    /// activated, and when anything changed that roles and permissions depend on.
+    pub(crate) fn authorize(&mut self, key: SessionKey) {
+        let Some(identity) = self.sessions.get(key).and_then(|session| identity(session, self.shared)) else {
+            return;
+        };
+        let roles = self.shared.authorization().roles_of(&identity).into();
+        let decisions = self.authorizer.decisions(self.shared, Grant { roles, mode: identity.mode });
+        if let Some(session) = self.sessions.get_mut(key) {
+            session.decisions = Arc::clone(&decisions);
+            session.entry.set_security(security(&identity, session));
+        }
+        self.engine.authorize_session(key.into(), &decisions, self.now, self.shared.space());
+    }
+}
+
+/// What is known of an activated session's client.
+fn identity(session: &Session, shared: &ServerShared) -> Option<Identity> {
+    let user = match session.user.as_ref()? {
+        User::Anonymous => UserIdentity::Anonymous,
+        User::Named(name) => UserIdentity::UserName(name.to_string()),
+    };
+    let endpoint = shared
+        .config()
+        .endpoints
+        .iter()
+        .find(|endpoint| endpoint.policy == session.policy && endpoint.mode == session.mode);
+    let url = endpoint.map_or("", |endpoint| endpoint.url.as_str());
+    let uri = session.entry.client.application_uri.as_str();
+    Some(Identity::new(user, Some(uri), url, session.policy, session.mode))
+}
+
+/// What SecurityAdmins are shown of it.
+fn security(identity: &Identity, session: &Session) -> Security {
+    let (user, mechanism): (&str, _) = match &identity.user {
+        UserIdentity::Anonymous => ("", "Anonymous"),
+        UserIdentity::UserName(name) => (name, "UserName"),
+        UserIdentity::Certificate { subject, .. } => (subject, "Certificate"),
+        UserIdentity::Issued { subject, .. } => (subject, "IssuedToken"),
+    };
+    Security {
+        user: user.into(),
+        history: Vec::new(),
+        mechanism,
+        mode: identity.mode as i32,
+        policy_uri: identity.policy.uri(),
+        certificate: session.client_certificate.clone(),
+    }
+}
+
+impl Shard {
+    /// Authorises all sessions and subscriptions anew if roles or permissions have changed. One comparison if not.
+    #[inline]
+    pub(crate) fn refresh_authorization(&mut self, now: Now) {
+        let generation = self.shared.space().access_generation();
+        if generation != self.authorizer.generation {
+            self.authorizer.generation = generation;
+            self.authorize_all(now);
+        }
+    }
+
+    #[cold]
+    fn authorize_all(&mut self, now: Now) {
+        let keys: Vec<SessionKey> = self.sessions.iter().map(|(key, _)| key).collect();
+        let mut cx = self.context(None, now);
+        for key in keys {
+            cx.authorize(key);
+        }
+        // Those that wait for their client to come back.
+        for (place, grant) in cx.engine.orphans() {
+            let decisions = cx.authorizer.decisions(cx.shared, grant);
+            cx.engine.authorize(place, &decisions, now, cx.shared.space());
+        }
+    }
+}

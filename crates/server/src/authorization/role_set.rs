@@ -1,0 +1,69 @@
+//! The RoleSet object of namespace 0 (Part 18 §4.2 to §4.4): it shows the roles and who is granted them, to those who may
+//! see that. Roles are changed in the configuration. The objects' methods cannot be executed, and are not there for anybody
+//! but administrators on an encrypted channel.
+
+use super::{Authorization, Restriction, Role};
+use crate::space::nodes::Nodes;
+use taktwerk_schema::ids::reference_type_ids;
+use taktwerk_schema::{EndpointType, IdentityMappingRuleType, MessageSecurityMode};
+use taktwerk_types::{QualifiedName, StatusCode, UaString, UtcTime, Variant};
+
+/// Writes what the configuration says of the well-known roles into their properties.
+pub(crate) fn publish(authorization: &Authorization, nodes: &mut Nodes, time: UtcTime) {
+    for role in &authorization.roles {
+        for (name, value) in properties(role) {
+            // Some roles have no such property, and roles of the server's own have no object.
+            let Some(property) = nodes.resolve(role.id.as_ref()).and_then(|object| {
+                let name = QualifiedName::new(0, name);
+                nodes.child_by(object, reference_type_ids::HAS_PROPERTY, &name)
+            }) else {
+                continue;
+            };
+            if let Some(id) = nodes.id_of(property).ns0() {
+                nodes.ns0_slot(id).set(value, StatusCode::GOOD, time, time);
+            }
+        }
+    }
+}
+
+fn properties(role: &Role) -> [(&'static str, Variant); 6] {
+    let identities: Vec<_> = role
+        .identities
+        .iter()
+        .map(|rule| {
+            let (criteria_type, criteria) = rule.criteria();
+            taktwerk_types::ExtensionObject::new(&IdentityMappingRuleType {
+                criteria_type,
+                criteria: criteria.into(),
+            })
+        })
+        .collect();
+    let (applications_exclude, applications) = parts(role.applications.as_ref());
+    let applications: Vec<UaString> = applications.iter().map(|uri| uri.as_str().into()).collect();
+    let (endpoints_exclude, endpoints) = parts(role.endpoints.as_ref());
+    let endpoints: Vec<_> = endpoints
+        .iter()
+        .map(|endpoint| {
+            taktwerk_types::ExtensionObject::new(&EndpointType {
+                endpoint_url: endpoint.url.as_deref().unwrap_or_default().into(),
+                security_mode: MessageSecurityMode(endpoint.mode.map_or(0, |mode| mode as i32)),
+                security_policy_uri: endpoint.policy.map_or("", |policy| policy.uri()).into(),
+                transport_profile_uri: UaString::NULL,
+            })
+        })
+        .collect();
+    [
+        ("Identities", identities.into()),
+        ("ApplicationsExclude", applications_exclude.into()),
+        ("Applications", applications.into()),
+        ("EndpointsExclude", endpoints_exclude.into()),
+        ("Endpoints", endpoints.into()),
+        // The identities above are all there is.
+        ("CustomConfiguration", false.into()),
+    ]
+}
+
+/// Without a restriction nothing is excluded, which is an empty list of exclusions.
+fn parts<T>(restriction: Option<&Restriction<T>>) -> (bool, &[T]) {
+    restriction.map_or((true, &[]), |restriction| (restriction.exclude, &restriction.list))
+}

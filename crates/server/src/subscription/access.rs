@@ -1,0 +1,95 @@
+//! Monitored items whose client may see their values, or not, or not any more (Part 4 §5.13.2.1).
+//!
+//! The decision stands in two bits of each item. It is made when the item is, and again when its client's identity or
+//! anything about permissions changes; in between, sampling and publishing look at nothing but those bits.
+
+use super::item::{NONE, Sample, flag};
+use super::{Engine, SessionKey};
+use crate::authorization::{Decisions, Denial, Grant, attribute_permission};
+use crate::now::Now;
+use crate::space::AddressSpace;
+use std::sync::Arc;
+
+impl Engine {
+    /// Applies what a session may do to all its subscriptions.
+    pub(crate) fn authorize_session(
+        &mut self,
+        session: SessionKey,
+        decisions: &Arc<Decisions>,
+        now: Now,
+        space: &AddressSpace,
+    ) {
+        let Some(Some(queue)) = self.queues.get(session.0 as usize) else { return };
+        for place in queue.subscriptions.clone() {
+            self.authorize(place, decisions, now, space);
+        }
+    }
+
+    /// The subscriptions without a session, and what their last one was authorised for.
+    pub(crate) fn orphans(&self) -> Vec<(u32, Grant)> {
+        let without = |place: &&u32| self.subscription(**place).is_some_and(|it| it.session.is_none());
+        let grant = |place: &u32| Some((*place, self.subscription(*place)?.grant()));
+        self.by_id.values().filter(without).filter_map(grant).collect()
+    }
+
+    /// Applies what a client may do to a subscription: items that it may no longer see report that and nothing else,
+    /// and what they said before cannot be asked for again; items that it may see now report their value.
+    pub(crate) fn authorize(
+        &mut self,
+        place: u32,
+        decisions: &Arc<Decisions>,
+        now: Now,
+        space: &AddressSpace,
+    ) {
+        let Some(subscription) = self.subscription_mut(place) else { return };
+        if Arc::ptr_eq(&subscription.decisions, decisions) {
+            return;
+        }
+        subscription.decisions = Arc::clone(decisions);
+        let mut changed: Vec<(u32, Denial)> = Vec::new();
+        if let Some(subscription) = self.subscription(place) {
+            let nodes = space.read();
+            for index in &subscription.items {
+                let Some((node, attribute_id)) = self.item_target(*index) else { continue };
+                let denial = Denial::of(decisions.check(&nodes, node, attribute_permission(attribute_id)));
+                if self.items.get(*index as usize).is_some_and(|item| item.denial() != denial) {
+                    changed.push((*index, denial));
+                }
+            }
+        }
+        if changed.iter().any(|(_, denial)| *denial != Denial::No) {
+            let Self { subscriptions, pool, .. } = self;
+            if let Some(Some(subscription)) = subscriptions.get_mut(place as usize) {
+                subscription.retransmission.clear(pool);
+            }
+        }
+        for (index, denial) in changed {
+            self.set_denial(index, denial, now, space);
+        }
+    }
+
+    fn set_denial(&mut self, index: u32, denial: Denial, now: Now, space: &AddressSpace) {
+        self.refresh_pages();
+        let Some(item) = self.items.get_mut(index as usize) else { return };
+        item.deny(denial);
+        if let Some(ext) = &mut item.ext {
+            ext.queue.clear();
+        }
+        if !item.has(flag::ENABLED) {
+            return;
+        }
+        if item.slot == NONE {
+            return self.fetch(index, now, space);
+        }
+        if !item.is_queued() {
+            item.flags |= flag::DIRTY;
+            return self.after_enqueue(index, false);
+        }
+        let Some(snapshot) = item.sample(&self.pages) else { return };
+        item.remember(&snapshot);
+        // Writes that are still on their way are older than this.
+        item.set(flag::FRESH, denial == Denial::No);
+        let lost = item.enqueue(Sample::Slot(snapshot));
+        self.after_enqueue(index, lost);
+    }
+}

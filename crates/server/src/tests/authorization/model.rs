@@ -1,0 +1,89 @@
+//! What Part 3 §4.9, §8.55 and §8.56 say, once more and on its own: roles by name, permissions by name, one rule each.
+
+use taktwerk_types::StatusCode;
+
+/// What a node of the test says about itself.
+#[derive(Debug, Clone)]
+pub(super) struct Rules {
+    /// The permissions of each role, by their names.
+    pub(super) roles: Vec<(&'static str, Vec<&'static str>)>,
+    pub(super) signing: bool,
+    pub(super) encryption: bool,
+    pub(super) also_browse: bool,
+}
+
+/// Who asks.
+#[derive(Debug, Clone)]
+pub(super) struct Caller {
+    pub(super) roles: Vec<&'static str>,
+    /// 1 None, 2 Sign, 3 SignAndEncrypt.
+    pub(super) mode: u8,
+}
+
+/// The ways to a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Path {
+    ReadValue,
+    ReadName,
+    ReadRolePermissions,
+    Write,
+    BrowseFrom,
+    BrowseTo,
+    BrowseNext,
+    TranslateFrom,
+    TranslateTo,
+    CallMethod,
+    CallOnObject,
+    Monitor,
+    FirstSample,
+    Register,
+}
+
+pub(super) const GOOD: StatusCode = StatusCode::GOOD;
+
+/// The answer that each way has to give. Nodes that are not shown in a list count as unknown.
+pub(super) fn answer(caller: &Caller, rules: &Rules, path: Path) -> StatusCode {
+    use StatusCode as S;
+    let is_hidden = permissions(caller, rules).is_empty();
+    let shown = |status: StatusCode, otherwise: StatusCode| if status == GOOD { GOOD } else { otherwise };
+    match path {
+        Path::ReadValue | Path::FirstSample => may(caller, rules, "Read"),
+        Path::ReadName | Path::BrowseFrom => may(caller, rules, "Browse"),
+        Path::ReadRolePermissions => may(caller, rules, "ReadRolePermissions"),
+        Path::Write => may(caller, rules, "Write"),
+        Path::BrowseTo | Path::BrowseNext => shown(may(caller, rules, "Browse"), S::BAD_NODE_ID_UNKNOWN),
+        Path::TranslateTo => shown(may(caller, rules, "Browse"), S::BAD_NO_MATCH),
+        // The path that the test follows leads nowhere.
+        Path::TranslateFrom => match may(caller, rules, "Browse") {
+            GOOD => S::BAD_NO_MATCH,
+            refused => refused,
+        },
+        Path::CallMethod if is_hidden => S::BAD_METHOD_INVALID,
+        Path::CallMethod | Path::CallOnObject => may(caller, rules, "Call"),
+        Path::Monitor if is_hidden => S::BAD_NODE_ID_UNKNOWN,
+        // Part 4 §5.13.2.1: the first notification says what is wrong.
+        Path::Monitor => GOOD,
+        // Nothing is looked at, so nothing can be learned.
+        Path::Register => GOOD,
+    }
+}
+
+fn permissions(caller: &Caller, rules: &Rules) -> Vec<&'static str> {
+    let mine = rules.roles.iter().filter(|(role, _)| caller.roles.contains(role));
+    mine.flat_map(|(_, permissions)| permissions.iter().copied()).collect()
+}
+
+fn may(caller: &Caller, rules: &Rules, permission: &str) -> StatusCode {
+    let mine = permissions(caller, rules);
+    let is_restricted = permission != "Browse" || rules.also_browse;
+    let is_too_weak = (rules.signing && caller.mode < 2) || (rules.encryption && caller.mode < 3);
+    if mine.is_empty() {
+        StatusCode::BAD_NODE_ID_UNKNOWN
+    } else if !mine.contains(&permission) {
+        StatusCode::BAD_USER_ACCESS_DENIED
+    } else if is_restricted && is_too_weak {
+        StatusCode::BAD_SECURITY_MODE_INSUFFICIENT
+    } else {
+        GOOD
+    }
+}

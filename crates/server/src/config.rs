@@ -1,5 +1,6 @@
 //! What a server is told before it starts.
 
+use crate::audit::AuditConfig;
 use crate::authorization::Authorization;
 use crate::callback::BoxFuture;
 use crate::limits::Limits;
@@ -32,6 +33,8 @@ pub struct ServerConfig {
     pub authenticator: Option<Arc<dyn Authenticator>>,
     /// Roles, who has them, and what they may do where nodes do not say it themselves.
     pub authorization: Authorization,
+    /// What is noted of what clients do.
+    pub audit: AuditConfig,
     /// Certificates, keys and algorithms.
     pub provider: Arc<dyn Provider>,
     /// Limits of sessions, services and subscriptions.
@@ -56,6 +59,7 @@ impl ServerConfig {
             profiles: vec!["http://opcfoundation.org/UA-Profile/Server/StandardUA2017".to_owned()],
             authenticator: None,
             authorization: Authorization::open(),
+            audit: AuditConfig::default(),
             provider: Arc::new(NullProvider),
             limits: Limits::default(),
             channel: ChannelLimits::default(),

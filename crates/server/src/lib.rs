@@ -7,12 +7,13 @@
 //! - [`shard`]: the state machine and its contract; [`shared`], [`config`], [`limits`], [`error`], [`now`]: what it
 //!   works with;
 //! - `service`: the services, one file each; `session`: what a client keeps between requests;
-//! - [`authorization`]: roles and permissions;
+//! - [`authorization`]: roles and permissions; [`audit`]: who did what;
 //! - `subscription`: the subscription engine; [`space`]: nodes and values; [`callback`]: the application's code;
 //! - [`diagnostics`]: what the server shows of itself in namespace 0.
 
 #![forbid(unsafe_code)]
 
+pub mod audit;
 pub mod authorization;
 pub mod callback;
 pub mod config;

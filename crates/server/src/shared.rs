@@ -123,7 +123,7 @@ fn publish(config: &ServerConfig, live: &Live, nodes: &mut Nodes) {
     let count = |value: usize| -> Variant { u32::try_from(value).unwrap_or(u32::MAX).into() };
     let values: Vec<(u32, Variant)> = vec![
         (v::SERVER_SERVER_ARRAY, strings(core::slice::from_ref(&config.application_uri))),
-        (v::SERVER_AUDITING, false.into()),
+        (v::SERVER_AUDITING, (config.audit.sessions && config.audit.updates).into()),
         (v::SERVER_SERVER_STATUS_START_TIME, config.start_time.into()),
         (v::SERVER_SERVER_STATUS_BUILD_INFO, Variant::from_structure(&build)),
         (v::SERVER_SERVER_STATUS_BUILD_INFO_PRODUCT_URI, build.product_uri.into()),

@@ -4,6 +4,7 @@
 
 use core::fmt::Debug;
 use core::net::SocketAddr;
+use taktwerk_server::audit::AuditRecord;
 use taktwerk_server::{Effect, JobResult, Now, Token};
 use taktwerk_types::Instant;
 
@@ -48,6 +49,10 @@ pub(crate) trait Core: Send + 'static {
     fn poll_close(&mut self) -> Option<Self::Id>;
     /// Work for another thread.
     fn poll_effect(&mut self) -> Option<Effect>;
+    /// What the audit is to be told.
+    fn poll_audit(&mut self) -> Option<AuditRecord> {
+        None
+    }
     /// When [`Self::timer`] has something to do, and why.
     fn poll_timeout(&self) -> Option<(Instant, &'static str)>;
 

@@ -3,9 +3,11 @@
 //! - `turn`: the event loop; `connection`: sockets and partial chunks; `accept`: listening and balancing;
 //! - `mailbox`: what other threads tell a shard; `effects`: slow work elsewhere;
 //! - `core`: what the loop asks of the state machine, and `shard`: the real one; [`options`]: busy polling, pinning;
+//! - [`audit`]: where audit records go;
 //! - `running`: a whole server.
 
 mod accept;
+pub mod audit;
 mod connection;
 mod core;
 mod effects;
@@ -17,6 +19,7 @@ mod shard;
 mod tests;
 mod turn;
 
+pub use audit::AuditSink;
 pub use options::ServerOptions;
 pub use running::RunningServer;
 

@@ -1,10 +1,12 @@
 //! How a server's threads behave.
 
+use super::audit::{AuditSink, AuditTracing};
 use crate::socket::SocketOptions;
 use core::time::Duration;
+use std::sync::Arc;
 
 /// Options of a server's threads and sockets.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerOptions {
     /// How long a shard's thread spins after something happened before it sleeps. Zero, the default, never spins.
@@ -20,6 +22,8 @@ pub struct ServerOptions {
     pub socket: SocketOptions,
     /// Bytes that one read takes at most.
     pub receive_buffer_len: usize,
+    /// Where audit records go. By default they are logged with the target `taktwerk::audit`.
+    pub audit: Arc<dyn AuditSink>,
 }
 
 impl Default for ServerOptions {
@@ -30,6 +34,7 @@ impl Default for ServerOptions {
             workers_max: 4,
             socket: SocketOptions::default(),
             receive_buffer_len: 64 << 10,
+            audit: Arc::new(AuditTracing),
         }
     }
 }

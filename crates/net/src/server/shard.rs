@@ -2,6 +2,7 @@
 
 use super::core::Core;
 use core::net::SocketAddr;
+use taktwerk_server::audit::AuditRecord;
 use taktwerk_server::{
     Command, ConnectionId, ConnectionState, Effect, JobResult, Now, Shard, ShardMessage, Token,
 };
@@ -65,6 +66,10 @@ impl Core for Shard {
     #[inline]
     fn poll_effect(&mut self) -> Option<Effect> {
         Self::poll_effect(self)
+    }
+    #[inline]
+    fn poll_audit(&mut self) -> Option<AuditRecord> {
+        Self::poll_audit(self)
     }
     #[inline]
     fn poll_timeout(&self) -> Option<(Instant, &'static str)> {

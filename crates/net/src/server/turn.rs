@@ -356,6 +356,9 @@ impl<C: Core> Loop<C> {
             while let Some(effect) = self.core.poll_effect() {
                 self.effects.run(effect);
             }
+            while let Some(record) = self.core.poll_audit() {
+                self.options.audit.record(&record);
+            }
             while let Some((shard, message)) = self.core.poll_message() {
                 if let Some(mailbox) = self.mailboxes.get(shard) {
                     mailbox.post(Mail::Message(message));

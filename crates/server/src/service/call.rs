@@ -6,6 +6,8 @@ use super::data_type::{Expected, Fit};
 use super::read::unknown;
 use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
+use crate::audit::note::known_id;
+use crate::audit::{AuditAction, AuditRecord, AuditValue};
 use crate::authorization::Decisions;
 use crate::callback::{MethodCall, MethodHandler, MethodResult};
 use crate::error::Fault;
@@ -61,6 +63,10 @@ pub(crate) fn call(
         let method_id = NodeId::decode(&mut body)?;
         let inputs: Vec<Variant> = body.array()?;
         let input_count = inputs.len();
+        let note = cx.audit.notes_updates().then(|| {
+            let action = note(&cx.shared.space().read(), &object_id, &method_id, &inputs);
+            Box::new(cx.audit_record(Some(key), request, StatusCode::GOOD, action))
+        });
         let prepared = {
             let nodes = cx.shared.space().read();
             prepare(&nodes, &decisions, &object_id, &method_id, inputs)
@@ -69,13 +75,16 @@ pub(crate) fn call(
             Ok(prepared) => prepared,
             Err(refusal) => {
                 encode_refusal(&refusal, reply.out());
+                noted(cx, note, refusal.status);
                 continue;
             }
         };
         let handler = match callee {
             Callee::Handler(handler) => handler,
             Callee::Builtin(id) => {
-                encode_result(&builtin(cx, key, id, &inputs), input_count, reply.out());
+                let result = builtin(cx, key, id, &inputs);
+                encode_result(&result, input_count, reply.out());
+                noted(cx, note, status_of(&result));
                 continue;
             }
         };
@@ -84,17 +93,19 @@ pub(crate) fn call(
         let job = match handler.call(&caller, inputs) {
             MethodCall::Now(result) => {
                 encode_result(&result, input_count, reply.out());
+                noted(cx, note, status_of(&result));
                 continue;
             }
             _ if !cx.deferrals.has_room(gaps.len() + 1) => {
                 encode_result(&Err(StatusCode::BAD_SERVER_TOO_BUSY), input_count, reply.out());
+                noted(cx, note, StatusCode::BAD_SERVER_TOO_BUSY);
                 continue;
             }
             MethodCall::Blocking(run) => Job::blocking(run, wrap),
             MethodCall::Later(future) => Job::future(future, wrap),
         };
         let at = reply.out().len() - start;
-        gaps.push((Gap::new(at, Fill::Method { inputs: input_count }), job));
+        gaps.push((Gap::new(at, Fill::Method { inputs: input_count, note }), job));
     }
     no_diagnostics(reply.out());
     if gaps.is_empty() {
@@ -104,6 +115,30 @@ pub(crate) fn call(
     let body = reply.take_body();
     cx.deferrals.gather(cx.reply_to(request), key, until, CallResponse::BINARY_ENCODING_ID, body, gaps);
     Ok(Outcome::Deferred)
+}
+
+/// What is noted of a call.
+fn note(nodes: &Nodes, object_id: &NodeId, method_id: &NodeId, inputs: &[Variant]) -> AuditAction {
+    AuditAction::CallMethod {
+        object_id: known_id(nodes, object_id.as_ref()),
+        method_id: known_id(nodes, method_id.as_ref()),
+        input_arguments: inputs.iter().take(NOTED_INPUTS_MAX).map(AuditValue::of).collect(),
+    }
+}
+
+/// Arguments of a call that are noted.
+const NOTED_INPUTS_MAX: usize = 16;
+
+/// Notes what became of a call.
+fn noted(cx: &mut Context<'_>, note: Option<Box<AuditRecord>>, status: StatusCode) {
+    if let Some(note) = note {
+        cx.audit.push(cx.now, || AuditRecord { status, ..*note });
+    }
+}
+
+/// What a method's result is for the audit.
+pub(crate) fn status_of(result: &MethodResult) -> StatusCode {
+    result.as_ref().err().copied().unwrap_or(StatusCode::GOOD)
 }
 
 /// Appends the CallMethodResult of a method that ran.

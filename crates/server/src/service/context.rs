@@ -1,5 +1,6 @@
 //! What a service can reach.
 
+use crate::audit::AuditLog;
 use crate::authorization::{Authorizer, Decisions};
 use crate::error::Fault;
 use crate::now::Now;
@@ -38,6 +39,7 @@ pub(crate) struct Context<'a> {
     pub(crate) peer: Peer,
     pub(crate) sessions: &'a mut Sessions,
     pub(crate) authorizer: &'a mut Authorizer,
+    pub(crate) audit: &'a mut AuditLog,
     pub(crate) engine: &'a mut Engine,
     pub(crate) deferrals: &'a mut Deferrals,
     pub(crate) transfers: &'a mut Transfers,

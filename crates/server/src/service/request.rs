@@ -22,6 +22,8 @@ pub(crate) struct Header<'a> {
     pub(crate) handle: u32,
     /// ms; 0 is no hint.
     pub(crate) timeout_hint: u32,
+    /// What the client calls the request in its own audit; empty if nothing.
+    pub(crate) audit_entry_id: &'a str,
 }
 
 impl<'a> Request<'a> {
@@ -47,10 +49,10 @@ impl<'a> Request<'a> {
         *handle = u32::decode(decoder)?;
         // There are no diagnostics to give, whatever the client asks for (Part 4 §7.12).
         let _return_diagnostics = u32::decode(decoder)?;
-        let _audit_entry_id = decoder.str()?;
+        let audit_entry_id = decoder.str()?.unwrap_or("");
         let timeout_hint = u32::decode(decoder)?;
         skip_extension_object(decoder)?;
-        let header = Header { token, handle: *handle, timeout_hint };
+        let header = Header { token, handle: *handle, timeout_hint, audit_entry_id };
         Ok(Self { type_id, header, body: decoder.clone(), whole })
     }
 

@@ -5,6 +5,7 @@ use super::context::Context;
 use super::discovery::endpoints;
 use super::reply::Reply;
 use super::request::Request;
+use crate::audit::AuditAction;
 use crate::authorization::Decisions;
 use crate::config::{Authentication, EndpointConfig, UserTokenKind};
 use crate::diagnostics::session::SessionEntry;
@@ -360,6 +361,7 @@ impl Context<'_> {
         delete_subscriptions: bool,
         connection: Option<ConnectionId>,
     ) {
+        self.audit_session(key, StatusCode::GOOD, AuditAction::CloseSession);
         let Some(session) = self.sessions.remove(key) else { return };
         for deferred in self.deferrals.cancel(key, None) {
             if let Some(to) = deferred.reply_to {

@@ -6,6 +6,9 @@ use super::data_type::{Expected, Fit};
 use super::read::unknown;
 use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
+use crate::audit::note::known_id;
+use crate::audit::record::cut;
+use crate::audit::{AuditAction, AuditValue};
 use crate::authorization::{Decisions, attribute as attribute_of};
 use crate::callback::{CallContext, WriteHandler};
 use crate::error::Fault;
@@ -81,13 +84,16 @@ pub(crate) fn write(
     let out = reply.begin::<WriteResponse>();
     encode_len(count, out);
     let space = cx.shared.space();
+    let notes = cx.audit.notes_updates();
     let mut nodes = space.read();
     for _ in 0..count {
         let id = NodeIdRef::decode(&mut body)?;
         let attribute_id = u32::decode(&mut body)?;
         let index_range = body.str()?.unwrap_or("");
         let mut value = DataValue::decode(&mut body)?;
-        if attribute_id == attribute::VALUE
+        let mut note = notes.then(|| Note::new(&nodes, id, attribute_id, index_range, &value));
+        if note.is_none()
+            && attribute_id == attribute::VALUE
             && index_range.is_empty()
             && write_plain(&nodes, &decisions, id, &mut value, cx.now.utc)
         {
@@ -97,6 +103,7 @@ pub(crate) fn write(
         let status = match check(&nodes, &decisions, id, attribute_id, index_range, value, cx.now.utc) {
             Err(status) => status,
             Ok(Target { handler: None, slot, value, gives_meaning_to }) => {
+                note.iter_mut().for_each(|note| note.replaces(&slot));
                 store(&slot, value, gives_meaning_to.as_ref(), cx.now.utc);
                 StatusCode::GOOD
             }
@@ -109,6 +116,7 @@ pub(crate) fn write(
                 });
                 let status = match handler.write(caller, value) {
                     Ok(value) => {
+                        note.iter_mut().for_each(|note| note.replaces(&slot));
                         store(&slot, value, gives_meaning_to.as_ref(), cx.now.utc);
                         StatusCode::GOOD
                     }
@@ -119,10 +127,42 @@ pub(crate) fn write(
             }
         };
         status.encode(out);
+        if let Some(Note(action)) = note {
+            let record = cx.audit_record(Some(key), request, status, action);
+            cx.audit.push(cx.now, || record);
+        }
     }
     drop(nodes);
     no_diagnostics(out);
     Ok(Outcome::Answered)
+}
+
+/// What is noted of a write.
+struct Note(AuditAction);
+
+impl Note {
+    fn new(
+        nodes: &Nodes,
+        id: NodeIdRef<'_>,
+        attribute_id: u32,
+        index_range: &str,
+        value: &DataValue,
+    ) -> Self {
+        Self(AuditAction::Write {
+            node_id: known_id(nodes, id),
+            attribute_id,
+            index_range: cut(index_range),
+            old_value: None,
+            new_value: AuditValue::of(value.value.as_ref().unwrap_or(&Variant::Empty)),
+        })
+    }
+
+    /// Remembers what a write replaces.
+    fn replaces(&mut self, slot: &SlotHandle) {
+        if let AuditAction::Write { old_value, .. } = &mut self.0 {
+            *old_value = Some(AuditValue::of(&slot.read().value()));
+        }
+    }
 }
 
 /// Writes the value that nearly all writes carry: a good scalar of just the variable's type. False if it is another.

@@ -7,6 +7,7 @@ use super::effect::{Effect, Job, JobResult, Token};
 use super::slab::{Key, Slab};
 use super::transfer::Waiting;
 use super::{ConnectionId, ReplyTo};
+use crate::audit::AuditRecord;
 use crate::now::Now;
 use crate::service::transfer::Transferred;
 use crate::service::{call, read, session};
@@ -24,6 +25,8 @@ pub(crate) struct Deferrals {
     /// Effects handed out or waiting that have not been answered, and requests that wait for other shards.
     outstanding: usize,
     max: usize,
+    /// For the audit.
+    noted: Vec<AuditRecord>,
 }
 
 /// A request that waits.
@@ -74,17 +77,28 @@ pub(crate) enum Fill {
     /// A DataValue of a Read; its value is also kept in the slot, for MaxAge and for monitored items.
     Value { slot: Option<SlotHandle>, range: Option<NumericRange>, timestamps: TimestampsToReturn },
     /// A CallMethodResult.
-    Method { inputs: usize },
+    Method {
+        inputs: usize,
+        /// What the audit is told when the result is there.
+        note: Option<Box<AuditRecord>>,
+    },
 }
 
 impl Gap {
+    fn take_note(&mut self) -> Option<Box<AuditRecord>> {
+        match &mut self.fill {
+            Fill::Method { note, .. } => note.take(),
+            Fill::Value { .. } => None,
+        }
+    }
+
     pub(crate) fn new(at: usize, fill: Fill) -> Self {
         Self { at, fill, bytes: None }
     }
 
-    fn fill(&mut self, result: JobResult, now: Now) {
+    fn fill(&mut self, result: JobResult, noted: &mut Vec<AuditRecord>, now: Now) {
         let mut bytes = Vec::new();
-        match (&self.fill, result) {
+        match (&mut self.fill, result) {
             (Fill::Value { slot, range, timestamps }, result) => {
                 let value = match result {
                     JobResult::Value(value) => value,
@@ -96,12 +110,15 @@ impl Gap {
                 }
                 read::encode_value(value, range.as_ref(), *timestamps, now.utc, &mut bytes);
             }
-            (Fill::Method { inputs }, result) => {
+            (Fill::Method { inputs, note }, result) => {
                 let result = match result {
                     JobResult::Method(result) => result,
                     _ => Err(StatusCode::BAD_INTERNAL_ERROR),
                 };
                 call::encode_result(&result, *inputs, &mut bytes);
+                noted.extend(
+                    note.take().map(|note| AuditRecord { status: call::status_of(&result), ..*note }),
+                );
             }
         }
         self.bytes = Some(bytes);
@@ -129,6 +146,7 @@ impl Deferrals {
             effects: VecDeque::new(),
             outstanding: 0,
             max,
+            noted: Vec::new(),
         }
     }
 
@@ -222,6 +240,11 @@ impl Deferrals {
         key
     }
 
+    /// What the audit is to be told.
+    pub(crate) fn take_noted(&mut self) -> Vec<AuditRecord> {
+        core::mem::take(&mut self.noted)
+    }
+
     /// The next effect to run.
     pub(crate) fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
@@ -241,7 +264,7 @@ impl Deferrals {
         if let Kind::Gather(gather) = &mut deferred.kind {
             let gap = gather.gaps.get_mut(token.part as usize).filter(|gap| gap.bytes.is_none())?;
             if let Some(result) = rest.take() {
-                gap.fill(result, now);
+                gap.fill(result, &mut self.noted, now);
             }
             gather.missing -= 1;
             if gather.missing > 0 {
@@ -252,7 +275,13 @@ impl Deferrals {
     }
 
     fn remove(&mut self, key: Key) -> Option<Deferred> {
-        let deferred = self.slab.remove(key)?;
+        let mut deferred = self.slab.remove(key)?;
+        if let Kind::Gather(gather) = &mut deferred.kind {
+            // Nobody waits for these any more; what the methods do is not known.
+            let status = StatusCode::BAD_REQUEST_INTERRUPTED;
+            let left = gather.gaps.iter_mut().filter_map(Gap::take_note);
+            self.noted.extend(left.map(|note| AuditRecord { status, ..*note }));
+        }
         self.deadlines.remove(&(deferred.deadline, key));
         if matches!(deferred.kind, Kind::Transfer { .. }) {
             self.outstanding = self.outstanding.saturating_sub(1);

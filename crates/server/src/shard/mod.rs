@@ -9,7 +9,7 @@
 //!   [`Shard::message`].
 //! - Out, to be drained after every batch of inputs: [`Shard::poll_transmit`] with [`Shard::unsent`],
 //!   [`Shard::poll_close`], [`Shard::poll_effect`], [`Shard::poll_move`] with [`Shard::export`],
-//!   [`Shard::poll_message`]; then [`Shard::poll_timeout`] says how long to sleep.
+//!   [`Shard::poll_message`], [`Shard::poll_audit`]; then [`Shard::poll_timeout`] says how long to sleep.
 //!
 //! Receive buffers belong to the driver: it keeps the bytes that [`Shard::received`] did not consume and passes them
 //! again with what follows. While [`Shard::wants_read`] is false it neither reads nor passes anything; when it turns
@@ -29,6 +29,7 @@ mod turn;
 pub use effect::{Effect, Job, JobResult, Token};
 pub use transfer::ShardMessage;
 
+use crate::audit::AuditLog;
 use crate::authorization::Authorizer;
 use crate::now::Now;
 use crate::session::{SessionKey, Sessions};
@@ -90,8 +91,9 @@ pub struct Shard {
     pub(crate) connections: Slab<Connection>,
     pub(crate) sessions: Sessions,
     pub(crate) authorizer: Authorizer,
+    pub(crate) audit: AuditLog,
     engine: Engine,
-    deferrals: Deferrals,
+    pub(crate) deferrals: Deferrals,
     transfers: Transfers,
     buffers: Buffers,
     /// Connections with something to send that take it.
@@ -148,6 +150,7 @@ impl Shard {
             buffers: Buffers::new(limits.spare_buffers_max),
             sessions: Sessions::new(index),
             authorizer: Authorizer::default(),
+            audit: AuditLog::new(shared.config().audit.clone()),
             shared,
             entropy,
             connections: Slab::default(),

@@ -4,6 +4,7 @@ use super::deferred::{Deferred, Kind};
 use super::effect::{Job, JobResult, Token};
 use super::outbox::{finish, schedule};
 use super::{ConnectionId, Shard, outbox, rearm};
+use crate::audit::AuditAction;
 use crate::callback::SourceRead;
 use crate::error::Fault;
 use crate::now::Now;
@@ -38,6 +39,7 @@ impl Shard {
                     Ok(received) => received,
                     Err(error) => {
                         tracing::debug!(%error, "channel closed");
+                        self.audit_failure(id, error.status(), now);
                         self.close(id, now);
                         done = buf.len();
                         break;
@@ -69,13 +71,13 @@ impl Shard {
                     self.fail(id, StatusCode::BAD_TCP_SERVER_TOO_BUSY, now);
                 }
             }
-            Event::Closed(_) | Event::ReverseHello { .. } => self.close(id, now),
-            Event::NeedMore { .. }
-            | Event::Handled
-            | Event::Opened
-            | Event::Renewed
-            | Event::Message { .. }
-            | Event::Aborted { .. } => {}
+            Event::Closed(_) | Event::ReverseHello { .. } => {
+                self.audit_channel(id, now, StatusCode::GOOD, |_| AuditAction::CloseSecureChannel);
+                self.close(id, now);
+            }
+            Event::Opened => self.audit_open(id, StatusCode::GOOD, false, now),
+            Event::Renewed => self.audit_open(id, StatusCode::GOOD, true, now),
+            Event::NeedMore { .. } | Event::Handled | Event::Message { .. } | Event::Aborted { .. } => {}
         }
     }
 
@@ -118,6 +120,7 @@ impl Shard {
             peer,
             sessions: &mut self.sessions,
             authorizer: &mut self.authorizer,
+            audit: &mut self.audit,
             engine: &mut self.engine,
             deferrals: &mut self.deferrals,
             transfers: &mut self.transfers,
@@ -198,6 +201,7 @@ impl Shard {
         }
         self.count_engine();
         self.apply_attached();
+        self.audit_deferred(now);
     }
 
     /// Keeps the server's counts of subscriptions and items.
@@ -242,6 +246,7 @@ impl Shard {
         consider(self.engine.next_deadline(), "publishing or sampling");
         consider(self.sessions.next_deadline(), "session timeout");
         consider(self.deferrals.next_deadline(), "deferred request");
+        consider(self.audit.next_deadline(), "audit");
         consider(self.deadlines.first().map(|(at, _)| *at), "connection");
         consider((!self.resumed.is_empty()).then_some(Instant::ZERO), "congestion is over");
         if self.looks != self.shared.live().looks() {
@@ -253,6 +258,7 @@ impl Shard {
     /// Does what is due, a bounded amount of it: as long as [`Self::poll_timeout`] is due, send and call again.
     pub fn timer(&mut self, now: Now) {
         self.refresh_authorization(now);
+        self.audit.settle(now);
         self.resume(now);
         {
             let limits = &self.shared.config().limits;
@@ -274,6 +280,7 @@ impl Shard {
             self.deadlines.remove(&(at, id));
             self.look_at(id, now);
         }
+        self.audit_deferred(now);
         self.count_engine();
         let looks = self.shared.live().looks();
         if self.looks != looks && self.published + PUBLISH_EVERY <= now.instant {
@@ -410,10 +417,18 @@ impl Shard {
                     _ => Err(taktwerk_crypto::CryptoError::Internal),
                 };
                 connection.ensure_buffer(&mut self.buffers);
+                let refused = match &result {
+                    Err(taktwerk_crypto::CryptoError::Certificate(refusal)) => Some(refusal.status()),
+                    _ => None,
+                };
                 match connection.channel.complete(result, now.instant, &mut connection.out) {
                     Ok(event) => self.on_event(id, event, now),
                     Err(error) => {
                         tracing::debug!(%error, "channel closed");
+                        if let Some(status) = refused {
+                            self.audit_certificate(id, status, now);
+                        }
+                        self.audit_failure(id, error.status(), now);
                         self.close(id, now);
                     }
                 }
@@ -429,6 +444,7 @@ impl Shard {
             // No effect belongs to it.
             (Kind::Transfer { .. }, _) => {}
         }
+        self.audit_deferred(now);
         self.start_samples();
     }
 

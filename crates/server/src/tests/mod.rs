@@ -1,6 +1,7 @@
 //! Services through the wire: a client channel and a shard, joined in memory, in virtual time.
 
 mod attribute;
+mod audit;
 mod authorization;
 mod diagnostics;
 mod discovery;

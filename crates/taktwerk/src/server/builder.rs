@@ -6,9 +6,10 @@ use core::time::Duration;
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
 use taktwerk_crypto::{MessageSecurityMode, Provider, SecurityPolicy};
-use taktwerk_net::{Listener, SocketOptions, StartError};
+use taktwerk_net::{AuditSink, Listener, SocketOptions, StartError};
+use taktwerk_server::audit::AuditConfig;
 use taktwerk_server::config::{Authenticator, BuildInfo};
-use taktwerk_server::{Limits, ServerConfig};
+use taktwerk_server::{Authorization, Limits, ServerConfig};
 
 /// Connections that the kernel holds until they are accepted; the kernel caps it at net.core.somaxconn.
 const BACKLOG: i32 = 4096;
@@ -27,6 +28,8 @@ pub struct ServerBuilder {
     user_tokens: Vec<UserTokenConfig>,
     authenticator: Option<Arc<dyn Authenticator>>,
     provider: Option<Arc<dyn Provider>>,
+    authorization: Authorization,
+    audit: AuditConfig,
     limits: Limits,
     shards: usize,
     options: ServerOptions,
@@ -45,6 +48,8 @@ impl Default for ServerBuilder {
             user_tokens: vec![UserTokenConfig::anonymous()],
             authenticator: None,
             provider: None,
+            authorization: Authorization::open(),
+            audit: AuditConfig::default(),
             limits: Limits::default(),
             shards: 1,
             options: ServerOptions::default(),
@@ -148,6 +153,19 @@ impl ServerBuilder {
         self
     }
 
+    /// Roles, who has them, and what they may do. Default: everybody may do everything that no node restricts.
+    pub fn authorization(mut self, authorization: Authorization) -> Self {
+        self.authorization = authorization;
+        self
+    }
+
+    /// What is noted of what clients do, and where it goes; a record is one AuditEvent. Default: nothing is noted.
+    pub fn audit(mut self, what: AuditConfig, sink: Arc<dyn AuditSink>) -> Self {
+        self.audit = what;
+        self.options.audit = sink;
+        self
+    }
+
     /// Sizes of the kernel's buffers per connection. Default: the kernel's.
     pub fn socket(mut self, options: SocketOptions) -> Self {
         self.options.socket = options;
@@ -187,6 +205,8 @@ impl ServerBuilder {
         config.product_uri = self.product_uri.take().unwrap_or_else(|| "urn:taktwerk".to_owned());
         config.build_info = core::mem::take(&mut self.build_info);
         config.limits = self.limits.clone();
+        config.authorization = self.authorization.clone();
+        config.audit = self.audit.clone();
         config.authenticator = self.authenticator.take();
         if let Some(provider) = self.provider.take() {
             config.provider = provider;

@@ -6,7 +6,9 @@ mod running;
 
 pub use builder::ServerBuilder;
 pub use running::RunningServer;
-pub use taktwerk_net::ServerOptions;
+pub use taktwerk_net::{AuditSink, ServerOptions};
+pub use taktwerk_server::audit::{AuditConfig, AuditRecord};
+pub use taktwerk_server::authorization::{self, Authorization};
 pub use taktwerk_server::config::{
     Authentication, Authenticator, EndpointConfig, UserTokenConfig, UserTokenKind,
 };

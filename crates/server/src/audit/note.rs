@@ -1,0 +1,158 @@
+//! What services note.
+
+use super::record::{AuditAction, AuditRecord, cut};
+use crate::service::context::Context;
+use crate::service::request::Request;
+use crate::session::{Session, SessionKey};
+use crate::shard::ConnectionId;
+use crate::space::nodes::Nodes;
+use taktwerk_types::{IdentifierRef, NodeId, NodeIdRef, StatusCode, UtcTime};
+
+/// A node's id; of one that does not exist only a number, because any other id is just a client's text.
+pub(crate) fn known_id(nodes: &Nodes, id: NodeIdRef<'_>) -> NodeId {
+    match (nodes.resolve(id), id.identifier) {
+        (Some(ix), _) => nodes.id_of(ix),
+        (None, IdentifierRef::Numeric(number)) => NodeId::numeric(id.namespace_index, number),
+        (None, _) => NodeId::NULL,
+    }
+}
+
+impl Session {
+    /// The ClientUserId.
+    fn client_user_id(&self) -> Box<str> {
+        self.entry.security().user
+    }
+}
+
+impl Context<'_> {
+    /// A record of what a request did, with who it was.
+    pub(crate) fn audit_record(
+        &self,
+        key: Option<SessionKey>,
+        request: &Request<'_>,
+        status: StatusCode,
+        action: AuditAction,
+    ) -> AuditRecord {
+        let session = key.and_then(|key| self.sessions.get(key));
+        let mut record = AuditRecord::new(self.now.utc, status, action);
+        record.client_audit_entry_id = cut(request.header.audit_entry_id);
+        record.secure_channel_id = self.peer.channel_id;
+        record.session_id = session.map_or(NodeId::NULL, |session| session.entry.id());
+        record.client_user_id = session.map(Session::client_user_id).unwrap_or_default();
+        record
+    }
+
+    /// Notes what became of a session without a request at hand.
+    pub(crate) fn audit_session(&mut self, key: SessionKey, status: StatusCode, action: AuditAction) {
+        if !self.audit.notes_sessions() {
+            return;
+        }
+        let Some(session) = self.sessions.get(key) else { return };
+        let (channel, session_id, user) = (session.channel_id, session.entry.id(), session.client_user_id());
+        let time = self.now.utc;
+        self.audit.push(self.now, || {
+            let mut record = AuditRecord::new(time, status, action);
+            record.secure_channel_id = channel;
+            record.session_id = session_id;
+            record.client_user_id = user;
+            record
+        });
+    }
+}
+
+impl crate::Shard {
+    /// The next audit record. To be taken after every batch of inputs, as everything else that comes out.
+    #[inline]
+    pub fn poll_audit(&mut self) -> Option<AuditRecord> {
+        self.audit.take()
+    }
+
+    /// Notes what became of calls that waited.
+    pub(crate) fn audit_deferred(&mut self, now: crate::Now) {
+        for record in self.deferrals.take_noted() {
+            self.audit.push(now, || record);
+        }
+    }
+
+    /// Notes that a channel was opened or got new keys.
+    pub(crate) fn audit_open(
+        &mut self,
+        id: ConnectionId,
+        status: StatusCode,
+        is_renewal: bool,
+        now: crate::Now,
+    ) {
+        let shared = std::sync::Arc::clone(&self.shared);
+        self.audit_channel(id, now, status, |channel| {
+            open_secure_channel(&*shared.config().provider, channel, is_renewal)
+        });
+    }
+
+    /// Notes that a channel was not opened, or had to be closed.
+    pub(crate) fn audit_failure(&mut self, id: ConnectionId, status: StatusCode, now: crate::Now) {
+        let is_open = self.connections.get(id.0).is_some_and(|connection| !connection.sessions.is_empty());
+        if is_open {
+            self.audit_channel(id, now, status, |_| AuditAction::CloseSecureChannel);
+        } else {
+            self.audit_open(id, status, false, now);
+        }
+    }
+
+    /// Notes that a client's certificate was refused, with the reason that the client is not told.
+    pub(crate) fn audit_certificate(&mut self, id: ConnectionId, status: StatusCode, now: crate::Now) {
+        let shared = std::sync::Arc::clone(&self.shared);
+        self.audit_channel(id, now, status, |channel| AuditAction::Certificate {
+            thumbprint: thumbprint(&*shared.config().provider, channel),
+        });
+    }
+
+    /// Notes what became of a channel.
+    pub(crate) fn audit_channel(
+        &mut self,
+        id: ConnectionId,
+        now: crate::Now,
+        status: StatusCode,
+        action: impl FnOnce(&taktwerk_channel::Channel) -> AuditAction,
+    ) {
+        if !self.audit.notes_sessions() {
+            return;
+        }
+        let Some(connection) = self.connections.get(id.0) else { return };
+        let channel = &connection.channel;
+        let time: UtcTime = now.utc;
+        self.audit.push(now, || {
+            let mut record = AuditRecord::new(time, status, action(channel));
+            record.secure_channel_id = channel.id();
+            record
+        });
+    }
+}
+
+/// The action of a channel that was opened or got new keys, or should have been.
+fn open_secure_channel(
+    provider: &dyn taktwerk_crypto::Provider,
+    channel: &taktwerk_channel::Channel,
+    is_renewal: bool,
+) -> AuditAction {
+    AuditAction::OpenSecureChannel {
+        client_certificate_thumbprint: thumbprint(provider, channel),
+        is_renewal,
+        security_policy: channel.policy(),
+        security_mode: channel.mode(),
+    }
+}
+
+fn thumbprint(provider: &dyn taktwerk_crypto::Provider, channel: &taktwerk_channel::Channel) -> Box<str> {
+    let certificate = channel.peer_certificate();
+    certificate.map(|certificate| hexadecimal(&provider.thumbprint(certificate))).unwrap_or_default()
+}
+
+fn hexadecimal(bytes: &[u8]) -> Box<str> {
+    use core::fmt::Write;
+    let mut digits = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // Writing to a String cannot fail.
+        let _ = write!(digits, "{byte:02X}");
+    }
+    digits.into()
+}

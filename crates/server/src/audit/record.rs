@@ -1,0 +1,352 @@
+//! One audit record, with the names of the specification's AuditEventTypes (Part 5 §6.4).
+
+use super::value::AuditValue;
+use crate::authorization::UserIdentity;
+use std::borrow::Cow;
+use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+use taktwerk_schema::ids::object_type_ids as t;
+use taktwerk_types::{NodeId, StatusCode, UtcTime};
+
+/// Longest text of a client's that a record repeats, in bytes.
+const CLIENT_TEXT_LEN_MAX: usize = 128;
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct AuditRecord {
+    /// ActionTimeStamp.
+    pub time: UtcTime,
+    /// What became of it (StatusCodeId); bad if the action was refused or failed.
+    pub status: StatusCode,
+    /// ClientAuditEntryId, as the client gave it, cut to 128 bytes.
+    pub client_audit_entry_id: Box<str>,
+    /// ClientUserId: the user of the session, empty for Anonymous and before there is one.
+    pub client_user_id: Box<str>,
+    /// SecureChannelId; 0 if the action came through none.
+    pub secure_channel_id: u32,
+    /// SessionId; null if there is no session.
+    pub session_id: NodeId,
+    /// What was done.
+    pub action: AuditAction,
+}
+
+/// What was done, or tried.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum AuditAction {
+    /// AuditOpenSecureChannelEventType.
+    OpenSecureChannel {
+        /// SHA-1 of the client's certificate, in hexadecimal digits; empty without one.
+        client_certificate_thumbprint: Box<str>,
+        /// Whether an open channel got new keys.
+        is_renewal: bool,
+        /// The algorithms.
+        security_policy: SecurityPolicy,
+        /// What is done to messages.
+        security_mode: MessageSecurityMode,
+    },
+    /// AuditChannelEventType, for a channel that ends.
+    CloseSecureChannel,
+    /// One of the subtypes of AuditCertificateEventType: a certificate was refused. The status says at which step of
+    /// Part 4 §6.1.3, which the client is not told.
+    Certificate {
+        /// SHA-1 of the certificate, in hexadecimal digits; empty if it is not known.
+        thumbprint: Box<str>,
+    },
+    /// AuditCreateSessionEventType.
+    CreateSession {
+        /// ms.
+        revised_session_timeout: f64,
+    },
+    /// AuditActivateSessionEventType.
+    ActivateSession {
+        /// Who it is, or who it claims to be if it was refused.
+        user: AuditUser,
+        /// CurrentRoleIds.
+        roles: Vec<NodeId>,
+    },
+    /// AuditSessionEventType, for a session that ends.
+    CloseSession,
+    /// AuditCancelEventType.
+    Cancel {
+        /// The handle of the requests.
+        request_handle: u32,
+    },
+    /// AuditWriteUpdateEventType.
+    Write {
+        /// The node.
+        node_id: NodeId,
+        /// The attribute.
+        attribute_id: u32,
+        /// IndexRange, cut to 128 bytes.
+        index_range: Box<str>,
+        /// What was there; `None` if that is not known, as after a refusal.
+        old_value: Option<AuditValue>,
+        /// What was written or was to be.
+        new_value: AuditValue,
+    },
+    /// AuditUpdateMethodEventType.
+    CallMethod {
+        /// The object.
+        object_id: NodeId,
+        /// The method.
+        method_id: NodeId,
+        /// What was passed.
+        input_arguments: Vec<AuditValue>,
+    },
+    /// Records that were not made because there were too many.
+    Suppressed {
+        /// How many.
+        count: u64,
+    },
+}
+
+/// A UserIdentityToken without its secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditUser {
+    /// Anonymous, UserName, Certificate or IssuedToken.
+    pub kind: &'static str,
+    /// The user's name, the certificate's subject, or the token's.
+    pub name: Box<str>,
+}
+
+impl AuditUser {
+    /// A verified user.
+    #[must_use]
+    pub fn of(identity: &UserIdentity) -> Self {
+        let (kind, name): (_, &str) = match identity {
+            UserIdentity::Anonymous => ("Anonymous", ""),
+            UserIdentity::UserName(name) => ("UserName", name),
+            UserIdentity::Certificate { subject, .. } => ("Certificate", subject),
+            UserIdentity::Issued { subject, .. } => ("IssuedToken", subject),
+        };
+        Self { kind, name: name.into() }
+    }
+}
+
+/// The value of a field.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AuditField<'a> {
+    /// A text; what clients gave is in here as it is, with whatever characters.
+    Text(Cow<'a, str>),
+    /// A number.
+    Number(f64),
+    /// Yes or no.
+    Boolean(bool),
+    /// Texts.
+    List(Vec<Cow<'a, str>>),
+}
+
+/// The start of a client's text.
+pub(crate) fn cut(text: &str) -> Box<str> {
+    let mut end = text.len().min(CLIENT_TEXT_LEN_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default().into()
+}
+
+impl AuditRecord {
+    /// Something that a request did.
+    pub(crate) fn new(time: UtcTime, status: StatusCode, action: AuditAction) -> Self {
+        Self {
+            time,
+            status,
+            client_audit_entry_id: Box::default(),
+            client_user_id: Box::default(),
+            secure_channel_id: 0,
+            session_id: NodeId::NULL,
+            action,
+        }
+    }
+
+    /// The EventType: an ObjectType of namespace 0.
+    #[must_use]
+    pub fn event_type(&self) -> NodeId {
+        NodeId::numeric(
+            0,
+            match &self.action {
+                AuditAction::OpenSecureChannel { .. } => t::AUDIT_OPEN_SECURE_CHANNEL_EVENT_TYPE,
+                AuditAction::CloseSecureChannel => t::AUDIT_CHANNEL_EVENT_TYPE,
+                AuditAction::Certificate { .. } => certificate_event_type(self.status),
+                AuditAction::CreateSession { .. } => t::AUDIT_CREATE_SESSION_EVENT_TYPE,
+                AuditAction::ActivateSession { .. } => t::AUDIT_ACTIVATE_SESSION_EVENT_TYPE,
+                AuditAction::CloseSession => t::AUDIT_SESSION_EVENT_TYPE,
+                AuditAction::Cancel { .. } => t::AUDIT_CANCEL_EVENT_TYPE,
+                AuditAction::Write { .. } => t::AUDIT_WRITE_UPDATE_EVENT_TYPE,
+                AuditAction::CallMethod { .. } => t::AUDIT_UPDATE_METHOD_EVENT_TYPE,
+                AuditAction::Suppressed { .. } => t::AUDIT_EVENT_TYPE,
+            },
+        )
+    }
+
+    /// The name of the EventType.
+    #[must_use]
+    pub fn event_type_name(&self) -> &'static str {
+        taktwerk_schema::ns0::Ns0::get()
+            .node(self.event_type().ns0().unwrap_or_default())
+            .map_or("AuditEventType", |node| node.browse_name())
+    }
+
+    /// SourceName, as the specification wants it for the type.
+    #[must_use]
+    pub fn source_name(&self) -> &'static str {
+        match &self.action {
+            AuditAction::OpenSecureChannel { .. } => "SecureChannel/OpenSecureChannel",
+            AuditAction::CloseSecureChannel => "SecureChannel/CloseSecureChannel",
+            AuditAction::Certificate { .. } => "Security/Certificate",
+            AuditAction::CreateSession { .. } => "Session/CreateSession",
+            AuditAction::ActivateSession { .. } => "Session/ActivateSession",
+            AuditAction::CloseSession => "Session/CloseSession",
+            AuditAction::Cancel { .. } => "Session/Cancel",
+            AuditAction::Write { .. } => "Attribute/Write",
+            AuditAction::CallMethod { .. } => "Method/Call",
+            AuditAction::Suppressed { .. } => "Server/Audit",
+        }
+    }
+
+    /// All fields with their names, those of the type behind those that all have.
+    #[must_use]
+    pub fn fields(&self) -> Vec<(&'static str, AuditField<'_>)> {
+        let mut all = vec![
+            ("EventType", text(self.event_type_name())),
+            ("ActionTimeStamp", owned(self.time.to_string())),
+            ("SourceName", text(self.source_name())),
+            ("Status", AuditField::Boolean(!self.status.is_bad())),
+            ("StatusCodeId", owned(self.status.to_string())),
+        ];
+        if !self.client_audit_entry_id.is_empty() {
+            all.push(("ClientAuditEntryId", text(&self.client_audit_entry_id)));
+        }
+        if !self.client_user_id.is_empty() {
+            all.push(("ClientUserId", text(&self.client_user_id)));
+        }
+        if self.secure_channel_id != 0 {
+            all.push(("SecureChannelId", number(self.secure_channel_id)));
+        }
+        if !self.session_id.is_null() {
+            all.push(("SessionId", owned(self.session_id.to_string())));
+        }
+        self.action.fields(&mut all);
+        all
+    }
+}
+
+impl AuditAction {
+    fn fields<'a>(&'a self, all: &mut Vec<(&'static str, AuditField<'a>)>) {
+        match self {
+            Self::OpenSecureChannel {
+                client_certificate_thumbprint,
+                is_renewal,
+                security_policy,
+                security_mode,
+            } => {
+                all.push(("RequestType", text(if *is_renewal { "Renew" } else { "Issue" })));
+                all.push(("SecurityPolicyUri", text(security_policy.uri())));
+                all.push(("SecurityMode", owned(security_mode.to_string())));
+                if !client_certificate_thumbprint.is_empty() {
+                    all.push(("ClientCertificateThumbprint", text(client_certificate_thumbprint)));
+                }
+            }
+            Self::CloseSecureChannel | Self::CloseSession => {}
+            Self::Certificate { thumbprint } => {
+                if !thumbprint.is_empty() {
+                    all.push(("CertificateThumbprint", text(thumbprint)));
+                }
+            }
+            Self::CreateSession { revised_session_timeout } => {
+                all.push(("RevisedSessionTimeout", AuditField::Number(*revised_session_timeout)));
+            }
+            Self::ActivateSession { user, roles } => {
+                all.push(("UserIdentityToken", text(user.kind)));
+                if !user.name.is_empty() {
+                    all.push(("UserName", text(&user.name)));
+                }
+                let roles = roles.iter().map(|role| Cow::Owned(role.to_string())).collect();
+                all.push(("CurrentRoleIds", AuditField::List(roles)));
+            }
+            Self::Cancel { request_handle } => all.push(("RequestHandle", number(*request_handle))),
+            Self::Write { node_id, attribute_id, index_range, old_value, new_value } => {
+                all.push(("SourceNode", owned(node_id.to_string())));
+                all.push(("AttributeId", number(*attribute_id)));
+                if !index_range.is_empty() {
+                    all.push(("IndexRange", text(index_range)));
+                }
+                if let Some(old_value) = old_value {
+                    all.push(("OldValue", text(old_value.as_str())));
+                }
+                all.push(("NewValue", text(new_value.as_str())));
+            }
+            Self::CallMethod { object_id, method_id, input_arguments } => {
+                all.push(("SourceNode", owned(object_id.to_string())));
+                all.push(("MethodId", owned(method_id.to_string())));
+                let inputs = input_arguments.iter().map(|value| Cow::Borrowed(value.as_str())).collect();
+                all.push(("InputArguments", AuditField::List(inputs)));
+            }
+            Self::Suppressed { count } => all.push(("SuppressedCount", AuditField::Number(*count as f64))),
+        }
+    }
+}
+
+fn text(text: &str) -> AuditField<'_> {
+    AuditField::Text(Cow::Borrowed(text))
+}
+
+fn owned<'a>(text: String) -> AuditField<'a> {
+    AuditField::Text(Cow::Owned(text))
+}
+
+fn number<'a>(number: u32) -> AuditField<'a> {
+    AuditField::Number(f64::from(number))
+}
+
+/// The EventType for each reason to refuse a certificate (Part 4 §6.1.3, Table of validation steps).
+fn certificate_event_type(status: StatusCode) -> u32 {
+    use StatusCode as S;
+    match status {
+        S::BAD_CERTIFICATE_TIME_INVALID | S::BAD_CERTIFICATE_ISSUER_TIME_INVALID => {
+            t::AUDIT_CERTIFICATE_EXPIRED_EVENT_TYPE
+        }
+        S::BAD_CERTIFICATE_UNTRUSTED | S::BAD_CERTIFICATE_CHAIN_INCOMPLETE => {
+            t::AUDIT_CERTIFICATE_UNTRUSTED_EVENT_TYPE
+        }
+        S::BAD_CERTIFICATE_REVOKED
+        | S::BAD_CERTIFICATE_ISSUER_REVOKED
+        | S::BAD_CERTIFICATE_REVOCATION_UNKNOWN
+        | S::BAD_CERTIFICATE_ISSUER_REVOCATION_UNKNOWN => t::AUDIT_CERTIFICATE_REVOKED_EVENT_TYPE,
+        S::BAD_CERTIFICATE_USE_NOT_ALLOWED | S::BAD_CERTIFICATE_ISSUER_USE_NOT_ALLOWED => {
+            t::AUDIT_CERTIFICATE_MISMATCH_EVENT_TYPE
+        }
+        S::BAD_CERTIFICATE_HOST_NAME_INVALID | S::BAD_CERTIFICATE_URI_INVALID => {
+            t::AUDIT_CERTIFICATE_DATA_MISMATCH_EVENT_TYPE
+        }
+        _ => t::AUDIT_CERTIFICATE_INVALID_EVENT_TYPE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_certificates_have_the_event_types_of_the_specification() {
+        let name = |status| {
+            let action = AuditAction::Certificate { thumbprint: "AB".into() };
+            AuditRecord::new(UtcTime::NULL, status, action).event_type_name()
+        };
+        assert_eq!(name(StatusCode::BAD_CERTIFICATE_INVALID), "AuditCertificateInvalidEventType");
+        assert_eq!(name(StatusCode::BAD_CERTIFICATE_TIME_INVALID), "AuditCertificateExpiredEventType");
+        assert_eq!(name(StatusCode::BAD_CERTIFICATE_UNTRUSTED), "AuditCertificateUntrustedEventType");
+        assert_eq!(name(StatusCode::BAD_CERTIFICATE_REVOKED), "AuditCertificateRevokedEventType");
+        assert_eq!(name(StatusCode::BAD_CERTIFICATE_USE_NOT_ALLOWED), "AuditCertificateMismatchEventType");
+        assert_eq!(name(StatusCode::BAD_CERTIFICATE_URI_INVALID), "AuditCertificateDataMismatchEventType");
+    }
+
+    #[test]
+    fn texts_of_clients_are_cut_between_characters() {
+        assert_eq!(cut("short").len(), 5);
+        let long = "é".repeat(100);
+        assert_eq!(cut(&long).len(), 128);
+        assert_eq!(cut(&format!("x{long}")).len(), 127);
+    }
+}

@@ -1,0 +1,167 @@
+//! What the audit says, and what it never says.
+
+use super::attribute::{add, variable};
+use super::*;
+use crate::audit::{AuditAction, AuditConfig, AuditRecord};
+use crate::callback::{CallContext, MethodCall, MethodHandler, MethodResult};
+use crate::space::NodeSpec;
+use crate::space::build::Under;
+use schema::{CallMethodRequest, CallRequest, WriteRequest, WriteValue};
+use taktwerk_schema::ids::{object_ids, reference_type_ids};
+use taktwerk_types::{BuiltInType, DataValue, QualifiedName, Variant};
+
+/// Nothing that the server keeps of a request may contain this.
+pub(super) const CANARY: &str = "canary-7f3a";
+
+pub(super) fn taken(server: &mut Server) -> Vec<AuditRecord> {
+    core::iter::from_fn(|| server.shard.poll_audit()).collect()
+}
+
+fn audited() -> Server {
+    let server = Server::with(|config| config.audit = AuditConfig::all());
+    add(&server, variable(1, BuiltInType::Double, 1.0));
+    add(&server, variable(2, BuiltInType::String, "old"));
+    server
+}
+
+fn write(client: &mut Client, server: &mut Server, node_id: NodeId, value: impl Into<Variant>) -> StatusCode {
+    let header = client.header();
+    let request = WriteRequest {
+        request_header: RequestHeader { audit_entry_id: "entry 1".into(), ..header },
+        nodes_to_write: vec![WriteValue {
+            node_id,
+            attribute_id: 13,
+            value: DataValue::new(value.into()),
+            ..Default::default()
+        }],
+    };
+    client.call(server, &request).unwrap().results[0]
+}
+
+#[test]
+fn writes_are_noted_with_what_they_replace_and_without_secrets() {
+    let mut server = audited();
+    let mut client = server.session();
+    taken(&mut server);
+    assert_eq!(write(&mut client, &mut server, NodeId::numeric(1, 1), 2.5), StatusCode::GOOD);
+    assert_eq!(write(&mut client, &mut server, NodeId::numeric(1, 2), CANARY), StatusCode::GOOD);
+    let refused = write(&mut client, &mut server, NodeId::string(1, CANARY), CANARY);
+    assert_eq!(refused, StatusCode::BAD_NODE_ID_UNKNOWN);
+    let records = taken(&mut server);
+    let [number, text, refused] = records.as_slice() else { panic!("{records:?}") };
+    let AuditAction::Write { node_id, old_value, new_value, attribute_id: 13, .. } = &number.action else {
+        panic!("{number:?}")
+    };
+    assert_eq!(*node_id, NodeId::numeric(1, 1));
+    assert_eq!((old_value.as_ref().unwrap().as_str(), new_value.as_str()), ("1", "2.5"));
+    assert_eq!((number.status, &*number.client_audit_entry_id), (StatusCode::GOOD, "entry 1"));
+    assert_eq!(number.event_type_name(), "AuditWriteUpdateEventType");
+    assert!(!number.session_id.is_null() && number.secure_channel_id != 0);
+    let AuditAction::Write { new_value, .. } = &text.action else { panic!("{text:?}") };
+    assert_eq!(new_value.as_str(), "String (11 bytes)");
+    let AuditAction::Write { node_id, old_value: None, .. } = &refused.action else { panic!("{refused:?}") };
+    assert!(node_id.is_null());
+    assert_eq!(refused.status, StatusCode::BAD_NODE_ID_UNKNOWN);
+    assert!(!format!("{records:?}").contains(CANARY));
+}
+
+struct Slow;
+
+impl MethodHandler for Slow {
+    fn call(&self, _: &CallContext, _: Vec<Variant>) -> MethodCall {
+        MethodCall::Blocking(Box::new(|| Err(StatusCode::BAD_OUT_OF_RANGE)))
+    }
+}
+
+fn call(client: &mut Client, methods: &[u32]) -> CallRequest {
+    let methods_to_call = methods
+        .iter()
+        .map(|number| CallMethodRequest {
+            object_id: object_ids::OBJECTS_FOLDER.into(),
+            method_id: NodeId::numeric(1, *number),
+            input_arguments: Vec::new(),
+        })
+        .collect();
+    CallRequest { request_header: client.header(), methods_to_call }
+}
+
+#[test]
+fn calls_are_noted_with_their_results_whenever_those_come() {
+    let mut server = audited();
+    let quick: Arc<dyn MethodHandler> =
+        Arc::new(|_: &CallContext, _: Vec<Variant>| -> MethodResult { Ok(Vec::new()) });
+    for (number, handler) in [(10, quick), (11, Arc::new(Slow))] {
+        let spec = NodeSpec::method(NodeId::numeric(1, number), QualifiedName::new(1, "m"), Some(handler));
+        let under = Under {
+            parent: &object_ids::OBJECTS_FOLDER.into(),
+            reference_type: &reference_type_ids::HAS_COMPONENT.into(),
+            type_definition: None,
+        };
+        server.space.add_node(spec, under, server.now.utc).unwrap();
+    }
+    let mut client = server.session();
+    taken(&mut server);
+    let request = call(&mut client, &[10, 11, 99]);
+    let id = client.send(&mut server, CallRequest::BINARY_ENCODING_ID, &request);
+    let now: Vec<_> = taken(&mut server).iter().map(|record| record.status).collect();
+    assert_eq!(now, [StatusCode::GOOD, StatusCode::BAD_METHOD_INVALID]);
+    assert!(server.run_effect());
+    client.drain(&mut server);
+    assert!(client.response::<schema::CallResponse>(id).unwrap().is_ok());
+    let later = taken(&mut server);
+    assert_eq!(later.len(), 1);
+    assert_eq!(later[0].status, StatusCode::BAD_OUT_OF_RANGE);
+    assert!(
+        matches!(&later[0].action, AuditAction::CallMethod { method_id, .. } if *method_id == NodeId::numeric(1, 11))
+    );
+    // A call that nobody waits for any more is not forgotten.
+    let request = call(&mut client, &[11]);
+    client.send(&mut server, CallRequest::BINARY_ENCODING_ID, &request);
+    let close = schema::CloseSessionRequest { request_header: client.header(), delete_subscriptions: true };
+    client.call(&mut server, &close).unwrap();
+    let left = taken(&mut server);
+    assert!(left.iter().any(|record| record.status == StatusCode::BAD_REQUEST_INTERRUPTED), "{left:?}");
+}
+
+#[test]
+fn an_attack_is_counted_and_not_written_down() {
+    let mut server = audited();
+    let mut client = server.session();
+    server.pass(Duration::from_secs(2));
+    taken(&mut server);
+    for _ in 0..1_500 {
+        write(&mut client, &mut server, NodeId::numeric(1, 99), CANARY);
+    }
+    let mut records = taken(&mut server);
+    assert_eq!(records.len(), 1000);
+    server.pass(Duration::from_secs(2));
+    records.extend(taken(&mut server));
+    let counted = records.iter().find_map(|record| match record.action {
+        AuditAction::Suppressed { count } => Some(count),
+        _ => None,
+    });
+    assert_eq!(counted, Some(500));
+}
+
+#[test]
+fn channels_are_noted_from_their_beginning_to_their_end() {
+    let mut server = audited();
+    let client = server.connect();
+    let opened = taken(&mut server);
+    assert_eq!(opened.len(), 1, "{opened:?}");
+    assert!(matches!(opened[0].action, AuditAction::OpenSecureChannel { is_renewal: false, .. }));
+    let mut garbage = b"GARBAGE!".to_vec();
+    server.shard.received(client.connection, &mut garbage, server.now);
+    let failed = taken(&mut server);
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    assert!(failed[0].status.is_bad());
+}
+
+#[test]
+fn without_a_wish_nothing_is_noted() {
+    let mut server = Server::new();
+    add(&server, variable(1, BuiltInType::Double, 1.0));
+    let mut client = server.session();
+    assert_eq!(write(&mut client, &mut server, NodeId::numeric(1, 1), 2.5), StatusCode::GOOD);
+    assert_eq!(taken(&mut server), []);
+}

@@ -202,6 +202,10 @@ impl Job {
 /// A cipher block longer than this needs the ExtraPaddingSize byte: the padding can pass 255 (Part 6 §6.7.2.5.1).
 const CIPHER_BLOCK_WITHOUT_EXTRA: usize = 256;
 
+/// Most blocks that are decrypted of one message. What belongs into it needs two to five; whoever sends more wants to
+/// measure our key, or to keep it busy.
+const CIPHER_BLOCKS_MAX: usize = 16;
+
 fn open_chunk(job: OpenChunk, provider: &dyn Provider) -> Result<JobOutput, CryptoError> {
     let OpenChunk {
         policy,
@@ -221,14 +225,24 @@ fn open_chunk(job: OpenChunk, provider: &dyn Provider) -> Result<JobOutput, Cryp
     provider.validate(certificate, &purpose)?;
     let sender = provider.peer_key(policy, certificate)?;
     let cipher_block = provider.cipher_block_len(policy)?;
+    let mut decrypted = true;
     if cipher_block > 0 {
         let (headers, secured) = chunk.split_at_checked(headers_len).ok_or(CryptoError::Malformed)?;
         if secured.is_empty() || !secured.len().is_multiple_of(cipher_block) {
             return Err(CryptoError::Decryption);
         }
+        if secured.len() / cipher_block > CIPHER_BLOCKS_MAX {
+            return Err(CryptoError::Decryption);
+        }
         let mut plain = Vec::with_capacity(chunk.len());
         plain.extend_from_slice(headers);
-        provider.decrypt(policy, secured, &mut plain)?;
+        decrypted = provider.decrypt(policy, secured, &mut plain).is_ok();
+        if !decrypted {
+            // The signature is checked all the same, over zeros: why a message is refused is not to be read off the
+            // clock.
+            plain.truncate(headers_len);
+            plain.resize(chunk.len(), 0);
+        }
         chunk = plain;
     }
     let signed_len = chunk.len().checked_sub(sender.signature_len()).ok_or(CryptoError::Malformed)?;
@@ -236,7 +250,11 @@ fn open_chunk(job: OpenChunk, provider: &dyn Provider) -> Result<JobOutput, Cryp
     if signed_len < headers_len {
         return Err(CryptoError::Malformed);
     }
-    sender.verify(&[signed, &binding], signature)?;
+    let verified = sender.verify(&[signed, &binding], signature);
+    if !decrypted {
+        return Err(CryptoError::Decryption);
+    }
+    verified?;
     let signature = signature.to_vec();
     let mut body_end = signed_len;
     if cipher_block > 0 {

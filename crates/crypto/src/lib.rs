@@ -1,6 +1,6 @@
 //! Security policies, and the seam into which a cryptographic library plugs.
 //!
-//! This crate holds no cryptography of its own. It says what the protocol needs and in which shape:
+//! Without features this crate holds no cryptography and builds for WebAssembly. It says what the protocol needs and in which shape:
 //!
 //! - [`policy`]: the table of security policies (Part 7) with their sizes; [`mode`]: the message security modes;
 //! - [`provider`]: the traits a cryptographic library implements: keyed contexts for chunks ([`SymmetricKeys`]),
@@ -9,6 +9,7 @@
 //! - [`secret`]: passwords and tokens on their way to a server (Part 4 §7.40.2), over the provider's primitives;
 //! - [`job`]: the slow operations described as data, so that a driver can run them on any thread;
 //! - [`null`]: the provider that supports policy None only;
+//! - `aws_lc` (feature `aws-lc`): the provider for real security;
 //! - `dummy` (feature `dummy`): toy cryptography with the right sizes, for tests, fuzzers and the simulator;
 //! - [`entropy`]: randomness as an argument; [`der`]: the first certificate of a chain.
 //!
@@ -16,6 +17,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "aws-lc")]
+pub mod aws_lc;
 pub mod der;
 #[cfg(feature = "dummy")]
 pub mod dummy;

@@ -1,0 +1,129 @@
+//! The public key of a certificate, found without interpreting the rest of it.
+//!
+//! Whether the certificate is worth anything is the validator's business; here it only says which key it holds.
+
+use crate::{CryptoError, der};
+use taktwerk_types::StatusCode;
+
+/// Which kind of key a certificate holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyKind {
+    /// RSA with a modulus of so many bits.
+    Rsa {
+        /// Length of the modulus.
+        bits: u16,
+    },
+    /// ECDSA on NIST P-256.
+    NistP256,
+    /// ECDSA on NIST P-384.
+    NistP384,
+    /// EdDSA on Curve25519.
+    Ed25519,
+}
+
+/// A certificate's SubjectPublicKeyInfo (RFC 5280 §4.1.2.7).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PublicKeyInfo<'a> {
+    pub(super) kind: KeyKind,
+    /// The whole structure.
+    pub(super) der: &'a [u8],
+    /// What its bit string holds: an RSAPublicKey, a point, or the 32 bytes of an Ed25519 key.
+    pub(super) key: &'a [u8],
+}
+
+const SEQUENCE: u8 = 0x30;
+const INTEGER: u8 = 0x02;
+const BIT_STRING: u8 = 0x03;
+const OBJECT_IDENTIFIER: u8 = 0x06;
+const VERSION: u8 = 0xa0;
+
+const RSA_ENCRYPTION: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
+const EC_PUBLIC_KEY: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
+const PRIME256V1: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
+const SECP384R1: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];
+const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
+
+/// Reads DER elements one after the other.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// The next element: its tag, all of it, and its content.
+    fn next(&mut self) -> Option<(u8, &'a [u8], &'a [u8])> {
+        let (&tag, rest) = self.0.split_first()?;
+        let (&first, rest) = rest.split_first()?;
+        let (len, rest) = match first {
+            0..=0x7f => (usize::from(first), rest),
+            // The longest certificate fits three bytes of length; indefinite lengths are not DER.
+            0x81..=0x83 => {
+                let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+                (bytes.iter().fold(0, |len, byte| len << 8 | usize::from(*byte)), rest)
+            }
+            _ => return None,
+        };
+        let (content, rest) = rest.split_at_checked(len)?;
+        let (whole, _) = self.0.split_at_checked(self.0.len() - rest.len())?;
+        self.0 = rest;
+        Some((tag, whole, content))
+    }
+
+    /// The content of the next element, which has to have this tag.
+    fn content(&mut self, tag: u8) -> Option<&'a [u8]> {
+        self.next().filter(|next| next.0 == tag).map(|next| next.2)
+    }
+}
+
+impl<'a> PublicKeyInfo<'a> {
+    /// The key of the first certificate of a chain.
+    pub(super) fn of_certificate(chain: &'a [u8]) -> Result<Self, CryptoError> {
+        Self::find(der::leaf(chain)).ok_or_else(|| {
+            CryptoError::certificate(
+                StatusCode::BAD_CERTIFICATE_INVALID,
+                "it holds no RSA, P-256, P-384 or Ed25519 key that could be read",
+            )
+        })
+    }
+
+    fn find(certificate: &'a [u8]) -> Option<Self> {
+        let certificate = Reader(certificate).content(SEQUENCE)?;
+        let mut fields = Reader(Reader(certificate).content(SEQUENCE)?);
+        // version, serialNumber, signature, issuer, validity, subject
+        let (tag, ..) = fields.next()?;
+        if tag == VERSION {
+            fields.content(INTEGER)?;
+        }
+        for _ in 0..4 {
+            fields.content(SEQUENCE)?;
+        }
+        let (tag, der, _) = fields.next()?;
+        (tag == SEQUENCE).then_some(())?;
+        Self::parse(der)
+    }
+
+    /// Reads a SubjectPublicKeyInfo.
+    pub(super) fn parse(der: &'a [u8]) -> Option<Self> {
+        let mut info = Reader(Reader(der).content(SEQUENCE)?);
+        let mut algorithm = Reader(info.content(SEQUENCE)?);
+        let oid = algorithm.content(OBJECT_IDENTIFIER)?;
+        let (&unused, key) = info.content(BIT_STRING)?.split_first()?;
+        (unused == 0).then_some(())?;
+        let kind = match oid {
+            RSA_ENCRYPTION => KeyKind::Rsa { bits: modulus_bits(key)? },
+            EC_PUBLIC_KEY => match algorithm.content(OBJECT_IDENTIFIER)? {
+                PRIME256V1 => KeyKind::NistP256,
+                SECP384R1 => KeyKind::NistP384,
+                _ => return None,
+            },
+            ED25519 => KeyKind::Ed25519,
+            _ => return None,
+        };
+        Some(Self { kind, der, key })
+    }
+}
+
+/// How many bits the modulus of an RSAPublicKey has.
+fn modulus_bits(key: &[u8]) -> Option<u16> {
+    let modulus = Reader(Reader(key).content(SEQUENCE)?).content(INTEGER)?;
+    let modulus = modulus.strip_prefix(&[0]).unwrap_or(modulus);
+    let zeros = modulus.first()?.leading_zeros() as usize;
+    u16::try_from(modulus.len() * 8 - zeros).ok()
+}

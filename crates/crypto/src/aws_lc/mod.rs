@@ -1,0 +1,266 @@
+//! The provider over AWS-LC (crate `aws-lc-rs`), with our own certificates and keys.
+//!
+//! | policies | carried |
+//! | --- | --- |
+//! | Basic256Sha256, Aes128_Sha256_RsaOaep, Aes256_Sha256_RsaPss | yes |
+//! | ECC_nistP256, ECC_nistP384, ECC_curve25519, each with its AesGcm and ChaChaPoly variants | yes |
+//! | RSA_DH_AesGcm, RSA_DH_ChaChaPoly | yes; the finite-field agreement is [`ffdhe`] |
+//! | ECC_brainpool…, ECC_curve448 | no: the library has neither curve |
+//! | Basic128Rsa15, Basic256 | never |
+//!
+//! Chunks are sealed and opened in place by contexts that are keyed once per security token ([`chunk`]). RSA is used
+//! for decryption with OAEP only.
+
+mod agreement;
+mod certificate_key;
+mod chunk;
+mod ffdhe;
+mod identity;
+mod payload;
+mod peer;
+#[cfg(test)]
+mod tests;
+
+pub use identity::{Identity, IdentityError};
+
+use crate::policy::{AsymmetricSignature, KeyExchange, SymmetricAlgorithms};
+use crate::{
+    CertificatePurpose, CertificateValidator, CryptoError, EphemeralKey, KeyAgreement, MessageSecurityMode,
+    PayloadKeys, PeerKey, Provider, Role, SecurityPolicy, der,
+};
+use aws_lc_rs::{digest, hmac, rand};
+use certificate_key::KeyKind;
+use std::sync::Arc;
+
+/// AWS-LC with our identities and whoever decides about other people's certificates.
+#[derive(Debug, Clone)]
+pub struct AwsLcProvider {
+    identities: Vec<Arc<Identity>>,
+    validator: Arc<dyn CertificateValidator>,
+}
+
+impl AwsLcProvider {
+    /// A provider without identities: it can check certificates, but open no secured channel.
+    #[must_use]
+    pub fn new(validator: Arc<dyn CertificateValidator>) -> Self {
+        Self { identities: Vec::new(), validator }
+    }
+
+    /// Adds a certificate of ours with its key. Each kind of key serves its policies: an RSA key those of RSA, a key on
+    /// a curve those of that curve. Of two for the same policies the first counts.
+    #[must_use]
+    pub fn with_identity(mut self, identity: impl Into<Arc<Identity>>) -> Self {
+        self.identities.push(identity.into());
+        self
+    }
+
+    /// Our identities.
+    #[must_use]
+    pub fn identities(&self) -> &[Arc<Identity>] {
+        &self.identities
+    }
+
+    /// The policies that can be used with our identities, the most secure first (by their security level).
+    #[must_use]
+    pub fn usable_policies(&self) -> Vec<SecurityPolicy> {
+        let secured = |policy: &SecurityPolicy| *policy != SecurityPolicy::None && self.supports(*policy);
+        let mut usable: Vec<_> = SecurityPolicy::ALL.iter().copied().filter(secured).collect();
+        usable.sort_by_key(|policy| core::cmp::Reverse(policy.info().security_level));
+        usable
+    }
+
+    fn identity(&self, policy: SecurityPolicy) -> Result<&Identity, CryptoError> {
+        if !carries(policy) {
+            return Err(CryptoError::PolicyUnsupported);
+        }
+        let fits = |identity: &&Arc<Identity>| identity.kind().fits(policy);
+        self.identities.iter().find(fits).map(AsRef::as_ref).ok_or(CryptoError::NoOwnCertificate)
+    }
+}
+
+/// Whether the library has what a policy needs, and the policy is not broken.
+#[must_use]
+pub fn carries(policy: SecurityPolicy) -> bool {
+    let info = policy.info();
+    // SHA-1 in signatures and PKCS #1 v1.5 in encryption: Basic128Rsa15 and Basic256 end here, before any RSA.
+    let signs = matches!(
+        info.asymmetric_signature,
+        AsymmetricSignature::RsaPkcs15Sha256
+            | AsymmetricSignature::RsaPssSha256
+            | AsymmetricSignature::EcdsaSha256
+            | AsymmetricSignature::EcdsaSha384
+            | AsymmetricSignature::Ed25519
+    );
+    let agrees = matches!(
+        info.key_exchange,
+        KeyExchange::RsaNonces
+            | KeyExchange::NistP256
+            | KeyExchange::NistP384
+            | KeyExchange::Curve25519
+            | KeyExchange::Ffdhe3072
+    );
+    signs && agrees
+}
+
+impl Provider for AwsLcProvider {
+    fn supports(&self, policy: SecurityPolicy) -> bool {
+        policy == SecurityPolicy::None || self.identity(policy).is_ok()
+    }
+
+    fn own_certificate(&self, policy: SecurityPolicy) -> Option<&[u8]> {
+        self.identity(policy).ok().map(Identity::chain)
+    }
+
+    fn thumbprint(&self, certificate: &[u8]) -> [u8; 20] {
+        let digest = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, der::leaf(certificate));
+        let mut thumbprint = [0; 20];
+        thumbprint.iter_mut().zip(digest.as_ref()).for_each(|(to, from)| *to = *from);
+        thumbprint
+    }
+
+    fn validate(&self, certificate: &[u8], purpose: &CertificatePurpose) -> Result<(), CryptoError> {
+        self.validator.validate(certificate, purpose)
+    }
+
+    fn peer_key(&self, policy: SecurityPolicy, certificate: &[u8]) -> Result<Box<dyn PeerKey>, CryptoError> {
+        if !carries(policy) {
+            return Err(CryptoError::PolicyUnsupported);
+        }
+        Ok(Box::new(peer::CertificateKey::new(policy, certificate)?))
+    }
+
+    fn signature_len(&self, policy: SecurityPolicy) -> Result<usize, CryptoError> {
+        Ok(self.identity(policy)?.kind().signature_len())
+    }
+
+    fn sign(&self, policy: SecurityPolicy, data: &[&[u8]], out: &mut Vec<u8>) -> Result<(), CryptoError> {
+        self.identity(policy)?.sign(policy, data, out)
+    }
+
+    fn cipher_block_len(&self, policy: SecurityPolicy) -> Result<usize, CryptoError> {
+        let kind = self.identity(policy)?.kind();
+        Ok(kind.cipher_block_len(policy))
+    }
+
+    fn decrypt(&self, policy: SecurityPolicy, cipher: &[u8], out: &mut Vec<u8>) -> Result<(), CryptoError> {
+        self.identity(policy)?.decrypt(policy, cipher, out)
+    }
+
+    fn agree(
+        &self,
+        policy: SecurityPolicy,
+        mode: MessageSecurityMode,
+        role: Role,
+    ) -> Result<Box<dyn KeyAgreement>, CryptoError> {
+        if !carries(policy) {
+            return Err(CryptoError::PolicyUnsupported);
+        }
+        agreement::start(policy, mode, role)
+    }
+
+    fn digest(&self, policy: SecurityPolicy, data: &[&[u8]]) -> Result<Vec<u8>, CryptoError> {
+        let algorithm = match policy.info().asymmetric_signature {
+            AsymmetricSignature::EcdsaSha384 => &digest::SHA384,
+            _ if carries(policy) => &digest::SHA256,
+            _ => return Err(CryptoError::PolicyUnsupported),
+        };
+        Ok(digest_of(algorithm, data).as_ref().to_vec())
+    }
+
+    fn random(&self, bytes: &mut [u8]) -> Result<(), CryptoError> {
+        fill_random(bytes)
+    }
+
+    fn ephemeral_key(&self, policy: SecurityPolicy) -> Result<Arc<dyn EphemeralKey>, CryptoError> {
+        if !carries(policy) {
+            return Err(CryptoError::PolicyUnsupported);
+        }
+        Ok(Arc::new(agreement::Ephemeral::generate(policy)?))
+    }
+
+    fn encrypt_payload(
+        &self,
+        policy: SecurityPolicy,
+        keys: PayloadKeys<'_>,
+        headers: &[u8],
+        payload: &mut Vec<u8>,
+    ) -> Result<(), CryptoError> {
+        payload::encrypt(policy.info(), keys, headers, payload)
+    }
+
+    fn decrypt_payload(
+        &self,
+        policy: SecurityPolicy,
+        keys: PayloadKeys<'_>,
+        headers: &[u8],
+        payload: &mut Vec<u8>,
+    ) -> Result<(), CryptoError> {
+        payload::decrypt(policy.info(), keys, headers, payload)
+    }
+
+    fn mac(
+        &self,
+        policy: SecurityPolicy,
+        key: &[u8],
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), CryptoError> {
+        let algorithm = hmac_algorithm(policy.info().symmetric).ok_or(CryptoError::PolicyUnsupported)?;
+        out.extend_from_slice(hmac::sign(&hmac::Key::new(algorithm, key), data).as_ref());
+        Ok(())
+    }
+}
+
+impl KeyKind {
+    /// Whether a certificate with such a key can be used with a policy.
+    fn fits(self, policy: SecurityPolicy) -> bool {
+        let info = policy.info();
+        match self {
+            Self::Rsa { bits } => {
+                let signs_with_rsa = matches!(
+                    info.asymmetric_signature,
+                    AsymmetricSignature::RsaPkcs15Sha256 | AsymmetricSignature::RsaPssSha256
+                );
+                signs_with_rsa && (info.key_bits_min..=info.key_bits_max).contains(&bits)
+            }
+            Self::NistP256 => info.key_exchange == KeyExchange::NistP256,
+            Self::NistP384 => info.key_exchange == KeyExchange::NistP384,
+            Self::Ed25519 => info.key_exchange == KeyExchange::Curve25519,
+        }
+    }
+
+    /// Bytes of a signature: r and s, or a number as long as the modulus.
+    const fn signature_len(self) -> usize {
+        match self {
+            Self::Rsa { bits } => (bits as usize).div_ceil(8),
+            Self::NistP256 | Self::Ed25519 => 64,
+            Self::NistP384 => 96,
+        }
+    }
+
+    /// Bytes of a block encrypted for such a key; 0 if the policy encrypts none.
+    fn cipher_block_len(self, policy: SecurityPolicy) -> usize {
+        match self {
+            Self::Rsa { bits } if identity::oaep(policy).is_some() => usize::from(bits).div_ceil(8),
+            _ => 0,
+        }
+    }
+}
+
+fn hmac_algorithm(symmetric: SymmetricAlgorithms) -> Option<hmac::Algorithm> {
+    match symmetric {
+        SymmetricAlgorithms::AesCbcHmacSha256 => Some(hmac::HMAC_SHA256),
+        SymmetricAlgorithms::AesCbcHmacSha384 => Some(hmac::HMAC_SHA384),
+        _ => None,
+    }
+}
+
+fn digest_of(algorithm: &'static digest::Algorithm, data: &[&[u8]]) -> digest::Digest {
+    let mut context = digest::Context::new(algorithm);
+    data.iter().for_each(|part| context.update(part));
+    context.finish()
+}
+
+fn fill_random(bytes: &mut [u8]) -> Result<(), CryptoError> {
+    rand::fill(bytes).map_err(|_| CryptoError::Internal)
+}

@@ -238,7 +238,7 @@ async def serve(args):
         tasks.append(asyncio.create_task(every(args.update / 1000, update)))
     if args.exit_with_stdin:
         tasks.append(asyncio.create_task(watch_stdin(stop)))
-    print(f"READY opc.tcp://127.0.0.1:{port}", flush=True)
+    print(f"READY opc.tcp://{args.bind}:{port}", flush=True)
     await stop.wait()
     for task in tasks:
         task.cancel()

@@ -10,15 +10,21 @@
 //! - [`validity`]: reasons why a measurement is worth nothing (the generator was late or saturated);
 //! - [`pin`], [`clock`], [`files`], [`machine`], [`program`]: CPU affinity, time, the limit of open files, what machine
 //!   this was, and other programs that are started, waited for and always ended;
+//! - [`cpu`]: isolation, class, governor, and what they really are;
 //! - [`links`]: networks that are emulated, probed and taken away again;
+//! - [`peers`]: other stacks and brokers, installed from their registries and started in one way;
+//! - [`orphans`]: programs that outlived a laboratory that was killed;
 //! - [`table`], [`figures`]: output for people.
 
 pub mod clock;
+pub mod cpu;
 pub mod figures;
 pub mod files;
 pub mod latency;
 pub mod links;
 pub mod machine;
+pub mod orphans;
+pub mod peers;
 pub mod pin;
 pub mod process;
 pub mod program;

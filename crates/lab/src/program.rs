@@ -1,5 +1,7 @@
 //! Other programs: started on given CPUs, waited for, and always ended.
 
+use crate::links::Namespace;
+use crate::orphans;
 use crate::pin::{CpuList, PinError};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{self, BufRead, BufReader, Read};
@@ -7,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a program may take to end after being asked to.
 const GRACE: Duration = Duration::from_secs(5);
@@ -26,6 +28,14 @@ pub enum ProgramError {
     /// It cannot run where it should.
     #[error(transparent)]
     Pin(#[from] PinError),
+    /// It cannot run in the network where it should.
+    #[error("cannot start {path} in a network of its own: {source}")]
+    Network {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// It ended before it said that it was ready.
     #[error("{path} ended before it was ready ({status}): {stderr}")]
     Early {
@@ -54,13 +64,21 @@ pub struct Program {
     path: PathBuf,
     arguments: Vec<String>,
     cpus: Option<CpuList>,
+    network: Option<Namespace>,
+    directory: Option<PathBuf>,
 }
 
 impl Program {
     /// A program by its path.
     #[must_use]
     pub fn new(path: impl AsRef<Path>) -> Self {
-        Self { path: path.as_ref().to_owned(), arguments: Vec::new(), cpus: None }
+        Self {
+            path: path.as_ref().to_owned(),
+            arguments: Vec::new(),
+            cpus: None,
+            network: None,
+            directory: None,
+        }
     }
 
     /// Adds an argument.
@@ -84,6 +102,20 @@ impl Program {
         self
     }
 
+    /// Runs it in this network only.
+    #[must_use]
+    pub fn within(mut self, network: &Namespace) -> Self {
+        self.network = Some(network.clone());
+        self
+    }
+
+    /// Runs it in this directory.
+    #[must_use]
+    pub fn in_directory(mut self, directory: impl AsRef<Path>) -> Self {
+        self.directory = Some(directory.as_ref().to_owned());
+        self
+    }
+
     /// The command line, for messages.
     #[must_use]
     pub fn line(&self) -> String {
@@ -94,20 +126,29 @@ impl Program {
     fn spawn(&self, stdin: Stdio) -> Result<Child, ProgramError> {
         let mut command = Command::new(&self.path);
         command.args(&self.arguments).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let start = move |mut command: Command| command.spawn();
-        let failed = |source| ProgramError::Start { path: self.path.clone(), source };
-        match self.cpus.clone() {
-            None => start(command).map_err(failed),
-            // A child inherits the affinity of the thread that starts it: pinning a short-lived thread first leaves
-            // no moment at which the child runs elsewhere.
-            Some(cpus) => thread::spawn(move || -> Result<io::Result<Child>, PinError> {
-                cpus.pin()?;
-                Ok(start(command))
-            })
-            .join()
-            .unwrap_or_else(|_| Ok(Err(io::Error::other("the starting thread panicked"))))?
-            .map_err(failed),
+        // Whoever finds the program later can tell whose it is: see [`crate::orphans`].
+        command.env(orphans::OWNER, orphans::owner());
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
         }
+        let failed = |source| ProgramError::Start { path: self.path.clone(), source };
+        if self.cpus.is_none() && self.network.is_none() {
+            return command.spawn().map_err(failed);
+        }
+        // A child inherits CPUs and network of the thread that starts it: moving a short-lived thread first leaves no
+        // moment at which the child runs elsewhere.
+        let (cpus, network, path) = (self.cpus.clone(), self.network.clone(), self.path.clone());
+        let started = thread::spawn(move || -> Result<io::Result<Child>, ProgramError> {
+            if let Some(cpus) = cpus {
+                cpus.pin()?;
+            }
+            if let Some(network) = network {
+                network.enter().map_err(|source| ProgramError::Network { path, source })?;
+            }
+            Ok(command.spawn())
+        });
+        let panicked = || Ok(Err(io::Error::other("the starting thread panicked")));
+        started.join().unwrap_or_else(|_| panicked())?.map_err(failed)
     }
 
     /// Starts a server and waits for its line `READY <url>` on standard output.
@@ -125,15 +166,25 @@ impl Program {
             // Reads to the end so that the program never blocks on a full pipe.
             thread::spawn(move || {
                 for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                    if let Some(url) = line.strip_prefix("READY ") {
-                        let _ = lines.send(url.trim().to_owned());
+                    if let Some((word, rest)) = line.split_once(' ') {
+                        let _ = lines.send((word.to_owned(), rest.trim().to_owned()));
                     }
                 }
             });
         }
         let tail = child.stderr.take().map(collect_tail);
-        let mut running = Running { child, stdin, url: String::new(), path: self.path.clone() };
-        match ready.recv_timeout(limit) {
+        let mut running =
+            Running { child, stdin, url: String::new(), notes: Vec::new(), path: self.path.clone() };
+        let end = Instant::now() + limit;
+        let said = loop {
+            match ready.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok((word, url)) if word == "READY" => break Ok(url),
+                // Whatever comes before is about the server: its process, its nodes.
+                Ok(note) => running.notes.push(note),
+                Err(error) => break Err(error),
+            }
+        };
+        match said {
             Ok(url) => {
                 running.url = url;
                 Ok(running)
@@ -205,6 +256,8 @@ pub struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
     url: String,
+    /// Lines before `READY`: a word and the rest.
+    notes: Vec<(String, String)>,
     path: PathBuf,
 }
 
@@ -215,10 +268,22 @@ impl Running {
         &self.url
     }
 
-    /// Its process id.
+    /// What it said before it was ready, in a line that begins with this word.
+    #[must_use]
+    pub fn note(&self, word: &str) -> Option<&str> {
+        self.notes.iter().find(|(it, _)| it == word).map(|(_, rest)| rest.as_str())
+    }
+
+    /// The first of the variables that change: `ns=1;i=100000` unless it said another one (`NODE ns=2;i=100000`).
+    #[must_use]
+    pub fn first_signal(&self) -> &str {
+        self.note("NODE").unwrap_or("ns=1;i=100000")
+    }
+
+    /// The id of the process that serves: of a program behind a script the one that the script named (`PID 17`).
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.note("PID").and_then(|pid| pid.parse().ok()).unwrap_or_else(|| self.child.id())
     }
 
     /// Asks it to end and waits; a program that does not within five seconds is killed.
@@ -268,10 +333,11 @@ mod tests {
 
     #[test]
     fn serves_and_stops() {
-        let running = shell("echo warming up; echo READY opc.tcp://here:1; exec sleep 60")
+        let running = shell("echo warming up; echo NODE ns=2;echo READY opc.tcp://here:1; exec sleep 60")
             .serve(Duration::from_secs(5))
             .unwrap();
         assert_eq!(running.url(), "opc.tcp://here:1");
+        assert_eq!((running.first_signal(), running.note("warming")), ("ns=2", Some("up")));
         let pid = running.pid();
         running.stop().unwrap();
         assert!(!Path::new(&format!("/proc/{pid}")).exists());

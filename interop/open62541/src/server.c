@@ -542,7 +542,7 @@ int main(int argc, char **argv) {
         UA_Server_delete(server);
         return 1;
     }
-    printf("READY opc.tcp://127.0.0.1:%u\n", o.port);
+    printf("READY opc.tcp://%s:%u\n", o.bind, o.port);
     fflush(stdout);
     while(running)
         UA_Server_run_iterate(server, true);

@@ -3,22 +3,115 @@
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use serde_json::json;
-use taktwerk_lab::links::profile::{NAMES, named, short};
+use std::net::SocketAddr;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+use taktwerk_lab::links::emulator::Counters;
+use taktwerk_lab::links::profile::{NAMES, ParseProfileError, named, rate_text, short};
+use taktwerk_lab::links::proxy::Proxy;
+use taktwerk_lab::links::{Effort, Link, Method, Probed, Profile, probe};
+use taktwerk_lab::program::{Program, Running};
 use taktwerk_lab::table::{Align, Table};
+use taktwerk_lab::{cpu, orphans};
+
+/// Reads a link. Shared because it is far larger than other arguments.
+fn profile(text: &str) -> Result<Arc<Profile>, ParseProfileError> {
+    text.parse().map(Arc::new)
+}
 
 /// What can be done with links.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LinksCommand {
     /// The named links and their figures.
     List,
+    /// Make a link, look whether it does what was asked for, and take it away again.
+    Probe(ProbeArgs),
+    /// Run a program, and a server if wanted, at the two ends of a link.
+    Run(RunArgs),
+    /// Relay TCP and UDP over a link until interrupted; needs no rights.
+    Proxy(ProxyArgs),
+    /// Take away what killed laboratories have left: programs, control groups, governors.
+    Clean,
+}
+
+/// Which link, and how it is made.
+#[derive(Debug, Args)]
+pub(crate) struct LinkArgs {
+    /// A name (see `lab links list`), NAME+vpn, NAME,key=value, or rate=…,delay=…,jitter=…,loss=….
+    #[arg(value_name = "LINK", value_parser = profile)]
+    link: Arc<Profile>,
+    /// How: kernel, tun or proxy; without it the most exact that works here.
+    #[arg(long, value_name = "METHOD")]
+    method: Option<Method>,
+    /// Seed of the emulator: the same packets are lost and late.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+}
+
+impl LinkArgs {
+    fn up(&self) -> Result<Link, Failure> {
+        let link = match self.method {
+            Some(method) => Link::by(method, &self.link, self.seed),
+            None => Link::up(&self.link, self.seed),
+        };
+        let link = link.map_err(|error| Failure::Environment(error.to_string()))?;
+        link.notes().iter().for_each(|note| tracing::info!("{note}"));
+        Ok(link)
+    }
+}
+
+/// Arguments of `lab links probe`.
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArgs {
+    #[command(flatten)]
+    link: LinkArgs,
+}
+
+/// Arguments of `lab links run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    link: LinkArgs,
+    /// A server to run at the far end, by the shell. It finds the address to listen on in $LINK_SERVER, and it is
+    /// waited for until it prints READY.
+    #[arg(long, value_name = "COMMAND")]
+    server: Option<String>,
+    /// Do not verify the link first.
+    #[arg(long)]
+    unverified: bool,
+    /// The program at the near end. It finds the far address in $LINK_SERVER.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Arguments of `lab links proxy`.
+#[derive(Debug, Args)]
+pub(crate) struct ProxyArgs {
+    /// A name (see `lab links list`), NAME+vpn, NAME,key=value, or rate=…,delay=…,jitter=…,loss=….
+    #[arg(value_name = "LINK", value_parser = profile)]
+    link: Arc<Profile>,
+    /// Where clients connect to.
+    #[arg(value_name = "ADDRESS:PORT")]
+    listen: SocketAddr,
+    /// Where the server is.
+    #[arg(value_name = "ADDRESS:PORT")]
+    server: SocketAddr,
+    /// Seed of the emulator.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
 }
 
 /// Runs one of them.
-pub(crate) fn run(command: &LinksCommand, output: Output, _interrupt: &Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(command: &LinksCommand, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     match command {
         LinksCommand::List => list(output),
+        LinksCommand::Probe(arguments) => probe_link(arguments, output),
+        LinksCommand::Run(arguments) => run_over(arguments, output, interrupt),
+        LinksCommand::Proxy(arguments) => relay(arguments, output, interrupt),
+        LinksCommand::Clean => clean(output),
     }
 }
 
@@ -46,4 +139,174 @@ fn list(output: Output) -> Result<(), Failure> {
     output.text(
         "\nAlso NAME+vpn (WireGuard), NAME,key=value and rate=…,delay=…,jitter=…,loss=…: see docs/lab/links.md.",
     )
+}
+
+fn failed(error: std::io::Error) -> Failure {
+    Failure::Environment(format!("the link cannot be probed: {error}"))
+}
+
+fn probe_link(arguments: &ProbeArgs, output: Output) -> Result<(), Failure> {
+    let link = arguments.link.up()?;
+    let probed = probe(&link, &Effort::default()).map_err(failed)?;
+    if output.is_json() {
+        let mut document = json!(probed);
+        if let Some(object) = document.as_object_mut() {
+            object.insert("verified".to_owned(), json!(probed.is_verified()));
+            object.insert("notes".to_owned(), json!(link.notes()));
+        }
+        output.document(&document)?;
+    } else {
+        output.text(&table(&probed))?;
+    }
+    verdict(&probed)
+}
+
+/// Fails if the link is not what was asked for.
+fn verdict(probed: &Probed) -> Result<(), Failure> {
+    if probed.is_verified() {
+        return Ok(());
+    }
+    Err(Failure::Environment(format!(
+        "the link is not what was asked for: {}; is the machine busy?",
+        probed.deviations.join("; ")
+    )))
+}
+
+/// What was asked for beside what was seen.
+fn table(probed: &Probed) -> String {
+    let mut table = Table::new(&[("link", Align::Left), ("asked", Align::Right), ("measured", Align::Right)]);
+    let (asked, seen) = (&probed.expected, &probed.round_trips);
+    table.row([format!("{} by {}", probed.asked.name, probed.method), String::new(), String::new()]);
+    for (what, asked, seen) in [
+        ("round trip, mean", asked.mean_ms, seen.mean_ms),
+        ("  standard deviation", asked.std_ms, seen.std_ms),
+        ("  shortest", asked.min_ms, seen.min_ms),
+        ("  median", asked.p50_ms, seen.p50_ms),
+        ("  95 %", asked.p95_ms, seen.p95_ms),
+    ] {
+        table.row([what.to_owned(), format!("{} ms", short(asked)), format!("{} ms", short(seen))]);
+    }
+    let ways = [("up", &probed.asked.up, &probed.up), ("down", &probed.asked.down, &probed.down)];
+    for (way, conditions, seen) in ways {
+        if let Some(rate) = seen.rate {
+            let asked = rate_text(conditions.usable_rate());
+            table.row([format!("{way}, IP packets of 1228 B"), asked, rate_text(Some(rate))]);
+        }
+        if seen.sent > 0 {
+            let share = seen.lost as f64 / seen.sent as f64;
+            table.row([
+                format!("{way}, lost"),
+                format!("{} %", short(conditions.loss.share() * 100.0)),
+                format!("{} % ({} of {})", short(share * 100.0), seen.lost, seen.sent),
+            ]);
+        }
+    }
+    table.to_string()
+}
+
+fn run_over(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let link = arguments.link.up()?;
+    if !arguments.unverified {
+        let probed = probe(&link, &Effort::default()).map_err(failed)?;
+        if !output.is_json() {
+            eprintln!("{}", table(&probed));
+        }
+        verdict(&probed)?;
+    }
+    let address = link.server_address();
+    let server = arguments.server.as_deref().map(|command| far(&link, command)).transpose()?;
+    let mut target = address.to_string();
+    if let Some(server) = &server {
+        eprintln!("at the far end: {}", server.url());
+        // A relay has another address than the server behind it.
+        if link.method() == Method::Proxy {
+            let port =
+                server.url().rsplit(':').next().and_then(|port| port.trim_end_matches('/').parse().ok());
+            let port: u16 = port.ok_or_else(|| {
+                Failure::Usage(format!("the server said READY {}, which has no port", server.url()))
+            })?;
+            target = link.reach((address, port).into()).map_err(failed)?.to_string();
+        }
+    }
+    let status = near(&link, &arguments.command, &target)?;
+    drop(server);
+    let [up, down] = link.counters();
+    eprintln!("over the link: {} up, {} down", carried(&up), carried(&down));
+    if interrupt.asked() {
+        return Err(Failure::Interrupted);
+    }
+    if status.success() {
+        return Ok(());
+    }
+    Err(Failure::Environment(format!("{} ended with {status}", arguments.command.join(" "))))
+}
+
+fn carried(counters: &Counters) -> String {
+    let lost = if counters.lost + counters.dropped > 0 {
+        format!(" ({} lost, {} dropped)", counters.lost, counters.dropped)
+    } else {
+        String::new()
+    };
+    format!("{} packets, {} bytes{lost}", counters.packets, counters.bytes)
+}
+
+/// Starts the server at the far end.
+fn far(link: &Link, command: &str) -> Result<Running, Failure> {
+    let address = link.server_address();
+    let mut program = Program::new("/bin/sh")
+        .args(["-c", &format!("LINK_SERVER={address}; export LINK_SERVER; {command}")]);
+    if let Some(place) = link.server_place() {
+        program = program.within(place);
+    }
+    program.serve(Duration::from_secs(120)).map_err(|error| Failure::Environment(error.to_string()))
+}
+
+/// Runs the program at the near end to its end, with this terminal.
+fn near(link: &Link, command: &[String], target: &str) -> Result<std::process::ExitStatus, Failure> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Err(Failure::Usage("there is no program to run".to_owned()));
+    };
+    let start = || {
+        let mut command = Command::new(program);
+        command.args(arguments).env("LINK_SERVER", target).env(orphans::OWNER, orphans::owner());
+        command.status()
+    };
+    let status = match link.client_place() {
+        Some(place) => place.inside(start).and_then(|status| status),
+        None => start(),
+    };
+    status.map_err(|error| Failure::Environment(format!("cannot run {program}: {error}")))
+}
+
+fn relay(arguments: &ProxyArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::Environment(format!("{}: {error}", arguments.listen));
+    let proxy = Proxy::start(&arguments.link, arguments.seed).map_err(failed)?;
+    let listening = proxy.tcp(Some(arguments.listen), arguments.server).map_err(failed)?;
+    proxy.udp(Some(listening), arguments.server).map_err(failed)?;
+    if !output.is_json() {
+        output.text(&format!(
+            "READY {listening} to {} over {}; Ctrl-C ends it",
+            arguments.server, arguments.link.name
+        ))?;
+    }
+    while !interrupt.asked() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let [up, down] = proxy.counters();
+    if output.is_json() {
+        return output.document(&json!({ "link": *arguments.link, "up": up, "down": down }));
+    }
+    output.text(&format!("up {}, down {}", carried(&up), carried(&down)))
+}
+
+fn clean(output: Output) -> Result<(), Failure> {
+    let mut cleaned = orphans::clean();
+    cleaned.extend(cpu::clean());
+    if output.is_json() {
+        return output.document(&json!({ "cleaned": cleaned }));
+    }
+    if cleaned.is_empty() {
+        return output.text("nothing was left behind");
+    }
+    output.text(&cleaned.join("\n"))
 }

@@ -129,22 +129,21 @@ impl<T> Ord for Flying<T> {
     }
 }
 
-/// One direction of a link. Times are nanoseconds of one clock, whichever the driver uses.
+/// What happens to packets of one direction, without keeping them. Times are nanoseconds of one clock, whichever the
+/// driver uses.
 #[derive(Debug)]
-pub struct Emulator<T> {
+pub struct Line {
     conditions: Conditions,
     random: Random,
     losing: Losing,
-    flying: BinaryHeap<Reverse<Flying<T>>>,
     /// When the line has sent what it was given.
-    line_free: u64,
+    free: u64,
     /// The latest arrival of a packet that keeps the order.
     last_arrival: u64,
-    number: u64,
     counters: Counters,
 }
 
-impl<T: Clone> Emulator<T> {
+impl Line {
     /// A direction that is idle.
     #[must_use]
     pub fn new(conditions: Conditions, seed: u64) -> Self {
@@ -152,10 +151,8 @@ impl<T: Clone> Emulator<T> {
             conditions,
             random: Random::new(seed),
             losing: Losing::default(),
-            flying: BinaryHeap::new(),
-            line_free: 0,
+            free: 0,
             last_arrival: 0,
-            number: 0,
             counters: Counters::default(),
         }
     }
@@ -172,6 +169,78 @@ impl<T: Clone> Emulator<T> {
         self.counters
     }
 
+    /// When there is room in the queue again; not after `now` if there is.
+    #[must_use]
+    pub fn room_at(&self, now: u64) -> u64 {
+        self.free.saturating_sub(nanos(self.conditions.queue)).max(now)
+    }
+
+    /// Takes a packet of so many bytes at the time `now`.
+    pub fn send(&mut self, now: u64, bytes: usize) -> Fate {
+        self.counters.packets += 1;
+        self.counters.bytes += bytes as u64;
+        if self.room_at(now) > now {
+            self.counters.dropped += 1;
+            return Fate::Dropped;
+        }
+        // A packet that is lost used the line first, one that does not fit into the queue did not.
+        self.free = self.free.max(now).saturating_add(self.conditions.line_time(bytes));
+        self.counters.line_bytes += (bytes + self.conditions.overhead) as u64;
+        if self.losing.next(&self.conditions.loss, &mut self.random) {
+            self.counters.lost += 1;
+            return Fate::Lost;
+        }
+        if self.random.chance(self.conditions.reorder) {
+            self.counters.reordered += 1;
+            return Fate::Arrives(self.free.saturating_add(nanos(self.conditions.delay.base) / 2));
+        }
+        let drawn = self.conditions.delay.draw(&mut self.random);
+        self.last_arrival = self.free.saturating_add(drawn).max(self.last_arrival);
+        Fate::Arrives(self.last_arrival)
+    }
+
+    /// Whether the packet that was just sent arrives twice.
+    pub(in crate::links) fn twice(&mut self) -> bool {
+        let twice = self.random.chance(self.conditions.duplicate);
+        self.counters.duplicated += u64::from(twice);
+        twice
+    }
+
+    /// How much later data arrives whose first packet was lost, if a protocol such as TCP sends it again: after two
+    /// round trips or 10 ms, whichever is longer (RFC 8985 §7.2), and if that is lost too, after 200 ms, 400 ms, …
+    pub fn retransmission(&mut self, round_trip: Duration) -> u64 {
+        const REPEATS_MAX: u32 = 6;
+        let mut late = nanos((2 * round_trip).max(Duration::from_millis(10)));
+        let mut repeats = 0;
+        while repeats < REPEATS_MAX && self.losing.next(&self.conditions.loss, &mut self.random) {
+            late = late.saturating_add(200_000_000 << repeats);
+            repeats += 1;
+        }
+        late.saturating_add(self.conditions.delay.draw(&mut self.random))
+    }
+}
+
+/// One direction of a link with the packets that are on it.
+#[derive(Debug)]
+pub struct Emulator<T> {
+    line: Line,
+    flying: BinaryHeap<Reverse<Flying<T>>>,
+    number: u64,
+}
+
+impl<T: Clone> Emulator<T> {
+    /// A direction that is idle.
+    #[must_use]
+    pub fn new(conditions: Conditions, seed: u64) -> Self {
+        Self { line: Line::new(conditions, seed), flying: BinaryHeap::new(), number: 0 }
+    }
+
+    /// What it has done.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.line.counters()
+    }
+
     /// Packets on their way.
     #[must_use]
     pub fn in_flight(&self) -> usize {
@@ -180,40 +249,14 @@ impl<T: Clone> Emulator<T> {
 
     /// Takes a packet of so many bytes at the time `now`.
     pub fn send(&mut self, now: u64, bytes: usize, item: T) -> Fate {
-        self.counters.packets += 1;
-        self.counters.bytes += bytes as u64;
-        // A packet that is lost used the line first, one that does not fit into the queue did not.
-        let start = self.line_free.max(now);
-        if start - now > nanos(self.conditions.queue) {
-            self.counters.dropped += 1;
-            return Fate::Dropped;
+        let fate = self.line.send(now, bytes);
+        if let Fate::Arrives(arrival) = fate {
+            if self.line.twice() {
+                self.fly(arrival, item.clone());
+            }
+            self.fly(arrival, item);
         }
-        self.line_free = start.saturating_add(self.conditions.line_time(bytes));
-        self.counters.line_bytes += (bytes + self.conditions.overhead) as u64;
-        if self.losing.next(&self.conditions.loss, &mut self.random) {
-            self.counters.lost += 1;
-            return Fate::Lost;
-        }
-        let arrival = if self.random.chance(self.conditions.reorder) {
-            self.counters.reordered += 1;
-            self.line_free.saturating_add(nanos(self.conditions.delay.base) / 2)
-        } else {
-            let drawn = self.conditions.delay.draw(&mut self.random);
-            let arrival = self.line_free.saturating_add(drawn).max(self.last_arrival);
-            self.last_arrival = arrival;
-            arrival
-        };
-        if self.random.chance(self.conditions.duplicate) {
-            self.counters.duplicated += 1;
-            self.fly(arrival, item.clone());
-        }
-        self.fly(arrival, item);
-        Fate::Arrives(arrival)
-    }
-
-    /// Keeps everything that is sent from now on back until this time: a retransmission holds up what is behind it.
-    pub fn hold(&mut self, until: u64) {
-        self.last_arrival = self.last_arrival.max(until);
+        fate
     }
 
     fn fly(&mut self, arrival: u64, item: T) {

@@ -80,12 +80,19 @@ fn jitter_keeps_the_order_and_reordering_does_not() {
 }
 
 #[test]
-fn what_is_held_back_holds_up_what_follows() {
-    let mut emulator = Emulator::new(Conditions::default(), 1);
-    assert_eq!(emulator.send(0, 1, 0), Fate::Arrives(0));
-    emulator.hold(7 * MS);
-    assert_eq!(emulator.send(MS, 1, 1), Fate::Arrives(7 * MS));
-    assert_eq!(emulator.send(9 * MS, 1, 2), Fate::Arrives(9 * MS));
+fn a_retransmission_costs_round_trips_and_more_when_it_is_lost_too() {
+    let round_trip = Duration::from_millis(40);
+    let mut line = Line::new(Conditions::default(), 1);
+    assert_eq!(line.retransmission(round_trip), 80 * MS);
+    assert_eq!(line.retransmission(Duration::ZERO), 10 * MS);
+    let loss = Loss::Independent { probability: 0.5 };
+    let mut lossy = Line::new(Conditions { loss, ..Conditions::default() }, 1);
+    let late: Vec<u64> = (0..1_000).map(|_| lossy.retransmission(round_trip) / MS).collect();
+    for (lateness, share) in [(80, 500), (280, 250), (680, 125)] {
+        let count = late.iter().filter(|it| **it == lateness).count();
+        assert!(count.abs_diff(share) < 60, "{lateness}: {count}");
+    }
+    assert!(late.iter().all(|it| *it <= 80 + 200 * 63));
 }
 
 #[test]

@@ -1,0 +1,202 @@
+//! `taktwerk lab peers`: other stacks and brokers to compare with.
+
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::span;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use taktwerk_lab::peers::{self, PEERS, Peer, PeerOptions, Role, State};
+use taktwerk_lab::pin::CpuList;
+use taktwerk_lab::table::{Align, Table};
+
+/// What can be done with peers.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PeersCommand {
+    /// Which there are, which are installed, and what is missing for the others.
+    List(ListArgs),
+    /// Install peers from their ordinary registries, at the pinned versions.
+    Install(InstallArgs),
+    /// Run one until interrupted.
+    Run(RunArgs),
+}
+
+/// Where they are.
+#[derive(Debug, Args)]
+pub(crate) struct Place {
+    /// Where peers are installed; target/peers in a checkout, else the user's data directory.
+    #[arg(long, value_name = "DIR", env = peers::DIRECTORY)]
+    dir: Option<PathBuf>,
+}
+
+impl Place {
+    fn directory(&self) -> PathBuf {
+        self.dir.clone().unwrap_or_else(peers::directory)
+    }
+}
+
+/// Arguments of `lab peers list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Arguments of `lab peers install`.
+#[derive(Debug, Args)]
+pub(crate) struct InstallArgs {
+    /// Which; `all` installs what it can.
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Arguments of `lab peers run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Which.
+    name: String,
+    /// Port to listen on; 0 takes a free one.
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// Address to listen on.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    bind: IpAddr,
+    /// Double variables.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    variables: u32,
+    /// How often all of them change; 0 is never.
+    #[arg(long, value_name = "SPAN", default_value = "100ms", value_parser = span::millis)]
+    update: Duration,
+    /// CPU to run on.
+    #[arg(long, value_name = "LIST")]
+    cpu: Option<CpuList>,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Runs one of them.
+pub(crate) fn run(command: &PeersCommand, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    match command {
+        PeersCommand::List(arguments) => list(arguments, output),
+        PeersCommand::Install(arguments) => install(arguments, output, interrupt),
+        PeersCommand::Run(arguments) => serve(arguments, output, interrupt),
+    }
+}
+
+fn list(arguments: &ListArgs, output: Output) -> Result<(), Failure> {
+    let directory = arguments.place.directory();
+    let states: Vec<(&Peer, State)> =
+        PEERS.iter().map(|peer| (peer, peers::state(peer, &directory))).collect();
+    if output.is_json() {
+        let peers: Vec<_> = states
+            .iter()
+            .map(|(peer, state)| {
+                json!({
+                    "name": peer.name, "role": peer.role, "language": peer.language, "version": peer.version,
+                    "licence": peer.licence, "registry": peer.registry, "state": state,
+                })
+            })
+            .collect();
+        return output.document(&json!({ "directory": directory, "peers": peers }));
+    }
+    let mut table = Table::new(&[
+        ("peer", Align::Left),
+        ("what", Align::Left),
+        ("language", Align::Left),
+        ("version", Align::Left),
+        ("licence", Align::Left),
+        ("state", Align::Left),
+    ]);
+    for (peer, state) in &states {
+        let what = match peer.role {
+            Role::OpcUa => "OPC UA server",
+            Role::Mqtt => "MQTT broker",
+        };
+        let (version, state) = match state {
+            State::Installed { version } => (version.clone(), "installed".to_owned()),
+            State::NotInstalled { .. } => (peer.version.to_owned(), "not installed".to_owned()),
+            State::Outdated { .. } => (peer.version.to_owned(), "outdated: install again".to_owned()),
+            State::Missing { tools, .. } => (peer.version.to_owned(), format!("needs {}", tools.join(", "))),
+        };
+        table.row([peer.name, what, peer.language, &version, peer.licence, &state]);
+    }
+    output.text(&table.to_string())?;
+    let mut hints: Vec<String> = states
+        .iter()
+        .filter_map(|(peer, state)| match state {
+            State::Missing { command, .. } => Some(format!("{}: {command}", peer.name)),
+            _ => None,
+        })
+        .collect();
+    hints.push("taktwerk lab peers install NAME…|all".to_owned());
+    output.text(&format!("\nin {}\n{}", directory.display(), hints.join("\n")))
+}
+
+fn find(name: &str) -> Result<&'static Peer, Failure> {
+    peers::find(name).ok_or_else(|| {
+        let names: Vec<_> = PEERS.iter().map(|peer| peer.name).collect();
+        Failure::Usage(format!("there is no peer {name:?}; there are {}", names.join(", ")))
+    })
+}
+
+fn install(arguments: &InstallArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let directory = arguments.place.directory();
+    let wants_all = arguments.names.iter().any(|name| name == "all");
+    let wanted: Vec<&'static Peer> = if wants_all {
+        PEERS.iter().collect()
+    } else {
+        arguments.names.iter().map(|name| find(name)).collect::<Result<_, _>>()?
+    };
+    let mut failures = Vec::new();
+    let mut results = Vec::new();
+    for peer in wanted {
+        if interrupt.asked() {
+            return Err(Failure::Interrupted);
+        }
+        eprintln!("{}: installing {} from {}", peer.name, peer.version, peer.registry);
+        let result = peers::install(peer, &directory);
+        match &result {
+            Ok(()) => eprintln!("{}: installed", peer.name),
+            // With names, the first that fails is the answer; with `all`, the others are still wanted.
+            Err(error) => failures.push(error.to_string()),
+        }
+        let error = result.err().map(|error| error.to_string());
+        results.push(json!({ "name": peer.name, "version": peer.version, "error": error }));
+    }
+    if output.is_json() {
+        output.document(&json!({ "directory": directory, "peers": results }))?;
+    }
+    if failures.is_empty() { Ok(()) } else { Err(Failure::Environment(failures.join("\n"))) }
+}
+
+fn serve(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let peer = find(&arguments.name)?;
+    let options = PeerOptions {
+        port: arguments.port,
+        bind: arguments.bind,
+        variables: arguments.variables,
+        update: arguments.update,
+        cpus: arguments.cpu.clone(),
+        network: None,
+    };
+    let running = peers::start(peer, &arguments.place.directory(), &options)
+        .map_err(|error| Failure::Environment(error.to_string()))?;
+    if output.is_json() {
+        let first = (peer.role == Role::OpcUa).then(|| running.first_signal().to_owned());
+        output.line(&json!({
+            "peer": peer.name, "version": peer.version, "url": running.url(), "pid": running.pid(), "node": first,
+        }))?;
+    } else {
+        output.text(&format!("READY {}", running.url()))?;
+    }
+    while !interrupt.asked() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let pid = running.pid();
+    running.stop().map_err(|error| Failure::Environment(format!("{pid}: {error}")))
+}

@@ -1,0 +1,191 @@
+//! A link by the kernel alone: two namespaces, a pair of virtual Ethernet interfaces, and `tc` on both. Exact and
+//! cheap, where the kernel has what the profile needs.
+
+use super::emulator::Conditions;
+use super::emulator::delay::Jitter;
+use super::emulator::loss::Loss;
+use super::namespace::Namespace;
+use super::profile::Profile;
+use super::tun::{CLIENT, INTERFACE, PREFIX, SERVER, prepare};
+use std::io;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// Bytes of a frame's header that the kernel counts and [`Conditions::overhead`] counts too.
+const HEADER: usize = 14;
+
+/// A running link. Dropping the namespaces takes everything away.
+#[derive(Debug)]
+pub(super) struct Kernel {
+    pub(super) client: Namespace,
+    pub(super) server: Namespace,
+}
+
+impl Kernel {
+    pub(super) fn start(profile: &Profile) -> io::Result<Self> {
+        let (client, server) = (Namespace::new()?, Namespace::new()?);
+        let path = server.path();
+        let pair = ["link", "add", INTERFACE, "type", "veth", "peer", "name", INTERFACE, "netns", &path];
+        client.tool("ip", &pair)?;
+        for (namespace, address, conditions) in
+            [(&client, CLIENT, &profile.up), (&server, SERVER, &profile.down)]
+        {
+            set_up(namespace, address, profile.mtu, conditions)?;
+        }
+        Ok(Self { client, server })
+    }
+
+    /// Packets and bytes that the interfaces sent, client first.
+    pub(super) fn sent(&self) -> [(u64, u64); 2] {
+        [&self.client, &self.server].map(|namespace| {
+            let text = namespace
+                .inside(|| std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default())
+                .unwrap_or_default();
+            sent(&text)
+        })
+    }
+}
+
+/// Transmitted packets and bytes of the interface in `/proc/net/dev`.
+fn sent(text: &str) -> (u64, u64) {
+    let line = text.lines().find_map(|line| line.trim().strip_prefix(INTERFACE)?.strip_prefix(':'));
+    let column = |index: usize| {
+        line.and_then(|line| line.split_whitespace().nth(index)).and_then(|it| it.parse().ok()).unwrap_or(0)
+    };
+    (column(9), column(8))
+}
+
+fn set_up(namespace: &Namespace, address: Ipv4Addr, mtu: u16, conditions: &Conditions) -> io::Result<()> {
+    let (address, mtu) = (format!("{address}/{PREFIX}"), mtu.to_string());
+    // Without segmentation in the card: a shaper has to see the packets that a line would carry.
+    namespace.tool("ip", &["link", "set", INTERFACE, "mtu", &mtu, "gso_max_segs", "1"])?;
+    namespace.tool("ip", &["addr", "add", &address, "dev", INTERFACE])?;
+    namespace.tool("ip", &["link", "set", INTERFACE, "up"])?;
+    prepare(namespace)?;
+    let discipline = discipline(conditions)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, "tc has no such distribution of delays"))?;
+    if discipline.is_empty() {
+        return Ok(());
+    }
+    let mut arguments = vec!["qdisc", "add", "dev", INTERFACE, "root"];
+    arguments.extend(discipline.iter().map(String::as_str));
+    namespace.tool("tc", &arguments)?;
+    Ok(())
+}
+
+/// What the kernel needs for a profile, or why it cannot do it.
+pub(super) fn requirement(profile: &Profile) -> Option<&'static str> {
+    let both = [discipline(&profile.up)?, discipline(&profile.down)?];
+    let needs = |name: &str| both.iter().any(|it| it.first().is_some_and(|kind| kind == name));
+    Some(if needs("netem") {
+        "netem"
+    } else if needs("tbf") {
+        "tbf"
+    } else {
+        "veth"
+    })
+}
+
+/// The queueing discipline: a token bucket for a rate alone, netem for the rest; `None` for what it cannot do.
+fn discipline(conditions: &Conditions) -> Option<Vec<String>> {
+    let us = |span: Duration| format!("{}us", span.as_micros());
+    let percent = |share: f64| format!("{}%", share * 100.0);
+    let rate = conditions.usable_rate().map(|rate| format!("{}bit", rate as u64));
+    let extra = (conditions.overhead.saturating_sub(HEADER)).to_string();
+    if !conditions.per_packet.is_zero() || conditions.delay.repeats.is_some() {
+        return None;
+    }
+    let is_plain = conditions.delay.is_none()
+        && conditions.loss.share() == 0.0
+        && conditions.reorder == 0.0
+        && conditions.duplicate == 0.0;
+    let mut words: Vec<String> = Vec::new();
+    let mut add = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
+    if is_plain {
+        // The bucket holds two packets: a line has no credit for bursts, but less would never send one.
+        if let Some(rate) = &rate {
+            add(&[
+                "tbf",
+                "rate",
+                rate,
+                "burst",
+                "3100",
+                "latency",
+                &us(conditions.queue),
+                "overhead",
+                &extra,
+            ]);
+        }
+        return Some(words);
+    }
+    let jitter = match conditions.delay.jitter {
+        Jitter::None => None,
+        Jitter::Normal { std } => Some((Duration::ZERO, std, "normal")),
+        Jitter::Uniform { max } => Some((max / 2, max / 2, "uniform")),
+        Jitter::Exponential { .. } | Jitter::LogNormal { .. } => return None,
+    };
+    add(&["netem", "limit", "20000", "delay"]);
+    match jitter {
+        None => add(&[&us(conditions.delay.base)]),
+        Some((offset, size, "uniform")) => add(&[&us(conditions.delay.base + offset), &us(size)]),
+        Some((_, size, name)) => add(&[&us(conditions.delay.base), &us(size), "distribution", name]),
+    }
+    match conditions.loss {
+        Loss::None => {}
+        Loss::Independent { probability } => add(&["loss", &percent(probability)]),
+        Loss::Bursts { begin, end, lost } => {
+            add(&["loss", "gemodel", &percent(begin), &percent(end), &percent(lost), "0%"]);
+        }
+    }
+    if conditions.reorder > 0.0 {
+        add(&["reorder", &percent(conditions.reorder)]);
+    }
+    if conditions.duplicate > 0.0 {
+        add(&["duplicate", &percent(conditions.duplicate)]);
+    }
+    if let Some(rate) = &rate {
+        add(&["rate", rate, &extra]);
+    }
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Option<String> {
+        let profile: Profile = text.parse().unwrap();
+        discipline(&profile.up).map(|words| words.join(" "))
+    }
+
+    #[test]
+    fn disciplines() {
+        assert_eq!(words("mtu=1500").unwrap(), "");
+        assert_eq!(
+            words("ppp-2m,busy=30%").unwrap(),
+            "tbf rate 1400000bit burst 3100 latency 200000us overhead 0"
+        );
+        assert_eq!(
+            words("rate=10mbit,delay=20ms,jitter=2ms,loss=1%").unwrap(),
+            "netem limit 20000 delay 20000us 2000us distribution normal loss 1% rate 10000000bit 0"
+        );
+        assert_eq!(
+            words("jitter=4ms,distribution=uniform").unwrap(),
+            "netem limit 20000 delay 2000us 2000us"
+        );
+        assert!(words("loss=2%,burst=4").unwrap().contains("loss gemodel 0.51"));
+        assert_eq!(words("3g"), None);
+        assert_eq!(words("ethernet-100m+vpn"), None);
+        assert_eq!(requirement(&"rate=1mbit".parse().unwrap()), Some("tbf"));
+        assert_eq!(requirement(&"delay=1ms".parse().unwrap()), Some("netem"));
+        assert_eq!(requirement(&"wifi-802.11g".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn columns_of_an_interface() {
+        let text =
+            "Inter-|   Receive\n    lo:  1 2 3 4 5 6 7 8 9 10 11\n link0: 100 2 0 0 0 0 0 0 300 4 0 0\n";
+        assert_eq!(sent(text), (4, 300));
+        assert_eq!(sent(""), (0, 0));
+    }
+}

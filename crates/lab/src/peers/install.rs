@@ -1,0 +1,313 @@
+//! Getting peers from their registries.
+
+use super::catalogue::{Peer, Recipe};
+use super::sources;
+use super::tools::which;
+use serde::Serialize;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Whether a peer can be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum State {
+    /// It can, in this version.
+    Installed {
+        /// Which: for a package of the system what it says itself.
+        version: String,
+    },
+    /// Everything that it needs is there.
+    NotInstalled {
+        /// The command that installs it.
+        command: String,
+    },
+    /// It was built from other sources than these.
+    Outdated {
+        /// The command that builds it again.
+        command: String,
+    },
+    /// Something that it needs is missing.
+    Missing {
+        /// What.
+        tools: Vec<String>,
+        /// The command that mends it.
+        command: String,
+    },
+}
+
+/// A peer could not be installed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// Something that it needs is missing.
+    #[error("{peer} needs {}: {command}", tools.join(" and "))]
+    Missing {
+        /// Which peer.
+        peer: &'static str,
+        /// What.
+        tools: Vec<String>,
+        /// The command that mends it.
+        command: String,
+    },
+    /// A step failed.
+    #[error("installing {peer} failed at `{step}`; the last lines of {log}:\n{tail}")]
+    Step {
+        /// Which peer.
+        peer: &'static str,
+        /// The command.
+        step: String,
+        /// Where everything stands that was said.
+        log: String,
+        /// What was said last.
+        tail: String,
+    },
+    /// A file could not be written or read.
+    #[error("installing {peer}: {path}: {source}")]
+    File {
+        /// Which peer.
+        peer: &'static str,
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Whether the peer can be used.
+#[must_use]
+pub fn state(peer: &Peer, directory: &Path) -> State {
+    if let Recipe::Debian { package, program } = peer.recipe {
+        return match which(program) {
+            Some(path) => State::Installed { version: own_version(&path) },
+            None => State::NotInstalled { command: format!("apt-get install {package}") },
+        };
+    }
+    let command = format!("taktwerk lab peers install {}", peer.name);
+    let missing: Vec<_> = peer.needs.iter().filter(|tool| !tool.is_there()).collect();
+    let stamp = fs::read_to_string(stamp(peer, directory));
+    match stamp {
+        Ok(text) if text == expected_stamp(peer) => State::Installed { version: peer.version.to_owned() },
+        _ if !missing.is_empty() => State::Missing {
+            tools: missing.iter().map(|tool| tool.name.to_owned()).collect(),
+            command: missing.iter().map(|tool| tool.mend).collect::<Vec<_>>().join(" && "),
+        },
+        Ok(_) => State::Outdated { command },
+        Err(_) => State::NotInstalled { command },
+    }
+}
+
+/// The first number with a dot in what a program says of itself.
+fn own_version(program: &Path) -> String {
+    let output = Command::new(program).arg("-h").stdin(Stdio::null()).output();
+    let said = output.map(|it| String::from_utf8_lossy(&it.stdout).into_owned()).unwrap_or_default();
+    said.split_whitespace()
+        .find(|word| word.contains('.') && word.starts_with(|it: char| it.is_ascii_digit()))
+        .unwrap_or("unknown")
+        .to_owned()
+}
+
+fn folder(recipe: Recipe) -> &'static str {
+    match recipe {
+        Recipe::Script { folder, .. }
+        | Recipe::Python { folder }
+        | Recipe::Maven { folder }
+        | Recipe::Npm { folder }
+        | Recipe::Go { folder, .. }
+        | Recipe::Cargo { folder, .. } => folder,
+        Recipe::Debian { package, .. } => package,
+    }
+}
+
+fn stamp(peer: &Peer, directory: &Path) -> PathBuf {
+    directory.join(peer.name).join("lab-stamp")
+}
+
+fn expected_stamp(peer: &Peer) -> String {
+    format!("{} {:016x}\n", peer.version, sources::fingerprint(folder(peer.recipe)))
+}
+
+/// Installs a peer. One that is there already takes no time; one that was interrupted begins again.
+///
+/// # Errors
+/// If a tool is missing or a step fails; what it said is in the log beside the peer.
+pub fn install(peer: &'static Peer, directory: &Path) -> Result<(), InstallError> {
+    let installing = Installing { peer, directory, home: directory.join(peer.name) };
+    match state(peer, directory) {
+        State::Installed { .. } => return installing.write_sources(),
+        State::Missing { tools, command } => {
+            return Err(InstallError::Missing { peer: peer.name, tools, command });
+        }
+        State::NotInstalled { .. } | State::Outdated { .. } => {}
+    }
+    installing.run()?;
+    if matches!(peer.recipe, Recipe::Debian { .. }) {
+        return Ok(());
+    }
+    let stamp = stamp(peer, directory);
+    fs::write(&stamp, expected_stamp(peer)).map_err(|source| installing.file(&stamp, source))
+}
+
+struct Installing<'a> {
+    peer: &'static Peer,
+    directory: &'a Path,
+    home: PathBuf,
+}
+
+impl Installing<'_> {
+    fn run(&self) -> Result<(), InstallError> {
+        self.write_sources()?;
+        let source = |name: &str| source(self.directory, name);
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let home = text(&self.home);
+        match self.peer.recipe {
+            Recipe::Script { folder, script } => {
+                // It keeps a stamp of its own and knows what has to be built again.
+                self.create(&self.home)?;
+                self.step("sh", &[&text(&source(folder).join(script)), &home], self.directory)
+            }
+            Recipe::Python { folder } => {
+                self.fresh()?;
+                self.step("python3", &["-m", "venv", &home], self.directory)?;
+                let requirements = text(&source(folder).join("requirements.txt"));
+                let python = text(&self.home.join("bin/python"));
+                self.step(
+                    &python,
+                    &["-m", "pip", "install", "--quiet", "--requirement", &requirements],
+                    &self.home,
+                )
+            }
+            Recipe::Maven { folder } => {
+                self.fresh()?;
+                let pom = text(&source(folder).join("pom.xml"));
+                let (jars, classes) = (text(&self.home.join("lib")), text(&self.home.join("classes")));
+                let output = format!("-DoutputDirectory={jars}");
+                self.step(
+                    "mvn",
+                    &["-q", "-B", "-f", &pom, "dependency:copy-dependencies", &output],
+                    &self.home,
+                )?;
+                let java = text(&source(folder).join("src/MiloServer.java"));
+                self.step("javac", &["-d", &classes, "-cp", &format!("{jars}/*"), &java], &self.home)
+            }
+            Recipe::Npm { folder } => {
+                self.fresh()?;
+                for file in ["package.json", "package-lock.json", "server.js"] {
+                    let (from, to) = (source(folder).join(file), self.home.join(file));
+                    fs::copy(&from, &to).map_err(|error| self.file(&to, error))?;
+                }
+                self.step("npm", &["ci", "--no-audit", "--no-fund", "--loglevel=error"], &self.home)
+            }
+            Recipe::Go { folder, program } => {
+                self.fresh()?;
+                let output = text(&self.home.join(program));
+                self.step("go", &["build", "-trimpath", "-o", &output, "."], &source(folder))
+            }
+            Recipe::Cargo { folder, program } => {
+                self.create(&self.home)?;
+                let manifest = text(&source(folder).join("Cargo.toml"));
+                let target = text(&self.home.join("build"));
+                let build =
+                    ["build", "--release", "--locked", "--manifest-path", &manifest, "--target-dir", &target];
+                self.step("cargo", &build, self.directory)?;
+                let (built, kept) = (self.home.join("build/release").join(program), self.home.join(program));
+                fs::copy(&built, &kept).map_err(|error| self.file(&kept, error))?;
+                // What was compiled on the way is a hundred times what is needed.
+                fs::remove_dir_all(self.home.join("build")).map_err(|error| self.file(&self.home, error))
+            }
+            Recipe::Debian { package, .. } => {
+                let options = ["install", "--yes", "--no-install-recommends", package];
+                if !rustix::process::geteuid().is_root() || which("apt-get").is_none() {
+                    return Err(InstallError::Missing {
+                        peer: self.peer.name,
+                        tools: vec![format!("the package {package}")],
+                        command: format!("apt-get install {package}"),
+                    });
+                }
+                self.step("apt-get", &options, self.directory).or_else(|_| {
+                    self.step("apt-get", &["update"], self.directory)?;
+                    self.step("apt-get", &options, self.directory)
+                })
+            }
+        }
+    }
+
+    /// Writes our programs beside the peers, as they stand in this version.
+    fn write_sources(&self) -> Result<(), InstallError> {
+        let folder = folder(self.peer.recipe);
+        // The C peer's script builds the floor too.
+        let more = if folder == "open62541" { "floor" } else { folder };
+        for (path, text) in sources::of(folder).chain(sources::of(more)) {
+            let path = source(self.directory, path);
+            if let Some(parent) = path.parent() {
+                self.create(parent)?;
+            }
+            // Unchanged files keep their time, so that compilers do not start again.
+            if fs::read_to_string(&path).is_ok_and(|there| there == *text) {
+                continue;
+            }
+            fs::write(&path, text).map_err(|source| self.file(&path, source))?;
+        }
+        Ok(())
+    }
+
+    /// An empty folder: what an interrupted attempt left would be taken for whole.
+    fn fresh(&self) -> Result<(), InstallError> {
+        match fs::remove_dir_all(&self.home) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(self.file(&self.home, error)),
+        }
+        self.create(&self.home)
+    }
+
+    fn create(&self, folder: &Path) -> Result<(), InstallError> {
+        fs::create_dir_all(folder).map_err(|source| self.file(folder, source))
+    }
+
+    fn file(&self, path: &Path, source: io::Error) -> InstallError {
+        InstallError::File { peer: self.peer.name, path: path.display().to_string(), source }
+    }
+
+    /// Runs a command and keeps what it says.
+    fn step(&self, program: &str, arguments: &[&str], directory: &Path) -> Result<(), InstallError> {
+        self.create(self.directory)?;
+        let log = self.directory.join(format!("{}.log", self.peer.name));
+        let open = || fs::File::options().create(true).append(true).open(&log);
+        let (out, errors) = match (open(), open()) {
+            (Ok(out), Ok(errors)) => (out, errors),
+            (Err(error), _) | (_, Err(error)) => return Err(self.file(&log, error)),
+        };
+        let status = Command::new(program)
+            .args(arguments)
+            .current_dir(directory)
+            .env_remove("CARGO_TARGET_DIR")
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(errors)
+            .status();
+        if status.as_ref().is_ok_and(|status| status.success()) {
+            return Ok(());
+        }
+        let said = fs::read(&log).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        let mut tail: Vec<&str> = said.lines().rev().take(12).collect();
+        tail.reverse();
+        let mut tail = tail.join("\n");
+        if let Err(error) = status {
+            tail = format!("{tail}\n{error}");
+        }
+        Err(InstallError::Step {
+            peer: self.peer.name,
+            step: format!("{program} {}", arguments.join(" ")),
+            log: log.display().to_string(),
+            tail,
+        })
+    }
+}
+
+/// Where a file of ours is written.
+pub(super) fn source(directory: &Path, path: &str) -> PathBuf {
+    directory.join("src").join(path)
+}

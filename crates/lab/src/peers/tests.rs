@@ -1,0 +1,63 @@
+//! The catalogue, and installing without anything to install from.
+
+use super::*;
+use std::fs;
+
+fn place(name: &str) -> PathBuf {
+    let place = std::env::temp_dir().join(format!("peers-test-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&place);
+    fs::create_dir_all(&place).unwrap();
+    place
+}
+
+#[test]
+fn names_are_unique_and_versions_pinned_in_the_sources() {
+    for (index, peer) in PEERS.iter().enumerate() {
+        assert_eq!(find(peer.name), Some(peer));
+        assert!(PEERS.iter().skip(index + 1).all(|other| other.name != peer.name));
+        assert!(!peer.licence.is_empty() && !peer.registry.is_empty());
+    }
+    assert_eq!(find("kepware"), None);
+    let text = |path: &str| sources::ALL.iter().find(|it| it.0 == path).map(|it| it.1).unwrap();
+    for (path, name) in [
+        ("asyncua/requirements.txt", "asyncua"),
+        ("python-opcua/requirements.txt", "python-opcua"),
+        ("milo/pom.xml", "milo"),
+        ("node-opcua/package.json", "node-opcua"),
+        ("gopcua/go.mod", "gopcua"),
+        ("async-opcua/Cargo.toml", "async-opcua"),
+        ("rumqttd/Cargo.toml", "rumqttd"),
+    ] {
+        let version = find(name).unwrap().version;
+        assert!(text(path).contains(version), "{path} does not pin {version}");
+    }
+}
+
+#[test]
+fn what_is_not_there_says_how_to_get_it() {
+    let place = place("state");
+    for peer in &PEERS {
+        match state(peer, &place) {
+            State::Installed { .. } => assert_eq!(peer.name, "mosquitto"),
+            State::NotInstalled { command } => {
+                assert!(command.ends_with(&format!("install {}", peer.name)), "{command}");
+            }
+            State::Missing { tools, command } => assert!(!tools.is_empty() && command.contains("install")),
+            State::Outdated { .. } => panic!("{} in an empty folder", peer.name),
+        }
+    }
+    let gopcua = find("gopcua").unwrap();
+    fs::create_dir_all(place.join("gopcua")).unwrap();
+    fs::write(place.join("gopcua/lab-stamp"), "0.7.0 1234\n").unwrap();
+    assert!(!matches!(state(gopcua, &place), State::Installed { .. } | State::NotInstalled { .. }));
+    let error = start(gopcua, &place, &PeerOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("gopcua is not installed"), "{error}");
+    fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn fingerprints_differ() {
+    let prints: Vec<u64> = ["asyncua", "milo", "gopcua"].map(sources::fingerprint).to_vec();
+    assert!(prints[0] != prints[1] && prints[1] != prints[2]);
+    assert_eq!(prints[0], sources::fingerprint("asyncua"));
+}

@@ -4,7 +4,7 @@
 //!
 //!     async-opcua-server --port P --variables N --update MS [--bind ADDR] [--exit-with-stdin]
 
-use opcua::nodes::{DataTypeBuilder as _, VariableBuilder};
+use opcua::nodes::VariableBuilder;
 use opcua::server::address_space::AccessLevel;
 use opcua::server::node_manager::memory::{simple_node_manager, SimpleNodeManager};
 use opcua::server::{diagnostics::NamespaceMetadata, ServerBuilder, ServerEndpoint, ANONYMOUS_USER_TOKEN_ID};

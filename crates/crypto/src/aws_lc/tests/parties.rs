@@ -3,7 +3,7 @@
 use crate::aws_lc::{AwsLcProvider, Identity};
 use crate::{CertificatePurpose, CertificateValidator, CryptoError, der};
 use rcgen::{CertificateParams, KeyPair, RsaKeySize};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use taktwerk_types::StatusCode;
 
@@ -20,13 +20,13 @@ impl CertificateValidator for Naive {
     }
 }
 
-type Made = Mutex<Option<HashMap<(&'static str, String), (Vec<u8>, Vec<u8>)>>>;
+type Made = Mutex<Option<BTreeMap<(&'static str, String), (Vec<u8>, Vec<u8>)>>>;
 
 /// A self-signed certificate and its key in PKCS #8.
 pub(super) fn key(kind: &'static str, name: &str) -> (Vec<u8>, Vec<u8>) {
     static MADE: Made = Mutex::new(None);
     let mut made = MADE.lock().unwrap();
-    let made = made.get_or_insert_with(HashMap::new);
+    let made = made.get_or_insert_with(BTreeMap::new);
     made.entry((kind, name.to_owned()))
         .or_insert_with(|| {
             let key = match kind {

@@ -4,7 +4,8 @@
 //! state machine: bytes and time go in, bytes, deadlines and effects come out. It does no I/O, reads no clock, starts
 //! no thread, and can be run by sockets, by a simulator and by a fuzzer alike.
 //!
-//! - [`shard`]: the state machine and its contract; [`shared`], [`config`], [`limits`], [`error`], [`now`]: what it
+//! - [`limits`], [`budget`], [`admission`]: what one client may use, what all may, and who may come;
+//! - [`shard`]: the state machine and its contract; [`shared`], [`config`], [`error`], [`now`]: what it
 //!   works with;
 //! - `service`: the services, one file each; `session`: what a client keeps between requests;
 //! - [`authorization`]: roles and permissions; [`audit`]: who did what;
@@ -15,6 +16,8 @@
 
 pub mod audit;
 pub mod authorization;
+pub mod admission;
+pub mod budget;
 pub mod callback;
 pub mod config;
 pub mod diagnostics;
@@ -31,6 +34,8 @@ mod subscription;
 mod tests;
 
 pub use authorization::Authorization;
+pub use admission::{Rate, Refusal};
+pub use budget::{Budget, Budgets};
 pub use config::{
     Authentication, Authenticator, BuildInfo, EndpointConfig, ServerConfig, UserTokenConfig, UserTokenKind,
 };

@@ -3,14 +3,50 @@
 //! What the specification has a Variable for is published under ServerCapabilities (Part 5 §6.3.2) from the same
 //! numbers that are enforced.
 
+use crate::admission::Rate;
 use crate::subscription::SubscriptionLimits;
+use taktwerk_channel::ChannelLimits;
+
+/// Bytes that every connection may hold, in each direction, without taking from the server's budgets: enough for a
+/// Hello and for most requests, so that a flood on other connections does not stop an honest one.
+pub const ALLOWANCE: usize = 8 << 10;
 
 /// What a server accepts and keeps. At a limit the answer is a StatusCode, never growth.
+///
+/// The defaults are for a server that strangers can reach: [`Limits::memory_max`] says what they come to.
+/// [`Limits::laboratory`] has those for load generators on the same machine. Zero never means "no limit": a server takes
+/// a zero for a one ([`Limits::at_least_one`]).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Connections per server; one more than sessions, so that a client can reconnect to a full server.
+    /// Connections per server; more than sessions, so that a client can reconnect to a full server. At the limit the
+    /// oldest connection without a session gives way (Part 4 §5.6.2.1).
     pub connections_max: usize,
+    /// Connections per address; an IPv6 network of 64 bits counts as one address.
+    pub connections_per_address_max: usize,
+    /// New connections of all addresses.
+    pub connection_rate: Rate,
+    /// New connections per address.
+    pub connection_rate_per_address: Rate,
+    /// GetEndpoints and FindServers requests per address; beyond: Bad_ServerTooBusy.
+    pub discovery_rate_per_address: Rate,
+    /// Bytes of a GetEndpoints response. A longer list is cut: first the issuers' certificates, then endpoints.
+    pub discovery_response_len_max: usize,
+    /// How long a connection may be silent without having a session, in ms.
+    pub sessionless_timeout: f64,
+    /// OpenSecureChannel exchanges computed at a time, of all connections; beyond: Bad_TcpServerTooBusy before any
+    /// cryptography.
+    pub handshakes_max: usize,
+    /// Sessions that one connection may have at a time; beyond: Bad_TooManySessions.
+    pub sessions_per_connection_max: usize,
+    /// Bytes of incomplete chunks and messages of all connections, beyond [`ALLOWANCE`] each. When they are used up,
+    /// the connection that holds most is closed.
+    pub reassembly_bytes_max: usize,
+    /// Unsent bytes of all connections, beyond [`ALLOWANCE`] each. When they are used up, the connection that holds
+    /// most is closed.
+    pub unsent_bytes_max: usize,
+    /// Longest response in bytes, whatever the client would accept; beyond: Bad_ResponseTooLarge.
+    pub response_len_max: usize,
     /// Sessions per server (MaxSessions). Beyond: a session that was never activated gives way, else
     /// Bad_TooManySessions.
     pub sessions_max: usize,
@@ -67,6 +103,8 @@ pub struct Limits {
     pub blocked_timeout: f64,
     /// Effects under way per shard; beyond: Bad_ServerTooBusy.
     pub effects_max: usize,
+    /// Effects under way for one connection; beyond: Bad_ServerTooBusy.
+    pub effects_per_connection_max: usize,
     /// How long a deferred request waits for its effects at most, in ms, whatever its timeoutHint.
     pub deferred_timeout: f64,
     /// Emptied send buffers that a shard keeps; one timer call fills up to 64.
@@ -76,11 +114,19 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections_max: 12_000,
-            sessions_max: 10_000,
+            connections_max: 1_100,
+            connections_per_address_max: 200,
+            connection_rate: Rate::new(1_000.0, 2_000),
+            connection_rate_per_address: Rate::new(100.0, 200),
+            discovery_rate_per_address: Rate::new(1_000.0, 1_000),
+            discovery_response_len_max: 64 << 10,
+            sessionless_timeout: 30_000.0,
+            handshakes_max: 64,
+            sessions_max: 1_000,
+            sessions_per_connection_max: 50,
             session_timeout_min: 1_000.0,
             session_timeout_max: 3_600_000.0,
-            session_activation_timeout: 30_000.0,
+            session_activation_timeout: 10_000.0,
             session_name_len_max: 512,
             locale_ids_max: 8,
             user_secret_len_max: 1024,
@@ -101,16 +147,119 @@ impl Default for Limits {
             string_len_max: 1 << 20,
             byte_string_len_max: 16 << 20,
             depth_max: 100,
+            reassembly_bytes_max: 64 << 20,
+            unsent_bytes_max: 256 << 20,
+            response_len_max: 32 << 20,
             send_budget: 1 << 20,
             blocked_timeout: 60_000.0,
             effects_max: 256,
+            effects_per_connection_max: 128,
             deferred_timeout: 60_000.0,
             spare_buffers_max: 96,
         }
     }
 }
 
+/// What one of each takes at most, in bytes: measured with the flood tests and rounded up.
+mod cost {
+    /// A connection with its channel, its tables' entries and the kernel's view of it in this process.
+    pub(super) const CONNECTION: usize = 4 << 10;
+    /// A session with its diagnostics.
+    pub(super) const SESSION: usize = 8 << 10;
+    /// A continuation point.
+    pub(super) const CONTINUATION_POINT: usize = 128;
+    /// A subscription with its queues.
+    pub(super) const SUBSCRIPTION: usize = 2 << 10;
+    /// A MonitoredItem with everything that a rare one has.
+    pub(super) const MONITORED_ITEM: usize = 384;
+    /// A place in a queue.
+    pub(super) const QUEUE_PLACE: usize = 64;
+    /// A queued PublishRequest.
+    pub(super) const PUBLISH_REQUEST: usize = 128;
+    /// Buffers that a shard keeps: spare send buffers, spare messages, its receive buffer and stack.
+    pub(super) const SHARD: usize = 72 << 20;
+}
+
 impl Limits {
+    /// For load generators and experiments on the same machine: as many connections as the system has descriptors for,
+    /// as fast as they come. Not for servers that others can reach.
+    #[must_use]
+    pub fn laboratory() -> Self {
+        Self {
+            connections_max: 12_000,
+            connections_per_address_max: 12_000,
+            connection_rate: Rate::new(1e6, 1_000_000),
+            connection_rate_per_address: Rate::new(1e6, 1_000_000),
+            discovery_rate_per_address: Rate::new(1e6, 1_000_000),
+            handshakes_max: 256,
+            sessions_max: 10_000,
+            session_activation_timeout: 30_000.0,
+            unsent_bytes_max: 2 << 30,
+            subscriptions: SubscriptionLimits::laboratory(),
+            ..Self::default()
+        }
+    }
+
+    /// The same with every zero raised to one: a limit of nothing cannot be published, because there a zero reads "no
+    /// limit" (Part 5 §6.3.11).
+    #[must_use]
+    pub fn at_least_one(mut self) -> Self {
+        for limit in [
+            &mut self.connections_max,
+            &mut self.connections_per_address_max,
+            &mut self.handshakes_max,
+            &mut self.sessions_max,
+            &mut self.sessions_per_connection_max,
+            &mut self.effects_max,
+            &mut self.effects_per_connection_max,
+        ] {
+            *limit = (*limit).max(1);
+        }
+        for limit in [
+            &mut self.nodes_per_read_max,
+            &mut self.nodes_per_write_max,
+            &mut self.nodes_per_method_call_max,
+            &mut self.nodes_per_browse_max,
+            &mut self.nodes_per_register_nodes_max,
+            &mut self.nodes_per_translate_max,
+            &mut self.monitored_items_per_call_max,
+            &mut self.array_len_max,
+            &mut self.string_len_max,
+            &mut self.byte_string_len_max,
+        ] {
+            *limit = (*limit).max(1);
+        }
+        self.browse_continuation_points_max = self.browse_continuation_points_max.max(1);
+        self.response_len_max = self.response_len_max.max(ALLOWANCE);
+        self.subscriptions = self.subscriptions.at_least_one();
+        self
+    }
+
+    /// Bytes of memory that clients can make a server of `shards` shards use, whatever they do: the sum of its budgets.
+    /// The address space and the values in it, the application's own memory, and the buffers that the kernel keeps for
+    /// sockets come on top.
+    #[must_use]
+    pub fn memory_max(&self, channel: &ChannelLimits, shards: usize) -> usize {
+        let subscriptions = &self.subscriptions;
+        let session = cost::SESSION
+            + usize::from(self.browse_continuation_points_max) * cost::CONTINUATION_POINT
+            + subscriptions.publish_requests_per_session_max as usize * cost::PUBLISH_REQUEST;
+        let terms = [
+            self.connections_max.saturating_mul(cost::CONNECTION + 2 * ALLOWANCE),
+            self.reassembly_bytes_max.saturating_add(channel.message_size_max as usize),
+            self.unsent_bytes_max.saturating_add(self.response_len_max),
+            // Requests that wait for effects hold their response so far.
+            self.handshakes_max.saturating_mul(2 * channel.open_size_max as usize),
+            self.sessions_max.saturating_mul(session),
+            (subscriptions.subscriptions_max as usize).saturating_mul(cost::SUBSCRIPTION),
+            (subscriptions.monitored_items_max as usize).saturating_mul(cost::MONITORED_ITEM),
+            subscriptions.queue_places_max.saturating_mul(cost::QUEUE_PLACE),
+            subscriptions.retransmission_bytes_total_max,
+            shards.saturating_mul(cost::SHARD),
+        ];
+        terms.into_iter().fold(0, usize::saturating_add)
+    }
+
     /// What request decoders accept.
     #[must_use]
     pub(crate) fn decode(&self) -> taktwerk_types::DecodeLimits {
@@ -120,5 +269,25 @@ impl Limits {
             array_len_max: self.array_len_max,
             depth_max: self.depth_max,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_fit_a_small_machine() {
+        let sum = Limits::default().memory_max(&ChannelLimits::default(), 2);
+        assert!(sum < 2 << 30, "{} MiB", sum >> 20);
+    }
+
+    #[test]
+    fn no_limit_can_be_zero() {
+        let mut limits = Limits { nodes_per_read_max: 0, sessions_max: 0, ..Limits::default() };
+        limits.subscriptions.monitored_items_max = 0;
+        let limits = limits.at_least_one();
+        assert_eq!((limits.nodes_per_read_max, limits.sessions_max), (1, 1));
+        assert_eq!(limits.subscriptions.monitored_items_max, 1);
     }
 }

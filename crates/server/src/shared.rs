@@ -1,16 +1,20 @@
 //! What all shards of a server share.
 
 use crate::authorization::{Authorization, role_set};
+use crate::admission::{Admission, Refusal};
+use crate::budget::Budgets;
 use crate::config::ServerConfig;
 use crate::diagnostics::Live;
+use crate::service::discovery::DiscoveryCache;
 use crate::space::AddressSpace;
 use crate::space::nodes::Nodes;
 use crate::subscription::homes::Homes;
 use arc_swap::ArcSwap;
+use core::net::IpAddr;
 use std::sync::Arc;
 use taktwerk_channel::ChannelConfig;
 use taktwerk_schema::ids::variable_ids as v;
-use taktwerk_types::{QualifiedName, StatusCode, UaString, Variant};
+use taktwerk_types::{Instant, QualifiedName, StatusCode, UaString, Variant};
 
 /// A server's configuration, address space and registries, shared by its shards.
 #[derive(Debug)]
@@ -21,6 +25,9 @@ pub struct ServerShared {
     channel: Arc<ChannelConfig>,
     homes: Arc<Homes>,
     authorization: ArcSwap<Authorization>,
+    budgets: Arc<Budgets>,
+    admission: Admission,
+    discovery: DiscoveryCache,
     shards: usize,
 }
 
@@ -30,11 +37,17 @@ impl ServerShared {
     /// `channel_origin` is the wall time at [`taktwerk_types::Instant::ZERO`] of the driver's clock.
     #[must_use]
     pub fn new(
-        config: ServerConfig,
+        mut config: ServerConfig,
         space: Arc<AddressSpace>,
         shards: usize,
         channel_origin: taktwerk_types::UtcTime,
     ) -> Arc<Self> {
+        config.limits = config.limits.at_least_one();
+        // A zero in the Acknowledge reads "no limit" (Part 6 §7.1.2.4).
+        config.channel.message_size_max = config.channel.message_size_max.max(8192);
+        config.channel.chunk_count_max = config.channel.chunk_count_max.max(1);
+        let budgets = Arc::new(Budgets::new(&config.limits));
+        let admission = Admission::new(&config.limits);
         let live = Arc::new(Live::new(&config));
         {
             let mut nodes = space.write();
@@ -58,7 +71,18 @@ impl ServerShared {
         });
         let homes = Arc::new(Homes::new(shards));
         let authorization = ArcSwap::from_pointee(config.authorization.clone());
-        Arc::new(Self { config, space, live, channel, homes, authorization, shards })
+        Arc::new(Self {
+            config,
+            space,
+            live,
+            channel,
+            homes,
+            authorization,
+            budgets,
+            admission,
+            discovery: DiscoveryCache::default(),
+            shards,
+        })
     }
 
     /// The configuration.
@@ -77,6 +101,42 @@ impl ServerShared {
     #[must_use]
     pub fn live(&self) -> &Arc<Live> {
         &self.live
+    }
+
+    /// What all clients together use of what there is.
+    #[must_use]
+    pub fn budgets(&self) -> &Arc<Budgets> {
+        &self.budgets
+    }
+
+    /// Which addresses may connect.
+    pub(crate) fn admission(&self) -> &Admission {
+        &self.admission
+    }
+
+    /// What discovery answers.
+    pub(crate) fn discovery(&self) -> &DiscoveryCache {
+        &self.discovery
+    }
+
+    /// Counts a new connection from an address in, before anything is done for it. [`Shard::opened_from`] or
+    /// [`Self::turned_away`] has to follow.
+    ///
+    /// # Errors
+    /// Why it is to be closed at once.
+    ///
+    /// [`Shard::opened_from`]: crate::Shard::opened_from
+    pub fn admit(&self, address: IpAddr, now: Instant) -> Result<(), Refusal> {
+        let result = self.admission.admit(address, now);
+        if result.is_err() {
+            self.live.counters.refused_connection_count.up();
+        }
+        result
+    }
+
+    /// A connection that was admitted ended before a shard got it.
+    pub fn turned_away(&self, address: IpAddr) {
+        self.admission.leave(address);
     }
 
     /// How many shards there are.

@@ -20,6 +20,7 @@ use std::time::Duration;
 use taktwerk::server::ServerBuilder;
 use taktwerk::{RunningServer, Server, StatusCode};
 use taktwerk_lab::pin::CpuList;
+use taktwerk_server::Limits;
 use updater::Updater;
 
 /// Arguments of `taktwerk serve`.
@@ -57,9 +58,14 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", num_args = 1..)]
     nodeset: Vec<PathBuf>,
 
-    /// Most sessions at a time.
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    max_sessions: usize,
+    /// Most sessions at a time; 10000 on loopback, else 1000.
+    #[arg(long, value_name = "N")]
+    max_sessions: Option<usize>,
+
+    /// Limits as for a server that strangers can reach, also on loopback: connections and their rate per address,
+    /// budgets for all clients together.
+    #[arg(long)]
+    guarded: bool,
 
     /// Threads that serve connections.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -127,7 +133,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
 }
 
 fn builder(arguments: &ServeArgs) -> ServerBuilder {
-    let sessions = arguments.max_sessions;
+    let guarded = arguments.guarded || !arguments.bind.is_loopback();
     let mut builder = Server::builder()
         .application_name("Taktwerk demo server")
         .application_uri("urn:taktwerk:demo-server")
@@ -135,9 +141,17 @@ fn builder(arguments: &ServeArgs) -> ServerBuilder {
         .shards(arguments.threads)
         .busy_poll(arguments.busy_poll)
         .limits(|limits| {
-            limits.sessions_max = sessions;
-            // Clients without a session ask for endpoints, and reconnecting ones overlap for a moment.
-            limits.connections_max = sessions + 100;
+            if !guarded {
+                *limits = Limits::laboratory();
+            }
+            if let Some(sessions) = arguments.max_sessions {
+                limits.sessions_max = sessions;
+                // Clients without a session ask for endpoints, and reconnecting ones overlap for a moment.
+                limits.connections_max = sessions + sessions / 10 + 100;
+            }
+            if !guarded {
+                limits.connections_per_address_max = limits.connections_max;
+            }
         });
     if let Some(cpus) = &arguments.cpu {
         builder = builder.cpus(cpus.cpus());

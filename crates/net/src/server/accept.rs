@@ -4,7 +4,7 @@ use super::core::Core;
 use super::mailbox::Mailbox;
 use super::options::ServerOptions;
 use crate::poll::{Interest, Poller};
-use crate::socket::{AcceptError, Listener};
+use crate::socket::{AcceptError, Listener, send_some};
 use core::net::SocketAddr;
 use core::time::Duration;
 use rustix::fd::OwnedFd;
@@ -16,6 +16,9 @@ use taktwerk_types::Instant;
 const ACCEPTS_MAX: usize = 64;
 /// How long to wait when the system has no descriptors left: they come back when somebody closes one.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// An Error message (Part 6 §7.1.2.5) with Bad_TcpServerTooBusy and no reason.
+const TOO_BUSY: [u8; 16] = *b"ERRF\x10\0\0\0\0\0\x7d\x80\xff\xff\xff\xff";
 
 /// The listeners of a server, in the hands of its first shard.
 #[derive(Debug)]
@@ -52,7 +55,9 @@ impl Acceptor {
         }
     }
 
-    /// Accepts what waits at one listener and gives each connection with the number of its shard to `each`.
+    /// Accepts what waits at one listener and gives each connection that `admit` lets in with the number of its shard
+    /// to `each`. The others are told that the server is busy.
+    #[allow(clippy::too_many_arguments)] // what a loop has, taken apart
     pub(super) fn accept<C: Core>(
         &mut self,
         at: usize,
@@ -60,12 +65,17 @@ impl Acceptor {
         options: &ServerOptions,
         shards: &[Arc<Mailbox<C>>],
         now: Instant,
+        mut admit: impl FnMut(SocketAddr) -> bool,
         mut each: impl FnMut(usize, OwnedFd, SocketAddr),
     ) {
         let Some(listener) = self.listeners.get(at) else { return };
         for _ in 0..ACCEPTS_MAX {
             match listener.accept(&options.socket) {
                 Ok(None) => return,
+                Ok(Some((fd, peer))) if !admit(peer) => {
+                    // One system call, nothing stored: refusing has to be cheaper than asking.
+                    let _ = send_some(&fd, &TOO_BUSY);
+                }
                 Ok(Some((fd, peer))) => {
                     let fewest = shards.iter().enumerate().min_by_key(|(_, shard)| shard.connections());
                     let Some((shard, mailbox)) = fewest else { return };

@@ -20,6 +20,11 @@ pub(crate) trait Core: Send + 'static {
     /// A small number that no other open connection has.
     fn index(id: Self::Id) -> usize;
 
+    /// Whether a connection from there may be accepted. If so, [`Self::opened`] follows, perhaps on another shard.
+    fn admit(&mut self, peer: SocketAddr, now: Now) -> bool {
+        let _ = (peer, now);
+        true
+    }
     /// A connection was accepted.
     fn opened(&mut self, peer: SocketAddr, now: Now) -> Self::Id;
     /// Bytes have come; returns how many were used. What is left is given again, with more behind it.

@@ -17,8 +17,17 @@ impl Core for Shard {
     fn index(id: ConnectionId) -> usize {
         id.index()
     }
-    fn opened(&mut self, _: SocketAddr, now: Now) -> ConnectionId {
-        Self::opened(self, now)
+    fn admit(&mut self, peer: SocketAddr, now: Now) -> bool {
+        match self.shared().admit(peer.ip(), now.instant) {
+            Ok(()) => true,
+            Err(refusal) => {
+                tracing::debug!(%peer, %refusal, "connection refused");
+                false
+            }
+        }
+    }
+    fn opened(&mut self, peer: SocketAddr, now: Now) -> ConnectionId {
+        Self::opened_from(self, peer.ip(), now)
     }
     #[inline]
     fn received(&mut self, id: ConnectionId, bytes: &mut [u8], now: Now) -> usize {

@@ -221,6 +221,7 @@ impl<C: Core> Loop<C> {
             &self.options,
             &self.mailboxes,
             now.instant,
+            |peer| self.core.admit(peer, now),
             |shard, fd, peer| match self.mailboxes.get(shard) {
                 Some(mailbox) if shard != self.number => mailbox.post(Mail::Accepted(fd, peer)),
                 _ => own.push((fd, peer)),

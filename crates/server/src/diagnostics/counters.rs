@@ -54,6 +54,12 @@ pub struct ServerCounters {
     pub rejected_requests_count: Count,
     /// Connections of all shards.
     pub current_connection_count: Count,
+    /// Connections that were refused because of their address or its pace.
+    pub refused_connection_count: Count,
+    /// Connections that were closed because budgets of the whole server were used up.
+    pub evicted_connection_count: Count,
+    /// OpenSecureChannel requests that were refused before any cryptography because too many were under way.
+    pub shed_handshake_count: Count,
     /// Monitored items of all shards.
     pub current_monitored_item_count: Count,
 }

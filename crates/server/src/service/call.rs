@@ -96,7 +96,7 @@ pub(crate) fn call(
                 noted(cx, note, status_of(&result));
                 continue;
             }
-            _ if !cx.deferrals.has_room(gaps.len() + 1) => {
+            _ if !cx.deferrals.has_room_for(cx.peer.connection, gaps.len() + 1) => {
                 encode_result(&Err(StatusCode::BAD_SERVER_TOO_BUSY), input_count, reply.out());
                 noted(cx, note, StatusCode::BAD_SERVER_TOO_BUSY);
                 continue;

@@ -62,6 +62,12 @@ impl Context<'_> {
         }
     }
 
+    /// Whether the connection of the request may have one more session.
+    pub(crate) fn may_have_session(&self, max: usize) -> bool {
+        let connection = self.outbox.connections.get(self.peer.connection.0);
+        connection.is_none_or(|connection| connection.sessions.len() < max)
+    }
+
     /// The session that a token names, activated or not, if the request came through its channel.
     ///
     /// # Errors

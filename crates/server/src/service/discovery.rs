@@ -6,12 +6,15 @@ use super::reply::Reply;
 use super::request::Request;
 use crate::config::{EndpointConfig, ServerConfig};
 use crate::error::Fault;
+use core::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_crypto::SecurityPolicy;
 use taktwerk_schema::{
     ApplicationDescription, ApplicationType, EndpointDescription, FindServersRequest, FindServersResponse,
     GetEndpointsRequest, GetEndpointsResponse, MessageSecurityMode, UserTokenPolicy, UserTokenType,
 };
-use taktwerk_types::{ByteString, LocalizedText, UaString};
+use taktwerk_types::codec::encode_len;
+use taktwerk_types::{ByteString, Encode, Instant, LocalizedText, StatusCode, UaString};
 
 /// UA-TCP UA-SC UA-Binary (Part 7).
 const TRANSPORT_PROFILE: &str = "http://opcfoundation.org/UA-Profile/Transport/uatcp-uasc-uabinary";
@@ -23,13 +26,19 @@ pub(crate) fn find_servers(
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
+    may_ask(cx)?;
     let wanted: FindServersRequest = request.decode()?;
     let config = cx.shared.config();
     let is_wanted = wanted.server_uris.is_empty()
         || wanted.server_uris.iter().take(FILTER_LEN_MAX).any(|uri| *uri == config.application_uri.as_str());
-    let servers =
-        if is_wanted { vec![application(config, wanted.endpoint_url.as_str())] } else { Vec::new() };
-    reply.send(|response_header| FindServersResponse { response_header, servers });
+    let out = reply.begin::<FindServersResponse>();
+    if is_wanted {
+        out.extend_from_slice(
+            &cx.shared.discovery().get(config, wanted.endpoint_url.as_str(), cx.now.instant).servers,
+        );
+    } else {
+        encode_len(0, out);
+    }
     Ok(Outcome::Answered)
 }
 
@@ -38,13 +47,115 @@ pub(crate) fn get_endpoints(
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
+    may_ask(cx)?;
     let wanted: GetEndpointsRequest = request.decode()?;
+    let config = cx.shared.config();
     let is_wanted = wanted.profile_uris.is_empty()
         || wanted.profile_uris.iter().take(FILTER_LEN_MAX).any(|uri| *uri == TRANSPORT_PROFILE);
-    let endpoints =
-        if is_wanted { endpoints(cx.shared.config(), wanted.endpoint_url.as_str()) } else { Vec::new() };
-    reply.send(|response_header| GetEndpointsResponse { response_header, endpoints });
+    let out = reply.begin::<GetEndpointsResponse>();
+    if is_wanted {
+        let known = cx.shared.discovery().get(config, wanted.endpoint_url.as_str(), cx.now.instant);
+        out.extend_from_slice(&known.endpoints);
+    } else {
+        encode_len(0, out);
+    }
     Ok(Outcome::Answered)
+}
+
+/// These services answer anybody, so each address may ask only so often.
+fn may_ask(cx: &Context<'_>) -> Result<(), Fault> {
+    let connection = cx.outbox.connections.get(cx.peer.connection.0);
+    match connection.and_then(|connection| connection.address) {
+        Some(address) if !cx.shared.admission().may_discover(address, cx.now.instant) => {
+            Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "discovery_rate_per_address"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What discovery answers, encoded once for each host by which clients reach the server.
+#[derive(Debug, Default)]
+pub(crate) struct DiscoveryCache {
+    known: Mutex<Vec<Arc<Known>>>,
+}
+
+/// The answers for one host.
+#[derive(Debug)]
+pub(crate) struct Known {
+    host: Box<str>,
+    made: Instant,
+    /// The array of EndpointDescriptions.
+    pub(crate) endpoints: Vec<u8>,
+    /// The array of ApplicationDescriptions.
+    pub(crate) servers: Vec<u8>,
+}
+
+/// Hosts that are remembered. Who makes more of them up pays with an encoding each.
+const KNOWN_MAX: usize = 16;
+/// How long an answer is given again: certificates change while a server runs.
+const KNOWN_FOR: Duration = Duration::from_secs(1);
+
+impl DiscoveryCache {
+    pub(crate) fn get(&self, config: &ServerConfig, used_url: &str, now: Instant) -> Arc<Known> {
+        let host = plain_host(used_url).unwrap_or_default();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|known| known.made + KNOWN_FOR > now);
+        if let Some(known) = known.iter().find(|known| *known.host == *host) {
+            return Arc::clone(known);
+        }
+        let mut servers = Vec::new();
+        encode_len(1, &mut servers);
+        application(config, used_url).encode(&mut servers);
+        let endpoints = bounded_endpoints(config, used_url);
+        let new = Arc::new(Known { host: host.into(), made: now, endpoints, servers });
+        if known.len() >= KNOWN_MAX {
+            known.remove(0);
+        }
+        known.push(Arc::clone(&new));
+        new
+    }
+}
+
+/// All endpoints, encoded, within the limit of an answer to strangers.
+fn bounded_endpoints(config: &ServerConfig, used_url: &str) -> Vec<u8> {
+    let max = config.limits.discovery_response_len_max;
+    let mut all = endpoints(config, used_url);
+    let mut out = Vec::new();
+    all.encode(&mut out);
+    if out.len() > max {
+        tracing::warn!(
+            len = out.len(),
+            max,
+            "the list of endpoints is too long: issuers' certificates are left out"
+        );
+        for endpoint in &mut all {
+            let leaf = leaf(endpoint.server_certificate.as_bytes());
+            endpoint.server_certificate = ByteString::from(leaf);
+        }
+        out.clear();
+        all.encode(&mut out);
+    }
+    while out.len() > max && all.pop().is_some() {
+        tracing::error!(
+            endpoints = all.len(),
+            max,
+            "the list of endpoints is still too long: only the first are told"
+        );
+        out.clear();
+        all.encode(&mut out);
+    }
+    out
+}
+
+/// The first certificate of a chain: one DER SEQUENCE (X.690 §8.1). What does not look like one is left as it is.
+fn leaf(chain: &[u8]) -> &[u8] {
+    let len = match *chain {
+        [0x30, short @ 0..=0x7f, ..] => 2 + usize::from(short),
+        [0x30, 0x81, len, ..] => 3 + usize::from(len),
+        [0x30, 0x82, high, low, ..] => 4 + usize::from(u16::from_be_bytes([high, low])),
+        _ => chain.len(),
+    };
+    chain.get(..len).unwrap_or(chain)
 }
 
 /// All endpoints, with the host that the client used.
@@ -112,18 +223,24 @@ fn reachable(url: &str, used: &str) -> String {
     else {
         return url.to_owned();
     };
-    let host = authority(used);
-    // Echoed text comes from the network: only what can be a host and a port is taken over.
+    let Some(host) = plain(authority(used)) else { return url.to_owned() };
+    let path = own.get(authority(own).len()..).unwrap_or("");
+    format!("{scheme}://{host}{path}")
+}
+
+/// The host and port of a URL that a client used, if they are taken over into answers.
+fn plain_host(used_url: &str) -> Option<&str> {
+    plain(authority(used_url.strip_prefix("opc.tcp://")?))
+}
+
+/// Echoed text comes from the network: only what can be a host and a port is taken over.
+fn plain(host: &str) -> Option<&str> {
     let is_plain = !host.is_empty()
         && host.len() <= 255
         && host.bytes().all(|byte| {
             byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':' | b'[' | b']' | b'_')
         });
-    if !is_plain {
-        return url.to_owned();
-    }
-    let path = own.get(authority(own).len()..).unwrap_or("");
-    format!("{scheme}://{host}{path}")
+    is_plain.then_some(host)
 }
 
 fn authority(rest: &str) -> &str {
@@ -145,6 +262,17 @@ mod tests {
             ("opc.tcp://", "opc.tcp://host:4840/path"),
         ] {
             assert_eq!(reachable("opc.tcp://host:4840/path", used), expected, "{used}");
+        }
+    }
+
+    #[test]
+    fn a_chain_is_cut_behind_its_first_certificate() {
+        let one = [&[0x30, 0x82, 0x01, 0x00][..], &[7; 256]].concat();
+        let chain = [&one[..], &[0x30, 0x03, 1, 2, 3]].concat();
+        assert_eq!(leaf(&chain), one);
+        assert_eq!(leaf(&[0x30, 2, 1, 2, 3]), [0x30, 2, 1, 2]);
+        for odd in [&[][..], &[0x30], &[0x31, 0], &[0x30, 0x82, 0xff, 0xff, 1], &[0x30, 0x84, 0, 0, 0, 0]] {
+            assert_eq!(leaf(odd), odd);
         }
     }
 }

@@ -145,6 +145,9 @@ pub(crate) fn read(
     encode_len(count, reply.out());
     let mut nodes = cx.shared.space().read();
     for _ in 0..count {
+        if reply.len() > cx.peer.response_len_max {
+            return Err(Fault::limit(StatusCode::BAD_RESPONSE_TOO_LARGE, "response_len_max"));
+        }
         if let Some((namespace, number, len)) = plain_numeric(body.rest())
             && let Some(scalar) = nodes.readable_scalar(&decisions, namespace, number)
         {
@@ -174,7 +177,7 @@ pub(crate) fn read(
                 encode_value(value, range.as_ref(), timestamps, params.now.utc, reply.out());
                 None
             }
-            _ if !cx.deferrals.has_room(gaps.len() + 1) => {
+            _ if !cx.deferrals.has_room_for(cx.peer.connection, gaps.len() + 1) => {
                 encode_failure(StatusCode::BAD_SERVER_TOO_BUSY, params.server(), reply.out());
                 None
             }

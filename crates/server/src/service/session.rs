@@ -59,6 +59,10 @@ pub(crate) fn create(
         // Signatures come with the policies; a secured channel must not get a session without them.
         return Err(Fault::local(StatusCode::BAD_NOT_SUPPORTED, "no session signatures yet"));
     }
+    if !cx.may_have_session(limits.sessions_per_connection_max) {
+        live.counters.rejected_session_count.up();
+        return Err(Fault::limit(StatusCode::BAD_TOO_MANY_SESSIONS, "sessions_per_connection_max"));
+    }
     if !live.counters.current_session_count.up_to(limits.sessions_max) {
         // Part 4 §5.7.2.1: the oldest session that was never activated gives way.
         match cx.sessions.oldest_unactivated() {
@@ -218,7 +222,7 @@ pub(crate) fn activate(
         Some(Authentication::Blocking(run)) => Job::blocking(run, wrap),
         Some(Authentication::Later(future)) => Job::future(future, wrap),
     };
-    if !cx.deferrals.has_room(1) {
+    if !cx.deferrals.has_room_for(cx.peer.connection, 1) {
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_max"));
     }
     let until = deadline(cx.now.instant, request.header.timeout_hint, limits.deferred_timeout);

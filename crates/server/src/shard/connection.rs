@@ -1,7 +1,10 @@
 //! One connection: its channel and what is still to be sent.
 
 use super::outbox::Buffers;
+use crate::budget::Budgets;
+use crate::limits::ALLOWANCE;
 use crate::session::SessionKey;
+use core::net::IpAddr;
 use smallvec::SmallVec;
 use taktwerk_channel::Channel;
 use taktwerk_types::Instant;
@@ -25,16 +28,24 @@ pub(crate) struct Connection {
     pub(crate) timer: Instant,
     /// The sessions that live here; nearly always one.
     pub(crate) sessions: SmallVec<[SessionKey; 1]>,
-    /// Longest response that the client's sessions asked for, in bytes of body.
+    /// Longest response that the client's sessions asked for and that the server's limit allows, in bytes of body.
     pub(crate) session_len_max: usize,
     pub(crate) opened: Instant,
+    /// Where it comes from; `None` where there are no addresses.
+    pub(crate) address: Option<IpAddr>,
+    /// When bytes came last.
+    pub(crate) heard: Instant,
+    /// Taken from the budget of incomplete messages.
+    pub(crate) held: usize,
+    /// Taken from the budget of unsent bytes.
+    pub(crate) unsent_taken: usize,
 }
 
 /// Bytes sent at the front of a buffer that is never empty, before they are moved out of the way.
 const COMPACT_LEN: usize = 256 << 10;
 
 impl Connection {
-    pub(crate) fn new(channel: Channel, now: Instant) -> Self {
+    pub(crate) fn new(channel: Channel, now: Instant, response_len_max: usize) -> Self {
         Self {
             channel,
             out: Vec::new(),
@@ -45,8 +56,12 @@ impl Connection {
             is_moving: false,
             timer: Instant::FAR,
             sessions: SmallVec::new(),
-            session_len_max: usize::MAX,
+            session_len_max: response_len_max,
             opened: now,
+            address: None,
+            heard: now,
+            held: 0,
+            unsent_taken: 0,
         }
     }
 
@@ -57,6 +72,32 @@ impl Connection {
     #[inline]
     pub(crate) fn unsent_len(&self) -> usize {
         self.out.len() - self.sent
+    }
+
+    /// Brings the server's budget of unsent bytes up to date.
+    #[inline]
+    pub(crate) fn account_unsent(&mut self, budgets: &Budgets) {
+        let taken = self.unsent_len().saturating_sub(ALLOWANCE);
+        if taken != self.unsent_taken {
+            budgets.unsent.change(self.unsent_taken, taken);
+            self.unsent_taken = taken;
+        }
+    }
+
+    /// Brings the server's budget of incomplete messages up to date: `kept` bytes wait with the driver.
+    #[inline]
+    pub(crate) fn account_held(&mut self, kept: usize, budgets: &Budgets) {
+        let held = (kept + self.channel.buffered_len()).saturating_sub(ALLOWANCE);
+        if held != self.held {
+            budgets.reassembly.change(self.held, held);
+            self.held = held;
+        }
+    }
+
+    /// Gives everything back to the server's budgets.
+    pub(crate) fn release(&mut self, budgets: &Budgets) {
+        budgets.reassembly.give(core::mem::take(&mut self.held));
+        budgets.unsent.give(core::mem::take(&mut self.unsent_taken));
     }
 
     pub(crate) fn is_blocked(&self) -> bool {

@@ -24,9 +24,12 @@ pub(crate) struct Deferrals {
     effects: VecDeque<Effect>,
     /// Effects handed out or waiting that have not been answered, and requests that wait for other shards.
     outstanding: usize,
+    /// Those among them that are handshakes, which have a budget of their own.
+    handshakes: usize,
     max: usize,
     /// For the audit.
     noted: Vec<AuditRecord>,
+    per_connection_max: usize,
 }
 
 /// A request that waits.
@@ -126,6 +129,12 @@ impl Gap {
 }
 
 impl Gather {
+    /// Bytes that [`Self::write`] appends.
+    pub(crate) fn len(&self) -> usize {
+        let filled = self.gaps.iter().filter_map(|gap| gap.bytes.as_ref()).map(Vec::len).sum::<usize>();
+        self.body.len() + filled
+    }
+
     /// Appends the body with its gaps filled.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let mut from = 0;
@@ -139,20 +148,38 @@ impl Gather {
 }
 
 impl Deferrals {
-    pub(crate) fn new(max: usize) -> Self {
+    pub(crate) fn new(max: usize, per_connection_max: usize) -> Self {
         Self {
             slab: Slab::default(),
             deadlines: BTreeSet::new(),
             effects: VecDeque::new(),
             outstanding: 0,
+            handshakes: 0,
             max,
             noted: Vec::new(),
+            per_connection_max,
         }
     }
 
     /// Whether `more` effects fit.
     pub(crate) fn has_room(&self, more: usize) -> bool {
-        self.outstanding + more <= self.max
+        self.outstanding.saturating_sub(self.handshakes) + more <= self.max
+    }
+
+    /// Whether `more` effects fit, of which a request from this connection waits for all: one connection does not get
+    /// all there are.
+    pub(crate) fn has_room_for(&self, connection: ConnectionId, more: usize) -> bool {
+        let own = || {
+            let waits = |deferred: &Deferred| deferred.reply_to.is_some_and(|to| to.connection == connection);
+            let missing = |deferred: &Deferred| match &deferred.kind {
+                Kind::Gather(gather) => gather.missing,
+                _ => 1,
+            };
+            let all = self.slab.iter().filter(|(_, deferred)| waits(deferred));
+            all.map(|(_, deferred)| missing(deferred)).sum::<usize>()
+        };
+        self.has_room(more)
+            && (self.outstanding + more <= self.per_connection_max || own() + more <= self.per_connection_max)
     }
 
     /// Lets a request wait for the results of `jobs`, one per gap.
@@ -228,6 +255,7 @@ impl Deferrals {
 
     fn start(&mut self, deferred: Deferred, jobs: impl IntoIterator<Item = Job>) -> Key {
         let deadline = deferred.deadline;
+        self.handshakes += usize::from(matches!(deferred.kind, Kind::Channel(_)));
         let key = self.slab.insert(deferred);
         if deadline != Instant::FAR {
             self.deadlines.insert((deadline, key));
@@ -283,8 +311,10 @@ impl Deferrals {
             self.noted.extend(left.map(|note| AuditRecord { status, ..*note }));
         }
         self.deadlines.remove(&(deferred.deadline, key));
-        if matches!(deferred.kind, Kind::Transfer { .. }) {
-            self.outstanding = self.outstanding.saturating_sub(1);
+        match deferred.kind {
+            Kind::Transfer { .. } => self.outstanding = self.outstanding.saturating_sub(1),
+            Kind::Channel(_) => self.handshakes = self.handshakes.saturating_sub(1),
+            _ => {}
         }
         Some(deferred)
     }

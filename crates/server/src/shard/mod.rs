@@ -36,6 +36,7 @@ use crate::session::{SessionKey, Sessions};
 use crate::shared::ServerShared;
 use crate::subscription::Engine;
 use connection::Connection;
+use core::net::IpAddr;
 use deferred::Deferrals;
 use outbox::{Buffers, Outbox, schedule};
 use slab::{Key, Slab};
@@ -78,6 +79,7 @@ pub enum Command {
 #[derive(Debug)]
 pub struct ConnectionState {
     channel: Channel,
+    address: Option<IpAddr>,
     unsent: Vec<u8>,
     /// The request that asked for the move: its RequestId and body.
     request: Option<(u32, Vec<u8>)>,
@@ -144,8 +146,9 @@ impl Shard {
                 store,
                 Arc::clone(shared.homes()),
                 first_id,
-            ),
-            deferrals: Deferrals::new(limits.effects_max),
+            )
+            .with_budgets(Arc::clone(shared.budgets())),
+            deferrals: Deferrals::new(limits.effects_max, limits.effects_per_connection_max),
             transfers: Transfers::default(),
             buffers: Buffers::new(limits.spare_buffers_max),
             sessions: Sessions::new(index),
@@ -191,6 +194,15 @@ impl Shard {
     /// A client has connected. At the limit a connection without a session makes room, or this one is told so and
     /// closed.
     pub fn opened(&mut self, now: Now) -> ConnectionId {
+        self.open(None, now)
+    }
+
+    /// A client has connected from an address that [`ServerShared::admit`] let in.
+    pub fn opened_from(&mut self, address: IpAddr, now: Now) -> ConnectionId {
+        self.open(Some(address), now)
+    }
+
+    fn open(&mut self, address: Option<IpAddr>, now: Now) -> ConnectionId {
         let live = Arc::clone(self.shared.live());
         let count = &live.counters.current_connection_count;
         let mut has_room = count.up_to(self.shared.config().limits.connections_max);
@@ -203,7 +215,10 @@ impl Shard {
         }
         let id = live.next_channel();
         let channel = Channel::server(Arc::clone(self.shared.channel()), id, now.instant);
-        let id = ConnectionId(self.connections.insert(Connection::new(channel, now.instant)));
+        let response_len_max = self.shared.config().limits.response_len_max;
+        let mut connection = Connection::new(channel, now.instant, response_len_max);
+        connection.address = address;
+        let id = ConnectionId(self.connections.insert(connection));
         if !has_room {
             self.fail(id, StatusCode::BAD_TCP_SERVER_TOO_BUSY, now);
         }
@@ -228,6 +243,10 @@ impl Shard {
     /// Removes a connection from the tables.
     fn forget(&mut self, id: ConnectionId) -> Option<Connection> {
         let mut connection = self.connections.remove(id.0)?;
+        connection.release(self.shared.budgets());
+        if let Some(address) = connection.address {
+            self.shared.admission().leave(address);
+        }
         self.buffers.give(core::mem::take(&mut connection.out));
         self.deadlines.remove(&(connection.timer, id));
         self.shared.live().counters.current_connection_count.down();
@@ -284,6 +303,45 @@ impl Shard {
         self.detach(id, now);
     }
 
+    /// Closes the connections that hold most until the budgets of the whole server are kept.
+    pub(super) fn relieve(&mut self, now: Now) {
+        let shared = Arc::clone(&self.shared);
+        let (budgets, evicted) = (shared.budgets(), &shared.live().counters.evicted_connection_count);
+        while budgets.reassembly.is_over() {
+            // What shows for other shards is theirs to give back.
+            let Some(id) = self.largest(|connection| connection.held) else { break };
+            tracing::warn!(
+                "the budget of incomplete messages is used up: the connection with most of it is closed"
+            );
+            evicted.up();
+            if let Some(connection) = self.connections.get_mut(id.0) {
+                budgets.reassembly.give(core::mem::take(&mut connection.held));
+            }
+            self.fail(id, StatusCode::BAD_TCP_NOT_ENOUGH_RESOURCES, now);
+        }
+        while budgets.unsent.is_over() {
+            let Some(id) = self.largest(|connection| connection.unsent_taken) else { break };
+            tracing::warn!("the budget of unsent bytes is used up: the connection with most of it is closed");
+            evicted.up();
+            // It takes nothing, so it is told nothing.
+            self.detach(id, now);
+            let Some(connection) = self.connections.get_mut(id.0) else { break };
+            connection.is_closing = true;
+            connection.release(budgets);
+            self.closes.push_back(id);
+        }
+    }
+
+    /// The connection that holds most of something, if any holds some.
+    fn largest(&self, held: impl Fn(&Connection) -> usize) -> Option<ConnectionId> {
+        self.connections
+            .iter()
+            .map(|(key, connection)| (held(connection), ConnectionId(key)))
+            .filter(|(held, _)| *held > 0)
+            .max_by_key(|(held, _)| *held)
+            .map(|(_, id)| id)
+    }
+
     // ---- sending
 
     /// The next connection that has something to send and takes it. Send [`Self::unsent`] and say how much went out.
@@ -311,6 +369,7 @@ impl Shard {
         let budget = self.shared.config().limits.send_budget;
         let was_over = connection.unsent_len() > budget;
         connection.on_sent(len, &mut self.buffers);
+        connection.account_unsent(self.shared.budgets());
         if connection.unsent_len() > 0 {
             schedule(id, connection, &mut self.transmit);
         } else if connection.is_closing {
@@ -326,11 +385,13 @@ impl Shard {
     pub fn blocked(&mut self, id: ConnectionId, now: Now) {
         let limit = self.shared.config().limits.blocked_timeout;
         let Some(connection) = self.connections.get_mut(id.0) else { return };
+        connection.account_unsent(self.shared.budgets());
         if connection.blocked_since.is_none() {
             connection.blocked_since = Some(now.instant);
             let at = now.instant.plus_millis_f64(limit);
             rearm(&mut self.deadlines, id, connection, at);
         }
+        self.relieve(now);
     }
 
     /// The socket takes bytes again.
@@ -384,7 +445,8 @@ impl Shard {
     /// Takes a connection out.
     pub fn export(&mut self, id: ConnectionId, now: Now) -> Option<ConnectionState> {
         self.detach(id, now);
-        let connection = self.connections.remove(id.0)?;
+        let mut connection = self.connections.remove(id.0)?;
+        connection.release(self.shared.budgets());
         self.deadlines.remove(&(connection.timer, id));
         let request = self
             .moving
@@ -393,13 +455,16 @@ impl Shard {
             .map(|at| self.moving.swap_remove(at))
             .map(|(_, request_id, body)| (request_id, body));
         let unsent = connection.unsent().to_vec();
-        Some(ConnectionState { channel: connection.channel, unsent, request })
+        let Connection { channel, address, .. } = connection;
+        Some(ConnectionState { channel, address, unsent, request })
     }
 
     /// Takes a connection in and answers the request that made it move.
     pub fn import(&mut self, state: ConnectionState, now: Now) -> ConnectionId {
-        let ConnectionState { channel, unsent, request } = state;
-        let mut connection = Connection::new(channel, now.instant);
+        let ConnectionState { channel, address, unsent, request } = state;
+        let response_len_max = self.shared.config().limits.response_len_max;
+        let mut connection = Connection::new(channel, now.instant, response_len_max);
+        connection.address = address;
         connection.out = unsent;
         let id = ConnectionId(self.connections.insert(connection));
         if let Some((request_id, body)) = request {
@@ -418,7 +483,7 @@ impl Shard {
                 for key in sessions {
                     self.context(None, now).close_session(key, true, None);
                 }
-                self.apply_attached();
+                self.apply_attached(now);
                 let all: Vec<ConnectionId> =
                     self.connections.iter().map(|(key, _)| ConnectionId(key)).collect();
                 for id in all {

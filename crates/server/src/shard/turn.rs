@@ -12,6 +12,7 @@ use crate::service::context::{Context, Peer};
 use crate::service::reply::Reply;
 use crate::service::request::Request;
 use crate::service::{Outcome, answers_alone, dispatch, session, transfer};
+use crate::subscription::publish::Responder;
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_channel::{Event, Received};
@@ -30,6 +31,9 @@ impl Shard {
     /// start are done with; the driver keeps the rest.
     pub fn received(&mut self, id: ConnectionId, buf: &mut [u8], now: Now) -> usize {
         let mut done = 0;
+        if let Some(connection) = self.connections.get_mut(id.0) {
+            connection.heard = now.instant;
+        }
         while self.wants_read(id) {
             let Some(connection) = self.connections.get_mut(id.0) else { break };
             let Some(rest) = buf.get_mut(done..) else { break };
@@ -55,7 +59,13 @@ impl Shard {
             }
             done += consumed;
         }
+        if let Some(connection) = self.connections.get_mut(id.0) {
+            connection.account_held(buf.len() - done, self.shared.budgets());
+        }
         self.settle(id, now);
+        if self.shared.budgets().reassembly.is_over() {
+            self.relieve(now);
+        }
         done
     }
 
@@ -63,11 +73,13 @@ impl Shard {
     fn on_event(&mut self, id: ConnectionId, event: Event, now: Now) {
         match event {
             Event::Effect(job) => {
-                if self.deferrals.has_room(1) {
+                if self.shared.budgets().handshakes.take(1) {
                     let provider = Arc::clone(&self.shared.config().provider);
                     let job = Job::Blocking(Box::new(move || JobResult::Crypto(job.run(&*provider))));
                     self.deferrals.wait(None, None, Instant::FAR, Kind::Channel(id), job);
                 } else {
+                    // Before any cryptography (Part 2 §5.1.2.2).
+                    self.shared.live().counters.shed_handshake_count.up();
                     self.fail(id, StatusCode::BAD_TCP_SERVER_TOO_BUSY, now);
                 }
             }
@@ -84,6 +96,7 @@ impl Shard {
     /// Brings a connection's bookkeeping up to date after something happened on it.
     pub(super) fn settle(&mut self, id: ConnectionId, _now: Now) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
+        connection.account_unsent(self.shared.budgets());
         if connection.unsent_len() == 0 {
             if connection.out.capacity() > 0 {
                 connection.on_sent(0, &mut self.buffers);
@@ -98,6 +111,10 @@ impl Shard {
     pub(super) fn watch(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         if let Some((at, _)) = connection.channel.poll_timeout() {
+            rearm(&mut self.deadlines, id, connection, at);
+        }
+        if connection.sessions.is_empty() && !connection.is_closing {
+            let at = connection.heard.plus_millis_f64(self.shared.config().limits.sessionless_timeout);
             rearm(&mut self.deadlines, id, connection, at);
         }
     }
@@ -200,7 +217,7 @@ impl Shard {
             }
         }
         self.count_engine();
-        self.apply_attached();
+        self.apply_attached(now);
         self.audit_deferred(now);
     }
 
@@ -218,11 +235,15 @@ impl Shard {
     }
 
     /// Tells connections which sessions live on them.
-    pub(super) fn apply_attached(&mut self) {
+    pub(super) fn apply_attached(&mut self, now: Now) {
         while let Some((id, key, is_here)) = self.attached.pop() {
             let Some(connection) = self.connections.get_mut(id.0) else { continue };
             connection.sessions.retain(|other| *other != key);
-            if is_here {
+            if !is_here {
+                // Its client finds out that the session is gone, and may open another one.
+                connection.heard = now.instant;
+                self.watch(id);
+            } else {
                 connection.sessions.push(key);
                 if let Some(session) = self.sessions.get(key).filter(|session| session.max_response_len > 0) {
                     let max = session.max_response_len as usize;
@@ -326,7 +347,7 @@ impl Shard {
             }
             self.context(None, now).close_session(key, false, None);
         }
-        self.apply_attached();
+        self.apply_attached(now);
     }
 
     /// A connection's time has come.
@@ -358,6 +379,16 @@ impl Shard {
                 }
             }
         }
+        let silence_max = self.shared.config().limits.sessionless_timeout;
+        if let Some(connection) = self.connections.get_mut(id.0)
+            && connection.sessions.is_empty()
+            && !connection.is_closing
+            && !connection.is_moving
+            && connection.heard.plus_millis_f64(silence_max) <= now.instant
+        {
+            tracing::debug!("a connection without a session is silent for too long");
+            self.fail(id, StatusCode::BAD_TIMEOUT, now);
+        }
         if let Some(connection) = self.connections.get_mut(id.0) {
             if let Some(since) = connection.blocked_since {
                 rearm(&mut self.deadlines, id, connection, since.plus_millis_f64(blocked_timeout));
@@ -371,16 +402,24 @@ impl Shard {
         self.refresh_authorization(now);
         let Some((deferred, rest)) = self.deferrals.done(token, result, now) else { return };
         let Deferred { reply_to, session, kind, .. } = deferred;
+        if matches!(kind, Kind::Channel(_)) {
+            self.shared.budgets().handshakes.give(1);
+        }
         match (kind, rest) {
             (Kind::Gather(gather), _) => {
                 let Some(to) = reply_to else { return };
                 let limits = &self.shared.config().limits;
                 let mut outbox =
                     outbox(&mut self.connections, &mut self.transmit, &mut self.buffers, now, limits);
-                outbox.send(to.connection, to.request_id, to.request_handle, |out| {
-                    let mut reply = Reply::new(out, to.request_handle, now.utc);
-                    gather.write(reply.begin_id(gather.encoding_id, StatusCode::GOOD));
-                });
+                if gather.len() > outbox.body_len_max(to.connection) {
+                    // Not even written: it may be any number of long values.
+                    outbox.fault_to(to, StatusCode::BAD_RESPONSE_TOO_LARGE);
+                } else {
+                    outbox.send(to.connection, to.request_id, to.request_handle, |out| {
+                        let mut reply = Reply::new(out, to.request_handle, now.utc);
+                        gather.write(reply.begin_id(gather.encoding_id, StatusCode::GOOD));
+                    });
+                }
             }
             (Kind::Activate(activation), result) => {
                 let (Some(to), Some(key)) = (reply_to, session) else { return };
@@ -408,7 +447,7 @@ impl Shard {
                 );
                 out.clear();
                 self.scratch = out;
-                self.apply_attached();
+                self.apply_attached(now);
             }
             (Kind::Channel(id), result) => {
                 let Some(connection) = self.connections.get_mut(id.0) else { return };

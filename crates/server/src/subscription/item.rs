@@ -197,6 +197,11 @@ impl Item {
         }
     }
 
+    /// Places of its queue beyond the first: what the item takes from the server's budget.
+    pub(crate) fn queue_places(&self) -> usize {
+        self.ext.as_ref().map_or(0, |ext| (ext.queue_size as usize).saturating_sub(1))
+    }
+
     /// Whether more than the newest value is kept.
     #[inline]
     pub(crate) fn is_queued(&self) -> bool {

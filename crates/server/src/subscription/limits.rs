@@ -20,13 +20,16 @@ pub struct SubscriptionLimits {
     pub notifications_per_publish_max: u32,
     /// Longest MonitoredItem queue. Each place takes about 64 bytes.
     pub queue_size_max: u32,
+    /// Most places in the queues of all items of the server, beyond the first of each: queue sizes are revised to
+    /// what is left.
+    pub queue_places_max: usize,
     /// Most subscriptions of one session.
     pub subscriptions_per_session_max: u32,
-    /// Most subscriptions of the server (of each shard).
+    /// Most subscriptions of the server.
     pub subscriptions_max: u32,
     /// Most MonitoredItems of one subscription.
     pub monitored_items_per_subscription_max: u32,
-    /// Most MonitoredItems of the server (of each shard).
+    /// Most MonitoredItems of the server.
     pub monitored_items_max: u32,
     /// Most queued Publish requests of one session.
     pub publish_requests_per_session_max: u32,
@@ -34,6 +37,9 @@ pub struct SubscriptionLimits {
     pub retransmission_len_max: u32,
     /// Most bytes of unacknowledged messages, per subscription.
     pub retransmission_bytes_max: usize,
+    /// Most bytes of unacknowledged messages of all subscriptions of the server; when they are used up, each keeps only
+    /// its newest.
+    pub retransmission_bytes_total_max: usize,
     /// Most items one item can trigger.
     pub links_per_item_max: u32,
 }
@@ -49,14 +55,50 @@ impl Default for SubscriptionLimits {
             lifetime_count_max: 300_000,
             notifications_per_publish_max: 1_000_000,
             queue_size_max: 10_000,
-            subscriptions_per_session_max: 500,
-            subscriptions_max: 20_000,
-            monitored_items_per_subscription_max: 500_000,
-            monitored_items_max: 2_000_000,
+            queue_places_max: 4_000_000,
+            subscriptions_per_session_max: 100,
+            subscriptions_max: 5_000,
+            monitored_items_per_subscription_max: 200_000,
+            monitored_items_max: 1_000_000,
             publish_requests_per_session_max: 100,
             retransmission_len_max: 20,
             retransmission_bytes_max: 64 << 20,
+            retransmission_bytes_total_max: 256 << 20,
             links_per_item_max: 1000,
         }
+    }
+}
+
+impl SubscriptionLimits {
+    /// For load generators on the same machine.
+    #[must_use]
+    pub fn laboratory() -> Self {
+        Self {
+            queue_places_max: 50_000_000,
+            subscriptions_per_session_max: 500,
+            subscriptions_max: 20_000,
+            monitored_items_per_subscription_max: 500_000,
+            monitored_items_max: 4_000_000,
+            retransmission_bytes_total_max: 2 << 30,
+            ..Self::default()
+        }
+    }
+
+    /// The same with every zero raised to one.
+    pub(crate) fn at_least_one(mut self) -> Self {
+        for limit in [
+            &mut self.queue_size_max,
+            &mut self.subscriptions_per_session_max,
+            &mut self.subscriptions_max,
+            &mut self.monitored_items_per_subscription_max,
+            &mut self.monitored_items_max,
+            &mut self.publish_requests_per_session_max,
+            &mut self.notifications_per_publish_max,
+            &mut self.keep_alive_count_max,
+            &mut self.lifetime_count_max,
+        ] {
+            *limit = (*limit).max(1);
+        }
+        self
     }
 }

@@ -122,8 +122,8 @@ impl Engine {
         decisions: Arc<Decisions>,
         now: Now,
     ) -> Result<u32, StatusCode> {
-        if self.by_id.len() >= self.limits.subscriptions_max as usize
-            || self.session_subscription_count(session) >= self.limits.subscriptions_per_session_max as usize
+        if self.session_subscription_count(session) >= self.limits.subscriptions_per_session_max as usize
+            || !self.budgets.subscriptions.take(1)
         {
             return Err(StatusCode::BAD_TOO_MANY_SUBSCRIPTIONS);
         }
@@ -227,7 +227,9 @@ impl Engine {
         for index in core::mem::take(&mut subscription.items) {
             self.forget_item(index);
         }
+        self.budgets.retransmission.give(subscription.retransmission.len_bytes());
         subscription.retransmission.clear(&mut self.pool);
+        self.budgets.subscriptions.give(1);
         self.by_id.remove(&subscription.id);
         self.homes.forget(subscription.id, self.shard);
         self.free_subscriptions.push(place);
@@ -315,11 +317,14 @@ impl Engine {
     /// Acknowledges a message (Part 4 §5.14.5): the result for the Publish response.
     pub(crate) fn acknowledge(&mut self, session: SessionKey, id: u32, sequence_number: u32) -> StatusCode {
         let Ok(place) = self.find(session, id) else { return StatusCode::BAD_SUBSCRIPTION_ID_INVALID };
-        let Self { subscriptions, pool, .. } = self;
-        let known = subscriptions
-            .get_mut(place as usize)
-            .and_then(Option::as_mut)
-            .is_some_and(|subscription| subscription.retransmission.acknowledge(sequence_number, pool));
+        let Self { subscriptions, pool, budgets, .. } = self;
+        let known =
+            subscriptions.get_mut(place as usize).and_then(Option::as_mut).is_some_and(|subscription| {
+                let before = subscription.retransmission.len_bytes();
+                let known = subscription.retransmission.acknowledge(sequence_number, pool);
+                budgets.retransmission.change(before, subscription.retransmission.len_bytes());
+                known
+            });
         if known { StatusCode::GOOD } else { StatusCode::BAD_SEQUENCE_NUMBER_UNKNOWN }
     }
 
@@ -347,10 +352,9 @@ impl Engine {
         now: Now,
         space: &AddressSpace,
     ) -> Result<Revised, StatusCode> {
-        let full = self.item_count() >= self.limits.monitored_items_max as usize;
         let per_subscription = self.limits.monitored_items_per_subscription_max as usize;
         let subscription = self.subscription(place).ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
-        if full || subscription.items.len() >= per_subscription {
+        if subscription.items.len() >= per_subscription || !self.budgets.monitored_items.take(1) {
             return Err(StatusCode::BAD_TOO_MANY_MONITORED_ITEMS);
         }
         let position = u32::try_from(subscription.items.len()).unwrap_or(NONE);
@@ -453,7 +457,9 @@ impl Engine {
             0.0 => 0.0,
             asked => asked.clamp(fastest, limits.sampling_interval_max.max(fastest)),
         };
-        let queue_size = settings.queue_size.clamp(1, limits.queue_size_max);
+        let asked = settings.queue_size.clamp(1, limits.queue_size_max.max(1)) as usize - 1;
+        self.budgets.queue_places.give(item.queue_places());
+        let queue_size = u32::try_from(self.budgets.queue_places.take_up_to(asked) + 1).unwrap_or(1);
         let group = if sampling_interval == 0.0 {
             if queue_size > 1 { EVERY_WRITE } else { AT_PUBLISH }
         } else if queue_size == 1 && !polled && sampling_interval <= publishing {
@@ -482,6 +488,7 @@ impl Engine {
                     ext.queue.pop_back();
                 }
             }
+            ext.queue.shrink_to(queue_size as usize);
             if queue_size > 1 {
                 ext.queue.reserve_exact(queue_size as usize - ext.queue.len());
             }
@@ -704,6 +711,8 @@ impl Engine {
             self.stop_watching(index);
         }
         if let Some(item) = self.items.get_mut(index as usize) {
+            self.budgets.monitored_items.give(1);
+            self.budgets.queue_places.give(item.queue_places());
             item.flags = 0;
             item.ext = None;
             self.free_items.push(index);

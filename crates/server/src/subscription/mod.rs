@@ -35,6 +35,7 @@ mod tests;
 
 pub use limits::SubscriptionLimits;
 
+use crate::budget::Budgets;
 use crate::space::slot::{PAGE_SLOTS, Page, SlotStore, Snapshot};
 use homes::Homes;
 use item::Item;
@@ -59,6 +60,8 @@ pub(crate) struct Engine {
     store: Arc<SlotStore>,
     /// Which subscriptions live on which shard.
     homes: Arc<Homes>,
+    /// What the engines of all shards share.
+    budgets: Arc<Budgets>,
     /// The shard's own list of the store's pages.
     pages: Vec<Arc<Page>>,
     /// The first item on each slot.
@@ -88,11 +91,13 @@ impl Engine {
         homes: Arc<Homes>,
         first_id: u32,
     ) -> Self {
+        let budgets = Arc::new(Budgets::of_subscriptions(&limits));
         Self {
             shard,
             limits,
             store,
             homes,
+            budgets,
             pages: Vec::new(),
             watch: Vec::new(),
             items: Vec::new(),
@@ -108,6 +113,12 @@ impl Engine {
             served: 0,
             jobs: VecDeque::new(),
         }
+    }
+
+    /// Lets an empty engine share budgets with others.
+    pub(crate) fn with_budgets(mut self, budgets: Arc<Budgets>) -> Self {
+        self.budgets = budgets;
+        self
     }
 
     /// When the engine wants its next [`Engine::run`].

@@ -310,14 +310,19 @@ impl Engine {
             let message = self.create_message(place, now, body_max);
             let more = self.has_notifications(place);
             let len = message.len();
-            let limits = (self.limits.retransmission_len_max as usize, self.limits.retransmission_bytes_max);
-            let Self { subscriptions, pool, .. } = self;
+            // When the budget of all subscriptions is used up, none keeps more than its newest message.
+            let bytes_max =
+                if self.budgets.retransmission.is_over() { 0 } else { self.limits.retransmission_bytes_max };
+            let limits = (self.limits.retransmission_len_max as usize, bytes_max);
+            let Self { subscriptions, pool, budgets, .. } = self;
             let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return };
             let sequence_number = subscription.take_sequence_number();
             subscription.more_notifications = more;
             subscription.counters.publish_requests += 1;
+            let before = subscription.retransmission.len_bytes();
             let discarded =
                 subscription.retransmission.push(sequence_number, message, limits.0, limits.1, pool);
+            budgets.retransmission.change(before, subscription.retransmission.len_bytes());
             subscription.counters.discarded_messages += discarded;
             respond_notifications(responder, &ticket, now, subscription, sequence_number);
             budget.spend(len);

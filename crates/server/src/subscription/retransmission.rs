@@ -80,6 +80,11 @@ impl Retransmission {
         true
     }
 
+    /// Bytes of all messages kept.
+    pub(crate) fn len_bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The encoded message of a number.
     pub(crate) fn find(&self, sequence_number: u32) -> Option<&[u8]> {
         self.messages

@@ -13,7 +13,8 @@ impl Pair {
     fn new(variables: usize) -> Self {
         let world = World::with_shards(variables, 2);
         let (limits, store) = (SubscriptionLimits::default(), Arc::clone(world.space.slots()));
-        let other = Engine::new(1, limits, store, Arc::clone(&world.engine.homes), 2);
+        let other = Engine::new(1, limits, store, Arc::clone(&world.engine.homes), 2)
+            .with_budgets(Arc::clone(&world.engine.budgets));
         Self { world, other }
     }
 

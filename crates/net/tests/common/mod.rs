@@ -12,7 +12,7 @@ use taktwerk_net::{RunningServer, ServerOptions};
 use taktwerk_schema::{MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, ReadValueId};
 use taktwerk_server::space::build::{Under, ValueShape};
 use taktwerk_server::space::{NodeSpec, VariableHandle};
-use taktwerk_server::{AddressSpace, ServerConfig, ServerShared};
+use taktwerk_server::{AddressSpace, Limits, ServerConfig, ServerShared};
 use taktwerk_types::{BuiltInType, Instant, NodeId, QualifiedName};
 
 pub(crate) struct TestServer {
@@ -22,7 +22,8 @@ pub(crate) struct TestServer {
 
 /// Starts a server with `count` Doubles `ns=1;i=0..count`, all 0.
 pub(crate) fn start(count: u32, shards: usize, options: ServerOptions) -> TestServer {
-    let config = ServerConfig::new("Test", "urn:taktwerk:test", "opc.tcp://127.0.0.1:0", wall());
+    let mut config = ServerConfig::new("Test", "urn:taktwerk:test", "opc.tcp://127.0.0.1:0", wall());
+    config.limits = Limits::laboratory();
     let space = Arc::new(AddressSpace::new(shards, 1024, &config.application_uri));
     let (objects, organizes, kind) = (NodeId::numeric(0, 85), NodeId::numeric(0, 35), NodeId::numeric(0, 63));
     let under = Under { parent: &objects, reference_type: &organizes, type_definition: Some(&kind) };

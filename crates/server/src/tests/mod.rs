@@ -7,6 +7,7 @@ mod diagnostics;
 mod discovery;
 mod flow;
 mod hostile;
+mod limits;
 mod method;
 mod session;
 mod transfer;

@@ -14,9 +14,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod admission;
 pub mod audit;
 pub mod authorization;
-pub mod admission;
 pub mod budget;
 pub mod callback;
 pub mod config;
@@ -33,8 +33,8 @@ mod subscription;
 #[cfg(test)]
 mod tests;
 
-pub use authorization::Authorization;
 pub use admission::{Rate, Refusal};
+pub use authorization::Authorization;
 pub use budget::{Budget, Budgets};
 pub use config::{
     Authentication, Authenticator, BuildInfo, EndpointConfig, ServerConfig, UserTokenConfig, UserTokenKind,

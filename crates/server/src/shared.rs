@@ -1,7 +1,7 @@
 //! What all shards of a server share.
 
-use crate::authorization::{Authorization, role_set};
 use crate::admission::{Admission, Refusal};
+use crate::authorization::{Authorization, role_set};
 use crate::budget::Budgets;
 use crate::config::ServerConfig;
 use crate::diagnostics::Live;

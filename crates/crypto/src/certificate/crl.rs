@@ -1,0 +1,240 @@
+//! A certificate revocation list (RFC 5280 §5), read strictly and once.
+
+use super::extensions::{AUTHORITY_KEY_IDENTIFIER, CRL_NUMBER, REASON_CODE, authority_key_identifier, each};
+use super::key::{SignatureAlgorithm, signature_algorithm};
+use super::reader::{Item, Malformed, context};
+use super::x509::Certificate;
+use super::{REVOCATION_LIST_LEN_MAX, name};
+use core::fmt;
+use core::ops::Range;
+use der::Tag;
+use std::sync::{Arc, OnceLock};
+use taktwerk_types::UtcTime;
+
+/// A revocation list: the bytes as they came, and what they say. Copies share both.
+#[derive(Clone)]
+pub struct RevocationList(Arc<Inner>);
+
+struct Inner {
+    der: Box<[u8]>,
+    signed: Range<usize>,
+    issuer: Range<usize>,
+    this_update: UtcTime,
+    next_update: Option<UtcTime>,
+    algorithm: SignatureAlgorithm,
+    signature: Range<usize>,
+    authority_key_identifier: Option<Range<usize>>,
+    /// Sorted by serial number.
+    revoked: Vec<Entry>,
+    unsupported: Option<String>,
+    verified_by: OnceLock<Box<[u8]>>,
+}
+
+struct Entry {
+    serial: Range<usize>,
+    at: UtcTime,
+}
+
+impl RevocationList {
+    /// Reads one revocation list; nothing may follow it.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the bytes are not DER or not a revocation list as RFC 5280 describes it.
+    pub fn from_der(der: &[u8]) -> Result<Self, Malformed> {
+        const WHAT: &str = "revocation list";
+        if der.len() > REVOCATION_LIST_LEN_MAX {
+            return Err(Malformed { what: WHAT, at: 0 });
+        }
+        let mut parts = Item::only(der, WHAT)?.expect(Tag::Sequence, WHAT)?.items(WHAT)?;
+        let signed = parts.expect(Tag::Sequence, WHAT)?;
+        let outer_algorithm = parts.expect(Tag::Sequence, "signature algorithm")?;
+        let signature = parts.expect(Tag::BitString, "signature")?;
+        parts.finish(WHAT)?;
+        let signature_bytes = signature.whole_bits("signature")?;
+        let end = signature.at + signature.raw.len();
+
+        let mut fields = signed.items(WHAT)?;
+        if let Some(version) = fields.optional(Tag::Integer, "version")?
+            && version.small("version")? != 1
+        {
+            return Err(Malformed { what: "version", at: version.at });
+        }
+        let inner_algorithm = fields.expect(Tag::Sequence, "signature algorithm")?;
+        if inner_algorithm.raw != outer_algorithm.raw {
+            return Err(Malformed { what: "signature algorithm", at: outer_algorithm.at });
+        }
+        let issuer = fields.expect(Tag::Sequence, "issuer")?;
+        name::check(issuer.value, issuer.value_range().start)?;
+        let this_update = fields.next("thisUpdate")?.time("thisUpdate")?;
+        let mut next_update = None;
+        for tag in [Tag::UtcTime, Tag::GeneralizedTime] {
+            if let Some(item) = fields.optional(tag, "nextUpdate")? {
+                next_update = Some(item.time("nextUpdate")?);
+                break;
+            }
+        }
+        let mut unsupported = None;
+        let mut revoked = Vec::new();
+        if let Some(list) = fields.optional(Tag::Sequence, "revokedCertificates")? {
+            let mut items = list.items("revokedCertificates")?;
+            while !items.is_finished() {
+                revoked.push(entry(&items.next("revokedCertificates")?, &mut unsupported)?);
+            }
+        }
+        revoked.sort_by(|a, b| der.get(a.serial.clone()).cmp(&der.get(b.serial.clone())));
+        let mut key_identifier = None;
+        if let Some(wrapper) = fields.optional(context(0, true), "extensions")? {
+            let mut inner = wrapper.items("extensions")?;
+            let sequence = inner.next("extensions")?;
+            inner.finish("extensions")?;
+            each(&sequence, |extension| {
+                match extension.id {
+                    AUTHORITY_KEY_IDENTIFIER => {
+                        key_identifier = authority_key_identifier(&extension)?.0;
+                    }
+                    CRL_NUMBER => {}
+                    // Delta lists and lists of a part (RFC 5280 §5.2.4, §5.2.5) mark themselves critical.
+                    id if extension.critical => unsupported = Some(id.to_string()),
+                    _ => {}
+                }
+                Ok(())
+            })?;
+        }
+        fields.finish(WHAT)?;
+        Ok(Self(Arc::new(Inner {
+            der: der.into(),
+            signed: signed.range(),
+            issuer: issuer.range(),
+            this_update,
+            next_update,
+            algorithm: signature_algorithm(&outer_algorithm)?,
+            signature: end - signature_bytes.len()..end,
+            authority_key_identifier: key_identifier,
+            revoked,
+            unsupported,
+            verified_by: OnceLock::new(),
+        })))
+    }
+
+    fn part(&self, range: &Range<usize>) -> &[u8] {
+        self.0.der.get(range.clone()).unwrap_or_default()
+    }
+
+    /// The list's DER.
+    #[must_use]
+    pub fn der(&self) -> &[u8] {
+        &self.0.der
+    }
+
+    /// What the signature covers (tbsCertList).
+    #[must_use]
+    pub fn signed_bytes(&self) -> &[u8] {
+        self.part(&self.0.signed)
+    }
+
+    /// The signature.
+    #[must_use]
+    pub fn signature(&self) -> &[u8] {
+        self.part(&self.0.signature)
+    }
+
+    /// How it is signed.
+    #[must_use]
+    pub fn signature_algorithm(&self) -> SignatureAlgorithm {
+        self.0.algorithm
+    }
+
+    /// The issuer's distinguished name in DER.
+    #[must_use]
+    pub fn issuer(&self) -> &[u8] {
+        self.part(&self.0.issuer)
+    }
+
+    /// The issuer for people, escaped.
+    #[must_use]
+    pub fn issuer_text(&self) -> String {
+        name::text(self.issuer())
+    }
+
+    /// When it was issued.
+    #[must_use]
+    pub fn this_update(&self) -> UtcTime {
+        self.0.this_update
+    }
+
+    /// When there is to be a newer one.
+    #[must_use]
+    pub fn next_update(&self) -> Option<UtcTime> {
+        self.0.next_update
+    }
+
+    /// How many certificates it revokes.
+    #[must_use]
+    pub fn revoked_len(&self) -> usize {
+        self.0.revoked.len()
+    }
+
+    /// When the certificate with this serial number (as DER writes it) was revoked; `None` if it was not.
+    #[must_use]
+    pub fn revoked(&self, serial: &[u8]) -> Option<UtcTime> {
+        let found = self.0.revoked.binary_search_by(|entry| self.part(&entry.serial).cmp(serial)).ok()?;
+        self.0.revoked.get(found).map(|entry| entry.at)
+    }
+
+    /// A critical extension that is not understood here, so that the list says nothing that could be relied on.
+    #[must_use]
+    pub fn unsupported(&self) -> Option<&str> {
+        self.0.unsupported.as_deref()
+    }
+
+    /// Whether `issuer` could have issued this one.
+    pub(super) fn names_issuer(&self, issuer: &Certificate) -> bool {
+        let key = self.0.authority_key_identifier.as_ref().map(|range| self.part(range));
+        self.issuer() == issuer.subject()
+            && key.is_none_or(|key| issuer.subject_key_identifier().is_none_or(|theirs| key == theirs))
+    }
+
+    pub(super) fn is_verified_by(&self, issuer: &Certificate) -> bool {
+        self.0.verified_by.get().is_some_and(|key| **key == *issuer.public_key_info())
+    }
+
+    pub(super) fn set_verified_by(&self, issuer: &Certificate) {
+        let _ = self.0.verified_by.set(issuer.public_key_info().into());
+    }
+}
+
+fn entry(item: &Item<'_>, unsupported: &mut Option<String>) -> Result<Entry, Malformed> {
+    const WHAT: &str = "revokedCertificates";
+    let mut parts = item.expect(Tag::Sequence, WHAT)?.items(WHAT)?;
+    let serial = parts.expect(Tag::Integer, WHAT)?;
+    let at = parts.next(WHAT)?.time(WHAT)?;
+    if !parts.is_finished() {
+        let extensions = parts.next(WHAT)?;
+        each(&extensions, |extension| {
+            // certificateIssuer (RFC 5280 §5.3.3) would make the entry speak of somebody else's certificate.
+            if extension.critical && extension.id != REASON_CODE {
+                *unsupported = Some(extension.id.to_string());
+            }
+            Ok(())
+        })?;
+    }
+    parts.finish(WHAT)?;
+    Ok(Entry { serial: serial.value_range(), at })
+}
+
+impl PartialEq for RevocationList {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.der == other.0.der
+    }
+}
+
+impl Eq for RevocationList {}
+
+impl fmt::Debug for RevocationList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RevocationList")
+            .field("issuer", &self.issuer_text())
+            .field("revoked", &self.revoked_len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,122 @@
+//! Distinguished names as text, for logs and people. Decisions compare the DER bytes, never this.
+
+use super::reader::{Items, Malformed};
+use der::Tag;
+use der::asn1::ObjectIdentifier;
+
+/// More parts than any honest name has.
+const PARTS_MAX: usize = 64;
+
+const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
+
+/// The usual short names of attributes (RFC 4514 §3 and common use).
+const SHORT_NAMES: [(ObjectIdentifier, &str); 9] = [
+    (COMMON_NAME, "CN"),
+    (ObjectIdentifier::new_unwrap("2.5.4.6"), "C"),
+    (ObjectIdentifier::new_unwrap("2.5.4.7"), "L"),
+    (ObjectIdentifier::new_unwrap("2.5.4.8"), "ST"),
+    (ObjectIdentifier::new_unwrap("2.5.4.10"), "O"),
+    (ObjectIdentifier::new_unwrap("2.5.4.11"), "OU"),
+    (ObjectIdentifier::new_unwrap("2.5.4.5"), "serialNumber"),
+    (ObjectIdentifier::new_unwrap("0.9.2342.19200300.100.1.25"), "DC"),
+    (ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.1"), "emailAddress"),
+];
+
+/// Calls `each` for every attribute of the name in `bytes` (the content of its SEQUENCE).
+fn attributes<'a>(
+    bytes: &'a [u8],
+    base: usize,
+    mut each: impl FnMut(ObjectIdentifier, Tag, &'a [u8]),
+) -> Result<(), Malformed> {
+    const WHAT: &str = "name";
+    let mut sets = Items::new(bytes, base, WHAT)?;
+    let mut parts = 0;
+    while !sets.is_finished() {
+        let set = sets.expect(Tag::Set, WHAT)?;
+        let mut pairs = set.items(WHAT)?;
+        while !pairs.is_finished() {
+            let mut pair = pairs.expect(Tag::Sequence, WHAT)?.items(WHAT)?;
+            let name = pair.expect(Tag::ObjectIdentifier, WHAT)?.oid(WHAT)?;
+            let value = pair.next(WHAT)?;
+            pair.finish(WHAT)?;
+            parts += 1;
+            if parts > PARTS_MAX || value.tag.is_constructed() {
+                return Err(Malformed { what: WHAT, at: set.at });
+            }
+            each(name, value.tag, value.value);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the content of a SEQUENCE is a name.
+pub(super) fn check(bytes: &[u8], base: usize) -> Result<(), Malformed> {
+    attributes(bytes, base, |_, _, _| {})
+}
+
+/// A name (with its tag) as text: `CN=Boiler, O=Plant`. What does not belong on a terminal is escaped.
+pub(super) fn text(name: &[u8]) -> String {
+    let mut out = String::new();
+    let Some(bytes) = content(name) else { return out };
+    // What was read once can be read again; a fault would only shorten the text.
+    let _ = attributes(bytes, 0, |name, tag, value| {
+        if !out.is_empty() {
+            out.push_str(", ");
+        }
+        match SHORT_NAMES.iter().find(|known| known.0 == name) {
+            Some((_, short)) => out.push_str(short),
+            None => out.push_str(&name.to_string()),
+        }
+        out.push('=');
+        push_escaped(&mut out, &decoded(tag, value));
+    });
+    out
+}
+
+/// The first common name in a name (with its tag), escaped.
+pub(super) fn common_name(name: &[u8]) -> Option<String> {
+    let mut found = None;
+    let _ = attributes(content(name)?, 0, |attribute, tag, value| {
+        if attribute == COMMON_NAME && found.is_none() {
+            let mut out = String::new();
+            push_escaped(&mut out, &decoded(tag, value));
+            found = Some(out);
+        }
+    });
+    found
+}
+
+fn content(name: &[u8]) -> Option<&[u8]> {
+    super::reader::Item::only(name, "name").ok().map(|item| item.value)
+}
+
+fn decoded(tag: Tag, value: &[u8]) -> String {
+    match tag {
+        Tag::BmpString => {
+            let units = value.chunks_exact(2).map(|pair| match pair {
+                [high, low] => u16::from_be_bytes([*high, *low]),
+                _ => 0,
+            });
+            char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+        }
+        Tag::TeletexString => value.iter().map(|byte| char::from(*byte)).collect(),
+        _ => String::from_utf8_lossy(value).into_owned(),
+    }
+}
+
+/// Appends text from a stranger so that it stays on its line, in its direction and within reason.
+pub(super) fn push_escaped(out: &mut String, text: &str) {
+    const CHARS_MAX: usize = 200;
+    for (count, c) in text.chars().enumerate() {
+        if count == CHARS_MAX {
+            out.push('…');
+            break;
+        }
+        let reorders = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        match c {
+            ',' | '=' | '\\' | '"' => out.extend(['\\', c]),
+            c if c.is_control() || reorders => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+}

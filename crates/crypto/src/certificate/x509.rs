@@ -1,0 +1,301 @@
+//! An X.509 v3 certificate (RFC 5280 §4.1), read strictly and once.
+
+use super::extensions::Extensions;
+use super::key::{KeyKind, SignatureAlgorithm, public_key, signature_algorithm};
+use super::reader::{Item, Items, Malformed, context};
+use super::{CERTIFICATE_LEN_MAX, name};
+use core::fmt;
+use core::ops::Range;
+use der::Tag;
+use std::sync::{Arc, OnceLock};
+use taktwerk_types::UtcTime;
+
+/// RFC 5280 §4.1.2.2 allows 20 octets; some issuers use more.
+const SERIAL_LEN_MAX: usize = 64;
+
+/// A certificate: the bytes as they came, and what they say. Copies share both.
+///
+/// Two are equal if their bytes are.
+#[derive(Clone)]
+pub struct Certificate(Arc<Inner>);
+
+struct Inner {
+    der: Box<[u8]>,
+    signed: Range<usize>,
+    serial: Range<usize>,
+    issuer: Range<usize>,
+    subject: Range<usize>,
+    not_before: UtcTime,
+    not_after: UtcTime,
+    public_key_info: Range<usize>,
+    public_key: Range<usize>,
+    key: KeyKind,
+    algorithm: SignatureAlgorithm,
+    signature: Range<usize>,
+    extensions: Extensions,
+    /// The public key by which the signature was found good, once it was.
+    verified_by: OnceLock<Box<[u8]>>,
+}
+
+impl Certificate {
+    /// Reads one certificate; nothing may follow it.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the bytes are not DER, not version 3, or not a certificate as RFC 5280 describes it.
+    pub fn from_der(der: &[u8]) -> Result<Self, Malformed> {
+        const WHAT: &str = "certificate";
+        if der.len() > CERTIFICATE_LEN_MAX {
+            return Err(Malformed { what: WHAT, at: 0 });
+        }
+        let mut parts = Item::only(der, WHAT)?.expect(Tag::Sequence, WHAT)?.items(WHAT)?;
+        let signed = parts.expect(Tag::Sequence, WHAT)?;
+        let outer_algorithm = parts.expect(Tag::Sequence, "signature algorithm")?;
+        let signature = parts.expect(Tag::BitString, "signature")?;
+        parts.finish(WHAT)?;
+        let signature_bytes = signature.whole_bits("signature")?;
+        let end = signature.at + signature.raw.len();
+
+        let mut fields = signed.items(WHAT)?;
+        version(&mut fields)?;
+        let serial = fields.expect(Tag::Integer, "serial number")?;
+        if serial.value.is_empty() || serial.value.len() > SERIAL_LEN_MAX {
+            return Err(Malformed { what: "serial number", at: serial.at });
+        }
+        let inner_algorithm = fields.expect(Tag::Sequence, "signature algorithm")?;
+        if inner_algorithm.raw != outer_algorithm.raw {
+            // RFC 5280 §4.1.1.2: or the signed bytes could be passed off as signed otherwise.
+            return Err(Malformed { what: "signature algorithm", at: outer_algorithm.at });
+        }
+        let issuer = fields.expect(Tag::Sequence, "issuer")?;
+        name::check(issuer.value, issuer.value_range().start)?;
+        let mut validity = fields.expect(Tag::Sequence, "validity")?.items("validity")?;
+        let not_before = validity.next("validity")?.time("validity")?;
+        let not_after = validity.next("validity")?.time("validity")?;
+        validity.finish("validity")?;
+        let subject = fields.expect(Tag::Sequence, "subject")?;
+        name::check(subject.value, subject.value_range().start)?;
+        let info = fields.expect(Tag::Sequence, "public key")?;
+        let (key, public_key) = public_key(&info)?;
+        for unique_id in [1, 2] {
+            fields.optional(context(unique_id, false), "unique identifier")?;
+        }
+        let extensions = match fields.optional(context(3, true), "extensions")? {
+            Some(wrapper) => {
+                let mut inner = wrapper.items("extensions")?;
+                let sequence = inner.next("extensions")?;
+                inner.finish("extensions")?;
+                Extensions::read(&sequence)?
+            }
+            None => Extensions::default(),
+        };
+        fields.finish(WHAT)?;
+        Ok(Self(Arc::new(Inner {
+            der: der.into(),
+            signed: signed.range(),
+            serial: serial.value_range(),
+            issuer: issuer.range(),
+            subject: subject.range(),
+            not_before,
+            not_after,
+            public_key_info: info.range(),
+            public_key,
+            key,
+            algorithm: signature_algorithm(&outer_algorithm)?,
+            signature: end - signature_bytes.len()..end,
+            extensions,
+            verified_by: OnceLock::new(),
+        })))
+    }
+
+    /// All ranges were made from these bytes; an empty slice is never seen.
+    fn part(&self, range: &Range<usize>) -> &[u8] {
+        self.0.der.get(range.clone()).unwrap_or_default()
+    }
+
+    /// The certificate's DER.
+    #[must_use]
+    pub fn der(&self) -> &[u8] {
+        &self.0.der
+    }
+
+    /// What the signature covers (tbsCertificate).
+    #[must_use]
+    pub fn signed_bytes(&self) -> &[u8] {
+        self.part(&self.0.signed)
+    }
+
+    /// The signature.
+    #[must_use]
+    pub fn signature(&self) -> &[u8] {
+        self.part(&self.0.signature)
+    }
+
+    /// How it is signed.
+    #[must_use]
+    pub fn signature_algorithm(&self) -> SignatureAlgorithm {
+        self.0.algorithm
+    }
+
+    /// The serial number's bytes as DER writes them.
+    #[must_use]
+    pub fn serial(&self) -> &[u8] {
+        self.part(&self.0.serial)
+    }
+
+    /// The issuer's distinguished name in DER. Compare these bytes, not the text.
+    #[must_use]
+    pub fn issuer(&self) -> &[u8] {
+        self.part(&self.0.issuer)
+    }
+
+    /// The subject's distinguished name in DER. Compare these bytes, not the text.
+    #[must_use]
+    pub fn subject(&self) -> &[u8] {
+        self.part(&self.0.subject)
+    }
+
+    /// The issuer for people, escaped.
+    #[must_use]
+    pub fn issuer_text(&self) -> String {
+        name::text(self.issuer())
+    }
+
+    /// The subject for people, escaped.
+    #[must_use]
+    pub fn subject_text(&self) -> String {
+        name::text(self.subject())
+    }
+
+    /// The subject's common name for people, escaped. Never a file name.
+    #[must_use]
+    pub fn common_name(&self) -> Option<String> {
+        name::common_name(self.subject())
+    }
+
+    /// From when it is valid.
+    #[must_use]
+    pub fn not_before(&self) -> UtcTime {
+        self.0.not_before
+    }
+
+    /// The last moment at which it is valid.
+    #[must_use]
+    pub fn not_after(&self) -> UtcTime {
+        self.0.not_after
+    }
+
+    /// What the public key is.
+    #[must_use]
+    pub fn key(&self) -> KeyKind {
+        self.0.key
+    }
+
+    /// The SubjectPublicKeyInfo in DER.
+    #[must_use]
+    pub fn public_key_info(&self) -> &[u8] {
+        self.part(&self.0.public_key_info)
+    }
+
+    /// The public key itself: an RSAPublicKey in DER, an uncompressed point, or the bytes of an Edwards-curve key.
+    #[must_use]
+    pub fn public_key(&self) -> &[u8] {
+        self.part(&self.0.public_key)
+    }
+
+    /// The extensions.
+    #[must_use]
+    pub fn extensions(&self) -> &Extensions {
+        &self.0.extensions
+    }
+
+    /// The ApplicationUri: the URI in subjectAltName, if there is exactly one (Part 6 §6.2.2).
+    #[must_use]
+    pub fn application_uri(&self) -> Option<&str> {
+        match self.0.extensions.uris.as_slice() {
+            [uri] => Some(uri),
+            _ => None,
+        }
+    }
+
+    /// The bytes of subjectKeyIdentifier.
+    #[must_use]
+    pub fn subject_key_identifier(&self) -> Option<&[u8]> {
+        self.0.extensions.subject_key_identifier.as_ref().map(|range| self.part(range))
+    }
+
+    /// The keyIdentifier of authorityKeyIdentifier.
+    #[must_use]
+    pub fn authority_key_identifier(&self) -> Option<&[u8]> {
+        self.0.extensions.authority_key_identifier.as_ref().map(|range| self.part(range))
+    }
+
+    /// The authorityCertSerialNumber of authorityKeyIdentifier.
+    #[must_use]
+    pub fn authority_serial(&self) -> Option<&[u8]> {
+        self.0.extensions.authority_serial.as_ref().map(|range| self.part(range))
+    }
+
+    /// Whether subject and issuer are the same name. Only a signature check says whether it is self-signed.
+    #[must_use]
+    pub fn is_self_issued(&self) -> bool {
+        self.subject() == self.issuer()
+    }
+
+    /// Whether the subject may issue certificates, as far as basicConstraints and keyUsage say so.
+    #[must_use]
+    pub fn is_authority(&self) -> bool {
+        let extensions = self.extensions();
+        extensions.basic_constraints.is_some_and(|constraints| constraints.is_ca)
+            && extensions
+                .key_usage
+                .is_none_or(|usage| usage.allows(super::extensions::KeyUsage::KEY_CERT_SIGN))
+    }
+
+    /// Whether `issuer` could have issued this one: same name, and identifiers that do not say otherwise.
+    pub(super) fn names_issuer(&self, issuer: &Self) -> bool {
+        let agrees = |ours: Option<&[u8]>, theirs: Option<&[u8]>| {
+            ours.is_none_or(|ours| theirs.is_none_or(|theirs| ours == theirs))
+        };
+        self.issuer() == issuer.subject()
+            && agrees(self.authority_key_identifier(), issuer.subject_key_identifier())
+            && agrees(self.authority_serial(), Some(issuer.serial()))
+    }
+
+    /// Whether the signature was already found good by this public key.
+    pub(super) fn is_verified_by(&self, issuer: &Self) -> bool {
+        self.0.verified_by.get().is_some_and(|key| **key == *issuer.public_key_info())
+    }
+
+    /// Remembers that the signature is good by this public key: all three never change.
+    pub(super) fn set_verified_by(&self, issuer: &Self) {
+        let _ = self.0.verified_by.set(issuer.public_key_info().into());
+    }
+}
+
+/// The version has to be 3, or there are no extensions to decide by (Part 6 §6.2.2).
+fn version(fields: &mut Items<'_>) -> Result<(), Malformed> {
+    const WHAT: &str = "version (X.509 v3 is required)";
+    let item = fields.expect(context(0, true), WHAT)?;
+    let mut inner = item.items(WHAT)?;
+    let number = inner.expect(Tag::Integer, WHAT)?.small(WHAT)?;
+    inner.finish(WHAT)?;
+    if number == 2 { Ok(()) } else { Err(Malformed { what: WHAT, at: item.at }) }
+}
+
+impl PartialEq for Certificate {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.der == other.0.der
+    }
+}
+
+impl Eq for Certificate {}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificate")
+            .field("subject", &self.subject_text())
+            .field("issuer", &self.issuer_text())
+            .field("len", &self.0.der.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -78,9 +78,9 @@ impl CertificateRefusal {
     /// What the peer may be told (Part 4 §6.1.3, Table 100).
     ///
     /// Whether a certificate is well formed, its chain complete, its signature right, its key long enough and its
-    /// issuer trusted is nobody else's business: all five are Bad_SecurityChecksFailed. The statuses of the later
-    /// steps may be named. That a revocation list is missing tells an attacker that revocation is not noticed here,
-    /// so it is kept as well.
+    /// issuer trusted is nobody else's business: all five are Bad_SecurityChecksFailed, and so is that it was revoked.
+    /// The statuses of the steps between may be named. That a revocation list is missing tells an attacker that
+    /// revocation is not noticed here, so it is kept as well.
     #[must_use]
     pub const fn external(&self) -> StatusCode {
         match self.status {
@@ -89,9 +89,7 @@ impl CertificateRefusal {
             | StatusCode::BAD_CERTIFICATE_HOST_NAME_INVALID
             | StatusCode::BAD_CERTIFICATE_URI_INVALID
             | StatusCode::BAD_CERTIFICATE_USE_NOT_ALLOWED
-            | StatusCode::BAD_CERTIFICATE_ISSUER_USE_NOT_ALLOWED
-            | StatusCode::BAD_CERTIFICATE_REVOKED
-            | StatusCode::BAD_CERTIFICATE_ISSUER_REVOKED => self.status,
+            | StatusCode::BAD_CERTIFICATE_ISSUER_USE_NOT_ALLOWED => self.status,
             _ => StatusCode::BAD_SECURITY_CHECKS_FAILED,
         }
     }
@@ -118,6 +116,7 @@ mod tests {
             StatusCode::BAD_CERTIFICATE_POLICY_CHECK_FAILED,
             StatusCode::BAD_CERTIFICATE_UNTRUSTED,
             StatusCode::BAD_CERTIFICATE_REVOCATION_UNKNOWN,
+            StatusCode::BAD_CERTIFICATE_REVOKED,
         ] {
             let refusal = CertificateRefusal::new(status, "CN=Boiler is not in trusted/");
             assert_eq!(refusal.external(), StatusCode::BAD_SECURITY_CHECKS_FAILED);

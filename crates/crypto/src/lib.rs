@@ -5,7 +5,7 @@
 //! - [`policy`]: the table of security policies (Part 7) with their sizes; [`mode`]: the message security modes;
 //! - [`provider`]: the traits a cryptographic library implements: keyed contexts for chunks ([`SymmetricKeys`]),
 //!   key agreement, signatures, certificate validation;
-//! - [`validator`]: who decides whether a certificate is trusted;
+//! - [`validator`]: who decides whether a certificate is trusted; [`certificate`]: X.509 and how that is decided;
 //! - [`secret`]: passwords and tokens on their way to a server (Part 4 §7.40.2), over the provider's primitives;
 //! - [`job`]: the slow operations described as data, so that a driver can run them on any thread;
 //! - [`null`]: the provider that supports policy None only;
@@ -19,6 +19,7 @@
 
 #[cfg(feature = "aws-lc")]
 pub mod aws_lc;
+pub mod certificate;
 pub mod der;
 #[cfg(feature = "dummy")]
 pub mod dummy;

@@ -81,7 +81,10 @@ pub(super) struct Built {
 /// Builds the chain of the first of `sent`; the others may complete it, as may the trust list.
 pub(super) fn build(sent: &[Certificate], trust: &TrustList, checks: &mut Checks<'_>) -> Built {
     let Some(leaf) = sent.first() else {
-        return Built { chain: Vec::new(), fault: Some((Step::Structure, 0, Reason::Chain(ChainError::Empty))) };
+        return Built {
+            chain: Vec::new(),
+            fault: Some((Step::Structure, 0, Reason::Chain(ChainError::Empty))),
+        };
     };
     let leaf = trust.own_copy(leaf).unwrap_or(leaf).clone();
     let farthest = vec![leaf.clone()];

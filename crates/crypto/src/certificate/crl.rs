@@ -90,7 +90,7 @@ impl RevocationList {
             each(&sequence, |extension| {
                 match extension.id {
                     AUTHORITY_KEY_IDENTIFIER => {
-                        key_identifier = authority_key_identifier(&extension)?.0;
+                        key_identifier = authority_key_identifier(&extension)?.identifier;
                     }
                     CRL_NUMBER => {}
                     // Delta lists and lists of a part (RFC 5280 §5.2.4, §5.2.5) mark themselves critical.

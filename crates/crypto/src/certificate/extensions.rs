@@ -182,9 +182,9 @@ impl Extensions {
                 self.subject_key_identifier = Some(item.value_range());
             }
             AUTHORITY_KEY_IDENTIFIER => {
-                let (key, serial) = authority_key_identifier(extension)?;
-                self.authority_key_identifier = key;
-                self.authority_serial = serial;
+                let key = authority_key_identifier(extension)?;
+                self.authority_key_identifier = key.identifier;
+                self.authority_serial = key.serial;
             }
             NAME_CONSTRAINTS => self.name_constraints = true,
             id if critical && self.unknown_critical.is_none() => {
@@ -270,15 +270,18 @@ fn extended_key_usage(extension: &Raw<'_>) -> Result<ExtendedKeyUsage, Malformed
     Ok(usage)
 }
 
-/// Where keyIdentifier and authorityCertSerialNumber stand.
-pub(super) fn authority_key_identifier(
-    extension: &Raw<'_>,
-) -> Result<(Option<Range<usize>>, Option<Range<usize>>), Malformed> {
+/// Where the parts of authorityKeyIdentifier stand.
+pub(super) struct AuthorityKey {
+    pub(super) identifier: Option<Range<usize>>,
+    pub(super) serial: Option<Range<usize>>,
+}
+
+pub(super) fn authority_key_identifier(extension: &Raw<'_>) -> Result<AuthorityKey, Malformed> {
     const WHAT: &str = "authorityKeyIdentifier";
     let mut items = extension.content(WHAT)?.expect(Tag::Sequence, WHAT)?.items(WHAT)?;
-    let key = items.optional(context(0, false), WHAT)?.map(|item| item.value_range());
+    let identifier = items.optional(context(0, false), WHAT)?.map(|item| item.value_range());
     let _issuer = items.optional(context(1, true), WHAT)?;
     let serial = items.optional(context(2, false), WHAT)?.map(|item| item.value_range());
     items.finish(WHAT)?;
-    Ok((key, serial))
+    Ok(AuthorityKey { identifier, serial })
 }

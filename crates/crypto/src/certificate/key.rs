@@ -1,6 +1,6 @@
 //! Public keys and signature algorithms, as certificates name them.
 
-use super::reader::{Item, Malformed, context};
+use super::reader::{Item, Items, Malformed, context};
 use core::fmt;
 use der::Tag;
 use der::asn1::ObjectIdentifier;
@@ -174,11 +174,11 @@ fn pss(parameters: &Item<'_>) -> Result<SignatureAlgorithm, Malformed> {
     const WHAT: &str = "PSS parameters";
     let mut items = parameters.items(WHAT)?;
     let (mut hash, mut mask_hash) = (SHA1, SHA1);
-    let first_oid = |item: &Item<'_>| -> Result<_, Malformed> {
+    fn first_oid<'a>(item: &Item<'a>) -> Result<(ObjectIdentifier, Items<'a>), Malformed> {
         let mut items = item.items(WHAT)?;
         let name = items.expect(Tag::ObjectIdentifier, WHAT)?.oid(WHAT)?;
         Ok((name, items))
-    };
+    }
     if let Some(item) = items.optional(context(0, true), WHAT)? {
         hash = first_oid(&item.items(WHAT)?.expect(Tag::Sequence, WHAT)?)?.0;
     }

@@ -4,11 +4,13 @@
 //!   in; [`Extensions`], [`KeyKind`], [`SignatureAlgorithm`]: what they say;
 //! - [`split_chain`]: what a peer sends; [`TrustList`]: whom we trust;
 //! - [`Validation`]: the steps of the specification in their order, with a [`ValidationReport`] of [`Finding`]s;
-//! - [`SignatureVerifier`]: the seam to a cryptographic library.
+//! - [`SignatureVerifier`]: the seam to a cryptographic library; `AwsLcVerifier` (feature `aws-lc`) is one.
 //!
 //! Everything here is pure: the time, the trust list and the signature checks are given. Whatever comes in, the work
 //! is bounded: [`CHAIN_BYTES_MAX`] bytes, [`CHAIN_LEN_MAX`] certificates, [`SIGNATURE_CHECKS_MAX`] signature checks.
 
+#[cfg(feature = "aws-lc")]
+mod aws_lc;
 mod chain;
 mod crl;
 mod extensions;
@@ -28,6 +30,8 @@ mod x509;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "aws-lc")]
+pub use aws_lc::{AwsLcVerifier, thumbprint};
 pub use chain::{ChainError, split_chain};
 pub use crl::RevocationList;
 pub use extensions::{BasicConstraints, ExtendedKeyUsage, Extensions, KeyUsage};
@@ -39,7 +43,8 @@ pub use request::CertificateRequest;
 pub use step::Step;
 pub use trust::TrustList;
 pub use validation::{
-    Finding, Validation, ValidationReport, ValidationRequest, check_application_uri, external_status, names_host,
+    Finding, Validation, ValidationReport, ValidationRequest, check_application_uri, external_status,
+    names_host,
 };
 pub use verify::{PublicKey, SignatureVerifier, VerifyError};
 pub use x509::Certificate;

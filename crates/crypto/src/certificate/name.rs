@@ -112,7 +112,8 @@ pub(super) fn push_escaped(out: &mut String, text: &str) {
             out.push('…');
             break;
         }
-        let reorders = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        let reorders =
+            matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         match c {
             ',' | '=' | '\\' | '"' => out.extend(['\\', c]),
             c if c.is_control() || reorders => out.extend(c.escape_unicode()),

@@ -68,9 +68,7 @@ impl TrustList {
 
     /// Whether exactly this certificate is known, trusted or not; then our own copy, which remembers its checks.
     pub(super) fn own_copy(&self, certificate: &Certificate) -> Option<&Certificate> {
-        self.named(certificate.subject())
-            .map(|known| &known.certificate)
-            .find(|known| *known == certificate)
+        self.named(certificate.subject()).map(|known| &known.certificate).find(|known| *known == certificate)
     }
 
     fn named(&self, subject: &[u8]) -> impl Iterator<Item = &Known> {

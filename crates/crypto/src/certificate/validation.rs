@@ -156,11 +156,7 @@ impl Validation<'_> {
         };
         // `None`: stopped at a failure. What matters is in the findings either way.
         let _ = run.all_steps(chain);
-        ValidationReport {
-            findings: run.findings,
-            signature_checks: run.checks.done(),
-            chain: run.chain,
-        }
+        ValidationReport { findings: run.findings, signature_checks: run.checks.done(), chain: run.chain }
     }
 }
 
@@ -337,9 +333,7 @@ impl Run<'_> {
                 unusable("it is from the future")
             } else {
                 match list.next_update() {
-                    Some(due) if now > due => {
-                        Reason::RevocationListOutdated { issuer: name.clone(), due }
-                    }
+                    Some(due) if now > due => Reason::RevocationListOutdated { issuer: name.clone(), due },
                     _ => return None,
                 }
             };
@@ -399,9 +393,7 @@ fn key_violation(key: KeyKind, policy: Option<SecurityPolicy>) -> Option<Reason>
     };
     match key {
         _ if !fits => Some(Reason::KeyKind(key)),
-        KeyKind::Rsa { bits } if info.key_bits_max > 0 => {
-            length(bits, info.key_bits_min, info.key_bits_max)
-        }
+        KeyKind::Rsa { bits } if info.key_bits_max > 0 => length(bits, info.key_bits_min, info.key_bits_max),
         _ => None,
     }
 }

@@ -1,0 +1,147 @@
+//! Our own certificate: self-signed, or a request for an authority (Part 6 §6.2.2).
+
+use crate::encoding::ContentError;
+use crate::key::PrivateKey;
+use core::net::IpAddr;
+use rcgen::{
+    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, KeyUsagePurpose, SanType,
+    SerialNumber, string::Ia5String,
+};
+use std::time::{Duration, SystemTime};
+use taktwerk_crypto::certificate::{Certificate, CertificateRequest, Malformed};
+
+/// What a certificate of ours shall say.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CertificateSettings {
+    /// The application's name: the common name.
+    pub application_name: String,
+    /// The ApplicationUri: exactly what the application calls itself.
+    pub application_uri: String,
+    /// The organization that runs it.
+    pub organization: Option<String>,
+    /// The host names and addresses by which clients dial it.
+    pub hosts: Vec<String>,
+    /// For how long it is valid.
+    pub lifetime: Duration,
+}
+
+/// Certificates are valid a little before they are made: clocks differ.
+const BACKDATED: Duration = Duration::from_secs(60 * 60);
+
+/// Why a certificate could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CreateError {
+    /// A name cannot stand in a certificate.
+    #[error("{0:?} cannot stand in a certificate: plain ASCII without spaces is needed")]
+    Name(String),
+    /// The library failed, or refused the settings.
+    #[error("the certificate could not be made: {0}")]
+    Library(#[from] rcgen::Error),
+    /// What came out is not a certificate.
+    #[error("the certificate could not be made: {0}")]
+    Malformed(#[from] Malformed),
+    /// The key could not be made.
+    #[error("{0}")]
+    Key(#[from] ContentError),
+}
+
+impl CertificateSettings {
+    /// Settings for an application on this machine: its host name and localhost, valid for two years.
+    #[must_use]
+    pub fn new(application_name: &str, application_uri: &str) -> Self {
+        Self {
+            application_name: application_name.to_owned(),
+            application_uri: application_uri.to_owned(),
+            organization: None,
+            hosts: vec![host_name(), "localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()],
+            lifetime: Duration::from_secs(2 * 365 * 24 * 60 * 60),
+        }
+    }
+
+    fn parameters(&self, key: &PrivateKey, self_signed: bool) -> Result<CertificateParams, CreateError> {
+        let ascii = |text: &str| {
+            let fits = !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic());
+            let name = Ia5String::try_from(text).map_err(|_| CreateError::Name(text.to_owned()));
+            if fits { name } else { Err(CreateError::Name(text.to_owned())) }
+        };
+        let mut parameters = CertificateParams::default();
+        let mut name = DistinguishedName::new();
+        name.push(DnType::CommonName, self.application_name.as_str());
+        if let Some(organization) = &self.organization {
+            name.push(DnType::OrganizationName, organization.as_str());
+        }
+        parameters.distinguished_name = name;
+        parameters.subject_alt_names.push(SanType::URI(ascii(&self.application_uri)?));
+        let mut hosts: Vec<&String> = Vec::new();
+        for host in &self.hosts {
+            if !hosts.contains(&host) {
+                hosts.push(host);
+                parameters.subject_alt_names.push(match host.parse::<IpAddr>() {
+                    Ok(address) => SanType::IpAddress(address),
+                    Err(_) => SanType::DnsName(ascii(host)?),
+                });
+            }
+        }
+        parameters.is_ca = IsCa::ExplicitNoCa;
+        parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::ContentCommitment];
+        if key.kind().is_rsa() {
+            parameters
+                .key_usages
+                .extend([KeyUsagePurpose::KeyEncipherment, KeyUsagePurpose::DataEncipherment]);
+        }
+        if self_signed {
+            // Stacks that check a self-signed certificate as its own issuer ask for this.
+            parameters.key_usages.push(KeyUsagePurpose::KeyCertSign);
+        }
+        parameters.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        Ok(parameters)
+    }
+}
+
+/// The name of this machine; `localhost` if it has none.
+#[must_use]
+pub fn host_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    if name.is_empty() { "localhost".to_owned() } else { name }
+}
+
+/// Makes a self-signed certificate.
+///
+/// # Errors
+/// [`CreateError`].
+pub fn self_signed(settings: &CertificateSettings, key: &PrivateKey) -> Result<Certificate, CreateError> {
+    let mut parameters = settings.parameters(key, true)?;
+    let now = SystemTime::now();
+    parameters.not_before = (now - BACKDATED).into();
+    parameters.not_after = (now + settings.lifetime).into();
+    let mut serial = [0; 16];
+    aws_lc_rs::rand::fill(&mut serial).map_err(|_| rcgen::Error::RingUnspecified)?;
+    // Positive, and never with a leading zero byte.
+    if let Some(first) = serial.first_mut() {
+        *first = *first & 0x7f | 0x40;
+    }
+    parameters.serial_number = Some(SerialNumber::from_slice(&serial));
+    parameters.use_authority_key_identifier_extension = true;
+    let signer = key.signer()?;
+    let certificate = parameters.self_signed(&signer)?;
+    Ok(Certificate::from_der(certificate.der())?)
+}
+
+/// Makes a request for an authority (PKCS#10).
+///
+/// # Errors
+/// [`CreateError`].
+pub fn request(settings: &CertificateSettings, key: &PrivateKey) -> Result<CertificateRequest, CreateError> {
+    let parameters = settings.parameters(key, false)?;
+    let request = parameters.serialize_request(&key.signer()?)?;
+    Ok(CertificateRequest::from_der(request.der())?)
+}
+
+/// A request in PEM.
+#[must_use]
+pub fn request_pem(request: &CertificateRequest) -> String {
+    pem::encode(&pem::Pem::new("CERTIFICATE REQUEST", request.der()))
+}

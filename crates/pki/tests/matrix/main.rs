@@ -3,6 +3,8 @@
 //! `app`, `ca1` (a root) and `ca2` (below it) are T trusted, I known as issuer or U unknown; C means with its
 //! revocation list; TE expired, TV not yet valid, TR revoked.
 
+#![allow(clippy::unwrap_used)] // tests
+
 mod authorities;
 mod constraints;
 mod fields;

@@ -261,15 +261,19 @@ pub(crate) struct Page {
     /// One word per shard: which of its words are non-zero.
     summary: Box<[AtomicU64]>,
     number: usize,
+    /// What the handles of its slots need of the store: they are small because it stands here once.
+    hub: Arc<Hub>,
 }
 
 impl Page {
-    fn new(number: usize, shards: usize) -> Self {
+    fn new(number: usize, hub: Arc<Hub>) -> Self {
+        let shards = hub.tops.len();
         Self {
             slots: (0..PAGE_SLOTS).map(|_| Slot::new()).collect(),
             dirty: (0..PAGE_WORDS * shards).map(|_| AtomicU64::new(0)).collect(),
             summary: (0..shards).map(|_| AtomicU64::new(0)).collect(),
             number,
+            hub,
         }
     }
 
@@ -291,6 +295,16 @@ impl Page {
                 bits &= bits - 1;
                 each(word_index * 64 + bit);
             }
+        }
+    }
+
+    /// Stores a value in a slot of this page and tells the watching shards.
+    #[inline]
+    fn set(&self, index: u32, value: Variant, status: StatusCode, source: UtcTime, server: UtcTime) {
+        let Some(slot) = self.slot(index as usize % PAGE_SLOTS) else { return };
+        let (_, watchers) = slot.write(value, status, source, server);
+        if watchers != 0 {
+            self.hub.notify(self, slot, index, watchers);
         }
     }
 
@@ -336,6 +350,11 @@ pub trait Wake: Send + Sync {
 pub(crate) struct SlotStore {
     pages: RwLock<Vec<Arc<Page>>>,
     page_count: core::sync::atomic::AtomicUsize,
+    hub: Arc<Hub>,
+}
+
+/// The change sets of all shards, and which slots are free.
+struct Hub {
     tops: Box<[ShardChanges]>,
     next: std::sync::Mutex<Allocator>,
 }
@@ -355,9 +374,15 @@ pub(crate) struct ShardChanges {
     waker: ArcSwapOption<Box<dyn Wake>>,
 }
 
+impl core::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Hub").field("shards", &self.tops.len()).finish_non_exhaustive()
+    }
+}
+
 impl core::fmt::Debug for SlotStore {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("SlotStore").field("shards", &self.tops.len()).finish_non_exhaustive()
+        f.debug_struct("SlotStore").field("shards", &self.hub.tops.len()).finish_non_exhaustive()
     }
 }
 
@@ -367,7 +392,7 @@ impl SlotStore {
         Self {
             pages: RwLock::new(Vec::new()),
             page_count: core::sync::atomic::AtomicUsize::new(0),
-            tops: (0..shards)
+            hub: Arc::new(Hub { tops: (0..shards)
                 .map(|_| ShardChanges {
                     top: DirtyTop::new(),
                     queued: crossbeam_queue::ArrayQueue::new(queue_len.max(1)),
@@ -375,20 +400,20 @@ impl SlotStore {
                     waker: ArcSwapOption::empty(),
                 })
                 .collect(),
-            next: std::sync::Mutex::default(),
+            next: std::sync::Mutex::default() }),
         }
     }
 
     pub(crate) fn set_waker(&self, shard: usize, waker: Box<dyn Wake>) {
-        if let Some(changes) = self.tops.get(shard) {
+        if let Some(changes) = self.hub.tops.get(shard) {
             changes.waker.store(Some(Arc::new(waker)));
         }
     }
 
     /// A fresh slot, null and with Bad_WaitingForInitialData.
-    pub(crate) fn allocate(self: &Arc<Self>) -> SlotHandle {
+    pub(crate) fn allocate(&self) -> SlotHandle {
         let index = {
-            let mut allocator = lock(&self.next);
+            let mut allocator = lock(&self.hub.next);
             allocator.free.pop().unwrap_or_else(|| {
                 let index = allocator.next;
                 allocator.next += 1;
@@ -398,7 +423,7 @@ impl SlotStore {
         let number = index as usize / PAGE_SLOTS;
         let mut pages = self.pages.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         while pages.len() <= number {
-            let page = Arc::new(Page::new(pages.len(), self.tops.len()));
+            let page = Arc::new(Page::new(pages.len(), Arc::clone(&self.hub)));
             pages.push(page);
         }
         self.page_count.store(pages.len(), Ordering::Release);
@@ -406,22 +431,18 @@ impl SlotStore {
         drop(pages);
         // One owner is the node, the other the handle.
         page.slots[index as usize % PAGE_SLOTS].owners.store(2, Ordering::Relaxed);
-        let handle = SlotHandle { store: Arc::clone(self), page, index };
+        let handle = SlotHandle { page, index };
         let null = UtcTime::NULL;
         handle.slot().write(Variant::Empty, StatusCode::BAD_WAITING_FOR_INITIAL_DATA, null, null);
         handle
     }
 
     /// The slot's node is gone. The slot serves another node as soon as nobody else holds it.
-    pub(crate) fn disown(self: &Arc<Self>, index: u32) {
+    pub(crate) fn disown(&self, index: u32) {
         // A handle is taken and dropped with the node's share in place of its own.
         if let Some(handle) = self.handle(index) {
             handle.slot().owners.fetch_sub(1, Ordering::AcqRel);
         }
-    }
-
-    fn release(&self, index: u32) {
-        lock(&self.next).free.push(index);
     }
 
     /// How many pages there are, without waiting for a lock in the common case.
@@ -435,16 +456,16 @@ impl SlotStore {
         pages.get(from..).unwrap_or_default().to_vec()
     }
 
-    pub(crate) fn handle(self: &Arc<Self>, index: u32) -> Option<SlotHandle> {
+    pub(crate) fn handle(&self, index: u32) -> Option<SlotHandle> {
         let pages = self.pages.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         let page = Arc::clone(pages.get(index as usize / PAGE_SLOTS)?);
         drop(pages);
         page.slots[index as usize % PAGE_SLOTS].owners.fetch_add(1, Ordering::AcqRel);
-        Some(SlotHandle { store: Arc::clone(self), page, index })
+        Some(SlotHandle { page, index })
     }
 
     pub(crate) fn shards(&self) -> usize {
-        self.tops.len()
+        self.hub.tops.len()
     }
 
     /// Stores a value in a slot of `page` and tells the watching shards. For callers that keep the slot's node from
@@ -459,11 +480,30 @@ impl SlotStore {
         source: UtcTime,
         server: UtcTime,
     ) {
-        let Some(slot) = page.slot(index as usize % PAGE_SLOTS) else { return };
-        let (_, watchers) = slot.write(value, status, source, server);
-        if watchers != 0 {
-            self.notify(page, slot, index, watchers);
+        page.set(index, value, status, source, server);
+    }
+
+    /// The numbers of the pages that have dirty slots for a shard.
+    pub(crate) fn take_dirty_pages(&self, shard: usize, page_count: usize, each: impl FnMut(usize)) {
+        if let Some(changes) = self.hub.tops.get(shard) {
+            changes.top.take(page_count, each);
         }
+    }
+
+    /// The next value for items that queue.
+    pub(crate) fn pop_queued(&self, shard: usize) -> Option<QueuedChange> {
+        self.hub.tops.get(shard)?.queued.pop()
+    }
+
+    /// Whether queued values were dropped since the last call.
+    pub(crate) fn take_overflowed(&self, shard: usize) -> bool {
+        self.hub.tops.get(shard).is_some_and(|changes| changes.overflowed.swap(false, Ordering::AcqRel))
+    }
+}
+
+impl Hub {
+    fn release(&self, index: u32) {
+        lock(&self.next).free.push(index);
     }
 
     fn notify(&self, page: &Page, slot: &Slot, index: u32, watchers: u64) {
@@ -486,23 +526,6 @@ impl SlotStore {
             page.mark(index as usize % PAGE_SLOTS, shard, &changes.top);
         }
     }
-
-    /// The numbers of the pages that have dirty slots for a shard.
-    pub(crate) fn take_dirty_pages(&self, shard: usize, page_count: usize, each: impl FnMut(usize)) {
-        if let Some(changes) = self.tops.get(shard) {
-            changes.top.take(page_count, each);
-        }
-    }
-
-    /// The next value for items that queue.
-    pub(crate) fn pop_queued(&self, shard: usize) -> Option<QueuedChange> {
-        self.tops.get(shard)?.queued.pop()
-    }
-
-    /// Whether queued values were dropped since the last call.
-    pub(crate) fn take_overflowed(&self, shard: usize) -> bool {
-        self.tops.get(shard).is_some_and(|changes| changes.overflowed.swap(false, Ordering::AcqRel))
-    }
 }
 
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -512,7 +535,6 @@ fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// A writer's and reader's handle to one slot, from any thread. It keeps the slot from serving another node.
 #[derive(Debug)]
 pub(crate) struct SlotHandle {
-    store: Arc<SlotStore>,
     page: Arc<Page>,
     index: u32,
 }
@@ -520,14 +542,14 @@ pub(crate) struct SlotHandle {
 impl Clone for SlotHandle {
     fn clone(&self) -> Self {
         self.slot().owners.fetch_add(1, Ordering::AcqRel);
-        Self { store: Arc::clone(&self.store), page: Arc::clone(&self.page), index: self.index }
+        Self { page: Arc::clone(&self.page), index: self.index }
     }
 }
 
 impl Drop for SlotHandle {
     fn drop(&mut self) {
         if self.slot().owners.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.store.release(self.index);
+            self.page.hub.release(self.index);
         }
     }
 }
@@ -550,13 +572,13 @@ impl SlotHandle {
     /// Stores a value and tells the watching shards.
     #[inline]
     pub(crate) fn set(&self, value: Variant, status: StatusCode, source: UtcTime, server: UtcTime) {
-        self.store.set_in(&self.page, self.index, value, status, source, server);
+        self.page.set(self.index, value, status, source, server);
     }
 
     /// Tells the watching shards that the variable's values mean something else from now on.
     pub(crate) fn semantics_changed(&self) {
         let watchers = self.slot().watchers.load(Ordering::Acquire) & !QUEUED;
-        for (shard, changes) in self.store.tops.iter().enumerate() {
+        for (shard, changes) in self.page.hub.tops.iter().enumerate() {
             if watchers >> shard & 1 == 0 {
                 continue;
             }
@@ -592,7 +614,7 @@ impl SlotHandle {
     /// Marks the slot dirty for one shard, as if it had been written: closes the race between the start of watching
     /// and a write in flight.
     pub(crate) fn touch(&self, shard: usize) {
-        if let Some(changes) = self.store.tops.get(shard) {
+        if let Some(changes) = self.page.hub.tops.get(shard) {
             self.page.mark(self.index as usize % PAGE_SLOTS, shard, &changes.top);
         }
     }
@@ -613,8 +635,9 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_one_cache_line() {
+    fn a_slot_is_one_cache_line_and_its_handle_two_words() {
         assert_eq!(size_of::<Slot>(), 64);
+        assert_eq!(size_of::<SlotHandle>(), 16);
     }
 
     #[test]

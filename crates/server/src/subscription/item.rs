@@ -270,6 +270,12 @@ impl Item {
         self.last_change = new.change;
     }
 
+    /// How often the variable changed since the last report, up to this snapshot. None for the first report.
+    #[inline]
+    pub(crate) fn changes_until(&self, new: &Snapshot) -> Option<u32> {
+        (!self.has(flag::FORCED)).then(|| new.change.wrapping_sub(self.last_change) & 0x00ff_ffff)
+    }
+
     /// Remembers a value as the one that was reported last.
     #[inline]
     pub(crate) fn remember(&mut self, new: &Snapshot) {

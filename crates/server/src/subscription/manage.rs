@@ -2,6 +2,7 @@
 
 use super::filter::Filter;
 use super::item::{AT_PUBLISH, EVERY_WRITE, Item, ItemExt, NONE, Sample, flag};
+use super::phase::PhaseFinder;
 use super::publish::{PublishQueue, Responder};
 #[cfg(test)]
 use super::state::State;
@@ -180,6 +181,7 @@ impl Engine {
         if changed {
             let next = align_up(now.instant + core::time::Duration::from_nanos(interval), grid(interval));
             subscription.next_publish = next;
+            subscription.phase = PhaseFinder::default();
             self.timers.push(next, Due::Publish(place));
         }
     }
@@ -374,6 +376,7 @@ impl Engine {
         let index = self.place_item(item);
         if let Some(subscription) = self.subscription_mut(place) {
             subscription.items.push(index);
+            subscription.phase.restart();
             if let Some(ids) = &mut subscription.ids {
                 ids.create(index);
             }

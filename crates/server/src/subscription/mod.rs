@@ -7,6 +7,7 @@
 //!
 //! - [`state`]: the publishing state table; [`subscription`]: its variables;
 //! - [`item`], [`filter`]: MonitoredItems; [`sampling`]: rate groups; [`changes`]: from dirty slots to ready lists;
+//! - [`phase`]: where in its interval a subscription publishes;
 //! - [`publish`]: cycles, messages and the sessions' Publish queues; [`retransmission`]: what can be republished;
 //! - [`manage`]: creating, modifying and deleting, as the services ask; [`timer`]: deadlines;
 //! - `access`: items that their client may see, or not any more;
@@ -21,6 +22,7 @@ mod item_ids;
 mod limits;
 pub(crate) mod manage;
 pub(crate) mod moving;
+mod phase;
 pub(crate) mod publish;
 mod retransmission;
 mod sampling;

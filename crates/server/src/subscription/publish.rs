@@ -3,7 +3,7 @@
 use super::item::{Item, SEMANTICS_BITS, encode_sample, encode_snapshot, flag};
 use super::state::{Action, Conditions, Event, State, step};
 use super::subscription::Subscription;
-use super::timer::Due;
+use super::timer::{Due, align_up, grid};
 use super::{Engine, SessionKey};
 use crate::now::Now;
 use crate::shard::ConnectionId;
@@ -108,11 +108,16 @@ impl Engine {
     /// A subscription's publishing timer has expired.
     fn cycle(&mut self, place: u32, now: Now, responder: &mut dyn Responder, budget: &mut Budget) {
         let Some(subscription) = self.subscription_mut(place) else { return };
-        // The phase never drifts: the next cycle starts a whole number of intervals after the first one.
+        // The phase never drifts: the next cycle starts a whole number of intervals after the first one, unless it has
+        // to keep out of its writers' way.
         let late = now.instant.as_nanos().saturating_sub(subscription.next_publish.as_nanos());
         let interval = subscription.interval.max(1);
         let next = subscription.next_publish.as_nanos().saturating_add((late / interval + 1) * interval);
-        subscription.next_publish = Instant::from_nanos(next);
+        let moved = subscription.phase.turn(interval, subscription.id);
+        subscription.next_publish = match moved {
+            0 => Instant::from_nanos(next),
+            _ => align_up(Instant::from_nanos(next.saturating_add_signed(moved)), grid(interval)),
+        };
         let at = subscription.next_publish;
         self.timers.push(at, Due::Publish(place));
         let conditions = self.conditions(place, now.instant, responder);
@@ -390,6 +395,9 @@ impl Engine {
         NodeId::numeric(0, encoding_ids::DATA_CHANGE_NOTIFICATION_BINARY).encode(&mut out);
         out.push(1);
         let mut count = 0u32;
+        let watching = subscription.phase.is_watching();
+        // In 100 ns, as the times of the changes are.
+        let interval = i64::try_from(subscription.interval / 100).unwrap_or(i64::MAX);
         encode_sized(&mut out, |out| {
             let count_at = out.len();
             encode_len(0, out);
@@ -409,6 +417,12 @@ impl Engine {
                         let bits = if item.has(flag::SEMANTICS) { SEMANTICS_BITS } else { 0 };
                         let status = StatusCode(snapshot.status.0 | bits);
                         encode_snapshot(out, item.client_handle, &snapshot, status, item.timestamps);
+                        if watching {
+                            if let Some(changes) = item.changes_until(&snapshot) {
+                                let age = now.utc.ticks().saturating_sub(snapshot.server.ticks());
+                                subscription.phase.note(changes, age, interval);
+                            }
+                        }
                         item.remember(&snapshot);
                         item.flags &= !flag::SEMANTICS;
                         count += 1;

@@ -1,6 +1,7 @@
 //! One Subscription's variables (Part 4 §5.14.1.3).
 
 use super::item_ids::ItemIds;
+use super::phase::PhaseFinder;
 use super::retransmission::Retransmission;
 use super::state::State;
 use super::{SessionKey, SubscriptionLimits};
@@ -77,6 +78,7 @@ pub(crate) struct Subscription {
     /// ns.
     pub(crate) interval: u64,
     pub(crate) next_publish: Instant,
+    pub(crate) phase: PhaseFinder,
     pub(crate) publishing_enabled: bool,
     pub(crate) state: State,
     pub(crate) message_sent: bool,
@@ -118,6 +120,7 @@ impl Subscription {
             parameters,
             interval: nanos_from_millis(parameters.publishing_interval),
             next_publish,
+            phase: PhaseFinder::default(),
             publishing_enabled,
             state: State::Normal,
             message_sent: false,

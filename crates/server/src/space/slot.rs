@@ -392,15 +392,17 @@ impl SlotStore {
         Self {
             pages: RwLock::new(Vec::new()),
             page_count: core::sync::atomic::AtomicUsize::new(0),
-            hub: Arc::new(Hub { tops: (0..shards)
-                .map(|_| ShardChanges {
-                    top: DirtyTop::new(),
-                    queued: crossbeam_queue::ArrayQueue::new(queue_len.max(1)),
-                    overflowed: core::sync::atomic::AtomicBool::new(false),
-                    waker: ArcSwapOption::empty(),
-                })
-                .collect(),
-            next: std::sync::Mutex::default() }),
+            hub: Arc::new(Hub {
+                tops: (0..shards)
+                    .map(|_| ShardChanges {
+                        top: DirtyTop::new(),
+                        queued: crossbeam_queue::ArrayQueue::new(queue_len.max(1)),
+                        overflowed: core::sync::atomic::AtomicBool::new(false),
+                        waker: ArcSwapOption::empty(),
+                    })
+                    .collect(),
+                next: std::sync::Mutex::default(),
+            }),
         }
     }
 

@@ -72,13 +72,7 @@ impl NodeId {
     /// A view that borrows the identifier.
     #[must_use]
     pub fn as_ref(&self) -> NodeIdRef<'_> {
-        let identifier = match &self.identifier {
-            Identifier::Numeric(value) => IdentifierRef::Numeric(*value),
-            Identifier::String(value) => IdentifierRef::String(value.as_str()),
-            Identifier::Guid(value) => IdentifierRef::Guid(*value),
-            Identifier::Opaque(value) => IdentifierRef::Opaque(value.as_bytes()),
-        };
-        NodeIdRef { namespace_index: self.namespace_index, identifier }
+        NodeIdRef { namespace_index: self.namespace_index, identifier: self.identifier.as_ref() }
     }
 }
 
@@ -92,6 +86,19 @@ impl From<u32> for NodeId {
     /// A numeric id of namespace 0.
     fn from(value: u32) -> Self {
         Self::numeric(0, value)
+    }
+}
+
+impl Identifier {
+    /// A view that borrows.
+    #[must_use]
+    pub fn as_ref(&self) -> IdentifierRef<'_> {
+        match self {
+            Self::Numeric(value) => IdentifierRef::Numeric(*value),
+            Self::String(value) => IdentifierRef::String(value.as_str()),
+            Self::Guid(value) => IdentifierRef::Guid(*value),
+            Self::Opaque(value) => IdentifierRef::Opaque(value.as_bytes()),
+        }
     }
 }
 

@@ -62,7 +62,8 @@ impl NodeSpec {
     pub fn shape(mut self, shape: ValueShape) -> Self {
         self.data_type = shape.data_type;
         if let NodeKind::Variable(variable) = &mut self.kind {
-            variable.value_rank = shape.value_rank;
+            let rank = shape.value_rank;
+            variable.value_rank = i8::try_from(rank).unwrap_or(if rank < 0 { i8::MIN } else { i8::MAX });
             // An array of any length is what the rank says already: no memory for that.
             if shape.array_dimensions.iter().any(|length| *length != 0) {
                 variable.extra.get_or_insert_default().array_dimensions = shape.array_dimensions;
@@ -84,7 +85,9 @@ impl NodeSpec {
     #[must_use]
     pub fn minimum_sampling_interval(mut self, interval: f32) -> Self {
         if let NodeKind::Variable(variable) = &mut self.kind {
-            variable.minimum_sampling_interval = interval;
+            if interval != 0.0 {
+                variable.extra.get_or_insert_default().minimum_sampling_interval = interval;
+            }
         }
         self
     }
@@ -93,7 +96,9 @@ impl NodeSpec {
     #[must_use]
     pub fn historizing(mut self, collected: bool) -> Self {
         if let NodeKind::Variable(variable) = &mut self.kind {
-            variable.historizing = collected;
+            if collected {
+                variable.extra.get_or_insert_default().historizing = true;
+            }
         }
         self
     }

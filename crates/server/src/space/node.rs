@@ -1,13 +1,14 @@
 //! Nodes that are not part of the static namespace 0: what the application, NodeSets and the server itself add.
 //!
-//! A node with one variable and its slot is to cost less than 250 bytes, so rare attributes stand behind boxes and
+//! A node with one variable and its slot is to cost less than 220 bytes, so rare attributes stand behind boxes and
 //! references are packed words.
 
 use crate::callback::{MethodHandler, ValueSource, WriteHandler};
+use compact_str::CompactString;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taktwerk_schema::{AccessLevelType, NodeClass};
-use taktwerk_types::{ExtensionObject, LocalizedText, NodeId, Variant};
+use taktwerk_types::{Encode, ExtensionObject, Identifier, LocalizedText, NodeId, NodeIdRef, Variant};
 
 /// A node's place in the address space: dense, `Copy`, and checked against reuse by its generation.
 ///
@@ -56,15 +57,33 @@ impl PackedReference {
 /// A node on the heap.
 #[derive(Debug)]
 pub(crate) struct Node {
-    pub(crate) id: NodeId,
-    pub(crate) browse_name: Box<str>,
+    /// Namespace and identifier of its NodeId apart from each other: together they would take eight bytes more.
+    pub(crate) identifier: Identifier,
+    pub(crate) namespace_index: u16,
+    pub(crate) browse_namespace: u16,
+    /// Names of up to 24 bytes need no heap of their own.
+    pub(crate) browse_name: CompactString,
     pub(crate) references: SmallVec<[PackedReference; 2]>,
     pub(crate) extra: Option<Box<NodeExtra>>,
     pub(crate) generation: u32,
-    pub(crate) browse_namespace: u16,
     /// Its set of those who may do what with it.
     pub(crate) access: u16,
     pub(crate) kind: NodeKind,
+}
+
+impl Node {
+    pub(crate) fn id(&self) -> NodeId {
+        NodeId { namespace_index: self.namespace_index, identifier: self.identifier.clone() }
+    }
+
+    #[inline]
+    pub(crate) fn id_ref(&self) -> NodeIdRef<'_> {
+        NodeIdRef { namespace_index: self.namespace_index, identifier: self.identifier.as_ref() }
+    }
+
+    pub(crate) fn encode_id(&self, out: &mut Vec<u8>) {
+        self.id_ref().encode(out);
+    }
 }
 
 /// Attributes that few nodes set.
@@ -110,14 +129,25 @@ pub(crate) struct VariableNode {
     /// Index into the space's table of data types.
     pub(crate) data_type: u16,
     pub(crate) access_level: u8,
-    pub(crate) historizing: bool,
-    pub(crate) value_rank: i32,
-    /// ms; negative is indeterminate.
-    pub(crate) minimum_sampling_interval: f32,
+    /// No Variant has more dimensions than an Int8 can say: larger ranks are read as 127.
+    pub(crate) value_rank: i8,
     pub(crate) extra: Option<Box<VariableExtra>>,
 }
 
 impl VariableNode {
+    pub(crate) fn value_rank(&self) -> i32 {
+        self.value_rank.into()
+    }
+
+    /// ms; negative is indeterminate.
+    pub(crate) fn minimum_sampling_interval(&self) -> f32 {
+        self.extra.as_ref().map_or(0.0, |extra| extra.minimum_sampling_interval)
+    }
+
+    pub(crate) fn is_historizing(&self) -> bool {
+        self.extra.as_ref().is_some_and(|extra| extra.historizing)
+    }
+
     pub(crate) fn is_readable(&self) -> bool {
         self.access_level & AccessLevelType::CURRENT_READ.0 != 0
     }
@@ -135,6 +165,8 @@ impl VariableNode {
 #[derive(Debug, Default)]
 pub(crate) struct VariableExtra {
     pub(crate) array_dimensions: Vec<u32>,
+    pub(crate) minimum_sampling_interval: f32,
+    pub(crate) historizing: bool,
     pub(crate) source: Option<Arc<dyn ValueSource>>,
     pub(crate) on_write: Option<Arc<dyn WriteHandler>>,
 }
@@ -167,7 +199,7 @@ mod tests {
 
     #[test]
     fn nodes_stay_small() {
-        assert!(size_of::<Node>() <= 128, "{}", size_of::<Node>());
+        assert!(size_of::<Node>() <= 120, "{}", size_of::<Node>());
         assert_eq!(size_of::<PackedReference>(), 8);
     }
 }

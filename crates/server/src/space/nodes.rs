@@ -125,9 +125,7 @@ impl NodeSpec {
             slot: 0,
             data_type: 0,
             access_level: AccessLevelType::CURRENT_READ.0,
-            historizing: false,
             value_rank: -1,
-            minimum_sampling_interval: 0.0,
             extra: None,
         });
         Self { data_type, value, ..Self::new(id, browse_name, kind) }
@@ -185,7 +183,8 @@ pub(crate) struct Nodes {
     /// Indexes into `nodes`, hashed by NodeId.
     table: HashTable<u32>,
     nodes: Vec<Option<Node>>,
-    generations: Vec<u32>,
+    /// Given to the next node: an index that is used again gets another generation.
+    next_generation: u32,
     free: Vec<u32>,
     /// References from static nodes to others.
     ns0_references: BTreeMap<u32, Vec<PackedReference>>,
@@ -218,7 +217,7 @@ impl Nodes {
             hasher: DefaultHashBuilder::default(),
             table: HashTable::new(),
             nodes: Vec::new(),
-            generations: Vec::new(),
+            next_generation: 0,
             free: Vec::new(),
             ns0_references: BTreeMap::new(),
             ns0_values: BTreeMap::new(),
@@ -321,12 +320,13 @@ impl Nodes {
             }
         }
         let found = self.table.find(hash(&self.hasher, id), |at| {
-            self.nodes.get(*at as usize).and_then(Option::as_ref).is_some_and(|node| node.id.as_ref() == id)
+            self.nodes.get(*at as usize).and_then(Option::as_ref).is_some_and(|node| node.id_ref() == id)
         });
         let Some(&at) = found else {
             return SessionNode::resolve(id, self.live.as_deref()?).map(SessionNode::ix);
         };
-        Some(NodeIx { index: at + NodeIx::DYNAMIC, generation: *self.generations.get(at as usize)? })
+        let node = self.nodes.get(at as usize)?.as_ref()?;
+        Some(NodeIx { index: at + NodeIx::DYNAMIC, generation: node.generation })
     }
 
     /// Like [`Self::resolve`], as services answer it.
@@ -340,8 +340,8 @@ impl Nodes {
             return Some(NodeIx::ns0(index));
         }
         let at = (index - NodeIx::DYNAMIC) as usize;
-        self.nodes.get(at)?.as_ref()?;
-        Some(NodeIx { index, generation: *self.generations.get(at)? })
+        let node = self.nodes.get(at)?.as_ref()?;
+        Some(NodeIx { index, generation: node.generation })
     }
 
     /// A node on the heap.
@@ -545,8 +545,8 @@ impl Nodes {
     ) -> Option<Scalar> {
         let at = *self.table.find(hash_number(&self.hasher, namespace_index, value), |at| {
             let Some(Some(node)) = self.nodes.get(*at as usize) else { return false };
-            node.id.namespace_index == namespace_index
-                && matches!(node.id.identifier, taktwerk_types::Identifier::Numeric(known) if known == value)
+            node.namespace_index == namespace_index
+                && matches!(node.identifier, taktwerk_types::Identifier::Numeric(known) if known == value)
         })?;
         let node = self.nodes.get(at as usize)?.as_ref()?;
         if !decisions.of_set(node.access).contains(PermissionType::READ) {
@@ -731,13 +731,14 @@ impl Nodes {
         let has_extra = extra.display_name.is_some() || extra.description.is_some() || extra.write_mask != 0;
         let at = self.free.pop().unwrap_or_else(|| {
             self.nodes.push(None);
-            self.generations.push(0);
             u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX)
         });
-        let generation = self.generations.get(at as usize).copied().unwrap_or(0);
+        let generation = self.next_generation;
+        self.next_generation = generation.wrapping_add(1);
         let hash = hash(&self.hasher, id.as_ref());
         let node = Node {
-            id,
+            identifier: id.identifier,
+            namespace_index: id.namespace_index,
             browse_name: browse_name.name.as_str().into(),
             references: smallvec::SmallVec::new(),
             extra: has_extra.then(|| Box::new(extra)),
@@ -816,7 +817,7 @@ impl Nodes {
         }
         let at = ix.index - NodeIx::DYNAMIC;
         let Some(node) = self.nodes.get_mut(at as usize).and_then(Option::take) else { return Ok(()) };
-        let hash = hash(&self.hasher, node.id.as_ref());
+        let hash = hash(&self.hasher, node.id_ref());
         if let Ok(entry) = self.table.find_entry(hash, |candidate| *candidate == at) {
             entry.remove();
         }
@@ -827,9 +828,6 @@ impl Nodes {
                 slot.set(Variant::Empty, StatusCode::BAD_NODE_ID_UNKNOWN, null, null);
             }
             self.slots.disown(variable.slot);
-        }
-        if let Some(generation) = self.generations.get_mut(at as usize) {
-            *generation = generation.wrapping_add(1);
         }
         self.free.push(at);
         Ok(())
@@ -843,7 +841,7 @@ impl Nodes {
         if let Some(node) = SessionNode::from_ix(ix) {
             return node.id();
         }
-        self.dynamic(ix).map(|node| node.id.clone()).unwrap_or_default()
+        self.dynamic(ix).map(crate::space::node::Node::id).unwrap_or_default()
     }
 
     /// How many nodes there are, namespace 0 included.
@@ -883,5 +881,5 @@ fn hash(hasher: &DefaultHashBuilder, id: NodeIdRef<'_>) -> u64 {
 }
 
 fn rehash(hasher: &DefaultHashBuilder, nodes: &[Option<Node>], at: u32) -> u64 {
-    nodes.get(at as usize).and_then(Option::as_ref).map_or(0, |node| hash(hasher, node.id.as_ref()))
+    nodes.get(at as usize).and_then(Option::as_ref).map_or(0, |node| hash(hasher, node.id_ref()))
 }

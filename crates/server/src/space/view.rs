@@ -90,7 +90,7 @@ impl<'a> NodeView<'a> {
         }
         match self.inner {
             Inner::Static(_) => NodeId::numeric(0, self.ix.index),
-            Inner::Heap(node) => node.id.clone(),
+            Inner::Heap(node) => node.id(),
         }
     }
 
@@ -149,7 +149,7 @@ impl<'a> NodeView<'a> {
     /// Appends the encoding of the NodeId.
     pub(crate) fn encode_id(&self, out: &mut Vec<u8>) {
         match (self.inner, self.session) {
-            (Inner::Heap(node), _) => node.id.encode(out),
+            (Inner::Heap(node), _) => node.encode_id(out),
             (_, Some(node)) => node.id().encode(out),
             (Inner::Static(_), None) => NodeId::numeric(0, self.ix.index).encode(out),
         }
@@ -224,7 +224,7 @@ impl<'a> NodeView<'a> {
             Inner::Static(node) => matches!(node.class(), NodeClass::VARIABLE | NodeClass::VARIABLE_TYPE)
                 .then(|| node.value_rank()),
             Inner::Heap(node) => match &node.kind {
-                NodeKind::Variable(variable) => Some(variable.value_rank),
+                NodeKind::Variable(variable) => Some(variable.value_rank()),
                 NodeKind::VariableType(kind) => Some(kind.value_rank),
                 _ => None,
             },
@@ -251,7 +251,7 @@ impl<'a> NodeView<'a> {
         match self.inner {
             Inner::Static(node) => node.extras().minimum_sampling_interval,
             Inner::Heap(node) => match &node.kind {
-                NodeKind::Variable(variable) => f64::from(variable.minimum_sampling_interval),
+                NodeKind::Variable(variable) => f64::from(variable.minimum_sampling_interval()),
                 _ => 0.0,
             },
         }
@@ -376,7 +376,9 @@ impl<'a> NodeView<'a> {
                 self.minimum_sampling_interval().into()
             }
             a::HISTORIZING if self.class() == NodeClass::VARIABLE => match self.inner {
-                Inner::Heap(Node { kind: NodeKind::Variable(variable), .. }) => variable.historizing.into(),
+                Inner::Heap(Node { kind: NodeKind::Variable(variable), .. }) => {
+                    variable.is_historizing().into()
+                }
                 _ => false.into(),
             },
             a::EXECUTABLE | a::USER_EXECUTABLE => self.executable().ok_or(missing)?.into(),

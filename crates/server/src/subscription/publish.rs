@@ -389,6 +389,10 @@ impl Engine {
         // Response header, acknowledgement results and available sequence numbers also need room.
         let len_max = body_max.saturating_sub(1024).max(1024);
         let count_max = subscription.parameters.max_notifications;
+        // A large message that grows by doubling leaves holes of its own size in the heap.
+        let waiting = subscription.ready.len() - subscription.ready_head;
+        let expected = waiting.min(count_max as usize).saturating_mul(subscription.notification_len) + 64;
+        out.reserve_exact(expected.min(len_max));
         subscription.next_sequence_number.encode(&mut out);
         now.utc.encode(&mut out);
         encode_len(1, &mut out);
@@ -450,6 +454,9 @@ impl Engine {
             encode_len(0, out);
         });
         subscription.counters.data_changes += 1;
+        if count > 0 {
+            subscription.notification_len = out.len() / count as usize + 1;
+        }
         subscription.counters.notifications = subscription.counters.notifications.wrapping_add(count);
         compact(subscription);
         out
@@ -613,9 +620,12 @@ fn respond_notifications(
 ) {
     let sent = &subscription.retransmission;
     responder.respond(ticket, &mut |out| {
+        let message = sent.find(sequence_number).unwrap_or_default();
+        // The heads of its chunks come on top.
+        out.reserve_exact(message.len() + message.len() / 64 + 256);
         encode_header(out, ticket, now);
         encode_before(out, subscription.id, sent.sequence_numbers(), subscription.more_notifications);
-        out.extend_from_slice(sent.find(sequence_number).unwrap_or_default());
+        out.extend_from_slice(message);
         encode_after(out, ticket);
     });
 }

@@ -88,6 +88,8 @@ pub(crate) struct Subscription {
     /// The number of the next message that holds notifications.
     pub(crate) next_sequence_number: u32,
     pub(crate) retransmission: Retransmission,
+    /// Bytes that a notification of the last message took on average: how much room the next one needs.
+    pub(crate) notification_len: usize,
     pub(crate) items: Vec<u32>,
     /// The ids of its items, if it came from another shard.
     pub(crate) ids: Option<Box<ItemIds>>,
@@ -129,6 +131,7 @@ impl Subscription {
             keep_alive_counter: parameters.max_keep_alive_count,
             next_sequence_number: 1,
             retransmission: Retransmission::default(),
+            notification_len: 32,
             items: Vec::new(),
             ids: None,
             enabled_items: 0,

@@ -57,6 +57,14 @@ impl ValueShape {
 }
 
 impl NodeSpec {
+    fn is_variable(&self) -> bool {
+        matches!(self.kind, NodeKind::Variable(_))
+    }
+
+    fn variable_extra(&mut self) -> &mut super::node::VariableExtra {
+        self.extra.variable.get_or_insert_default()
+    }
+
     /// DataType, ValueRank and ArrayDimensions of a Variable.
     #[must_use]
     pub fn shape(mut self, shape: ValueShape) -> Self {
@@ -66,7 +74,7 @@ impl NodeSpec {
             variable.value_rank = i8::try_from(rank).unwrap_or(if rank < 0 { i8::MIN } else { i8::MAX });
             // An array of any length is what the rank says already: no memory for that.
             if shape.array_dimensions.iter().any(|length| *length != 0) {
-                variable.extra.get_or_insert_default().array_dimensions = shape.array_dimensions;
+                self.variable_extra().array_dimensions = shape.array_dimensions;
             }
         }
         self
@@ -84,10 +92,8 @@ impl NodeSpec {
     /// The MinimumSamplingInterval of a Variable in ms; 0 means that every change is seen.
     #[must_use]
     pub fn minimum_sampling_interval(mut self, interval: f32) -> Self {
-        if let NodeKind::Variable(variable) = &mut self.kind {
-            if interval != 0.0 {
-                variable.extra.get_or_insert_default().minimum_sampling_interval = interval;
-            }
+        if self.is_variable() && interval != 0.0 {
+            self.variable_extra().minimum_sampling_interval = interval;
         }
         self
     }
@@ -95,10 +101,8 @@ impl NodeSpec {
     /// Whether a Variable's history is collected.
     #[must_use]
     pub fn historizing(mut self, collected: bool) -> Self {
-        if let NodeKind::Variable(variable) = &mut self.kind {
-            if collected {
-                variable.extra.get_or_insert_default().historizing = true;
-            }
+        if self.is_variable() && collected {
+            self.variable_extra().historizing = true;
         }
         self
     }
@@ -106,8 +110,8 @@ impl NodeSpec {
     /// Who makes a Variable's value whenever it is read or sampled.
     #[must_use]
     pub fn source(mut self, source: Arc<dyn ValueSource>) -> Self {
-        if let NodeKind::Variable(variable) = &mut self.kind {
-            variable.extra.get_or_insert_default().source = Some(source);
+        if self.is_variable() {
+            self.variable_extra().source = Some(source);
         }
         self
     }
@@ -115,8 +119,8 @@ impl NodeSpec {
     /// Who decides on clients' writes to a Variable.
     #[must_use]
     pub fn write_handler(mut self, handler: Arc<dyn WriteHandler>) -> Self {
-        if let NodeKind::Variable(variable) = &mut self.kind {
-            variable.extra.get_or_insert_default().on_write = Some(handler);
+        if self.is_variable() {
+            self.variable_extra().on_write = Some(handler);
         }
         self
     }
@@ -299,7 +303,9 @@ impl AddressSpace {
         let ix = nodes.find(id)?;
         let variable = nodes.variable_mut(ix).ok_or_else(|| NodeError::Unknown(id.clone()))?;
         variable.access_level |= AccessLevelType::CURRENT_WRITE.0;
-        variable.extra.get_or_insert_default().on_write = Some(handler);
+        if let Some(extra) = nodes.variable_extra_mut(ix) {
+            extra.on_write = Some(handler);
+        }
         Ok(())
     }
 
@@ -342,12 +348,12 @@ impl AddressSpace {
         if nodes.view(ix).is_none_or(|node| node.class() != NodeClass::METHOD) {
             return Err(NodeError::Unknown(id.clone()));
         }
-        match nodes.dynamic_mut(ix).map(|node| &mut node.kind) {
-            Some(NodeKind::Method { executable, handler }) => {
-                *executable = true;
-                *handler = Some(implementation);
+        match nodes.dynamic_mut(ix) {
+            Some(node) => {
+                node.kind = NodeKind::Method { executable: true };
+                node.extra.get_or_insert_default().handler = Some(implementation);
             }
-            _ => nodes.set_ns0_method(ix.index, implementation),
+            None => nodes.set_ns0_method(ix.index, implementation),
         }
         Ok(())
     }
@@ -559,10 +565,7 @@ fn copy_of(nodes: &Nodes, declaration: NodeIx, id: NodeId) -> Option<NodeSpec> {
             NodeSpec::object(id, name).event_notifier(view.event_notifier().unwrap_or_default())
         }
         NodeClass::METHOD => {
-            let handler = match nodes.dynamic(declaration).map(|node| &node.kind) {
-                Some(NodeKind::Method { handler, .. }) => handler.clone(),
-                _ => nodes.ns0_method(declaration.index).cloned(),
-            };
+            let handler = nodes.method_handler(declaration).cloned();
             NodeSpec::method(id, name, handler)
         }
         NodeClass::VARIABLE => variable_copy(nodes, declaration, id, name)?,

@@ -193,7 +193,7 @@ fn spec_of(
             .historizing(*historizing)
         }
         NodeClass::Method { executable, .. } => {
-            NodeSpec::with_kind(id, name, NodeKind::Method { executable: *executable, handler: None })
+            NodeSpec::with_kind(id, name, NodeKind::Method { executable: *executable })
         }
         NodeClass::ObjectType { is_abstract } => {
             NodeSpec::with_kind(id, name, NodeKind::ObjectType { is_abstract: *is_abstract })

@@ -1,6 +1,6 @@
 //! Nodes that are not part of the static namespace 0: what the application, NodeSets and the server itself add.
 //!
-//! A node with one variable and its slot is to cost less than 220 bytes, so rare attributes stand behind boxes and
+//! A node with one variable and its slot is to cost less than 200 bytes, so rare attributes stand behind boxes and
 //! references are packed words.
 
 use crate::callback::{MethodHandler, ValueSource, WriteHandler};
@@ -60,7 +60,6 @@ pub(crate) struct Node {
     /// Namespace and identifier of its NodeId apart from each other: together they would take eight bytes more.
     pub(crate) identifier: Identifier,
     pub(crate) namespace_index: u16,
-    pub(crate) browse_namespace: u16,
     /// Names of up to 24 bytes need no heap of their own.
     pub(crate) browse_name: CompactString,
     pub(crate) references: SmallVec<[PackedReference; 2]>,
@@ -81,17 +80,52 @@ impl Node {
         NodeIdRef { namespace_index: self.namespace_index, identifier: self.identifier.as_ref() }
     }
 
+    pub(crate) fn browse_namespace(&self) -> u16 {
+        self.extra.as_ref().and_then(|extra| extra.browse_namespace).unwrap_or(self.namespace_index)
+    }
+
+    /// What only few Variables have.
+    #[inline]
+    pub(crate) fn variable_extra(&self) -> Option<&VariableExtra> {
+        self.extra.as_ref()?.variable.as_deref()
+    }
+
+    /// Who makes the values of a Variable.
+    #[inline]
+    pub(crate) fn source(&self) -> Option<&Arc<dyn ValueSource>> {
+        self.variable_extra()?.source.as_ref()
+    }
+
+    /// The implementation of a Method.
+    pub(crate) fn handler(&self) -> Option<&Arc<dyn MethodHandler>> {
+        self.extra.as_ref()?.handler.as_ref()
+    }
+
     pub(crate) fn encode_id(&self, out: &mut Vec<u8>) {
         self.id_ref().encode(out);
     }
 }
 
-/// Attributes that few nodes set.
-#[derive(Debug, Default, Clone)]
+/// Attributes and callbacks that few nodes have.
+#[derive(Debug, Default)]
 pub(crate) struct NodeExtra {
     pub(crate) display_name: Option<LocalizedText>,
     pub(crate) description: Option<LocalizedText>,
-    pub(crate) write_mask: u32,
+    /// The namespace of the BrowseName where it is not the NodeId's.
+    pub(crate) browse_namespace: Option<u16>,
+    /// The implementation of a Method.
+    pub(crate) handler: Option<Arc<dyn MethodHandler>>,
+    pub(crate) variable: Option<Box<VariableExtra>>,
+}
+
+impl NodeExtra {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.display_name.is_none()
+            && self.description.is_none()
+            && self.browse_namespace.is_none()
+            && self.handler.is_none()
+            && self.variable.is_none()
+    }
 }
 
 /// What depends on the NodeClass.
@@ -99,7 +133,7 @@ pub(crate) struct NodeExtra {
 pub(crate) enum NodeKind {
     Object { event_notifier: u8 },
     Variable(VariableNode),
-    Method { executable: bool, handler: Option<Arc<dyn MethodHandler>> },
+    Method { executable: bool },
     ObjectType { is_abstract: bool },
     VariableType(Box<VariableTypeNode>),
     ReferenceType(Box<ReferenceTypeNode>),
@@ -131,21 +165,11 @@ pub(crate) struct VariableNode {
     pub(crate) access_level: u8,
     /// No Variant has more dimensions than an Int8 can say: larger ranks are read as 127.
     pub(crate) value_rank: i8,
-    pub(crate) extra: Option<Box<VariableExtra>>,
 }
 
 impl VariableNode {
     pub(crate) fn value_rank(&self) -> i32 {
         self.value_rank.into()
-    }
-
-    /// ms; negative is indeterminate.
-    pub(crate) fn minimum_sampling_interval(&self) -> f32 {
-        self.extra.as_ref().map_or(0.0, |extra| extra.minimum_sampling_interval)
-    }
-
-    pub(crate) fn is_historizing(&self) -> bool {
-        self.extra.as_ref().is_some_and(|extra| extra.historizing)
     }
 
     pub(crate) fn is_readable(&self) -> bool {
@@ -155,13 +179,9 @@ impl VariableNode {
     pub(crate) fn is_writable(&self) -> bool {
         self.access_level & AccessLevelType::CURRENT_WRITE.0 != 0
     }
-
-    pub(crate) fn source(&self) -> Option<&Arc<dyn ValueSource>> {
-        self.extra.as_ref()?.source.as_ref()
-    }
 }
 
-/// Attributes and callbacks that few Variables have.
+/// Attributes and callbacks that few Variables have; the interval is in ms, and negative if indeterminate.
 #[derive(Debug, Default)]
 pub(crate) struct VariableExtra {
     pub(crate) array_dimensions: Vec<u32>,
@@ -199,7 +219,7 @@ mod tests {
 
     #[test]
     fn nodes_stay_small() {
-        assert!(size_of::<Node>() <= 120, "{}", size_of::<Node>());
+        assert!(size_of::<Node>() <= 104, "{}", size_of::<Node>());
         assert_eq!(size_of::<PackedReference>(), 8);
     }
 }

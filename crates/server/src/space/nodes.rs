@@ -126,7 +126,6 @@ impl NodeSpec {
             data_type: 0,
             access_level: AccessLevelType::CURRENT_READ.0,
             value_rank: -1,
-            extra: None,
         });
         Self { data_type, value, ..Self::new(id, browse_name, kind) }
     }
@@ -138,7 +137,9 @@ impl NodeSpec {
         browse_name: QualifiedName,
         handler: Option<Arc<dyn crate::callback::MethodHandler>>,
     ) -> Self {
-        Self::new(id, browse_name, NodeKind::Method { executable: true, handler })
+        let mut spec = Self::new(id, browse_name, NodeKind::Method { executable: true });
+        spec.extra.handler = handler;
+        spec
     }
 
     /// A node of any class.
@@ -500,8 +501,8 @@ impl Nodes {
                 },
             };
         }
-        match self.dynamic(ix).map(|node| &node.kind) {
-            Some(NodeKind::Variable(variable)) => match variable.source() {
+        match self.dynamic(ix).map(|node| (&node.kind, node)) {
+            Some((NodeKind::Variable(variable), node)) => match node.source() {
                 Some(source) => ValueAt::Source(source, variable.slot),
                 None => ValueAt::Slot(variable.slot),
             },
@@ -553,7 +554,7 @@ impl Nodes {
             return None;
         }
         match &node.kind {
-            NodeKind::Variable(variable) if variable.is_readable() && variable.source().is_none() => {
+            NodeKind::Variable(variable) if variable.is_readable() && node.source().is_none() => {
                 let slot = variable.slot as usize;
                 self.pages.get(slot / PAGE_SLOTS)?.slot(slot % PAGE_SLOTS)?.read_scalar()
             }
@@ -570,7 +571,7 @@ impl Nodes {
             return None;
         }
         match &node.kind {
-            NodeKind::Variable(variable) if variable.is_readable() && variable.source().is_none() => {
+            NodeKind::Variable(variable) if variable.is_readable() && node.source().is_none() => {
                 self.slot(variable.slot)
             }
             _ => None,
@@ -633,8 +634,8 @@ impl Nodes {
         let plain = self.dynamic(ix).and_then(|node| match &node.kind {
             // Properties of namespace 0 can give their variable its meaning.
             NodeKind::Variable(variable)
-                if variable.extra.is_none()
-                    && node.browse_namespace != 0
+                if node.variable_extra().is_none()
+                    && node.browse_namespace() != 0
                     && decisions.of_set(node.access).contains(PermissionType::WRITE) =>
             {
                 Some(variable)
@@ -659,10 +660,7 @@ impl Nodes {
 
     /// Who decides on writes to a Variable.
     pub(crate) fn write_handler(&self, ix: NodeIx) -> Option<&Arc<dyn crate::callback::WriteHandler>> {
-        match &self.dynamic(ix)?.kind {
-            NodeKind::Variable(variable) => variable.extra.as_ref()?.on_write.as_ref(),
-            _ => None,
-        }
+        self.dynamic(ix)?.variable_extra()?.on_write.as_ref()
     }
 
     /// The implementation of a Method.
@@ -670,10 +668,7 @@ impl Nodes {
         if ix.index < NodeIx::DYNAMIC {
             return self.ns0_method(ix.index);
         }
-        match &self.dynamic(ix)?.kind {
-            NodeKind::Method { handler, .. } => handler.as_ref(),
-            _ => None,
-        }
+        self.dynamic(ix)?.handler()
     }
 
     // ---- changing
@@ -728,7 +723,10 @@ impl Nodes {
             }
             _ => {}
         }
-        let has_extra = extra.display_name.is_some() || extra.description.is_some() || extra.write_mask != 0;
+        let mut extra = extra;
+        if browse_name.namespace_index != id.namespace_index {
+            extra.browse_namespace = Some(browse_name.namespace_index);
+        }
         let at = self.free.pop().unwrap_or_else(|| {
             self.nodes.push(None);
             u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX)
@@ -741,9 +739,8 @@ impl Nodes {
             namespace_index: id.namespace_index,
             browse_name: browse_name.name.as_str().into(),
             references: smallvec::SmallVec::new(),
-            extra: has_extra.then(|| Box::new(extra)),
+            extra: (!extra.is_empty()).then(|| Box::new(extra)),
             generation,
-            browse_namespace: browse_name.namespace_index,
             access,
             kind,
         };
@@ -858,7 +855,8 @@ impl Nodes {
     }
 
     pub(crate) fn variable_extra_mut(&mut self, ix: NodeIx) -> Option<&mut VariableExtra> {
-        Some(self.variable_mut(ix)?.extra.get_or_insert_default())
+        let node = self.dynamic_mut(ix).filter(|node| matches!(node.kind, NodeKind::Variable(_)))?;
+        Some(node.extra.get_or_insert_default().variable.get_or_insert_default())
     }
 }
 

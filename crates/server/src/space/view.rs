@@ -109,7 +109,7 @@ impl<'a> NodeView<'a> {
                 (1, Cow::Owned(self.nodes.session_name(session).unwrap_or_default().into()))
             }
             (Inner::Static(node), _) => (0, Cow::Borrowed(node.browse_name())),
-            (Inner::Heap(node), _) => (node.browse_namespace, Cow::Borrowed(&*node.browse_name)),
+            (Inner::Heap(node), _) => (node.browse_namespace(), Cow::Borrowed(&*node.browse_name)),
         }
     }
 
@@ -237,9 +237,9 @@ impl<'a> NodeView<'a> {
             Inner::Static(node) => matches!(node.class(), NodeClass::VARIABLE | NodeClass::VARIABLE_TYPE)
                 .then(|| node.extras().array_dimensions().collect()),
             Inner::Heap(node) => match &node.kind {
-                NodeKind::Variable(variable) => Some(
-                    variable.extra.as_ref().map_or_else(Vec::new, |extra| extra.array_dimensions.clone()),
-                ),
+                NodeKind::Variable(_) => {
+                    Some(node.variable_extra().map_or_else(Vec::new, |extra| extra.array_dimensions.clone()))
+                }
                 NodeKind::VariableType(kind) => Some(kind.array_dimensions.clone()),
                 _ => None,
             },
@@ -250,10 +250,9 @@ impl<'a> NodeView<'a> {
     pub(crate) fn minimum_sampling_interval(&self) -> f64 {
         match self.inner {
             Inner::Static(node) => node.extras().minimum_sampling_interval,
-            Inner::Heap(node) => match &node.kind {
-                NodeKind::Variable(variable) => f64::from(variable.minimum_sampling_interval()),
-                _ => 0.0,
-            },
+            Inner::Heap(node) => {
+                node.variable_extra().map_or(0.0, |extra| f64::from(extra.minimum_sampling_interval))
+            }
         }
     }
 
@@ -280,7 +279,7 @@ impl<'a> NodeView<'a> {
             Inner::Static(node) => (node.class() == NodeClass::METHOD)
                 .then(|| is_builtin_method(self.ix.index) || self.nodes.ns0_method(self.ix.index).is_some()),
             Inner::Heap(node) => match &node.kind {
-                NodeKind::Method { executable, handler } => Some(*executable && handler.is_some()),
+                NodeKind::Method { executable } => Some(*executable && node.handler().is_some()),
                 _ => None,
             },
         }
@@ -376,9 +375,7 @@ impl<'a> NodeView<'a> {
                 self.minimum_sampling_interval().into()
             }
             a::HISTORIZING if self.class() == NodeClass::VARIABLE => match self.inner {
-                Inner::Heap(Node { kind: NodeKind::Variable(variable), .. }) => {
-                    variable.is_historizing().into()
-                }
+                Inner::Heap(node) => node.variable_extra().is_some_and(|extra| extra.historizing).into(),
                 _ => false.into(),
             },
             a::EXECUTABLE | a::USER_EXECUTABLE => self.executable().ok_or(missing)?.into(),

@@ -1,7 +1,7 @@
 //! From dirty slots to ready lists.
 
 use super::Engine;
-use super::item::{AT_PUBLISH, EVERY_WRITE, Item, NONE, Sample, flag};
+use super::item::{AT_PUBLISH, EVERY_WRITE, Item, Sample, flag};
 use super::sampling::Group;
 use super::subscription::Subscription;
 use super::timer::{Due, Timers};
@@ -17,7 +17,7 @@ impl Engine {
             let Some(page) = pages.get(number) else { return };
             page.take_dirty(*shard, |at| {
                 let slot = number * PAGE_SLOTS + at;
-                let mut index = watch.get(slot).copied().unwrap_or(NONE);
+                let mut index = watch.first(slot);
                 while let Some(item) = items.get_mut(index as usize) {
                     let next = item.next;
                     mark_dirty(index, item, subscriptions, groups, timers, now);
@@ -41,7 +41,7 @@ impl Engine {
                     continue;
                 }
             };
-            let mut index = self.watch.get(slot as usize).copied().unwrap_or(NONE);
+            let mut index = self.watch.first(slot as usize);
             while let Some(item) = self.items.get_mut(index as usize) {
                 let here = index;
                 index = item.next;

@@ -565,7 +565,7 @@ impl Engine {
     }
 
     fn each_watcher(&self, slot: u32, mut each: impl FnMut(u32, &Item)) {
-        let mut index = self.watch.get(slot as usize).copied().unwrap_or(NONE);
+        let mut index = self.watch.first(slot as usize);
         while let Some(item) = self.items.get(index as usize) {
             each(index, item);
             index = item.next;
@@ -638,12 +638,7 @@ impl Engine {
         if slot == NONE {
             return;
         }
-        let at = slot as usize;
-        if self.watch.len() <= at {
-            self.watch.resize(at + 1, NONE);
-        }
-        item.next = self.watch[at];
-        self.watch[at] = index;
+        item.next = self.watch.put_first(slot as usize, index);
         if let Some(handle) = self.store.handle(slot) {
             handle.set_watched(self.shard, true);
             handle.touch(self.shard);
@@ -653,7 +648,7 @@ impl Engine {
     pub(super) fn stop_watching(&mut self, index: u32) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
         let (slot, next) = (item.slot, core::mem::replace(&mut item.next, NONE));
-        let Some(head) = self.watch.get_mut(slot as usize) else { return };
+        let Some(head) = self.watch.head(slot as usize) else { return };
         if *head == index {
             *head = next;
         } else {
@@ -666,7 +661,7 @@ impl Engine {
                 at = other.next;
             }
         }
-        if self.watch.get(slot as usize) == Some(&NONE) {
+        if self.watch.first(slot as usize) == NONE {
             if let Some(handle) = self.store.handle(slot) {
                 handle.set_watched(self.shard, false);
             }
@@ -781,7 +776,7 @@ impl Engine {
     /// A property that gives a variable its meaning was written: every item on it says so with its next value
     /// (Part 8 §5.2, SemanticsChanged).
     pub(super) fn semantics_changed(&mut self, slot: u32) {
-        let mut index = self.watch.get(slot as usize).copied().unwrap_or(NONE);
+        let mut index = self.watch.first(slot as usize);
         while let Some(item) = self.items.get_mut(index as usize) {
             let here = index;
             index = item.next;

@@ -6,7 +6,8 @@
 //! never looked at, except for one keep-alive count per cycle.
 //!
 //! - [`state`]: the publishing state table; [`subscription`]: its variables;
-//! - [`item`], [`filter`]: MonitoredItems; [`sampling`]: rate groups; [`changes`]: from dirty slots to ready lists;
+//! - [`item`], [`filter`]: MonitoredItems; [`sampling`]: rate groups; [`changes`], [`watch`]: from dirty slots to
+//!   ready lists;
 //! - [`phase`]: where in its interval a subscription publishes;
 //! - [`publish`]: cycles, messages and the sessions' Publish queues; [`retransmission`]: what can be republished;
 //! - [`manage`]: creating, modifying and deleting, as the services ask; [`timer`]: deadlines;
@@ -31,6 +32,7 @@ mod state;
 // the engine's directory and one Subscription bear the specification's name
 pub(crate) mod subscription;
 mod timer;
+mod watch;
 
 #[cfg(test)]
 mod tests;
@@ -49,6 +51,7 @@ use std::sync::Arc;
 use subscription::Subscription;
 use taktwerk_types::Instant;
 use timer::Timers;
+use watch::Watch;
 
 /// A session's place in its shard's session table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,7 +70,7 @@ pub(crate) struct Engine {
     /// The shard's own list of the store's pages.
     pages: Vec<Arc<Page>>,
     /// The first item on each slot.
-    watch: Vec<u32>,
+    watch: Watch,
     items: Vec<Item>,
     free_items: Vec<u32>,
     subscriptions: Vec<Option<Box<Subscription>>>,
@@ -101,7 +104,7 @@ impl Engine {
             homes,
             budgets,
             pages: Vec::new(),
-            watch: Vec::new(),
+            watch: Watch::default(),
             items: Vec::new(),
             free_items: Vec::new(),
             subscriptions: Vec::new(),

@@ -58,7 +58,7 @@ impl Figure for PerItem {
     }
 
     fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
-        let items: u32 = if self.quick { 20_000 } else { 100_000 };
+        let items: u32 = 100_000;
         let rss = |items: u32| -> Result<f64, StandError> {
             let server = stand.server(side, items as usize, 1_000)?;
             let items = items.to_string();

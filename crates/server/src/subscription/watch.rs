@@ -1,0 +1,54 @@
+//! Which items look at a slot: the first one of each slot's list.
+
+use super::item::NONE;
+use crate::space::slot::PAGE_SLOTS;
+
+/// The first item on each slot, in pages like the slots themselves: growing copies nothing and leaves no holes in
+/// the heap, and pages that nobody watches do not exist.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    pages: Vec<Option<Box<[u32]>>>,
+}
+
+impl Watch {
+    /// The first item on a slot, or [`NONE`].
+    #[inline]
+    pub(crate) fn first(&self, slot: usize) -> u32 {
+        let page = self.pages.get(slot / PAGE_SLOTS).and_then(Option::as_deref);
+        page.and_then(|page| page.get(slot % PAGE_SLOTS)).copied().unwrap_or(NONE)
+    }
+
+    /// Where the first item of a slot is noted, if there ever was one.
+    pub(crate) fn head(&mut self, slot: usize) -> Option<&mut u32> {
+        self.pages.get_mut(slot / PAGE_SLOTS)?.as_deref_mut()?.get_mut(slot % PAGE_SLOTS)
+    }
+
+    /// Puts an item first; returns the one that was.
+    pub(crate) fn put_first(&mut self, slot: usize, item: u32) -> u32 {
+        let number = slot / PAGE_SLOTS;
+        if self.pages.len() <= number {
+            self.pages.resize_with(number + 1, || None);
+        }
+        let Some(place) = self.pages.get_mut(number) else { return NONE };
+        let page = place.get_or_insert_with(|| vec![NONE; PAGE_SLOTS].into_boxed_slice());
+        page.get_mut(slot % PAGE_SLOTS).map_or(NONE, |head| core::mem::replace(head, item))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_appear_where_somebody_watches() {
+        let mut watch = Watch::default();
+        let far = 5 * PAGE_SLOTS + 3;
+        assert_eq!((watch.first(far), watch.head(far)), (NONE, None));
+        assert_eq!(watch.put_first(far, 7), NONE);
+        assert_eq!(watch.put_first(far, 9), 7);
+        assert_eq!((watch.first(far), watch.first(far + 1), watch.first(0)), (9, NONE, NONE));
+        assert_eq!(watch.pages.iter().flatten().count(), 1);
+        *watch.head(far).unwrap() = NONE;
+        assert_eq!(watch.first(far), NONE);
+    }
+}

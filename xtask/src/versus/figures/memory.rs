@@ -44,9 +44,7 @@ impl Figure for PerSession {
 }
 
 /// RSS that a monitored item adds, its node included.
-pub(super) struct PerItem {
-    pub(super) quick: bool,
-}
+pub(super) struct PerItem;
 
 impl Figure for PerItem {
     fn id(&self) -> &'static str {

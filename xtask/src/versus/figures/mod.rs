@@ -36,7 +36,7 @@ pub(super) fn all(quick: bool) -> Vec<Box<dyn Figure>> {
         Box::new(subscribe::ManyClients { quick }),
         Box::new(subscribe::Spread { quick }),
         Box::new(memory::PerSession { quick }),
-        Box::new(memory::PerItem { quick }),
+        Box::new(memory::PerItem),
         Box::new(memory::Idle),
         Box::new(slow_reader::SlowReader { quick }),
         Box::new(allocations::Allocations),

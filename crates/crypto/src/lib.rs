@@ -10,6 +10,7 @@
 //! - [`job`]: the slow operations described as data, so that a driver can run them on any thread;
 //! - [`null`]: the provider that supports policy None only;
 //! - `aws_lc` (feature `aws-lc`): the provider for real security;
+//! - [`pubsub`]: the same seam for the message security of PubSub;
 //! - `dummy` (feature `dummy`): toy cryptography with the right sizes, for tests, fuzzers and the simulator;
 //! - [`entropy`]: randomness as an argument; [`der`]: the first certificate of a chain.
 //!
@@ -30,6 +31,9 @@ pub mod mode;
 pub mod null;
 pub mod policy;
 pub mod provider;
+pub mod pubsub;
+#[cfg(feature = "dummy")]
+pub mod pubsub_dummy;
 pub mod secret;
 pub mod validator;
 
@@ -43,5 +47,6 @@ pub use provider::{
     CertificatePurpose, ChunkLayout, ChunkNonce, EphemeralKey, KeyAgreement, PayloadKeys, PeerKey, Provider,
     Role, SymmetricKeys,
 };
+pub use pubsub::{PubSubKeys, PubSubProvider, PubSubSecurityPolicy};
 pub use secret::{EncryptedSecret, OpenSecret, SealSecret, Secret};
 pub use validator::CertificateValidator;

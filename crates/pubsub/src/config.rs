@@ -1,0 +1,370 @@
+//! The configuration of PubSub, typed: what Part 14 §6.2 hides in ExtensionObjects are enums here.
+//!
+//! It converts without loss from and to the standard structures ([`Configuration::from_schema`],
+//! [`Configuration::to_schema`]) and the standard binary file ([`binary_file`]), [`validate`] says what is wrong with it.
+
+use crate::publisher_id::PublisherId;
+use crate::uadp::SecurityMode;
+use taktwerk_schema::{
+    BrokerConnectionTransportDataType, BrokerDataSetReaderTransportDataType,
+    BrokerDataSetWriterTransportDataType, BrokerWriterGroupTransportDataType, DataSetFieldContentMask,
+    DataSetMetaDataType, DatagramConnectionTransport2DataType, DatagramConnectionTransportDataType,
+    DatagramDataSetReaderTransportDataType, DatagramWriterGroupTransport2DataType,
+    DatagramWriterGroupTransportDataType, EndpointDescription, JsonDataSetReaderMessageDataType,
+    JsonDataSetWriterMessageDataType, JsonWriterGroupMessageDataType, KeyValuePair,
+    PubSubKeyPushTargetDataType, PublishedActionDataType, PublishedActionMethodDataType,
+    PublishedEventsDataType, PublishedVariableDataType, SecurityGroupDataType,
+    StandaloneSubscribedDataSetDataType, SubscribedDataSetMirrorDataType, TargetVariablesDataType,
+    UadpDataSetReaderMessageDataType, UadpDataSetWriterMessageDataType, UadpWriterGroupMessageDataType,
+};
+use taktwerk_types::ExtensionObject;
+
+pub mod binary_file;
+pub mod build;
+pub mod layouts;
+mod schema;
+pub mod validate;
+
+pub use schema::ConversionError;
+pub use validate::{Problem, validate};
+
+/// UADP over UDP.
+pub const TRANSPORT_UDP_UADP: &str = "http://opcfoundation.org/UA-Profile/Transport/pubsub-udp-uadp";
+/// UADP over Ethernet.
+pub const TRANSPORT_ETH_UADP: &str = "http://opcfoundation.org/UA-Profile/Transport/pubsub-eth-uadp";
+/// UADP over MQTT.
+pub const TRANSPORT_MQTT_UADP: &str = "http://opcfoundation.org/UA-Profile/Transport/pubsub-mqtt-uadp";
+/// JSON over MQTT.
+pub const TRANSPORT_MQTT_JSON: &str = "http://opcfoundation.org/UA-Profile/Transport/pubsub-mqtt-json";
+
+/// A whole PubSub configuration (PubSubConfiguration2DataType, Part 14 §6.2.12.2).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Configuration {
+    /// Whether anything runs.
+    pub enabled: bool,
+    /// What is published.
+    pub data_sets: Vec<PublishedDataSet>,
+    /// Where and how it is sent and received.
+    pub connections: Vec<Connection>,
+    /// Subscribed data sets that stand for themselves.
+    pub subscribed_data_sets: Vec<StandaloneSubscribedDataSetDataType>,
+    /// DataSetClasses the application knows.
+    pub data_set_classes: Vec<DataSetMetaDataType>,
+    /// Key services for groups that name none.
+    pub default_security_key_services: Vec<EndpointDescription>,
+    /// Groups whose keys are managed here.
+    pub security_groups: Vec<SecurityGroupDataType>,
+    /// Where keys are pushed to.
+    pub key_push_targets: Vec<PubSubKeyPushTargetDataType>,
+    /// VersionTime of the last change.
+    pub configuration_version: u32,
+    /// Anything else.
+    pub properties: Vec<KeyValuePair>,
+}
+
+/// A PublishedDataSet (Part 14 §6.2.3).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PublishedDataSet {
+    /// Unique name.
+    pub name: String,
+    /// Folders it is shown in.
+    pub folder: Vec<String>,
+    /// Its fields.
+    pub meta_data: DataSetMetaDataType,
+    /// Constant fields.
+    pub extension_fields: Vec<KeyValuePair>,
+    /// Where the values come from.
+    pub source: DataSetSource,
+}
+
+/// Where the values of a PublishedDataSet come from.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum DataSetSource {
+    /// Variables of a server, one for each field.
+    Items(Vec<PublishedVariableDataType>),
+    /// Events of a server.
+    Events(Box<PublishedEventsDataType>),
+    /// The application itself.
+    Custom {
+        /// Values are sent in every cycle; else when the application has some.
+        cyclic: bool,
+    },
+    /// Actions of the application.
+    Actions(Box<PublishedActionDataType>),
+    /// Actions that are Methods of a server.
+    ActionMethods(Box<PublishedActionMethodDataType>),
+}
+
+impl Default for DataSetSource {
+    fn default() -> Self {
+        Self::Custom { cyclic: true }
+    }
+}
+
+/// A PubSubConnection (Part 14 §6.2.7).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Connection {
+    /// Unique name.
+    pub name: String,
+    /// Whether it runs.
+    pub enabled: bool,
+    /// Who we are when we publish on it.
+    pub publisher_id: Option<PublisherId>,
+    /// The transport: one of the `TRANSPORT_` constants.
+    pub transport_profile_uri: String,
+    /// Network interface; empty for the default one.
+    pub network_interface: String,
+    /// Where to: `opc.udp://239.0.0.1:4840`, `opc.eth://01-00-5E-00-00-01`, `mqtt://broker:1883`.
+    pub url: String,
+    /// Settings of the transport.
+    pub transport: ConnectionTransport,
+    /// Anything else.
+    pub properties: Vec<KeyValuePair>,
+    /// What is sent.
+    pub writer_groups: Vec<WriterGroup>,
+    /// What is received.
+    pub reader_groups: Vec<ReaderGroup>,
+}
+
+/// Transport settings of a connection.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+#[allow(missing_docs)] // each is the structure it holds
+pub enum ConnectionTransport {
+    #[default]
+    None,
+    Datagram(DatagramConnectionTransportDataType),
+    Datagram2(DatagramConnectionTransport2DataType),
+    Broker(BrokerConnectionTransportDataType),
+    /// Of a kind we do not know.
+    Other(ExtensionObject),
+}
+
+/// Message security of a group or reader.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct GroupSecurity {
+    /// What is done to messages; received ones with less are refused.
+    pub mode: SecurityMode,
+    /// Whose keys are used.
+    pub security_group_id: String,
+    /// Who hands out the keys.
+    pub security_key_services: Vec<EndpointDescription>,
+}
+
+/// A WriterGroup (Part 14 §6.2.6).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct WriterGroup {
+    /// Unique name within the connection.
+    pub name: String,
+    /// Whether it runs.
+    pub enabled: bool,
+    /// Its id within the publisher; 0 is none.
+    pub writer_group_id: u16,
+    /// Message security.
+    pub security: GroupSecurity,
+    /// Largest NetworkMessage in bytes; 0: what the transport takes.
+    pub max_network_message_size: u32,
+    /// Milliseconds between cycles.
+    pub publishing_interval: f64,
+    /// Milliseconds without a message after which a keep-alive is sent.
+    pub keep_alive_time: f64,
+    /// Priority among groups of a connection.
+    pub priority: u8,
+    /// Preferred locales.
+    pub locale_ids: Vec<String>,
+    /// The layout of headers, if it is one of Annex A.
+    pub header_layout_uri: String,
+    /// Settings of the transport.
+    pub transport: WriterGroupTransport,
+    /// The message mapping.
+    pub message: WriterGroupMessage,
+    /// Anything else.
+    pub properties: Vec<KeyValuePair>,
+    /// What it sends.
+    pub writers: Vec<DataSetWriter>,
+}
+
+/// Transport settings of a WriterGroup.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+#[allow(missing_docs)] // each is the structure it holds
+pub enum WriterGroupTransport {
+    #[default]
+    None,
+    Datagram(DatagramWriterGroupTransportDataType),
+    Datagram2(DatagramWriterGroupTransport2DataType),
+    Broker(BrokerWriterGroupTransportDataType),
+    /// Of a kind we do not know.
+    Other(ExtensionObject),
+}
+
+/// The message mapping of a WriterGroup.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+#[allow(missing_docs)] // each is the structure it holds
+pub enum WriterGroupMessage {
+    Uadp(UadpWriterGroupMessageDataType),
+    Json(JsonWriterGroupMessageDataType),
+    /// Of a kind we do not know.
+    Other(ExtensionObject),
+}
+
+impl Default for WriterGroupMessage {
+    fn default() -> Self {
+        Self::Uadp(layouts::dynamic_group())
+    }
+}
+
+/// A DataSetWriter (Part 14 §6.2.4).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DataSetWriter {
+    /// Unique name within the group.
+    pub name: String,
+    /// Whether it runs.
+    pub enabled: bool,
+    /// Its id within the publisher; not 0.
+    pub data_set_writer_id: u16,
+    /// What is sent of each field.
+    pub field_content_mask: DataSetFieldContentMask,
+    /// A key frame in so many messages; 1: always, 0: for events.
+    pub key_frame_count: u32,
+    /// The name of its PublishedDataSet; empty for a heartbeat.
+    pub data_set_name: String,
+    /// Settings of the transport.
+    pub transport: DataSetWriterTransport,
+    /// Settings of the message mapping.
+    pub message: DataSetWriterMessage,
+    /// Anything else.
+    pub properties: Vec<KeyValuePair>,
+}
+
+/// Transport settings of a DataSetWriter.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+#[allow(missing_docs)] // each is the structure it holds
+pub enum DataSetWriterTransport {
+    #[default]
+    None,
+    Broker(BrokerDataSetWriterTransportDataType),
+    /// Of a kind we do not know.
+    Other(ExtensionObject),
+}
+
+/// The message mapping of a DataSetWriter: the one of its group.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+#[allow(missing_docs)] // each is the structure it holds
+pub enum DataSetWriterMessage {
+    Uadp(UadpDataSetWriterMessageDataType),
+    Json(JsonDataSetWriterMessageDataType),
+    /// Of a kind we do not know.
+    Other(ExtensionObject),
+}
+
+impl Default for DataSetWriterMessage {
+    fn default() -> Self {
+        Self::Uadp(layouts::dynamic_writer())
+    }
+}
+
+/// A ReaderGroup (Part 14 §6.2.8).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ReaderGroup {
+    /// Unique name within the connection.
+    pub name: String,
+    /// Whether it runs.
+    pub enabled: bool,
+    /// Message security of its readers.
+    pub security: GroupSecurity,
+    /// Largest NetworkMessage in bytes; 0: what the transport takes.
+    pub max_network_message_size: u32,
+    /// Settings of the transport.
+    pub transport: ExtensionObject,
+    /// Settings of the message mapping.
+    pub message: ExtensionObject,
+    /// Anything else.
+    pub properties: Vec<KeyValuePair>,
+    /// What it receives.
+    pub readers: Vec<DataSetReader>,
+}
+
+/// A DataSetReader (Part 14 §6.2.9): which DataSetMessages, and what they mean.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DataSetReader {
+    /// Unique name within the group.
+    pub name: String,
+    /// Whether it runs.
+    pub enabled: bool,
+    /// From whom; `None`: from anybody.
+    pub publisher_id: Option<PublisherId>,
+    /// From which WriterGroup; 0: any.
+    pub writer_group_id: u16,
+    /// From which DataSetWriter; 0: any.
+    pub data_set_writer_id: u16,
+    /// The fields.
+    pub meta_data: DataSetMetaDataType,
+    /// What is sent of each field.
+    pub field_content_mask: DataSetFieldContentMask,
+    /// Milliseconds without a message after which the reader is in error; 0: never.
+    pub message_receive_timeout: f64,
+    /// The writer's KeyFrameCount.
+    pub key_frame_count: u32,
+    /// The layout of headers, if it is one of Annex A.
+    pub header_layout_uri: String,
+    /// Message security, if it is not the group's.
+    pub security: Option<GroupSecurity>,
+    /// Settings of the transport.
+    pub transport: DataSetReaderTransport,
+    /// Settings of the message mapping.
+    pub message: DataSetReaderMessage,
+    /// What is done with the values.
+    pub subscribed_data_set: SubscribedDataSet,
+    /// Anything else.
+    pub properties: Vec<KeyValuePair>,
+}
+
+/// Transport settings of a DataSetReader.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+#[allow(missing_docs)] // each is the structure it holds
+pub enum DataSetReaderTransport {
+    #[default]
+    None,
+    Datagram(DatagramDataSetReaderTransportDataType),
+    Broker(BrokerDataSetReaderTransportDataType),
+    /// Of a kind we do not know.
+    Other(ExtensionObject),
+}
+
+/// The message mapping of a DataSetReader.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+#[allow(missing_docs)] // each is the structure it holds
+pub enum DataSetReaderMessage {
+    Uadp(UadpDataSetReaderMessageDataType),
+    Json(JsonDataSetReaderMessageDataType),
+    /// Of a kind we do not know.
+    Other(ExtensionObject),
+}
+
+impl Default for DataSetReaderMessage {
+    fn default() -> Self {
+        Self::Uadp(UadpDataSetReaderMessageDataType::default())
+    }
+}
+
+/// What is done with received values (Part 14 §6.2.10).
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub enum SubscribedDataSet {
+    /// The application takes them.
+    #[default]
+    None,
+    /// They are written to Variables of a server.
+    TargetVariables(TargetVariablesDataType),
+    /// A server shows them as Variables made for them.
+    Mirror(SubscribedDataSetMirrorDataType),
+    /// Of a kind we do not know, or the name of a standalone one.
+    Other(ExtensionObject),
+}

@@ -1,0 +1,27 @@
+//! OPC UA PubSub (Part 14) without I/O.
+//!
+//! - [`uadp`]: binary NetworkMessages of every form, borrowed when read;
+//! - [`config`]: the configuration, typed; from and to the standard structures, the standard file, TOML;
+//! - [`security`]: message security, key rings, the key service and its clients;
+//! - [`state`], [`sequence`], [`publisher_id`], [`time`]: what both engines need.
+
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod publisher;
+pub mod publisher_id;
+pub mod security;
+pub mod sequence;
+pub mod state;
+pub mod subscriber;
+pub mod time;
+pub mod transmit;
+pub mod uadp;
+pub mod values;
+
+pub use publisher::{GroupIndex, Publisher, PublisherEvent, PublisherOptions};
+pub use publisher_id::{PublisherId, PublisherIdRef};
+pub use subscriber::{DataSetMessage, ReaderIndex, Sink, Subscriber, SubscriberEvent, SubscriberOptions};
+pub use time::Now;
+pub use transmit::{Datagram, DatagramKind, Transmit};
+pub use values::Values;

@@ -1,0 +1,397 @@
+//! The publisher engine: WriterGroups on their schedules (Part 14 §5.4.1.2, §6.2.4, §6.2.6).
+//!
+//! A driver calls [`Publisher::poll`] when [`Publisher::poll_timeout`] is due and sends what is in the [`Transmit`];
+//! it hands received datagrams to [`Publisher::receive`] and makes the calls of [`Publisher::poll_key_request`].
+//!
+//! Cycles are at `start + n × PublishingInterval` whatever the driver does: lateness never adds up. A cycle that was
+//! missed altogether is counted and skipped.
+
+use crate::config::{self, Configuration, Problem, WriterGroupMessage};
+use crate::publisher_id::PublisherId;
+use crate::security::{KeyRequest, KeyStore, KeyStoreOptions, SecurityError, SecurityKeys};
+use crate::state::{PubSubState, Trigger, next};
+use crate::time::Now;
+use crate::transmit::{DatagramKind, Transmit};
+use crate::uadp::SecurityMode;
+use crate::values::Values;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use taktwerk_crypto::{Entropy, PubSubProvider};
+use taktwerk_types::{Instant, StatusCode};
+
+mod answer;
+mod assemble;
+mod frame;
+mod group;
+mod plan;
+mod schedule;
+mod writer;
+
+use answer::Announcer;
+pub(crate) use frame::patch_scalar;
+use group::Group;
+
+/// What a publisher is given besides its configuration.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PublisherOptions {
+    /// How keys are asked for.
+    pub key_store: KeyStoreOptions,
+    /// Largest NetworkMessage where the configuration does not say, in bytes: what a UDP datagram of one Ethernet
+    /// frame takes.
+    pub message_len_max: usize,
+    /// Most events of a DataSetWriter in one cycle; the rest follows in the next.
+    pub events_max: usize,
+    /// Nanoseconds between two announcements of the same thing at least (Part 14 §7.2.4.6.12.2).
+    pub announcement_pause_nanos: u64,
+    /// What is said about the application behind the publisher.
+    pub application: taktwerk_schema::ApplicationDescription,
+    /// Its capabilities, in the identifiers of Part 12.
+    pub capabilities: Vec<taktwerk_types::UaString>,
+    /// The endpoints of its server, if it is one.
+    pub endpoints: Vec<taktwerk_schema::EndpointDescription>,
+}
+
+impl Default for PublisherOptions {
+    fn default() -> Self {
+        Self {
+            key_store: KeyStoreOptions::default(),
+            message_len_max: 1472,
+            events_max: 64,
+            announcement_pause_nanos: 500_000_000,
+            application: Default::default(),
+            capabilities: Vec::new(),
+            endpoints: Vec::new(),
+        }
+    }
+}
+
+/// A WriterGroup: positions in the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupIndex {
+    /// Of the connection.
+    pub connection: usize,
+    /// Of the group in it.
+    pub group: usize,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum PublisherEvent {
+    /// A WriterGroup has another state.
+    GroupState {
+        /// Which one.
+        group: GroupIndex,
+        /// Its new state.
+        state: PubSubState,
+        /// Why, if it is an error.
+        reason: Option<SecurityError>,
+    },
+    /// Cycles were missed: the driver came too late.
+    Missed {
+        /// Which group.
+        group: GroupIndex,
+        /// How many.
+        cycles: u64,
+    },
+    /// A DataSetMessage does not fit its ConfiguredSize or the largest NetworkMessage and was not sent.
+    TooLarge {
+        /// Which group.
+        group: GroupIndex,
+        /// Position of the writer in it.
+        writer: usize,
+        /// Bytes it has.
+        len: usize,
+        /// Bytes it may have.
+        limit: usize,
+    },
+}
+
+/// Counters of a WriterGroup (Part 14 §9.1.11).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct GroupCounters {
+    /// Cycles run.
+    pub cycles: u64,
+    /// Cycles missed.
+    pub missed: u64,
+    /// NetworkMessages made.
+    pub network_messages: u64,
+    /// DataSetMessages in them.
+    pub data_set_messages: u64,
+    /// Of these, keep-alives.
+    pub keep_alives: u64,
+    /// NetworkMessages not made because of their security.
+    pub security_errors: u64,
+    /// DataSetMessages not sent because of their size.
+    pub too_large: u64,
+    /// Times a DataSetMessage could not be patched and was laid out anew.
+    pub layouts: u64,
+}
+
+/// Events kept for the driver; more than these overwrite the oldest.
+const EVENTS_KEPT: usize = 256;
+
+/// All WriterGroups of a configuration.
+pub struct Publisher {
+    configuration: Arc<Configuration>,
+    options: PublisherOptions,
+    groups: Vec<Group>,
+    keys: KeyStore,
+    entropy: Box<dyn Entropy>,
+    announcer: Announcer,
+    events: VecDeque<PublisherEvent>,
+}
+
+impl core::fmt::Debug for Publisher {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Publisher")
+            .field("groups", &self.groups.len())
+            .field("keys", &self.keys)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the parts of an engine use of it during a turn.
+struct Turn<'a> {
+    now: Now,
+    options: &'a PublisherOptions,
+    keys: &'a mut KeyStore,
+    entropy: &'a mut dyn Entropy,
+    events: &'a mut VecDeque<PublisherEvent>,
+    out: &'a mut Transmit,
+}
+
+impl Turn<'_> {
+    fn event(&mut self, event: PublisherEvent) {
+        if self.events.len() >= EVENTS_KEPT {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+}
+
+impl Publisher {
+    /// A publisher that does not run yet.
+    ///
+    /// # Errors
+    /// All that is wrong with the configuration.
+    pub fn new(
+        configuration: Configuration,
+        options: PublisherOptions,
+        provider: Arc<dyn PubSubProvider>,
+        entropy: Box<dyn Entropy>,
+    ) -> Result<Self, Vec<Problem>> {
+        let problems = config::validate(&configuration);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let configuration = Arc::new(configuration);
+        let mut keys = KeyStore::new(provider, options.key_store);
+        let mut groups = Vec::new();
+        for (connection_index, connection) in configuration.connections.iter().enumerate() {
+            for (group_index, group) in connection.writer_groups.iter().enumerate() {
+                if group.security.mode != SecurityMode::None {
+                    let services = match group.security.security_key_services.as_slice() {
+                        [] => configuration.default_security_key_services.as_slice(),
+                        own => own,
+                    };
+                    keys.add_group(&group.security.security_group_id, services);
+                }
+                let index = GroupIndex { connection: connection_index, group: group_index };
+                groups.push(Group::new(&configuration, index, &options)?);
+            }
+        }
+        let announcer = Announcer::new(&configuration);
+        Ok(Self { configuration, options, groups, keys, entropy, announcer, events: VecDeque::new() })
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn configuration(&self) -> &Arc<Configuration> {
+        &self.configuration
+    }
+
+    /// Starts all enabled groups, their first cycles at `start`; groups with message security wait for keys.
+    pub fn start(&mut self, start: Instant, now: Now) {
+        for position in 0..self.groups.len() {
+            let Some(group) = self.groups.get(position) else { continue };
+            if self.configuration.enabled && group.is_enabled(&self.configuration) {
+                self.set_enabled(group.index, true, start, now);
+            }
+        }
+    }
+
+    /// Stops all groups.
+    pub fn stop(&mut self, now: Now) {
+        for position in 0..self.groups.len() {
+            let Some(index) = self.groups.get(position).map(|group| group.index) else { continue };
+            self.set_enabled(index, false, now.instant, now);
+        }
+    }
+
+    /// Enables or disables a group; its first cycle is at `start`.
+    pub fn set_enabled(&mut self, index: GroupIndex, enabled: bool, start: Instant, now: Now) {
+        let trigger = if enabled { Trigger::Enable } else { Trigger::Disable };
+        if enabled && let Some(group) = self.group_mut(index) {
+            group.schedule.start(start.max(now.instant));
+        }
+        self.trigger(index, trigger, None);
+        self.look_for_keys(now);
+    }
+
+    fn trigger(&mut self, index: GroupIndex, trigger: Trigger, reason: Option<SecurityError>) {
+        let Some(group) = self.group_mut(index) else { return };
+        let state = next(group.state, trigger, true);
+        if state != group.state {
+            group.state = state;
+            if self.events.len() >= EVENTS_KEPT {
+                self.events.pop_front();
+            }
+            self.events.push_back(PublisherEvent::GroupState { group: index, state, reason });
+        }
+    }
+
+    fn group_mut(&mut self, index: GroupIndex) -> Option<&mut Group> {
+        self.groups.iter_mut().find(|group| group.index == index)
+    }
+
+    fn group(&self, index: GroupIndex) -> Option<&Group> {
+        self.groups.iter().find(|group| group.index == index)
+    }
+
+    /// Groups become operational when their keys are there, and fail when these have expired.
+    fn look_for_keys(&mut self, now: Now) {
+        for position in 0..self.groups.len() {
+            let Some(group) = self.groups.get(position) else { continue };
+            let index = group.index;
+            let outcome = match &group.security {
+                None => Ok(()),
+                Some((id, _)) => match self.keys.ring_mut(id) {
+                    Some(ring) => ring.advance(now.instant),
+                    None => Err(SecurityError::NoKeys),
+                },
+            };
+            match (group.state, outcome) {
+                (PubSubState::PRE_OPERATIONAL | PubSubState::ERROR, Ok(())) => {
+                    self.trigger(index, Trigger::Ready, None);
+                    if let Some(group) = self.group_mut(index) {
+                        group.resume(now.instant);
+                    }
+                }
+                // Without keys it goes on waiting; a group that ran and has lost them fails.
+                (PubSubState::OPERATIONAL, Err(error))
+                | (PubSubState::PRE_OPERATIONAL, Err(error @ SecurityError::KeysExpired)) => {
+                    self.trigger(index, Trigger::Fault, Some(error));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// When [`Self::poll`] has something to do.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let running = self.groups.iter().filter(|group| group.runs());
+        let groups = running.filter_map(|group| group.schedule.deadline());
+        let keys = self.groups.iter().filter(|group| group.state == PubSubState::OPERATIONAL);
+        let changes =
+            keys.filter_map(|group| Some(self.keys.ring(&group.security.as_ref()?.0)?.next_change()));
+        groups.chain(changes).chain(self.announcer.poll_timeout()).min()
+    }
+
+    /// Does all that is due: samples values, makes messages, moves on to other keys.
+    pub fn poll(&mut self, now: Now, values: &mut dyn Values, out: &mut Transmit) {
+        self.look_for_keys(now);
+        let mut turn = Turn {
+            now,
+            options: &self.options,
+            keys: &mut self.keys,
+            entropy: &mut *self.entropy,
+            events: &mut self.events,
+            out,
+        };
+        // Groups of higher priority are sent first (Part 14 §6.2.6.4); they are sorted so.
+        for group in &mut self.groups {
+            if group.runs() {
+                group.poll(&mut turn, &self.configuration, values);
+            }
+        }
+        self.announcer.poll(&mut turn, &self.configuration);
+    }
+
+    /// Takes a received datagram: answers discovery probes. Other messages are not a publisher's business and are
+    /// ignored, as are malformed ones.
+    pub fn receive(&mut self, connection: usize, datagram: &[u8], now: Now) {
+        self.announcer.receive(&self.configuration, &self.options, connection, datagram, now);
+    }
+
+    /// Announces metadata and configuration of a connection's writers without being asked: at the start on a broker,
+    /// and after changes.
+    pub fn announce(&mut self, connection: usize, now: Now) {
+        self.announcer.announce_all(&self.configuration, connection, now);
+    }
+
+    /// A call of GetSecurityKeys to make now.
+    pub fn poll_key_request(&mut self, now: Now) -> Option<KeyRequest> {
+        self.keys.poll_request(now.instant)
+    }
+
+    /// When [`Self::poll_key_request`] has something.
+    #[must_use]
+    pub fn key_timeout(&self) -> Option<Instant> {
+        self.keys.poll_timeout()
+    }
+
+    /// The outcome of such a call, or keys that were pushed.
+    ///
+    /// # Errors
+    /// The group is not known, or the keys cannot be used.
+    pub fn set_keys(
+        &mut self,
+        security_group_id: &str,
+        outcome: Result<&SecurityKeys, StatusCode>,
+        now: Now,
+    ) -> Result<(), SecurityError> {
+        let result = self.keys.answer(security_group_id, outcome, now.instant);
+        self.look_for_keys(now);
+        result
+    }
+
+    /// The next thing that happened.
+    pub fn poll_event(&mut self) -> Option<PublisherEvent> {
+        self.events.pop_front()
+    }
+
+    /// The state of a group.
+    #[must_use]
+    pub fn state(&self, index: GroupIndex) -> PubSubState {
+        self.group(index).map_or(PubSubState::DISABLED, |group| group.state)
+    }
+
+    /// The counters of a group.
+    #[must_use]
+    pub fn counters(&self, index: GroupIndex) -> GroupCounters {
+        self.group(index).map(|group| group.counters).unwrap_or_default()
+    }
+
+    /// All groups.
+    pub fn groups(&self) -> impl Iterator<Item = GroupIndex> {
+        self.groups.iter().map(|group| group.index)
+    }
+
+    /// The publisher's id on a connection.
+    #[must_use]
+    pub fn publisher_id(&self, connection: usize) -> Option<&PublisherId> {
+        self.configuration.connections.get(connection)?.publisher_id.as_ref()
+    }
+}
+
+/// Whether a group's messages are JSON.
+fn is_json(message: &WriterGroupMessage) -> bool {
+    matches!(message, WriterGroupMessage::Json(_))
+}
+
+/// Data unless the message is a keep-alive only: brokers do not care, and neither do we.
+const DATA: DatagramKind = DatagramKind::Data;

@@ -1,0 +1,269 @@
+//! From DataSetMessages to NetworkMessages in the [`Transmit`](crate::Transmit).
+
+use super::plan::Room;
+use super::writer::{Item, Place, Writer};
+use super::{DATA, GroupIndex, Turn};
+use crate::config::{Connection, WriterGroup, WriterGroupMessage};
+use crate::publisher_id::PublisherId;
+use crate::security::{SecurityError, seal};
+use crate::transmit::About;
+use crate::uadp::chunk::{CHUNK_HEADER_LEN, split};
+use crate::uadp::header::{GroupHeader, HeaderOffsets, NetworkMessageHeader, PromotedFields, WriterIds};
+use crate::uadp::{SecurityHeader, SecurityMode};
+use taktwerk_crypto::pubsub::MESSAGE_NONCE_LEN;
+use taktwerk_schema::UadpNetworkMessageContentMask as Mask;
+use taktwerk_types::{Encode, Guid, Instant, Variant};
+
+/// Bytes of a SecurityHeader with a nonce.
+const SECURITY_HEADER_LEN: usize = 6 + MESSAGE_NONCE_LEN;
+/// Bytes of a signature.
+const SIGNATURE_LEN: usize = 32;
+
+/// What is the same in all NetworkMessages of a group.
+#[derive(Debug)]
+pub(super) struct Envelope {
+    message: WriterGroupMessage,
+    mask: Mask,
+    publisher_id: Option<PublisherId>,
+    data_set_class_id: Option<Guid>,
+    writer_group_id: u16,
+    group_version: u32,
+}
+
+/// Why a message was not made.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// Its length.
+    TooLarge(usize),
+    Security(SecurityError),
+}
+
+impl From<SecurityError> for Failure {
+    fn from(error: SecurityError) -> Self {
+        Self::Security(error)
+    }
+}
+
+/// A NetworkMessage to make.
+pub(super) struct MessageKind<'a> {
+    pub(super) items: &'a [Item],
+    pub(super) ids: &'a [u16],
+    pub(super) promoted: &'a [Variant],
+    pub(super) writers: &'a [Writer],
+    pub(super) made: &'a [u8],
+    /// Its number in the cycle, from 1.
+    pub(super) number: u16,
+    pub(super) due: Instant,
+}
+
+impl<'a> MessageKind<'a> {
+    fn bytes(&self, item: &Item) -> &'a [u8] {
+        match &item.place {
+            Place::Frame => self.writers.get(item.writer).map(Writer::frame),
+            Place::Made(range) => self.made.get(range.clone()),
+        }
+        .unwrap_or_default()
+    }
+
+    fn about(&self, index: GroupIndex) -> About<'static> {
+        About {
+            connection: index.connection,
+            writer_group: Some(index.group),
+            writer: match self.items {
+                [item] => Some(item.writer),
+                _ => None,
+            },
+            kind: DATA,
+            due: self.due,
+            address: None,
+        }
+    }
+}
+
+impl Envelope {
+    pub(super) fn new(connection: &Connection, group: &WriterGroup) -> Self {
+        let (mask, group_version) = match &group.message {
+            WriterGroupMessage::Uadp(uadp) => (uadp.network_message_content_mask, uadp.group_version),
+            _ => (Mask::EMPTY, 0),
+        };
+        Self {
+            message: group.message.clone(),
+            mask,
+            publisher_id: connection.publisher_id.clone(),
+            data_set_class_id: None,
+            writer_group_id: group.writer_group_id,
+            group_version,
+        }
+    }
+
+    pub(super) fn message(&self) -> &WriterGroupMessage {
+        &self.message
+    }
+
+    pub(super) fn has(&self, bit: Mask) -> bool {
+        self.mask.contains(bit)
+    }
+
+    /// Only one DataSetMessage goes into a NetworkMessage.
+    pub(super) fn is_single(&self) -> bool {
+        self.has(Mask::PROMOTED_FIELDS)
+    }
+
+    /// Bytes around the DataSetMessages, without the PayloadHeader.
+    pub(super) fn fixed_len(&self, is_secured: bool) -> usize {
+        let mut header = Vec::new();
+        self.header(1, 1, Default::default()).encode(&mut header);
+        header.len() + if is_secured { SECURITY_HEADER_LEN + SIGNATURE_LEN } else { 0 }
+    }
+
+    /// The header without ids and security.
+    fn header(&self, number: u16, sequence_number: u16, now: crate::Now) -> NetworkMessageHeader<'_> {
+        let group = GroupHeader {
+            writer_group_id: self.has(Mask::WRITER_GROUP_ID).then_some(self.writer_group_id),
+            group_version: self.has(Mask::GROUP_VERSION).then_some(self.group_version),
+            network_message_number: self.has(Mask::NETWORK_MESSAGE_NUMBER).then_some(number),
+            sequence_number: self.has(Mask::SEQUENCE_NUMBER).then_some(sequence_number),
+        };
+        let publisher_id = self.publisher_id.as_ref().filter(|_| self.has(Mask::PUBLISHER_ID));
+        NetworkMessageHeader {
+            publisher_id: publisher_id.map(PublisherId::as_ref),
+            data_set_class_id: self.data_set_class_id.filter(|_| self.has(Mask::DATA_SET_CLASS_ID)),
+            group: self.has(Mask::GROUP_HEADER).then_some(group),
+            timestamp: self.has(Mask::TIMESTAMP).then_some(now.utc),
+            picoseconds: self.has(Mask::PICO_SECONDS).then_some(0),
+            ..NetworkMessageHeader::default()
+        }
+    }
+
+    /// Makes a UADP NetworkMessage, or several with chunks. Gives how many.
+    #[allow(clippy::too_many_arguments)] // what a message is made of
+    pub(super) fn uadp(
+        &self,
+        turn: &mut Turn<'_>,
+        index: GroupIndex,
+        _: &Connection,
+        message: &MessageKind<'_>,
+        security: Option<(&str, SecurityMode)>,
+        room: Room,
+        next_number: &mut u16,
+    ) -> Result<u64, Failure> {
+        if let [item] = message.items
+            && item.len > room.single_len_max()
+        {
+            return self.chunks(turn, index, message, item, security, room, next_number);
+        }
+        let sequence_number = *next_number;
+        let mut header = self.header(message.number, sequence_number, turn.now);
+        header.writer_ids = self.has(Mask::PAYLOAD_HEADER).then_some(WriterIds::List(message.ids));
+        header.promoted_fields =
+            (!message.promoted.is_empty()).then_some(PromotedFields::List(message.promoted));
+        self.write(turn, message.about(index), header, security, |out| {
+            let start_of_message = out.1;
+            let out = &mut *out.0;
+            if message.items.len() > 1 && self.has(Mask::PAYLOAD_HEADER) {
+                message.items.iter().for_each(|item| u16::try_from(item.len).unwrap_or(u16::MAX).encode(out));
+            }
+            for item in message.items {
+                let place = start_of_message + item.offset;
+                // A fixed offset further on: what lies between says that it is not valid.
+                if item.offset > 0 && out.len() < place {
+                    out.resize(place, 0);
+                }
+                out.extend_from_slice(message.bytes(item));
+            }
+        })?;
+        *next_number = sequence_number.wrapping_add(1);
+        Ok(1)
+    }
+
+    #[allow(clippy::too_many_arguments)] // what a message is made of
+    fn chunks(
+        &self,
+        turn: &mut Turn<'_>,
+        index: GroupIndex,
+        message: &MessageKind<'_>,
+        item: &Item,
+        security: Option<(&str, SecurityMode)>,
+        room: Room,
+        next_number: &mut u16,
+    ) -> Result<u64, Failure> {
+        let ids = [item.writer_id];
+        // The ids are two bytes without a count, and ExtendedFlags1 and 2 say that it is a chunk.
+        let overhead = room.fixed_len + 2 + 2 + CHUNK_HEADER_LEN;
+        let piece_len = room.message_len_max.saturating_sub(overhead);
+        if !self.has(Mask::PAYLOAD_HEADER) || piece_len == 0 {
+            return Err(Failure::TooLarge(item.len));
+        }
+        let mut count = 0;
+        for chunk in split(message.bytes(item), item.sequence_number, piece_len) {
+            let sequence_number = *next_number;
+            let mut header = self.header(message.number, sequence_number, turn.now);
+            header.writer_ids = Some(WriterIds::List(&ids));
+            header.is_chunk = true;
+            self.write(turn, message.about(index), header, security, |out| chunk.encode(out.0))?;
+            *next_number = sequence_number.wrapping_add(1);
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn write(
+        &self,
+        turn: &mut Turn<'_>,
+        about: About<'_>,
+        header: NetworkMessageHeader<'_>,
+        security: Option<(&str, SecurityMode)>,
+        payload: impl FnOnce((&mut Vec<u8>, usize)),
+    ) -> Result<(), Failure> {
+        write_message(turn.keys, turn.entropy, turn.now, turn.out, about, header, security, payload)
+            .map_err(Failure::Security)
+    }
+
+    /// Makes a JSON NetworkMessage.
+    pub(super) fn json(
+        &mut self,
+        turn: &mut Turn<'_>,
+        index: GroupIndex,
+        _: &Connection,
+        message: &MessageKind<'_>,
+    ) -> Result<u64, Failure> {
+        let _ = (turn, index, message);
+        Ok(0)
+    }
+}
+
+/// Appends a NetworkMessage to the list of those to send, secured if `security` says so.
+///
+/// `payload` is given the buffer and where the message starts in it.
+#[allow(clippy::too_many_arguments)] // what a message is made of
+pub(super) fn write_message(
+    keys: &mut crate::security::KeyStore,
+    entropy: &mut dyn taktwerk_crypto::Entropy,
+    now: crate::Now,
+    out: &mut crate::Transmit,
+    about: About<'_>,
+    header: NetworkMessageHeader<'_>,
+    security: Option<(&str, SecurityMode)>,
+    payload: impl FnOnce((&mut Vec<u8>, usize)),
+) -> Result<(), SecurityError> {
+    let Some((group_id, mode)) = security else {
+        return out.push(about, |bytes| {
+            let start = bytes.len();
+            header.encode(bytes);
+            payload((bytes, start));
+            Ok(())
+        });
+    };
+    let ring = keys.ring_mut(group_id).ok_or(SecurityError::NoKeys)?;
+    let (token_id, keys, nonce) = ring.next_nonce(entropy, now.instant)?;
+    let security = SecurityHeader { mode, token_id, nonce: &nonce, ..SecurityHeader::default() };
+    let header = NetworkMessageHeader { security: Some(security), ..header };
+    out.push(about, |bytes| {
+        let start = bytes.len();
+        let HeaderOffsets { payload: at, .. } = header.encode(bytes);
+        payload((bytes, start));
+        bytes.resize(bytes.len() + keys.signature_len(), 0);
+        let message = bytes.get_mut(start..).ok_or(SecurityError::TooShort)?;
+        seal(keys, mode, &nonce, message, at - start)
+    })
+}

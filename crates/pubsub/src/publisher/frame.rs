@@ -1,0 +1,408 @@
+//! A preformatted DataSetMessage: laid out once, then patched through a table of offsets.
+//!
+//! As long as every field has the size it had, a cycle writes values, sequence number, time and status into the bytes
+//! that are there and allocates nothing. A field of another size makes the message be laid out anew.
+
+use crate::time::Now;
+use crate::uadp::data_set_message::{DataSetMessageHeader, DataSetMessageOffsets, status_bits};
+use crate::uadp::fields::{encode_data_value_field, encode_variant_field};
+use crate::uadp::raw::RawLayout;
+use crate::uadp::{DataSetMessageKind, FieldEncoding};
+use taktwerk_schema::{
+    ConfigurationVersionDataType, DataSetFieldContentMask, UadpDataSetMessageContentMask as Mask,
+};
+use taktwerk_types::{BuiltInType, DataValue, Encode, StatusCode, Variant};
+
+/// What the configuration says about a writer's DataSetMessages.
+#[derive(Debug)]
+pub(super) struct Spec {
+    pub(super) content: Mask,
+    pub(super) fields: DataSetFieldContentMask,
+    pub(super) encoding: FieldEncoding,
+    pub(super) version: ConfigurationVersionDataType,
+    pub(super) raw: Option<RawLayout>,
+    /// Bytes of every DataSetMessage; 0: as many as it takes.
+    pub(super) configured_size: usize,
+}
+
+impl Spec {
+    fn header(&self, kind: DataSetMessageKind, sequence_number: u16, now: Now) -> DataSetMessageHeader {
+        let has = |bit| self.content.contains(bit);
+        DataSetMessageHeader {
+            is_valid: true,
+            // Events are Variants whatever the mask says; a keep-alive has no fields.
+            encoding: match kind {
+                DataSetMessageKind::KeyFrame | DataSetMessageKind::DeltaFrame => self.encoding,
+                _ => FieldEncoding::Variant,
+            },
+            kind,
+            sequence_number: has(Mask::SEQUENCE_NUMBER).then_some(sequence_number),
+            timestamp: has(Mask::TIMESTAMP).then_some(now.utc),
+            picoseconds: has(Mask::PICO_SECONDS).then_some(0),
+            status: has(Mask::STATUS).then_some(StatusCode::GOOD),
+            major_version: has(Mask::MAJOR_VERSION).then_some(self.version.major_version),
+            minor_version: has(Mask::MINOR_VERSION).then_some(self.version.minor_version),
+            always_flags2: false,
+        }
+    }
+
+    /// Appends a keep-alive: the number is that of the next message with data.
+    pub(super) fn keep_alive(&self, next_number: u16, now: Now, out: &mut Vec<u8>) -> Result<(), usize> {
+        let start = out.len();
+        self.header(DataSetMessageKind::KeepAlive, next_number, now).encode(out);
+        self.pad(start, out)
+    }
+
+    /// Appends an event.
+    pub(super) fn event(
+        &self,
+        fields: &[Variant],
+        number: u16,
+        now: Now,
+        out: &mut Vec<u8>,
+    ) -> Result<(), usize> {
+        let start = out.len();
+        self.header(DataSetMessageKind::Event, number, now).encode(out);
+        u16::try_from(fields.len()).unwrap_or(u16::MAX).encode(out);
+        fields.iter().take(usize::from(u16::MAX)).for_each(|field| field.encode(out));
+        self.pad(start, out)
+    }
+
+    /// Appends the fields at `changed` as a delta frame.
+    pub(super) fn delta(
+        &self,
+        values: &[DataValue],
+        changed: &[u16],
+        number: u16,
+        now: Now,
+        out: &mut Vec<u8>,
+    ) -> Result<(), usize> {
+        let start = out.len();
+        self.header(DataSetMessageKind::DeltaFrame, number, now).encode(out);
+        u16::try_from(changed.len()).unwrap_or(u16::MAX).encode(out);
+        for index in changed {
+            let Some(value) = values.get(usize::from(*index)) else { continue };
+            index.encode(out);
+            self.field(value, out);
+        }
+        self.pad(start, out)
+    }
+
+    fn field(&self, value: &DataValue, out: &mut Vec<u8>) {
+        match self.encoding {
+            FieldEncoding::DataValue => encode_data_value_field(value, self.fields, out),
+            _ => encode_variant_field(value, out),
+        }
+    }
+
+    /// Fills up to the ConfiguredSize. A message that is longer is replaced by one that says it is not valid
+    /// (Part 14 §6.3.1.3.3), and the answer is its length.
+    fn pad(&self, start: usize, out: &mut Vec<u8>) -> Result<(), usize> {
+        let len = out.len() - start;
+        if self.configured_size == 0 {
+            return Ok(());
+        }
+        if len > self.configured_size {
+            out.truncate(start);
+            out.resize(start + self.configured_size, 0);
+            return Err(len);
+        }
+        out.resize(start + self.configured_size, 0);
+        Ok(())
+    }
+}
+
+/// The key frame of a writer.
+#[derive(Debug, Default)]
+pub(super) struct Frame {
+    bytes: Vec<u8>,
+    offsets: DataSetMessageOffsets,
+    /// Where each field ends; the first starts at `first`.
+    ends: Vec<usize>,
+    first: usize,
+    is_laid_out: bool,
+    scratch: Vec<u8>,
+    field: Vec<u8>,
+}
+
+/// What happened to a key frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Made {
+    /// Values were written over the old ones.
+    Patched,
+    /// It was laid out anew.
+    LaidOut,
+}
+
+impl Frame {
+    /// The message.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Writes the values.
+    ///
+    /// # Errors
+    /// The length, if it is more than the ConfiguredSize; the message then says that it is not valid.
+    pub(super) fn write(
+        &mut self,
+        spec: &Spec,
+        values: &[DataValue],
+        number: u16,
+        now: Now,
+    ) -> Result<Made, usize> {
+        let mut bad = 0;
+        let patched =
+            self.is_laid_out && self.ends.len() == values.len() && self.patch(spec, values, &mut bad);
+        if !patched {
+            bad = 0;
+            self.lay_out(spec, values, number, now, &mut bad)?;
+        }
+        let status = match bad {
+            0 => StatusCode::GOOD,
+            count if count == values.len() => StatusCode::BAD,
+            _ => StatusCode::UNCERTAIN,
+        };
+        let offsets = self.offsets;
+        put(&mut self.bytes, offsets.sequence_number, &number.to_le_bytes());
+        put(&mut self.bytes, offsets.timestamp, &now.utc.ticks().to_le_bytes());
+        put(&mut self.bytes, offsets.status, &status_bits(status).to_le_bytes());
+        Ok(if patched { Made::Patched } else { Made::LaidOut })
+    }
+
+    /// False: a field has another size.
+    fn patch(&mut self, spec: &Spec, values: &[DataValue], bad: &mut usize) -> bool {
+        let mut start = self.first;
+        for (index, (value, end)) in values.iter().zip(&self.ends).enumerate() {
+            let Some(slot) = self.bytes.get_mut(start..*end) else { return false };
+            start = *end;
+            let done = match spec.encoding {
+                FieldEncoding::Variant => patch_variant(slot, value, &mut self.field),
+                FieldEncoding::DataValue => {
+                    self.field.clear();
+                    encode_data_value_field(value, spec.fields, &mut self.field);
+                    copy(slot, &self.field)
+                }
+                FieldEncoding::RawData => {
+                    let Some(raw) = &spec.raw else { return false };
+                    if raw.patch_scalar(index, value, slot) {
+                        true
+                    } else {
+                        self.field.clear();
+                        let outcome = raw.encode_field(index, value, &mut self.scratch, &mut self.field);
+                        *bad += usize::from(outcome.is_err());
+                        copy(slot, &self.field)
+                    }
+                }
+            };
+            if !done {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn lay_out(
+        &mut self,
+        spec: &Spec,
+        values: &[DataValue],
+        number: u16,
+        now: Now,
+        bad: &mut usize,
+    ) -> Result<(), usize> {
+        self.is_laid_out = false;
+        self.bytes.clear();
+        self.ends.clear();
+        self.offsets = spec.header(DataSetMessageKind::KeyFrame, number, now).encode(&mut self.bytes);
+        if spec.encoding != FieldEncoding::RawData {
+            u16::try_from(values.len()).unwrap_or(u16::MAX).encode(&mut self.bytes);
+        }
+        self.first = self.bytes.len();
+        for (index, value) in values.iter().enumerate() {
+            match (&spec.raw, spec.encoding) {
+                (Some(raw), FieldEncoding::RawData) => {
+                    let outcome = raw.encode_field(index, value, &mut self.scratch, &mut self.bytes);
+                    *bad += usize::from(outcome.is_err());
+                }
+                _ => spec.field(value, &mut self.bytes),
+            }
+            self.ends.push(self.bytes.len());
+        }
+        let padded = spec.pad(0, &mut self.bytes);
+        if padded.is_err() {
+            self.offsets = DataSetMessageOffsets::default();
+        }
+        self.is_laid_out = padded.is_ok();
+        padded
+    }
+}
+
+fn put(bytes: &mut [u8], at: Option<usize>, value: &[u8]) {
+    if let Some(place) = at.and_then(|at| bytes.get_mut(at..at + value.len())) {
+        place.copy_from_slice(value);
+    }
+}
+
+fn copy(slot: &mut [u8], field: &[u8]) -> bool {
+    let fits = slot.len() == field.len();
+    if fits {
+        slot.copy_from_slice(field);
+    }
+    fits
+}
+
+/// Writes a field as a Variant over the old one. False: it has another size.
+fn patch_variant(slot: &mut [u8], field: &DataValue, scratch: &mut Vec<u8>) -> bool {
+    if let (Some(value), true) = (&field.value, field.status().is_good())
+        && let Some((kind, body)) = slot.split_first_mut()
+        && let Some(number) = patch_scalar(value, body)
+    {
+        *kind = number.number();
+        return true;
+    }
+    scratch.clear();
+    encode_variant_field(field, scratch);
+    copy(slot, scratch)
+}
+
+/// Writes a number over an old one of the same size.
+pub(crate) fn patch_scalar(value: &Variant, slot: &mut [u8]) -> Option<BuiltInType> {
+    macro_rules! number {
+        ($value:expr, $kind:ident) => {{
+            let bytes = $value.to_le_bytes();
+            if slot.len() != bytes.len() {
+                return None;
+            }
+            slot.copy_from_slice(&bytes);
+            BuiltInType::$kind
+        }};
+    }
+    Some(match value {
+        Variant::Boolean(value) => number!(u8::from(*value), Boolean),
+        Variant::SByte(value) => number!(value, SByte),
+        Variant::Byte(value) => number!(value, Byte),
+        Variant::Int16(value) => number!(value, Int16),
+        Variant::UInt16(value) => number!(value, UInt16),
+        Variant::Int32(value) => number!(value, Int32),
+        Variant::UInt32(value) => number!(value, UInt32),
+        Variant::Int64(value) => number!(value, Int64),
+        Variant::UInt64(value) => number!(value, UInt64),
+        Variant::Float(value) => number!(value, Float),
+        Variant::Double(value) => number!(value, Double),
+        Variant::DateTime(value) => number!(value.ticks(), DateTime),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::build::field;
+    use crate::uadp::fields::{FieldTypes, decode_fields};
+    use proptest::prelude::*;
+    use taktwerk_schema::DataSetMetaDataType;
+    use taktwerk_types::{Decoder, UtcTime};
+
+    const NOW: Now = Now { instant: taktwerk_types::Instant::ZERO, utc: UtcTime::from_ticks(77) };
+
+    fn spec(encoding: FieldEncoding, raw: Option<RawLayout>, configured_size: usize) -> Spec {
+        Spec {
+            content: Mask::SEQUENCE_NUMBER | Mask::STATUS | Mask::TIMESTAMP | Mask::MINOR_VERSION,
+            fields: DataSetFieldContentMask::STATUS_CODE | DataSetFieldContentMask::SOURCE_TIMESTAMP,
+            encoding,
+            version: ConfigurationVersionDataType { major_version: 3, minor_version: 4 },
+            raw,
+            configured_size,
+        }
+    }
+
+    fn value() -> impl Strategy<Value = DataValue> {
+        let plain = prop_oneof![
+            any::<f32>().prop_map(Variant::from),
+            any::<i64>().prop_map(Variant::from),
+            any::<bool>().prop_map(Variant::from),
+            "[a-z]{0,4}".prop_map(Variant::from),
+            proptest::collection::vec(any::<u16>(), 0..4).prop_map(Variant::from),
+        ];
+        (
+            plain,
+            proptest::option::of(prop_oneof![
+                Just(StatusCode::GOOD),
+                Just(StatusCode::UNCERTAIN),
+                Just(StatusCode::BAD_NOT_CONNECTED)
+            ]),
+        )
+            .prop_map(|(value, status)| DataValue { status, ..DataValue::new(value) })
+    }
+
+    proptest! {
+        /// A frame that is patched again and again has the same bytes as one that is laid out for the first time.
+        #[test]
+        fn patched_is_as_laid_out(
+            cycles in proptest::collection::vec(proptest::collection::vec(value(), 3), 1..8),
+            data_value in any::<bool>(),
+        ) {
+            let encoding = if data_value { FieldEncoding::DataValue } else { FieldEncoding::Variant };
+            let spec = spec(encoding, None, 0);
+            let mut frame = Frame::default();
+            for (number, values) in cycles.iter().enumerate() {
+                let number = number as u16;
+                frame.write(&spec, values, number, NOW).unwrap();
+                let mut fresh = Frame::default();
+                fresh.write(&spec, values, number, NOW).unwrap();
+                prop_assert_eq!(frame.bytes(), fresh.bytes());
+                let mut decoder = Decoder::new(frame.bytes(), Default::default());
+                let header = DataSetMessageHeader::decode(&mut decoder).unwrap();
+                prop_assert_eq!(header.sequence_number, Some(number));
+                let mut fields = Vec::new();
+                decode_fields(&header, &mut decoder, FieldTypes::default(), &mut fields).unwrap();
+                prop_assert_eq!(decoder.remaining(), 0);
+                for (field, value) in fields.iter().zip(values) {
+                    prop_assert_eq!(field.value.status().is_bad(), value.status().is_bad());
+                    if !value.status().is_bad() {
+                        let sent = value.value.as_ref().unwrap();
+                        prop_assert!(field.value.value.as_ref().unwrap().same_as(sent));
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn raw_frames_have_fixed_offsets(cycles in proptest::collection::vec(
+            (proptest::option::of(any::<f32>()), "[a-z]{0,6}", any::<u16>()), 1..8)
+        ) {
+            let text = taktwerk_schema::FieldMetaData { max_string_length: 4, ..field("s", BuiltInType::String) };
+            let meta_data = DataSetMetaDataType {
+                fields: vec![field("f", BuiltInType::Float), text, field("u", BuiltInType::UInt16)],
+                ..Default::default()
+            };
+            let spec = spec(FieldEncoding::RawData, Some(RawLayout::new(&meta_data).unwrap()), 40);
+            let mut frame = Frame::default();
+            for (index, (float, text, word)) in cycles.into_iter().enumerate() {
+                let float = float.map_or(DataValue::from_status(StatusCode::BAD), DataValue::new);
+                let values = [float, DataValue::new(text.clone()), DataValue::new(word)];
+                let made = frame.write(&spec, &values, 0, NOW).unwrap();
+                prop_assert_eq!(made == Made::LaidOut, index == 0);
+                prop_assert_eq!(frame.bytes().len(), 40);
+                let mut decoder = Decoder::new(frame.bytes(), Default::default());
+                let header = DataSetMessageHeader::decode(&mut decoder).unwrap();
+                let bad = usize::from(values[0].status().is_bad()) + usize::from(text.len() > 4);
+                let expected = if bad == 0 { StatusCode::GOOD } else { StatusCode::UNCERTAIN };
+                prop_assert_eq!(header.status, Some(expected));
+                let at = 40 - decoder.remaining();
+                prop_assert_eq!(&frame.bytes()[at + 12..at + 14], &word.to_le_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_larger_than_configured_says_it_is_not_valid() {
+        let spec = spec(FieldEncoding::Variant, None, 20);
+        let mut frame = Frame::default();
+        let short = [DataValue::new(1u8)];
+        assert_eq!(frame.write(&spec, &short, 0, NOW), Err(22));
+        assert_eq!(frame.bytes(), [0; 20]);
+        let mut decoder = Decoder::new(frame.bytes(), Default::default());
+        assert!(!DataSetMessageHeader::decode(&mut decoder).unwrap().is_valid);
+    }
+}

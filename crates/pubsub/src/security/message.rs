@@ -1,0 +1,111 @@
+//! One secured NetworkMessage.
+
+use crate::uadp::{SecurityHeader, SecurityMode};
+use core::ops::Range;
+use taktwerk_crypto::pubsub::MESSAGE_NONCE_LEN;
+use taktwerk_crypto::{CryptoError, PubSubKeys};
+use taktwerk_types::StatusCode;
+
+/// Why a message was not sent or not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SecurityError {
+    /// The message has less security than the group asks for, or none.
+    #[error("the message is secured with {actual:?}, the group asks for {wanted:?}")]
+    ModeInsufficient {
+        /// What the message has.
+        actual: SecurityMode,
+        /// What it must have.
+        wanted: SecurityMode,
+    },
+    /// No key with this id is known (any more, or yet).
+    #[error("no key with SecurityTokenId {0} is known: the key service has newer ones, or it is forged")]
+    UnknownToken(u32),
+    /// The group has no keys.
+    #[error("there are no keys for the SecurityGroup: ask its key service")]
+    NoKeys,
+    /// The last key has expired.
+    #[error("the last key has expired: the key service has not answered in time")]
+    KeysExpired,
+    /// All nonces of the key are used up.
+    #[error("the key has secured 2^32 messages: shorten the KeyLifetime")]
+    NonceExhausted,
+    /// The message has been received before.
+    #[error("the message was received before")]
+    Replayed,
+    /// Too many publishers use the group.
+    #[error("more senders than the replay guard has room for")]
+    TooManySenders,
+    /// The message is too short for what its header announces.
+    #[error("the message is shorter than its security needs")]
+    TooShort,
+    /// The library refused: in practice, a wrong signature.
+    #[error("{0}")]
+    Crypto(#[from] CryptoError),
+}
+
+impl SecurityError {
+    /// The status for diagnostics.
+    #[must_use]
+    pub const fn status(&self) -> StatusCode {
+        match self {
+            Self::ModeInsufficient { .. } => StatusCode::BAD_SECURITY_MODE_INSUFFICIENT,
+            Self::UnknownToken(_) => StatusCode::BAD_SECURE_CHANNEL_TOKEN_UNKNOWN,
+            _ => StatusCode::BAD_SECURITY_CHECKS_FAILED,
+        }
+    }
+}
+
+/// Encrypts, if the mode says so, and signs a message in place. `message` ends with room for the signature; encryption
+/// starts at `payload`, behind the header.
+///
+/// # Errors
+/// The message is too short, or the library fails.
+pub fn seal(
+    keys: &dyn PubSubKeys,
+    mode: SecurityMode,
+    nonce: &[u8; MESSAGE_NONCE_LEN],
+    message: &mut [u8],
+    payload: usize,
+) -> Result<(), SecurityError> {
+    let end = message.len().checked_sub(keys.signature_len()).ok_or(SecurityError::TooShort)?;
+    if mode == SecurityMode::SignAndEncrypt {
+        keys.apply(nonce, message.get_mut(payload..end).ok_or(SecurityError::TooShort)?)?;
+    }
+    let (signed, signature) = message.split_at_mut_checked(end).ok_or(SecurityError::TooShort)?;
+    Ok(keys.sign(signed, signature)?)
+}
+
+/// Checks the signature of a received message and says where its payload is. Nothing else may be done with the message
+/// before: no replay state, no parsing of the payload.
+///
+/// # Errors
+/// The signature is wrong, or the message is too short for it.
+pub fn verify(
+    keys: &dyn PubSubKeys,
+    header: &SecurityHeader<'_>,
+    message: &[u8],
+    payload: usize,
+) -> Result<Range<usize>, SecurityError> {
+    let signed = message.len().checked_sub(keys.signature_len()).ok_or(SecurityError::TooShort)?;
+    let footer = usize::from(header.footer_len.unwrap_or(0));
+    let end = signed.checked_sub(footer).filter(|end| *end >= payload).ok_or(SecurityError::TooShort)?;
+    if header.nonce.len() != MESSAGE_NONCE_LEN {
+        return Err(SecurityError::Crypto(CryptoError::Nonce));
+    }
+    let (text, signature) = message.split_at_checked(signed).ok_or(SecurityError::TooShort)?;
+    keys.verify(text, signature)?;
+    Ok(payload..end)
+}
+
+/// Decrypts the payload of a verified message in place.
+///
+/// # Errors
+/// Only if the library fails.
+pub fn decrypt(
+    keys: &dyn PubSubKeys,
+    nonce: &[u8; MESSAGE_NONCE_LEN],
+    payload: &mut [u8],
+) -> Result<(), SecurityError> {
+    Ok(keys.apply(nonce, payload)?)
+}

@@ -1,0 +1,145 @@
+//! What was received before.
+
+use super::SecurityError;
+use crate::publisher_id::PublisherId;
+use crate::sequence::{Sequence, compare32};
+use std::collections::BTreeMap;
+
+/// A window over the nonce sequence numbers of one sender and key: what lies in it may come in any order, once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replay {
+    newest: u32,
+    /// Bit `n`: the number `newest - n` was received.
+    seen: u128,
+}
+
+/// How far back a message may come late.
+const WINDOW: u32 = 128;
+
+impl Replay {
+    /// A window that has seen one number.
+    #[must_use]
+    pub const fn new(first: u32) -> Self {
+        Self { newest: first, seen: 1 }
+    }
+
+    /// Takes a number. False: it was seen, or is too old or too far ahead to tell.
+    pub fn accept(&mut self, number: u32) -> bool {
+        match compare32(number, self.newest) {
+            Sequence::Newer { missing } => {
+                let shift = missing + 1;
+                self.seen = if shift >= WINDOW { 0 } else { self.seen << shift };
+                self.seen |= 1;
+                self.newest = number;
+                true
+            }
+            Sequence::Older => {
+                let back = self.newest.wrapping_sub(number);
+                let bit = if back < WINDOW { 1u128 << back } else { return false };
+                let is_new = self.seen & bit == 0;
+                self.seen |= bit;
+                is_new
+            }
+            Sequence::Invalid => false,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Sender {
+    token_id: u32,
+    publisher_id: Option<PublisherId>,
+    writer_group_id: Option<u16>,
+}
+
+/// The windows of all senders of a SecurityGroup, by publisher, WriterGroup and key.
+///
+/// Only verified messages may come here. A window is never given up for another sender's sake.
+#[derive(Debug, Default)]
+pub struct ReplayGuard {
+    windows: BTreeMap<Sender, Replay>,
+}
+
+/// The most windows of one SecurityGroup.
+const SENDERS_MAX: usize = 16_384;
+
+impl ReplayGuard {
+    /// Takes a verified message.
+    ///
+    /// # Errors
+    /// [`SecurityError::Replayed`] or [`SecurityError::TooManySenders`].
+    pub fn accept(
+        &mut self,
+        publisher_id: Option<PublisherId>,
+        writer_group_id: Option<u16>,
+        token_id: u32,
+        number: u32,
+    ) -> Result<(), SecurityError> {
+        let sender = Sender { token_id, publisher_id, writer_group_id };
+        if let Some(window) = self.windows.get_mut(&sender) {
+            return if window.accept(number) { Ok(()) } else { Err(SecurityError::Replayed) };
+        }
+        if self.windows.len() >= SENDERS_MAX {
+            return Err(SecurityError::TooManySenders);
+        }
+        self.windows.insert(sender, Replay::new(number));
+        Ok(())
+    }
+
+    /// Forgets the windows of keys that `is_known` does not know: nothing they secured is accepted any more.
+    pub fn forget(&mut self, is_known: impl Fn(u32) -> bool) {
+        self.windows.retain(|sender, _| is_known(sender.token_id));
+    }
+
+    /// How many windows there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.windows.len()
+    }
+
+    /// Whether nothing was received.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.windows.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        /// No number is ever taken twice, and every number that is at most 127 behind the newest is taken once.
+        #[test]
+        fn against_a_set(start in any::<u32>(), steps in proptest::collection::vec(-200i64..300, 1..300)) {
+            let mut window = Replay::new(start);
+            let mut seen = BTreeSet::from([i64::from(start)]);
+            let mut newest = i64::from(start);
+            for step in steps {
+                let number = newest + step;
+                let wire = (number.rem_euclid(1 << 32)) as u32;
+                let expected = !seen.contains(&number) && number > newest - 128;
+                prop_assert_eq!(window.accept(wire), expected, "{} after {}", number, newest);
+                if expected {
+                    seen.insert(number);
+                    newest = newest.max(number);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn senders_do_not_disturb_each_other() {
+        let mut guard = ReplayGuard::default();
+        let (one, two) = (Some(PublisherId::Byte(1)), Some(PublisherId::UInt16(1)));
+        assert!(guard.accept(one.clone(), Some(1), 7, 5).is_ok());
+        assert!(guard.accept(two, Some(1), 7, 5).is_ok());
+        assert!(guard.accept(one.clone(), Some(2), 7, 5).is_ok());
+        assert!(guard.accept(one.clone(), Some(1), 8, 5).is_ok());
+        assert_eq!(guard.accept(one, Some(1), 7, 5), Err(SecurityError::Replayed));
+        guard.forget(|token| token == 8);
+        assert_eq!(guard.len(), 1);
+    }
+}

@@ -1,0 +1,349 @@
+//! The keys of a SecurityGroup in time.
+
+use super::SecurityError;
+use crate::time::nanos;
+use std::collections::VecDeque;
+use taktwerk_crypto::pubsub::MESSAGE_NONCE_LEN;
+use taktwerk_crypto::{CryptoError, Entropy, PubSubKeys, PubSubProvider, PubSubSecurityPolicy};
+use taktwerk_types::Instant;
+
+/// The MessageNonce of a message: 4 random bytes and a sequence number (Part 14 Table 156).
+pub type Nonce = [u8; MESSAGE_NONCE_LEN];
+
+/// What GetSecurityKeys answers (Part 14 §8.3.2), or SetSecurityKeys brings.
+#[derive(Clone, PartialEq)]
+pub struct SecurityKeys {
+    /// The URI of the policy.
+    pub security_policy_uri: String,
+    /// The SecurityTokenId of the first key.
+    pub first_token_id: u32,
+    /// The key data, in the order of their ids. The first is the current one if the id asked for was 0.
+    pub keys: Vec<Vec<u8>>,
+    /// Milliseconds until the current key is followed by the next.
+    pub time_to_next_key: f64,
+    /// Milliseconds that each key is used.
+    pub key_lifetime: f64,
+    /// The current key's id, if the answer began with another one. `None`: the first is the current one.
+    pub current_token_id: Option<u32>,
+}
+
+/// Keys are not printed.
+impl core::fmt::Debug for SecurityKeys {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SecurityKeys")
+            .field("security_policy_uri", &self.security_policy_uri)
+            .field("first_token_id", &self.first_token_id)
+            .field("keys", &format_args!("[{} keys]", self.keys.len()))
+            .field("time_to_next_key", &self.time_to_next_key)
+            .field("key_lifetime", &self.key_lifetime)
+            .finish_non_exhaustive()
+    }
+}
+
+struct Key {
+    token_id: u32,
+    /// As it came, to see whether a key service that started again uses an id a second time.
+    key_data: Vec<u8>,
+    keys: Box<dyn PubSubKeys>,
+}
+
+/// Keys are not printed.
+impl core::fmt::Debug for Key {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "key {}", self.token_id)
+    }
+}
+
+/// Past, current and future keys of one SecurityGroup, and the nonces of what we secure with the current one.
+///
+/// All WriterGroups of a process that share a SecurityGroup share its ring: that is what keeps their nonces apart.
+#[derive(Debug)]
+pub struct KeyRing {
+    policy: PubSubSecurityPolicy,
+    keys: VecDeque<Key>,
+    current: u32,
+    next_change: Instant,
+    lifetime_nanos: u64,
+    past_keys_max: usize,
+    nonce_token: Option<u32>,
+    nonce_random: [u8; 4],
+    nonce_next: u64,
+}
+
+/// The id behind another one; 0 is never used (Part 14 §8.3.2).
+pub(super) const fn following(token_id: u32) -> u32 {
+    match token_id.wrapping_add(1) {
+        0 => 1,
+        next => next,
+    }
+}
+
+impl KeyRing {
+    /// From the first answer of a key service.
+    ///
+    /// # Errors
+    /// An unknown policy, no keys, or key data of a wrong length.
+    pub fn new(
+        provider: &dyn PubSubProvider,
+        answer: &SecurityKeys,
+        past_keys_max: usize,
+        now: Instant,
+    ) -> Result<Self, SecurityError> {
+        let policy = PubSubSecurityPolicy::from_uri(&answer.security_policy_uri)
+            .filter(|policy| provider.supports(*policy))
+            .ok_or(SecurityError::Crypto(CryptoError::PolicyUnsupported))?;
+        let mut ring = Self {
+            policy,
+            keys: VecDeque::new(),
+            current: 0,
+            next_change: now,
+            lifetime_nanos: 0,
+            past_keys_max,
+            nonce_token: None,
+            nonce_random: [0; 4],
+            nonce_next: 1,
+        };
+        ring.update(provider, answer, now)?;
+        Ok(ring)
+    }
+
+    /// Takes another answer: keys that are known stay as they are, new ones are added, and the timetable is that of
+    /// the answer. Old keys are kept for messages that are on their way.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; the ring is then as it was.
+    pub fn update(
+        &mut self,
+        provider: &dyn PubSubProvider,
+        answer: &SecurityKeys,
+        now: Instant,
+    ) -> Result<(), SecurityError> {
+        if answer.keys.is_empty() || answer.first_token_id == 0 {
+            return Err(SecurityError::NoKeys);
+        }
+        let policy = PubSubSecurityPolicy::from_uri(&answer.security_policy_uri)
+            .filter(|policy| provider.supports(*policy))
+            .ok_or(SecurityError::Crypto(CryptoError::PolicyUnsupported))?;
+        let mut fresh = Vec::new();
+        let mut token_id = answer.first_token_id;
+        for key_data in &answer.keys {
+            let is_known = policy == self.policy
+                && self.keys.iter().any(|key| key.token_id == token_id && key.key_data == *key_data);
+            if !is_known {
+                let keys = provider.keys(policy, key_data)?;
+                fresh.push(Key { token_id, key_data: key_data.clone(), keys });
+            }
+            token_id = following(token_id);
+        }
+        if policy != self.policy {
+            self.keys.clear();
+            self.policy = policy;
+            self.nonce_token = None;
+        }
+        self.keys.retain(|key| fresh.iter().all(|new| new.token_id != key.token_id));
+        if fresh.iter().any(|new| self.nonce_token == Some(new.token_id)) {
+            self.nonce_token = None;
+        }
+        self.keys.extend(fresh);
+        let current = answer.current_token_id.unwrap_or(answer.first_token_id);
+        // The distance from the current key orders the ring, also over the end of the numbers.
+        self.keys
+            .make_contiguous()
+            .sort_by_key(|key| key.token_id.wrapping_sub(current).wrapping_add(1 << 31));
+        self.current = current;
+        self.lifetime_nanos = nanos(answer.key_lifetime);
+        self.next_change = Instant::from_nanos(now.as_nanos().saturating_add(nanos(answer.time_to_next_key)));
+        self.drop_past();
+        Ok(())
+    }
+
+    fn position(&self, token_id: u32) -> Option<usize> {
+        self.keys.iter().position(|key| key.token_id == token_id)
+    }
+
+    fn drop_past(&mut self) {
+        while self.position(self.current).is_some_and(|at| at > self.past_keys_max) {
+            self.keys.pop_front();
+        }
+    }
+
+    /// The policy of the keys.
+    #[must_use]
+    pub fn policy(&self) -> PubSubSecurityPolicy {
+        self.policy
+    }
+
+    /// The id of the current key.
+    #[must_use]
+    pub fn current_token_id(&self) -> u32 {
+        self.current
+    }
+
+    /// The keys with an id, past, current or future.
+    #[must_use]
+    pub fn get(&self, token_id: u32) -> Option<&dyn PubSubKeys> {
+        self.keys.iter().find(|key| key.token_id == token_id).map(|key| &*key.keys)
+    }
+
+    /// How many keys follow the current one.
+    #[must_use]
+    pub fn future_keys(&self) -> usize {
+        self.position(self.current).map_or(0, |at| self.keys.len() - at - 1)
+    }
+
+    /// When the current key is followed by the next one, or expires if there is none.
+    #[must_use]
+    pub fn next_change(&self) -> Instant {
+        self.next_change
+    }
+
+    /// How long a key is used, in nanoseconds.
+    #[must_use]
+    pub fn lifetime_nanos(&self) -> u64 {
+        self.lifetime_nanos
+    }
+
+    /// Moves on to the key of this time.
+    ///
+    /// # Errors
+    /// [`SecurityError::KeysExpired`]: the last key's time is up. It stays usable for what is received.
+    pub fn advance(&mut self, now: Instant) -> Result<(), SecurityError> {
+        while now >= self.next_change {
+            let at = self.position(self.current).ok_or(SecurityError::NoKeys)?;
+            let Some(next) = self.keys.get(at + 1) else { return Err(SecurityError::KeysExpired) };
+            self.current = next.token_id;
+            let step = self.lifetime_nanos.max(1);
+            self.next_change = Instant::from_nanos(self.next_change.as_nanos().saturating_add(step));
+            self.drop_past();
+        }
+        Ok(())
+    }
+
+    /// The key and a nonce for the next message we send.
+    ///
+    /// The sequence starts with 1 for a key that comes into use while we run. For the key that is in use when we start
+    /// it starts further on, by the share of the key's lifetime that is over: whoever sent under our name before, with
+    /// the same key, was not as far; so neither a nonce repeats nor does a receiver take us for a replay.
+    ///
+    /// # Errors
+    /// [`SecurityError::KeysExpired`], [`SecurityError::NonceExhausted`].
+    pub fn next_nonce(
+        &mut self,
+        entropy: &mut dyn Entropy,
+        now: Instant,
+    ) -> Result<(u32, &dyn PubSubKeys, Nonce), SecurityError> {
+        self.advance(now)?;
+        let token_id = self.current;
+        if self.nonce_token != Some(token_id) {
+            self.nonce_next = if self.nonce_token.is_none() { self.first_number(now) } else { 1 };
+            entropy.fill(&mut self.nonce_random);
+            self.nonce_token = Some(token_id);
+        }
+        let number = u32::try_from(self.nonce_next).map_err(|_| SecurityError::NonceExhausted)?;
+        let mut nonce = [0; MESSAGE_NONCE_LEN];
+        let (random, sequence) = nonce.split_at_mut(4);
+        random.copy_from_slice(&self.nonce_random);
+        sequence.copy_from_slice(&number.to_le_bytes());
+        self.nonce_next += 1;
+        let keys = self.get(token_id).ok_or(SecurityError::NoKeys)?;
+        Ok((token_id, keys, nonce))
+    }
+
+    /// Where the sequence starts for a key that is in use already: up to 2^29, which receivers still take for newer.
+    fn first_number(&self, now: Instant) -> u64 {
+        let left = self.next_change.as_nanos().saturating_sub(now.as_nanos());
+        let gone = self.lifetime_nanos.saturating_sub(left);
+        let share = u128::from(gone) << 29;
+        1 + u64::try_from(share / u128::from(self.lifetime_nanos.max(1))).unwrap_or(1 << 29)
+    }
+}
+
+/// The sequence number in a nonce.
+#[must_use]
+pub(crate) fn nonce_number(nonce: &Nonce) -> u32 {
+    let [_, _, _, _, a, b, c, d] = *nonce;
+    u32::from_le_bytes([a, b, c, d])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk_crypto::SeededEntropy;
+    use taktwerk_crypto::pubsub_dummy::DummyPubSubProvider;
+
+    fn answer(first: u32, count: u8, time_to_next: f64) -> SecurityKeys {
+        SecurityKeys {
+            security_policy_uri: PubSubSecurityPolicy::Aes256Ctr.uri().to_owned(),
+            first_token_id: first,
+            keys: (0..count).map(|index| vec![index; 68]).collect(),
+            time_to_next_key: time_to_next,
+            key_lifetime: 1000.0,
+            current_token_id: None,
+        }
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    #[test]
+    fn keys_follow_each_other_and_then_there_is_an_error() {
+        let mut ring = KeyRing::new(&DummyPubSubProvider, &answer(u32::MAX, 3, 400.0), 1, at(0)).unwrap();
+        assert_eq!((ring.current_token_id(), ring.future_keys()), (u32::MAX, 2));
+        ring.advance(at(399)).unwrap();
+        assert_eq!(ring.current_token_id(), u32::MAX);
+        ring.advance(at(400)).unwrap();
+        assert_eq!(ring.current_token_id(), 1, "0 is no token id");
+        assert!(ring.get(u32::MAX).is_some(), "one past key is kept");
+        ring.advance(at(1400)).unwrap();
+        assert_eq!(ring.current_token_id(), 2);
+        assert!(ring.get(u32::MAX).is_none());
+        assert_eq!(ring.advance(at(2400)), Err(SecurityError::KeysExpired));
+        assert!(ring.get(2).is_some(), "what arrives late can still be read");
+        ring.update(&DummyPubSubProvider, &answer(3, 2, 900.0), at(2500)).unwrap();
+        ring.advance(at(2500)).unwrap();
+        assert_eq!((ring.current_token_id(), ring.future_keys()), (3, 1));
+        assert!(ring.get(2).is_some());
+    }
+
+    #[test]
+    fn sequences_start_again_with_a_key() {
+        let mut entropy = SeededEntropy::new(1);
+        let mut ring = KeyRing::new(&DummyPubSubProvider, &answer(7, 2, 1000.0), 1, at(0)).unwrap();
+        let mut take = |ring: &mut KeyRing, now| {
+            let (token, _, nonce) = ring.next_nonce(&mut entropy, now).unwrap();
+            (token, nonce_number(&nonce))
+        };
+        assert_eq!(take(&mut ring, at(0)), (7, 1));
+        assert_eq!(take(&mut ring, at(999)), (7, 2));
+        assert_eq!(take(&mut ring, at(1000)), (8, 1));
+        // A publisher that starts in the middle of a key's time begins in the middle of the numbers.
+        let mut late = KeyRing::new(&DummyPubSubProvider, &answer(7, 2, 500.0), 1, at(0)).unwrap();
+        assert_eq!(take(&mut late, at(0)), (7, 1 + (1 << 28)));
+    }
+
+    #[test]
+    fn numbers_run_out_before_they_repeat() {
+        let mut entropy = SeededEntropy::new(1);
+        let mut ring = KeyRing::new(&DummyPubSubProvider, &answer(7, 1, 1000.0), 1, at(0)).unwrap();
+        ring.next_nonce(&mut entropy, at(0)).unwrap();
+        ring.nonce_next = u64::from(u32::MAX);
+        assert!(ring.next_nonce(&mut entropy, at(0)).is_ok());
+        let exhausted = ring.next_nonce(&mut entropy, at(0)).map(|_| ());
+        assert_eq!(exhausted, Err(SecurityError::NonceExhausted));
+    }
+
+    #[test]
+    fn answers_that_are_no_keys_change_nothing() {
+        let mut ring = KeyRing::new(&DummyPubSubProvider, &answer(7, 2, 1000.0), 1, at(0)).unwrap();
+        let mut wrong = answer(9, 1, 1000.0);
+        wrong.keys = vec![vec![0; 67]];
+        assert!(ring.update(&DummyPubSubProvider, &wrong, at(0)).is_err());
+        wrong.keys.clear();
+        assert_eq!(ring.update(&DummyPubSubProvider, &wrong, at(0)), Err(SecurityError::NoKeys));
+        assert_eq!(ring.current_token_id(), 7);
+        let unknown = SecurityKeys { security_policy_uri: "x".into(), ..answer(1, 1, 1.0) };
+        assert!(KeyRing::new(&DummyPubSubProvider, &unknown, 1, at(0)).is_err());
+        assert!(!format!("{:?}", answer(1, 1, 1.0)).contains("68"));
+    }
+}

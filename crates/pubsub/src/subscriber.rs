@@ -1,0 +1,401 @@
+//! The subscriber engine: ReaderGroups and DataSetReaders (Part 14 §5.4.2.2, §6.2.8, §6.2.9).
+//!
+//! A driver hands every received datagram to [`Subscriber::receive`] and calls [`Subscriber::poll`] when
+//! [`Subscriber::poll_timeout`] is due. Values and events come through a [`Sink`] during these calls.
+//!
+//! What is received is looked at in this order: header, signature, replay, payload. Whatever fails is counted and
+//! dropped; nothing that is not verified changes any state.
+
+use crate::config::{self, Configuration, Problem};
+use crate::publisher_id::PublisherIdRef;
+use crate::security::{KeyRequest, KeyStore, KeyStoreOptions, SecurityError, SecurityKeys};
+use crate::state::PubSubState;
+use crate::time::Now;
+use crate::transmit::Transmit;
+use crate::uadp::announcement::NumberedAnnouncement;
+use crate::uadp::chunk::{Reassembler, ReassemblyLimits};
+use crate::uadp::fields::{FieldsError, ReceivedField};
+use crate::uadp::probe::Probe;
+use crate::uadp::{DataSetMessageKind, SecurityMode};
+use std::sync::Arc;
+use taktwerk_crypto::PubSubProvider;
+use taktwerk_schema::{ConfigurationVersionDataType, DataSetMetaDataType};
+use taktwerk_types::{DecodeError, Instant, StatusCode, UtcTime};
+
+mod ask;
+mod deliver;
+mod open;
+mod reader;
+mod tracker;
+
+use ask::Asker;
+use reader::Reader;
+
+/// What a subscriber is given besides its configuration.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct SubscriberOptions {
+    /// How keys are asked for.
+    pub key_store: KeyStoreOptions,
+    /// What chunked messages may cost.
+    pub reassembly: ReassemblyLimits,
+    /// Nanoseconds without an accepted message after which sequence numbers may start again, for readers without a
+    /// MessageReceiveTimeout: a publisher that was restarted.
+    pub sequence_reset_nanos: u64,
+    /// Ask publishers for metadata that is missing or has another MajorVersion.
+    pub ask_for_meta_data: bool,
+    /// Senders whose sequence numbers a reader without fixed ids keeps apart.
+    pub senders_max: usize,
+}
+
+impl Default for SubscriberOptions {
+    fn default() -> Self {
+        Self {
+            key_store: KeyStoreOptions::default(),
+            reassembly: ReassemblyLimits::default(),
+            sequence_reset_nanos: 10_000_000_000,
+            ask_for_meta_data: true,
+            senders_max: 256,
+        }
+    }
+}
+
+/// A DataSetReader: positions in the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReaderIndex {
+    /// Of the connection.
+    pub connection: usize,
+    /// Of the group in it.
+    pub group: usize,
+    /// Of the reader in the group.
+    pub reader: usize,
+}
+
+/// A DataSetMessage for a reader.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct DataSetMessage<'a> {
+    /// Who it is for.
+    pub reader: ReaderIndex,
+    /// Who sent it.
+    pub publisher_id: Option<PublisherIdRef<'a>>,
+    /// From which WriterGroup, if it says so.
+    pub writer_group_id: Option<u16>,
+    /// From which DataSetWriter, if it says so.
+    pub data_set_writer_id: Option<u16>,
+    /// Key frame, delta frame, event or keep-alive.
+    pub kind: DataSetMessageKind,
+    /// Its number in the writer's sequence.
+    pub sequence_number: Option<u32>,
+    /// Messages of the writer that did not arrive before this one.
+    pub missing: u32,
+    /// When the values were sampled; of the NetworkMessage if the DataSetMessage does not say.
+    pub timestamp: Option<UtcTime>,
+    /// The overall status; Good if it is not sent.
+    pub status: StatusCode,
+    /// The version of the metadata the fields belong to, as far as it is sent.
+    pub major_version: Option<u32>,
+    /// The fields.
+    pub fields: &'a [ReceivedField],
+    /// What the fields mean.
+    pub meta_data: &'a DataSetMetaDataType,
+}
+
+/// Something else that happened.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum SubscriberEvent {
+    /// A reader has another state.
+    State {
+        /// Which one.
+        reader: ReaderIndex,
+        /// Its new state.
+        state: PubSubState,
+    },
+    /// The writer uses metadata with another MajorVersion: its fields are not read until the new metadata is there.
+    MetaDataChanged {
+        /// Which reader.
+        reader: ReaderIndex,
+        /// The version that was sent.
+        major_version: u32,
+    },
+    /// A reader has new metadata, from the publisher.
+    MetaDataReceived {
+        /// Which reader.
+        reader: ReaderIndex,
+        /// Its version.
+        version: ConfigurationVersionDataType,
+    },
+    /// A publisher announced something.
+    Announcement {
+        /// On which connection.
+        connection: usize,
+        /// Who.
+        publisher_id: Option<crate::PublisherId>,
+        /// What.
+        announcement: Box<NumberedAnnouncement>,
+    },
+    /// A message was dropped.
+    Dropped {
+        /// On which connection.
+        connection: usize,
+        /// Why.
+        reason: Drop,
+    },
+}
+
+/// Why a message was dropped.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Drop {
+    /// It is malformed.
+    #[error("malformed: {0}")]
+    Malformed(#[from] DecodeError),
+    /// It is not secured as it must be, forged, or a replay.
+    #[error("security: {0}")]
+    Security(#[from] SecurityError),
+    /// The fields of a DataSetMessage cannot be read.
+    #[error("fields: {0}")]
+    Fields(#[from] FieldsError),
+    /// A JSON message that is none.
+    #[error("JSON: {0}")]
+    Json(String),
+}
+
+/// Where everything goes.
+pub trait Sink {
+    /// Takes a DataSetMessage.
+    fn message(&mut self, message: &DataSetMessage<'_>);
+
+    /// Takes an event.
+    fn event(&mut self, event: SubscriberEvent) {
+        let _ = event;
+    }
+}
+
+/// A function that takes DataSetMessages; events are ignored.
+impl<F: FnMut(&DataSetMessage<'_>)> Sink for F {
+    fn message(&mut self, message: &DataSetMessage<'_>) {
+        self(message);
+    }
+}
+
+/// Counters of a subscriber (Part 14 §9.1.11).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SubscriberCounters {
+    /// NetworkMessages received.
+    pub network_messages: u64,
+    /// DataSetMessages given to readers.
+    pub data_set_messages: u64,
+    /// DataSetMessages that did not arrive.
+    pub missing: u64,
+    /// DataSetMessages that came twice or too late.
+    pub duplicates: u64,
+    /// DataSetMessages whose sequence number made no sense.
+    pub out_of_sequence: u64,
+    /// Malformed messages.
+    pub malformed: u64,
+    /// Messages dropped because of their security.
+    pub security_errors: u64,
+    /// Of these, replays.
+    pub replays: u64,
+    /// Messages that no reader wants.
+    pub unwanted: u64,
+    /// Chunks received.
+    pub chunks: u64,
+    /// Chunked messages given up.
+    pub chunked_dropped: u64,
+}
+
+/// Security of a group or reader, as the receiving side needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Required {
+    group_id: String,
+    mode: SecurityMode,
+}
+
+/// All readers of a configuration.
+pub struct Subscriber {
+    configuration: Arc<Configuration>,
+    options: SubscriberOptions,
+    readers: Vec<Reader>,
+    keys: KeyStore,
+    reassembler: Reassembler,
+    asker: Asker,
+    counters: SubscriberCounters,
+    /// Fields of the message that is being delivered: memory that is used again.
+    fields: Vec<ReceivedField>,
+}
+
+impl core::fmt::Debug for Subscriber {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Subscriber")
+            .field("readers", &self.readers.len())
+            .field("keys", &self.keys)
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Subscriber {
+    /// A subscriber that does not run yet.
+    ///
+    /// # Errors
+    /// All that is wrong with the configuration.
+    pub fn new(
+        configuration: Configuration,
+        options: SubscriberOptions,
+        provider: Arc<dyn PubSubProvider>,
+    ) -> Result<Self, Vec<Problem>> {
+        let problems = config::validate(&configuration);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let configuration = Arc::new(configuration);
+        let mut keys = KeyStore::new(provider, options.key_store);
+        let mut readers = Vec::new();
+        for (connection_index, connection) in configuration.connections.iter().enumerate() {
+            for (group_index, group) in connection.reader_groups.iter().enumerate() {
+                for (reader_index, reader) in group.readers.iter().enumerate() {
+                    let index = ReaderIndex {
+                        connection: connection_index,
+                        group: group_index,
+                        reader: reader_index,
+                    };
+                    let security = reader.security.as_ref().unwrap_or(&group.security);
+                    if security.mode != SecurityMode::None {
+                        let services = match security.security_key_services.as_slice() {
+                            [] => configuration.default_security_key_services.as_slice(),
+                            own => own,
+                        };
+                        keys.add_group(&security.security_group_id, services);
+                    }
+                    let enabled =
+                        configuration.enabled && connection.enabled && group.enabled && reader.enabled;
+                    readers.push(Reader::new(index, reader, security, enabled, &options));
+                }
+            }
+        }
+        Ok(Self {
+            configuration,
+            options,
+            readers,
+            keys,
+            reassembler: Reassembler::new(options.reassembly),
+            asker: Asker::default(),
+            counters: SubscriberCounters::default(),
+            fields: Vec::new(),
+        })
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn configuration(&self) -> &Arc<Configuration> {
+        &self.configuration
+    }
+
+    /// Starts all enabled readers: from now on they wait for messages.
+    pub fn start(&mut self, now: Now, sink: &mut dyn Sink) {
+        for reader in &mut self.readers {
+            if reader.enabled {
+                reader.enable(now.instant, sink);
+            }
+        }
+        self.ask_where_unknown(now);
+    }
+
+    /// Stops all readers.
+    pub fn stop(&mut self, sink: &mut dyn Sink) {
+        self.readers.iter_mut().for_each(|reader| reader.disable(sink));
+    }
+
+    /// Enables or disables a reader.
+    pub fn set_enabled(&mut self, index: ReaderIndex, enabled: bool, now: Now, sink: &mut dyn Sink) {
+        if let Some(reader) = self.readers.iter_mut().find(|reader| reader.index == index) {
+            if enabled { reader.enable(now.instant, sink) } else { reader.disable(sink) }
+        }
+    }
+
+    /// When [`Self::poll`] has something to do.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.readers.iter().filter_map(Reader::deadline).chain(self.asker.poll_timeout()).min()
+    }
+
+    /// Does all that is due: readers whose messages stay out are in error; questions to publishers.
+    pub fn poll(&mut self, now: Now, sink: &mut dyn Sink, out: &mut Transmit) {
+        for reader in &mut self.readers {
+            reader.check_timeout(now.instant, sink);
+        }
+        self.reassembler.expire(now.instant);
+        self.counters.chunked_dropped = self.reassembler.dropped();
+        self.asker.poll(now, out);
+    }
+
+    /// Asks publishers on a connection; the answers come as [`SubscriberEvent::Announcement`].
+    pub fn probe(
+        &mut self,
+        connection: usize,
+        publisher_id: Option<crate::PublisherId>,
+        probe: Probe,
+        now: Now,
+    ) {
+        self.asker.ask(connection, publisher_id, probe, now.instant);
+    }
+
+    /// A call of GetSecurityKeys to make now.
+    pub fn poll_key_request(&mut self, now: Now) -> Option<KeyRequest> {
+        self.keys.poll_request(now.instant)
+    }
+
+    /// When [`Self::poll_key_request`] has something.
+    #[must_use]
+    pub fn key_timeout(&self) -> Option<Instant> {
+        self.keys.poll_timeout()
+    }
+
+    /// The outcome of such a call, or keys that were pushed.
+    ///
+    /// # Errors
+    /// The group is not known, or the keys cannot be used.
+    pub fn set_keys(
+        &mut self,
+        security_group_id: &str,
+        outcome: Result<&SecurityKeys, StatusCode>,
+        now: Now,
+    ) -> Result<(), SecurityError> {
+        self.keys.answer(security_group_id, outcome, now.instant)
+    }
+
+    /// The state of a reader.
+    #[must_use]
+    pub fn state(&self, index: ReaderIndex) -> PubSubState {
+        let reader = self.readers.iter().find(|reader| reader.index == index);
+        reader.map_or(PubSubState::DISABLED, |reader| reader.state)
+    }
+
+    /// The metadata a reader uses.
+    #[must_use]
+    pub fn meta_data(&self, index: ReaderIndex) -> Option<&DataSetMetaDataType> {
+        self.readers.iter().find(|reader| reader.index == index).map(|reader| &reader.meta_data)
+    }
+
+    /// Gives a reader metadata: from a configuration file, a retained broker message, a server.
+    pub fn set_meta_data(&mut self, index: ReaderIndex, meta_data: DataSetMetaDataType, sink: &mut dyn Sink) {
+        if let Some(reader) = self.readers.iter_mut().find(|reader| reader.index == index) {
+            reader.set_meta_data(meta_data, sink);
+        }
+    }
+
+    /// What was received so far.
+    #[must_use]
+    pub fn counters(&self) -> SubscriberCounters {
+        self.counters
+    }
+
+    /// All readers.
+    pub fn readers(&self) -> impl Iterator<Item = ReaderIndex> {
+        self.readers.iter().map(|reader| reader.index)
+    }
+}

@@ -1,0 +1,158 @@
+//! Discovery on the subscriber's side: probes that do not flood (Part 14 §7.2.4.6.12.2).
+
+use crate::publisher_id::{PublisherId, PublisherIdRef};
+use crate::time::Now;
+use crate::transmit::{About, DatagramKind, Transmit};
+use crate::uadp::announcement::Announcement;
+use crate::uadp::header::{NetworkMessageHeader, NetworkMessageType};
+use crate::uadp::probe::Probe;
+use taktwerk_types::{Encode, Instant};
+
+/// The first probe waits at least this long…
+const DELAY_MIN: u64 = 100_000_000;
+/// …and so much longer at most.
+const DELAY_SPREAD: u64 = 400_000_000;
+/// An answer is waited for so long; doubles with each probe.
+const PATIENCE: u64 = 500_000_000;
+/// Longest pause between probes.
+const PATIENCE_MAX: u64 = 60_000_000_000;
+/// Most questions that wait for an answer.
+const QUESTIONS_MAX: usize = 1_024;
+
+#[derive(Debug)]
+struct Question {
+    connection: usize,
+    publisher_id: Option<PublisherId>,
+    probe: Probe,
+    due: Instant,
+    patience: u64,
+}
+
+/// The questions that are open.
+#[derive(Debug, Default)]
+pub(super) struct Asker {
+    questions: Vec<Question>,
+    /// Spreads the first probes.
+    counter: u64,
+}
+
+impl Asker {
+    /// Opens a question, unless it is open.
+    pub(super) fn ask(
+        &mut self,
+        connection: usize,
+        publisher_id: Option<PublisherId>,
+        probe: Probe,
+        now: Instant,
+    ) {
+        let is_open = |question: &Question| {
+            question.connection == connection
+                && question.publisher_id == publisher_id
+                && question.probe == probe
+        };
+        if self.questions.len() >= QUESTIONS_MAX || self.questions.iter().any(is_open) {
+            return;
+        }
+        // Subscribers start at different times: a simple sequence spreads their probes well enough.
+        self.counter = self.counter.wrapping_add(1);
+        let mixed = (now.as_nanos() ^ self.counter).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let due = now.as_nanos().saturating_add(DELAY_MIN + mixed % DELAY_SPREAD);
+        self.questions.push(Question {
+            connection,
+            publisher_id,
+            probe,
+            due: Instant::from_nanos(due),
+            patience: PATIENCE,
+        });
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.questions.iter().map(|question| question.due).min()
+    }
+
+    /// Sends what is due.
+    pub(super) fn poll(&mut self, now: Now, out: &mut Transmit) {
+        for question in &mut self.questions {
+            if question.due > now.instant {
+                continue;
+            }
+            question.due = Instant::from_nanos(now.instant.as_nanos().saturating_add(question.patience));
+            question.patience = (question.patience * 2).min(PATIENCE_MAX);
+            let about = About {
+                connection: question.connection,
+                writer_group: None,
+                writer: None,
+                kind: DatagramKind::Probe,
+                due: now.instant,
+                address: None,
+            };
+            let header = NetworkMessageHeader {
+                publisher_id: question.publisher_id.as_ref().map(PublisherId::as_ref),
+                message_type: NetworkMessageType::DiscoveryProbe,
+                ..NetworkMessageHeader::default()
+            };
+            let written: Result<(), core::convert::Infallible> = out.push(about, |bytes| {
+                header.encode(bytes);
+                question.probe.encode(bytes);
+                Ok(())
+            });
+            let _ = written;
+        }
+        // Who looks for anybody asks once; answers come when they come.
+        self.questions
+            .retain(|question| !(question.probe == Probe::FindApplications && question.patience > PATIENCE));
+    }
+
+    /// Somebody else asks the same: his answer will do.
+    pub(super) fn overheard(
+        &mut self,
+        connection: usize,
+        publisher_id: Option<PublisherIdRef<'_>>,
+        probe: &Probe,
+        now: Instant,
+    ) {
+        for question in &mut self.questions {
+            let same = question.connection == connection
+                && question.probe == *probe
+                && question.publisher_id.as_ref().map(PublisherId::as_ref) == publisher_id;
+            if same {
+                let later = Instant::from_nanos(now.as_nanos().saturating_add(question.patience));
+                question.due = question.due.max(later);
+            }
+        }
+    }
+
+    /// An answer has come.
+    pub(super) fn answered(
+        &mut self,
+        connection: usize,
+        publisher_id: Option<PublisherIdRef<'_>>,
+        announcement: &Announcement,
+    ) {
+        self.questions.retain_mut(|question| {
+            let same = question.connection == connection
+                && question.publisher_id.as_ref().map(PublisherId::as_ref) == publisher_id;
+            !(same && settles(&mut question.probe, announcement))
+        });
+    }
+}
+
+/// Whether nothing of the question is left.
+fn settles(probe: &mut Probe, announcement: &Announcement) -> bool {
+    match (probe, announcement) {
+        (Probe::DataSetMetaData(ids), Announcement::DataSetMetaData { writer_id, .. }) => {
+            ids.retain(|id| id != writer_id);
+            ids.is_empty()
+        }
+        (Probe::DataSetWriters(ids), Announcement::DataSetWriters { writer_ids, .. }) => {
+            ids.retain(|id| !writer_ids.contains(id));
+            ids.is_empty()
+        }
+        (Probe::WriterGroup { writer_group_id, .. }, Announcement::DataSetWriters { group, .. }) => {
+            group.writer_group_id == *writer_group_id
+        }
+        (Probe::PublisherEndpoints, Announcement::PublisherEndpoints { .. })
+        | (Probe::PubSubConnections { .. }, Announcement::PubSubConnections(_)) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,418 @@
+//! From a payload to readers.
+
+use super::ask::Asker;
+use super::open::{LIMITS, Opened};
+use super::reader::Reader;
+use super::tracker::{Number, Verdict};
+use super::{
+    DataSetMessage, Drop, Required, Sink, Subscriber, SubscriberCounters, SubscriberEvent, SubscriberOptions,
+};
+use crate::time::Now;
+use crate::uadp::announcement::{Announcement, NumberedAnnouncement};
+use crate::uadp::chunk::Chunk;
+use crate::uadp::data_set_message::{DataSetMessageHeader, DataSetMessageKind};
+use crate::uadp::fields::{FieldsError, ReceivedField, decode_fields};
+use crate::uadp::header::{NetworkMessageHeader, NetworkMessageType, WriterIds};
+use crate::uadp::payload::DataSetPayload;
+use crate::uadp::probe::Probe;
+use taktwerk_types::codec::Decode;
+use taktwerk_types::{DecodeError, Decoder};
+
+impl Subscriber {
+    /// Takes a received datagram of a connection. It is decrypted in place.
+    pub fn receive(&mut self, connection: usize, datagram: &mut [u8], now: Now, sink: &mut dyn Sink) {
+        self.counters.network_messages += 1;
+        let outcome = match self.open(connection, datagram, now) {
+            Ok(Some(opened)) => self.take(connection, datagram, &opened, now, sink),
+            Ok(None) => {
+                self.counters.unwanted += 1;
+                Ok(())
+            }
+            Err(reason) => Err(reason),
+        };
+        if let Err(reason) = outcome {
+            self.dropped(connection, reason, sink);
+        }
+    }
+
+    fn take(
+        &mut self,
+        connection: usize,
+        datagram: &[u8],
+        opened: &Opened,
+        now: Now,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Drop> {
+        let header = NetworkMessageHeader::decode(&mut Decoder::new(datagram, LIMITS))?;
+        let payload = datagram.get(opened.payload.clone()).unwrap_or_default();
+        if header.is_chunk {
+            self.counters.chunks += 1;
+            let chunk = Chunk::decode(&mut Decoder::new(payload, LIMITS))?;
+            let Some(publisher_id) = header.publisher_id else {
+                return Err(DecodeError::Invalid("chunk without PublisherId").into());
+            };
+            let writer_id = header.writer_ids.and_then(|ids| ids.get(0));
+            if header.message_type == NetworkMessageType::DataSetMessages
+                && !self.readers.iter().any(|reader| {
+                    reader.index.connection == connection
+                        && reader.wants_sender(header.publisher_id, header.group, header.data_set_class_id)
+                        && reader.wants_writer(writer_id)
+                })
+            {
+                self.counters.unwanted += 1;
+                return Ok(());
+            }
+            let group_id = header.group.and_then(|group| group.writer_group_id);
+            let whole = self.reassembler.push(publisher_id, writer_id, group_id, &chunk, now.instant);
+            self.counters.chunked_dropped = self.reassembler.dropped();
+            let Some(whole) = whole else { return Ok(()) };
+            return self.payload(connection, &header, &whole, None, opened, now, sink);
+        }
+        self.payload(connection, &header, payload, Some(datagram), opened, now, sink)
+    }
+
+    /// A complete payload. `message` is the whole NetworkMessage, for readers with fixed offsets.
+    #[allow(clippy::too_many_arguments)] // what a payload comes with
+    fn payload(
+        &mut self,
+        connection: usize,
+        header: &NetworkMessageHeader<'_>,
+        payload: &[u8],
+        message: Option<&[u8]>,
+        opened: &Opened,
+        now: Now,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Drop> {
+        match header.message_type {
+            NetworkMessageType::DiscoveryProbe => {
+                let probe = Probe::decode(&mut Decoder::new(payload, LIMITS))?;
+                self.asker.overheard(connection, header.publisher_id, &probe, now.instant);
+                return Ok(());
+            }
+            NetworkMessageType::DiscoveryAnnouncement => {
+                let announcement = NumberedAnnouncement::decode(&mut Decoder::new(payload, LIMITS))?;
+                self.announcement(connection, header, announcement, sink);
+                return Ok(());
+            }
+            // Actions are for requestors and responders.
+            NetworkMessageType::DataSetMessages if header.has_action_header => return Ok(()),
+            NetworkMessageType::DataSetMessages => {}
+        }
+        if header.writer_ids.is_none() {
+            return self.fixed(connection, header, payload, message, opened, now, sink);
+        }
+        let ids = match header.writer_ids {
+            // A chunked message was one DataSetMessage.
+            Some(ids) if header.is_chunk => Some(WriterIds::Received(first_pair(ids))),
+            ids => ids,
+        };
+        let mut wanted = false;
+        // One DataSetMessage that cannot be read does not cost the others of the NetworkMessage.
+        let mut failed = None;
+        for (writer_id, bytes) in DataSetPayload::new(ids, payload)? {
+            for position in 0..self.readers.len() {
+                let Some(reader) = self.readers.get_mut(position) else { break };
+                if reader.index.connection == connection
+                    && reader.wants_writer(writer_id)
+                    && reader.wants_sender(header.publisher_id, header.group, header.data_set_class_id)
+                    && may(reader, opened)
+                {
+                    wanted = true;
+                    let mut context = Context {
+                        options: &self.options,
+                        counters: &mut self.counters,
+                        fields: &mut self.fields,
+                        asker: &mut self.asker,
+                        now,
+                    };
+                    if let Err(error) = context.uadp(reader, header, writer_id, bytes, sink) {
+                        failed.get_or_insert(error);
+                    }
+                }
+            }
+        }
+        self.counters.unwanted += u64::from(!wanted);
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// A message without PayloadHeader: each reader knows where its DataSetMessage is.
+    #[allow(clippy::too_many_arguments)] // what a payload comes with
+    fn fixed(
+        &mut self,
+        connection: usize,
+        header: &NetworkMessageHeader<'_>,
+        payload: &[u8],
+        message: Option<&[u8]>,
+        opened: &Opened,
+        now: Now,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Drop> {
+        let mut wanted = false;
+        let mut failed = None;
+        // Readers without an offset take their DataSetMessages one after the other, in the order of writer ids: that
+        // works if all sizes are fixed.
+        let mut order: Vec<usize> = (0..self.readers.len())
+            .filter(|position| {
+                self.readers.get(*position).is_some_and(|reader| {
+                    reader.index.connection == connection
+                        && reader.wants_sender(header.publisher_id, header.group, header.data_set_class_id)
+                        && may(reader, opened)
+                })
+            })
+            .collect();
+        order.sort_by_key(|position| self.readers.get(*position).map(|reader| reader.data_set_writer_id));
+        let mut rest = payload;
+        let mut previous = None;
+        for position in order {
+            let Some(reader) = self.readers.get_mut(position) else { break };
+            let bytes = if reader.offset > 0 {
+                let at = message.and_then(|message| message.get(reader.offset..opened.payload.end));
+                at.ok_or(DecodeError::Invalid("DataSetOffset: behind the end of the message"))?
+            } else if rest.is_empty() {
+                continue;
+            } else {
+                rest
+            };
+            wanted = true;
+            let writer_id = Some(reader.data_set_writer_id).filter(|id| *id != 0);
+            let mut context = Context {
+                options: &self.options,
+                counters: &mut self.counters,
+                fields: &mut self.fields,
+                asker: &mut self.asker,
+                now,
+            };
+            match context.uadp(reader, header, writer_id, bytes, sink) {
+                // Several readers of one writer read the same bytes.
+                Ok(left) if reader.offset == 0 && previous != writer_id => {
+                    previous = writer_id;
+                    rest = bytes.get(bytes.len() - left..).unwrap_or_default();
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    failed.get_or_insert(error);
+                }
+            }
+        }
+        self.counters.unwanted += u64::from(!wanted);
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn announcement(
+        &mut self,
+        connection: usize,
+        header: &NetworkMessageHeader<'_>,
+        announcement: NumberedAnnouncement,
+        sink: &mut dyn Sink,
+    ) {
+        self.asker.answered(connection, header.publisher_id, &announcement.announcement);
+        if let Announcement::DataSetMetaData { writer_id, meta_data, status } = &announcement.announcement
+            && !status.is_bad()
+        {
+            for reader in &mut self.readers {
+                let named = reader.index.connection == connection
+                    && reader.data_set_writer_id == *writer_id
+                    && reader
+                        .publisher_id
+                        .as_ref()
+                        .zip(header.publisher_id)
+                        .is_some_and(|(own, id)| *own == id);
+                // What is configured under message security is not overruled by an announcement without.
+                let trusted = reader.security.is_none() || header.security.is_some();
+                let differs = reader.meta_data.configuration_version != meta_data.configuration_version
+                    || !reader.knows_fields();
+                if named && trusted && differs {
+                    reader.set_meta_data((**meta_data).clone(), sink);
+                }
+            }
+        }
+        sink.event(SubscriberEvent::Announcement {
+            connection,
+            publisher_id: header.publisher_id.map(|id| id.to_owned()),
+            announcement: Box::new(announcement),
+        });
+    }
+
+    /// Asks for the metadata of readers that have none.
+    pub(super) fn ask_where_unknown(&mut self, now: Now) {
+        if !self.options.ask_for_meta_data {
+            return;
+        }
+        for reader in &self.readers {
+            if reader.enabled && !reader.knows_fields() && !reader.is_json {
+                ask_for(reader, &mut self.asker, now);
+            }
+        }
+    }
+}
+
+fn ask_for(reader: &Reader, asker: &mut Asker, now: Now) {
+    if let Some(publisher_id) = &reader.publisher_id
+        && reader.data_set_writer_id != 0
+    {
+        let probe = Probe::DataSetMetaData(vec![reader.data_set_writer_id]);
+        asker.ask(reader.index.connection, Some(publisher_id.clone()), probe, now.instant);
+    }
+}
+
+fn first_pair(ids: WriterIds<'_>) -> &[u8] {
+    match ids {
+        WriterIds::Received(bytes) => bytes.get(..2).unwrap_or_default(),
+        WriterIds::List(_) => &[],
+    }
+}
+
+/// Whether the message has the security that the reader wants.
+fn may(reader: &Reader, opened: &Opened) -> bool {
+    match (&reader.security, &opened.security) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(Required { group_id, mode }), Some(by)) => *group_id == by.group_id && by.mode >= *mode,
+    }
+}
+
+/// What delivery needs of a subscriber besides the reader.
+pub(super) struct Context<'a> {
+    pub(super) options: &'a SubscriberOptions,
+    pub(super) counters: &'a mut SubscriberCounters,
+    pub(super) fields: &'a mut Vec<ReceivedField>,
+    pub(super) asker: &'a mut Asker,
+    pub(super) now: Now,
+}
+
+impl Context<'_> {
+    /// Gives a UADP DataSetMessage to a reader. Gives how many bytes are left behind it.
+    fn uadp(
+        &mut self,
+        reader: &mut Reader,
+        network: &NetworkMessageHeader<'_>,
+        writer_id: Option<u16>,
+        bytes: &[u8],
+        sink: &mut dyn Sink,
+    ) -> Result<usize, Drop> {
+        let mut decoder = Decoder::new(bytes, LIMITS);
+        let header = DataSetMessageHeader::decode(&mut decoder)?;
+        if !header.is_valid {
+            return Ok(decoder.remaining());
+        }
+        if matches!(header.kind, DataSetMessageKind::ActionRequest | DataSetMessageKind::ActionResponse) {
+            return Ok(decoder.remaining());
+        }
+        if let Some(major_version) = header.major_version
+            && reader.knows_fields()
+            && !header.fits(&reader.meta_data.configuration_version)
+        {
+            self.changed(reader, major_version, sink);
+            return Ok(decoder.remaining());
+        }
+        // Fields are read first: a message that cannot be read does not count as received.
+        let types = reader.types();
+        if let Err(error) = decode_fields(&header, &mut decoder, types, self.fields) {
+            if error == FieldsError::NoMetaData && self.options.ask_for_meta_data {
+                ask_for(reader, self.asker, self.now);
+            }
+            return Err(error.into());
+        }
+        let group_id = network.group.and_then(|group| group.writer_group_id);
+        let number = header.sequence_number.map(Number::Short);
+        let Some(missing) =
+            self.number(reader, network.publisher_id, group_id, writer_id, number, header.kind)
+        else {
+            return Ok(decoder.remaining());
+        };
+        let message = Facts {
+            publisher_id: network.publisher_id,
+            group_id,
+            writer_id,
+            kind: header.kind,
+            sequence_number: number.map(Number::value),
+            missing,
+            timestamp: header.timestamp.or(network.timestamp),
+            status: header.status.unwrap_or_default(),
+            major_version: header.major_version,
+        };
+        self.hand_over(reader, &message, sink);
+        Ok(decoder.remaining())
+    }
+
+    /// The writer's metadata is not the one we have.
+    pub(super) fn changed(&mut self, reader: &mut Reader, major_version: u32, sink: &mut dyn Sink) {
+        if reader.told_version != Some(major_version) {
+            reader.told_version = Some(major_version);
+            sink.event(SubscriberEvent::MetaDataChanged { reader: reader.index, major_version });
+            if self.options.ask_for_meta_data {
+                ask_for(reader, self.asker, self.now);
+            }
+        }
+    }
+
+    /// Checks the sequence number; gives how many messages are missing, or `None` if this one is not to be delivered.
+    pub(super) fn number(
+        &mut self,
+        reader: &mut Reader,
+        publisher_id: Option<crate::PublisherIdRef<'_>>,
+        group_id: Option<u16>,
+        writer_id: Option<u16>,
+        number: Option<Number>,
+        kind: DataSetMessageKind,
+    ) -> Option<u32> {
+        let Some(number) = number else { return Some(0) };
+        let verdict = reader.tracker.check(
+            publisher_id,
+            group_id,
+            writer_id,
+            number,
+            kind == DataSetMessageKind::KeepAlive,
+            self.now.instant,
+            reader.reset_nanos,
+            reader.senders_max,
+        );
+        match verdict {
+            Verdict::New { missing } => {
+                self.counters.missing += u64::from(missing);
+                Some(missing)
+            }
+            Verdict::Old => {
+                self.counters.duplicates += 1;
+                None
+            }
+            Verdict::Invalid => {
+                self.counters.out_of_sequence += 1;
+                None
+            }
+        }
+    }
+
+    pub(super) fn hand_over(&mut self, reader: &mut Reader, facts: &Facts<'_>, sink: &mut dyn Sink) {
+        self.counters.data_set_messages += 1;
+        let is_complete = facts.kind != DataSetMessageKind::DeltaFrame;
+        reader.arrived(is_complete, self.now.instant, sink);
+        sink.message(&DataSetMessage {
+            reader: reader.index,
+            publisher_id: facts.publisher_id,
+            writer_group_id: facts.group_id,
+            data_set_writer_id: facts.writer_id,
+            kind: facts.kind,
+            sequence_number: facts.sequence_number,
+            missing: facts.missing,
+            timestamp: facts.timestamp,
+            status: facts.status,
+            major_version: facts.major_version,
+            fields: self.fields,
+            meta_data: &reader.meta_data,
+        });
+    }
+}
+
+/// A DataSetMessage without its fields.
+pub(super) struct Facts<'a> {
+    pub(super) publisher_id: Option<crate::PublisherIdRef<'a>>,
+    pub(super) group_id: Option<u16>,
+    pub(super) writer_id: Option<u16>,
+    pub(super) kind: DataSetMessageKind,
+    pub(super) sequence_number: Option<u32>,
+    pub(super) missing: u32,
+    pub(super) timestamp: Option<taktwerk_types::UtcTime>,
+    pub(super) status: taktwerk_types::StatusCode,
+    pub(super) major_version: Option<u32>,
+}

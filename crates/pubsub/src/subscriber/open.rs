@@ -1,0 +1,118 @@
+//! From a datagram to a payload that may be trusted.
+
+use super::{Drop, Required, Sink, Subscriber, SubscriberEvent};
+use crate::security::nonce_number;
+use crate::security::{SecurityError, decrypt, verify};
+use crate::time::Now;
+use crate::uadp::SecurityMode;
+use crate::uadp::header::NetworkMessageHeader;
+use core::ops::Range;
+use taktwerk_types::{DecodeLimits, Decoder};
+
+/// Limits for what comes from anybody: a message is no larger than what a broker takes.
+pub(super) const LIMITS: DecodeLimits = DecodeLimits { depth_max: 32, ..DecodeLimits::DEFAULT };
+
+/// A datagram whose security was checked.
+#[derive(Debug)]
+pub(super) struct Opened {
+    /// Where the payload is; it is decrypted.
+    pub(super) payload: Range<usize>,
+    /// What the message was secured with.
+    pub(super) security: Option<Required>,
+}
+
+impl Subscriber {
+    /// Checks a UADP message. Gives `None` for those that nobody wants.
+    pub(super) fn open(
+        &mut self,
+        connection: usize,
+        datagram: &mut [u8],
+        now: Now,
+    ) -> Result<Option<Opened>, Drop> {
+        let mut decoder = Decoder::new(datagram, LIMITS);
+        let header = NetworkMessageHeader::decode(&mut decoder)?;
+        let payload = datagram.len() - decoder.remaining();
+        let security = header.security.filter(|security| security.mode != SecurityMode::None);
+        let wanting = self.readers.iter().filter(|reader| {
+            reader.index.connection == connection
+                && reader.wants_sender(header.publisher_id, header.group, header.data_set_class_id)
+        });
+        // The strongest demand of all that could take the message, and the groups whose keys could open it.
+        let mut groups: Vec<&Required> = Vec::new();
+        let (mut unsecured_wanted, mut any) = (false, false);
+        for reader in wanting {
+            any = true;
+            match &reader.security {
+                None => unsecured_wanted = true,
+                Some(required) if groups.contains(&required) => {}
+                Some(required) => groups.push(required),
+            }
+        }
+        let is_data = header.message_type == crate::uadp::NetworkMessageType::DataSetMessages;
+        let Some(security) = security else {
+            // Discovery is unsecured unless its sender wants it otherwise.
+            if !is_data || unsecured_wanted || !any {
+                return Ok(
+                    (any || !is_data).then_some(Opened { payload: payload..datagram.len(), security: None })
+                );
+            }
+            let wanted = groups.iter().map(|required| required.mode).max().unwrap_or_default();
+            return Err(SecurityError::ModeInsufficient { actual: SecurityMode::None, wanted }.into());
+        };
+        let mut failure = None;
+        let mut opened = None;
+        for required in groups {
+            if security.mode < required.mode {
+                let error = SecurityError::ModeInsufficient { actual: security.mode, wanted: required.mode };
+                failure.get_or_insert(error);
+                continue;
+            }
+            let Some((ring, replay)) = self.keys.receiving(&required.group_id) else { continue };
+            let Some(keys) = ring.and_then(|ring| ring.get(security.token_id)) else {
+                failure.get_or_insert(SecurityError::UnknownToken(security.token_id));
+                self.keys.unknown_token(&required.group_id, now.instant);
+                continue;
+            };
+            let range = match verify(keys, &security, datagram, payload) {
+                Ok(range) => range,
+                Err(error) => {
+                    failure = Some(error);
+                    continue;
+                }
+            };
+            // Only now: nothing unverified may move the window.
+            let nonce = security.nonce.try_into().map_err(|_| SecurityError::TooShort)?;
+            let group_id = header.group.and_then(|group| group.writer_group_id);
+            let publisher_id = header.publisher_id.map(|id| id.to_owned());
+            replay.accept(publisher_id, group_id, security.token_id, nonce_number(&nonce))?;
+            let encrypted = security.mode == SecurityMode::SignAndEncrypt;
+            let by = Required { group_id: required.group_id.clone(), mode: security.mode };
+            opened = Some((range, nonce, security.token_id, encrypted, by));
+            break;
+        }
+        let Some((range, nonce, token_id, encrypted, by)) = opened else {
+            return match failure {
+                Some(error) => Err(error.into()),
+                // Nobody here has keys for it.
+                None => Ok(None),
+            };
+        };
+        if encrypted {
+            let keys = self.keys.ring(&by.group_id).and_then(|ring| ring.get(token_id));
+            let keys = keys.ok_or(SecurityError::UnknownToken(token_id))?;
+            decrypt(keys, &nonce, datagram.get_mut(range.clone()).ok_or(SecurityError::TooShort)?)?;
+        }
+        Ok(Some(Opened { payload: range, security: Some(by) }))
+    }
+
+    pub(super) fn dropped(&mut self, connection: usize, reason: Drop, sink: &mut dyn Sink) {
+        match &reason {
+            Drop::Security(error) => {
+                self.counters.security_errors += 1;
+                self.counters.replays += u64::from(*error == SecurityError::Replayed);
+            }
+            _ => self.counters.malformed += 1,
+        }
+        sink.event(SubscriberEvent::Dropped { connection, reason });
+    }
+}

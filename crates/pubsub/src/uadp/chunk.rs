@@ -1,0 +1,335 @@
+//! Payloads in several NetworkMessages (Part 14 §7.2.4.4.4): splitting, and putting together with limits.
+
+use crate::publisher_id::{PublisherId, PublisherIdRef};
+use crate::sequence::{Sequence, compare16};
+use std::collections::BTreeMap;
+use taktwerk_types::{DecodeError, Decoder, Encode, Instant};
+
+/// Bytes in front of the data of a chunk.
+pub const CHUNK_HEADER_LEN: usize = 14;
+
+/// A piece of a payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chunk<'a> {
+    /// The sequence number of the DataSetMessage or announcement that was split.
+    pub message_sequence_number: u16,
+    /// Where the piece belongs, in bytes from the start of the payload.
+    pub offset: u32,
+    /// Bytes of the whole payload.
+    pub total_size: u32,
+    /// The piece.
+    pub data: &'a [u8],
+}
+
+impl Chunk<'_> {
+    /// Appends the chunk.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        self.message_sequence_number.encode(out);
+        self.offset.encode(out);
+        self.total_size.encode(out);
+        taktwerk_types::codec::encode_bytes(Some(self.data), out);
+    }
+}
+
+impl<'a> Chunk<'a> {
+    /// Reads a chunk.
+    ///
+    /// # Errors
+    /// The piece does not lie within the payload, or is empty.
+    pub fn decode(decoder: &mut Decoder<'a>) -> Result<Self, DecodeError> {
+        let message_sequence_number = u16::from_le_bytes(decoder.take_array()?);
+        let offset = u32::from_le_bytes(decoder.take_array()?);
+        let total_size = u32::from_le_bytes(decoder.take_array()?);
+        let data = decoder.bytes()?.unwrap_or_default();
+        let end = u64::from(offset) + data.len() as u64;
+        if data.is_empty() || end > u64::from(total_size) {
+            return Err(DecodeError::Invalid("chunk: it does not lie within the payload"));
+        }
+        Ok(Self { message_sequence_number, offset, total_size, data })
+    }
+}
+
+/// Splits a payload into pieces of `piece_len` bytes; the last may be shorter.
+pub fn split(
+    payload: &[u8],
+    message_sequence_number: u16,
+    piece_len: usize,
+) -> impl Iterator<Item = Chunk<'_>> {
+    let total_size = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+    let piece_len = piece_len.max(1);
+    payload.chunks(piece_len).enumerate().map(move |(index, data)| Chunk {
+        message_sequence_number,
+        offset: u32::try_from(index * piece_len).unwrap_or(u32::MAX),
+        total_size,
+        data,
+    })
+}
+
+/// What reassembly may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReassemblyLimits {
+    /// Largest payload, in bytes.
+    pub payload_len_max: usize,
+    /// Bytes of all payloads that are being put together.
+    pub total_len_max: usize,
+    /// Payloads that are being put together at the same time.
+    pub payloads_max: usize,
+    /// How long a payload waits for its pieces, in nanoseconds.
+    pub timeout_nanos: u64,
+}
+
+impl Default for ReassemblyLimits {
+    fn default() -> Self {
+        Self {
+            payload_len_max: 4 << 20,
+            total_len_max: 16 << 20,
+            payloads_max: 64,
+            timeout_nanos: 5_000_000_000,
+        }
+    }
+}
+
+/// Which payload a piece belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    publisher_id: PublisherId,
+    /// The DataSetWriterId; `None` for discovery announcements.
+    writer_id: Option<u16>,
+    /// The WriterGroup, if it is known.
+    group_id: Option<u16>,
+}
+
+#[derive(Debug)]
+struct Partial {
+    sequence_number: u16,
+    total_size: usize,
+    piece_len: Option<usize>,
+    /// Grows with the pieces that arrive, never ahead of them by more than one piece's place.
+    bytes: Vec<u8>,
+    /// Which pieces are there, by offset.
+    pieces: BTreeMap<u32, u32>,
+    received: usize,
+    since: Instant,
+}
+
+/// Puts payloads together again. One at a time per writer, as the specification allows.
+#[derive(Debug)]
+pub struct Reassembler {
+    limits: ReassemblyLimits,
+    partials: BTreeMap<Key, Partial>,
+    held: usize,
+    dropped: u64,
+}
+
+impl Reassembler {
+    /// One that holds nothing.
+    #[must_use]
+    pub fn new(limits: ReassemblyLimits) -> Self {
+        Self { limits, partials: BTreeMap::new(), held: 0, dropped: 0 }
+    }
+
+    /// Payloads that were given up.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Bytes that are held.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Takes a piece; gives the payload when it is the last one that was missing.
+    pub fn push(
+        &mut self,
+        publisher_id: PublisherIdRef<'_>,
+        writer_id: Option<u16>,
+        group_id: Option<u16>,
+        chunk: &Chunk<'_>,
+        now: Instant,
+    ) -> Option<Vec<u8>> {
+        let total_size = chunk.total_size as usize;
+        if total_size > self.limits.payload_len_max {
+            self.dropped += 1;
+            return None;
+        }
+        self.expire(now);
+        let key = Key { publisher_id: publisher_id.to_owned(), writer_id, group_id };
+        if let Some(partial) = self.partials.get(&key) {
+            let another = partial.sequence_number != chunk.message_sequence_number;
+            if another && compare16(chunk.message_sequence_number, partial.sequence_number) == Sequence::Older
+            {
+                return None;
+            }
+            if another || partial.total_size != total_size {
+                self.forget(&key);
+                self.dropped += 1;
+            }
+        }
+        if !self.partials.contains_key(&key) {
+            if self.partials.len() >= self.limits.payloads_max {
+                self.forget_oldest();
+            }
+            let partial = Partial {
+                sequence_number: chunk.message_sequence_number,
+                total_size,
+                piece_len: None,
+                bytes: Vec::new(),
+                pieces: BTreeMap::new(),
+                received: 0,
+                since: now,
+            };
+            self.partials.insert(key.clone(), partial);
+        }
+        let partial = self.partials.get_mut(&key)?;
+        let before = partial.bytes.len();
+        let taken = partial.take(chunk);
+        self.held = self.held + partial.bytes.len() - before;
+        if !taken {
+            return None;
+        }
+        if partial.received == partial.total_size {
+            let partial = self.partials.remove(&key)?;
+            self.held -= partial.bytes.len();
+            return Some(partial.bytes);
+        }
+        while self.held > self.limits.total_len_max && !self.partials.is_empty() {
+            self.forget_oldest();
+        }
+        None
+    }
+
+    /// Gives up payloads that have waited too long.
+    pub fn expire(&mut self, now: Instant) {
+        let timeout = self.limits.timeout_nanos;
+        let late = self
+            .partials
+            .iter()
+            .find(|(_, partial)| now.as_nanos().saturating_sub(partial.since.as_nanos()) > timeout);
+        if let Some(key) = late.map(|(key, _)| key.clone()) {
+            self.forget(&key);
+            self.dropped += 1;
+            self.expire(now);
+        }
+    }
+
+    fn forget(&mut self, key: &Key) {
+        if let Some(partial) = self.partials.remove(key) {
+            self.held -= partial.bytes.len();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        let oldest = self.partials.iter().min_by_key(|(_, partial)| partial.since);
+        if let Some(key) = oldest.map(|(key, _)| key.clone()) {
+            self.forget(&key);
+            self.dropped += 1;
+        }
+    }
+}
+
+impl Partial {
+    /// False: the piece is there already or does not fit the others.
+    fn take(&mut self, chunk: &Chunk<'_>) -> bool {
+        let (start, len) = (chunk.offset as usize, chunk.data.len());
+        let end = start + len;
+        // All pieces but the last have the same size, and pieces never overlap.
+        let is_last = end == self.total_size;
+        if !is_last && *self.piece_len.get_or_insert(len) != len {
+            return false;
+        }
+        let before = self.pieces.range(..=chunk.offset).next_back();
+        let overlaps_before = before.is_some_and(|(offset, len)| *offset as usize + *len as usize > start);
+        let after = self.pieces.range(chunk.offset..).next();
+        if overlaps_before || after.is_some_and(|(offset, _)| (*offset as usize) < end) {
+            return false;
+        }
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        match self.bytes.get_mut(start..end) {
+            Some(place) => place.copy_from_slice(chunk.data),
+            None => return false,
+        }
+        self.pieces.insert(chunk.offset, u32::try_from(len).unwrap_or(u32::MAX));
+        self.received += len;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const WHO: PublisherIdRef<'static> = PublisherIdRef::UInt16(1);
+
+    fn push(to: &mut Reassembler, chunk: &Chunk<'_>) -> Option<Vec<u8>> {
+        to.push(WHO, Some(1), None, chunk, Instant::ZERO)
+    }
+
+    proptest! {
+        #[test]
+        fn any_order_and_duplicates_give_the_payload(
+            payload in proptest::collection::vec(any::<u8>(), 1..400),
+            piece_len in 1usize..100,
+            order in proptest::collection::vec(any::<usize>(), 0..40),
+        ) {
+            let pieces: Vec<_> = split(&payload, 9, piece_len).collect();
+            let mut to = Reassembler::new(ReassemblyLimits::default());
+            let mut whole = None;
+            let shuffled = order.iter().map(|index| index % pieces.len()).chain((0..pieces.len()).rev());
+            for index in shuffled {
+                let mut bytes = Vec::new();
+                pieces[index].encode(&mut bytes);
+                prop_assert_eq!(bytes.len(), CHUNK_HEADER_LEN + pieces[index].data.len());
+                let chunk = Chunk::decode(&mut Decoder::new(&bytes, Default::default())).unwrap();
+                if let Some(payload) = push(&mut to, &chunk) {
+                    whole = Some(payload);
+                    break;
+                }
+            }
+            prop_assert_eq!(whole, Some(payload));
+            prop_assert_eq!(to.held(), 0);
+        }
+    }
+
+    #[test]
+    fn limits_hold() {
+        let limits =
+            ReassemblyLimits { payload_len_max: 100, total_len_max: 100, payloads_max: 2, timeout_nanos: 10 };
+        let mut to = Reassembler::new(limits);
+        let chunk = |offset, total_size, data| Chunk { message_sequence_number: 1, offset, total_size, data };
+        assert_eq!(push(&mut to, &chunk(0, 101, b"x")), None);
+        assert_eq!((to.held(), to.dropped()), (0, 1));
+        for writer in 0..5 {
+            assert_eq!(to.push(WHO, Some(writer), None, &chunk(90, 100, b"x"), Instant::ZERO), None);
+            assert!(to.held() <= 100);
+        }
+        to.expire(Instant::from_nanos(11));
+        assert_eq!(to.held(), 0);
+        assert!(to.partials.is_empty());
+    }
+
+    #[test]
+    fn a_newer_payload_replaces_and_an_older_is_ignored() {
+        let mut to = Reassembler::new(ReassemblyLimits::default());
+        let chunk =
+            |number, offset, data| Chunk { message_sequence_number: number, offset, total_size: 2, data };
+        assert_eq!(push(&mut to, &chunk(5, 0, b"a")), None);
+        assert_eq!(push(&mut to, &chunk(4, 0, b"x")), None);
+        assert_eq!(push(&mut to, &chunk(6, 1, b"c")), None);
+        assert_eq!(push(&mut to, &chunk(5, 1, b"b")), None);
+        assert_eq!(push(&mut to, &chunk(6, 0, b"b")), Some(b"bc".to_vec()));
+    }
+
+    #[test]
+    fn a_piece_outside_is_refused() {
+        for (offset, total_size, data) in [(0, 0, &b""[..]), (5, 5, b"x"), (u32::MAX, u32::MAX, b"xx")] {
+            let mut bytes = Vec::new();
+            Chunk { message_sequence_number: 0, offset, total_size, data }.encode(&mut bytes);
+            assert!(Chunk::decode(&mut Decoder::new(&bytes, Default::default())).is_err());
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The fields of key frames, delta frames and events (Part 14 §7.2.4.5.5 to §7.2.4.5.7).
+
+use super::data_set_message::{DataSetMessageHeader, DataSetMessageKind, FieldEncoding};
+use super::raw::RawLayout;
+use taktwerk_schema::DataSetFieldContentMask as Mask;
+use taktwerk_types::codec::Decode;
+use taktwerk_types::{
+    BuiltInType, DataValue, DecodeError, Decoder, Encode, StatusCode, UtcTime, Variant, data_value,
+};
+
+/// The field encoding that a DataSetFieldContentMask asks for (Part 14 §6.2.4.2).
+#[must_use]
+pub const fn encoding_of(mask: Mask) -> FieldEncoding {
+    if mask.contains(Mask::RAW_DATA) {
+        FieldEncoding::RawData
+    } else if mask.is_empty() {
+        FieldEncoding::Variant
+    } else {
+        FieldEncoding::DataValue
+    }
+}
+
+/// Appends a field as a Variant: a Bad value becomes its StatusCode, an Uncertain one a DataValue with its status
+/// (Part 14 Table 162).
+pub fn encode_variant_field(field: &DataValue, out: &mut Vec<u8>) {
+    let status = field.status();
+    if status.is_bad() {
+        return Variant::StatusCode(status).encode(out);
+    }
+    let null = Variant::Empty;
+    let value = field.value.as_ref().unwrap_or(&null);
+    if status.is_uncertain() {
+        out.push(BuiltInType::DataValue.number());
+        out.push(data_value::HAS_VALUE | data_value::HAS_STATUS);
+        value.encode(out);
+        return status.encode(out);
+    }
+    value.encode(out);
+}
+
+/// Appends a field as a DataValue with what the mask selects. Without its status, a Bad value is left out.
+pub fn encode_data_value_field(field: &DataValue, mask: Mask, out: &mut Vec<u8>) {
+    let status = field.status.filter(|_| mask.contains(Mask::STATUS_CODE));
+    let source = field.source_timestamp.filter(|_| mask.contains(Mask::SOURCE_TIMESTAMP));
+    let server = field.server_timestamp.filter(|_| mask.contains(Mask::SERVER_TIMESTAMP));
+    let source_pico = field.source_picoseconds.filter(|_| mask.contains(Mask::SOURCE_PICO_SECONDS));
+    let server_pico = field.server_picoseconds.filter(|_| mask.contains(Mask::SERVER_PICO_SECONDS));
+    let value = field.value.as_ref().filter(|_| !field.status().is_bad());
+    let bit = |present: bool, bit: u8| if present { bit } else { 0 };
+    out.push(
+        bit(value.is_some(), data_value::HAS_VALUE)
+            | bit(status.is_some(), data_value::HAS_STATUS)
+            | bit(source.is_some(), data_value::HAS_SOURCE_TIMESTAMP)
+            | bit(server.is_some(), data_value::HAS_SERVER_TIMESTAMP)
+            | bit(source_pico.is_some(), data_value::HAS_SOURCE_PICOSECONDS)
+            | bit(server_pico.is_some(), data_value::HAS_SERVER_PICOSECONDS),
+    );
+    if let Some(value) = value {
+        value.encode(out);
+    }
+    if let Some(status) = status {
+        status.encode(out);
+    }
+    encode_time(source, source_pico, out);
+    encode_time(server, server_pico, out);
+}
+
+fn encode_time(time: Option<UtcTime>, picoseconds: Option<u16>, out: &mut Vec<u8>) {
+    if let Some(time) = time {
+        time.encode(out);
+    }
+    if let Some(picoseconds) = picoseconds {
+        picoseconds.encode(out);
+    }
+}
+
+/// A field of a received DataSetMessage.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ReceivedField {
+    /// The field's position in the DataSetMetaData.
+    pub index: u16,
+    /// Value, status and times as far as they were sent.
+    pub value: DataValue,
+}
+
+/// What a decoder has to know of a DataSet's fields.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FieldTypes<'a> {
+    /// The built-in type of each field, in the order of the DataSetMetaData; empty if it is not known.
+    pub built_in_types: &'a [Option<BuiltInType>],
+    /// The offsets of raw data; without it RawData cannot be read.
+    pub raw: Option<&'a RawLayout>,
+}
+
+/// Why the fields of a DataSetMessage cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FieldsError {
+    /// The bytes are wrong.
+    #[error("{0}")]
+    Decode(#[from] DecodeError),
+    /// RawData without the metadata that says what it is.
+    #[error("the fields are RawData and their DataSetMetaData is not known: configure it or request it")]
+    NoMetaData,
+    /// An encoding that this kind of message must not have.
+    #[error("{0:?} fields cannot be in a {1:?} message")]
+    WrongEncoding(FieldEncoding, DataSetMessageKind),
+}
+
+/// Reads the fields of a DataSetMessage into `fields`, whose old content is dropped. `decoder` stands behind the
+/// header; padding is left unread.
+///
+/// # Errors
+/// See [`FieldsError`]; `fields` is then undefined.
+pub fn decode_fields(
+    header: &DataSetMessageHeader,
+    decoder: &mut Decoder<'_>,
+    types: FieldTypes<'_>,
+    fields: &mut Vec<ReceivedField>,
+) -> Result<(), FieldsError> {
+    fields.clear();
+    match header.kind {
+        DataSetMessageKind::KeepAlive => Ok(()),
+        DataSetMessageKind::KeyFrame
+        | DataSetMessageKind::ActionRequest
+        | DataSetMessageKind::ActionResponse
+            if header.encoding == FieldEncoding::RawData =>
+        {
+            types.raw.ok_or(FieldsError::NoMetaData)?.decode(decoder, fields).map_err(Into::into)
+        }
+        // Raw data has no place for an index, and events are Variants.
+        DataSetMessageKind::DeltaFrame if header.encoding == FieldEncoding::RawData => {
+            Err(FieldsError::WrongEncoding(header.encoding, header.kind))
+        }
+        DataSetMessageKind::Event if header.encoding != FieldEncoding::Variant => {
+            Err(FieldsError::WrongEncoding(header.encoding, header.kind))
+        }
+        kind => {
+            let is_delta = kind == DataSetMessageKind::DeltaFrame;
+            let count = u16::decode(decoder)?;
+            let least = if is_delta { 3 } else { 1 };
+            let needed = usize::from(count) * least;
+            if needed > decoder.remaining() {
+                return Err(DecodeError::Truncated { needed: needed - decoder.remaining() }.into());
+            }
+            for position in 0..count {
+                let index = if is_delta { u16::decode(decoder)? } else { position };
+                let kind = types.built_in_types.get(usize::from(index)).copied().flatten();
+                let value = match header.encoding {
+                    FieldEncoding::DataValue => DataValue::decode(decoder)?,
+                    _ => from_variant(Variant::decode(decoder)?, kind),
+                };
+                fields.push(ReceivedField { index, value });
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Undoes [`encode_variant_field`]. `kind` is the field's type if it is known: a field that holds StatusCodes or
+/// DataValues keeps them.
+fn from_variant(value: Variant, kind: Option<BuiltInType>) -> DataValue {
+    match value {
+        Variant::StatusCode(status)
+            if kind != Some(BuiltInType::StatusCode) && status != StatusCode::GOOD =>
+        {
+            DataValue::from_status(status)
+        }
+        Variant::DataValue(value) if kind != Some(BuiltInType::DataValue) => *value,
+        value => DataValue { value: Some(value), ..DataValue::default() },
+    }
+}

@@ -1,0 +1,278 @@
+//! RawData field encoding (Part 14 §7.2.4.5.11): values without types, padded so that every field has a fixed offset.
+//!
+//! A raw field is the field's plain binary encoding, in which Strings, ByteStrings and arrays are followed by zeros up
+//! to their largest size, optional fields that are missing are zeros, and unions are as long as their longest field.
+//! So a [`RawType`] converts between the two forms; values are made from the plain one.
+
+use super::fields::ReceivedField;
+use taktwerk_schema::DataSetMetaDataType;
+use taktwerk_types::codec::{Decode, encode_len};
+use taktwerk_types::{
+    ArrayValues, BuiltInType, DataValue, DecodeError, DecodeLimits, Decoder, Encode, ExtensionObject, NodeId,
+    StatusCode, Variant,
+};
+
+mod compile;
+mod convert;
+
+pub use compile::RawLayoutError;
+
+/// What a raw field is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum RawType {
+    /// A built-in type of fixed length.
+    Scalar(BuiltInType),
+    /// A String or ByteString, with its largest length in bytes; 0 if it is not padded.
+    Text { kind: BuiltInType, max: usize },
+    /// An array or matrix, with the largest lengths of its dimensions; a 0 among them: not padded.
+    Array { element: Box<RawType>, dimensions: Vec<u32> },
+    /// A structure or union.
+    Structure(std::sync::Arc<RawStructure>),
+}
+
+/// A structure in raw data.
+#[derive(Debug, PartialEq)]
+pub(crate) struct RawStructure {
+    encoding: NodeId,
+    shape: RawShape,
+    fields: Vec<RawField>,
+    fixed_len: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RawShape {
+    Plain,
+    Optional,
+    Union,
+}
+
+#[derive(Debug, PartialEq)]
+struct RawField {
+    kind: RawType,
+    is_optional: bool,
+}
+
+/// The bytes of a built-in type that always has as many.
+pub(crate) const fn scalar_len(kind: BuiltInType) -> Option<usize> {
+    Some(match kind {
+        BuiltInType::Boolean | BuiltInType::SByte | BuiltInType::Byte => 1,
+        BuiltInType::Int16 | BuiltInType::UInt16 => 2,
+        BuiltInType::Int32 | BuiltInType::UInt32 | BuiltInType::Float | BuiltInType::StatusCode => 4,
+        BuiltInType::Int64 | BuiltInType::UInt64 | BuiltInType::Double | BuiltInType::DateTime => 8,
+        BuiltInType::Guid => 16,
+        _ => return None,
+    })
+}
+
+impl RawType {
+    /// The length if it is always the same.
+    fn fixed_len(&self) -> Option<usize> {
+        match self {
+            Self::Scalar(kind) => scalar_len(*kind),
+            Self::Text { max, .. } => (*max > 0).then(|| 4usize.saturating_add(*max)),
+            Self::Array { element, dimensions } => {
+                let count = element_count(dimensions)?;
+                let header = if dimensions.len() > 1 { 4 + 4 * dimensions.len() } else { 4 };
+                element.fixed_len()?.checked_mul(count)?.checked_add(header)
+            }
+            Self::Structure(structure) => structure.fixed_len,
+        }
+    }
+
+    fn built_in_type(&self) -> BuiltInType {
+        match self {
+            Self::Scalar(kind) | Self::Text { kind, .. } => *kind,
+            Self::Array { element, .. } => element.built_in_type(),
+            Self::Structure(_) => BuiltInType::ExtensionObject,
+        }
+    }
+}
+
+/// The most elements; `None` if a dimension is not bounded.
+fn element_count(dimensions: &[u32]) -> Option<usize> {
+    if dimensions.contains(&0) {
+        return None;
+    }
+    dimensions.iter().try_fold(1usize, |count, length| count.checked_mul(*length as usize))
+}
+
+/// The raw data of a DataSet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RawLayout {
+    fields: Vec<RawType>,
+}
+
+impl RawLayout {
+    /// From the metadata of the DataSet.
+    ///
+    /// # Errors
+    /// [`RawLayoutError`]: a field has a type that raw data cannot have.
+    pub fn new(meta_data: &DataSetMetaDataType) -> Result<Self, RawLayoutError> {
+        compile::compile(meta_data)
+    }
+
+    /// How many fields there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Whether there are no fields.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// The bytes of all fields, if they are always as many.
+    #[must_use]
+    pub fn fixed_len(&self) -> Option<usize> {
+        self.fields.iter().try_fold(0usize, |sum, field| sum.checked_add(field.fixed_len()?))
+    }
+
+    /// The bytes of one field, if they are always as many.
+    #[must_use]
+    pub fn field_len(&self, index: usize) -> Option<usize> {
+        self.fields.get(index)?.fixed_len()
+    }
+
+    /// Appends a field. A value that does not fit (Bad, another type, too long) becomes zeros, and the answer says so.
+    ///
+    /// `scratch` is memory that is used again and again.
+    pub fn encode_field(
+        &self,
+        index: usize,
+        field: &DataValue,
+        scratch: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), StatusCode> {
+        let Some(kind) = self.fields.get(index) else { return Err(StatusCode::BAD_INDEX_RANGE_NO_DATA) };
+        let start = out.len();
+        let result = match (&field.value, field.status()) {
+            (_, status) if status.is_bad() => Err(status),
+            (None | Some(Variant::Empty), _) => Err(StatusCode::BAD_NO_DATA),
+            (Some(value), _) => encode_value(kind, value, scratch, out),
+        };
+        if result.is_err() {
+            out.truncate(start);
+            convert::zeros(kind, out);
+        }
+        result
+    }
+
+    /// Writes a number over an old one, if the field is a good number of the right type.
+    pub(crate) fn patch_scalar(&self, index: usize, field: &DataValue, slot: &mut [u8]) -> bool {
+        let (Some(RawType::Scalar(kind)), Some(value)) = (self.fields.get(index), &field.value) else {
+            return false;
+        };
+        value.built_in_type() == Some(*kind)
+            && !field.status().is_bad()
+            && crate::publisher::patch_scalar(value, slot).is_some()
+    }
+
+    /// Reads all fields.
+    pub(crate) fn decode(
+        &self,
+        decoder: &mut Decoder<'_>,
+        fields: &mut Vec<ReceivedField>,
+    ) -> Result<(), DecodeError> {
+        for (index, kind) in self.fields.iter().enumerate() {
+            let value = Some(decode_value(kind, decoder)?);
+            let index = u16::try_from(index).map_err(|_| DecodeError::Invalid("DataSet: too many fields"))?;
+            fields.push(ReceivedField { index, value: DataValue { value, ..DataValue::default() } });
+        }
+        Ok(())
+    }
+}
+
+/// Appends the value in raw form.
+fn encode_value(
+    kind: &RawType,
+    value: &Variant,
+    scratch: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Result<(), StatusCode> {
+    if value.built_in_type() != Some(kind.built_in_type()) {
+        return Err(StatusCode::BAD_TYPE_MISMATCH);
+    }
+    let is_array = matches!(value, Variant::Array(_));
+    if is_array != matches!(kind, RawType::Array { .. }) {
+        return Err(StatusCode::BAD_TYPE_MISMATCH);
+    }
+    scratch.clear();
+    if let RawType::Scalar(_) = kind {
+        // The encoding of a scalar Variant is its type and then the plain value.
+        value.encode(scratch);
+        out.extend_from_slice(scratch.get(1..).unwrap_or_default());
+        return Ok(());
+    }
+    plain(value, scratch)?;
+    let mut decoder = Decoder::new(scratch, DecodeLimits::DEFAULT);
+    convert::pad(kind, &mut decoder, out).map_err(|error| error.status())?;
+    Ok(())
+}
+
+/// Appends the encoding that a field of a structure has (Part 6 §5.2.5, §5.2.6).
+fn plain(value: &Variant, out: &mut Vec<u8>) -> Result<(), StatusCode> {
+    let body = |object: &ExtensionObject, out: &mut Vec<u8>| match object.binary() {
+        Some(body) => {
+            out.extend_from_slice(body);
+            Ok(())
+        }
+        None => Err(StatusCode::BAD_ENCODING_ERROR),
+    };
+    match value {
+        Variant::ExtensionObject(object) => body(object, out),
+        Variant::Array(array) => {
+            if array.dimensions.len() > 1 {
+                array.dimensions.as_slice().encode(out);
+            } else {
+                encode_len(array.values.len(), out);
+            }
+            if let ArrayValues::ExtensionObject(objects) = &array.values {
+                return objects.iter().try_for_each(|object| body(object, out));
+            }
+            // The elements stand behind type and length, in front of the dimensions.
+            let start = out.len();
+            value.encode(out);
+            let tail = if array.dimensions.len() > 1 { 4 + 4 * array.dimensions.len() } else { 0 };
+            out.truncate(out.len().saturating_sub(tail));
+            out.drain(start..start + 5);
+            Ok(())
+        }
+        scalar => {
+            let start = out.len();
+            scalar.encode(out);
+            out.remove(start);
+            Ok(())
+        }
+    }
+}
+
+fn decode_value(kind: &RawType, decoder: &mut Decoder<'_>) -> Result<Variant, DecodeError> {
+    match kind {
+        RawType::Scalar(kind) => decode_scalar(*kind, decoder),
+        RawType::Structure(structure) => {
+            let mut body = Vec::new();
+            convert::unpad(&RawType::Structure(structure.clone()), decoder, &mut body)?;
+            Ok(ExtensionObject::from_binary(structure.encoding.clone(), body).into())
+        }
+        RawType::Text { kind: text, .. } => {
+            let mut bytes = vec![text.number()];
+            convert::unpad(kind, decoder, &mut bytes)?;
+            Variant::decode_from(&bytes, decoder.limits())
+        }
+        RawType::Array { element, dimensions } => convert::array(kind, element, dimensions, decoder),
+    }
+}
+
+fn decode_scalar(kind: BuiltInType, decoder: &mut Decoder<'_>) -> Result<Variant, DecodeError> {
+    let len = scalar_len(kind).ok_or(DecodeError::Invalid("raw scalar"))?;
+    let mut bytes = [0; 17];
+    bytes[0] = kind.number();
+    let source = decoder.take(len)?;
+    bytes[1..=len].copy_from_slice(source);
+    Variant::decode_from(&bytes[..=len], DecodeLimits::DEFAULT)
+}
+
+#[cfg(test)]
+mod tests;

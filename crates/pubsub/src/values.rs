@@ -1,0 +1,29 @@
+//! Where a publisher's values come from.
+
+use crate::time::Now;
+use taktwerk_types::{DataValue, Variant};
+
+/// The source of all values a [`crate::Publisher`] sends.
+pub trait Values {
+    /// Writes the current value of every field of a data set.
+    ///
+    /// `data_set` is its position in [`crate::config::Configuration::data_sets`]; `fields` are in the order of its
+    /// metadata and hold what was written the last time. All fields of a data set are asked for at once, so that they
+    /// can belong together. The answer says whether there is something to send: only sources that are not cyclic
+    /// may say no.
+    fn sample(&mut self, data_set: usize, fields: &mut [DataValue], now: Now) -> bool;
+
+    /// Moves the next event of an event data set into `fields`; false if there is none.
+    fn next_event(&mut self, data_set: usize, fields: &mut Vec<Variant>) -> bool {
+        let _ = (data_set, fields);
+        false
+    }
+}
+
+/// A function of the data set's position and its fields.
+impl<F: FnMut(usize, &mut [DataValue])> Values for F {
+    fn sample(&mut self, data_set: usize, fields: &mut [DataValue], _: Now) -> bool {
+        self(data_set, fields);
+        true
+    }
+}

@@ -1,0 +1,395 @@
+//! A publisher and a subscriber made from its configuration understand each other, in every layout.
+
+#![allow(clippy::unwrap_used)] // a test may
+
+mod common;
+
+use common::{Got, at, configuration, keys, publisher, subscriber, values};
+use taktwerk_pubsub::config::{
+    Configuration, DataSetWriter, DataSetWriterMessage, WriterGroup, WriterGroupMessage,
+};
+use taktwerk_pubsub::security::SecurityError;
+use taktwerk_pubsub::state::PubSubState;
+use taktwerk_pubsub::subscriber::Drop;
+use taktwerk_pubsub::uadp::{DataSetMessageKind, SecurityMode};
+use taktwerk_pubsub::{GroupIndex, PublisherEvent, SubscriberEvent, Transmit, Values};
+use taktwerk_schema::{
+    DataSetFieldContentMask, DataSetOrderingType, UadpDataSetMessageContentMask,
+    UadpNetworkMessageContentMask,
+};
+use taktwerk_types::{DataValue, StatusCode, Variant};
+
+const GROUP: GroupIndex = GroupIndex { connection: 0, group: 0 };
+
+/// Runs one cycle and gives the datagrams.
+fn cycle(
+    publisher: &mut taktwerk_pubsub::Publisher,
+    now: taktwerk_pubsub::Now,
+    source: &mut dyn Values,
+) -> Vec<Vec<u8>> {
+    let mut out = Transmit::new();
+    publisher.poll(now, source, &mut out);
+    out.iter().map(|datagram| datagram.bytes.to_vec()).collect()
+}
+
+fn check(configuration: Configuration, expected: usize) -> usize {
+    let mut subscriber = subscriber(Configuration::subscriber_of(&configuration));
+    let writers = configuration.connections[0].writer_groups[0].writers.len();
+    let secured = configuration.connections[0].writer_groups[0].security.mode != SecurityMode::None;
+    let mut publisher = publisher(configuration);
+    let mut got = Got::default();
+    publisher.start(at(0).instant, at(0));
+    subscriber.start(at(0), &mut got);
+    if secured {
+        let request = publisher.poll_key_request(at(0)).unwrap();
+        assert_eq!(request.security_group_id, "group");
+        publisher.set_keys("group", Ok(&keys(1, 2, 1e6, 1e6)), at(0)).unwrap();
+        subscriber.poll_key_request(at(0)).unwrap();
+        subscriber.set_keys("group", Ok(&keys(1, 2, 1e6, 1e6)), at(0)).unwrap();
+    }
+    let mut datagrams = 0;
+    for count in 0..5u16 {
+        let now = at(u64::from(count) * 10);
+        assert_eq!(publisher.poll_timeout(), Some(now.instant));
+        let sent = cycle(&mut publisher, now, &mut values(count));
+        assert_eq!(sent.len(), expected);
+        datagrams += sent.len();
+        got.messages.clear();
+        for mut datagram in sent {
+            subscriber.receive(0, &mut datagram, now, &mut got);
+        }
+        assert_eq!(got.messages.len(), writers, "{:?}", got.events);
+        for (index, message) in got.messages.iter().enumerate() {
+            assert_eq!((message.reader.reader, message.kind), (index, DataSetMessageKind::KeyFrame));
+            let fields: Vec<_> =
+                message.fields.iter().map(|field| field.value.value.clone().unwrap()).collect();
+            let expected: [Variant; 3] =
+                [(f32::from(count) + 0.5).into(), format!("s{index}").into(), (count + index as u16).into()];
+            assert_eq!(fields, expected);
+            assert_eq!(message.missing, 0);
+        }
+    }
+    let counters = subscriber.counters();
+    assert_eq!((counters.malformed, counters.security_errors, counters.unwanted), (0, 0, 0));
+    let states = got
+        .events
+        .iter()
+        .filter(|event| matches!(event, SubscriberEvent::State { state: PubSubState::OPERATIONAL, .. }));
+    assert_eq!(states.count(), writers);
+    // Once laid out, values are only patched: nothing has another size here.
+    assert_eq!(publisher.counters(GROUP).layouts, writers as u64);
+    datagrams
+}
+
+#[test]
+fn dynamic_layout() {
+    check(configuration(WriterGroup::dynamic("g", 1, 10.0), 1, DataSetWriter::dynamic), 1);
+    check(configuration(WriterGroup::dynamic("g", 1, 10.0), 3, DataSetWriter::dynamic), 1);
+}
+
+#[test]
+fn periodic_fixed_layout() {
+    check(configuration(WriterGroup::periodic_fixed("g", 1, 10.0), 1, DataSetWriter::periodic_fixed), 1);
+    check(configuration(WriterGroup::periodic_fixed("g", 1, 10.0), 4, DataSetWriter::periodic_fixed), 1);
+}
+
+#[test]
+fn secured_layouts() {
+    for mode in [SecurityMode::Sign, SecurityMode::SignAndEncrypt] {
+        let mut dynamic = WriterGroup::dynamic("g", 1, 10.0);
+        dynamic.security.mode = mode;
+        dynamic.security.security_group_id = "group".into();
+        let mut fixed = WriterGroup::periodic_fixed("g", 1, 10.0);
+        fixed.security = dynamic.security.clone();
+        check(configuration(dynamic, 3, DataSetWriter::dynamic), 1);
+        check(configuration(fixed, 3, DataSetWriter::periodic_fixed), 1);
+    }
+}
+
+/// Every combination of the bits of the two content masks and of the field encodings.
+#[test]
+fn every_header_combination() {
+    let mut combinations = 0;
+    for network_bits in 0..(1u32 << 11) {
+        let network = UadpNetworkMessageContentMask(network_bits);
+        let has = |bit| network.contains(bit);
+        let group_bits = UadpNetworkMessageContentMask::WRITER_GROUP_ID
+            | UadpNetworkMessageContentMask::GROUP_VERSION
+            | UadpNetworkMessageContentMask::NETWORK_MESSAGE_NUMBER
+            | UadpNetworkMessageContentMask::SEQUENCE_NUMBER;
+        let invalid = (network.intersects(group_bits) && !has(UadpNetworkMessageContentMask::GROUP_HEADER))
+            || (has(UadpNetworkMessageContentMask::PICO_SECONDS)
+                && !has(UadpNetworkMessageContentMask::TIMESTAMP));
+        if invalid {
+            continue;
+        }
+        // The other masks take turns, so that each meets many of these.
+        let message = UadpDataSetMessageContentMask(combinations % 64);
+        let fields = match combinations % 3 {
+            0 => DataSetFieldContentMask::EMPTY,
+            1 => DataSetFieldContentMask::RAW_DATA,
+            _ => DataSetFieldContentMask::STATUS_CODE | DataSetFieldContentMask::SOURCE_TIMESTAMP,
+        };
+        combinations += 1;
+        let mut group = WriterGroup::dynamic("g", 7, 10.0);
+        group.header_layout_uri.clear();
+        if let WriterGroupMessage::Uadp(uadp) = &mut group.message {
+            uadp.network_message_content_mask = network;
+            uadp.group_version = 5;
+        }
+        // Without a PayloadHeader only one message can be told from another without sizes.
+        let writers = if has(UadpNetworkMessageContentMask::PAYLOAD_HEADER) { 2 } else { 1 };
+        let mut configuration = configuration(group, writers, DataSetWriter::dynamic);
+        let promoted = has(UadpNetworkMessageContentMask::PROMOTED_FIELDS);
+        for writer in &mut configuration.connections[0].writer_groups[0].writers {
+            writer.field_content_mask = fields;
+            if let DataSetWriterMessage::Uadp(uadp) = &mut writer.message {
+                uadp.data_set_message_content_mask = message;
+            }
+        }
+        if promoted {
+            let flags = &mut configuration.data_sets[0].meta_data.fields[0].field_flags;
+            *flags |= taktwerk_schema::DataSetFieldFlags::PROMOTED_FIELD;
+        }
+        check(configuration, if promoted { usize::from(writers) } else { 1 });
+    }
+    assert!(combinations > 600, "{combinations}");
+}
+
+#[test]
+fn one_message_for_each_writer_and_limits_on_size() {
+    let mut group = WriterGroup::dynamic("g", 1, 10.0);
+    if let WriterGroupMessage::Uadp(uadp) = &mut group.message {
+        uadp.data_set_ordering = DataSetOrderingType::ASCENDING_WRITER_ID_SINGLE;
+    }
+    check(configuration(group, 3, DataSetWriter::dynamic), 3);
+    let mut group = WriterGroup::dynamic("g", 1, 10.0);
+    group.max_network_message_size = 60;
+    check(configuration(group, 4, DataSetWriter::dynamic), 4);
+    let mut group = WriterGroup::dynamic("g", 1, 10.0);
+    group.max_network_message_size = 150;
+    check(configuration(group, 4, DataSetWriter::dynamic), 2);
+}
+
+#[test]
+fn chunks_are_made_and_put_together() {
+    for mode in [SecurityMode::None, SecurityMode::SignAndEncrypt] {
+        let mut group = WriterGroup::dynamic("g", 1, 10.0);
+        group.max_network_message_size = if mode == SecurityMode::None { 40 } else { 80 };
+        group.security.mode = mode;
+        group.security.security_group_id = "group".into();
+        let configuration = configuration(group, 2, DataSetWriter::dynamic);
+        let limit = configuration.connections[0].writer_groups[0].max_network_message_size as usize;
+        let mut receiving = subscriber(Configuration::subscriber_of(&configuration));
+        let mut sending = publisher(configuration);
+        let mut got = Got::default();
+        sending.start(at(0).instant, at(0));
+        receiving.start(at(0), &mut got);
+        if mode != SecurityMode::None {
+            sending.set_keys("group", Ok(&keys(1, 2, 1e6, 1e6)), at(0)).unwrap();
+            receiving.set_keys("group", Ok(&keys(1, 2, 1e6, 1e6)), at(0)).unwrap();
+        }
+        let mut sent = cycle(&mut sending, at(0), &mut values(1));
+        assert!(sent.len() > 3 && sent.iter().all(|datagram| datagram.len() <= limit), "{sent:?}");
+        sent.reverse();
+        for mut datagram in sent {
+            receiving.receive(0, &mut datagram, at(0), &mut got);
+        }
+        assert_eq!(got.messages.len(), 2, "{:?}", got.events);
+        assert_eq!(got.messages[0].fields.len(), 3);
+    }
+}
+
+#[test]
+fn delta_frames_keep_alives_and_loss() {
+    let mut configuration = configuration(WriterGroup::dynamic("g", 1, 10.0), 1, DataSetWriter::dynamic);
+    configuration.connections[0].writer_groups[0].writers[0].key_frame_count = 100;
+    configuration.connections[0].writer_groups[0].keep_alive_time = 30.0;
+    let mut receiving = subscriber(Configuration::subscriber_of(&configuration));
+    let mut sending = publisher(configuration);
+    let mut got = Got::default();
+    sending.start(at(0).instant, at(0));
+    receiving.start(at(0), &mut got);
+    let number = std::cell::Cell::new(5u16);
+    let mut source = |_: usize, fields: &mut [DataValue]| {
+        fields[0] = DataValue::new(1.5f32);
+        fields[1] = DataValue::new("same");
+        fields[2] = DataValue::new(number.get());
+    };
+    let mut kinds = Vec::new();
+    for tick in 0..9u64 {
+        number.set(if tick < 3 { tick as u16 } else { 3 });
+        for (index, mut datagram) in cycle(&mut sending, at(tick * 10), &mut source).into_iter().enumerate() {
+            // The third message is lost.
+            if tick != 2 {
+                assert_eq!(index, 0);
+                receiving.receive(0, &mut datagram, at(tick * 10), &mut got);
+            }
+        }
+    }
+    for message in &got.messages {
+        kinds.push((message.kind, message.sequence_number.unwrap(), message.missing, message.fields.len()));
+    }
+    use DataSetMessageKind::{DeltaFrame, KeepAlive, KeyFrame};
+    // The keep-alive carries the number of the next message.
+    let expected = [(KeyFrame, 1, 0, 3), (DeltaFrame, 2, 0, 1), (DeltaFrame, 4, 1, 1), (KeepAlive, 5, 0, 0)];
+    assert_eq!(kinds, expected);
+    assert_eq!(got.messages[1].fields[0].index, 2);
+    assert_eq!(receiving.counters().missing, 1);
+}
+
+#[test]
+fn silence_is_an_error_and_the_next_message_ends_it() {
+    let configuration = configuration(WriterGroup::dynamic("g", 1, 10.0), 1, DataSetWriter::dynamic);
+    let reading = Configuration::subscriber_of(&configuration);
+    assert_eq!(reading.connections[0].reader_groups[0].readers[0].message_receive_timeout, 300.0);
+    let mut receiving = subscriber(reading);
+    let mut sending = publisher(configuration.clone());
+    let (mut got, mut out) = (Got::default(), Transmit::new());
+    sending.start(at(0).instant, at(0));
+    receiving.start(at(0), &mut got);
+    let index = receiving.readers().next().unwrap();
+    assert_eq!(receiving.state(index), PubSubState::PRE_OPERATIONAL);
+    for tick in 0..10 {
+        for mut datagram in cycle(&mut sending, at(tick * 10), &mut values(1)) {
+            receiving.receive(0, &mut datagram, at(tick * 10), &mut got);
+        }
+    }
+    assert_eq!(receiving.state(index), PubSubState::OPERATIONAL);
+    assert_eq!(receiving.poll_timeout(), Some(at(390).instant));
+    receiving.poll(at(389), &mut got, &mut out);
+    assert_eq!(receiving.state(index), PubSubState::OPERATIONAL);
+    receiving.poll(at(390), &mut got, &mut out);
+    assert_eq!(receiving.state(index), PubSubState::ERROR);
+    // A publisher that starts again begins with lower numbers: after the silence they are taken.
+    let mut again = publisher(configuration);
+    again.start(at(400).instant, at(400));
+    for mut datagram in cycle(&mut again, at(400), &mut values(1)) {
+        receiving.receive(0, &mut datagram, at(400), &mut got);
+    }
+    assert_eq!(receiving.state(index), PubSubState::OPERATIONAL);
+    assert_eq!(got.messages.len(), 11);
+}
+
+fn secured(mode: SecurityMode) -> Configuration {
+    let mut group = WriterGroup::dynamic("g", 1, 10.0);
+    group.security.mode = mode;
+    group.security.security_group_id = "group".into();
+    configuration(group, 1, DataSetWriter::dynamic)
+}
+
+#[test]
+fn less_security_forged_and_replayed_messages_are_refused() {
+    let wanted = Configuration::subscriber_of(&secured(SecurityMode::SignAndEncrypt));
+    for (mode, first_token) in
+        [(SecurityMode::None, 1), (SecurityMode::Sign, 1), (SecurityMode::SignAndEncrypt, 9)]
+    {
+        let mut receiving = subscriber(wanted.clone());
+        let mut sending = publisher(secured(mode));
+        let mut got = Got::default();
+        receiving.start(at(0), &mut got);
+        receiving.set_keys("group", Ok(&keys(1, 2, 1e6, 1e6)), at(0)).unwrap();
+        sending.start(at(0).instant, at(0));
+        if mode != SecurityMode::None {
+            sending.set_keys("group", Ok(&keys(first_token, 2, 1e6, 1e6)), at(0)).unwrap();
+        }
+        let mut sent = cycle(&mut sending, at(0), &mut values(1));
+        receiving.receive(0, &mut sent[0], at(0), &mut got);
+        assert!(got.messages.is_empty());
+        assert_eq!(receiving.counters().security_errors, 1, "{mode:?}");
+    }
+    let mut receiving = subscriber(wanted);
+    let mut sending = publisher(secured(SecurityMode::SignAndEncrypt));
+    let mut got = Got::default();
+    receiving.start(at(0), &mut got);
+    sending.start(at(0).instant, at(0));
+    for store in [0, 1] {
+        match store {
+            0 => receiving.set_keys("group", Ok(&keys(1, 2, 1e6, 1e6)), at(0)).unwrap(),
+            _ => sending.set_keys("group", Ok(&keys(1, 2, 1e6, 1e6)), at(0)).unwrap(),
+        }
+    }
+    let sent = cycle(&mut sending, at(0), &mut values(1));
+    // Every bit counts, and a forged message does not use up the number of the real one.
+    for index in 0..sent[0].len() {
+        let mut forged = sent[0].clone();
+        forged[index] ^= 0x10;
+        receiving.receive(0, &mut forged, at(0), &mut got);
+        assert!(got.messages.is_empty(), "byte {index}");
+    }
+    receiving.receive(0, &mut sent[0].clone(), at(0), &mut got);
+    assert_eq!(got.messages.len(), 1);
+    receiving.receive(0, &mut sent[0].clone(), at(0), &mut got);
+    assert_eq!(got.messages.len(), 1);
+    assert_eq!(receiving.counters().replays, 1);
+    assert!(got.events.contains(&SubscriberEvent::Dropped {
+        connection: 0,
+        reason: Drop::Security(SecurityError::Replayed)
+    }));
+}
+
+#[test]
+fn without_keys_nothing_is_sent_and_expiry_is_an_error() {
+    let mut sending = publisher(secured(SecurityMode::SignAndEncrypt));
+    sending.start(at(0).instant, at(0));
+    assert_eq!(sending.state(GROUP), PubSubState::PRE_OPERATIONAL);
+    assert!(cycle(&mut sending, at(0), &mut values(1)).is_empty());
+    sending.set_keys("group", Ok(&keys(1, 2, 50.0, 50.0)), at(0)).unwrap();
+    assert_eq!(sending.state(GROUP), PubSubState::OPERATIONAL);
+    for tick in 0..10 {
+        assert_eq!(cycle(&mut sending, at(tick * 10), &mut values(1)).len(), 1);
+    }
+    assert!(cycle(&mut sending, at(100), &mut values(1)).is_empty());
+    assert_eq!(sending.state(GROUP), PubSubState::ERROR);
+    let events: Vec<_> = std::iter::from_fn(|| sending.poll_event()).collect();
+    assert!(events.contains(&PublisherEvent::GroupState {
+        group: GROUP,
+        state: PubSubState::ERROR,
+        reason: Some(SecurityError::KeysExpired)
+    }));
+    sending.set_keys("group", Ok(&keys(3, 2, 50.0, 50.0)), at(105)).unwrap();
+    assert_eq!(sending.state(GROUP), PubSubState::OPERATIONAL);
+    assert_eq!(cycle(&mut sending, at(110), &mut values(1)).len(), 1);
+}
+
+#[test]
+fn metadata_is_asked_for_and_announced() {
+    let mut configuration = configuration(WriterGroup::dynamic("g", 1, 10.0), 1, DataSetWriter::dynamic);
+    let writer = &mut configuration.connections[0].writer_groups[0].writers[0];
+    writer.field_content_mask = DataSetFieldContentMask::RAW_DATA;
+    let mut reading = Configuration::subscriber_of(&configuration);
+    reading.connections[0].reader_groups[0].readers[0].meta_data = Default::default();
+    let mut receiving = subscriber(reading);
+    let mut sending = publisher(configuration);
+    let (mut got, mut out) = (Got::default(), Transmit::new());
+    sending.start(at(0).instant, at(0));
+    receiving.start(at(0), &mut got);
+    let mut now = at(0);
+    while out.is_empty() {
+        let due = receiving.poll_timeout().unwrap();
+        now = at(due.as_nanos() / 1_000_000 + 1);
+        receiving.poll(now, &mut got, &mut out);
+    }
+    assert!(now >= at(100) && now <= at(501));
+    let probes: Vec<_> = out.iter().map(|datagram| datagram.bytes.to_vec()).collect();
+    assert_eq!(probes.len(), 1);
+    // However often it is asked, it is answered once.
+    for _ in 0..3 {
+        sending.receive(0, &probes[0], now);
+    }
+    out.clear();
+    sending.poll(now, &mut values(3), &mut out);
+    let answers: Vec<_> = out.iter().map(|datagram| datagram.bytes.to_vec()).collect();
+    // A late cycle, that of now, and one announcement.
+    assert_eq!(answers.len(), 3);
+    for mut answer in answers {
+        receiving.receive(0, &mut answer, now, &mut got);
+    }
+    assert!(got.events.iter().any(|event| matches!(event, SubscriberEvent::MetaDataReceived { .. })));
+    let later = at(1000);
+    for mut datagram in cycle(&mut sending, later, &mut values(3)) {
+        receiving.receive(0, &mut datagram, later, &mut got);
+    }
+    assert_eq!(got.messages.last().unwrap().fields[2].value.value, Some(3u16.into()));
+    assert_eq!(got.messages.last().unwrap().status, StatusCode::GOOD);
+}

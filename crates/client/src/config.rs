@@ -12,7 +12,7 @@ use taktwerk_types::DecodeLimits;
 pub struct ClientConfig {
     /// Limits, cryptography and wall time of the channels.
     pub channel: Arc<ChannelConfig>,
-    /// Our ApplicationUri; equal to the one in our certificate.
+    /// Our ApplicationUri, where no certificate says it.
     pub application_uri: Box<str>,
     /// Our ProductUri.
     pub product_uri: Box<str>,

@@ -10,14 +10,18 @@ use crate::link::Answer;
 use crate::outstanding::Purpose;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use taktwerk_crypto::policy::AsymmetricEncryption;
-use taktwerk_crypto::{CertificatePurpose, CryptoError, Job, JobOutput, Provider, SecurityPolicy};
+use taktwerk_crypto::der::leaf;
+use taktwerk_crypto::secret::uses_ephemeral_keys;
+use taktwerk_crypto::{
+    CertificatePurpose, CryptoError, Job, JobOutput, Provider, SealSecret, Secret, SecurityPolicy,
+    SessionBinding,
+};
 use taktwerk_schema::{
     ActivateSessionRequest, ActivateSessionResponse, AnonymousIdentityToken, ApplicationDescription,
     ApplicationType, CreateSessionRequest, CreateSessionResponse, EndpointDescription, SignatureData,
     UserNameIdentityToken, UserTokenPolicy, X509IdentityToken,
 };
-use taktwerk_types::{ByteString, ExtensionObject, Instant, LocalizedText, NodeId, UaString};
+use taktwerk_types::{ByteString, ExtensionObject, Instant, LocalizedText, NodeId, UaString, UtcTime};
 
 /// A session as the server gave it to us. It outlives its connections.
 #[derive(Debug)]
@@ -28,7 +32,9 @@ pub(crate) struct Session {
     pub(crate) revised_timeout_ms: f64,
     /// To be signed by the next ActivateSession.
     server_nonce: Box<[u8]>,
-    server_certificate: Box<[u8]>,
+    server_certificate: Arc<[u8]>,
+    /// Of CreateSession.
+    client_nonce: Box<[u8]>,
     /// How the endpoint takes identities.
     token_policies: Vec<UserTokenPolicy>,
     /// Whether ActivateSession has succeeded.
@@ -87,10 +93,14 @@ impl Client {
         let mut nonce = vec![0; NONCE_LEN];
         self.entropy.fill(&mut nonce);
         let (Some(target), Some(chosen)) = (&self.target, &self.chosen) else { return };
-        let own = self.config.channel.provider.own_certificate(chosen.policy);
+        let provider = &self.config.channel.provider;
+        let own = provider.own_certificate(chosen.policy);
+        // Servers compare the name with the certificate's: what stands there cannot be wrong.
+        let of_certificate = own.and_then(|own| provider.application_uri(own));
+        let application_uri = of_certificate.as_deref().unwrap_or(&self.config.application_uri);
         let mut request = CreateSessionRequest {
             client_description: ApplicationDescription {
-                application_uri: (&*self.config.application_uri).into(),
+                application_uri: application_uri.into(),
                 product_uri: (&*self.config.product_uri).into(),
                 application_name: LocalizedText::from_text(&*self.config.application_name),
                 application_type: ApplicationType::CLIENT,
@@ -155,6 +165,7 @@ impl Client {
             }
             verify = Some(self.check_server(&response, policy)?);
         }
+        let client_nonce = core::mem::take(&mut self.client_nonce);
         self.discovered = Vec::new();
         self.link.set_token(&response.authentication_token);
         self.session = Some(Session {
@@ -163,6 +174,7 @@ impl Client {
             revised_timeout_ms: response.revised_session_timeout,
             server_nonce: response.server_nonce.as_bytes().into(),
             server_certificate: response.server_certificate.as_bytes().into(),
+            client_nonce,
             token_policies,
             activated: false,
             told: false,
@@ -186,13 +198,30 @@ impl Client {
         if !is_nonce(response.server_nonce.as_bytes()) {
             return Err(SecurityProblem::Nonce.into());
         }
-        let own = self.config.channel.provider.own_certificate(policy).unwrap_or_default();
-        Ok(Job::Verify {
-            policy,
-            certificate: of_channel.clone(),
-            data: [leaf(own), &self.client_nonce].concat(),
-            signature: response.server_signature.signature.as_bytes().to_vec(),
-        })
+        let certificate = Arc::clone(of_channel);
+        let binding = self.binding(&certificate, response.server_nonce.as_bytes(), &self.client_nonce);
+        let mut data = vec![binding.server_signature(policy)];
+        data.extend(binding.server_signature_over_chain(policy));
+        let signature = response.server_signature.signature.as_bytes().to_vec();
+        Ok(Job::Verify { policy, certificate, data, signature })
+    }
+
+    /// What signatures of the session depend on, over the channel there is.
+    fn binding(
+        &self,
+        server_certificate: &Arc<[u8]>,
+        server_nonce: &[u8],
+        client_nonce: &[u8],
+    ) -> SessionBinding {
+        let channel = self.link.channel.as_ref();
+        let own = channel.and_then(|channel| self.config.channel.provider.own_certificate(channel.policy()));
+        SessionBinding {
+            channel_thumbprint: channel.map_or_else(Arc::default, |channel| channel.thumbprint().into()),
+            server_certificate: Arc::clone(server_certificate),
+            client_certificate: own.unwrap_or_default().into(),
+            server_nonce: server_nonce.to_vec(),
+            client_nonce: client_nonce.to_vec(),
+        }
     }
 
     /// Starts ActivateSession for the session there is, over the channel there is.
@@ -215,16 +244,13 @@ impl Client {
             locale_ids: target.locale_ids.iter().map(|locale| UaString::from(&**locale)).collect(),
             ..ActivateSessionRequest::default()
         };
+        let binding = self.binding(&session.server_certificate, &session.server_nonce, &session.client_nonce);
         if policy != SecurityPolicy::None {
-            if policy.info().enhancements {
-                // Those bind signatures to the channel (Part 4 §6.1.8), which is not built yet.
-                return Err(SecurityProblem::Unsupported(policy, chosen.mode).into());
-            }
             request.client_signature.algorithm = policy.info().asymmetric_signature.uri().into();
-            let job = Job::Sign { policy, data: session.to_be_signed() };
+            let job = Job::Sign { policy, data: binding.client_signature(policy) };
             steps.push_back((Step::SignClient, job, provider.clone()));
         }
-        let user = identify(target, session, policy, provider)?;
+        let user = identify(target, session, policy, provider, &binding, self.link.utc(now))?;
         request.user_identity_token = user.token;
         request.user_token_signature = user.signature;
         steps.extend(user.steps);
@@ -260,9 +286,10 @@ impl Client {
             (Step::SignUser, Ok(JobOutput::Bytes(bytes))) => {
                 request.user_token_signature.signature = bytes.into()
             }
-            (Step::EncryptPassword, Ok(JobOutput::Bytes(bytes))) => {
+            (Step::EncryptPassword, Ok(JobOutput::SealedSecret(sealed))) => {
                 if let Ok(mut token) = request.user_identity_token.decode::<UserNameIdentityToken>() {
-                    token.password = bytes.into();
+                    token.encryption_algorithm = sealed.algorithm.into();
+                    token.password = sealed.bytes.into();
                     request.user_identity_token = ExtensionObject::new(&token);
                 }
             }
@@ -313,31 +340,9 @@ impl Client {
     }
 }
 
-impl Session {
-    /// What clientSignature and the signature of a user certificate cover (Part 4 §5.7.3.2).
-    fn to_be_signed(&self) -> Vec<u8> {
-        [leaf(&self.server_certificate), &self.server_nonce].concat()
-    }
-}
-
 /// Long enough, and not what a broken generator makes (Part 4 §5.7.2.2).
 fn is_nonce(nonce: &[u8]) -> bool {
     nonce.len() >= NONCE_LEN && nonce.iter().any(|byte| *byte != 0)
-}
-
-/// The first certificate of a chain: the first DER element, or everything if it is none.
-fn leaf(chain: &[u8]) -> &[u8] {
-    let [0x30, first, rest @ ..] = chain else { return chain };
-    let (header_len, len) = match usize::from(*first) {
-        len @ 0..0x80 => (2, Some(len)),
-        long => {
-            let count = long - 0x80;
-            let bytes = rest.get(..count.min(4)).unwrap_or_default();
-            let len = bytes.iter().fold(0usize, |len, byte| len << 8 | usize::from(*byte));
-            (2 + count, (1..=4).contains(&count).then_some(len))
-        }
-    };
-    len.and_then(|len| chain.get(..header_len.checked_add(len)?)).unwrap_or(chain)
 }
 
 /// A user identity token and what is still missing in it.
@@ -353,6 +358,8 @@ fn identify(
     session: &Session,
     channel_policy: SecurityPolicy,
     provider: &Arc<dyn Provider>,
+    binding: &SessionBinding,
+    signing_time: UtcTime,
 ) -> Result<User, ClientError> {
     let plain = |token| User { token, signature: SignatureData::default(), steps: Vec::new() };
     let Some(token_policy) = token_policy(&session.token_policies, &target.identity, provider.as_ref())
@@ -380,15 +387,12 @@ fn identify(
                 token.password = password.expose().as_bytes().into();
                 return Ok(plain(ExtensionObject::new(&token)));
             }
-            let encryption = policy.info().asymmetric_encryption;
-            if encryption == AsymmetricEncryption::None {
+            if uses_ephemeral_keys(policy) {
                 return Err(SecurityProblem::Unsupported(policy, Default::default()).into());
             }
             if session.server_certificate.is_empty() {
                 return Err(SecurityProblem::CertificateChanged.into());
             }
-            token.encryption_algorithm = encryption.uri().into();
-            let certificate: Arc<[u8]> = leaf(&session.server_certificate).into();
             let mut steps = Vec::new();
             if channel_policy == SecurityPolicy::None {
                 // Anybody could have sent this certificate: it has to be trusted before a password is encrypted for it.
@@ -400,8 +404,15 @@ fn identify(
                     provider.clone(),
                 ));
             }
-            let data = secret(password.expose().as_bytes(), &session.server_nonce);
-            steps.push((Step::EncryptPassword, Job::Encrypt { policy, certificate, data }, provider.clone()));
+            let seal = SealSecret {
+                policy,
+                receiver_certificate: Arc::clone(&session.server_certificate),
+                server_nonce: session.server_nonce.to_vec(),
+                secret: Secret::new(password.expose().as_bytes().to_vec()),
+                signing_time,
+                receiver_key: None,
+            };
+            steps.push((Step::EncryptPassword, Job::SealSecret(seal), provider.clone()));
             Ok(User { token: ExtensionObject::new(&token), signature: SignatureData::default(), steps })
         }
         Identity::X509 { provider } => {
@@ -415,39 +426,9 @@ fn identify(
                 algorithm: policy.info().asymmetric_signature.uri().into(),
                 ..SignatureData::default()
             };
-            let job = Job::Sign { policy, data: session.to_be_signed() };
+            let job = Job::Sign { policy, data: binding.user_signature(policy) };
             let steps = vec![(Step::SignUser, job, provider.clone())];
             Ok(User { token: ExtensionObject::new(&token), signature, steps })
         }
-    }
-}
-
-/// The layout of a password before it is encrypted (Part 4 §7.40.2.2): length, password, the server's nonce.
-fn secret(password: &[u8], server_nonce: &[u8]) -> Vec<u8> {
-    let len = u32::try_from(password.len() + server_nonce.len()).unwrap_or(u32::MAX);
-    [&len.to_le_bytes(), password, server_nonce].concat()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_leaf_is_the_first_der_element() {
-        assert_eq!(leaf(&[0x30, 2, 1, 2, 0x30, 1, 9]), [0x30, 2, 1, 2]);
-        let mut long = vec![0x30, 0x82, 1, 0];
-        long.resize(4 + 256, 7);
-        let mut chain = long.clone();
-        chain.extend_from_slice(&[0x30, 0]);
-        assert_eq!(leaf(&chain), long);
-        for odd in [&[][..], &[0x30], &[0x30, 5, 1], &[0x30, 0x85, 1, 1, 1, 1, 1], &[0x30, 0x80, 1], b"DUMMY"]
-        {
-            assert_eq!(leaf(odd), odd);
-        }
-    }
-
-    #[test]
-    fn secrets_carry_their_length() {
-        assert_eq!(secret(b"pw", b"nonce"), b"\x07\0\0\0pwnonce");
     }
 }

@@ -1,4 +1,4 @@
-//! As much of DER as it takes to find the first certificate of a chain.
+//! As much of DER as it takes to find the first certificate of a chain, and two of its fields.
 
 /// The first element of concatenated DER: a certificate whose issuers stand behind it. Everything, if it is not DER.
 #[must_use]
@@ -16,6 +16,81 @@ pub fn leaf(chain: &[u8]) -> &[u8] {
     len.and_then(|len| chain.get(..header_len.checked_add(len)?)).unwrap_or(chain)
 }
 
+const SEQUENCE: u8 = 0x30;
+const OCTET_STRING: u8 = 0x04;
+const OBJECT_IDENTIFIER: u8 = 0x06;
+/// The extensions of a certificate (RFC 5280 §4.1).
+const EXTENSIONS: u8 = 0xa3;
+/// uniformResourceIdentifier of a GeneralName (RFC 5280 §4.2.1.6).
+const URI: u8 = 0x86;
+const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 0x11];
+
+/// Reads DER elements one after the other.
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// The next element: its tag, all of it, and its content.
+    pub(crate) fn next(&mut self) -> Option<(u8, &'a [u8], &'a [u8])> {
+        let (&tag, rest) = self.0.split_first()?;
+        let (&first, rest) = rest.split_first()?;
+        let (len, rest) = match first {
+            0..=0x7f => (usize::from(first), rest),
+            // The longest certificate fits three bytes of length; indefinite lengths are not DER.
+            0x81..=0x83 => {
+                let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+                (bytes.iter().fold(0, |len, byte| len << 8 | usize::from(*byte)), rest)
+            }
+            _ => return None,
+        };
+        let (content, rest) = rest.split_at_checked(len)?;
+        let (whole, _) = self.0.split_at_checked(self.0.len() - rest.len())?;
+        self.0 = rest;
+        Some((tag, whole, content))
+    }
+
+    /// The content of the next element, which has to have this tag.
+    pub(crate) fn content(&mut self, tag: u8) -> Option<&'a [u8]> {
+        self.next().filter(|next| next.0 == tag).map(|next| next.2)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The ApplicationUri of the first certificate of a chain: its only URI among the subject's alternative names (Part 6
+/// §6.2.2). `None` if there is none, if there are several, or if it is no certificate.
+#[must_use]
+pub fn application_uri(chain: &[u8]) -> Option<&str> {
+    let certificate = Reader(leaf(chain)).content(SEQUENCE)?;
+    let mut fields = Reader(Reader(certificate).content(SEQUENCE)?);
+    let extensions = loop {
+        let (tag, _, content) = fields.next()?;
+        if tag == EXTENSIONS {
+            break content;
+        }
+    };
+    let mut extensions = Reader(Reader(extensions).content(SEQUENCE)?);
+    let mut found = None;
+    while !extensions.is_empty() {
+        let mut extension = Reader(extensions.content(SEQUENCE)?);
+        if extension.content(OBJECT_IDENTIFIER)? != SUBJECT_ALT_NAME {
+            continue;
+        }
+        // Between the two may stand whether the extension is critical.
+        let (tag, _, content) = extension.next()?;
+        let value = if tag == OCTET_STRING { content } else { extension.content(OCTET_STRING)? };
+        let mut names = Reader(Reader(value).content(SEQUENCE)?);
+        while !names.is_empty() {
+            let (tag, _, content) = names.next()?;
+            if tag == URI && found.replace(content).is_some() {
+                return None;
+            }
+        }
+    }
+    found.and_then(|uri| core::str::from_utf8(uri).ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,6 +106,35 @@ mod tests {
         for odd in [&[][..], &[0x30], &[0x30, 5, 1], &[0x30, 0x85, 1, 1, 1, 1, 1], &[0x30, 0x80, 1], b"DUMMY"]
         {
             assert_eq!(leaf(odd), odd);
+        }
+    }
+
+    fn certificate(names: Vec<rcgen::SanType>) -> Vec<u8> {
+        let mut params = rcgen::CertificateParams::default();
+        params.subject_alt_names = names;
+        let key = rcgen::KeyPair::generate().unwrap();
+        params.self_signed(&key).unwrap().der().to_vec()
+    }
+
+    #[test]
+    fn an_application_has_one_uri() {
+        use rcgen::SanType::{DnsName, URI};
+        let uri = |uri: &str| URI(uri.try_into().unwrap());
+        let dns = DnsName("host".try_into().unwrap());
+        let good = certificate(vec![dns.clone(), uri("urn:host:app")]);
+        assert_eq!(application_uri(&good), Some("urn:host:app"));
+        let chain = [good.as_slice(), &certificate(vec![uri("urn:issuer")])].concat();
+        assert_eq!(application_uri(&chain), Some("urn:host:app"));
+        assert_eq!(application_uri(&certificate(vec![uri("urn:a"), uri("urn:b")])), None);
+        assert_eq!(application_uri(&certificate(vec![dns])), None);
+        assert_eq!(application_uri(&certificate(Vec::new())), None);
+        for len in 0..good.len() {
+            assert_eq!(application_uri(&good[..len]), None, "{len}");
+        }
+        for at in 0..good.len() {
+            let mut broken = good.clone();
+            broken[at] ^= 0x81;
+            let _ = application_uri(&broken);
         }
     }
 }

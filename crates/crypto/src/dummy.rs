@@ -136,6 +136,13 @@ impl Provider for DummyProvider {
         thumbprint
     }
 
+    /// `urn:dummy:` and the name.
+    fn application_uri(&self, certificate: &[u8]) -> Option<String> {
+        key_bits_of(certificate).ok()?;
+        let name = certificate.get(CERTIFICATE_MAGIC.len() + 2..)?;
+        Some(format!("urn:dummy:{}", core::str::from_utf8(name).ok()?))
+    }
+
     fn validate(&self, certificate: &[u8], _: &CertificatePurpose) -> Result<(), CryptoError> {
         key_bits_of(certificate)?;
         if certificate.ends_with(b"untrusted") {

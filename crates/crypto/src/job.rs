@@ -6,7 +6,7 @@
 
 use crate::{
     CertificatePurpose, CryptoError, EncryptedSecret, KeyAgreement, MessageSecurityMode, OpenSecret, PeerKey,
-    Provider, Role, SealSecret, Secret, SecurityPolicy, SymmetricKeys,
+    Provider, Role, SealSecret, Secret, SecurityPolicy, SignedData, SymmetricKeys, session_signature,
 };
 use core::ops::Range;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub enum Job {
         /// Names the algorithm and our certificate.
         policy: SecurityPolicy,
         /// What is signed.
-        data: Vec<u8>,
+        data: SignedData,
     },
     /// Check a signature over `data` by the owner of a certificate.
     Verify {
@@ -31,8 +31,8 @@ pub enum Job {
         policy: SecurityPolicy,
         /// The signer's certificate.
         certificate: Arc<[u8]>,
-        /// What was signed.
-        data: Vec<u8>,
+        /// What may have been signed: one of these.
+        data: Vec<SignedData>,
         /// The signature.
         signature: Vec<u8>,
     },
@@ -172,11 +172,12 @@ impl Job {
             Self::SealChunk(job) => seal_chunk(job, provider),
             Self::Sign { policy, data } => {
                 let mut out = Vec::new();
-                provider.sign(policy, &[&data], &mut out)?;
+                provider.sign(policy, &[&data.bytes(policy, provider)?], &mut out)?;
                 Ok(JobOutput::Bytes(out))
             }
             Self::Verify { policy, certificate, data, signature } => {
-                provider.peer_key(policy, &certificate)?.verify(&[&data], &signature)?;
+                let key = provider.peer_key(policy, &certificate)?;
+                session_signature::verify_any(key.as_ref(), policy, &data, &signature, provider)?;
                 Ok(JobOutput::Accepted)
             }
             Self::Encrypt { policy, certificate, data } => {

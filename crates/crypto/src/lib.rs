@@ -8,6 +8,7 @@
 //! - [`validator`]: who decides whether a certificate is trusted; [`certificate`]: X.509 and how that is decided;
 //! - [`secret`]: passwords and tokens on their way to a server (Part 4 §7.40.2), over the provider's primitives;
 //! - [`job`]: the slow operations described as data, so that a driver can run them on any thread;
+//! - [`session_signature`]: what CreateSession and ActivateSession sign (Part 4 §6.1.8);
 //! - [`null`]: the provider that supports policy None only;
 //! - `aws_lc` (feature `aws-lc`): the provider for real security;
 //! - [`pubsub`]: the same seam for the message security of PubSub;
@@ -35,6 +36,7 @@ pub mod pubsub;
 #[cfg(feature = "dummy")]
 pub mod pubsub_dummy;
 pub mod secret;
+pub mod session_signature;
 pub mod validator;
 
 pub use entropy::{Entropy, SeededEntropy};
@@ -49,4 +51,5 @@ pub use provider::{
 };
 pub use pubsub::{PubSubKeys, PubSubProvider, PubSubSecurityPolicy};
 pub use secret::{EncryptedSecret, OpenSecret, SealSecret, Secret};
+pub use session_signature::{SessionBinding, SignedData};
 pub use validator::CertificateValidator;

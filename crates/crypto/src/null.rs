@@ -23,6 +23,10 @@ impl Provider for NullProvider {
         [0; 20]
     }
 
+    fn application_uri(&self, _: &[u8]) -> Option<String> {
+        None
+    }
+
     fn validate(&self, _: &[u8], _: &CertificatePurpose) -> Result<(), CryptoError> {
         Err(CryptoError::PolicyUnsupported)
     }

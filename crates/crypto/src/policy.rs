@@ -313,6 +313,12 @@ impl SecurityPolicy {
         TABLE.iter().find(|info| info.uri == uri).map(|info| info.policy)
     }
 
+    /// Whether the policy protects anything: every one but None.
+    #[must_use]
+    pub fn is_secure(self) -> bool {
+        self != Self::None
+    }
+
     /// Whether the policy must not be offered unless asked for by name.
     #[must_use]
     pub fn is_deprecated(self) -> bool {

@@ -166,6 +166,10 @@ pub trait Provider: Send + Sync + fmt::Debug {
     /// The SHA-1 digest of the first certificate in a chain: a name for it, not a protection.
     fn thumbprint(&self, certificate: &[u8]) -> [u8; 20];
 
+    /// The ApplicationUri in the first certificate of a chain: its only URI among the subject's alternative names
+    /// (Part 6 §6.2.2). `None` if it has none or several, or is no certificate.
+    fn application_uri(&self, certificate: &[u8]) -> Option<String>;
+
     /// Decides whether a certificate is trusted for a purpose.
     ///
     /// # Errors

@@ -70,6 +70,9 @@ pub enum StartError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The configuration cannot be meant.
+    #[error(transparent)]
+    Config(#[from] taktwerk_server::ConfigProblem),
     /// There is nothing to listen on.
     #[error("no address to listen on: give at least one, such as 127.0.0.1:4840")]
     NoAddress,
@@ -82,7 +85,7 @@ impl StartError {
         match self {
             Self::Bind(error) => error.status(),
             Self::Thread { .. } => StatusCode::BAD_RESOURCE_UNAVAILABLE,
-            Self::Address { .. } | Self::NoAddress => StatusCode::BAD_CONFIGURATION_ERROR,
+            Self::Address { .. } | Self::Config(_) | Self::NoAddress => StatusCode::BAD_CONFIGURATION_ERROR,
         }
     }
 }

@@ -2,13 +2,12 @@
 
 use crate::audit::AuditConfig;
 use crate::authorization::Authorization;
-use crate::callback::BoxFuture;
+use crate::identity::IdentityVerifier;
 use crate::limits::Limits;
-use core::fmt;
 use std::sync::Arc;
 use taktwerk_channel::ChannelLimits;
 use taktwerk_crypto::{MessageSecurityMode, NullProvider, Provider, SecurityPolicy};
-use taktwerk_types::{StatusCode, UtcTime};
+use taktwerk_types::UtcTime;
 
 /// A server's configuration. Start from [`ServerConfig::new`] and change fields.
 #[derive(Debug, Clone)]
@@ -29,12 +28,15 @@ pub struct ServerConfig {
     pub locale_ids: Vec<String>,
     /// ServerProfileArray.
     pub profiles: Vec<String>,
-    /// Who decides on users; without it, only Anonymous can be offered.
-    pub authenticator: Option<Arc<dyn Authenticator>>,
     /// Roles, who has them, and what they may do where nodes do not say it themselves.
     pub authorization: Authorization,
     /// What is noted of what clients do.
     pub audit: AuditConfig,
+    /// Who decides on users; without it, only Anonymous can be offered.
+    pub verifier: Option<Arc<dyn IdentityVerifier>>,
+    /// Passwords and tokens may cross the network readably: where an endpoint neither encrypts messages nor asks for
+    /// encrypted secrets. Default false; [`Self::check`] refuses such endpoints.
+    pub allow_clear_passwords: bool,
     /// Certificates, keys and algorithms.
     pub provider: Arc<dyn Provider>,
     /// Limits of sessions, services and subscriptions.
@@ -57,15 +59,107 @@ impl ServerConfig {
             build_info: BuildInfo::default(),
             locale_ids: vec!["en".to_owned()],
             profiles: vec!["http://opcfoundation.org/UA-Profile/Server/StandardUA2017".to_owned()],
-            authenticator: None,
             authorization: Authorization::open(),
             audit: AuditConfig::default(),
+            verifier: None,
+            allow_clear_passwords: false,
             provider: Arc::new(NullProvider),
             limits: Limits::default(),
             channel: ChannelLimits::default(),
             start_time,
         }
     }
+
+    /// Refuses what cannot be meant: see [`ConfigProblem`]. What passes here is checked again where it matters, so a
+    /// configuration that nobody has checked is merely useless.
+    ///
+    /// # Errors
+    /// The first problem.
+    pub fn check(&self) -> Result<(), ConfigProblem> {
+        for endpoint in &self.endpoints {
+            let (policy, mode) = (endpoint.policy, endpoint.mode);
+            if policy.is_secure() != (mode != MessageSecurityMode::None) {
+                return Err(ConfigProblem::Mode { policy, mode });
+            }
+            if policy.is_secure() && !self.provider.supports(policy) {
+                return Err(ConfigProblem::Unsupported(policy));
+            }
+            if policy.is_secure() && self.provider.own_certificate(policy).is_none() {
+                return Err(ConfigProblem::NoCertificate(policy));
+            }
+            for token in &endpoint.user_tokens {
+                self.check_token(endpoint, token)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_token(&self, endpoint: &EndpointConfig, token: &UserTokenConfig) -> Result<(), ConfigProblem> {
+        let effective = token.policy.unwrap_or(endpoint.policy);
+        match token.kind {
+            UserTokenKind::Anonymous => return Ok(()),
+            UserTokenKind::Certificate if !effective.is_secure() => {
+                return Err(ConfigProblem::CertificateWithoutPolicy);
+            }
+            UserTokenKind::UserName | UserTokenKind::IssuedToken
+                if !effective.is_secure()
+                    && endpoint.mode != MessageSecurityMode::SignAndEncrypt
+                    && !self.allow_clear_passwords =>
+            {
+                return Err(ConfigProblem::ClearPassword { mode: endpoint.mode });
+            }
+            _ => {}
+        }
+        // Anybody may take part in a key agreement; without a channel nobody knows with whom (Part 6 §6.8.2).
+        if !endpoint.policy.is_secure() && effective.info().is_ecc() {
+            return Err(ConfigProblem::EccWithoutChannel(effective));
+        }
+        if effective.is_secure() && !self.provider.supports(effective) {
+            return Err(ConfigProblem::Unsupported(effective));
+        }
+        if self.verifier.is_none() {
+            return Err(ConfigProblem::NoVerifier);
+        }
+        Ok(())
+    }
+}
+
+/// Why a configuration is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigProblem {
+    /// Policy None goes with mode None, and every other policy with another mode.
+    #[error("{policy} does not go with mode {mode}: None goes with None only")]
+    Mode {
+        /// The policy.
+        policy: SecurityPolicy,
+        /// The mode.
+        mode: MessageSecurityMode,
+    },
+    /// The provider does not carry the policy.
+    #[error("the cryptographic library does not carry {0}; give the server a provider that does")]
+    Unsupported(SecurityPolicy),
+    /// There is no own certificate.
+    #[error("there is no certificate of the server for {0}; make one, for example with `taktwerk pki init`")]
+    NoCertificate(SecurityPolicy),
+    /// Passwords would cross the network readably.
+    #[error(
+        "with mode {mode} passwords would cross the network readably: give the user tokens a policy, use SignAndEncrypt, \
+         or allow clear passwords if nobody can listen"
+    )]
+    ClearPassword {
+        /// The endpoint's mode.
+        mode: MessageSecurityMode,
+    },
+    /// A certificate proves nothing without a signature algorithm (Part 4 §7.40.5).
+    #[error("user certificates need a policy: without one nobody has to prove that a certificate is theirs")]
+    CertificateWithoutPolicy,
+    /// Elliptic curves agree on keys with whoever answers (Part 6 §6.8.2).
+    #[error("{0} cannot protect the secrets of users on a channel without security")]
+    EccWithoutChannel(SecurityPolicy),
+    /// Nobody decides on users.
+    #[error("users other than Anonymous are offered, but there is no verifier that knows them")]
+    NoVerifier,
 }
 
 /// One way to reach the server (an EndpointDescription, Part 4 §7.14).
@@ -103,30 +197,61 @@ pub struct UserTokenConfig {
     pub kind: UserTokenKind,
     /// The algorithms that protect the secret; `None` takes the channel's.
     pub policy: Option<SecurityPolicy>,
+    /// For issued tokens, where clients get one: the JSON object of Part 6 §6.5.3 (issuerEndpointUrl).
+    pub issuer: Option<String>,
 }
 
 impl UserTokenConfig {
+    fn new(policy_id: &str, kind: UserTokenKind) -> Self {
+        Self { policy_id: policy_id.to_owned(), kind, policy: None, issuer: None }
+    }
+
     /// Anyone.
     #[must_use]
     pub fn anonymous() -> Self {
-        Self { policy_id: "anonymous".to_owned(), kind: UserTokenKind::Anonymous, policy: None }
+        Self::new("anonymous", UserTokenKind::Anonymous)
     }
 
     /// User name and password, protected as the channel is. On a channel without encryption the password crosses the
     /// network readably: the configuration has to want that.
     #[must_use]
     pub fn user_name() -> Self {
-        Self { policy_id: "username".to_owned(), kind: UserTokenKind::UserName, policy: None }
+        Self::new("username", UserTokenKind::UserName)
+    }
+
+    /// Certificates whose key the client proves to hold with the channel's algorithm.
+    #[must_use]
+    pub fn certificate() -> Self {
+        Self::new("certificate", UserTokenKind::Certificate)
+    }
+
+    /// JSON Web Tokens of an authorization service; `issuer` tells clients where to get one (Part 6 §6.5.3).
+    #[must_use]
+    pub fn issued_token(issuer: &str) -> Self {
+        Self { issuer: Some(issuer.to_owned()), ..Self::new("jwt", UserTokenKind::IssuedToken) }
+    }
+
+    /// Protects the secret, or makes the signature, with a policy of its own.
+    #[must_use]
+    pub fn with_policy(mut self, policy: SecurityPolicy) -> Self {
+        // Names of policies are unique among all endpoints of a server.
+        self.policy_id = format!("{}-{}", self.policy_id, policy.name());
+        self.policy = Some(policy);
+        self
     }
 }
 
-/// UserTokenType (Part 4 §7.42), as far as it is supported.
+/// UserTokenType (Part 4 §7.42).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserTokenKind {
     /// No identity.
     Anonymous,
     /// Name and password.
     UserName,
+    /// An X.509 certificate.
+    Certificate,
+    /// A token of an authorization service.
+    IssuedToken,
 }
 
 impl UserTokenKind {
@@ -135,37 +260,17 @@ impl UserTokenKind {
         match self {
             Self::Anonymous => 0,
             Self::UserName => 1,
+            Self::Certificate => 2,
+            Self::IssuedToken => 3,
         }
     }
-}
 
-/// Decides whether a user may open a session.
-pub trait Authenticator: Send + Sync {
-    /// Looks at a user's name and password. Answer with [`Authentication::Blocking`] when it takes a while, as a
-    /// good password hash does.
-    fn authenticate(&self, name: &str, password: &[u8]) -> Authentication;
-}
-
-/// What an [`Authenticator`] answers: usually Good or Bad_UserAccessDenied.
-#[non_exhaustive]
-pub enum Authentication {
-    /// At once.
-    Now(Result<(), StatusCode>),
-    /// From a function that may block.
-    Blocking(Box<dyn FnOnce() -> Result<(), StatusCode> + Send>),
-    /// From somewhere else.
-    Later(BoxFuture<Result<(), StatusCode>>),
-}
-
-impl fmt::Debug for dyn Authenticator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Authenticator")
-    }
-}
-
-impl<F: Fn(&str, &[u8]) -> Result<(), StatusCode> + Send + Sync> Authenticator for F {
-    fn authenticate(&self, name: &str, password: &[u8]) -> Authentication {
-        Authentication::Now(self(name, password))
+    /// What an issued token is (Part 6 §6.5.3.2); nothing for the other kinds.
+    pub(crate) const fn issued_token_type(self) -> Option<&'static str> {
+        match self {
+            Self::IssuedToken => Some("http://opcfoundation.org/UA/UserToken#JWT"),
+            Self::Anonymous | Self::UserName | Self::Certificate => None,
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 //!   works with;
 //! - `service`: the services, one file each; `session`: what a client keeps between requests;
 //! - [`authorization`]: roles and permissions; [`audit`]: who did what;
+//! - [`identity`]: who uses a session, and who decides on it;
 //! - `subscription`: the subscription engine; [`space`]: nodes and values; [`callback`]: the application's code;
 //! - [`diagnostics`]: what the server shows of itself in namespace 0.
 
@@ -22,6 +23,7 @@ pub mod callback;
 pub mod config;
 pub mod diagnostics;
 pub mod error;
+pub mod identity;
 pub mod limits;
 pub mod now;
 mod service;
@@ -36,10 +38,9 @@ mod tests;
 pub use admission::{Rate, Refusal};
 pub use authorization::Authorization;
 pub use budget::{Budget, Budgets};
-pub use config::{
-    Authentication, Authenticator, BuildInfo, EndpointConfig, ServerConfig, UserTokenConfig, UserTokenKind,
-};
+pub use config::{BuildInfo, ConfigProblem, EndpointConfig, ServerConfig, UserTokenConfig, UserTokenKind};
 pub use error::Fault;
+pub use identity::{Accepted, Credential, IdentityVerifier, User, Verdict, Verification};
 pub use limits::Limits;
 pub use now::Now;
 pub use shard::{Command, ConnectionId, ConnectionState, Effect, Job, JobResult, Shard, ShardMessage, Token};

@@ -62,6 +62,10 @@ pub struct Limits {
     pub locale_ids_max: usize,
     /// Longest user name and password in bytes; beyond: Bad_IdentityTokenInvalid.
     pub user_secret_len_max: usize,
+    /// Longest issued token in bytes; beyond: Bad_IdentityTokenInvalid.
+    pub issued_token_len_max: usize,
+    /// Longest certificate of a user with its chain, in bytes; beyond: Bad_IdentityTokenInvalid.
+    pub user_certificate_len_max: usize,
     /// Continuation points per session (MaxBrowseContinuationPoints).
     pub browse_continuation_points_max: u16,
     /// References that one Browse operation returns at once; the rest waits behind a continuation point.
@@ -130,6 +134,8 @@ impl Default for Limits {
             session_name_len_max: 512,
             locale_ids_max: 8,
             user_secret_len_max: 1024,
+            issued_token_len_max: 16 << 10,
+            user_certificate_len_max: 16 << 10,
             browse_continuation_points_max: 10,
             references_per_browse_max: 10_000,
             browse_response_len_max: 4 << 20,

@@ -6,12 +6,13 @@ use crate::budget::Budgets;
 use crate::config::ServerConfig;
 use crate::diagnostics::Live;
 use crate::service::discovery::DiscoveryCache;
+use crate::session::lockout::LockOut;
 use crate::space::AddressSpace;
 use crate::space::nodes::Nodes;
 use crate::subscription::homes::Homes;
 use arc_swap::ArcSwap;
 use core::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use taktwerk_channel::ChannelConfig;
 use taktwerk_schema::ids::variable_ids as v;
 use taktwerk_types::{Instant, QualifiedName, StatusCode, UaString, Variant};
@@ -28,6 +29,7 @@ pub struct ServerShared {
     budgets: Arc<Budgets>,
     admission: Admission,
     discovery: DiscoveryCache,
+    lockout: Arc<Mutex<LockOut>>,
     shards: usize,
 }
 
@@ -81,6 +83,7 @@ impl ServerShared {
             budgets,
             admission,
             discovery: DiscoveryCache::default(),
+            lockout: Arc::default(),
             shards,
         })
     }
@@ -160,6 +163,11 @@ impl ServerShared {
         let mut nodes = self.space.write();
         role_set::publish(&authorization, &mut nodes, time);
         nodes.configure_access(&authorization);
+    }
+
+    /// Who has failed to log on.
+    pub(crate) fn lockout(&self) -> &Arc<Mutex<LockOut>> {
+        &self.lockout
     }
 
     /// Which subscriptions live on which shard.

@@ -55,7 +55,6 @@ fn without_security() {
 }
 
 #[test]
-#[ignore = "the server creates no secured sessions yet"]
 fn with_security_and_slow_signatures() {
     let mut site = Site::with(2, 1, |config| {
         config.provider = Arc::new(DummyProvider::new("server", 2048));

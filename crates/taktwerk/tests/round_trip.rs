@@ -294,6 +294,7 @@ async fn users_log_on_by_name() {
                 Err(StatusCode::BAD_USER_ACCESS_DENIED)
             }
         })
+        .allow_clear_passwords()
         .build()
         .unwrap();
     let running = server.spawn().unwrap();
@@ -303,6 +304,13 @@ async fn users_log_on_by_name() {
     assert!(log_on("secret").await.is_ok());
     assert_eq!(log_on("wrong").await.unwrap_err().status(), StatusCode::BAD_USER_ACCESS_DENIED);
     assert!(Client::connect(&running.url()).await.is_err());
+}
+
+#[test]
+fn a_server_that_asks_for_readable_passwords_is_not_built() {
+    let builder = Server::builder().bind("127.0.0.1:0").users(|_: &str, _: &[u8]| Ok(()));
+    let error = builder.build().unwrap_err();
+    assert!(error.to_string().contains("readably"), "{error}");
 }
 
 /// Applications spawn tasks that use a client: all its futures have to be Send.

@@ -407,7 +407,7 @@ impl Server {
         let mut server_signature = SignatureData::default();
         if policy != SecurityPolicy::None {
             let data = [request.client_certificate.as_bytes(), request.client_nonce.as_bytes()].concat();
-            let signed = Job::Sign { policy, data }.run(self.config.provider.as_ref());
+            let signed = Job::Sign { policy, data: data.into() }.run(self.config.provider.as_ref());
             let Ok(JobOutput::Bytes(bytes)) = signed else { panic!("signature") };
             server_signature.signature = bytes.into();
         }
@@ -449,7 +449,7 @@ impl Server {
             let job = Job::Verify {
                 policy,
                 certificate: session.client_certificate.as_slice().into(),
-                data: [own.as_slice(), &session.nonce].concat(),
+                data: vec![[own.as_slice(), &session.nonce].concat().into()],
                 signature: request.client_signature.signature.as_bytes().to_vec(),
             };
             job.run(self.config.provider.as_ref())

@@ -2,7 +2,8 @@
 //!
 //! Whether the certificate is worth anything is the validator's business; here it only says which key it holds.
 
-use crate::{CryptoError, der};
+use crate::CryptoError;
+use crate::der::{self, Reader};
 use taktwerk_types::StatusCode;
 
 /// Which kind of key a certificate holds.
@@ -42,35 +43,6 @@ const EC_PUBLIC_KEY: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
 const PRIME256V1: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
 const SECP384R1: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];
 const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
-
-/// Reads DER elements one after the other.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    /// The next element: its tag, all of it, and its content.
-    fn next(&mut self) -> Option<(u8, &'a [u8], &'a [u8])> {
-        let (&tag, rest) = self.0.split_first()?;
-        let (&first, rest) = rest.split_first()?;
-        let (len, rest) = match first {
-            0..=0x7f => (usize::from(first), rest),
-            // The longest certificate fits three bytes of length; indefinite lengths are not DER.
-            0x81..=0x83 => {
-                let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-                (bytes.iter().fold(0, |len, byte| len << 8 | usize::from(*byte)), rest)
-            }
-            _ => return None,
-        };
-        let (content, rest) = rest.split_at_checked(len)?;
-        let (whole, _) = self.0.split_at_checked(self.0.len() - rest.len())?;
-        self.0 = rest;
-        Some((tag, whole, content))
-    }
-
-    /// The content of the next element, which has to have this tag.
-    fn content(&mut self, tag: u8) -> Option<&'a [u8]> {
-        self.next().filter(|next| next.0 == tag).map(|next| next.2)
-    }
-}
 
 impl<'a> PublicKeyInfo<'a> {
     /// The key of the first certificate of a chain.

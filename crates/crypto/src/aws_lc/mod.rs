@@ -118,6 +118,10 @@ impl Provider for AwsLcProvider {
         thumbprint
     }
 
+    fn application_uri(&self, certificate: &[u8]) -> Option<String> {
+        der::application_uri(certificate).map(str::to_owned)
+    }
+
     fn validate(&self, certificate: &[u8], purpose: &CertificatePurpose) -> Result<(), CryptoError> {
         self.validator.validate(certificate, purpose)
     }

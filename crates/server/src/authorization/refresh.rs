@@ -3,9 +3,10 @@
 use super::decisions::{Decisions, Grant};
 use super::identity::{Identity, UserIdentity};
 use crate::diagnostics::session::Security;
+use crate::identity::User;
 use crate::now::Now;
 use crate::service::context::Context;
-use crate::session::{Session, SessionKey, User};
+use crate::session::{Session, SessionKey};
 use crate::shard::Shard;
 use crate::shared::ServerShared;
 use std::sync::Arc;
@@ -60,6 +61,16 @@ fn identity(session: &Session, shared: &ServerShared) -> Option<Identity> {
     let user = match session.user.as_ref()? {
         User::Anonymous => UserIdentity::Anonymous,
         User::Named(name) => UserIdentity::UserName(name.to_string()),
+        User::Certificate { thumbprint, subject, issuer, .. } => UserIdentity::Certificate {
+            thumbprint: thumbprint.to_string(),
+            subject: subject.to_string(),
+            issuer: issuer.to_string(),
+        },
+        User::Issued { user_id, roles, groups } => UserIdentity::Issued {
+            subject: user_id.to_string(),
+            roles: roles.iter().map(ToString::to_string).collect(),
+            groups: groups.iter().map(ToString::to_string).collect(),
+        },
     };
     let endpoint = shared
         .config()

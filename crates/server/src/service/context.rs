@@ -53,6 +53,12 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// The ChannelThumbprint (Part 6 §6.7.5) of the request's channel; empty without security.
+    pub(crate) fn channel_thumbprint(&self) -> Arc<[u8]> {
+        let connection = self.outbox.connections.get(self.peer.connection.0);
+        connection.map_or_else(Arc::default, |connection| connection.channel.thumbprint().into())
+    }
+
     /// Where the response to the request goes.
     pub(crate) fn reply_to(&self, request: &Request<'_>) -> ReplyTo {
         ReplyTo {
@@ -62,9 +68,9 @@ impl Context<'_> {
         }
     }
 
-    /// Whether the connection of the request may have one more session.
-    pub(crate) fn may_have_session(&self, max: usize) -> bool {
-        let connection = self.outbox.connections.get(self.peer.connection.0);
+    /// Whether a connection may have one more session.
+    pub(crate) fn may_have_session(&self, connection: ConnectionId, max: usize) -> bool {
+        let connection = self.outbox.connections.get(connection.0);
         connection.is_none_or(|connection| connection.sessions.len() < max)
     }
 

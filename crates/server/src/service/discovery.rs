@@ -170,21 +170,21 @@ fn description(
     server: &ApplicationDescription,
     used_url: &str,
 ) -> EndpointDescription {
-    let certificate = config.provider.own_certificate(endpoint.policy);
     let user_identity_tokens = endpoint
         .user_tokens
         .iter()
         .map(|token| UserTokenPolicy {
             policy_id: token.policy_id.as_str().into(),
             token_type: UserTokenType(token.kind.number()),
+            issued_token_type: token.kind.issued_token_type().into(),
+            issuer_endpoint_url: token.issuer.as_deref().into(),
             security_policy_uri: token.policy.map_or(UaString::NULL, |policy| policy.uri().into()),
-            ..UserTokenPolicy::default()
         })
         .collect();
     EndpointDescription {
         endpoint_url: reachable(&endpoint.url, used_url).into(),
         server: server.clone(),
-        server_certificate: ByteString::from(certificate),
+        server_certificate: ByteString::from(server_certificate(config, endpoint)),
         security_mode: MessageSecurityMode(endpoint.mode.number()),
         security_policy_uri: endpoint.policy.uri().into(),
         user_identity_tokens,
@@ -194,6 +194,18 @@ fn description(
             policy => policy.info().security_level,
         },
     }
+}
+
+/// The certificate that belongs to an endpoint. One without security has the certificate that secrets of users are
+/// encrypted for (Part 4 §5.5.4.1).
+pub(crate) fn server_certificate<'a>(
+    config: &'a ServerConfig,
+    endpoint: &EndpointConfig,
+) -> Option<&'a [u8]> {
+    let of_token =
+        || endpoint.user_tokens.iter().find_map(|token| token.policy.filter(|policy| policy.is_secure()));
+    let policy = if endpoint.policy.is_secure() { Some(endpoint.policy) } else { of_token() };
+    config.provider.own_certificate(policy?)
 }
 
 /// How the server describes itself.

@@ -1,15 +1,18 @@
 //! The services (Part 4 §5): from a request's type id to its answer.
 //!
 //! - [`request`], [`reply`]: the two headers; [`context`]: what services reach; [`value`], [`data_type`]: values;
-//! - [`discovery`], [`session`]: before and around sessions; [`browse`], [`translate`], [`register`]: the View services;
+//! - [`discovery`], [`session`], [`activate`], [`identity`]: before and around sessions; [`gate`]: what services need; [`browse`], [`translate`], [`register`]: the View services;
 //! - [`read`], [`write`], [`call`]: values and methods;
 //! - [`subscription`], [`monitored_item`]: what the subscription engine does; [`transfer`]: between engines too.
 
+pub(crate) mod activate;
 pub(crate) mod browse;
 pub(crate) mod call;
 pub(crate) mod context;
 pub(crate) mod data_type;
 pub(crate) mod discovery;
+pub(crate) mod gate;
+pub(crate) mod identity;
 pub(crate) mod monitored_item;
 pub(crate) mod read;
 pub(crate) mod register;
@@ -29,6 +32,7 @@ use crate::error::{Fault, Severity};
 use crate::session::table::TokenOwner;
 use crate::subscription::publish::Ticket;
 use context::Context;
+use gate::{Gate, gate};
 use reply::Reply;
 use request::Request;
 use smallvec::SmallVec;
@@ -113,6 +117,9 @@ fn count_refusal(cx: &Context<'_>, request: &Request<'_>, fault: Fault) {
 #[inline]
 fn route(cx: &mut Context<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<Outcome, Fault> {
     use subscription as s;
+    if gate(request.type_id) == Gate::Activated {
+        cx.session(request)?;
+    }
     match request.type_id {
         schema::ReadRequest::BINARY_ENCODING_ID => read::read(cx, request, reply),
         schema::PublishRequest::BINARY_ENCODING_ID => publish(cx, request),
@@ -128,7 +135,7 @@ fn route(cx: &mut Context<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> 
         schema::FindServersRequest::BINARY_ENCODING_ID => discovery::find_servers(cx, request, reply),
         schema::GetEndpointsRequest::BINARY_ENCODING_ID => discovery::get_endpoints(cx, request, reply),
         schema::CreateSessionRequest::BINARY_ENCODING_ID => session::create(cx, request, reply),
-        schema::ActivateSessionRequest::BINARY_ENCODING_ID => session::activate(cx, request, reply),
+        schema::ActivateSessionRequest::BINARY_ENCODING_ID => activate::activate(cx, request, reply),
         schema::CloseSessionRequest::BINARY_ENCODING_ID => session::close(cx, request, reply),
         schema::CancelRequest::BINARY_ENCODING_ID => session::cancel(cx, request, reply),
         schema::CreateSubscriptionRequest::BINARY_ENCODING_ID => {

@@ -1,41 +1,44 @@
-//! CreateSession, ActivateSession, CloseSession and Cancel (Part 4 §5.7).
+//! CreateSession, CloseSession and Cancel (Part 4 §5.7). ActivateSession has a file of its own.
 
 use super::Outcome;
-use super::context::Context;
-use super::discovery::endpoints;
+use super::context::{Context, Peer};
+use super::discovery::{endpoints, server_certificate};
 use super::reply::Reply;
 use super::request::Request;
 use crate::audit::AuditAction;
 use crate::authorization::Decisions;
-use crate::config::{Authentication, EndpointConfig, UserTokenKind};
+use crate::config::{EndpointConfig, ServerConfig};
 use crate::diagnostics::session::SessionEntry;
 use crate::error::Fault;
 use crate::session::continuation::Continuations;
-use crate::session::table::TokenOwner;
-use crate::session::{NONCE_LEN, SECRET_LEN, Session, SessionKey, User};
+use crate::session::proof::Introduction;
+use crate::session::{NONCE_LEN, SECRET_LEN, Session, SessionKey};
 use crate::shard::ConnectionId;
 use crate::shard::deferred::{Kind, deadline};
-use crate::shard::effect::{Job, JobResult};
+use crate::shard::effect::{Job, JobResult, SessionResult, SessionWork};
 use std::sync::Arc;
-use taktwerk_crypto::{Entropy, SecurityPolicy};
+use taktwerk_crypto::der::leaf;
+use taktwerk_crypto::{Entropy, SecurityPolicy, SessionBinding};
 use taktwerk_schema::{
-    ActivateSessionRequest, ActivateSessionResponse, AnonymousIdentityToken, ApplicationDescription,
-    CancelRequest, CancelResponse, CloseSessionRequest, CloseSessionResponse, CreateSessionRequest,
-    CreateSessionResponse, UserNameIdentityToken,
+    ApplicationDescription, CancelRequest, CancelResponse, CloseSessionRequest, CloseSessionResponse,
+    CreateSessionRequest, CreateSessionResponse, SignatureData,
 };
 use taktwerk_types::time::nanos_from_millis;
-use taktwerk_types::{ExtensionObject, StatusCode, UaString};
+use taktwerk_types::{ByteString, StatusCode};
 
 const CLAUSE_CREATE: &str = "Part 4 §5.7.2";
-const CLAUSE_ACTIVATE: &str = "Part 4 §5.7.3";
 
-/// An ActivateSession whose user is being checked.
+/// Client nonces, in bytes (Part 4 §5.7.2.2).
+const CLIENT_NONCE_LEN: core::ops::RangeInclusive<usize> = 32..=128;
+
+/// A CreateSession whose response is being signed. The session does not exist yet: whoever hangs up meanwhile leaves
+/// nothing behind.
 #[derive(Debug)]
-pub(crate) struct Activation {
-    user: User,
-    connection: ConnectionId,
-    channel_id: u32,
-    locale_ids: Vec<UaString>,
+pub(crate) struct Creation {
+    peer: Peer,
+    request: CreateSessionRequest,
+    server_nonce: [u8; NONCE_LEN],
+    server_certificate: ByteString,
 }
 
 pub(crate) fn create(
@@ -43,23 +46,114 @@ pub(crate) fn create(
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    let wanted: CreateSessionRequest = request.decode()?;
+    let mut wanted: CreateSessionRequest = request.decode()?;
+    wanted.client_description = trimmed(wanted.client_description);
+    let shared = Arc::clone(cx.shared);
+    let (config, live) = (shared.config(), shared.live());
+    let Some(endpoint) = endpoint(config, &cx.peer) else {
+        live.counters.security_rejected_session_count.up();
+        return Err(Fault::peer(StatusCode::BAD_SECURITY_POLICY_REJECTED, "Part 4 §5.5.1"));
+    };
+    let limits = &config.limits;
+    let counters = &live.counters;
+    if counters.current_session_count.value() as usize >= limits.sessions_max
+        && cx.sessions.oldest_unactivated().is_none()
+    {
+        counters.rejected_session_count.up();
+        return Err(Fault::limit(StatusCode::BAD_TOO_MANY_SESSIONS, "sessions_max"));
+    }
+    if !cx.may_have_session(cx.peer.connection, limits.sessions_per_connection_max) {
+        counters.rejected_session_count.up();
+        return Err(Fault::limit(StatusCode::BAD_TOO_MANY_SESSIONS, "sessions_per_connection_max"));
+    }
+    let creation = Creation {
+        peer: cx.peer.clone(),
+        request: wanted,
+        server_nonce: nonce(cx.entropy),
+        server_certificate: server_certificate(config, endpoint).into(),
+    };
+    if cx.peer.policy == SecurityPolicy::None {
+        finish_creation(cx, creation, SignatureData::default(), reply)?;
+        return Ok(Outcome::Answered);
+    }
+    let introduction = introduction(cx, &creation).inspect_err(|_| {
+        live.counters.security_rejected_session_count.up();
+    })?;
+    if !cx.deferrals.has_room_for(cx.peer.connection, 1) {
+        return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_max"));
+    }
+    let provider = Arc::clone(&config.provider);
+    let job = Job::Blocking(Box::new(move || {
+        JobResult::Session(SessionResult(SessionWork::Introduced(introduction.run(&*provider))))
+    }));
+    let until = deadline(cx.now.instant, request.header.timeout_hint, limits.deferred_timeout);
+    let to = cx.reply_to(request);
+    cx.deferrals.wait(Some(to), None, until, Kind::Create(Box::new(creation)), job);
+    Ok(Outcome::Deferred)
+}
+
+/// What must hold of a request over a secured channel before anything is signed for it (Part 4 §5.7.2.2).
+fn introduction(cx: &Context<'_>, creation: &Creation) -> Result<Introduction, Fault> {
+    let Creation { peer, request, server_nonce, server_certificate } = creation;
+    let policy = peer.policy;
+    let client_nonce = request.client_nonce.as_bytes();
+    if !CLIENT_NONCE_LEN.contains(&client_nonce.len()) {
+        return Err(Fault::peer(StatusCode::BAD_NONCE_INVALID, CLAUSE_CREATE));
+    }
+    let named = request.client_certificate.as_bytes();
+    // The channel's certificate is trusted and its key was used; another one is a request to sign what somebody else
+    // has chosen.
+    let certificate =
+        peer.certificate.as_ref().filter(|known| !named.is_empty() && leaf(known) == leaf(named));
+    let Some(certificate) = certificate else {
+        return Err(Fault::Crypto { status: StatusCode::BAD_SECURITY_CHECKS_FAILED });
+    };
+    let own = cx.shared.config().provider.own_certificate(policy).unwrap_or_default();
+    if leaf(own) == leaf(certificate) {
+        // Nobody else has our key: this is our own signature, reflected.
+        return Err(Fault::Crypto { status: StatusCode::BAD_SECURITY_CHECKS_FAILED });
+    }
+    let binding = SessionBinding {
+        channel_thumbprint: cx.channel_thumbprint(),
+        server_certificate: server_certificate.as_bytes().into(),
+        client_certificate: Arc::clone(certificate),
+        server_nonce: server_nonce.to_vec(),
+        client_nonce: client_nonce.to_vec(),
+    };
+    Ok(Introduction {
+        policy,
+        application_uri: request.client_description.application_uri.as_str().into(),
+        certificate: Arc::clone(certificate),
+        data: binding.server_signature(policy),
+    })
+}
+
+/// The response has been signed, or not.
+pub(crate) fn introduced(
+    cx: &mut Context<'_>,
+    creation: Creation,
+    signature: Result<Vec<u8>, StatusCode>,
+    reply: &mut Reply<'_>,
+) -> Result<(), Fault> {
+    let signature = signature.map_err(|status| {
+        cx.shared.live().counters.security_rejected_session_count.up();
+        Fault::Crypto { status }
+    })?;
+    let algorithm = creation.peer.policy.info().asymmetric_signature.uri().into();
+    finish_creation(cx, creation, SignatureData { algorithm, signature: signature.into() }, reply)
+}
+
+fn finish_creation(
+    cx: &mut Context<'_>,
+    creation: Creation,
+    server_signature: SignatureData,
+    reply: &mut Reply<'_>,
+) -> Result<(), Fault> {
+    let Creation { peer, request: wanted, server_nonce, server_certificate } = creation;
     let shared = Arc::clone(cx.shared);
     let (config, live) = (shared.config(), shared.live());
     let limits = &config.limits;
-    if endpoint(cx).is_none() {
-        live.counters.security_rejected_session_count.up();
-        return Err(Fault::peer(StatusCode::BAD_SECURITY_POLICY_REJECTED, "Part 4 §5.5.1"));
-    }
-    if cx.peer.policy != SecurityPolicy::None {
-        let nonce = wanted.client_nonce.as_bytes();
-        if !(32..=128).contains(&nonce.len()) {
-            return Err(Fault::peer(StatusCode::BAD_NONCE_INVALID, CLAUSE_CREATE));
-        }
-        // Signatures come with the policies; a secured channel must not get a session without them.
-        return Err(Fault::local(StatusCode::BAD_NOT_SUPPORTED, "no session signatures yet"));
-    }
-    if !cx.may_have_session(limits.sessions_per_connection_max) {
+    if !cx.may_have_session(peer.connection, limits.sessions_per_connection_max) {
         live.counters.rejected_session_count.up();
         return Err(Fault::limit(StatusCode::BAD_TOO_MANY_SESSIONS, "sessions_per_connection_max"));
     }
@@ -83,7 +177,7 @@ pub(crate) fn create(
     let entry = Arc::new(SessionEntry::new(
         number,
         name,
-        trimmed(wanted.client_description),
+        wanted.client_description,
         wanted.endpoint_url.clone(),
         timeout,
         wanted.max_response_message_size,
@@ -92,16 +186,16 @@ pub(crate) fn create(
     live.add_session(Arc::clone(&entry));
     let mut secret = [0; SECRET_LEN];
     cx.entropy.fill(&mut secret);
-    let server_nonce = nonce(cx.entropy);
     let session = Session {
         entry: Arc::clone(&entry),
         secret,
         server_nonce,
-        connection: Some(cx.peer.connection),
-        channel_id: cx.peer.channel_id,
-        policy: cx.peer.policy,
-        mode: cx.peer.mode,
-        client_certificate: cx.peer.certificate.clone(),
+        connection: Some(peer.connection),
+        channel_id: peer.channel_id,
+        policy: peer.policy,
+        mode: peer.mode,
+        client_certificate: peer.certificate,
+        client_nonce: wanted.client_nonce.as_bytes().into(),
         user: None,
         decisions: Arc::new(Decisions::nothing()),
         timeout_ns: nanos_from_millis(timeout),
@@ -111,7 +205,7 @@ pub(crate) fn create(
     };
     let activate_until = cx.now.instant.plus_millis_f64(limits.session_activation_timeout.min(timeout));
     let key = cx.sessions.insert(session, activate_until);
-    cx.attached.push((cx.peer.connection, key, true));
+    cx.attached.push((peer.connection, key, true));
     let token = cx.sessions.token(key);
     let server_endpoints = endpoints(config, wanted.endpoint_url.as_str());
     reply.send(|response_header| CreateSessionResponse {
@@ -120,12 +214,13 @@ pub(crate) fn create(
         authentication_token: token,
         revised_session_timeout: timeout,
         server_nonce: server_nonce.as_slice().into(),
-        server_certificate: taktwerk_types::ByteString::from(config.provider.own_certificate(cx.peer.policy)),
+        server_certificate,
         server_endpoints,
+        server_signature,
         max_request_message_size: config.channel.message_size_max,
         ..CreateSessionResponse::default()
     });
-    Ok(Outcome::Answered)
+    Ok(())
 }
 
 /// Keeps of a client's description what diagnostics show, without lists of any length.
@@ -155,174 +250,16 @@ fn unique_name(wanted: &str, number: u32, len_max: usize, taken: impl Fn(&str) -
     if taken(name) { format!("{name} ({number})").into() } else { name.into() }
 }
 
-fn nonce(entropy: &mut dyn Entropy) -> [u8; NONCE_LEN] {
+pub(crate) fn nonce(entropy: &mut dyn Entropy) -> [u8; NONCE_LEN] {
     let mut nonce = [0; NONCE_LEN];
     entropy.fill(&mut nonce);
     nonce
 }
 
 /// The endpoint that the connection's channel belongs to.
-fn endpoint<'a>(cx: &'a Context<'_>) -> Option<&'a EndpointConfig> {
-    let (policy, mode) = (cx.peer.policy, cx.peer.mode);
-    cx.shared.config().endpoints.iter().find(|endpoint| endpoint.policy == policy && endpoint.mode == mode)
-}
-
-pub(crate) fn activate(
-    cx: &mut Context<'_>,
-    request: &Request<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Outcome, Fault> {
-    let key = match cx.sessions.owner(request.header.token) {
-        TokenOwner::Here(key) => key,
-        TokenOwner::Shard(shard) if shard < cx.shared.shards() => return Ok(Outcome::Move(shard)),
-        TokenOwner::Shard(_) | TokenOwner::Nobody => {
-            return Err(Fault::peer(StatusCode::BAD_SESSION_ID_INVALID, CLAUSE_ACTIVATE));
-        }
-    };
-    let wanted: ActivateSessionRequest = request.decode()?;
-    let limits = &cx.shared.config().limits;
-    let session = cx.sessions.get(key);
-    let Some(session) = session else {
-        return Err(Fault::peer(StatusCode::BAD_SESSION_ID_INVALID, CLAUSE_ACTIVATE));
-    };
-    let same_channel =
-        session.connection == Some(cx.peer.connection) && session.channel_id == cx.peer.channel_id;
-    if !same_channel && !session.is_activated() {
-        return Err(Fault::peer(StatusCode::BAD_SECURE_CHANNEL_ID_INVALID, CLAUSE_ACTIVATE));
-    }
-    // A session moves to another channel only with the same client, policy and mode.
-    if session.policy != cx.peer.policy
-        || session.mode != cx.peer.mode
-        || session.client_certificate != cx.peer.certificate
-    {
-        return Err(Fault::Crypto { status: StatusCode::BAD_SECURITY_CHECKS_FAILED });
-    }
-    let previous = session.user.clone();
-    let (user, check) = identify(cx, &wanted.user_identity_token)?;
-    if !same_channel && previous.is_some_and(|previous| previous != user) {
-        return Err(Fault::peer(StatusCode::BAD_IDENTITY_CHANGE_NOT_SUPPORTED, CLAUSE_ACTIVATE));
-    }
-    let activation = Activation {
-        user,
-        connection: cx.peer.connection,
-        channel_id: cx.peer.channel_id,
-        locale_ids: wanted.locale_ids.into_iter().take(limits.locale_ids_max).collect(),
-    };
-    let wrap: fn(Result<(), StatusCode>) -> JobResult = JobResult::Authenticated;
-    let job = match check {
-        None => {
-            finish_activation(cx, key, activation, reply)?;
-            return Ok(Outcome::Answered);
-        }
-        Some(Authentication::Now(Ok(()))) => {
-            finish_activation(cx, key, activation, reply)?;
-            return Ok(Outcome::Answered);
-        }
-        Some(Authentication::Now(Err(status))) => return Err(refused(cx, status)),
-        Some(Authentication::Blocking(run)) => Job::blocking(run, wrap),
-        Some(Authentication::Later(future)) => Job::future(future, wrap),
-    };
-    if !cx.deferrals.has_room_for(cx.peer.connection, 1) {
-        return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_max"));
-    }
-    let until = deadline(cx.now.instant, request.header.timeout_hint, limits.deferred_timeout);
-    let to = cx.reply_to(request);
-    cx.deferrals.wait(Some(to), Some(key), until, Kind::Activate(activation), job);
-    Ok(Outcome::Deferred)
-}
-
-/// Counts a refused user and says so; only the reasons that a client may know pass.
-pub(crate) fn refused(cx: &Context<'_>, status: StatusCode) -> Fault {
-    cx.shared.live().counters.security_rejected_session_count.up();
-    let told = match status {
-        StatusCode::BAD_IDENTITY_TOKEN_INVALID
-        | StatusCode::BAD_SERVER_TOO_BUSY
-        | StatusCode::BAD_USER_ACCESS_DENIED => status,
-        _ => StatusCode::BAD_IDENTITY_TOKEN_REJECTED,
-    };
-    Fault::Crypto { status: told }
-}
-
-/// Binds the session to the channel and its user, and answers.
-pub(crate) fn finish_activation(
-    cx: &mut Context<'_>,
-    key: SessionKey,
-    activation: Activation,
-    reply: &mut Reply<'_>,
-) -> Result<(), Fault> {
-    let server_nonce = nonce(cx.entropy);
-    let now = cx.now.instant;
-    let Some(session) = cx.sessions.get_mut(key) else {
-        return Err(Fault::peer(StatusCode::BAD_SESSION_ID_INVALID, CLAUSE_ACTIVATE));
-    };
-    let Activation { user, connection, channel_id, locale_ids } = activation;
-    let old = session.connection.replace(connection);
-    session.channel_id = channel_id;
-    if session.user.replace(user.clone()).is_some_and(|before| before != user) {
-        // What another user has begun is not to be gone on with.
-        session.continuations = Continuations::default();
-    }
-    session.server_nonce = server_nonce;
-    session.last_contact = now;
-    if !locale_ids.is_empty() {
-        session.entry.set_locale_ids(locale_ids);
-    }
-    let until = session.deadline();
-    cx.sessions.watch(key, until);
-    cx.authorize(key);
-    if old != Some(connection) {
-        cx.attached.push((connection, key, true));
-        if let Some(old) = old {
-            cx.attached.push((old, key, false));
-            // What waits there can no longer be answered there.
-            cx.engine.refuse_requests(key.into(), StatusCode::BAD_SECURE_CHANNEL_CLOSED, &mut cx.outbox);
-        }
-    }
-    reply.send(|response_header| ActivateSessionResponse {
-        response_header,
-        server_nonce: server_nonce.as_slice().into(),
-        ..ActivateSessionResponse::default()
-    });
-    Ok(())
-}
-
-/// Who a token says the client is, and what remains to be checked (Part 4 §7.40).
-fn identify(cx: &Context<'_>, token: &ExtensionObject) -> Result<(User, Option<Authentication>), Fault> {
-    let invalid = Fault::peer(StatusCode::BAD_IDENTITY_TOKEN_INVALID, "Part 4 §7.40");
-    let rejected = Fault::peer(StatusCode::BAD_IDENTITY_TOKEN_REJECTED, "Part 4 §7.40");
-    let endpoint = endpoint(cx).ok_or(rejected)?;
-    let offers = |kind: UserTokenKind, policy_id: &str| {
-        endpoint.user_tokens.iter().find(|offered| {
-            // Anonymous clients often leave the policy's name out; there is nothing to get wrong.
-            let named = offered.policy_id == policy_id;
-            offered.kind == kind && (named || (kind == UserTokenKind::Anonymous && policy_id.is_empty()))
-        })
-    };
-    if token.type_id.is_null() || token.is::<AnonymousIdentityToken>() {
-        let policy_id =
-            token.decode::<AnonymousIdentityToken>().map(|token| token.policy_id).unwrap_or_default();
-        offers(UserTokenKind::Anonymous, policy_id.as_str()).ok_or(rejected)?;
-        return Ok((User::Anonymous, None));
-    }
-    if !token.is::<UserNameIdentityToken>() {
-        return Err(invalid);
-    }
-    let token: UserNameIdentityToken = token.decode().map_err(|_| invalid)?;
-    let offered = offers(UserTokenKind::UserName, token.policy_id.as_str()).ok_or(invalid)?;
-    let limit = cx.shared.config().limits.user_secret_len_max;
-    let (name, password) = (token.user_name.as_str(), token.password.as_bytes());
-    if name.is_empty() || name.len() > limit || password.len() > limit {
-        return Err(invalid);
-    }
-    if offered.policy.unwrap_or(cx.peer.policy) != SecurityPolicy::None {
-        // Encrypted secrets come with the policies.
-        return Err(rejected);
-    }
-    if !token.encryption_algorithm.is_empty() || core::str::from_utf8(password).is_err() {
-        return Err(invalid);
-    }
-    let authenticator = cx.shared.config().authenticator.as_ref().ok_or(rejected)?;
-    Ok((User::Named(name.into()), Some(authenticator.authenticate(name, password))))
+pub(crate) fn endpoint<'a>(config: &'a ServerConfig, peer: &Peer) -> Option<&'a EndpointConfig> {
+    let (policy, mode) = (peer.policy, peer.mode);
+    config.endpoints.iter().find(|endpoint| endpoint.policy == policy && endpoint.mode == mode)
 }
 
 pub(crate) fn close(

@@ -1,9 +1,12 @@
 //! Sessions (Part 4 §5.7): what a client keeps between requests.
 //!
 //! - [`table`]: the sessions of a shard, their tokens and timeouts;
-//! - [`continuation`]: the continuation points of a session.
+//! - [`continuation`]: the continuation points of a session;
+//! - [`proof`]: the slow part of CreateSession and ActivateSession; [`lockout`]: guessing gets slower.
 
 pub(crate) mod continuation;
+pub(crate) mod lockout;
+pub(crate) mod proof;
 pub(crate) mod table;
 
 pub(crate) use table::Sessions;
@@ -11,6 +14,7 @@ pub(crate) use table::Sessions;
 use crate::authorization::Decisions;
 use crate::callback::CallContext;
 use crate::diagnostics::session::SessionEntry;
+use crate::identity::User;
 use crate::shard::ConnectionId;
 use crate::shard::slab::Key;
 use continuation::Continuations;
@@ -50,6 +54,8 @@ pub(crate) struct Session {
     pub(crate) mode: MessageSecurityMode,
     /// The certificate of the channel that created the session.
     pub(crate) client_certificate: Option<Arc<[u8]>>,
+    /// Of CreateSession; empty without security.
+    pub(crate) client_nonce: Box<[u8]>,
     /// `None` until ActivateSession has succeeded.
     pub(crate) user: Option<User>,
     /// What its user may do; nothing before it is activated.
@@ -62,13 +68,6 @@ pub(crate) struct Session {
     pub(crate) continuations: Continuations,
 }
 
-/// Who uses a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum User {
-    Anonymous,
-    Named(Box<str>),
-}
-
 impl Session {
     pub(crate) fn is_activated(&self) -> bool {
         self.user.is_some()
@@ -76,13 +75,9 @@ impl Session {
 
     /// What callbacks are told.
     pub(crate) fn call_context(&self, object_id: NodeId) -> CallContext {
-        let user = match &self.user {
-            Some(User::Named(name)) => Some(name.clone()),
-            Some(User::Anonymous) | None => None,
-        };
         CallContext {
             session_id: self.entry.id(),
-            user,
+            user: self.user.as_ref().and_then(User::client_user_id).map(Into::into),
             object_id,
             roles: Arc::clone(&self.decisions.grant.roles),
         }

@@ -1,6 +1,7 @@
 //! The sessions of one shard.
 
-use super::{SECRET_LEN, Session, SessionKey, User};
+use super::{SECRET_LEN, Session, SessionKey};
+use crate::identity::User;
 use crate::shard::slab::{Key, Slab};
 use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_types::{Identifier, IdentifierRef, Instant, NodeId, NodeIdRef};
@@ -182,9 +183,9 @@ impl Sessions {
         match from {
             Some(from) => {
                 let from = self.slab.key_at(from.0).and_then(|key| self.get(key));
-                from.is_some_and(|from| from.user.as_ref() == Some(user))
+                from.and_then(|from| from.user.as_ref()).is_some_and(|owner| owner.is_same_as(user))
             }
-            None => self.left_behind.get(&id) == Some(user),
+            None => self.left_behind.get(&id).is_some_and(|owner| owner.is_same_as(user)),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{ConnectionId, ReplyTo};
 use crate::audit::AuditRecord;
 use crate::now::Now;
 use crate::service::transfer::Transferred;
-use crate::service::{call, read, session};
+use crate::service::{activate, call, read, session};
 use crate::session::SessionKey;
 use crate::space::slot::SlotHandle;
 use std::collections::{BTreeSet, VecDeque};
@@ -45,8 +45,10 @@ pub(crate) struct Deferred {
 pub(crate) enum Kind {
     /// A Read or Call with gaps.
     Gather(Gather),
-    /// An ActivateSession whose user is being checked.
-    Activate(session::Activation),
+    /// A CreateSession whose response is being signed.
+    Create(Box<session::Creation>),
+    /// An ActivateSession whose client and user are being checked.
+    Activate(Box<activate::Activation>),
     /// A channel's own work; there is no request.
     Channel(ConnectionId),
     /// The value of a monitored item; there is no request.

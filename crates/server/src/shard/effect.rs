@@ -1,6 +1,8 @@
 //! Work that a shard does not do itself: it may block, or it is not pure.
 
 use crate::callback::{BoxFuture, MethodResult};
+use crate::identity::Verdict;
+use crate::session::proof::{Proven, Refusal};
 use core::fmt;
 use taktwerk_crypto::{CryptoError, JobOutput};
 use taktwerk_types::{DataValue, StatusCode};
@@ -60,10 +62,24 @@ pub enum JobResult {
     Value(DataValue),
     /// Of a method.
     Method(MethodResult),
-    /// Of an authenticator.
-    Authenticated(Result<(), StatusCode>),
+    /// Of the checks around a session.
+    Session(SessionResult),
     /// Of a cryptographic job.
     Crypto(Result<JobOutput, CryptoError>),
     /// The effect could not be run, or its function panicked.
     Failed,
+}
+
+/// What came of the work for CreateSession or ActivateSession.
+#[derive(Debug)]
+pub struct SessionResult(pub(crate) SessionWork);
+
+#[derive(Debug)]
+pub(crate) enum SessionWork {
+    /// The server's signature.
+    Introduced(Result<Vec<u8>, StatusCode>),
+    /// Signatures and secrets.
+    Proved(Result<Proven, Refusal>),
+    /// What the application says of a user.
+    Verified(Verdict),
 }

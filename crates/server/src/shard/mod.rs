@@ -26,7 +26,7 @@ pub(crate) mod slab;
 pub(crate) mod transfer;
 mod turn;
 
-pub use effect::{Effect, Job, JobResult, Token};
+pub use effect::{Effect, Job, JobResult, SessionResult, Token};
 pub use transfer::ShardMessage;
 
 use crate::audit::AuditLog;

@@ -7,9 +7,9 @@
 
 use super::slab::Key;
 use super::{Shard, outbox};
+use crate::identity::User;
 use crate::now::Now;
 use crate::service::transfer::{self, Transferred};
-use crate::session::User;
 use crate::subscription::moving::MovedSubscription;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -142,7 +142,8 @@ impl Shard {
         let id = moved.id();
         // The request may have been given up or its connection lost, the session closed or taken over by another user.
         let request = self.deferrals.transfer(ask.waiting.request).filter(|(session, _)| {
-            self.sessions.get(*session).is_some_and(|session| session.user.as_ref() == Some(&ask.user))
+            let user = self.sessions.get(*session).and_then(|session| session.user.as_ref());
+            user.is_some_and(|user| user.is_same_as(&ask.user))
         });
         let session = request.map(|(session, _)| session.into());
         let place = self.engine.import(moved, session, now);

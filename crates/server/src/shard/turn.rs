@@ -1,9 +1,9 @@
 //! What happens in a turn: received chunks, requests, deadlines, results.
 
 use super::deferred::{Deferred, Kind};
-use super::effect::{Job, JobResult, Token};
+use super::effect::{Job, JobResult, SessionResult, SessionWork, Token};
 use super::outbox::{finish, schedule};
-use super::{ConnectionId, Shard, outbox, rearm};
+use super::{ConnectionId, ReplyTo, Shard, outbox, rearm};
 use crate::audit::AuditAction;
 use crate::callback::SourceRead;
 use crate::error::Fault;
@@ -11,7 +11,7 @@ use crate::now::Now;
 use crate::service::context::{Context, Peer};
 use crate::service::reply::Reply;
 use crate::service::request::Request;
-use crate::service::{Outcome, answers_alone, dispatch, session, transfer};
+use crate::service::{Outcome, activate, answers_alone, dispatch, session, transfer};
 use crate::subscription::publish::Responder;
 use core::time::Duration;
 use std::sync::Arc;
@@ -401,7 +401,7 @@ impl Shard {
     pub fn done(&mut self, token: Token, result: JobResult, now: Now) {
         self.refresh_authorization(now);
         let Some((deferred, rest)) = self.deferrals.done(token, result, now) else { return };
-        let Deferred { reply_to, session, kind, .. } = deferred;
+        let Deferred { reply_to, kind, .. } = deferred;
         if matches!(kind, Kind::Channel(_)) {
             self.shared.budgets().handshakes.give(1);
         }
@@ -421,33 +421,26 @@ impl Shard {
                     });
                 }
             }
-            (Kind::Activate(activation), result) => {
-                let (Some(to), Some(key)) = (reply_to, session) else { return };
-                let mut out = core::mem::take(&mut self.scratch);
-                let mut reply = Reply::new(&mut out, to.request_handle, now.utc);
-                let mut cx = self.context(None, now);
-                let result = match result {
-                    Some(JobResult::Authenticated(Ok(()))) => {
-                        session::finish_activation(&mut cx, key, activation, &mut reply)
+            (Kind::Create(creation), result) => {
+                let Some(to) = reply_to else { return };
+                self.respond(to, now, |cx, reply| match result {
+                    Some(JobResult::Session(SessionResult(SessionWork::Introduced(signature)))) => {
+                        session::introduced(cx, *creation, signature, reply).map(|()| Outcome::Answered)
                     }
-                    Some(JobResult::Authenticated(Err(status))) => Err(session::refused(&cx, status)),
-                    _ => Err(Fault::local(StatusCode::BAD_INTERNAL_ERROR, "the authenticator failed")),
-                };
-                if let Err(fault) = result {
-                    reply.fault(fault);
-                }
-                let body = &out;
-                self.context(None, now).outbox.send(
-                    to.connection,
-                    to.request_id,
-                    to.request_handle,
-                    |into| {
-                        into.extend_from_slice(body);
-                    },
-                );
-                out.clear();
-                self.scratch = out;
-                self.apply_attached(now);
+                    _ => Err(Fault::local(StatusCode::BAD_INTERNAL_ERROR, "signing failed")),
+                });
+            }
+            (Kind::Activate(activation), result) => {
+                let Some(to) = reply_to else { return };
+                self.respond(to, now, |cx, reply| match result {
+                    Some(JobResult::Session(SessionResult(SessionWork::Proved(proof)))) => {
+                        activate::proved(cx, *activation, proof, reply)
+                    }
+                    Some(JobResult::Session(SessionResult(SessionWork::Verified(verdict)))) => {
+                        activate::verified(cx, *activation, verdict, reply).map(|()| Outcome::Answered)
+                    }
+                    _ => Err(activate::failed(cx, *activation)),
+                });
             }
             (Kind::Channel(id), result) => {
                 let Some(connection) = self.connections.get_mut(id.0) else { return };
@@ -485,6 +478,32 @@ impl Shard {
         }
         self.audit_deferred(now);
         self.start_samples();
+    }
+
+    /// Answers a request that waited, unless it goes on waiting.
+    fn respond(
+        &mut self,
+        to: ReplyTo,
+        now: Now,
+        work: impl FnOnce(&mut Context<'_>, &mut Reply<'_>) -> Result<Outcome, Fault>,
+    ) {
+        let mut out = core::mem::take(&mut self.scratch);
+        let mut reply = Reply::new(&mut out, to.request_handle, now.utc);
+        let mut cx = self.context(None, now);
+        let outcome = work(&mut cx, &mut reply).unwrap_or_else(|fault| {
+            tracing::debug!(%fault, "request refused");
+            reply.fault(fault);
+            Outcome::Answered
+        });
+        if outcome == Outcome::Answered {
+            let body = &out;
+            cx.outbox.send(to.connection, to.request_id, to.request_handle, |into| {
+                into.extend_from_slice(body);
+            });
+        }
+        out.clear();
+        self.scratch = out;
+        self.apply_attached(now);
     }
 
     fn give_up(&mut self, deferred: Deferred, status: StatusCode, now: Now) {

@@ -9,6 +9,7 @@ mod flow;
 mod hostile;
 mod limits;
 mod method;
+mod secured;
 mod session;
 mod transfer;
 mod view;
@@ -20,7 +21,7 @@ use crate::{Now, ServerShared};
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_channel::{Channel, ChannelConfig, Event, OpenParams, Received};
-use taktwerk_crypto::SeededEntropy;
+use taktwerk_crypto::{NullProvider, Provider, SeededEntropy};
 use taktwerk_schema as schema;
 use taktwerk_schema::service::{Request, Response};
 use taktwerk_schema::{RequestHeader, ServiceFault};
@@ -41,7 +42,8 @@ pub(crate) struct Server {
 /// A client on one connection.
 pub(crate) struct Client {
     pub(crate) connection: ConnectionId,
-    channel: Channel,
+    pub(crate) channel: Channel,
+    provider: Arc<dyn Provider>,
     /// To the server.
     out: Vec<u8>,
     /// From the server, not looked at yet.
@@ -87,13 +89,19 @@ impl Server {
     }
 
     pub(crate) fn connect(&mut self) -> Client {
+        self.connect_with(Arc::new(NullProvider), OpenParams::insecure(URL))
+    }
+
+    /// A client with an open channel.
+    pub(crate) fn connect_with(&mut self, provider: Arc<dyn Provider>, params: OpenParams) -> Client {
         let connection = self.shard.opened(self.now);
         let mut out = Vec::new();
-        let config = Arc::new(ChannelConfig::default());
-        let channel = Channel::client(config, OpenParams::insecure(URL), self.now.instant, &mut out).unwrap();
+        let config = ChannelConfig { provider: Arc::clone(&provider), ..ChannelConfig::default() };
+        let channel = Channel::client(Arc::new(config), params, self.now.instant, &mut out).unwrap();
         let mut client = Client {
             connection,
             channel,
+            provider,
             out,
             inbox: Vec::new(),
             token: NodeId::NULL,
@@ -101,8 +109,9 @@ impl Server {
             responses: Vec::new(),
             closed: false,
         };
-        for _ in 0..4 {
+        for _ in 0..8 {
             client.exchange(self);
+            while self.run_effect() {}
         }
         assert!(client.channel.is_open());
         client
@@ -160,10 +169,18 @@ impl Client {
                 Event::NeedMore { .. } => return,
                 Event::Message { request_id, body } => {
                     self.responses.push((request_id, body.bytes(&self.inbox).to_vec()));
+                    self.inbox.drain(..consumed);
                 }
-                _ => {}
+                other => {
+                    self.inbox.drain(..consumed);
+                    let mut event = other;
+                    while let Event::Effect(job) = event {
+                        let result = job.run(&*self.provider);
+                        let complete = self.channel.complete(result, server.now.instant, &mut self.out);
+                        event = complete.unwrap_or(Event::Handled);
+                    }
+                }
             }
-            self.inbox.drain(..consumed);
         }
     }
 
@@ -214,7 +231,14 @@ impl Client {
         R::Response: Response,
     {
         let id = self.send(server, R::BINARY_ENCODING_ID, request);
+        while !self.has_response(id) && server.run_effect() {
+            self.drain(server);
+        }
         self.response(id).expect("every request is answered")
+    }
+
+    fn has_response(&self, request_id: u32) -> bool {
+        self.responses.iter().any(|(id, _)| *id == request_id)
     }
 
     pub(crate) fn create(

@@ -1,7 +1,8 @@
 //! Sessions.
 
 use super::*;
-use crate::config::{Authentication, Authenticator, UserTokenConfig};
+use crate::config::UserTokenConfig;
+use crate::identity::{Accepted, Credential, IdentityVerifier, Verification};
 use schema::{
     ActivateSessionRequest, CancelRequest, CloseSessionRequest, ReadRequest, UserNameIdentityToken,
 };
@@ -128,9 +129,10 @@ fn the_oldest_unactivated_session_makes_room() {
     second.create(&mut server).unwrap();
 }
 
-pub(super) fn with_users(server: &mut ServerConfig, authenticator: Arc<dyn Authenticator>) {
+pub(super) fn with_users(server: &mut ServerConfig, verifier: Arc<dyn IdentityVerifier>) {
     server.endpoints[0].user_tokens = vec![UserTokenConfig::user_name()];
-    server.authenticator = Some(authenticator);
+    server.verifier = Some(verifier);
+    server.allow_clear_passwords = true;
 }
 
 pub(super) fn login(client: &mut Client, name: &str, password: &str) -> ActivateSessionRequest {
@@ -174,11 +176,11 @@ fn users_are_checked() {
 #[derive(Debug)]
 struct Slow;
 
-impl Authenticator for Slow {
-    fn authenticate(&self, name: &str, _: &[u8]) -> Authentication {
-        let right = name == "operator";
-        Authentication::Blocking(Box::new(move || {
-            if right { Ok(()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
+impl IdentityVerifier for Slow {
+    fn verify(&self, credential: Credential) -> Verification {
+        let right = matches!(credential, Credential::Password { user_name, .. } if &*user_name == "operator");
+        Verification::Blocking(Box::new(move || {
+            if right { Ok(Accepted::default()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
         }))
     }
 }

@@ -1,6 +1,6 @@
 //! Configuring a server.
 
-use super::{EndpointConfig, Server, ServerOptions, UserTokenConfig};
+use super::{EndpointConfig, Server, ServerOptions, UserTokenConfig, UserTokenKind};
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::net::ToSocketAddrs;
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use taktwerk_crypto::{MessageSecurityMode, Provider, SecurityPolicy};
 use taktwerk_net::{AuditSink, Listener, SocketOptions, StartError};
 use taktwerk_server::audit::AuditConfig;
-use taktwerk_server::config::{Authenticator, BuildInfo};
-use taktwerk_server::{Authorization, Limits, ServerConfig};
+use taktwerk_server::config::BuildInfo;
+use taktwerk_server::{Authorization, IdentityVerifier, Limits, ServerConfig};
 
 /// Connections that the kernel holds until they are accepted; the kernel caps it at net.core.somaxconn.
 const BACKLOG: i32 = 4096;
@@ -26,7 +26,8 @@ pub struct ServerBuilder {
     host_name: Option<String>,
     security: Vec<(SecurityPolicy, MessageSecurityMode)>,
     user_tokens: Vec<UserTokenConfig>,
-    authenticator: Option<Arc<dyn Authenticator>>,
+    verifier: Option<Arc<dyn IdentityVerifier>>,
+    allow_clear_passwords: bool,
     provider: Option<Arc<dyn Provider>>,
     authorization: Authorization,
     audit: AuditConfig,
@@ -46,7 +47,8 @@ impl Default for ServerBuilder {
             host_name: None,
             security: Vec::new(),
             user_tokens: vec![UserTokenConfig::anonymous()],
-            authenticator: None,
+            verifier: None,
+            allow_clear_passwords: false,
             provider: None,
             authorization: Authorization::open(),
             audit: AuditConfig::default(),
@@ -115,10 +117,16 @@ impl ServerBuilder {
         self
     }
 
-    /// Lets users log on with name and password, as far as `authenticator` accepts them.
-    pub fn users(mut self, authenticator: impl Authenticator + 'static) -> Self {
+    /// Lets users log on with name and password, as far as `verifier` accepts them.
+    pub fn users(mut self, verifier: impl IdentityVerifier + 'static) -> Self {
         self.user_tokens.push(UserTokenConfig::user_name());
-        self.authenticator = Some(Arc::new(authenticator));
+        self.verifier = Some(Arc::new(verifier));
+        self
+    }
+
+    /// Lets passwords cross the network readably where messages are not encrypted. Default: such servers are not built.
+    pub fn allow_clear_passwords(mut self) -> Self {
+        self.allow_clear_passwords = true;
         self
     }
 
@@ -176,7 +184,8 @@ impl ServerBuilder {
     /// wait until it runs.
     ///
     /// # Errors
-    /// An address does not exist or its port is taken.
+    /// An address does not exist or its port is taken; the configuration cannot be meant
+    /// ([`ConfigProblem`](taktwerk_server::ConfigProblem)).
     pub fn build(mut self) -> Result<Server, StartError> {
         if self.binds.is_empty() {
             self.binds.push("127.0.0.1:4840".to_owned());
@@ -188,6 +197,7 @@ impl ServerBuilder {
             }
         }
         let config = self.config(&listeners);
+        config.check()?;
         Ok(Server::new(config, self.shards, self.options, listeners))
     }
 
@@ -207,7 +217,8 @@ impl ServerBuilder {
         config.limits = self.limits.clone();
         config.authorization = self.authorization.clone();
         config.audit = self.audit.clone();
-        config.authenticator = self.authenticator.take();
+        config.verifier = self.verifier.take();
+        config.allow_clear_passwords = self.allow_clear_passwords;
         if let Some(provider) = self.provider.take() {
             config.provider = provider;
         }
@@ -220,11 +231,37 @@ impl ServerBuilder {
                 url: url.clone(),
                 policy,
                 mode,
-                user_tokens: self.user_tokens.clone(),
+                user_tokens: tokens(&self.user_tokens, policy, mode, &security),
             })
             .collect();
         config
     }
+}
+
+/// The user tokens of an endpoint. Where messages are not encrypted, secrets are: with the endpoint's policy, or on an
+/// endpoint without security with one that others have.
+fn tokens(
+    wanted: &[UserTokenConfig],
+    policy: SecurityPolicy,
+    mode: MessageSecurityMode,
+    security: &[(SecurityPolicy, MessageSecurityMode)],
+) -> Vec<UserTokenConfig> {
+    let of_others = || {
+        let mut policies = security.iter().map(|(policy, _)| *policy);
+        policies.find(|policy| policy.is_secure() && !policy.info().is_ecc())
+    };
+    let own = match mode {
+        MessageSecurityMode::SignAndEncrypt => None,
+        MessageSecurityMode::Sign => Some(policy),
+        MessageSecurityMode::None => of_others(),
+    };
+    let protect = |token: &UserTokenConfig| match own {
+        Some(own) if token.kind != UserTokenKind::Anonymous && token.policy.is_none() => {
+            token.clone().with_policy(own)
+        }
+        _ => token.clone(),
+    };
+    wanted.iter().map(protect).collect()
 }
 
 fn resolve(bind: &str) -> Result<Vec<SocketAddr>, StartError> {

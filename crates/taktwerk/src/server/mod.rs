@@ -9,9 +9,8 @@ pub use running::RunningServer;
 pub use taktwerk_net::{AuditSink, ServerOptions};
 pub use taktwerk_server::audit::{AuditConfig, AuditRecord};
 pub use taktwerk_server::authorization::{self, Authorization};
-pub use taktwerk_server::config::{
-    Authentication, Authenticator, EndpointConfig, UserTokenConfig, UserTokenKind,
-};
+pub use taktwerk_server::config::{ConfigProblem, EndpointConfig, UserTokenConfig, UserTokenKind};
+pub use taktwerk_server::identity::{Accepted, Credential, IdentityVerifier, User, Verdict, Verification};
 pub use taktwerk_server::space::import::Imported;
 
 use crate::error::BuildError;

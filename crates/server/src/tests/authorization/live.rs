@@ -30,7 +30,8 @@ fn server() -> Server {
     }
     let server = Server::with(|config| {
         config.authorization = authorization;
-        config.authenticator = Some(Arc::new(|_: &str, _: &[u8]| Ok(())));
+        config.verifier = Some(Arc::new(|_: &str, _: &[u8]| Ok(())));
+        config.allow_clear_passwords = true;
         config.endpoints[0].user_tokens.push(UserTokenConfig::user_name());
     });
     add(&server, variable(OPEN, BuiltInType::Double, 1.0));

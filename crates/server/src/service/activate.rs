@@ -1,0 +1,373 @@
+//! ActivateSession (Part 4 §5.7.3): the client is still the same, and the user is who they say.
+//!
+//! Three steps, of which the first two may run elsewhere: the [`Proof`] (signatures, decryption), the verifier's look
+//! at the credential, and the switch. A request is only ever looked at as the user that the session had when it came.
+
+use super::Outcome;
+use super::context::Context;
+use super::discovery::server_certificate;
+use super::identity::{Claim, Desk, claim};
+use super::reply::Reply;
+use super::request::Request;
+use super::session::{endpoint, nonce};
+use crate::error::Fault;
+use crate::identity::{Accepted, Credential, User, Verdict, Verification};
+use crate::session::continuation::Continuations;
+use crate::session::lockout::{Attempt, Suspect};
+use crate::session::proof::{Proof, Proven, Refusal, SignatureProof};
+use crate::session::table::TokenOwner;
+use crate::session::{NONCE_LEN, Session, SessionKey};
+use crate::shard::deferred::{Kind, deadline};
+use crate::shard::effect::{Job, JobResult, SessionResult, SessionWork};
+use crate::shard::{ConnectionId, ReplyTo};
+use std::sync::Arc;
+use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy, SessionBinding};
+use taktwerk_schema::{ActivateSessionRequest, ActivateSessionResponse, SignatureData};
+use taktwerk_types::{Instant, StatusCode, UaString};
+
+const CLAUSE: &str = "Part 4 §5.7.3";
+
+/// An ActivateSession under way.
+#[derive(Debug)]
+pub(crate) struct Activation {
+    to: ReplyTo,
+    key: SessionKey,
+    connection: ConnectionId,
+    channel_id: u32,
+    /// Which nonce was signed: it counts once.
+    server_nonce: [u8; NONCE_LEN],
+    locale_ids: Vec<UaString>,
+    claim: Claim,
+    until: Instant,
+    attempt: Option<Attempt>,
+}
+
+pub(crate) fn activate(
+    cx: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    let key = match cx.sessions.owner(request.header.token) {
+        TokenOwner::Here(key) => key,
+        TokenOwner::Shard(shard) if shard < cx.shared.shards() => return Ok(Outcome::Move(shard)),
+        TokenOwner::Shard(_) | TokenOwner::Nobody => {
+            return Err(Fault::peer(StatusCode::BAD_SESSION_ID_INVALID, CLAUSE));
+        }
+    };
+    let wanted: ActivateSessionRequest = request.decode()?;
+    let shared = Arc::clone(cx.shared);
+    let config = shared.config();
+    let limits = &config.limits;
+    let Some(session) = cx.sessions.get(key) else {
+        return Err(Fault::peer(StatusCode::BAD_SESSION_ID_INVALID, CLAUSE));
+    };
+    check_channel(cx, session)?;
+    let server_nonce = session.server_nonce;
+    let endpoint =
+        endpoint(config, &cx.peer).ok_or(Fault::peer(StatusCode::BAD_SECURITY_POLICY_REJECTED, CLAUSE))?;
+    let binding = SessionBinding {
+        channel_thumbprint: cx.channel_thumbprint(),
+        server_certificate: server_certificate(config, endpoint).unwrap_or_default().into(),
+        client_certificate: session.client_certificate.clone().unwrap_or_default(),
+        server_nonce: server_nonce.to_vec(),
+        client_nonce: session.client_nonce.to_vec(),
+    };
+    let (claim, user) = claim(&Desk { config, endpoint, binding: &binding, now: cx.now.utc }, &wanted)?;
+    let client = match cx.peer.policy {
+        SecurityPolicy::None => None,
+        policy => Some(client_proof(policy, &binding, wanted.client_signature)?),
+    };
+    let proof = Proof { client, user };
+    let mut activation = Activation {
+        to: cx.reply_to(request),
+        key,
+        connection: cx.peer.connection,
+        channel_id: cx.peer.channel_id,
+        server_nonce,
+        locale_ids: wanted.locale_ids.into_iter().take(limits.locale_ids_max).collect(),
+        claim,
+        until: deadline(cx.now.instant, request.header.timeout_hint, limits.deferred_timeout),
+        attempt: None,
+    };
+    // A secret is not even decrypted for somebody who is guessing.
+    activation.begin_attempt(cx)?;
+    if proof.is_empty() {
+        return verify(cx, activation, Proven::Holds, reply);
+    }
+    let provider = Arc::clone(&config.provider);
+    let job = Job::Blocking(Box::new(move || {
+        JobResult::Session(SessionResult(SessionWork::Proved(proof.run(&*provider))))
+    }));
+    wait(cx, activation, job)
+}
+
+/// Whether the session may be activated over the request's channel at all (Part 4 §5.7.3.1).
+fn check_channel(cx: &Context<'_>, session: &Session) -> Result<(), Fault> {
+    let peer = &cx.peer;
+    let is_same = session.connection == Some(peer.connection) && session.channel_id == peer.channel_id;
+    if !is_same && !session.is_activated() {
+        return Err(Fault::peer(StatusCode::BAD_SECURE_CHANNEL_ID_INVALID, CLAUSE));
+    }
+    // A session moves to another channel only with the same client, policy and mode.
+    if session.policy != peer.policy
+        || session.mode != peer.mode
+        || session.client_certificate != peer.certificate
+    {
+        return Err(Fault::Crypto { status: StatusCode::BAD_SECURITY_CHECKS_FAILED });
+    }
+    // Whoever reads along in mode Sign knows the token, and Anonymous has nothing else to show.
+    let is_readable = peer.mode == MessageSecurityMode::Sign;
+    if !is_same && is_readable && session.user == Some(User::Anonymous) {
+        return Err(Fault::peer(StatusCode::BAD_IDENTITY_CHANGE_NOT_SUPPORTED, CLAUSE));
+    }
+    Ok(())
+}
+
+fn client_proof(
+    policy: SecurityPolicy,
+    binding: &SessionBinding,
+    signature: SignatureData,
+) -> Result<SignatureProof, Fault> {
+    if !names(&signature, policy) {
+        return Err(Fault::Crypto { status: StatusCode::BAD_APPLICATION_SIGNATURE_INVALID });
+    }
+    let mut data = vec![binding.client_signature(policy)];
+    data.extend(binding.client_signature_over_chain(policy));
+    let certificate = Arc::clone(&binding.client_certificate);
+    Ok(SignatureProof { policy, certificate, data, signature: signature.signature.as_bytes().to_vec() })
+}
+
+/// Whether a signature claims to be made with the policy's algorithm. Several clients leave the name out; what decides
+/// is the policy in any case.
+pub(super) fn names(signature: &SignatureData, policy: SecurityPolicy) -> bool {
+    let (named, uri) = (signature.algorithm.as_str(), policy.info().asymmetric_signature.uri());
+    !signature.signature.as_bytes().is_empty() && (named.is_empty() || uri.is_empty() || named == uri)
+}
+
+fn wait(cx: &mut Context<'_>, activation: Activation, job: Job) -> Result<Outcome, Fault> {
+    if !cx.deferrals.has_room_for(activation.connection, 1) {
+        activation.settle(None, cx.now.instant);
+        return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_max"));
+    }
+    let (to, key, until) = (activation.to, activation.key, activation.until);
+    cx.deferrals.wait(Some(to), Some(key), until, Kind::Activate(Box::new(activation)), job);
+    Ok(Outcome::Deferred)
+}
+
+impl Activation {
+    fn begin_attempt(&mut self, cx: &Context<'_>) -> Result<(), Fault> {
+        let Some(user) = self.claim.suspect() else { return Ok(()) };
+        let provider = &cx.shared.config().provider;
+        let client = cx.peer.certificate.as_ref().map(|certificate| provider.thumbprint(certificate));
+        let suspect = Suspect::new(user, client);
+        match Attempt::begin(cx.shared.lockout(), suspect, cx.now.instant) {
+            Some(attempt) => self.attempt = Some(attempt),
+            None => {
+                tracing::debug!("too many failures: locked out for a while");
+                return Err(refused(cx, &self.claim));
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what came of the attempt to log on.
+    fn settle(mut self, success: Option<bool>, now: Instant) {
+        if let Some(attempt) = self.attempt.take() {
+            attempt.ended(success, now);
+        }
+    }
+}
+
+/// The proof has been checked.
+pub(crate) fn proved(
+    cx: &mut Context<'_>,
+    activation: Activation,
+    proof: Result<Proven, Refusal>,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    match proof {
+        Ok(proven) => verify(cx, activation, proven, reply),
+        Err(Refusal::Client) => {
+            activation.settle(None, cx.now.instant);
+            count_rejected(cx);
+            Err(Fault::Crypto { status: StatusCode::BAD_APPLICATION_SIGNATURE_INVALID })
+        }
+        Err(Refusal::UserSignature) => {
+            activation.settle(Some(false), cx.now.instant);
+            count_rejected(cx);
+            Err(Fault::Crypto { status: StatusCode::BAD_USER_SIGNATURE_INVALID })
+        }
+        Err(Refusal::User) => Err(refuse(cx, activation)),
+    }
+}
+
+/// Lets the application look at the credential.
+fn verify(
+    cx: &mut Context<'_>,
+    mut activation: Activation,
+    proven: Proven,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    let limit = cx.shared.config().limits.user_secret_len_max;
+    let credential = match (&mut activation.claim, proven) {
+        (Claim::Anonymous, _) => {
+            return finish(cx, activation, User::Anonymous, reply).map(|()| Outcome::Answered);
+        }
+        (Claim::Password { user_name, plain }, proven) => {
+            let password = match proven {
+                Proven::Secret(secret) => Some(secret),
+                _ => plain.take(),
+            };
+            password
+                .filter(|password| password.expose().len() <= limit)
+                .map(|password| Credential::Password { user_name: user_name.clone(), password })
+        }
+        (Claim::IssuedToken { plain }, proven) => {
+            let token = match proven {
+                Proven::Secret(secret) => Some(secret),
+                _ => plain.take(),
+            };
+            token.map(|token| Credential::IssuedToken { token })
+        }
+        (Claim::Certificate { certificate, thumbprint }, Proven::Thumbprint(digits)) => {
+            thumbprint.clone_from(&digits);
+            Some(Credential::Certificate { certificate: Arc::clone(certificate), thumbprint: digits })
+        }
+        (Claim::Certificate { .. }, _) => None,
+    };
+    let Some(credential) = credential else { return Err(refuse(cx, activation)) };
+    let Some(verifier) = cx.shared.config().verifier.clone() else { return Err(refuse(cx, activation)) };
+    let wrap: fn(Verdict) -> JobResult =
+        |verdict| JobResult::Session(SessionResult(SessionWork::Verified(verdict)));
+    let job = match verifier.verify(credential) {
+        Verification::Now(verdict) => {
+            return verified(cx, activation, verdict, reply).map(|()| Outcome::Answered);
+        }
+        Verification::Blocking(run) => Job::blocking(run, wrap),
+        Verification::Later(future) => Job::future(future, wrap),
+    };
+    wait(cx, activation, job)
+}
+
+/// The application has decided.
+pub(crate) fn verified(
+    cx: &mut Context<'_>,
+    activation: Activation,
+    verdict: Verdict,
+    reply: &mut Reply<'_>,
+) -> Result<(), Fault> {
+    match verdict {
+        Ok(accepted) => {
+            let user = user(&activation.claim, accepted);
+            finish(cx, activation, user, reply)
+        }
+        Err(StatusCode::BAD_SERVER_TOO_BUSY) => {
+            activation.settle(None, cx.now.instant);
+            Err(Fault::local(StatusCode::BAD_SERVER_TOO_BUSY, "the verifier has too much to do"))
+        }
+        Err(status) => {
+            tracing::debug!(%status, "the verifier refused");
+            Err(refuse(cx, activation))
+        }
+    }
+}
+
+/// The work that an activation waited for could not be done.
+pub(crate) fn failed(cx: &Context<'_>, activation: Activation) -> Fault {
+    activation.settle(None, cx.now.instant);
+    Fault::local(StatusCode::BAD_INTERNAL_ERROR, "the verifier failed")
+}
+
+fn user(claim: &Claim, accepted: Accepted) -> User {
+    let Accepted { user_id, subject, issuer, roles, groups } = accepted;
+    match claim {
+        Claim::Anonymous => User::Anonymous,
+        Claim::Password { user_name, .. } => User::Named(user_id.unwrap_or_else(|| user_name.clone())),
+        Claim::Certificate { thumbprint, .. } => User::Certificate {
+            user_id: user_id.unwrap_or_else(|| thumbprint.clone()),
+            thumbprint: thumbprint.clone(),
+            subject,
+            issuer,
+        },
+        Claim::IssuedToken { .. } => {
+            User::Issued { user_id: user_id.unwrap_or_default(), roles: roles.into(), groups: groups.into() }
+        }
+    }
+}
+
+fn count_rejected(cx: &Context<'_>) {
+    cx.shared.live().counters.security_rejected_session_count.up();
+}
+
+/// Refuses the user. What is wrong with a credential is told to nobody: there is one answer for each kind.
+fn refuse(cx: &Context<'_>, activation: Activation) -> Fault {
+    let fault = refused(cx, &activation.claim);
+    activation.settle(Some(false), cx.now.instant);
+    fault
+}
+
+fn refused(cx: &Context<'_>, claim: &Claim) -> Fault {
+    count_rejected(cx);
+    let status = match claim {
+        Claim::Certificate { .. } => StatusCode::BAD_IDENTITY_TOKEN_REJECTED,
+        _ => StatusCode::BAD_USER_ACCESS_DENIED,
+    };
+    Fault::Crypto { status }
+}
+
+/// Binds the session to the channel and its user, and answers.
+fn finish(
+    cx: &mut Context<'_>,
+    mut activation: Activation,
+    user: User,
+    reply: &mut Reply<'_>,
+) -> Result<(), Fault> {
+    let fresh_nonce = nonce(cx.entropy);
+    let now = cx.now.instant;
+    if let Some(attempt) = activation.attempt.take() {
+        attempt.ended(Some(true), now);
+    }
+    let Activation { key, connection, channel_id, server_nonce, locale_ids, .. } = activation;
+    let Some(session) = cx.sessions.get_mut(key) else {
+        return Err(Fault::peer(StatusCode::BAD_SESSION_ID_INVALID, CLAUSE));
+    };
+    if session.server_nonce != server_nonce {
+        // Another activation was faster: its nonce is spent, and the session may be elsewhere by now.
+        return Err(Fault::peer(StatusCode::BAD_NONCE_INVALID, CLAUSE));
+    }
+    let is_same_channel = session.connection == Some(connection) && session.channel_id == channel_id;
+    let changes = session.user.as_ref().is_some_and(|before| !before.is_same_as(&user));
+    if changes && !is_same_channel {
+        return Err(Fault::peer(StatusCode::BAD_IDENTITY_CHANGE_NOT_SUPPORTED, CLAUSE));
+    }
+    if changes {
+        // What another user has begun is not to be gone on with. Requests whose effects are still under way were
+        // looked at as the old user and are answered to the client that sent them.
+        session.continuations = Continuations::default();
+    }
+    session.user = Some(user);
+    let old = session.connection.replace(connection);
+    session.channel_id = channel_id;
+    session.server_nonce = fresh_nonce;
+    session.last_contact = now;
+    if !locale_ids.is_empty() {
+        session.entry.set_locale_ids(locale_ids);
+    }
+    let until = session.deadline();
+    cx.sessions.watch(key, until);
+    cx.authorize(key);
+    if old != Some(connection) {
+        cx.attached.push((connection, key, true));
+        if let Some(old) = old {
+            cx.attached.push((old, key, false));
+            // What waits there can no longer be answered there.
+            cx.engine.refuse_requests(key.into(), StatusCode::BAD_SECURE_CHANNEL_CLOSED, &mut cx.outbox);
+        }
+    }
+    reply.send(|response_header| ActivateSessionResponse {
+        response_header,
+        server_nonce: fresh_nonce.as_slice().into(),
+        ..ActivateSessionResponse::default()
+    });
+    Ok(())
+}

@@ -1,0 +1,213 @@
+//! User identity tokens (Part 4 §7.40): what a client claims, and what it has to prove first.
+
+use super::activate::names;
+use crate::config::{EndpointConfig, ServerConfig, UserTokenConfig, UserTokenKind};
+use crate::error::Fault;
+use crate::session::proof::{SignatureProof, UserProof};
+use core::fmt;
+use std::sync::Arc;
+use taktwerk_crypto::der::leaf;
+use taktwerk_crypto::{MessageSecurityMode, OpenSecret, Secret, SessionBinding};
+use taktwerk_schema::{
+    ActivateSessionRequest, AnonymousIdentityToken, IssuedIdentityToken, UserNameIdentityToken,
+    X509IdentityToken,
+};
+use taktwerk_types::{ByteString, StatusCode, UtcTime};
+
+/// The token does not say what it has to say, or the endpoint does not offer its policy.
+const INVALID: Fault = Fault::peer(StatusCode::BAD_IDENTITY_TOKEN_INVALID, "Part 4 §7.40");
+/// The endpoint does not take users of this kind.
+const REJECTED: Fault = Fault::peer(StatusCode::BAD_IDENTITY_TOKEN_REJECTED, "Part 4 §7.40");
+
+/// Longest encrypted secret, in times the longest secret: RSA blocks and headers are larger than what they hold.
+const ENCRYPTION_FACTOR: usize = 4;
+/// Shortest limit of an encrypted secret, in bytes: two blocks of the largest keys, and headers.
+const ENCRYPTED_LEN_MIN: usize = 4096;
+
+/// Who a client says its user is.
+pub(crate) enum Claim {
+    Anonymous,
+    Password {
+        user_name: Box<str>,
+        /// A password that was not encrypted.
+        plain: Option<Secret>,
+    },
+    Certificate {
+        certificate: Arc<[u8]>,
+        /// Known when the proof holds.
+        thumbprint: Box<str>,
+    },
+    IssuedToken {
+        plain: Option<Secret>,
+    },
+}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Anonymous => "Anonymous",
+            Self::Password { .. } => "Password",
+            Self::Certificate { .. } => "Certificate",
+            Self::IssuedToken { .. } => "IssuedToken",
+        })
+    }
+}
+
+impl Claim {
+    /// Whose secret may be guessed. Certificates and tokens cannot be.
+    pub(crate) fn suspect(&self) -> Option<&str> {
+        match self {
+            Self::Password { user_name, .. } => Some(user_name),
+            Self::Anonymous | Self::Certificate { .. } | Self::IssuedToken { .. } => None,
+        }
+    }
+}
+
+/// What tokens are looked at with.
+pub(crate) struct Desk<'a> {
+    pub(crate) config: &'a ServerConfig,
+    pub(crate) endpoint: &'a EndpointConfig,
+    pub(crate) binding: &'a SessionBinding,
+    pub(crate) now: UtcTime,
+}
+
+/// Takes a token apart.
+///
+/// # Errors
+/// Bad_IdentityTokenInvalid, Bad_IdentityTokenRejected, Bad_UserSignatureInvalid.
+pub(crate) fn claim(
+    desk: &Desk<'_>,
+    request: &ActivateSessionRequest,
+) -> Result<(Claim, Option<UserProof>), Fault> {
+    let Desk { config, endpoint, binding, .. } = desk;
+    let token = &request.user_identity_token;
+    let offers =
+        |kind: UserTokenKind| endpoint.user_tokens.iter().filter(move |offered| offered.kind == kind);
+    let named = |kind: UserTokenKind, policy_id: &str| {
+        if offers(kind).next().is_none() {
+            return Err(REJECTED);
+        }
+        offers(kind).find(|offered| offered.policy_id == policy_id).ok_or(INVALID)
+    };
+    if token.type_id.is_null() || token.is::<AnonymousIdentityToken>() {
+        // Anonymous clients often leave the policy's name out; there is nothing to get wrong.
+        let policy_id =
+            token.decode::<AnonymousIdentityToken>().map(|token| token.policy_id).unwrap_or_default();
+        let offered = |offered: &UserTokenConfig| policy_id.is_empty() || policy_id == *offered.policy_id;
+        return offers(UserTokenKind::Anonymous)
+            .any(offered)
+            .then_some((Claim::Anonymous, None))
+            .ok_or(REJECTED);
+    }
+    if token.is::<UserNameIdentityToken>() {
+        let token: UserNameIdentityToken = token.decode().map_err(|_| INVALID)?;
+        let offered = named(UserTokenKind::UserName, token.policy_id.as_str())?;
+        let name = token.user_name.as_str();
+        if name.is_empty() || name.len() > config.limits.user_secret_len_max {
+            return Err(INVALID);
+        }
+        let secret = desk.secret(
+            offered,
+            config.limits.user_secret_len_max,
+            token.encryption_algorithm.as_str(),
+            &token.password,
+        )?;
+        let (plain, proof) = secret.split();
+        return Ok((Claim::Password { user_name: name.into(), plain }, proof));
+    }
+    if token.is::<IssuedIdentityToken>() {
+        let token: IssuedIdentityToken = token.decode().map_err(|_| INVALID)?;
+        let offered = named(UserTokenKind::IssuedToken, token.policy_id.as_str())?;
+        let secret = desk.secret(
+            offered,
+            config.limits.issued_token_len_max,
+            token.encryption_algorithm.as_str(),
+            &token.token_data,
+        )?;
+        let (plain, proof) = secret.split();
+        return Ok((Claim::IssuedToken { plain }, proof));
+    }
+    if token.is::<X509IdentityToken>() {
+        let token: X509IdentityToken = token.decode().map_err(|_| INVALID)?;
+        let offered = named(UserTokenKind::Certificate, token.policy_id.as_str())?;
+        let policy = offered.policy.unwrap_or(endpoint.policy);
+        // Without an algorithm nobody proves anything (Part 4 §7.40.5).
+        if !policy.is_secure() {
+            return Err(REJECTED);
+        }
+        let chain = token.certificate_data.as_bytes();
+        if chain.is_empty() || chain.len() > config.limits.user_certificate_len_max {
+            return Err(INVALID);
+        }
+        let signature = &request.user_token_signature;
+        if !names(signature, policy) {
+            return Err(Fault::Crypto { status: StatusCode::BAD_USER_SIGNATURE_INVALID });
+        }
+        let mut data = vec![binding.user_signature(policy)];
+        data.extend(binding.client_signature_over_chain(policy));
+        let proof = SignatureProof {
+            policy,
+            certificate: chain.into(),
+            data,
+            signature: signature.signature.as_bytes().to_vec(),
+        };
+        let claim = Claim::Certificate { certificate: leaf(chain).into(), thumbprint: Box::default() };
+        return Ok((claim, Some(UserProof::Certificate(proof))));
+    }
+    Err(INVALID)
+}
+
+/// A password or token as it came.
+enum Sent {
+    Plain(Secret),
+    Encrypted(UserProof),
+}
+
+impl Sent {
+    fn split(self) -> (Option<Secret>, Option<UserProof>) {
+        match self {
+            Self::Plain(plain) => (Some(plain), None),
+            Self::Encrypted(proof) => (None, Some(proof)),
+        }
+    }
+}
+
+impl Desk<'_> {
+    /// Looks at how a secret came, without decrypting it.
+    fn secret(
+        &self,
+        offered: &UserTokenConfig,
+        len_max: usize,
+        algorithm: &str,
+        bytes: &ByteString,
+    ) -> Result<Sent, Fault> {
+        let Self { config, endpoint, binding, now } = *self;
+        let policy = offered.policy.unwrap_or(endpoint.policy);
+        let bytes = bytes.as_bytes();
+        if !policy.is_secure() {
+            let is_readable = endpoint.mode != MessageSecurityMode::SignAndEncrypt;
+            if is_readable && !config.allow_clear_passwords {
+                return Err(REJECTED);
+            }
+            if !algorithm.is_empty() || bytes.len() > len_max {
+                return Err(INVALID);
+            }
+            return Ok(Sent::Plain(Secret::new(bytes.to_vec())));
+        }
+        let encrypted_len_max = (len_max * ENCRYPTION_FACTOR).max(ENCRYPTED_LEN_MIN);
+        if bytes.is_empty() || bytes.len() > encrypted_len_max {
+            return Err(INVALID);
+        }
+        Ok(Sent::Encrypted(UserProof::Secret(OpenSecret {
+            policy,
+            algorithm: algorithm.into(),
+            data: bytes.to_vec(),
+            server_nonce: binding.server_nonce.clone(),
+            now,
+            key: None,
+            sender_certificate: Some(Arc::clone(&binding.client_certificate))
+                .filter(|known| !known.is_empty()),
+            secret_len_max: len_max,
+        })))
+    }
+}

@@ -1,0 +1,519 @@
+//! Sessions on secured channels: who may have one, who may take it along, and what a channel has to do with it.
+
+use super::*;
+use crate::config::{EndpointConfig, UserTokenConfig};
+use crate::service::gate::{Gate, gate};
+use schema::{
+    ActivateSessionRequest, ActivateSessionResponse, CloseSessionRequest, CreateSessionRequest,
+    CreateSessionResponse, ReadRequest, SignatureData,
+};
+use taktwerk_crypto::dummy::{DummyProvider, certificate};
+use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy, SessionBinding, SignedData};
+use taktwerk_types::ExtensionObject;
+
+pub(super) type Security = (SecurityPolicy, MessageSecurityMode);
+
+pub(super) const SIGN: Security = (SecurityPolicy::Basic256Sha256, MessageSecurityMode::Sign);
+pub(super) const ENCRYPT: Security = (SecurityPolicy::Basic256Sha256, MessageSecurityMode::SignAndEncrypt);
+const OTHER: Security = (SecurityPolicy::Aes256_Sha256_RsaPss, MessageSecurityMode::SignAndEncrypt);
+const BOUND: Security = (SecurityPolicy::ECC_nistP256_AesGcm, MessageSecurityMode::SignAndEncrypt);
+
+/// A server with these endpoints and user tokens.
+pub(super) fn server(security: &[Security], tokens: &[UserTokenConfig]) -> Server {
+    server_with(security, tokens, |_| {})
+}
+
+pub(super) fn server_with(
+    security: &[Security],
+    tokens: &[UserTokenConfig],
+    change: impl FnOnce(&mut ServerConfig),
+) -> Server {
+    Server::with(|config| {
+        config.provider = Arc::new(DummyProvider::new("server", 2048));
+        config.endpoints = security
+            .iter()
+            .map(|(policy, mode)| EndpointConfig {
+                url: URL.to_owned(),
+                policy: *policy,
+                mode: *mode,
+                user_tokens: tokens.to_vec(),
+            })
+            .collect();
+        change(config);
+    })
+}
+
+/// A client with what it knows of its session.
+pub(super) struct Party {
+    pub(super) client: Client,
+    pub(super) provider: Arc<DummyProvider>,
+    pub(super) binding: SessionBinding,
+}
+
+impl Party {
+    /// A client that has opened a channel.
+    pub(super) fn connect(server: &mut Server, name: &str, (policy, mode): Security) -> Self {
+        let provider = Arc::new(DummyProvider::new(name, 2048));
+        let params = OpenParams {
+            policy,
+            mode,
+            server_certificate: policy.is_secure().then(|| certificate("server", 2048).into()),
+            ..OpenParams::insecure(URL)
+        };
+        let client = server.connect_with(Arc::clone(&provider) as Arc<dyn Provider>, params);
+        let binding = SessionBinding {
+            channel_thumbprint: client.channel.thumbprint().into(),
+            server_certificate: certificate("server", 2048).into(),
+            client_certificate: certificate(name, 2048).into(),
+            server_nonce: Vec::new(),
+            client_nonce: vec![7; 32],
+        };
+        Self { client, provider, binding }
+    }
+
+    /// One with a session that is not activated.
+    pub(super) fn created(server: &mut Server, name: &str, security: Security) -> Self {
+        let mut party = Self::connect(server, name, security);
+        party.create(server).unwrap();
+        party
+    }
+
+    /// One with an anonymous session.
+    pub(super) fn anonymous(server: &mut Server, name: &str, security: Security) -> Self {
+        let mut party = Self::created(server, name, security);
+        party.activate(server, &ExtensionObject::NULL).unwrap();
+        party
+    }
+
+    pub(super) fn policy(&self) -> SecurityPolicy {
+        self.client.channel.policy()
+    }
+
+    pub(super) fn create_request(&mut self) -> CreateSessionRequest {
+        let uri = self.provider.application_uri(&self.binding.client_certificate).unwrap();
+        CreateSessionRequest {
+            request_header: RequestHeader { authentication_token: NodeId::NULL, ..self.client.header() },
+            client_description: schema::ApplicationDescription {
+                application_uri: uri.into(),
+                ..Default::default()
+            },
+            endpoint_url: URL.into(),
+            client_nonce: self.binding.client_nonce.clone().into(),
+            client_certificate: (&*self.binding.client_certificate).into(),
+            requested_session_timeout: 60_000.0,
+            ..Default::default()
+        }
+    }
+
+    pub(super) fn create(&mut self, server: &mut Server) -> Result<CreateSessionResponse, StatusCode> {
+        let request = self.create_request();
+        let response = self.client.call(server, &request)?;
+        self.client.token = response.authentication_token.clone();
+        self.binding.server_nonce = response.server_nonce.as_bytes().to_vec();
+        Ok(response)
+    }
+
+    pub(super) fn sign(&self, policy: SecurityPolicy, data: &SignedData) -> SignatureData {
+        let mut signature = Vec::new();
+        let bytes = data.bytes(policy, &*self.provider).unwrap();
+        self.provider.sign(policy, &[&bytes], &mut signature).unwrap();
+        SignatureData {
+            algorithm: policy.info().asymmetric_signature.uri().into(),
+            signature: signature.into(),
+        }
+    }
+
+    pub(super) fn activate_request(&mut self, identity: &ExtensionObject) -> ActivateSessionRequest {
+        let policy = self.policy();
+        let client_signature = match policy {
+            SecurityPolicy::None => SignatureData::default(),
+            policy => self.sign(policy, &self.binding.client_signature(policy)),
+        };
+        ActivateSessionRequest {
+            request_header: self.client.header(),
+            client_signature,
+            user_identity_token: identity.clone(),
+            ..Default::default()
+        }
+    }
+
+    pub(super) fn activate(
+        &mut self,
+        server: &mut Server,
+        identity: &ExtensionObject,
+    ) -> Result<(), StatusCode> {
+        let request = self.activate_request(identity);
+        self.activate_with(server, &request)
+    }
+
+    pub(super) fn activate_with(
+        &mut self,
+        server: &mut Server,
+        request: &ActivateSessionRequest,
+    ) -> Result<(), StatusCode> {
+        let response: ActivateSessionResponse = self.client.call(server, request)?;
+        let nonce = response.server_nonce.as_bytes().to_vec();
+        assert!(nonce.len() >= 32 && nonce != self.binding.server_nonce, "a fresh nonce");
+        self.binding.server_nonce = nonce;
+        Ok(())
+    }
+
+    /// Takes over the session of another one.
+    pub(super) fn adopt(&mut self, other: &Self) {
+        self.client.token = other.client.token.clone();
+        self.binding.server_nonce = other.binding.server_nonce.clone();
+        self.binding.client_nonce = other.binding.client_nonce.clone();
+    }
+
+    /// Whether the session can be used here.
+    pub(super) fn works(&mut self, server: &mut Server) -> Result<(), StatusCode> {
+        let read = ReadRequest { request_header: self.client.header(), ..Default::default() };
+        match self.client.call(server, &read).unwrap_err() {
+            StatusCode::BAD_NOTHING_TO_DO => Ok(()),
+            status => Err(status),
+        }
+    }
+}
+
+fn anonymous() -> [UserTokenConfig; 1] {
+    [UserTokenConfig::anonymous()]
+}
+
+#[test]
+fn every_policy_and_mode_carries_sessions() {
+    for policy in SecurityPolicy::ALL.iter().copied().filter(|policy| policy.is_secure()) {
+        for mode in [MessageSecurityMode::Sign, MessageSecurityMode::SignAndEncrypt] {
+            let mut server = server(&[(policy, mode)], &anonymous());
+            let mut party = Party::connect(&mut server, "client", (policy, mode));
+            let created = party.create(&mut server).unwrap();
+            let data = party.binding.server_signature(policy).bytes(policy, &*party.provider).unwrap();
+            let key = party.provider.peer_key(policy, &party.binding.server_certificate).unwrap();
+            key.verify(&[&data], created.server_signature.signature.as_bytes()).unwrap();
+            assert_eq!(created.server_signature.algorithm, policy.info().asymmetric_signature.uri());
+            assert_eq!(*created.server_certificate.as_bytes(), *party.binding.server_certificate);
+            party.activate(&mut server, &ExtensionObject::NULL).unwrap();
+            party.works(&mut server).unwrap();
+            // Again, with the new nonce.
+            party.activate(&mut server, &ExtensionObject::NULL).unwrap();
+            party.works(&mut server).unwrap();
+        }
+    }
+}
+
+#[test]
+fn nothing_is_signed_for_a_stranger() {
+    let refused = |change: &dyn Fn(&mut CreateSessionRequest)| {
+        let mut server = server(&[ENCRYPT], &anonymous());
+        let mut party = Party::connect(&mut server, "client", ENCRYPT);
+        let mut request = party.create_request();
+        change(&mut request);
+        let result = party.client.call(&mut server, &request);
+        assert_eq!(server.shard.session_count(), usize::from(result.is_ok()));
+        let counters = &server.shard.shared().live().counters;
+        assert_eq!(counters.security_rejected_session_count.value(), u32::from(result.is_err()));
+        assert_eq!(counters.current_session_count.value(), u32::from(result.is_ok()));
+        result.err()
+    };
+    for len in [32, 33, 64, 128] {
+        assert_eq!(refused(&|request| request.client_nonce = vec![1; len].into()), None);
+    }
+    for len in [0, 1, 16, 31, 129, 4096] {
+        let status = refused(&|request| request.client_nonce = vec![1; len].into());
+        assert_eq!(status, Some(StatusCode::BAD_NONCE_INVALID), "{len}");
+    }
+    let failed = Some(StatusCode::BAD_SECURITY_CHECKS_FAILED);
+    for other in [certificate("other", 2048), certificate("client", 4096), b"junk".to_vec(), vec![]] {
+        assert_eq!(refused(&|request| request.client_certificate = other.clone().into()), failed);
+    }
+    for uri in ["", "urn:dummy:clien", "urn:dummy:client2", "urn:dummy:Client", "urn:dummy:client "] {
+        let status = refused(&|request| request.client_description.application_uri = uri.into());
+        assert_eq!(status, Some(StatusCode::BAD_CERTIFICATE_URI_INVALID), "{uri:?}");
+    }
+}
+
+#[test]
+fn our_own_certificate_is_no_client() {
+    let mut server = server(&[ENCRYPT], &anonymous());
+    let mut party = Party::connect(&mut server, "server", ENCRYPT);
+    assert_eq!(party.create(&mut server).unwrap_err(), StatusCode::BAD_SECURITY_CHECKS_FAILED);
+    assert_eq!(server.shard.session_count(), 0);
+}
+
+#[test]
+fn a_channel_without_an_endpoint_gives_no_session() {
+    // Discovery works without security, sessions do not.
+    let mut server = server(&[ENCRYPT], &anonymous());
+    let mut client = server.connect();
+    assert_eq!(client.create(&mut server).unwrap_err(), StatusCode::BAD_SECURITY_POLICY_REJECTED);
+}
+
+#[test]
+fn whoever_hangs_up_while_it_is_signed_leaves_nothing_behind() {
+    let mut server = server(&[ENCRYPT], &anonymous());
+    let mut party = Party::connect(&mut server, "client", ENCRYPT);
+    let request = party.create_request();
+    party.client.send(&mut server, CreateSessionRequest::BINARY_ENCODING_ID, &request);
+    assert_eq!(server.shard.session_count(), 0, "nothing exists before the signature");
+    server.shard.closed(party.client.connection, server.now);
+    assert!(server.run_effect());
+    assert_eq!(server.shard.session_count(), 0);
+    assert_eq!(server.shard.shared().live().counters.current_session_count.value(), 0);
+}
+
+#[test]
+fn signatures_beyond_the_budget_are_not_made() {
+    let mut server = server_with(&[ENCRYPT], &anonymous(), |config| config.limits.effects_max = 2);
+    let mut party = Party::connect(&mut server, "client", ENCRYPT);
+    let [first, second, third] = [0; 3].map(|_| {
+        let request = party.create_request();
+        party.client.send(&mut server, CreateSessionRequest::BINARY_ENCODING_ID, &request)
+    });
+    let busy = party.client.response::<CreateSessionResponse>(third).unwrap();
+    assert_eq!(busy.unwrap_err(), StatusCode::BAD_SERVER_TOO_BUSY);
+    while server.run_effect() {}
+    party.client.drain(&mut server);
+    for id in [first, second] {
+        assert!(party.client.response::<CreateSessionResponse>(id).unwrap().is_ok());
+    }
+}
+
+/// What somebody without the key tries.
+type Forgery = Box<dyn Fn(&mut Party, &mut ActivateSessionRequest)>;
+
+#[test]
+fn the_client_has_to_sign_each_activation() {
+    for security in [SIGN, ENCRYPT, BOUND] {
+        let refused = |change: &dyn Fn(&mut Party, &mut ActivateSessionRequest)| {
+            let mut server = server(&[security], &anonymous());
+            let mut party = Party::created(&mut server, "client", security);
+            let mut request = party.activate_request(&ExtensionObject::NULL);
+            change(&mut party, &mut request);
+            let result = party.client.call(&mut server, &request);
+            if result.is_err() {
+                // The right one still helps.
+                party.activate(&mut server, &ExtensionObject::NULL).unwrap();
+            }
+            result.err()
+        };
+        assert_eq!(refused(&|_, _| {}), None);
+        assert_eq!(refused(&|_, request| request.client_signature.algorithm = "".into()), None);
+        let resign = move |party: &Party, change: &dyn Fn(&mut SessionBinding)| {
+            let mut binding = party.binding.clone();
+            change(&mut binding);
+            party.sign(security.0, &binding.client_signature(security.0))
+        };
+        let mut wrong: Vec<Forgery> = vec![
+            Box::new(|_, request| request.client_signature = SignatureData::default()),
+            Box::new(|_, request| request.client_signature.signature = vec![0; 256].into()),
+            Box::new(move |party, request| {
+                request.client_signature = resign(party, &|binding| binding.server_nonce[0] ^= 1);
+            }),
+            Box::new(move |party, request| {
+                request.client_signature =
+                    resign(party, &|binding| binding.server_certificate = certificate("other", 2048).into());
+            }),
+            Box::new(move |party, request| {
+                let stranger = Arc::new(DummyProvider::new("stranger", 2048));
+                let provider = core::mem::replace(&mut party.provider, stranger);
+                request.client_signature = resign(party, &|_| {});
+                party.provider = provider;
+            }),
+        ];
+        if security != BOUND {
+            wrong.push(Box::new(|_, request| {
+                request.client_signature.algorithm =
+                    SecurityPolicy::Basic128Rsa15.info().asymmetric_signature.uri().into();
+            }));
+        } else {
+            for change in [
+                (|binding: &mut SessionBinding| binding.channel_thumbprint = vec![1; 64].into())
+                    as fn(&mut SessionBinding),
+                |binding| binding.client_nonce[0] ^= 1,
+                |binding| binding.client_certificate = certificate("other", 2048).into(),
+            ] {
+                wrong.push(Box::new(move |party, request| {
+                    request.client_signature = resign(party, &change);
+                }));
+            }
+        }
+        for (number, change) in wrong.iter().enumerate() {
+            let status = refused(&**change);
+            assert_eq!(status, Some(StatusCode::BAD_APPLICATION_SIGNATURE_INVALID), "{number} {security:?}");
+        }
+    }
+}
+
+#[test]
+fn a_nonce_counts_once() {
+    let mut server = server(&[ENCRYPT], &anonymous());
+    let mut party = Party::created(&mut server, "client", ENCRYPT);
+    let first = party.activate_request(&ExtensionObject::NULL);
+    party.activate_with(&mut server, &first).unwrap();
+    // Replayed.
+    let status = party.client.call(&mut server, &first).unwrap_err();
+    assert_eq!(status, StatusCode::BAD_APPLICATION_SIGNATURE_INVALID);
+    // Two with the same nonce, both checked before either is answered.
+    let request = party.activate_request(&ExtensionObject::NULL);
+    let ids =
+        [0, 1].map(|_| party.client.send(&mut server, ActivateSessionRequest::BINARY_ENCODING_ID, &request));
+    while server.run_effect() {}
+    party.client.drain(&mut server);
+    let results = ids.map(|id| party.client.response::<ActivateSessionResponse>(id).unwrap().err());
+    assert_eq!(results, [None, Some(StatusCode::BAD_NONCE_INVALID)]);
+}
+
+#[test]
+fn tokens_and_nonces_do_not_repeat() {
+    let mut server = server(&[ENCRYPT], &anonymous());
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..50 {
+        let mut party = Party::connect(&mut server, "client", ENCRYPT);
+        let created = party.create(&mut server).unwrap();
+        assert!(seen.insert(created.server_nonce.as_bytes().to_vec()));
+        assert!(seen.insert(format!("{:?}", created.authentication_token).into_bytes()));
+        assert!(seen.insert(format!("{:?}", created.session_id).into_bytes()));
+        for _ in 0..3 {
+            party.activate(&mut server, &ExtensionObject::NULL).unwrap();
+            assert!(seen.insert(party.binding.server_nonce.clone()));
+        }
+    }
+}
+
+#[test]
+fn a_session_stays_on_its_channel_until_it_is_activated() {
+    let mut server = server(&[ENCRYPT], &anonymous());
+    let first = Party::created(&mut server, "client", ENCRYPT);
+    let mut other = Party::connect(&mut server, "client", ENCRYPT);
+    other.adopt(&first);
+    let status = other.activate(&mut server, &ExtensionObject::NULL).unwrap_err();
+    assert_eq!(status, StatusCode::BAD_SECURE_CHANNEL_ID_INVALID);
+    assert_eq!(server.shard.session_count(), 1, "a stranger does not end it");
+}
+
+#[test]
+fn only_the_same_application_takes_a_session_along() {
+    for security in [ENCRYPT, BOUND] {
+        let mut server = server(&[security, SIGN, OTHER], &anonymous());
+        let mut first = Party::anonymous(&mut server, "client", security);
+        for (name, other_security) in [("other", security), ("client", SIGN), ("client", OTHER)] {
+            let mut other = Party::connect(&mut server, name, other_security);
+            other.adopt(&first);
+            let status = other.activate(&mut server, &ExtensionObject::NULL).unwrap_err();
+            assert_eq!(status, StatusCode::BAD_SECURITY_CHECKS_FAILED, "{name} {other_security:?}");
+            assert_eq!(other.works(&mut server), Err(StatusCode::BAD_SECURE_CHANNEL_ID_INVALID));
+            first.works(&mut server).unwrap();
+        }
+        let mut again = Party::connect(&mut server, "client", security);
+        again.adopt(&first);
+        // What was signed for the old channel does not count on the new one, where channels are bound.
+        let mut stale = again.activate_request(&ExtensionObject::NULL);
+        stale.client_signature = first.sign(security.0, &first.binding.client_signature(security.0));
+        assert_eq!(again.client.call(&mut server, &stale).is_err(), security == BOUND);
+        if security == BOUND {
+            again.activate(&mut server, &ExtensionObject::NULL).unwrap();
+        }
+        again.works(&mut server).unwrap();
+        assert_eq!(first.works(&mut server), Err(StatusCode::BAD_SECURE_CHANNEL_ID_INVALID));
+        assert_eq!(server.shard.session_count(), 1);
+    }
+}
+
+#[test]
+fn anonymous_does_not_move_to_a_channel_that_can_be_read() {
+    let mut server = server(&[SIGN], &anonymous());
+    let mut first = Party::anonymous(&mut server, "client", SIGN);
+    let mut again = Party::connect(&mut server, "client", SIGN);
+    again.adopt(&first);
+    let status = again.activate(&mut server, &ExtensionObject::NULL).unwrap_err();
+    assert_eq!(status, StatusCode::BAD_IDENTITY_CHANGE_NOT_SUPPORTED);
+    // On its own channel it is activated as often as it likes.
+    first.activate(&mut server, &ExtensionObject::NULL).unwrap();
+    first.works(&mut server).unwrap();
+}
+
+/// Every request that the schema knows, and some that it does not.
+fn requests() -> Vec<u32> {
+    let known = |id: &u32| schema::message_name(*id).is_some_and(|name| name.ends_with("Request"));
+    let mut ids: Vec<u32> = (0..=u32::from(u16::MAX)).filter(known).collect();
+    assert!(ids.len() >= 37, "{}", ids.len());
+    ids.extend([0, 1, 9999, u32::from(u16::MAX)]);
+    ids
+}
+
+#[test]
+fn no_service_but_discovery_works_without_an_activated_session() {
+    for type_id in requests() {
+        let status = |prepare: &dyn Fn(&mut Server) -> Party| {
+            let mut server = server(&[ENCRYPT], &anonymous());
+            let mut party = prepare(&mut server);
+            let before = server.shard.session_count();
+            let header = party.client.header();
+            let id = party.client.send(&mut server, type_id, &header);
+            while server.run_effect() {}
+            party.client.drain(&mut server);
+            let result = party.client.response::<ServiceFault>(id).map(|result| result.unwrap_err());
+            (result, before - server.shard.session_count())
+        };
+        let without = status(&|server| Party::connect(server, "client", ENCRYPT));
+        let unactivated = status(&|server| Party::created(server, "client", ENCRYPT));
+        let elsewhere = status(&|server| {
+            let first = Party::anonymous(server, "client", ENCRYPT);
+            let mut other = Party::connect(server, "client", ENCRYPT);
+            other.adopt(&first);
+            other
+        });
+        let closed = status(&|server| {
+            let mut party = Party::anonymous(server, "client", ENCRYPT);
+            let request =
+                CloseSessionRequest { request_header: party.client.header(), delete_subscriptions: true };
+            party.client.call(server, &request).unwrap();
+            party
+        });
+        let name = schema::message_name(type_id).unwrap_or("unknown");
+        let session_unknown = (Some(StatusCode::BAD_SESSION_ID_INVALID), 0);
+        match gate(type_id) {
+            Gate::Activated => {
+                assert_eq!(without, session_unknown, "{name}");
+                assert_eq!(unactivated, (Some(StatusCode::BAD_SESSION_NOT_ACTIVATED), 1), "{name}");
+                assert_eq!(elsewhere, (Some(StatusCode::BAD_SECURE_CHANNEL_ID_INVALID), 0), "{name}");
+                assert_eq!(closed, session_unknown, "{name}");
+            }
+            Gate::Session => {
+                assert_eq!((&without, &closed), (&session_unknown, &session_unknown), "{name}");
+                assert_eq!(elsewhere.1, 0, "{name}");
+            }
+            // A body that is too short, or a service that is not there.
+            Gate::Open => {
+                for (status, ended) in [without, unactivated, elsewhere, closed] {
+                    let status = status.unwrap();
+                    assert!(
+                        [StatusCode::BAD_DECODING_ERROR, StatusCode::BAD_SERVICE_UNSUPPORTED]
+                            .contains(&status),
+                        "{name} {status}"
+                    );
+                    assert_eq!(ended, 0, "{name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn endpoints_say_what_they_ask_for() {
+    let tokens = [UserTokenConfig::anonymous(), UserTokenConfig::user_name().with_policy(ENCRYPT.0)];
+    let mut server = server(&[(SecurityPolicy::None, MessageSecurityMode::None), SIGN, OTHER], &tokens);
+    let mut client = server.connect();
+    let request = schema::GetEndpointsRequest { request_header: client.header(), ..Default::default() };
+    let endpoints = client.call(&mut server, &request).unwrap().endpoints;
+    assert_eq!(endpoints.len(), 3);
+    for endpoint in &endpoints {
+        // Also the one without security: passwords are encrypted for it.
+        assert_eq!(*endpoint.server_certificate.as_bytes(), certificate("server", 2048));
+        assert_eq!(endpoint.user_identity_tokens[1].security_policy_uri, ENCRYPT.0.uri());
+        assert_eq!(endpoint.user_identity_tokens[1].policy_id, "username-Basic256Sha256");
+    }
+    let levels: Vec<u8> = endpoints.iter().map(|endpoint| endpoint.security_level).collect();
+    assert!(levels[0] == 0 && levels[1] > 0 && levels[2] > levels[1], "{levels:?}");
+    let mut party = Party::connect(&mut server, "client", SIGN);
+    assert_eq!(party.create(&mut server).unwrap().server_endpoints, endpoints);
+}

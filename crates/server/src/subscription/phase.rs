@@ -3,8 +3,8 @@
 //! A source that writes as often as a subscription publishes is seen exactly once per cycle, except if both happen at
 //! about the same time: then a write that is a little late is missed by one cycle, and the next cycle finds two, of
 //! which a queue of one keeps the newest. Nothing is wrong with either side, and still values are lost. So a
-//! subscription watches for some cycles when its values were written, and if its own cycle stands too close, it moves
-//! once, into the widest gap. Sources of any other rate leave it where it is.
+//! subscription watches for some cycles when its values were written, and if its own cycle stands too close, or values
+//! were lost this way, it moves once, towards the end of the widest gap. Sources of any other rate leave it where it is.
 
 /// The interval is cut into so many pieces.
 const PIECES: u32 = u32::BITS;
@@ -13,6 +13,10 @@ const PIECES: u32 = u32::BITS;
 const MARGIN_BEFORE: u32 = PIECES / 4;
 /// Pieces behind a cycle that have to be free: an eighth.
 const MARGIN_BEHIND: u32 = PIECES / 8;
+/// Subscriptions that move share so many pieces.
+const SPREAD: u32 = PIECES / 4;
+/// Changes in one cycle that tell of a lost value, where one is the rule.
+pub(crate) const TORN: u32 = 2;
 /// A gap of fewer pieces is not worth a move.
 const GAP_MIN: u32 = PIECES / 2;
 /// Cycles that are watched before anything is decided.
@@ -30,6 +34,10 @@ pub(crate) struct PhaseFinder {
     watching: bool,
     /// Moves in a row.
     moves: u32,
+    /// Whether the writers were as fast as the cycles when they were watched last.
+    matched: bool,
+    /// Whether a value was overwritten by the next one before it was published.
+    torn: bool,
     /// Pieces in which writes fell; bit 0 is the piece just before the cycle.
     written: u32,
     /// Changes that the items went through, those included that were overwritten.
@@ -41,7 +49,17 @@ pub(crate) struct PhaseFinder {
 
 impl Default for PhaseFinder {
     fn default() -> Self {
-        Self { left: WINDOW, watching: true, moves: 0, written: 0, changes: 0, items: 0, items_most: 0 }
+        Self {
+            left: WINDOW,
+            watching: true,
+            moves: 0,
+            matched: false,
+            torn: false,
+            written: 0,
+            changes: 0,
+            items: 0,
+            items_most: 0,
+        }
     }
 }
 
@@ -57,11 +75,19 @@ impl PhaseFinder {
     #[inline]
     pub(crate) fn note(&mut self, changes: u32, age: i64, interval: i64) {
         self.changes += u64::from(changes);
+        self.torn |= changes == TORN;
         self.items += 1;
         if interval > 0 {
             // A clock that was set back makes an age negative for one cycle.
             let piece = i128::from(age.rem_euclid(interval)) * i128::from(PIECES) / i128::from(interval);
             self.written |= 1 << (piece as u32 & (PIECES - 1));
+        }
+    }
+
+    /// In a cycle that was not watched some item had changed [`TORN`] times.
+    pub(crate) fn was_torn(&mut self) {
+        if self.matched {
+            self.left = self.left.min(1);
         }
     }
 
@@ -88,7 +114,8 @@ impl PhaseFinder {
             self.watch(true, WINDOW);
             return 0;
         }
-        let pieces = self.verdict(seed);
+        self.matched = self.is_matched();
+        let pieces = if self.matched { self.verdict(seed) } else { 0 };
         if pieces == 0 {
             self.moves = 0;
             self.watch(false, PAUSE);
@@ -105,27 +132,29 @@ impl PhaseFinder {
     }
 
     fn watch(&mut self, watching: bool, cycles: u32) {
-        *self = Self { left: cycles, watching, moves: self.moves, ..Self::default() };
+        *self = Self { left: cycles, watching, moves: self.moves, matched: self.matched, ..Self::default() };
+    }
+
+    /// Whether values change about once per cycle; at another rate there is nothing to avoid.
+    fn is_matched(&self) -> bool {
+        let expected = u64::from(self.items_most) * u64::from(WINDOW);
+        (expected * 4 / 5..=expected * 5 / 4).contains(&self.changes)
     }
 
     /// By how many pieces to move, later if positive.
     fn verdict(&self, seed: u32) -> i32 {
-        let expected = u64::from(self.items_most) * u64::from(WINDOW);
-        // Another rate than ours: there is nothing to avoid.
-        if self.changes * 5 < expected * 4 || self.changes * 4 > expected * 5 {
-            return 0;
-        }
         let written = self.written;
         let (before, behind) = (written.trailing_zeros(), written.leading_zeros());
-        if written == 0 || (before >= MARGIN_BEFORE && behind >= MARGIN_BEHIND) {
+        if written == 0 || (!self.torn && before >= MARGIN_BEFORE && behind >= MARGIN_BEHIND) {
             return 0;
         }
         let (start, len) = widest_gap(written);
         if len < GAP_MIN {
             return 0;
         }
-        // The gap's oldest pieces follow on writes, its youngest ones come before some.
-        let usable = len - MARGIN_BEFORE - MARGIN_BEHIND + 1;
+        // The gap's oldest pieces follow on writes, which may go on for longer than their times say; its youngest ones
+        // come before the next.
+        let usable = (len - MARGIN_BEFORE - MARGIN_BEHIND + 1).min(SPREAD);
         let spread = seed.wrapping_mul(0x9e37_79b9) >> 16;
         let ago = (start + MARGIN_BEHIND + spread % usable) % PIECES;
         // A cycle that should have been `ago` pieces earlier can as well be `PIECES - ago` later: the shorter way.
@@ -175,10 +204,10 @@ mod tests {
         // Writes at phase 0.
         let (phase, moves) = run(200, 10_000, |_, phase| (1, phase));
         assert_eq!(moves, 1);
-        assert!((240_000..880_000).contains(&phase), "{phase}");
+        assert!((600_000..880_000).contains(&phase), "{phase}");
         let (phase, moves) = run(200, 990_000, |_, phase| (1, phase));
         assert_eq!(moves, 1);
-        assert!((240_000..880_000).contains(&phase), "{phase}");
+        assert!((600_000..880_000).contains(&phase), "{phase}");
     }
 
     #[test]
@@ -190,7 +219,32 @@ mod tests {
             _ => (1, phase),
         });
         assert_eq!(moves, 1);
-        assert!((240_000..880_000).contains(&phase), "{phase}");
+        assert!((600_000..880_000).contains(&phase), "{phase}");
+    }
+
+    #[test]
+    fn torn_cycles_end_a_pause() {
+        let mut finder = PhaseFinder::default();
+        let cycle = |finder: &mut PhaseFinder, changes| {
+            if finder.is_watching() {
+                finder.note(changes, 400_000, TICKS);
+            } else if changes == TORN {
+                finder.was_torn();
+            }
+            finder.turn(INTERVAL, 3)
+        };
+        while finder.is_watching() {
+            assert_eq!(cycle(&mut finder, 1), 0);
+        }
+        assert_eq!(cycle(&mut finder, TORN), 0);
+        assert!(finder.is_watching());
+        // Times look well, but the values say that the writers are still at it.
+        let moved: Vec<i64> =
+            (0..WINDOW).map(|at| cycle(&mut finder, if at == 5 { TORN } else { 1 })).collect();
+        assert_eq!(moved.iter().filter(|shift| **shift != 0).count(), 1);
+        // Towards the end of the gap: the writes are then 62 to 87 ms ago.
+        let age = 40_000_000 + moved.last().unwrap();
+        assert!((60_000_000..90_000_000).contains(&age), "{age}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Publishing cycles, NotificationMessages and the sessions' queues of Publish requests (Part 4 §5.14.5).
 
 use super::item::{Item, SEMANTICS_BITS, encode_sample, encode_snapshot, flag};
+use super::phase::TORN;
 use super::state::{Action, Conditions, Event, State, step};
 use super::subscription::Subscription;
 use super::timer::{Due, align_up, grid};
@@ -400,6 +401,7 @@ impl Engine {
         out.push(1);
         let mut count = 0u32;
         let watching = subscription.phase.is_watching();
+        let mut torn = false;
         // In 100 ns, as the times of the changes are.
         let interval = i64::try_from(subscription.interval / 100).unwrap_or(i64::MAX);
         encode_sized(&mut out, |out| {
@@ -421,11 +423,12 @@ impl Engine {
                         let bits = if item.has(flag::SEMANTICS) { SEMANTICS_BITS } else { 0 };
                         let status = StatusCode(snapshot.status.0 | bits);
                         encode_snapshot(out, item.client_handle, &snapshot, status, item.timestamps);
-                        if watching {
-                            if let Some(changes) = item.changes_until(&snapshot) {
+                        match item.changes_until(&snapshot) {
+                            Some(changes) if watching => {
                                 let age = now.utc.ticks().saturating_sub(snapshot.server.ticks());
                                 subscription.phase.note(changes, age, interval);
                             }
+                            changes => torn |= changes == Some(TORN),
                         }
                         item.remember(&snapshot);
                         item.flags &= !flag::SEMANTICS;
@@ -453,6 +456,9 @@ impl Engine {
             }
             encode_len(0, out);
         });
+        if torn {
+            subscription.phase.was_torn();
+        }
         subscription.counters.data_changes += 1;
         if count > 0 {
             subscription.notification_len = out.len() / count as usize + 1;

@@ -20,7 +20,7 @@ pub(crate) const TORN: u32 = 2;
 /// A gap of fewer pieces is not worth a move.
 const GAP_MIN: u32 = PIECES / 2;
 /// Cycles that are watched before anything is decided.
-const WINDOW: u32 = 12;
+const WINDOW: u32 = 6;
 /// Cycles between windows while all is well: clocks of sources drift.
 const PAUSE: u32 = 64;
 /// Moves that did not help make the pauses longer, up to `PAUSE << BACKOFF_MAX` cycles.
@@ -240,7 +240,7 @@ mod tests {
         assert!(finder.is_watching());
         // Times look well, but the values say that the writers are still at it.
         let moved: Vec<i64> =
-            (0..WINDOW).map(|at| cycle(&mut finder, if at == 5 { TORN } else { 1 })).collect();
+            (0..WINDOW).map(|at| cycle(&mut finder, if at == 3 { TORN } else { 1 })).collect();
         assert_eq!(moved.iter().filter(|shift| **shift != 0).count(), 1);
         // Towards the end of the gap: the writes are then 62 to 87 ms ago.
         let age = 40_000_000 + moved.last().unwrap();

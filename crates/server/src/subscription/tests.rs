@@ -8,6 +8,7 @@ use super::subscription::Parameters;
 use super::*;
 
 mod moving;
+mod phase;
 
 use crate::authorization::{Decisions, Denial};
 use crate::now::Now;

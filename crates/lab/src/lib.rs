@@ -12,6 +12,7 @@
 //!   this was, and other programs that are started, waited for and always ended;
 //! - [`cpu`]: isolation, class, governor, and what they really are;
 //! - [`links`]: networks that are emulated, probed and taken away again;
+//! - [`mqtt`]: a client to measure brokers with;
 //! - [`peers`]: other stacks and brokers, installed from their registries and started in one way;
 //! - [`orphans`]: programs that outlived a laboratory that was killed;
 //! - [`table`], [`figures`]: output for people.
@@ -23,6 +24,7 @@ pub mod files;
 pub mod latency;
 pub mod links;
 pub mod machine;
+pub mod mqtt;
 pub mod orphans;
 pub mod peers;
 pub mod pin;

@@ -1,12 +1,14 @@
 //! `taktwerk bench`: load for any OPC UA server, and what it did to it.
 //!
 //! - [`request`]: Read, Write and Browse, back to back or at a rate; [`connect`]: sessions; [`subscribe`]: values;
+//! - [`mqtt`]: the same questions put to an MQTT broker;
 //! - [`common`]: options that they share; [`nodes`]: which nodes are used; [`account`]: CPU, memory, switches;
 //! - [`report`]: the table and the document.
 
 mod account;
 mod common;
 mod connect;
+mod mqtt;
 mod nodes;
 mod report;
 mod request;
@@ -30,6 +32,8 @@ pub(crate) enum BenchCommand {
     Browse(request::BrowseArgs),
     /// Subscribe to values that change.
     Subscribe(subscribe::SubscribeArgs),
+    /// Round trips, fan-out and fan-in through an MQTT broker.
+    Mqtt(mqtt::MqttArgs),
 }
 
 /// Runs one of them.
@@ -41,5 +45,6 @@ pub(crate) fn run(command: &BenchCommand, output: Output, interrupt: &Interrupt)
         BenchCommand::Write(arguments) => request::write(arguments, output, interrupt),
         BenchCommand::Browse(arguments) => request::browse(arguments, output, interrupt),
         BenchCommand::Subscribe(arguments) => subscribe::run(arguments, output, interrupt),
+        BenchCommand::Mqtt(arguments) => mqtt::run(arguments, output, interrupt),
     }
 }

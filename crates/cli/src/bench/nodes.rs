@@ -15,13 +15,16 @@ const SIGNALS_MAX: u32 = 8_000_000;
 /// How deep variables are looked for.
 const DEPTH_MAX: usize = 6;
 
-fn signal(index: u32) -> NodeId {
-    NodeId::numeric(1, FIRST_SIGNAL + index)
+/// Some stacks keep namespace 1 to themselves: their signals are in the next.
+const NAMESPACES: std::ops::RangeInclusive<u16> = 1..=4;
+
+fn signal(namespace: u16, index: u32) -> NodeId {
+    NodeId::numeric(namespace, FIRST_SIGNAL + index)
 }
 
 /// Whether a node is one of the signals, which are there to be loaded.
 pub(crate) fn is_signal(node: &NodeId) -> bool {
-    *node == signal(0)
+    NAMESPACES.into_iter().any(|namespace| *node == signal(namespace, 0))
 }
 
 /// The nodes that were named; else the signals `ns=1;i=100000`…; else variables found by browsing. At most `wanted`.
@@ -36,9 +39,11 @@ pub(crate) fn find(
         nodes.truncate(most);
         return Ok(nodes);
     }
-    let signals = signals(session, wanted.unwrap_or(SIGNALS_MAX))?;
-    if signals > 0 {
-        return Ok((0..signals).map(signal).collect());
+    for namespace in NAMESPACES {
+        let signals = signals(session, namespace, wanted.unwrap_or(SIGNALS_MAX))?;
+        if signals > 0 {
+            return Ok((0..signals).map(|index| signal(namespace, index)).collect());
+        }
     }
     let found = browse(session, most)?;
     if found.is_empty() {
@@ -50,18 +55,18 @@ pub(crate) fn find(
 }
 
 /// How many signals there are, up to `most`: their ids have no gaps, so the last one is searched for.
-fn signals(session: &mut Session, most: u32) -> Result<u32, Failure> {
-    if most == 0 || !exists(session, 0)? {
+fn signals(session: &mut Session, namespace: u16, most: u32) -> Result<u32, Failure> {
+    if most == 0 || !exists(session, namespace, 0)? {
         return Ok(0);
     }
-    if exists(session, most - 1)? {
+    if exists(session, namespace, most - 1)? {
         return Ok(most);
     }
     // One that exists and one that does not.
     let (mut low, mut high) = (0, most - 1);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        if exists(session, middle)? {
+        if exists(session, namespace, middle)? {
             low = middle;
         } else {
             high = middle;
@@ -70,9 +75,9 @@ fn signals(session: &mut Session, most: u32) -> Result<u32, Failure> {
     Ok(low + 1)
 }
 
-fn exists(session: &mut Session, index: u32) -> Result<bool, Failure> {
+fn exists(session: &mut Session, namespace: u16, index: u32) -> Result<bool, Failure> {
     let id = ReadValueId {
-        node_id: signal(index),
+        node_id: signal(namespace, index),
         attribute_id: Attribute::NODE_CLASS.id(),
         ..Default::default()
     };

@@ -19,11 +19,11 @@ const EVENTS_MAX: usize = 128;
 
 /// Ends the wait of a driver from another thread.
 #[derive(Debug, Clone)]
-pub(super) struct Waker(Arc<OwnedFd>);
+pub(crate) struct Waker(Arc<OwnedFd>);
 
 impl Waker {
     /// Wakes it.
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         // A counter that is full has a wake-up pending already.
         let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
     }
@@ -31,36 +31,36 @@ impl Waker {
 
 /// epoll and a waker.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     epoll: OwnedFd,
     waker: Waker,
 }
 
 impl Waiting {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let waker = Waker(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?));
         epoll::add(&epoll, &*waker.0, EventData::new_u64(WAKE), EventFlags::IN)?;
         Ok(Self { epoll, waker })
     }
 
-    pub(super) fn waker(&self) -> Waker {
+    pub(crate) fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
     /// Reports a file whenever it becomes readable or writable, once each time.
-    pub(super) fn add_edges(&self, file: impl AsFd, key: u64) -> io::Result<()> {
+    pub(crate) fn add_edges(&self, file: impl AsFd, key: u64) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         Ok(epoll::add(&self.epoll, file, EventData::new_u64(key), flags)?)
     }
 
     /// Reports a file as long as it is readable.
-    pub(super) fn add_readable(&self, file: impl AsFd, key: u64) -> io::Result<()> {
+    pub(crate) fn add_readable(&self, file: impl AsFd, key: u64) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, file, EventData::new_u64(key), EventFlags::IN)?)
     }
 
     /// Waits until something happens or the monotonic clock reads `deadline`. Gives the keys of what happened.
-    pub(super) fn wait(&self, deadline: Option<u64>, happened: &mut Vec<u64>) -> io::Result<()> {
+    pub(crate) fn wait(&self, deadline: Option<u64>, happened: &mut Vec<u64>) -> io::Result<()> {
         happened.clear();
         let timeout = deadline.map(|deadline| {
             let left = deadline.saturating_sub(clock::monotonic());
@@ -87,7 +87,7 @@ impl Waiting {
 }
 
 /// Makes this thread's timers as precise as the kernel can: by default it may be 50 µs late to save wake-ups.
-pub(super) fn precise_timers() {
+pub(crate) fn precise_timers() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
@@ -118,26 +118,26 @@ impl<T> Ord for Due<T> {
 
 /// Deadlines, the earliest first, and in the order of insertion where they are the same.
 #[derive(Debug)]
-pub(super) struct Deadlines<T> {
+pub(crate) struct Deadlines<T> {
     heap: BinaryHeap<Reverse<Due<T>>>,
     number: u64,
 }
 
 impl<T> Deadlines<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { heap: BinaryHeap::new(), number: 0 }
     }
 
-    pub(super) fn insert(&mut self, at: u64, what: T) {
+    pub(crate) fn insert(&mut self, at: u64, what: T) {
         self.number += 1;
         self.heap.push(Reverse(Due { at, number: self.number, what }));
     }
 
-    pub(super) fn next(&self) -> Option<u64> {
+    pub(crate) fn next(&self) -> Option<u64> {
         self.heap.peek().map(|Reverse(due)| due.at)
     }
 
-    pub(super) fn take(&mut self, now: u64) -> Option<T> {
+    pub(crate) fn take(&mut self, now: u64) -> Option<T> {
         if self.next()? > now {
             return None;
         }

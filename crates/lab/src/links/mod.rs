@@ -10,7 +10,7 @@
 //! Nothing outlives the process, however it ends: namespaces have no names, interfaces are not persistent, and a relay
 //! is a thread.
 
-mod driver;
+pub(crate) mod driver;
 pub mod emulator;
 mod kernel;
 pub mod link;

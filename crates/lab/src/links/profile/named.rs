@@ -24,9 +24,14 @@ const ETHERNET: usize = 38;
 /// Bytes of a PPP frame around an IP packet (RFC 1662): flag, address, control, protocol 2, check sequence 2, flag.
 const PPP: usize = 8;
 
-/// The link of this name.
+/// The link of this name; `ethernet-100` and `wifi-g` are short for two of them.
 #[must_use]
 pub fn named(name: &str) -> Option<Profile> {
+    let name = match name {
+        "ethernet-100" => "ethernet-100m",
+        "wifi-g" => "wifi-802.11g",
+        name => name,
+    };
     Some(match name {
         "ethernet-100m" => same(
             name,

@@ -55,7 +55,10 @@ pub(super) fn profile(text: &str) -> Result<Profile, ParseProfileError> {
     };
     let mut vpn = None;
     if let Some(first) = parts.next_if(|part| !part.contains('=')) {
-        let (name, suffix) = first.split_once('+').map_or((first, None), |(name, rest)| (name, Some(rest)));
+        let (name, suffix) = match first.strip_suffix("-vpn") {
+            Some(name) => (name, Some("vpn")),
+            None => first.split_once('+').map_or((first, None), |(name, rest)| (name, Some(rest))),
+        };
         profile = named(name).ok_or_else(|| ParseProfileError::Name { name: name.to_owned() })?;
         vpn = suffix.map(|suffix| tunnel("vpn", suffix)).transpose()?.flatten();
     }

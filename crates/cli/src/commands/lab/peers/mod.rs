@@ -1,4 +1,6 @@
-//! `taktwerk lab peers`: other stacks and brokers to compare with.
+//! `taktwerk lab peers`: other stacks and brokers to compare with; [`check`] starts them and speaks to them.
+
+mod check;
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -20,6 +22,8 @@ pub(crate) enum PeersCommand {
     List(ListArgs),
     /// Install peers from their ordinary registries, at the pinned versions.
     Install(InstallArgs),
+    /// Start installed peers and speak to them.
+    Check(CheckArgs),
     /// Run one until interrupted.
     Run(RunArgs),
 }
@@ -55,6 +59,16 @@ pub(crate) struct InstallArgs {
     place: Place,
 }
 
+/// Arguments of `lab peers check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Which; without names all that are installed.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    #[command(flatten)]
+    place: Place,
+}
+
 /// Arguments of `lab peers run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -84,6 +98,7 @@ pub(crate) fn run(command: &PeersCommand, output: Output, interrupt: &Interrupt)
     match command {
         PeersCommand::List(arguments) => list(arguments, output),
         PeersCommand::Install(arguments) => install(arguments, output, interrupt),
+        PeersCommand::Check(arguments) => check_all(arguments, output, interrupt),
         PeersCommand::Run(arguments) => serve(arguments, output, interrupt),
     }
 }
@@ -172,6 +187,47 @@ fn install(arguments: &InstallArgs, output: Output, interrupt: &Interrupt) -> Re
         output.document(&json!({ "directory": directory, "peers": results }))?;
     }
     if failures.is_empty() { Ok(()) } else { Err(Failure::Environment(failures.join("\n"))) }
+}
+
+fn check_all(arguments: &CheckArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let directory = arguments.place.directory();
+    let named: Vec<_> = arguments.names.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
+    let is_wanted = |peer: &Peer| match named.is_empty() {
+        true => matches!(peers::state(peer, &directory), State::Installed { .. }),
+        false => named.iter().any(|wanted| wanted.name == peer.name),
+    };
+    let mut table =
+        Table::new(&[("peer", Align::Left), ("check", Align::Left), ("", Align::Left), ("", Align::Left)]);
+    let (mut results, mut failed, mut all) = (Vec::new(), 0, 0);
+    for peer in PEERS.iter().filter(|peer| is_wanted(peer)) {
+        if interrupt.asked() {
+            return Err(Failure::Interrupted);
+        }
+        let checks = check::run(peer, &directory)?;
+        for (index, check) in checks.iter().enumerate() {
+            let (verdict, detail) = match &check.result {
+                Ok(detail) => ("ok", detail),
+                Err(detail) => ("FAILED", detail),
+            };
+            table.row([if index == 0 { peer.name } else { "" }, &check.name, verdict, detail]);
+            failed += usize::from(check.result.is_err());
+            all += 1;
+        }
+        let checks: Vec<_> = checks.iter().map(check::Check::document).collect();
+        results.push(json!({ "peer": peer.name, "version": peer.version, "checks": checks }));
+    }
+    if output.is_json() {
+        output.document(&json!({ "directory": directory, "failed": failed, "peers": results }))?;
+    } else {
+        output.text(&table.to_string())?;
+    }
+    match (all, failed) {
+        (0, _) => {
+            Err(Failure::Environment("no peer is installed: taktwerk lab peers install all".to_owned()))
+        }
+        (_, 0) => Ok(()),
+        _ => Err(Failure::BadStatus(format!("{failed} of {all} checks failed"))),
+    }
 }
 
 fn serve(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {

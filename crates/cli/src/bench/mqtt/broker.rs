@@ -1,0 +1,107 @@
+//! The broker: somebody's, or one that is started for the measurement.
+
+use super::MqttArgs;
+use crate::bench::account;
+use crate::failure::Failure;
+use std::net::{SocketAddr, ToSocketAddrs};
+use taktwerk_lab::mqtt::Version;
+use taktwerk_lab::peers::{self, PeerOptions, Role};
+use taktwerk_lab::process::Process;
+use taktwerk_lab::program::Running;
+
+/// The port that IANA gave to MQTT.
+const PORT: u16 = 1883;
+
+/// A broker.
+pub(super) struct Broker {
+    name: String,
+    address: SocketAddr,
+    process: Option<Process>,
+    /// Ends with this.
+    _running: Option<Running>,
+}
+
+impl Broker {
+    /// The one that the arguments name.
+    pub(super) fn of(arguments: &MqttArgs) -> Result<Self, Failure> {
+        if let Some(name) = &arguments.peer {
+            return Self::start(name, arguments);
+        }
+        let url = arguments.url.as_deref().unwrap_or_default();
+        Ok(Self {
+            name: url.to_owned(),
+            address: resolve(url)?,
+            process: account::server_process(arguments.server_pid)?,
+            _running: None,
+        })
+    }
+
+    fn start(name: &str, arguments: &MqttArgs) -> Result<Self, Failure> {
+        let peer = peers::find(name).filter(|peer| peer.role == Role::Mqtt).ok_or_else(|| {
+            Failure::Usage(format!("{name:?} is no broker; there are mosquitto and rumqttd"))
+        })?;
+        let options = PeerOptions { cpus: arguments.peer_cpu.clone(), ..PeerOptions::default() };
+        let running = peers::start(peer, &peers::directory(), &options)
+            .map_err(|error| Failure::Environment(error.to_string()))?;
+        // A broker may have another port for MQTT 5.
+        let url = match arguments.mqtt {
+            Version::V5 => running.note("V5").unwrap_or(running.url()).to_owned(),
+            Version::V311 => running.url().to_owned(),
+        };
+        Ok(Self {
+            name: format!("{name} {url}"),
+            address: resolve(&url)?,
+            process: account::server_process(Some(running.pid()))?,
+            _running: Some(running),
+        })
+    }
+
+    /// What it is called in the result.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its process, if it is on this machine and known.
+    pub(super) fn process(&self) -> Option<Process> {
+        self.process
+    }
+}
+
+fn resolve(url: &str) -> Result<SocketAddr, Failure> {
+    let bare = url.strip_prefix("mqtt://").or_else(|| url.strip_prefix("tcp://")).unwrap_or(url);
+    if bare.contains("://") {
+        return Err(Failure::Usage(format!("{url}: only mqtt:// is supported")));
+    }
+    let bare = bare.trim_end_matches('/');
+    let found = match bare.parse::<SocketAddr>() {
+        Ok(address) => Ok(Some(address)),
+        Err(_) if bare.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) => {
+            bare.to_socket_addrs().map(|mut found| found.next())
+        }
+        Err(_) => (bare, PORT).to_socket_addrs().map(|mut found| found.next()),
+    };
+    match found {
+        Ok(Some(address)) => Ok(address),
+        Ok(None) => Err(Failure::Connect(format!("{url} has no address"))),
+        Err(error) => Err(Failure::Connect(format!("{url}: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let text = |url| resolve(url).map(|address| address.to_string()).ok();
+        assert_eq!(text("127.0.0.1").as_deref(), Some("127.0.0.1:1883"));
+        assert_eq!(text("mqtt://127.0.0.1:1900/").as_deref(), Some("127.0.0.1:1900"));
+        assert_eq!(text("tcp://[::1]:7").as_deref(), Some("[::1]:7"));
+        assert_eq!(text("mqtts://127.0.0.1"), None);
+    }
+}

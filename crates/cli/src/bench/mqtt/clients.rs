@@ -1,0 +1,88 @@
+//! Clients of a broker, connected and subscribed.
+
+use super::MqttArgs;
+use super::broker::Broker;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::progress::Progress;
+use taktwerk_lab::clock;
+use taktwerk_lab::mqtt::{Event, Fleet, Happened};
+
+/// How often loops look whether the user wants to stop.
+pub(super) const LOOK: u64 = 100_000_000;
+/// How long the broker may take to accept all subscriptions once nothing more comes.
+const PATIENCE: u64 = 10_000_000_000;
+
+/// A failure of the broker.
+fn refused(broker: &Broker, reason: impl std::fmt::Display) -> Failure {
+    Failure::Connect(format!("{}: {reason}", broker.name()))
+}
+
+/// A failure of this machine.
+pub(super) fn environment(error: std::io::Error) -> Failure {
+    Failure::Environment(format!("the load generator failed: {error}"))
+}
+
+/// Connects all clients, and subscribes each to the topic that `filter` gives for it.
+pub(super) fn connect(
+    arguments: &MqttArgs,
+    broker: &Broker,
+    interrupt: &Interrupt,
+    filter: impl Fn(usize) -> String,
+) -> Result<Fleet, Failure> {
+    let mut fleet = Fleet::new(arguments.busy_poll).map_err(environment)?;
+    let clients = arguments.clients as usize;
+    let mut progress = Progress::new("connecting", u64::from(arguments.clients));
+    for number in 0..clients {
+        let name = format!("taktwerk-{}-{number}", std::process::id());
+        fleet.add(broker.address(), arguments.mqtt, &name).map_err(|error| refused(broker, error))?;
+        // One after the other: a broker with a short queue of new connections would refuse a crowd.
+        wait(&mut fleet, broker, interrupt, |event| event == Event::Connected)?;
+        fleet.subscribe(number, &filter(number), arguments.qos);
+        wait(&mut fleet, broker, interrupt, |event| event == Event::Subscribed)?;
+        progress.at(number as u64);
+    }
+    Ok(fleet)
+}
+
+fn wait(
+    fleet: &mut Fleet,
+    broker: &Broker,
+    interrupt: &Interrupt,
+    wanted: impl Fn(Event<'_>) -> bool,
+) -> Result<(), Failure> {
+    let end = clock::monotonic() + PATIENCE;
+    let (mut came, mut failed) = (false, None);
+    while !came && failed.is_none() {
+        if interrupt.asked() {
+            return Err(Failure::Interrupted);
+        }
+        let now = clock::monotonic();
+        if now >= end {
+            return Err(refused(broker, "no answer within 10 s"));
+        }
+        fleet
+            .run_once(end.min(now + LOOK), |_, what| match what {
+                Happened::Event(event) => came |= wanted(event),
+                Happened::Lost => failed = Some("the broker closed the connection".to_owned()),
+                Happened::Failed(error) => failed = Some(error.to_string()),
+            })
+            .map_err(environment)?;
+    }
+    match failed {
+        Some(reason) => Err(refused(broker, reason)),
+        None => Ok(()),
+    }
+}
+
+/// The first eight bytes of a message are its number.
+pub(super) fn number(payload: &[u8]) -> u64 {
+    payload.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+}
+
+/// Writes the number of a message.
+pub(super) fn set_number(payload: &mut [u8], number: u64) {
+    if let Some(place) = payload.first_chunk_mut::<8>() {
+        *place = number.to_be_bytes();
+    }
+}

@@ -1,0 +1,133 @@
+//! One client publishes; all others receive it and publish an answer at once; the first waits until it has all of them.
+
+use super::broker::Broker;
+use super::clients::{LOOK, connect, environment, number, set_number};
+use super::{MqttArgs, Outcome};
+use crate::bench::account::Window;
+use crate::bench::common::nanos;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::progress::Progress;
+use taktwerk_lab::clock;
+use taktwerk_lab::mqtt::{Event, Fleet, Happened, Qos};
+use taktwerk_lab::schedule::OpenLoop;
+
+/// A transaction that takes longer than this has failed.
+const PATIENCE: u64 = 10_000_000_000;
+
+struct Fan {
+    fleet: Fleet,
+    out: String,
+    back: String,
+    payload: Vec<u8>,
+    qos: Qos,
+    next: u64,
+    outcome: Outcome,
+}
+
+/// Runs it.
+pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) -> Result<Outcome, Failure> {
+    let topic = |name: &str| format!("taktwerk/{}/{name}", std::process::id());
+    let (out, back) = (topic("out"), topic("back"));
+    let fleet =
+        connect(arguments, broker, interrupt, |client| if client == 0 { back.clone() } else { out.clone() })?;
+    let payload = vec![0x55; arguments.payload as usize];
+    let outcome = Outcome::default();
+    let mut fan = Fan { fleet, out, back, payload, qos: arguments.qos, next: 0, outcome };
+
+    let start = clock::monotonic() + nanos(arguments.warmup);
+    while clock::monotonic() < start && fan.outcome.lost == 0 && !interrupt.asked() {
+        fan.transaction(clock::monotonic(), interrupt)?;
+    }
+    let (lost, missing) = (fan.outcome.lost, fan.outcome.missing);
+    fan.outcome = Outcome { lost, missing, ..Outcome::default() };
+
+    let bytes_before = fan.fleet.bytes();
+    let window = Window::open(broker.process())?;
+    let start = window.start();
+    let end = if arguments.count.is_some() { u64::MAX } else { start + nanos(arguments.duration) };
+    let mut schedule = arguments.rate.map(|rate| OpenLoop::new(start, rate, arguments.count));
+    let wanted = arguments.count.unwrap_or(u64::MAX);
+    let mut progress = match arguments.count {
+        Some(count) => Progress::new("transactions", count),
+        None => Progress::of_time("measuring", arguments.duration),
+    };
+    while fan.outcome.sent < wanted && fan.outcome.lost == 0 && !interrupt.asked() {
+        let now = clock::monotonic();
+        let scheduled = match &mut schedule {
+            None => now,
+            Some(schedule) => match schedule.next_due() {
+                Some(due) if due < end => {
+                    clock::sleep_until(due);
+                    schedule.take(clock::monotonic()).unwrap_or(due)
+                }
+                _ => break,
+            },
+        };
+        if now >= end {
+            break;
+        }
+        fan.transaction(scheduled, interrupt)?;
+        progress.at(if arguments.count.is_some() { fan.outcome.done } else { (now - start) / 1_000_000_000 });
+    }
+    let now = clock::monotonic().min(end);
+    let account = window.close()?;
+    let bytes_after = fan.fleet.bytes();
+    fan.fleet.disconnect();
+    let mut outcome = fan.outcome;
+    outcome.due = schedule.map_or(outcome.sent, |it| it.taken() + it.backlog(now));
+    outcome.bytes = (bytes_after.0 - bytes_before.0, bytes_after.1 - bytes_before.1);
+    outcome.span = now.saturating_sub(start);
+    outcome.account = Some(account);
+    Ok(outcome)
+}
+
+impl Fan {
+    fn transaction(&mut self, scheduled: u64, interrupt: &Interrupt) -> Result<(), Failure> {
+        let receivers = self.fleet.len().saturating_sub(1);
+        let this = self.next;
+        self.next += 1;
+        set_number(&mut self.payload, this);
+        let sent = clock::monotonic();
+        if !self.fleet.publish(0, &self.out, &self.payload, self.qos) {
+            return Ok(());
+        }
+        self.outcome.sent += 1;
+        let (mut received, mut answered) = (0usize, 0usize);
+        let mut due = Vec::with_capacity(receivers);
+        while answered < receivers {
+            let now = clock::monotonic();
+            if now > sent + PATIENCE || interrupt.asked() || self.outcome.lost > 0 {
+                self.outcome.missing += (receivers - answered) as u64;
+                return Ok(());
+            }
+            due.clear();
+            let Self { fleet, outcome, .. } = &mut *self;
+            fleet
+                .run_once(now + LOOK, |client, what| match what {
+                    Happened::Event(Event::Message { payload, .. }) if number(payload) == this => {
+                        if client == 0 {
+                            answered += 1;
+                        } else {
+                            received += 1;
+                            let now = clock::monotonic();
+                            outcome.each.record(now - sent);
+                            if received == receivers {
+                                outcome.last.record(now - sent);
+                            }
+                            due.push(client);
+                        }
+                    }
+                    Happened::Event(_) => {}
+                    Happened::Lost | Happened::Failed(_) => outcome.lost += 1,
+                })
+                .map_err(environment)?;
+            for client in &due {
+                self.fleet.publish(*client, &self.back, &self.payload, self.qos);
+            }
+        }
+        self.outcome.latency.record(scheduled, sent, clock::monotonic());
+        self.outcome.done += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! Each client publishes on a topic that it has subscribed to itself.
+
+use super::broker::Broker;
+use super::clients::{LOOK, connect, environment, number, set_number};
+use super::{MqttArgs, Outcome};
+use crate::bench::account::Window;
+use crate::bench::common::nanos;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::progress::Progress;
+use std::collections::HashMap;
+use taktwerk_lab::clock;
+use taktwerk_lab::mqtt::{Event, Fleet, Happened, Qos};
+use taktwerk_lab::schedule::OpenLoop;
+
+/// How long messages are waited for after the window.
+const DRAIN: u64 = 2_000_000_000;
+
+/// A message on its way.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    scheduled: u64,
+    sent: u64,
+    client: usize,
+}
+
+struct Load {
+    fleet: Fleet,
+    topics: Vec<String>,
+    payload: Vec<u8>,
+    qos: Qos,
+    next: u64,
+    pending: HashMap<u64, Pending>,
+    /// Clients whose message came back.
+    idle: Vec<usize>,
+    /// Beginning and end of the window.
+    window: (u64, u64),
+    outcome: Outcome,
+}
+
+/// Runs it.
+pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) -> Result<Outcome, Failure> {
+    let topics: Vec<String> =
+        (0..arguments.clients).map(|client| format!("taktwerk/{}/{client}", std::process::id())).collect();
+    let fleet =
+        connect(arguments, broker, interrupt, |client| topics.get(client).cloned().unwrap_or_default())?;
+    let begin = clock::monotonic() + 1_000_000;
+    let start = begin + nanos(arguments.warmup);
+    let mut load = Load {
+        idle: (0..fleet.len()).rev().collect(),
+        fleet,
+        topics,
+        payload: vec![0x55; arguments.payload as usize],
+        qos: arguments.qos,
+        next: 0,
+        pending: HashMap::new(),
+        window: (start, u64::MAX),
+        outcome: Outcome::default(),
+    };
+    let mut schedule = arguments.rate.map(|rate| OpenLoop::new(begin, rate, None));
+    load.until(start, &mut schedule, None, interrupt)?;
+
+    let due_before = schedule.map_or(0, |it| it.taken());
+    let bytes_before = load.fleet.bytes();
+    let window = Window::open(broker.process())?;
+    let by_count =
+        arguments.rate.zip(arguments.count).map(|(rate, count)| (count as f64 / rate * 1e9) as u64);
+    let end = start + by_count.unwrap_or_else(|| nanos(arguments.duration));
+    load.window.1 = end;
+    let mut progress = Progress::of_time("measuring", std::time::Duration::from_nanos(end - start));
+    let limit = arguments.count.filter(|_| arguments.rate.is_none());
+    let mut until = start;
+    while until < end && !interrupt.asked() && limit.is_none_or(|limit| load.outcome.done < limit) {
+        until = end.min(until + 10 * LOOK);
+        load.until(until, &mut schedule, limit, interrupt)?;
+        progress.at((until - start) / 1_000_000_000);
+    }
+    let now = clock::monotonic().min(end);
+    load.window.1 = now;
+    let account = window.close()?;
+    let bytes_after = load.fleet.bytes();
+    let drained = clock::monotonic() + DRAIN;
+    while !load.pending.is_empty() && load.outcome.lost == 0 && clock::monotonic() < drained {
+        load.listen(drained)?;
+    }
+    load.fleet.disconnect();
+    let mut outcome = load.outcome;
+    outcome.missing =
+        load.pending.values().filter(|it| it.scheduled >= start && it.scheduled < now).count() as u64;
+    outcome.bytes = (bytes_after.0 - bytes_before.0, bytes_after.1 - bytes_before.1);
+    outcome.span = now.saturating_sub(start);
+    outcome.due = schedule.map_or(outcome.sent, |it| it.taken() - due_before + it.backlog(now));
+    outcome.account = Some(account);
+    Ok(outcome)
+}
+
+impl Load {
+    /// Sends what is due, or what clients have time for, until the clock reads `end`.
+    fn until(
+        &mut self,
+        end: u64,
+        schedule: &mut Option<OpenLoop>,
+        limit: Option<u64>,
+        interrupt: &Interrupt,
+    ) -> Result<(), Failure> {
+        loop {
+            let now = clock::monotonic();
+            let is_enough = limit.is_some_and(|limit| self.outcome.done >= limit) || self.outcome.lost > 0;
+            if now >= end || is_enough || interrupt.asked() {
+                return Ok(());
+            }
+            let wake = match schedule {
+                Some(schedule) => {
+                    while schedule.next_due().is_some_and(|due| due <= now && due < end) {
+                        let due = schedule.next_due().unwrap_or(now);
+                        let client = (self.next % self.fleet.len().max(1) as u64) as usize;
+                        // A client with too many on their way: the backlog stays, with its due times.
+                        if !self.send(client, due) {
+                            break;
+                        }
+                        schedule.take(now);
+                    }
+                    schedule.next_due().unwrap_or(end).max(now + 1)
+                }
+                None => {
+                    while let Some(client) = self.idle.pop() {
+                        self.send(client, clock::monotonic());
+                    }
+                    end
+                }
+            };
+            self.listen(wake.min(end).min(now + LOOK))?;
+        }
+    }
+
+    fn send(&mut self, client: usize, scheduled: u64) -> bool {
+        let Some(topic) = self.topics.get(client) else { return false };
+        set_number(&mut self.payload, self.next);
+        let sent = clock::monotonic();
+        if !self.fleet.publish(client, topic, &self.payload, self.qos) {
+            return false;
+        }
+        self.pending.insert(self.next, Pending { scheduled, sent, client });
+        self.next += 1;
+        if scheduled >= self.window.0 && scheduled < self.window.1 {
+            self.outcome.sent += 1;
+        }
+        true
+    }
+
+    /// Takes what came.
+    fn listen(&mut self, deadline: u64) -> Result<(), Failure> {
+        let Self { fleet, pending, idle, window, outcome, .. } = self;
+        fleet
+            .run_once(deadline, |_, what| match what {
+                Happened::Event(Event::Message { payload, .. }) => {
+                    let now = clock::monotonic();
+                    if let Some(it) = pending.remove(&number(payload)) {
+                        idle.push(it.client);
+                        if it.scheduled >= window.0 && it.scheduled < window.1 {
+                            outcome.latency.record(it.scheduled, it.sent, now);
+                            outcome.done += 1;
+                        }
+                    }
+                }
+                Happened::Event(_) => {}
+                Happened::Lost | Happened::Failed(_) => outcome.lost += 1,
+            })
+            .map_err(environment)
+    }
+}

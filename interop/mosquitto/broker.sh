@@ -19,7 +19,7 @@ work=$(mktemp -d)
 broker=''
 leave() {
     trap - EXIT TERM INT
-    [ -z "$broker" ] || kill "$broker" 2>/dev/null || true
+    [ -z "$broker" ] || { kill "$broker" 2>/dev/null; wait "$broker" 2>/dev/null; } || true
     rm -rf "$work"
     exit 0
 }

@@ -86,7 +86,11 @@ pub(super) fn requirement(profile: &Profile) -> Option<&'static str> {
     })
 }
 
-/// The queueing discipline: a token bucket for a rate alone, netem for the rest; `None` for what it cannot do.
+/// Below this rate the time that a packet is on the line matters, which a token bucket does not have: it lets a packet
+/// pass at once that finds it full.
+const BUCKET_MIN: f64 = 40e6;
+
+/// The queueing discipline: a token bucket for a high rate alone, netem for the rest; `None` for what it cannot do.
 fn discipline(conditions: &Conditions) -> Option<Vec<String>> {
     let us = |span: Duration| format!("{}us", span.as_micros());
     let percent = |share: f64| format!("{}%", share * 100.0);
@@ -98,7 +102,8 @@ fn discipline(conditions: &Conditions) -> Option<Vec<String>> {
     let is_plain = conditions.delay.is_none()
         && conditions.loss.share() == 0.0
         && conditions.reorder == 0.0
-        && conditions.duplicate == 0.0;
+        && conditions.duplicate == 0.0
+        && conditions.usable_rate().is_none_or(|rate| rate >= BUCKET_MIN);
     let mut words: Vec<String> = Vec::new();
     let mut add = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
     if is_plain {
@@ -162,9 +167,10 @@ mod tests {
     fn disciplines() {
         assert_eq!(words("mtu=1500").unwrap(), "");
         assert_eq!(
-            words("ppp-2m,busy=30%").unwrap(),
-            "tbf rate 1400000bit burst 3100 latency 200000us overhead 0"
+            words("rate=100mbit,busy=30%,overhead=38").unwrap(),
+            "tbf rate 70000000bit burst 3100 latency 200000us overhead 24"
         );
+        assert_eq!(words("ppp-2m").unwrap(), "netem limit 20000 delay 0us rate 2000000bit 0");
         assert_eq!(
             words("rate=10mbit,delay=20ms,jitter=2ms,loss=1%").unwrap(),
             "netem limit 20000 delay 20000us 2000us distribution normal loss 1% rate 10000000bit 0"
@@ -176,7 +182,7 @@ mod tests {
         assert!(words("loss=2%,burst=4").unwrap().contains("loss gemodel 0.51"));
         assert_eq!(words("3g"), None);
         assert_eq!(words("ethernet-100m+vpn"), None);
-        assert_eq!(requirement(&"rate=1mbit".parse().unwrap()), Some("tbf"));
+        assert_eq!(requirement(&"rate=50mbit".parse().unwrap()), Some("tbf"));
         assert_eq!(requirement(&"delay=1ms".parse().unwrap()), Some("netem"));
         assert_eq!(requirement(&"wifi-802.11g".parse().unwrap()), None);
     }

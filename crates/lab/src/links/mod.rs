@@ -5,13 +5,15 @@
 //! - [`link`]: a link that stands, made by the kernel alone, by IP packets through the emulator ([`tun`]), or by a relay
 //!   in user space ([`proxy`]);
 //! - [`namespace`]: networks of their own, which disappear with the programs in them;
-//! - [`mod@probe`]: whether the link does what was asked for.
+//! - [`mod@probe`]: whether the link does what was asked for;
+//! - [`kept`]: links that many measurements share.
 //!
 //! Nothing outlives the process, however it ends: namespaces have no names, interfaces are not persistent, and a relay
 //! is a thread.
 
 pub(crate) mod driver;
 pub mod emulator;
+pub mod kept;
 mod kernel;
 pub mod link;
 pub mod namespace;
@@ -20,6 +22,7 @@ pub mod profile;
 pub mod proxy;
 pub mod tun;
 
+pub use kept::{KeptError, Links, Verified};
 pub use link::{Link, LinkError, Method};
 pub use namespace::Namespace;
 pub use probe::{Effort, Probed, probe};

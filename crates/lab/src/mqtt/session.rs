@@ -250,7 +250,11 @@ mod tests {
         }
         assert_eq!(session.publish("t", b"", Qos::AtLeastOnce), None);
         assert_eq!(session.publish("t", b"", Qos::AtMostOnce), Some(0));
-        told(&mut session, &[0x40, 2, 0x10, 0]);
-        assert_eq!(session.publish("t", b"", Qos::AtLeastOnce), Some(0x1000));
+        assert_eq!(told(&mut session, &[0x40, 2, 0x10, 0]), ["Taken { id: 4096 }"]);
+        // 65535 was never used; the one that has become free comes after it.
+        assert_eq!(session.publish("t", b"", Qos::AtLeastOnce), Some(65_535));
+        assert_eq!(session.publish("t", b"", Qos::AtLeastOnce), None);
+        told(&mut session, &[0x40, 2, 0x20, 0]);
+        assert_eq!(session.publish("t", b"", Qos::AtLeastOnce), Some(4_096));
     }
 }

@@ -84,17 +84,18 @@ pub fn state(peer: &Peer, directory: &Path) -> State {
         };
     }
     let command = format!("taktwerk lab peers install {}", peer.name);
-    let missing: Vec<_> = peer.needs.iter().filter(|tool| !tool.is_there()).collect();
     let stamp = fs::read_to_string(stamp(peer, directory));
-    match stamp {
-        Ok(text) if text == expected_stamp(peer) => State::Installed { version: peer.version.to_owned() },
-        _ if !missing.is_empty() => State::Missing {
+    if stamp.as_ref().is_ok_and(|text| *text == expected_stamp(peer)) {
+        return State::Installed { version: peer.version.to_owned() };
+    }
+    let missing: Vec<_> = peer.needs.iter().filter(|tool| !tool.is_there()).collect();
+    if !missing.is_empty() {
+        return State::Missing {
             tools: missing.iter().map(|tool| tool.name.to_owned()).collect(),
             command: missing.iter().map(|tool| tool.mend).collect::<Vec<_>>().join(" && "),
-        },
-        Ok(_) => State::Outdated { command },
-        Err(_) => State::NotInstalled { command },
+        };
     }
+    if stamp.is_ok() { State::Outdated { command } } else { State::NotInstalled { command } }
 }
 
 /// The first number with a dot in what a program says of itself.

@@ -17,7 +17,7 @@ pub mod tools;
 
 pub use catalogue::{PEERS, Peer, Role, find};
 pub use install::{InstallError, State, install, state};
-pub use start::{PeerOptions, start};
+pub use start::{PeerOptions, StartError, program, start};
 
 use std::path::{Path, PathBuf};
 

@@ -71,21 +71,28 @@ pub enum StartError {
 /// # Errors
 /// If it is not installed or does not run.
 pub fn start(peer: &'static Peer, directory: &Path, options: &PeerOptions) -> Result<Running, StartError> {
+    let failed = |source| StartError::Program { peer: peer.name, source };
+    program(peer, directory, options)?.serve(LIMIT).map_err(failed)
+}
+
+/// The program of an installed peer with its arguments, for those who start it themselves.
+///
+/// # Errors
+/// If it is not installed.
+pub fn program(peer: &'static Peer, directory: &Path, options: &PeerOptions) -> Result<Program, StartError> {
     match install::state(peer, directory) {
         State::Installed { .. } => {}
         State::NotInstalled { command } | State::Outdated { command } | State::Missing { command, .. } => {
             return Err(StartError::NotInstalled { peer: peer.name, command });
         }
     }
-    let failed = |source| StartError::Program { peer: peer.name, source };
     // Our programs are written again: another version of this command may have written others.
     install::install(peer, directory)
         .map_err(|error| StartError::NotInstalled { peer: peer.name, command: error.to_string() })?;
-    program(peer, directory, options).serve(LIMIT).map_err(failed)
+    Ok(arranged(peer, directory, options))
 }
 
-/// The program with its arguments.
-fn program(peer: &Peer, directory: &Path, options: &PeerOptions) -> Program {
+fn arranged(peer: &Peer, directory: &Path, options: &PeerOptions) -> Program {
     let home = directory.join(peer.name);
     let source = |path: &str| source(directory, path).to_string_lossy().into_owned();
     let mut port = options.port;

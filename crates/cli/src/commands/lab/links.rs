@@ -228,7 +228,7 @@ fn run_over(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Resul
             target = link.reach((address, port).into()).map_err(failed)?.to_string();
         }
     }
-    let status = near(&link, &arguments.command, &target)?;
+    let status = near(&link, &arguments.command, &target, interrupt)?;
     drop(server);
     let [up, down] = link.counters();
     eprintln!("over the link: {} up, {} down", carried(&up), carried(&down));
@@ -261,21 +261,27 @@ fn far(link: &Link, command: &str) -> Result<Running, Failure> {
     program.serve(Duration::from_secs(120)).map_err(|error| Failure::Environment(error.to_string()))
 }
 
-/// Runs the program at the near end to its end, with this terminal.
-fn near(link: &Link, command: &[String], target: &str) -> Result<std::process::ExitStatus, Failure> {
+/// Runs the program at the near end to its end, with this terminal. An interrupt ends it too.
+fn near(
+    link: &Link,
+    command: &[String],
+    target: &str,
+    interrupt: &Interrupt,
+) -> Result<std::process::ExitStatus, Failure> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(Failure::Usage("there is no program to run".to_owned()));
     };
     let start = || {
         let mut command = Command::new(program);
         command.args(arguments).env("LINK_SERVER", target).env(orphans::OWNER, orphans::owner());
-        command.status()
+        command.spawn()
     };
-    let status = match link.client_place() {
-        Some(place) => place.inside(start).and_then(|status| status),
+    let child = match link.client_place() {
+        Some(place) => place.inside(start).and_then(|child| child),
         None => start(),
     };
-    status.map_err(|error| Failure::Environment(format!("cannot run {program}: {error}")))
+    let failed = |error: std::io::Error| Failure::Environment(format!("cannot run {program}: {error}"));
+    super::wait(&mut child.map_err(failed)?, interrupt).map_err(failed)
 }
 
 fn relay(arguments: &ProxyArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {

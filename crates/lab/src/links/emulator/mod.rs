@@ -140,6 +140,9 @@ pub struct Line {
     free: u64,
     /// The latest arrival of a packet that keeps the order.
     last_arrival: u64,
+    /// What was drawn for the delay last, and until when it holds.
+    delay: u64,
+    delay_until: u64,
     counters: Counters,
 }
 
@@ -153,6 +156,8 @@ impl Line {
             losing: Losing::default(),
             free: 0,
             last_arrival: 0,
+            delay: 0,
+            delay_until: 0,
             counters: Counters::default(),
         }
     }
@@ -194,9 +199,19 @@ impl Line {
             self.counters.reordered += 1;
             return Fate::Arrives(self.free.saturating_add(nanos(self.conditions.delay.base) / 2));
         }
-        let drawn = self.conditions.delay.draw(&mut self.random);
-        self.last_arrival = self.free.saturating_add(drawn).max(self.last_arrival);
+        self.last_arrival = self.free.saturating_add(self.delay_at(now)).max(self.last_arrival);
         Fate::Arrives(self.last_arrival)
+    }
+
+    /// The delay of a packet sent at `now`. What makes delays vary lasts for a while: packets that follow each other
+    /// within the standard deviation share it. With a delay of its own for each, the slowest of a dense stream would
+    /// hold up all others, and the link would be slower than its rate says.
+    fn delay_at(&mut self, now: u64) -> u64 {
+        if now >= self.delay_until {
+            self.delay = self.conditions.delay.draw(&mut self.random);
+            self.delay_until = now.saturating_add((self.conditions.delay.std() * 1e9) as u64);
+        }
+        self.delay
     }
 
     /// Whether the packet that was just sent arrives twice.

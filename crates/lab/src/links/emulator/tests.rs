@@ -80,6 +80,29 @@ fn jitter_keeps_the_order_and_reordering_does_not() {
 }
 
 #[test]
+fn a_dense_stream_keeps_the_rate_whatever_the_delays_are() {
+    // Delays with a long tail, as of a mobile network: 1 250 bytes at 4 Mbit/s, one each 2.5 ms, for 10 s.
+    let delay = Delay {
+        base: Duration::from_millis(71),
+        jitter: Jitter::LogNormal { mean: Duration::from_millis(57), std: Duration::from_millis(95) },
+        repeats: None,
+    };
+    let conditions =
+        Conditions { rate: Some(4_000_000), queue: Duration::from_secs(2), delay, ..Conditions::default() };
+    let mut emulator = Emulator::new(conditions, 4);
+    (0..4_000u32).for_each(|item| {
+        emulator.send(u64::from(item) * MS * 5 / 2, 1_250, item);
+    });
+    let arrived = drain(&mut emulator);
+    let span = arrived.last().unwrap().0 - arrived.first().unwrap().0;
+    let rate = arrived.len() as f64 * 1_250.0 * 8.0 / (span as f64 / 1e9);
+    assert!((rate / 4e6 - 1.0).abs() < 0.1, "{rate}");
+    let mean = arrived.iter().map(|(at, item)| *at as f64 - f64::from(*item) * 2.5e6).sum::<f64>() / 4e9;
+    // Keeping the order costs something, but not a multiple.
+    assert!((128.0..300.0).contains(&mean), "{mean}");
+}
+
+#[test]
 fn a_retransmission_costs_round_trips_and_more_when_it_is_lost_too() {
     let round_trip = Duration::from_millis(40);
     let mut line = Line::new(Conditions::default(), 1);

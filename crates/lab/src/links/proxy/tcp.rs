@@ -35,6 +35,8 @@ struct Half {
     /// The deadline that has been asked for, so that each is asked for once.
     asked: u64,
     is_readable: bool,
+    /// The receiver has no room: an event tells when it has.
+    is_blocked: bool,
     /// The sender has ended its side, and when that arrives.
     ended: Option<u64>,
     /// The receiver has been told.
@@ -120,6 +122,7 @@ impl Half {
     /// Writes what has arrived. Says whether the connection broke.
     fn give(&mut self, to: &mut TcpStream) -> bool {
         let now = clock::monotonic();
+        self.is_blocked = false;
         while let Some(first) = self.flying.front().filter(|segment| segment.ready <= now) {
             let left = first.bytes.get(self.written..).unwrap_or_default();
             match to.write(left) {
@@ -129,8 +132,10 @@ impl Half {
                     self.flying.pop_front();
                 }
                 Ok(count) => self.written += count,
-                // The next edge of writability calls again.
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.is_blocked = true;
+                    return false;
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return true,
             }
@@ -150,10 +155,9 @@ impl Half {
         };
         let has_more = self.is_readable && self.ended.is_none();
         let room = has_more.then(|| lines.way(way).room_at(now)).filter(|_| self.in_flight < WINDOW);
-        // What is due already waits for the receiver, and its readiness is an event. Room may have come since it was
-        // looked for, which nothing else tells.
-        let arrives = arrives.filter(|at| *at > now);
-        let next = [arrives, room.map(|at| at.max(now + 1))].into_iter().flatten().min();
+        // What has become due, or free, since it was looked at is looked at again at once: nothing else tells.
+        let arrives = arrives.filter(|_| !self.is_blocked);
+        let next = [arrives, room].into_iter().flatten().map(|at| at.max(now + 1)).min();
         if let Some(next) = next.filter(|next| *next != self.asked) {
             self.asked = next;
             again(next);

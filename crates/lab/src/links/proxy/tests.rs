@@ -57,6 +57,7 @@ fn several_connections_share_the_line() {
         .map(|_| {
             thread::spawn(move || {
                 let mut stream = TcpStream::connect(address).unwrap();
+                stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
                 stream.write_all(&[7; 25_000]).unwrap();
                 let mut back = vec![0; 25_000];
                 stream.read_exact(&mut back).unwrap();
@@ -67,6 +68,23 @@ fn several_connections_share_the_line() {
     clients.into_iter().for_each(|client| client.join().unwrap());
     // 100 000 bytes at 1 MB/s.
     assert!(clock::monotonic() - start > 95_000_000);
+}
+
+/// Deadlines that become due between two looks at the clock must not be forgotten: it once stood still for ever.
+#[test]
+fn many_round_trips_do_not_stall() {
+    for conditions in ["rate=1gbit", "rate=200mbit,delay=50us", "delay=20us,jitter=10us"] {
+        let proxy = Proxy::start(&profile(conditions), 1).unwrap();
+        let mut stream = TcpStream::connect(proxy.tcp(None, echo()).unwrap()).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        for number in 0..2_000u32 {
+            stream.write_all(&number.to_be_bytes()).unwrap();
+            let mut back = [0; 4];
+            stream.read_exact(&mut back).unwrap_or_else(|error| panic!("{conditions}: {number}: {error}"));
+            assert_eq!(u32::from_be_bytes(back), number);
+        }
+    }
 }
 
 #[test]

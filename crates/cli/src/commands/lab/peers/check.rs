@@ -75,7 +75,7 @@ fn ours(exe: &Path, arguments: &[&str]) -> Result<Value, String> {
 fn opc_ua(exe: &Path, running: &Running, add: &mut impl FnMut(&str, Result<String, String>)) {
     let (url, first) = (running.url(), running.first_signal());
     add("endpoints", ours(exe, &["endpoints", url]).map(|_| "told".to_owned()));
-    add("browse", ours(exe, &["browse", url]).map(|_| "Objects".to_owned()));
+    add("browse", ours(exe, &["browse", url, "i=85"]).map(|_| "Objects".to_owned()));
     let value = || -> Result<f64, String> {
         let document = ours(exe, &["read", url, first])?;
         number(&document).ok_or_else(|| format!("no number in {document}"))
@@ -155,17 +155,21 @@ fn count(document: &Value, name: &str) -> u64 {
     document.get(name).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// The first number that a document of `read` has as a value.
+/// The value that a document of `read` has first.
 fn number(document: &Value) -> Option<f64> {
-    match document {
-        Value::Array(items) => items.iter().find_map(number),
-        Value::Object(members) => match members.get("value") {
-            Some(Value::Number(number)) => number.as_f64(),
-            Some(Value::Object(value)) => {
-                value.get("value").or_else(|| value.get("Value")).and_then(Value::as_f64)
-            }
-            _ => members.values().find_map(number),
-        },
-        _ => None,
+    document.as_array()?.first()?.get("Value")?.as_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents() {
+        assert_eq!(number(&json!([{ "NodeId": "i=1", "Value": 17.5 }])), Some(17.5));
+        assert_eq!(number(&json!([{ "NodeId": "i=1", "StatusCode": { "Code": 1 } }])), None);
+        assert!(came_back(&json!({ "messages": 50, "missing": 0 }), 50).is_ok());
+        assert!(came_back(&json!({ "messages": 49, "missing": 0 }), 50).is_err());
+        assert!(came_back(&json!({ "messages": 50, "missing": 1 }), 50).is_err());
     }
 }

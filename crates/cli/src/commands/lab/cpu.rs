@@ -1,0 +1,168 @@
+//! `taktwerk lab cpu`: run a program under CPU conditions, and say what they really are.
+
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use std::process::{Child, Command};
+use std::time::Duration;
+use taktwerk_lab::cpu::{Class, Governor, Isolation, NotPermitted, Observed, observe};
+use taktwerk_lab::orphans;
+use taktwerk_lab::pin::CpuList;
+
+/// What can be done with CPUs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CpuCommand {
+    /// The conditions that a running program has.
+    Show(ShowArgs),
+    /// Run a program under conditions; they end with it.
+    Run(RunArgs),
+}
+
+/// Arguments of `lab cpu show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Its process id; without it this program's own.
+    #[arg(value_name = "PID")]
+    pid: Option<u32>,
+}
+
+/// Arguments of `lab cpu run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// CPUs that the program may use.
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<CpuList>,
+    /// Move everything else away from these CPUs.
+    #[arg(long, requires = "cpus")]
+    isolate: bool,
+    /// Scheduling class: other, fifo:PRIORITY or rr:PRIORITY.
+    #[arg(long, value_name = "CLASS")]
+    class: Option<Class>,
+    /// Frequency governor of these CPUs.
+    #[arg(long, value_name = "NAME", requires = "cpus")]
+    governor: Option<String>,
+    /// The program.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Runs one of them.
+pub(crate) fn run(command: &CpuCommand, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    match command {
+        CpuCommand::Show(arguments) => show(arguments.pid.unwrap_or_else(std::process::id), output),
+        CpuCommand::Run(arguments) => under(arguments, output, interrupt),
+    }
+}
+
+fn show(pid: u32, output: Output) -> Result<(), Failure> {
+    let seen = observe(pid).ok_or_else(|| Failure::Environment(format!("there is no process {pid}")))?;
+    if output.is_json() { output.document(&json!(seen)) } else { output.text(&sentence(&seen)) }
+}
+
+/// The conditions in a line.
+fn sentence(seen: &Observed) -> String {
+    let others = match seen.others {
+        0 => "nothing else".to_owned(),
+        1 => "1 other program".to_owned(),
+        others => format!("{others} other programs"),
+    };
+    let governor = seen.governor.as_deref().unwrap_or("none");
+    let core = if seen.shares_core { ", core shared by hyper-threading" } else { "" };
+    format!("CPU {} with {others}, class {}, governor {governor}{core}", seen.cpus, seen.class)
+}
+
+fn refused(error: NotPermitted) -> Failure {
+    Failure::Environment(error.to_string())
+}
+
+fn under(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let cpus = arguments.cpus.clone().unwrap_or_else(CpuList::allowed);
+    let _governor =
+        arguments.governor.as_deref().map(|name| Governor::set(name, &cpus)).transpose().map_err(refused)?;
+    let isolation = arguments.isolate.then(|| Isolation::of(&cpus)).transpose().map_err(refused)?;
+    let mut child = start(arguments)?;
+    let conditions = || -> Result<Observed, Failure> {
+        if let Some(isolation) = &isolation {
+            isolation.admit(child.id()).map_err(|error| {
+                Failure::Environment(format!("the program cannot be moved onto CPU {cpus}: {error}"))
+            })?;
+        }
+        if let Some(class) = arguments.class {
+            class.apply(child.id()).map_err(refused)?;
+        }
+        observe(child.id()).ok_or_else(|| Failure::Environment("the program ended at once".to_owned()))
+    };
+    let seen = match conditions() {
+        Ok(seen) => seen,
+        Err(failure) => {
+            // Not under other conditions than those that were asked for. It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(failure);
+        }
+    };
+    if output.is_json() {
+        eprintln!(
+            "{}",
+            json!({ "pid": child.id(), "conditions": seen, "isolation": isolation.as_ref().map(Isolation::kind) })
+        );
+    } else {
+        eprintln!("{}", sentence(&seen));
+    }
+    let status = super::wait(&mut child, interrupt)
+        .map_err(|error| Failure::Environment(format!("{}: {error}", arguments.command.join(" "))))?;
+    match (interrupt.asked(), status.success()) {
+        (true, _) => Err(Failure::Interrupted),
+        (false, true) => Ok(()),
+        (false, false) => {
+            Err(Failure::Environment(format!("{} ended with {status}", arguments.command.join(" "))))
+        }
+    }
+}
+
+/// Starts the program on its CPUs: a child inherits those of the thread that starts it. Where everything else has been
+/// moved away from them, it is let in afterwards.
+fn start(arguments: &RunArgs) -> Result<Child, Failure> {
+    let (program, rest) = arguments
+        .command
+        .split_first()
+        .ok_or_else(|| Failure::Usage("there is no program to run".to_owned()))?;
+    let pinned = arguments.cpus.as_ref().filter(|_| !arguments.isolate);
+    std::thread::scope(|scope| {
+        let starting = scope.spawn(|| -> Result<Child, Failure> {
+            if let Some(cpus) = pinned {
+                cpus.pin().map_err(|error| Failure::Environment(error.to_string()))?;
+            }
+            Command::new(program)
+                .args(rest)
+                .env(orphans::OWNER, orphans::owner())
+                .spawn()
+                .map_err(|error| Failure::Environment(format!("cannot run {program}: {error}")))
+        });
+        starting
+            .join()
+            .unwrap_or_else(|_| Err(Failure::Environment("the starting thread panicked".to_owned())))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences() {
+        let seen = Observed {
+            cpus: "1".to_owned(),
+            others: 0,
+            class: "fifo:50".to_owned(),
+            governor: None,
+            shares_core: true,
+        };
+        assert_eq!(
+            sentence(&seen),
+            "CPU 1 with nothing else, class fifo:50, governor none, core shared by hyper-threading"
+        );
+    }
+}

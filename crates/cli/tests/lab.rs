@@ -1,0 +1,227 @@
+//! The laboratory from outside: links that are killed leave nothing, brokers and peers are spoken to.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn taktwerk() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_taktwerk"))
+}
+
+fn run(arguments: &[&str]) -> Output {
+    taktwerk().args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+fn is_running(pid: u64) -> bool {
+    // A process that nobody has waited for is over all the same.
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+fn until(what: &str, done: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !done() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn links_are_listed_and_mistakes_named() {
+    let listed = json(&run(&["lab", "links", "list", "--json"]));
+    assert_eq!(listed.as_array().map(Vec::len), Some(10));
+    let mistake = run(&["lab", "links", "probe", "5g"]);
+    assert_eq!(mistake.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&mistake.stderr).contains("wan-tokyo"));
+}
+
+/// Processes that say in their environment that they belong to this owner.
+fn children_of(owner: u32) -> Vec<u64> {
+    let mark = format!("TAKTWERK_LAB_OWNER={owner}:");
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok())
+        .filter(|pid| {
+            std::fs::read(format!("/proc/{pid}/environ"))
+                .is_ok_and(|environment| String::from_utf8_lossy(&environment).contains(&mark))
+        })
+        .filter(|pid| is_running(*pid))
+        .collect()
+}
+
+fn linked(seconds: &str) -> Child {
+    let server = format!("echo READY nothing://:1; exec sleep {seconds}");
+    taktwerk()
+        .args(["lab", "links", "run", "rate=50mbit,delay=1ms", "--unverified", "--server", &server])
+        .args(["--", "sleep", seconds])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn a_killed_link_leaves_only_what_clean_finds() {
+    // At several moments: while the networks are made, while the server starts, while both run.
+    for moment in [0, 20, 60, 150, 400, 1_500] {
+        let mut lab = linked("298");
+        let owner = lab.id();
+        std::thread::sleep(Duration::from_millis(moment));
+        lab.kill().unwrap();
+        lab.wait().unwrap();
+        let cleaned = run(&["lab", "links", "clean", "--json"]);
+        assert!(cleaned.status.success(), "{cleaned:?}");
+        until("orphans are ended", || children_of(owner).is_empty());
+    }
+    // The next one works.
+    let mut lab = linked("0.2");
+    assert!(lab.wait().unwrap().success());
+}
+
+#[test]
+fn an_interrupted_link_takes_everything_with_it() {
+    let mut lab = linked("297");
+    let owner = lab.id();
+    until("both ends run", || children_of(owner).len() >= 2);
+    let interrupted = Command::new("kill").args(["-INT", &owner.to_string()]).status().unwrap();
+    assert!(interrupted.success());
+    assert_eq!(lab.wait().unwrap().code(), Some(130));
+    assert_eq!(children_of(owner), Vec::<u64>::new());
+}
+
+/// Every way that works here carries OPC UA: the load at one end, our server at the other.
+#[test]
+fn opc_ua_over_links() {
+    let exe = env!("CARGO_BIN_EXE_taktwerk");
+    let port = "48123";
+    let mut worked = 0;
+    for method in ["tun", "proxy"] {
+        // Without rights the relay is all there is; it has a free port, networks of their own have all.
+        let (listen, load) = match method {
+            "tun" => (port, format!("opc.tcp://$LINK_SERVER:{port}")),
+            _ => ("0", "opc.tcp://$LINK_SERVER".to_owned()),
+        };
+        let server = format!("exec {exe} serve --no-plant --signals 10 --update 100 --port {listen} $BIND");
+        let server = match method {
+            "tun" => server.replace("$BIND", "--bind 10.198.77.2"),
+            _ => server.replace("$BIND", ""),
+        };
+        let load = format!("{exe} bench read {load} -n 5 --warmup 0 --json");
+        let output = run(&[
+            "lab",
+            "links",
+            "run",
+            "delay=20ms,rate=20mbit",
+            "--method",
+            method,
+            "--unverified",
+            "--server",
+            &server,
+            "--",
+            "sh",
+            "-c",
+            &load,
+        ]);
+        if method == "tun" && output.status.code() == Some(6) {
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(said.contains("root") || said.contains("/dev/net/tun") || said.contains("ip"), "{said}");
+            continue;
+        }
+        assert!(output.status.success(), "{method}: {output:?}");
+        let result = json(&output);
+        assert_eq!(result["requests"], 5, "{result}");
+        // A round trip cannot be faster than the link.
+        let p50 = result["latency"]["uncorrected"]["p50_us"].as_f64().unwrap();
+        assert!(p50 > 39_900.0, "{result}");
+        worked += 1;
+    }
+    assert!(worked >= 1);
+}
+
+#[test]
+fn cpu_conditions_are_what_is_told() {
+    let own = json(&run(&["lab", "cpu", "show", "--json"]));
+    assert_eq!(own["class"], "other");
+    let first = own["cpus"].as_str().unwrap().split([',', '-']).next().unwrap();
+    let pinned = run(&["lab", "cpu", "run", "--cpus", first, "--json", "--", "sleep", "0.3"]);
+    assert!(pinned.status.success(), "{pinned:?}");
+    let told: Value = serde_json::from_slice(&pinned.stderr).unwrap();
+    assert_eq!(told["conditions"]["cpus"], first);
+    // Real time is permitted, or refused with what to do; never left out in silence.
+    let real_time = run(&["lab", "cpu", "run", "--class", "rr:1", "--json", "--", "sleep", "0.3"]);
+    let said = String::from_utf8_lossy(&real_time.stderr).into_owned();
+    match real_time.status.code() {
+        Some(0) => assert!(said.contains("rr:1"), "{said}"),
+        code => assert!(code == Some(6) && (said.contains("root") || said.contains("chrt")), "{said}"),
+    }
+    let nowhere = run(&["lab", "cpu", "run", "--cpus", "4000", "--isolate", "--", "sleep", "9"]);
+    assert!(matches!(nowhere.status.code(), Some(2 | 6)), "{nowhere:?}");
+    let failed = run(&["lab", "cpu", "run", "--", "sh", "-c", "exit 3"]);
+    assert!(!failed.status.success());
+}
+
+/// Where `taktwerk lab peers install` has put peers, if it has.
+fn peers() -> Option<PathBuf> {
+    let named = std::env::var_os("TAKTWERK_PEERS").map(PathBuf::from);
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers");
+    named.or(Some(checkout)).filter(|path| path.is_dir())
+}
+
+/// Each peer is either installed and answers all checks, or says how it is installed.
+#[test]
+fn peers_are_spoken_to() {
+    let directory = peers().unwrap_or_else(std::env::temp_dir);
+    let directory = directory.to_str().unwrap();
+    let listed = json(&run(&["lab", "peers", "list", "--dir", directory, "--json"]));
+    for peer in listed["peers"].as_array().unwrap() {
+        let name = peer["name"].as_str().unwrap();
+        if peer["state"]["state"] != "installed" {
+            let command = peer["state"]["command"].as_str().unwrap();
+            assert!(command.contains("install"), "{peer}");
+            continue;
+        }
+        let output = run(&["lab", "peers", "check", name, "--dir", directory, "--json"]);
+        let result = json(&output);
+        assert_eq!(result["failed"], 0, "{result:#}");
+        assert!(result["peers"][0]["checks"].as_array().unwrap().len() >= 8, "{result:#}");
+    }
+}
+
+/// A peer ends with the process that started it, however that ends.
+#[test]
+fn peers_end_with_their_owner() {
+    let Some(directory) = peers() else { return assert!(peers().is_none()) };
+    let directory = directory.to_str().unwrap();
+    let listed = json(&run(&["lab", "peers", "list", "--dir", directory, "--json"]));
+    for peer in listed["peers"].as_array().unwrap() {
+        if peer["state"]["state"] != "installed" {
+            continue;
+        }
+        let name = peer["name"].as_str().unwrap();
+        let mut owner = taktwerk()
+            .args(["lab", "peers", "run", name, "--dir", directory, "--variables", "1", "--json"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::new(owner.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        let ready: Value =
+            serde_json::from_str(&line).unwrap_or_else(|error| panic!("{name}: {error}: {line}"));
+        let pid = ready["pid"].as_u64().unwrap();
+        assert!(is_running(pid), "{name}");
+        owner.kill().unwrap();
+        owner.wait().unwrap();
+        let mut rest = String::new();
+        stdout.read_to_string(&mut rest).unwrap();
+        until(&format!("{name} ends with its owner"), || !is_running(pid));
+    }
+}

@@ -6,7 +6,6 @@ use crate::output::Output;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::process::{Child, Command};
-use std::time::Duration;
 use taktwerk_lab::cpu::{Class, Governor, Isolation, NotPermitted, Observed, observe};
 use taktwerk_lab::orphans;
 use taktwerk_lab::pin::CpuList;

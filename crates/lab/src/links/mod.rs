@@ -5,15 +5,13 @@
 //! - [`link`]: a link that stands, made by the kernel alone, by IP packets through the emulator ([`tun`]), or by a relay
 //!   in user space ([`proxy`]);
 //! - [`namespace`]: networks of their own, which disappear with the programs in them;
-//! - [`mod@probe`]: whether the link does what was asked for;
-//! - [`kept`]: links that many measurements share.
+//! - [`mod@probe`]: whether the link does what was asked for.
 //!
 //! Nothing outlives the process, however it ends: namespaces have no names, interfaces are not persistent, and a relay
 //! is a thread.
 
 pub(crate) mod driver;
 pub mod emulator;
-pub mod kept;
 mod kernel;
 pub mod link;
 pub mod namespace;
@@ -22,7 +20,6 @@ pub mod profile;
 pub mod proxy;
 pub mod tun;
 
-pub use kept::{KeptError, Links, Verified};
 pub use link::{Link, LinkError, Method};
 pub use namespace::Namespace;
 pub use probe::{Effort, Probed, probe};

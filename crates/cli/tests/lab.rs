@@ -1,5 +1,7 @@
 //! The laboratory from outside: links that are killed leave nothing, brokers and peers are spoken to.
 
+#![allow(clippy::unwrap_used)] // a test that panics has failed
+
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Publishing cycles, NotificationMessages and the sessions' queues of Publish requests (Part 4 §5.14.5).
 
-use super::item::{Item, SEMANTICS_BITS, encode_sample, encode_snapshot, flag};
+use super::item::{AT_PUBLISH, Item, SEMANTICS_BITS, encode_sample, encode_snapshot, flag};
 use super::phase::TORN;
 use super::state::{Action, Conditions, Event, State, step};
 use super::subscription::Subscription;
@@ -423,7 +423,7 @@ impl Engine {
                         let bits = if item.has(flag::SEMANTICS) { SEMANTICS_BITS } else { 0 };
                         let status = StatusCode(snapshot.status.0 | bits);
                         encode_snapshot(out, item.client_handle, &snapshot, status, item.timestamps);
-                        match item.changes_until(&snapshot) {
+                        match item.changes_until(&snapshot).filter(|_| item.group == AT_PUBLISH) {
                             Some(changes) if watching => {
                                 let age = now.utc.ticks().saturating_sub(snapshot.server.ticks());
                                 subscription.phase.note(changes, age, interval);

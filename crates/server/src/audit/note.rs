@@ -3,10 +3,12 @@
 use super::record::{AuditAction, AuditRecord, cut};
 use crate::service::context::Context;
 use crate::service::request::Request;
+use crate::session::table::TokenOwner;
 use crate::session::{Session, SessionKey};
 use crate::shard::ConnectionId;
 use crate::space::nodes::Nodes;
-use taktwerk_types::{IdentifierRef, NodeId, NodeIdRef, StatusCode, UtcTime};
+use taktwerk_schema as schema;
+use taktwerk_types::{IdentifierRef, NodeId, NodeIdRef, StatusCode, Structure, UtcTime};
 
 /// A node's id; of one that does not exist only a number, because any other id is just a client's text.
 pub(crate) fn known_id(nodes: &Nodes, id: NodeIdRef<'_>) -> NodeId {
@@ -42,6 +44,51 @@ impl Context<'_> {
         record
     }
 
+    /// Notes that a session was activated, and for whom.
+    pub(crate) fn audit_activated(&mut self, key: SessionKey, note: Option<Box<AuditRecord>>) {
+        let (Some(mut record), Some(session)) = (note, self.sessions.get(key)) else { return };
+        if let AuditAction::ActivateSession { user, roles } = &mut record.action {
+            user.name = session.client_user_id();
+            *roles = session.decisions.grant.roles.to_vec();
+        }
+        record.client_user_id = session.client_user_id();
+        record.time = self.now.utc;
+        self.audit.push(self.now, || *record);
+    }
+
+    /// Notes that something that was to be noted at its end was refused.
+    pub(crate) fn audit_refused(&mut self, note: Option<Box<AuditRecord>>, status: StatusCode) {
+        if let Some(note) = note {
+            let time = self.now.utc;
+            self.audit.push(self.now, || AuditRecord { status, time, ..*note });
+        }
+    }
+
+    /// Notes the services around sessions that do not note themselves: those that were refused, and Cancel.
+    pub(crate) fn audit_service(&mut self, request: &Request<'_>, status: StatusCode) {
+        let action = match request.type_id {
+            schema::CreateSessionRequest::BINARY_ENCODING_ID if status.is_bad() => {
+                AuditAction::CreateSession { revised_session_timeout: 0.0 }
+            }
+            schema::ActivateSessionRequest::BINARY_ENCODING_ID if status.is_bad() => {
+                let wanted = request.decode::<schema::ActivateSessionRequest>();
+                AuditAction::activation(&wanted.map(|wanted| wanted.user_identity_token).unwrap_or_default())
+            }
+            schema::CloseSessionRequest::BINARY_ENCODING_ID if status.is_bad() => AuditAction::CloseSession,
+            schema::CancelRequest::BINARY_ENCODING_ID => {
+                let wanted = request.decode::<schema::CancelRequest>();
+                AuditAction::Cancel { request_handle: wanted.map_or(0, |wanted| wanted.request_handle) }
+            }
+            _ => return,
+        };
+        let key = match self.sessions.owner(request.header.token) {
+            TokenOwner::Here(key) => Some(key),
+            TokenOwner::Shard(_) | TokenOwner::Nobody => None,
+        };
+        let record = self.audit_record(key, request, status, action);
+        self.audit.push(self.now, || record);
+    }
+
     /// Notes what became of a session without a request at hand.
     pub(crate) fn audit_session(&mut self, key: SessionKey, status: StatusCode, action: AuditAction) {
         if !self.audit.notes_sessions() {
@@ -65,6 +112,15 @@ impl crate::Shard {
     #[inline]
     pub fn poll_audit(&mut self) -> Option<AuditRecord> {
         self.audit.take()
+    }
+
+    /// Notes that a session was not created after its signatures had been looked at.
+    pub(crate) fn audit_creation(&mut self, id: ConnectionId, refused: Option<StatusCode>, now: crate::Now) {
+        if let Some(status) = refused {
+            self.audit_channel(id, now, status, |_| AuditAction::CreateSession {
+                revised_session_timeout: 0.0,
+            });
+        }
     }
 
     /// Notes what became of calls that waited.

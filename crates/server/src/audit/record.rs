@@ -5,7 +5,8 @@ use crate::authorization::UserIdentity;
 use std::borrow::Cow;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_schema::ids::object_type_ids as t;
-use taktwerk_types::{NodeId, StatusCode, UtcTime};
+use taktwerk_schema::{IssuedIdentityToken, UserNameIdentityToken, X509IdentityToken};
+use taktwerk_types::{ExtensionObject, NodeId, StatusCode, UtcTime};
 
 /// Longest text of a client's that a record repeats, in bytes.
 const CLIENT_TEXT_LEN_MAX: usize = 128;
@@ -110,7 +111,29 @@ pub struct AuditUser {
     pub name: Box<str>,
 }
 
+impl AuditAction {
+    /// An activation by the user that a token claims.
+    pub(crate) fn activation(token: &ExtensionObject) -> Self {
+        Self::ActivateSession { user: AuditUser::claimed(token), roles: Vec::new() }
+    }
+}
+
 impl AuditUser {
+    /// The user that a token claims. Nothing but names is looked at.
+    fn claimed(token: &ExtensionObject) -> Self {
+        if let Ok(token) = token.decode::<UserNameIdentityToken>() {
+            return Self { kind: "UserName", name: cut(token.user_name.as_str()) };
+        }
+        let kind = if token.is::<X509IdentityToken>() {
+            "Certificate"
+        } else if token.is::<IssuedIdentityToken>() {
+            "IssuedToken"
+        } else {
+            "Anonymous"
+        };
+        Self { kind, name: Box::default() }
+    }
+
     /// A verified user.
     #[must_use]
     pub fn of(identity: &UserIdentity) -> Self {

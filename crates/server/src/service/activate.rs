@@ -10,6 +10,7 @@ use super::identity::{Claim, Desk, claim};
 use super::reply::Reply;
 use super::request::Request;
 use super::session::{endpoint, nonce};
+use crate::audit::{AuditAction, AuditRecord};
 use crate::error::Fault;
 use crate::identity::{Accepted, Credential, User, Verdict, Verification};
 use crate::session::continuation::Continuations;
@@ -40,6 +41,15 @@ pub(crate) struct Activation {
     claim: Claim,
     until: Instant,
     attempt: Option<Attempt>,
+    /// What the audit is told when it is over.
+    note: Option<Box<AuditRecord>>,
+}
+
+impl Activation {
+    /// What the audit is to be told if it fails.
+    pub(crate) fn note(&self) -> Option<Box<AuditRecord>> {
+        self.note.clone()
+    }
 }
 
 pub(crate) fn activate(
@@ -88,6 +98,10 @@ pub(crate) fn activate(
         claim,
         until: deadline(cx.now.instant, request.header.timeout_hint, limits.deferred_timeout),
         attempt: None,
+        note: cx.audit.notes_sessions().then(|| {
+            let action = AuditAction::activation(&wanted.user_identity_token);
+            Box::new(cx.audit_record(Some(key), request, StatusCode::GOOD, action))
+        }),
     };
     // A secret is not even decrypted for somebody who is guessing.
     activation.begin_attempt(cx)?;
@@ -327,7 +341,8 @@ fn finish(
     if let Some(attempt) = activation.attempt.take() {
         attempt.ended(Some(true), now);
     }
-    let Activation { key, connection, channel_id, server_nonce, locale_ids, .. } = activation;
+    let Activation { key, connection, channel_id, server_nonce, locale_ids, note: activation_note, .. } =
+        activation;
     let Some(session) = cx.sessions.get_mut(key) else {
         return Err(Fault::peer(StatusCode::BAD_SESSION_ID_INVALID, CLAUSE));
     };
@@ -356,6 +371,7 @@ fn finish(
     let until = session.deadline();
     cx.sessions.watch(key, until);
     cx.authorize(key);
+    cx.audit_activated(key, activation_note);
     if old != Some(connection) {
         cx.attached.push((connection, key, true));
         if let Some(old) = old {

@@ -72,6 +72,9 @@ pub(crate) fn answers_alone(type_id: u32) -> bool {
 /// Answers a request: every one is answered, now or later.
 pub(crate) fn dispatch(cx: &mut Context<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let result = route(cx, request, reply);
+    if cx.audit.notes_sessions() {
+        cx.audit_service(request, result.as_ref().err().map_or(StatusCode::GOOD, |fault| fault.status()));
+    }
     let owner = cx.sessions.owner(request.header.token);
     if let TokenOwner::Here(key) = owner {
         if let Some(session) = cx.sessions.get(key) {

@@ -206,6 +206,7 @@ fn finish_creation(
     let activate_until = cx.now.instant.plus_millis_f64(limits.session_activation_timeout.min(timeout));
     let key = cx.sessions.insert(session, activate_until);
     cx.attached.push((peer.connection, key, true));
+    cx.audit_session(key, StatusCode::GOOD, AuditAction::CreateSession { revised_session_timeout: timeout });
     let token = cx.sessions.token(key);
     let server_endpoints = endpoints(config, wanted.endpoint_url.as_str());
     reply.send(|response_header| CreateSessionResponse {

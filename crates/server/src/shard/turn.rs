@@ -423,16 +423,18 @@ impl Shard {
             }
             (Kind::Create(creation), result) => {
                 let Some(to) = reply_to else { return };
-                self.respond(to, now, |cx, reply| match result {
+                let refused = self.respond(to, now, |cx, reply| match result {
                     Some(JobResult::Session(SessionResult(SessionWork::Introduced(signature)))) => {
                         session::introduced(cx, *creation, signature, reply).map(|()| Outcome::Answered)
                     }
                     _ => Err(Fault::local(StatusCode::BAD_INTERNAL_ERROR, "signing failed")),
                 });
+                self.audit_creation(to.connection, refused, now);
             }
             (Kind::Activate(activation), result) => {
                 let Some(to) = reply_to else { return };
-                self.respond(to, now, |cx, reply| match result {
+                let note = activation.note();
+                let refused = self.respond(to, now, |cx, reply| match result {
                     Some(JobResult::Session(SessionResult(SessionWork::Proved(proof)))) => {
                         activate::proved(cx, *activation, proof, reply)
                     }
@@ -441,6 +443,9 @@ impl Shard {
                     }
                     _ => Err(activate::failed(cx, *activation)),
                 });
+                if let Some(status) = refused {
+                    self.context(None, now).audit_refused(note, status);
+                }
             }
             (Kind::Channel(id), result) => {
                 let Some(connection) = self.connections.get_mut(id.0) else { return };
@@ -480,18 +485,20 @@ impl Shard {
         self.start_samples();
     }
 
-    /// Answers a request that waited, unless it goes on waiting.
+    /// Answers a request that waited, unless it goes on waiting. Gives the status if it was refused.
     fn respond(
         &mut self,
         to: ReplyTo,
         now: Now,
         work: impl FnOnce(&mut Context<'_>, &mut Reply<'_>) -> Result<Outcome, Fault>,
-    ) {
+    ) -> Option<StatusCode> {
+        let mut refused = None;
         let mut out = core::mem::take(&mut self.scratch);
         let mut reply = Reply::new(&mut out, to.request_handle, now.utc);
         let mut cx = self.context(None, now);
         let outcome = work(&mut cx, &mut reply).unwrap_or_else(|fault| {
             tracing::debug!(%fault, "request refused");
+            refused = Some(fault.status());
             reply.fault(fault);
             Outcome::Answered
         });
@@ -504,11 +511,16 @@ impl Shard {
         out.clear();
         self.scratch = out;
         self.apply_attached(now);
+        refused
     }
 
     fn give_up(&mut self, deferred: Deferred, status: StatusCode, now: Now) {
         let Some(to) = deferred.reply_to else { return };
-        let mut outbox = self.context(None, now).outbox;
+        let mut cx = self.context(None, now);
+        if let Kind::Activate(activation) = &deferred.kind {
+            cx.audit_refused(activation.note(), status);
+        }
+        let mut outbox = cx.outbox;
         match deferred.kind {
             // Some of its operations may have succeeded, and say for themselves what became of them.
             Kind::Transfer { results, .. } => transfer::respond(&mut outbox, to, &results),

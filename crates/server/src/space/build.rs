@@ -2,8 +2,10 @@
 //!
 //! Everything here is given the time and takes the structure lock for one call.
 
+use super::error::NodeError;
 use super::node::{NodeIx, NodeKind};
-use super::nodes::{NodeError, NodeSpec, Nodes};
+use super::nodes::Nodes;
+use super::spec::NodeSpec;
 use super::{AddressSpace, VariableHandle};
 use crate::authorization::Access;
 use crate::callback::{MethodHandler, ValueSource, WriteHandler};

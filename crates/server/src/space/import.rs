@@ -5,8 +5,10 @@
 
 use super::AddressSpace;
 use super::build::{ValueShape, wants_inverse};
+use super::error::NodeError;
 use super::node::{DataTypeNode, NodeIx, NodeKind, ReferenceTypeNode, VariableTypeNode};
-use super::nodes::{NodeError, NodeSpec, Nodes};
+use super::nodes::Nodes;
+use super::spec::NodeSpec;
 use crate::authorization::Access;
 use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_nodeset::{

@@ -2,6 +2,7 @@
 //!
 //! - `slot`: where values live; `dirty`: how writes tell shards what changed;
 //! - `node`: nodes on the heap; namespace 0 itself is read from the schema's static blob;
+//! - `spec`: what new nodes are to be; `error`: why they cannot be;
 //! - `nodes`: the tables, lookups and changes; `view`: one node's attributes, wherever it lives;
 //! - [`build`]: builders for applications; [`import`]: NodeSets at run time.
 
@@ -10,15 +11,19 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub mod build;
 pub(crate) mod dirty;
+pub(crate) mod error;
 pub mod import;
 pub(crate) mod node;
 pub(crate) mod nodes;
 pub(crate) mod slot;
+pub(crate) mod spec;
 pub(crate) mod view;
 
+pub use error::NodeError;
 pub use node::NodeIx;
-pub use nodes::{NodeError, NodeSpec, Reference};
+pub use nodes::Reference;
 pub use slot::{SHARDS_MAX, Wake};
+pub use spec::NodeSpec;
 
 use nodes::Nodes;
 use slot::{SlotHandle, SlotStore};

@@ -1,7 +1,9 @@
 //! The node tables: finding, adding and deleting nodes and references.
 
-use super::node::{Node, NodeExtra, NodeIx, NodeKind, PackedReference, VariableExtra, VariableNode};
+use super::error::NodeError;
+use super::node::{Node, NodeIx, NodeKind, PackedReference, VariableExtra, VariableNode};
 use super::slot::{PAGE_SLOTS, Page, Scalar, SlotHandle, SlotStore, Snapshot};
+use super::spec::NodeSpec;
 use super::view::NodeView;
 use crate::authorization::{Access, AccessTable, Decisions};
 use crate::callback::ValueSource;
@@ -13,63 +15,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use taktwerk_schema::ids::{data_type_ids, object_ids, reference_type_ids, variable_ids};
 use taktwerk_schema::ns0::Ns0;
-use taktwerk_schema::{AccessLevelType, NodeClass, PermissionType};
+use taktwerk_schema::{NodeClass, PermissionType};
 use taktwerk_types::{
-    BuiltInType, IdentifierRef, LocalizedText, NodeId, NodeIdRef, QualifiedName, StatusCode, UaString,
-    UtcTime, Variant,
+    BuiltInType, IdentifierRef, NodeId, NodeIdRef, QualifiedName, StatusCode, UaString, UtcTime, Variant,
 };
-
-/// Why a node or reference was not added.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NodeError {
-    /// The id is taken.
-    #[error("the NodeId {0} exists already: choose another one")]
-    IdExists(NodeId),
-    /// The id has no such node.
-    #[error("no node {0}: add it first")]
-    Unknown(NodeId),
-    /// The namespace index is beyond the NamespaceArray.
-    #[error("namespace {0} is not registered: call add_namespace first")]
-    Namespace(u16),
-    /// The parent already has a child of that name.
-    #[error("{parent} already has a child named {name}")]
-    BrowseNameExists {
-        /// The parent.
-        parent: NodeId,
-        /// The name.
-        name: QualifiedName,
-    },
-    /// The id is not a ReferenceType.
-    #[error("{0} is not a ReferenceType")]
-    ReferenceType(NodeId),
-    /// The same reference exists.
-    #[error("the reference from {0} to {1} exists already")]
-    ReferenceExists(NodeId, NodeId),
-    /// A table is full.
-    #[error("too many nodes: the limit is {0}")]
-    Full(usize),
-    /// Namespace 0's own nodes cannot be changed.
-    #[error("{0} belongs to the static namespace 0")]
-    Static(NodeId),
-}
-
-impl NodeError {
-    /// The status that a service answers (Part 4 §5.8).
-    #[must_use]
-    pub fn status(&self) -> StatusCode {
-        match self {
-            Self::IdExists(_) => StatusCode::BAD_NODE_ID_EXISTS,
-            Self::Unknown(_) => StatusCode::BAD_NODE_ID_UNKNOWN,
-            Self::Namespace(_) => StatusCode::BAD_NODE_ID_REJECTED,
-            Self::BrowseNameExists { .. } => StatusCode::BAD_BROWSE_NAME_DUPLICATED,
-            Self::ReferenceType(_) => StatusCode::BAD_REFERENCE_TYPE_ID_INVALID,
-            Self::ReferenceExists(..) => StatusCode::BAD_DUPLICATE_REFERENCE_NOT_ALLOWED,
-            Self::Full(_) => StatusCode::BAD_RESOURCE_UNAVAILABLE,
-            Self::Static(_) => StatusCode::BAD_USER_ACCESS_DENIED,
-        }
-    }
-}
 
 /// A reference as services see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,86 +29,6 @@ pub struct Reference {
     pub is_forward: bool,
     /// The other node.
     pub target: NodeIx,
-}
-
-/// What a new node is to be; a builder for [`AddressSpace::add_node`](super::AddressSpace::add_node).
-#[derive(Debug)]
-pub struct NodeSpec {
-    pub(crate) id: NodeId,
-    pub(crate) browse_name: QualifiedName,
-    pub(crate) kind: NodeKind,
-    pub(crate) extra: NodeExtra,
-    pub(crate) data_type: NodeId,
-    pub(crate) value: Option<Variant>,
-    pub(crate) access: Access,
-}
-
-impl NodeSpec {
-    fn new(id: NodeId, browse_name: QualifiedName, kind: NodeKind) -> Self {
-        Self {
-            id,
-            browse_name,
-            kind,
-            extra: NodeExtra::default(),
-            data_type: NodeId::NULL,
-            value: None,
-            access: Access::default(),
-        }
-    }
-
-    /// An Object.
-    #[must_use]
-    pub fn object(id: NodeId, browse_name: QualifiedName) -> Self {
-        Self::new(id, browse_name, NodeKind::Object { event_notifier: 0 })
-    }
-
-    /// A readable scalar Variable of a DataType; `value` is its first value, made when the node is added.
-    #[must_use]
-    pub fn variable(
-        id: NodeId,
-        browse_name: QualifiedName,
-        data_type: NodeId,
-        value: Option<Variant>,
-    ) -> Self {
-        let kind = NodeKind::Variable(VariableNode {
-            slot: 0,
-            data_type: 0,
-            access_level: AccessLevelType::CURRENT_READ.0,
-            value_rank: -1,
-        });
-        Self { data_type, value, ..Self::new(id, browse_name, kind) }
-    }
-
-    /// A Method.
-    #[must_use]
-    pub fn method(
-        id: NodeId,
-        browse_name: QualifiedName,
-        handler: Option<Arc<dyn crate::callback::MethodHandler>>,
-    ) -> Self {
-        let mut spec = Self::new(id, browse_name, NodeKind::Method { executable: true });
-        spec.extra.handler = handler;
-        spec
-    }
-
-    /// A node of any class.
-    pub(crate) fn with_kind(id: NodeId, browse_name: QualifiedName, kind: NodeKind) -> Self {
-        Self::new(id, browse_name, kind)
-    }
-
-    /// Another DisplayName than the BrowseName's text.
-    #[must_use]
-    pub fn display_name(mut self, text: LocalizedText) -> Self {
-        self.extra.display_name = Some(text);
-        self
-    }
-
-    /// The Description.
-    #[must_use]
-    pub fn description(mut self, text: LocalizedText) -> Self {
-        self.extra.description = Some(text);
-        self
-    }
 }
 
 /// Where a Variable's value comes from.

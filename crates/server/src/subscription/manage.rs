@@ -275,47 +275,6 @@ impl Engine {
         }
     }
 
-    /// ResendData (Part 5 §9.2): the current value of every reporting item goes into the next message.
-    pub(crate) fn resend_data(&mut self, place: u32) {
-        // Values on their way come before the present one, not behind it.
-        self.drain_queued();
-        let Self { subscriptions, items, pages, .. } = self;
-        let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return };
-        subscription.reset_lifetime();
-        for at in 0..subscription.items.len() {
-            let index = subscription.items[at];
-            let Some(item) = items.get_mut(index as usize) else { continue };
-            if !item.has(flag::REPORTING) {
-                continue;
-            }
-            if !item.is_queued() {
-                item.flags |= flag::FORCED | flag::DIRTY;
-            } else if item.ext.as_ref().is_some_and(|ext| ext.queue.is_empty()) {
-                if let Some(snapshot) = item.sample(pages) {
-                    item.remember(&snapshot);
-                    item.flags |= flag::FRESH;
-                    item.enqueue(Sample::Slot(snapshot));
-                } else if let Some(value) = item.last_other() {
-                    item.enqueue(Sample::Value(Box::new(value)));
-                }
-            }
-            super::changes::make_ready(index, item, subscription);
-        }
-    }
-
-    /// Server and client handles of a subscription's items, for GetMonitoredItems (Part 5 §9.1).
-    pub(crate) fn item_handles(&self, place: u32) -> (Vec<u32>, Vec<u32>) {
-        let Some(subscription) = self.subscription(place) else { return (Vec::new(), Vec::new()) };
-        subscription
-            .items
-            .iter()
-            .filter_map(|index| {
-                let item = self.items.get(*index as usize)?;
-                Some((id_of(subscription, item, *index), item.client_handle))
-            })
-            .unzip()
-    }
-
     /// Acknowledges a message (Part 4 §5.14.5): the result for the Publish response.
     pub(crate) fn acknowledge(&mut self, session: SessionKey, id: u32, sequence_number: u32) -> StatusCode {
         let Ok(place) = self.find(session, id) else { return StatusCode::BAD_SUBSCRIPTION_ID_INVALID };
@@ -799,7 +758,7 @@ impl Engine {
     }
 }
 
-fn id_of(subscription: &Subscription, item: &Item, index: u32) -> u32 {
+pub(super) fn id_of(subscription: &Subscription, item: &Item, index: u32) -> u32 {
     let moved = subscription.ids.as_ref().and_then(|ids| ids.at(item.position as usize));
     moved.unwrap_or(item_id(index))
 }

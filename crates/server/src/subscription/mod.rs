@@ -10,7 +10,8 @@
 //!   ready lists;
 //! - [`phase`]: where in its interval a subscription publishes;
 //! - [`publish`]: cycles, messages and the sessions' Publish queues; [`retransmission`]: what can be republished;
-//! - [`manage`]: creating, modifying and deleting, as the services ask; [`timer`]: deadlines;
+//! - [`manage`]: creating, modifying and deleting, as the services ask; `methods`: as methods ask; [`timer`]:
+//!   deadlines;
 //! - `access`: items that their client may see, or not any more;
 //! - [`moving`]: to another session, and to another shard's engine; [`item_ids`], [`homes`]: what finds them there.
 
@@ -22,6 +23,7 @@ pub(crate) mod item;
 mod item_ids;
 mod limits;
 pub(crate) mod manage;
+mod methods;
 pub(crate) mod moving;
 mod phase;
 pub(crate) mod publish;

@@ -165,3 +165,68 @@ fn without_a_wish_nothing_is_noted() {
     assert_eq!(write(&mut client, &mut server, NodeId::numeric(1, 1), 2.5), StatusCode::GOOD);
     assert_eq!(taken(&mut server), []);
 }
+
+fn log_on(client: &mut Client, server: &mut Server, user: &str, password: &str) -> Result<(), StatusCode> {
+    let token = schema::UserNameIdentityToken {
+        policy_id: "username".into(),
+        user_name: user.into(),
+        password: password.as_bytes().into(),
+        ..Default::default()
+    };
+    let request = schema::ActivateSessionRequest {
+        request_header: client.header(),
+        user_identity_token: taktwerk_types::ExtensionObject::new(&token),
+        ..Default::default()
+    };
+    client.call(server, &request).map(|_| ())
+}
+
+#[test]
+fn sessions_are_noted_with_their_users_and_without_passwords() {
+    let mut server = Server::with(|config| {
+        config.audit = AuditConfig::all();
+        config.verifier = Some(Arc::new(|_: &str, password: &[u8]| {
+            if password == CANARY.as_bytes() { Ok(()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
+        }));
+        config.allow_clear_passwords = true;
+        config.endpoints[0].user_tokens.push(crate::config::UserTokenConfig::user_name());
+    });
+    let mut client = server.connect();
+    taken(&mut server);
+    client.create(&mut server).unwrap();
+    let created = taken(&mut server);
+    assert_eq!(created.len(), 1, "{created:?}");
+    assert!(
+        matches!(created[0].action, AuditAction::CreateSession { revised_session_timeout } if revised_session_timeout > 0.0)
+    );
+    let wrong = format!("{CANARY}-wrong");
+    log_on(&mut client, &mut server, "olaf", &wrong).unwrap_err();
+    log_on(&mut client, &mut server, "olaf", CANARY).unwrap();
+    let records = taken(&mut server);
+    let [refused, accepted] = records.as_slice() else { panic!("{records:?}") };
+    let AuditAction::ActivateSession { user, .. } = &refused.action else { panic!("{refused:?}") };
+    assert_eq!(
+        (user.kind, &*user.name, refused.status),
+        ("UserName", "olaf", StatusCode::BAD_USER_ACCESS_DENIED)
+    );
+    let AuditAction::ActivateSession { user, roles } = &accepted.action else { panic!("{accepted:?}") };
+    assert_eq!((user.kind, &*user.name, accepted.status), ("UserName", "olaf", StatusCode::GOOD));
+    assert_eq!(roles.len(), 2);
+    assert_eq!(&*accepted.client_user_id, "olaf");
+    let first = format!("{records:?}");
+    let cancel = schema::CancelRequest { request_header: client.header(), request_handle: 7 };
+    client.call(&mut server, &cancel).unwrap();
+    let close = schema::CloseSessionRequest { request_header: client.header(), delete_subscriptions: true };
+    client.call(&mut server, &close).unwrap();
+    // A session that is not there is asked for.
+    client.call(&mut server, &close).unwrap_err();
+    let records = taken(&mut server);
+    let [cancelled, closed, missing] = records.as_slice() else { panic!("{records:?}") };
+    assert_eq!(cancelled.action, AuditAction::Cancel { request_handle: 7 });
+    assert_eq!((&closed.action, closed.status), (&AuditAction::CloseSession, StatusCode::GOOD));
+    assert_eq!(missing.status, StatusCode::BAD_SESSION_ID_INVALID);
+    assert!(missing.session_id.is_null());
+    // Neither in a record nor in anything that can be printed.
+    let everything = format!("{records:?} {first} {:?}", server.shard.shared());
+    assert!(!everything.contains(CANARY), "{everything}");
+}

@@ -1,0 +1,55 @@
+//! Why nodes and references cannot be as somebody wants them.
+
+use taktwerk_types::{NodeId, QualifiedName, StatusCode};
+
+/// Why a node or reference was not added.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// The id is taken.
+    #[error("the NodeId {0} exists already: choose another one")]
+    IdExists(NodeId),
+    /// The id has no such node.
+    #[error("no node {0}: add it first")]
+    Unknown(NodeId),
+    /// The namespace index is beyond the NamespaceArray.
+    #[error("namespace {0} is not registered: call add_namespace first")]
+    Namespace(u16),
+    /// The parent already has a child of that name.
+    #[error("{parent} already has a child named {name}")]
+    BrowseNameExists {
+        /// The parent.
+        parent: NodeId,
+        /// The name.
+        name: QualifiedName,
+    },
+    /// The id is not a ReferenceType.
+    #[error("{0} is not a ReferenceType")]
+    ReferenceType(NodeId),
+    /// The same reference exists.
+    #[error("the reference from {0} to {1} exists already")]
+    ReferenceExists(NodeId, NodeId),
+    /// A table is full.
+    #[error("too many nodes: the limit is {0}")]
+    Full(usize),
+    /// Namespace 0's own nodes cannot be changed.
+    #[error("{0} belongs to the static namespace 0")]
+    Static(NodeId),
+}
+
+impl NodeError {
+    /// The status that a service answers (Part 4 §5.8).
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::IdExists(_) => StatusCode::BAD_NODE_ID_EXISTS,
+            Self::Unknown(_) => StatusCode::BAD_NODE_ID_UNKNOWN,
+            Self::Namespace(_) => StatusCode::BAD_NODE_ID_REJECTED,
+            Self::BrowseNameExists { .. } => StatusCode::BAD_BROWSE_NAME_DUPLICATED,
+            Self::ReferenceType(_) => StatusCode::BAD_REFERENCE_TYPE_ID_INVALID,
+            Self::ReferenceExists(..) => StatusCode::BAD_DUPLICATE_REFERENCE_NOT_ALLOWED,
+            Self::Full(_) => StatusCode::BAD_RESOURCE_UNAVAILABLE,
+            Self::Static(_) => StatusCode::BAD_USER_ACCESS_DENIED,
+        }
+    }
+}

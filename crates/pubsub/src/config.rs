@@ -1,7 +1,8 @@
 //! The configuration of PubSub, typed: what Part 14 §6.2 hides in ExtensionObjects are enums here.
 //!
 //! It converts without loss from and to the standard structures ([`Configuration::from_schema`],
-//! [`Configuration::to_schema`]) and the standard binary file ([`binary_file`]), [`validate`] says what is wrong with it.
+//! [`Configuration::to_schema`]) and the standard binary file ([`binary_file`]), and with the feature `serde` from
+//! and to TOML (`toml`). [`validate`] says what is wrong with it.
 
 use crate::publisher_id::PublisherId;
 use crate::uadp::SecurityMode;
@@ -23,6 +24,8 @@ pub mod binary_file;
 pub mod build;
 pub mod layouts;
 mod schema;
+#[cfg(feature = "serde")]
+pub mod toml;
 pub mod validate;
 
 pub use schema::ConversionError;

@@ -1,6 +1,8 @@
 //! OPC UA PubSub (Part 14) without I/O.
 //!
 //! - [`uadp`]: binary NetworkMessages of every form, borrowed when read;
+//! - `json` (feature `json`): JSON NetworkMessages;
+//! - [`publisher`], [`subscriber`]: the engines;
 //! - [`config`]: the configuration, typed; from and to the standard structures, the standard file, TOML;
 //! - [`security`]: message security, key rings, the key service and its clients;
 //! - [`state`], [`sequence`], [`publisher_id`], [`time`]: what both engines need.
@@ -8,6 +10,8 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+#[cfg(feature = "json")]
+pub mod json;
 pub mod publisher;
 pub mod publisher_id;
 pub mod security;

@@ -22,11 +22,11 @@ use taktwerk_crypto::PubSubProvider;
 use taktwerk_schema::{ConfigurationVersionDataType, DataSetMetaDataType};
 use taktwerk_types::{DecodeError, Instant, StatusCode, UtcTime};
 
-mod ask;
-mod deliver;
+pub(crate) mod ask;
+pub(crate) mod deliver;
 mod open;
-mod reader;
-mod tracker;
+pub(crate) mod reader;
+pub(crate) mod tracker;
 
 use ask::Asker;
 use reader::Reader;
@@ -210,22 +210,22 @@ pub struct SubscriberCounters {
 
 /// Security of a group or reader, as the receiving side needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Required {
-    group_id: String,
-    mode: SecurityMode,
+pub(crate) struct Required {
+    pub(crate) group_id: String,
+    pub(crate) mode: SecurityMode,
 }
 
 /// All readers of a configuration.
 pub struct Subscriber {
     configuration: Arc<Configuration>,
-    options: SubscriberOptions,
-    readers: Vec<Reader>,
+    pub(crate) options: SubscriberOptions,
+    pub(crate) readers: Vec<Reader>,
     keys: KeyStore,
     reassembler: Reassembler,
-    asker: Asker,
-    counters: SubscriberCounters,
+    pub(crate) asker: Asker,
+    pub(crate) counters: SubscriberCounters,
     /// Fields of the message that is being delivered: memory that is used again.
-    fields: Vec<ReceivedField>,
+    pub(crate) fields: Vec<ReceivedField>,
 }
 
 impl core::fmt::Debug for Subscriber {

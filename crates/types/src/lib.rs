@@ -6,7 +6,8 @@
 //! - [`codec`]: [`Encode`] and [`Decode`] over slices, with limits on depth, lengths and allocation;
 //! - [`variant`]: [`Variant`], its arrays and matrices; [`range`]: IndexRange on them;
 //! - [`node_id`], [`text`], [`string`], [`guid`], [`time`], [`status_code`], [`data_value`],
-//!   [`diagnostic_info`], [`extension_object`]: the other built-in types.
+//!   [`diagnostic_info`], [`extension_object`]: the other built-in types;
+//! - `json` (feature `json`): the JSON encoding.
 //!
 //! Messages and structures built from these types are generated into `taktwerk-schema`.
 
@@ -15,6 +16,8 @@ pub mod data_value;
 pub mod diagnostic_info;
 pub mod extension_object;
 pub mod guid;
+#[cfg(feature = "json")]
+pub mod json;
 pub mod node_id;
 pub mod range;
 pub mod status_code;

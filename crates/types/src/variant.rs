@@ -250,6 +250,8 @@ macro_rules! array_values {
     };
 }
 for_element_types!(array_values);
+#[cfg(feature = "json")]
+pub(crate) use for_element_types;
 
 impl ArrayValues {
     /// Whether there are no elements.

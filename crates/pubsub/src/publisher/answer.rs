@@ -153,7 +153,6 @@ impl Announcer {
         let Some(number) = self.numbers.get_mut(connection) else { return };
         let sequence_number = *number;
         *number = number.wrapping_add(1);
-        let payload = NumberedAnnouncement { sequence_number, announcement }.encode_to_vec();
         let writer = match topic {
             Topic::MetaData(id) => position(config, *id),
             _ => None,
@@ -166,6 +165,24 @@ impl Announcer {
             due: turn.now.instant,
             address: None,
         };
+        #[cfg(feature = "json")]
+        if let (Some((index, position)), Announcement::DataSetMetaData { writer_id, meta_data, .. }) =
+            (writer, &announcement)
+            && let Some(group) = config.writer_groups.get(index.group)
+            && super::is_json(&group.message)
+        {
+            let id = format!("{:016x}", turn.entropy.next_u64());
+            let publisher_id = config.publisher_id.as_ref().map(ToString::to_string).unwrap_or_default();
+            let name = group.writers.get(position).map_or("", |writer| writer.name.as_str());
+            let written: Result<(), core::convert::Infallible> = turn.out.push(about, |out| {
+                let now = turn.now;
+                crate::json::metadata::encode(&id, &publisher_id, *writer_id, name, meta_data, now, out);
+                Ok(())
+            });
+            let _ = written;
+            return;
+        }
+        let payload = NumberedAnnouncement { sequence_number, announcement }.encode_to_vec();
         let header = NetworkMessageHeader {
             publisher_id: config.publisher_id.as_ref().map(|id| id.as_ref()),
             message_type: NetworkMessageType::DiscoveryAnnouncement,

@@ -28,6 +28,8 @@ pub(super) struct Envelope {
     data_set_class_id: Option<Guid>,
     writer_group_id: u16,
     group_version: u32,
+    #[cfg(feature = "json")]
+    json: crate::json::GroupSpec,
 }
 
 /// Why a message was not made.
@@ -93,6 +95,8 @@ impl Envelope {
             data_set_class_id: None,
             writer_group_id: group.writer_group_id,
             group_version,
+            #[cfg(feature = "json")]
+            json: crate::json::GroupSpec::new(connection, group),
         }
     }
 
@@ -106,7 +110,13 @@ impl Envelope {
 
     /// Only one DataSetMessage goes into a NetworkMessage.
     pub(super) fn is_single(&self) -> bool {
-        self.has(Mask::PROMOTED_FIELDS)
+        match &self.message {
+            #[cfg(feature = "json")]
+            WriterGroupMessage::Json(json) => json
+                .network_message_content_mask
+                .contains(taktwerk_schema::JsonNetworkMessageContentMask::SINGLE_DATA_SET_MESSAGE),
+            _ => self.has(Mask::PROMOTED_FIELDS),
+        }
     }
 
     /// Bytes around the DataSetMessages, without the PayloadHeader.
@@ -227,8 +237,22 @@ impl Envelope {
         _: &Connection,
         message: &MessageKind<'_>,
     ) -> Result<u64, Failure> {
-        let _ = (turn, index, message);
-        Ok(0)
+        #[cfg(feature = "json")]
+        {
+            let id = turn.entropy.next_u64();
+            let json = &mut self.json;
+            let wrote: Result<(), core::convert::Infallible> = turn.out.push(message.about(index), |out| {
+                json.wrap(id, message.items.iter().map(|item| message.bytes(item)), out);
+                Ok(())
+            });
+            let _ = wrote;
+            Ok(1)
+        }
+        #[cfg(not(feature = "json"))]
+        {
+            let _ = (turn, index, message);
+            Ok(0)
+        }
     }
 }
 

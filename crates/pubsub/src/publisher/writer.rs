@@ -31,6 +31,8 @@ enum Kind {
 #[derive(Debug)]
 enum Codec {
     Uadp(Box<Spec>),
+    #[cfg(feature = "json")]
+    Json(Box<crate::json::WriterSpec>),
     /// A mapping that this build does not have: nothing is sent.
     None,
 }
@@ -77,7 +79,7 @@ pub(super) struct Writer {
     changed: Vec<u16>,
     event: Vec<Variant>,
     /// The sequence number of the next message with data.
-    next_number: u16,
+    next_number: u32,
     cycles_since_key: u32,
     last_sent: Option<Instant>,
     /// The fields that are sent in the header.
@@ -125,6 +127,10 @@ impl Writer {
                     raw,
                     configured_size: usize::from(uadp.configured_size),
                 }))
+            }
+            #[cfg(feature = "json")]
+            DataSetWriterMessage::Json(_) => {
+                Codec::Json(Box::new(crate::json::WriterSpec::new(group, writer, meta_data)))
             }
             _ => Codec::None,
         };
@@ -213,7 +219,7 @@ impl Writer {
         too_large
     }
 
-    fn item(&self, place: Place, len: usize, sequence_number: u16) -> Item {
+    fn item(&self, place: Place, len: usize, number: u32) -> Item {
         Item {
             writer: self.position,
             writer_id: self.id,
@@ -221,7 +227,7 @@ impl Writer {
             offset: self.offset,
             place,
             len,
-            sequence_number,
+            sequence_number: short(number),
         }
     }
 
@@ -247,7 +253,14 @@ impl Writer {
             if self.changed.len() < self.values.len() {
                 let start = made.len();
                 let outcome = match &mut self.codec {
-                    Codec::Uadp(spec) => spec.delta(&self.values, &self.changed, number, turn.now, made),
+                    Codec::Uadp(spec) => {
+                        spec.delta(&self.values, &self.changed, short(number), turn.now, made)
+                    }
+                    #[cfg(feature = "json")]
+                    Codec::Json(spec) => {
+                        spec.delta(&self.values, &self.changed, number, turn.now, made);
+                        Ok(())
+                    }
                     Codec::None => return,
                 };
                 let is_shorter =
@@ -264,12 +277,18 @@ impl Writer {
         self.cycles_since_key = 0;
         match &mut self.codec {
             Codec::Uadp(spec) => {
-                match self.frame.write(spec, &self.values, number, turn.now) {
+                match self.frame.write(spec, &self.values, short(number), turn.now) {
                     Ok(Made::LaidOut) => counters.layouts += 1,
                     Ok(Made::Patched) => {}
                     Err(len) => too_large.push(TooLarge { len, limit: spec.configured_size }),
                 }
                 items.push(self.item(Place::Frame, self.frame.bytes().len(), number));
+            }
+            #[cfg(feature = "json")]
+            Codec::Json(spec) => {
+                let start = made.len();
+                spec.key_frame(&self.values, number, turn.now, made);
+                items.push(self.item(Place::Made(start..made.len()), made.len() - start, number));
             }
             Codec::None => return,
         }
@@ -311,10 +330,12 @@ impl Writer {
         let (number, start) = (self.next_number, made.len());
         match &mut self.codec {
             Codec::Uadp(spec) => {
-                if let Err(len) = spec.event(&self.event, number, turn.now, made) {
+                if let Err(len) = spec.event(&self.event, short(number), turn.now, made) {
                     too_large.push(TooLarge { len, limit: spec.configured_size });
                 }
             }
+            #[cfg(feature = "json")]
+            Codec::Json(spec) => spec.event(&self.event, number, turn.now, made),
             Codec::None => return,
         }
         items.push(self.item(Place::Made(start..made.len()), made.len() - start, number));
@@ -331,10 +352,12 @@ impl Writer {
         let (number, start) = (self.next_number, made.len());
         match &mut self.codec {
             Codec::Uadp(spec) => {
-                if let Err(len) = spec.keep_alive(number, turn.now, made) {
+                if let Err(len) = spec.keep_alive(short(number), turn.now, made) {
                     too_large.push(TooLarge { len, limit: spec.configured_size });
                 }
             }
+            #[cfg(feature = "json")]
+            Codec::Json(spec) => spec.keep_alive(number, turn.now, made),
             Codec::None => return,
         }
         items.push(self.item(Place::Made(start..made.len()), made.len() - start, number));
@@ -346,6 +369,11 @@ impl Writer {
         self.cycles_since_key = 0;
         self.last_sent = None;
     }
+}
+
+/// UADP sends 16 bits of a sequence number, JSON all 32.
+const fn short(number: u32) -> u16 {
+    (number & 0xffff) as u16
 }
 
 /// A DataSetMessage that did not fit its ConfiguredSize.

@@ -30,7 +30,7 @@ struct Question {
 
 /// The questions that are open.
 #[derive(Debug, Default)]
-pub(super) struct Asker {
+pub(crate) struct Asker {
     questions: Vec<Question>,
     /// Spreads the first probes.
     counter: u64,
@@ -38,7 +38,7 @@ pub(super) struct Asker {
 
 impl Asker {
     /// Opens a question, unless it is open.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &mut self,
         connection: usize,
         publisher_id: Option<PublisherId>,
@@ -66,12 +66,12 @@ impl Asker {
         });
     }
 
-    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.questions.iter().map(|question| question.due).min()
     }
 
     /// Sends what is due.
-    pub(super) fn poll(&mut self, now: Now, out: &mut Transmit) {
+    pub(crate) fn poll(&mut self, now: Now, out: &mut Transmit) {
         for question in &mut self.questions {
             if question.due > now.instant {
                 continue;
@@ -104,7 +104,7 @@ impl Asker {
     }
 
     /// Somebody else asks the same: his answer will do.
-    pub(super) fn overheard(
+    pub(crate) fn overheard(
         &mut self,
         connection: usize,
         publisher_id: Option<PublisherIdRef<'_>>,
@@ -123,7 +123,7 @@ impl Asker {
     }
 
     /// An answer has come.
-    pub(super) fn answered(
+    pub(crate) fn answered(
         &mut self,
         connection: usize,
         publisher_id: Option<PublisherIdRef<'_>>,

@@ -22,6 +22,13 @@ impl Subscriber {
     /// Takes a received datagram of a connection. It is decrypted in place.
     pub fn receive(&mut self, connection: usize, datagram: &mut [u8], now: Now, sink: &mut dyn Sink) {
         self.counters.network_messages += 1;
+        #[cfg(feature = "json")]
+        if self.is_json(connection) {
+            if let Err(reason) = self.receive_json(connection, datagram, now, sink) {
+                self.dropped(connection, reason, sink);
+            }
+            return;
+        }
         let outcome = match self.open(connection, datagram, now) {
             Ok(Some(opened)) => self.take(connection, datagram, &opened, now, sink),
             Ok(None) => {
@@ -234,7 +241,7 @@ impl Subscriber {
     }
 
     /// Asks for the metadata of readers that have none.
-    pub(super) fn ask_where_unknown(&mut self, now: Now) {
+    pub(crate) fn ask_where_unknown(&mut self, now: Now) {
         if !self.options.ask_for_meta_data {
             return;
         }
@@ -272,12 +279,12 @@ fn may(reader: &Reader, opened: &Opened) -> bool {
 }
 
 /// What delivery needs of a subscriber besides the reader.
-pub(super) struct Context<'a> {
-    pub(super) options: &'a SubscriberOptions,
-    pub(super) counters: &'a mut SubscriberCounters,
-    pub(super) fields: &'a mut Vec<ReceivedField>,
-    pub(super) asker: &'a mut Asker,
-    pub(super) now: Now,
+pub(crate) struct Context<'a> {
+    pub(crate) options: &'a SubscriberOptions,
+    pub(crate) counters: &'a mut SubscriberCounters,
+    pub(crate) fields: &'a mut Vec<ReceivedField>,
+    pub(crate) asker: &'a mut Asker,
+    pub(crate) now: Now,
 }
 
 impl Context<'_> {
@@ -336,7 +343,7 @@ impl Context<'_> {
     }
 
     /// The writer's metadata is not the one we have.
-    pub(super) fn changed(&mut self, reader: &mut Reader, major_version: u32, sink: &mut dyn Sink) {
+    pub(crate) fn changed(&mut self, reader: &mut Reader, major_version: u32, sink: &mut dyn Sink) {
         if reader.told_version != Some(major_version) {
             reader.told_version = Some(major_version);
             sink.event(SubscriberEvent::MetaDataChanged { reader: reader.index, major_version });
@@ -347,7 +354,7 @@ impl Context<'_> {
     }
 
     /// Checks the sequence number; gives how many messages are missing, or `None` if this one is not to be delivered.
-    pub(super) fn number(
+    pub(crate) fn number(
         &mut self,
         reader: &mut Reader,
         publisher_id: Option<crate::PublisherIdRef<'_>>,
@@ -383,7 +390,7 @@ impl Context<'_> {
         }
     }
 
-    pub(super) fn hand_over(&mut self, reader: &mut Reader, facts: &Facts<'_>, sink: &mut dyn Sink) {
+    pub(crate) fn hand_over(&mut self, reader: &mut Reader, facts: &Facts<'_>, sink: &mut dyn Sink) {
         self.counters.data_set_messages += 1;
         let is_complete = facts.kind != DataSetMessageKind::DeltaFrame;
         reader.arrived(is_complete, self.now.instant, sink);
@@ -405,14 +412,14 @@ impl Context<'_> {
 }
 
 /// A DataSetMessage without its fields.
-pub(super) struct Facts<'a> {
-    pub(super) publisher_id: Option<crate::PublisherIdRef<'a>>,
-    pub(super) group_id: Option<u16>,
-    pub(super) writer_id: Option<u16>,
-    pub(super) kind: DataSetMessageKind,
-    pub(super) sequence_number: Option<u32>,
-    pub(super) missing: u32,
-    pub(super) timestamp: Option<taktwerk_types::UtcTime>,
-    pub(super) status: taktwerk_types::StatusCode,
-    pub(super) major_version: Option<u32>,
+pub(crate) struct Facts<'a> {
+    pub(crate) publisher_id: Option<crate::PublisherIdRef<'a>>,
+    pub(crate) group_id: Option<u16>,
+    pub(crate) writer_id: Option<u16>,
+    pub(crate) kind: DataSetMessageKind,
+    pub(crate) sequence_number: Option<u32>,
+    pub(crate) missing: u32,
+    pub(crate) timestamp: Option<taktwerk_types::UtcTime>,
+    pub(crate) status: taktwerk_types::StatusCode,
+    pub(crate) major_version: Option<u32>,
 }

@@ -13,36 +13,36 @@ use taktwerk_schema::DataSetMetaDataType;
 use taktwerk_types::{BuiltInType, Guid, Instant};
 
 #[derive(Debug)]
-pub(super) struct Reader {
-    pub(super) index: ReaderIndex,
-    pub(super) enabled: bool,
-    pub(super) state: PubSubState,
-    pub(super) publisher_id: Option<PublisherId>,
-    pub(super) writer_group_id: u16,
-    pub(super) data_set_writer_id: u16,
-    pub(super) security: Option<Required>,
+pub(crate) struct Reader {
+    pub(crate) index: ReaderIndex,
+    pub(crate) enabled: bool,
+    pub(crate) state: PubSubState,
+    pub(crate) publisher_id: Option<PublisherId>,
+    pub(crate) writer_group_id: u16,
+    pub(crate) data_set_writer_id: u16,
+    pub(crate) security: Option<Required>,
     /// Its messages are JSON.
-    pub(super) is_json: bool,
+    pub(crate) is_json: bool,
     class_id: Guid,
     group_version: u32,
     message_number: u16,
     /// Where its DataSetMessage starts in a NetworkMessage without PayloadHeader; 0: behind the header.
-    pub(super) offset: usize,
-    pub(super) meta_data: DataSetMetaDataType,
+    pub(crate) offset: usize,
+    pub(crate) meta_data: DataSetMetaDataType,
     built_in_types: Vec<Option<BuiltInType>>,
     raw: Option<RawLayout>,
     timeout_nanos: u64,
     /// When it is in error if nothing comes.
     deadline: Option<Instant>,
-    pub(super) tracker: Tracker,
+    pub(crate) tracker: Tracker,
     /// The version that was told to have changed, so that it is told once.
-    pub(super) told_version: Option<u32>,
-    pub(super) reset_nanos: u64,
-    pub(super) senders_max: usize,
+    pub(crate) told_version: Option<u32>,
+    pub(crate) reset_nanos: u64,
+    pub(crate) senders_max: usize,
 }
 
 impl Reader {
-    pub(super) fn new(
+    pub(crate) fn new(
         index: ReaderIndex,
         config: &DataSetReader,
         security: &GroupSecurity,
@@ -90,7 +90,7 @@ impl Reader {
     }
 
     /// Whether a NetworkMessage of this sender can be for the reader.
-    pub(super) fn wants_sender(
+    pub(crate) fn wants_sender(
         &self,
         publisher_id: Option<PublisherIdRef<'_>>,
         group: Option<crate::uadp::GroupHeader>,
@@ -105,16 +105,22 @@ impl Reader {
             && (self.class_id == Guid::NULL || class_id.is_none_or(|id| id == self.class_id))
     }
 
+    /// Whether it looks at messages at all.
+    #[cfg(feature = "json")]
+    pub(crate) fn runs(&self) -> bool {
+        self.state != PubSubState::DISABLED && self.state != PubSubState::PAUSED
+    }
+
     /// Whether a DataSetMessage of this writer is for the reader.
-    pub(super) fn wants_writer(&self, writer_id: Option<u16>) -> bool {
+    pub(crate) fn wants_writer(&self, writer_id: Option<u16>) -> bool {
         fits(self.data_set_writer_id, writer_id)
     }
 
-    pub(super) fn types(&self) -> FieldTypes<'_> {
+    pub(crate) fn types(&self) -> FieldTypes<'_> {
         FieldTypes { built_in_types: &self.built_in_types, raw: self.raw.as_ref() }
     }
 
-    pub(super) fn knows_fields(&self) -> bool {
+    pub(crate) fn knows_fields(&self) -> bool {
         !self.meta_data.fields.is_empty()
     }
 
@@ -125,7 +131,7 @@ impl Reader {
         self.meta_data = meta_data;
     }
 
-    pub(super) fn set_meta_data(&mut self, meta_data: DataSetMetaDataType, sink: &mut dyn Sink) {
+    pub(crate) fn set_meta_data(&mut self, meta_data: DataSetMetaDataType, sink: &mut dyn Sink) {
         let version = meta_data.configuration_version.clone();
         self.learn(meta_data);
         self.told_version = None;
@@ -140,13 +146,13 @@ impl Reader {
         }
     }
 
-    pub(super) fn enable(&mut self, now: Instant, sink: &mut dyn Sink) {
+    pub(crate) fn enable(&mut self, now: Instant, sink: &mut dyn Sink) {
         self.tracker.reset();
         self.wait(now);
         self.trigger(Trigger::Enable, sink);
     }
 
-    pub(super) fn disable(&mut self, sink: &mut dyn Sink) {
+    pub(crate) fn disable(&mut self, sink: &mut dyn Sink) {
         self.deadline = None;
         self.trigger(Trigger::Disable, sink);
     }
@@ -156,12 +162,12 @@ impl Reader {
             .then(|| Instant::from_nanos(now.as_nanos().saturating_add(self.timeout_nanos)));
     }
 
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
     /// In error if nothing has come; sequence numbers may then start again.
-    pub(super) fn check_timeout(&mut self, now: Instant, sink: &mut dyn Sink) {
+    pub(crate) fn check_timeout(&mut self, now: Instant, sink: &mut dyn Sink) {
         if self.deadline.is_some_and(|deadline| now >= deadline) {
             self.deadline = None;
             self.tracker.reset();
@@ -171,7 +177,7 @@ impl Reader {
 
     /// A message has come. Only one with all fields, an event or a keep-alive makes a waiting reader operational;
     /// after an error any does.
-    pub(super) fn arrived(&mut self, is_complete: bool, now: Instant, sink: &mut dyn Sink) {
+    pub(crate) fn arrived(&mut self, is_complete: bool, now: Instant, sink: &mut dyn Sink) {
         self.wait(now);
         match self.state {
             PubSubState::PRE_OPERATIONAL if is_complete => self.trigger(Trigger::Ready, sink),

@@ -7,14 +7,14 @@ use taktwerk_types::Instant;
 
 /// A number as it was sent: UADP has 16 bits, JSON 32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Number {
+pub(crate) enum Number {
     Short(u16),
-    #[allow(dead_code)] // only JSON has it
+    #[cfg_attr(not(any(test, feature = "json")), allow(dead_code))] // only JSON has it
     Long(u32),
 }
 
 impl Number {
-    pub(super) const fn value(self) -> u32 {
+    pub(crate) const fn value(self) -> u32 {
         match self {
             Self::Short(number) => number as u32,
             Self::Long(number) => number,
@@ -30,7 +30,7 @@ struct Last {
 
 /// What a message is, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// New, so many after the last one.
     New { missing: u32 },
     /// Seen, or overtaken.
@@ -43,7 +43,7 @@ type Sender = (Option<PublisherId>, Option<u16>, Option<u16>);
 
 /// The last number of each sender of a reader.
 #[derive(Debug, Default)]
-pub(super) struct Tracker {
+pub(crate) struct Tracker {
     last: BTreeMap<Sender, Last>,
 }
 
@@ -51,7 +51,7 @@ impl Tracker {
     /// Takes the number of a message. After `reset_nanos` without an accepted one, any number is new. A keep-alive
     /// has the number that the next message with data will have, and does not use it up.
     #[allow(clippy::too_many_arguments)] // what identifies a sender, and a message of it
-    pub(super) fn check(
+    pub(crate) fn check(
         &mut self,
         publisher_id: Option<PublisherIdRef<'_>>,
         group_id: Option<u16>,
@@ -104,7 +104,7 @@ impl Tracker {
     }
 
     /// Any number is new again.
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.last.clear();
     }
 }

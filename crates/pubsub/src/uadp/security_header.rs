@@ -10,6 +10,7 @@ const RESERVED: u8 = 0xf0;
 
 /// How a NetworkMessage is protected, ordered by strength.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum SecurityMode {
     /// Not at all.
     #[default]

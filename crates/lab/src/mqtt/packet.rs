@@ -262,12 +262,13 @@ fn text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes().get(..usize::from(length)).unwrap_or_default());
 }
 
-/// CONNECT with a clean session, no user, and no keep-alive: a measurement must not be disturbed by pings (§3.1).
+/// CONNECT with a clean session, no user, and the longest keep-alive: a measurement must not be disturbed by pings
+/// (§3.1). None at all would be 0, which rumqttd takes for a connection that has been silent for too long already.
 pub fn connect(out: &mut Vec<u8>, version: Version, name: &str) {
     let is_5 = version == Version::V5;
     packet(out, 0x10, 10 + usize::from(is_5) + 2 + name.len(), |out| {
         text(out, "MQTT");
-        out.extend_from_slice(&[if is_5 { 5 } else { 4 }, 2, 0, 0]);
+        out.extend_from_slice(&[if is_5 { 5 } else { 4 }, 2, 0xff, 0xff]);
         if is_5 {
             out.push(0);
         }
@@ -344,7 +345,7 @@ mod tests {
     fn packets_of_the_specification() {
         let mut out = Vec::new();
         connect(&mut out, Version::V311, "a");
-        assert_eq!(out, [0x10, 13, 0, 4, b'M', b'Q', b'T', b'T', 4, 2, 0, 0, 0, 1, b'a']);
+        assert_eq!(out, [0x10, 13, 0, 4, b'M', b'Q', b'T', b'T', 4, 2, 0xff, 0xff, 0, 1, b'a']);
         out.clear();
         subscribe(&mut out, Version::V5, 10, "a/b", Qos::AtLeastOnce);
         assert_eq!(out, [0x82, 9, 0, 10, 0, 0, 3, b'a', b'/', b'b', 1]);

@@ -29,7 +29,7 @@ pub(crate) enum ParseEndpointError {
 
 impl Endpoint {
     /// The host without brackets.
-    fn host(&self) -> &str {
+    pub(crate) fn host(&self) -> &str {
         self.host.trim_matches(['[', ']'])
     }
 

@@ -30,7 +30,7 @@ mod value;
 mod walk;
 
 use clap::{Parser, Subcommand};
-use commands::{browse, call, endpoints, lab, read, watch, write};
+use commands::{browse, call, endpoints, lab, pki, read, watch, write};
 use failure::Failure;
 use interrupt::Interrupt;
 use output::Output;
@@ -69,6 +69,8 @@ enum Command {
     /// Print values as they change.
     #[command(alias = "subscribe")]
     Watch(watch::WatchArgs),
+    /// Certificates: our own, whom we trust, why somebody is refused.
+    Pki(pki::PkiArgs),
     /// Load a server and measure it.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
@@ -98,6 +100,7 @@ fn run(command: &Command, output: Output, interrupt: &Interrupt) -> Result<(), F
         Command::Read(arguments) => read::run(arguments, output),
         Command::Write(arguments) => write::run(arguments, output),
         Command::Call(arguments) => call::run(arguments, output),
+        Command::Pki(arguments) => pki::run(arguments, output),
         Command::Watch(arguments) => watch::run(arguments, output, interrupt),
         Command::Bench(command) => bench::run(command, output, interrupt),
         Command::Lab(command) => lab::run(command, output, interrupt),

@@ -20,7 +20,9 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn new(path: &Path, what: impl fmt::Display) -> Self {
+    /// A problem with a file or folder.
+    #[must_use]
+    pub fn new(path: &Path, what: impl fmt::Display) -> Self {
         Self { path: path.to_owned(), what: what.to_string() }
     }
 }

@@ -167,6 +167,20 @@ impl Store {
         Ok((path, key_path))
     }
 
+    /// Puts a certificate of ours and its key aside, into `own/previous`. Returns the certificate's new place.
+    ///
+    /// # Errors
+    /// If they cannot be moved.
+    pub fn retire(&self, own: &OwnCertificate) -> io::Result<PathBuf> {
+        let folder = self.root.join("own/previous");
+        std::fs::create_dir_all(&folder)?;
+        let name = name(&own.certificate);
+        let path = folder.join(format!("{name}.der"));
+        std::fs::rename(&own.path, &path)?;
+        std::fs::rename(&own.key_path, folder.join(format!("{name}.pem")))?;
+        Ok(path)
+    }
+
     /// Keeps a key whose certificate is still being asked for. Returns the file.
     ///
     /// # Errors

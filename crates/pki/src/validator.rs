@@ -32,7 +32,7 @@ pub struct StoreValidator {
     first_use: bool,
     lists: RwLock<Lists>,
     looked: Mutex<Instant>,
-    changes: AtomicU64,
+    changes: Arc<AtomicU64>,
     hooks: Mutex<Vec<Hook>>,
     rejected: RejectedStore,
     rejected_users: RejectedStore,
@@ -65,7 +65,7 @@ impl StoreValidator {
             first_use: false,
             lists: RwLock::new(lists),
             looked: Mutex::new(Instant::now()),
-            changes: AtomicU64::new(0),
+            changes: Arc::default(),
             hooks: Mutex::new(Vec::new()),
             log: Mutex::new(Limit::new()),
             store,
@@ -105,6 +105,12 @@ impl StoreValidator {
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
+    }
+
+    /// Counts the changes for others: a server looks at the certificates of its channels again when it moves.
+    #[must_use]
+    pub fn change_counter(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.changes)
     }
 
     /// Looks at the files now, and reads them if they have changed. Returns whether they had.

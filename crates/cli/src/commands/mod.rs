@@ -4,6 +4,7 @@ pub(crate) mod browse;
 pub(crate) mod call;
 pub(crate) mod endpoints;
 pub(crate) mod lab;
+pub(crate) mod pki;
 pub(crate) mod read;
 pub(crate) mod watch;
 pub(crate) mod write;

@@ -10,29 +10,29 @@ use taktwerk_crypto::CertificatePurpose;
 use taktwerk_types::UtcTime;
 
 /// The ApplicationUri of every peer.
-pub const URI: &str = "urn:test:peer";
+pub(crate) const URI: &str = "urn:test:peer";
 /// The host of every server.
-pub const HOST: &str = "peer.example";
+pub(crate) const HOST: &str = "peer.example";
 
 /// The time of every check.
-pub fn now() -> UtcTime {
+pub(crate) fn now() -> UtcTime {
     UtcTime::from_civil(2030, 1, 1, 0, 0, 0).unwrap()
 }
 
 /// Keys, made once. RSA keys take long to make.
-pub struct Keys {
-    pub leaf: KeyPair,
-    pub other: KeyPair,
-    pub root: KeyPair,
-    pub sub: KeyPair,
-    pub p384: KeyPair,
-    pub ed25519: KeyPair,
-    pub rsa2048: KeyPair,
-    pub rsa3072: KeyPair,
-    pub rsa4096: KeyPair,
+pub(crate) struct Keys {
+    pub(crate) leaf: KeyPair,
+    pub(crate) other: KeyPair,
+    pub(crate) root: KeyPair,
+    pub(crate) sub: KeyPair,
+    pub(crate) p384: KeyPair,
+    pub(crate) ed25519: KeyPair,
+    pub(crate) rsa2048: KeyPair,
+    pub(crate) rsa3072: KeyPair,
+    pub(crate) rsa4096: KeyPair,
 }
 
-pub static KEYS: LazyLock<Keys> = LazyLock::new(|| {
+pub(crate) static KEYS: LazyLock<Keys> = LazyLock::new(|| {
     let p256 = || KeyPair::generate().unwrap();
     let rsa = |size| KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, size).unwrap();
     Keys {
@@ -50,16 +50,16 @@ pub static KEYS: LazyLock<Keys> = LazyLock::new(|| {
 
 /// What the peer wants to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub(crate) enum Role {
     Server,
     Client,
     User,
 }
 
 impl Role {
-    pub const ALL: [Self; 3] = [Self::Server, Self::Client, Self::User];
+    pub(crate) const ALL: [Self; 3] = [Self::Server, Self::Client, Self::User];
 
-    pub fn purpose(self) -> CertificatePurpose {
+    pub(crate) fn purpose(self) -> CertificatePurpose {
         match self {
             Self::Server => CertificatePurpose::Server { host_name: HOST.to_owned() },
             Self::Client => CertificatePurpose::Client,
@@ -68,7 +68,7 @@ impl Role {
     }
 
     /// A certificate that has everything that the role needs.
-    pub fn leaf(self) -> CertificateParams {
+    pub(crate) fn leaf(self) -> CertificateParams {
         let mut params = named("peer");
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         if self != Self::User {
@@ -80,7 +80,7 @@ impl Role {
     }
 
     /// The same with the key usages that RSA keys need.
-    pub fn rsa_leaf(self) -> CertificateParams {
+    pub(crate) fn rsa_leaf(self) -> CertificateParams {
         let mut params = self.leaf();
         if self != Self::User {
             params.key_usages.extend([
@@ -93,16 +93,16 @@ impl Role {
     }
 }
 
-pub fn uri(text: &str) -> SanType {
+pub(crate) fn uri(text: &str) -> SanType {
     SanType::URI(text.try_into().unwrap())
 }
 
-pub fn dns(text: &str) -> SanType {
+pub(crate) fn dns(text: &str) -> SanType {
     SanType::DnsName(text.try_into().unwrap())
 }
 
 /// Bare parameters: a name, valid at the time of the checks, not an authority.
-pub fn named(common_name: &str) -> CertificateParams {
+pub(crate) fn named(common_name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     let mut name = DistinguishedName::new();
     name.push(DnType::CommonName, common_name);
@@ -116,24 +116,27 @@ pub fn named(common_name: &str) -> CertificateParams {
 }
 
 /// Self-signed.
-pub fn self_signed(params: &CertificateParams, key: &KeyPair) -> Vec<u8> {
+pub(crate) fn self_signed(params: &CertificateParams, key: &KeyPair) -> Vec<u8> {
     params.self_signed(key).unwrap().der().to_vec()
 }
 
 /// Changes parameters in an expression.
-pub fn with(mut params: CertificateParams, change: impl FnOnce(&mut CertificateParams)) -> CertificateParams {
+pub(crate) fn with(
+    mut params: CertificateParams,
+    change: impl FnOnce(&mut CertificateParams),
+) -> CertificateParams {
     change(&mut params);
     params
 }
 
 /// An authority.
-pub struct Authority {
-    pub params: CertificateParams,
-    pub key: &'static KeyPair,
-    pub der: Vec<u8>,
+pub(crate) struct Authority {
+    pub(crate) params: CertificateParams,
+    pub(crate) key: &'static KeyPair,
+    pub(crate) der: Vec<u8>,
 }
 
-pub fn authority(name: &str) -> CertificateParams {
+pub(crate) fn authority(name: &str) -> CertificateParams {
     let mut params = named(name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -142,31 +145,31 @@ pub fn authority(name: &str) -> CertificateParams {
 }
 
 impl Authority {
-    pub fn root(params: CertificateParams, key: &'static KeyPair) -> Self {
+    pub(crate) fn root(params: CertificateParams, key: &'static KeyPair) -> Self {
         let der = self_signed(&params, key);
         Self { params, key, der }
     }
 
-    pub fn sub(&self, params: CertificateParams, key: &'static KeyPair) -> Self {
+    pub(crate) fn sub(&self, params: CertificateParams, key: &'static KeyPair) -> Self {
         let der = self.issue(&params, key);
         Self { params, key, der }
     }
 
-    pub fn issuer(&self) -> Issuer<'_, &'static KeyPair> {
+    pub(crate) fn issuer(&self) -> Issuer<'_, &'static KeyPair> {
         Issuer::from_params(&self.params, self.key)
     }
 
-    pub fn issue(&self, params: &CertificateParams, key: &KeyPair) -> Vec<u8> {
+    pub(crate) fn issue(&self, params: &CertificateParams, key: &KeyPair) -> Vec<u8> {
         params.signed_by(key, &self.issuer()).unwrap().der().to_vec()
     }
 
     /// A current revocation list.
-    pub fn list(&self, revoked: &[&[u8]]) -> Vec<u8> {
+    pub(crate) fn list(&self, revoked: &[&[u8]]) -> Vec<u8> {
         self.list_of(revoked, 2029, 2031)
     }
 
     /// A revocation list from one year to another.
-    pub fn list_of(&self, revoked: &[&[u8]], from: i32, to: i32) -> Vec<u8> {
+    pub(crate) fn list_of(&self, revoked: &[&[u8]], from: i32, to: i32) -> Vec<u8> {
         let revoked_certs = revoked
             .iter()
             .map(|serial| RevokedCertParams {
@@ -189,12 +192,12 @@ impl Authority {
 }
 
 /// One certificate behind the other, as they are sent.
-pub fn chain(certificates: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn chain(certificates: &[&[u8]]) -> Vec<u8> {
     certificates.concat()
 }
 
 /// Replaces bytes where they occur; they have to occur exactly once. For editing DER by hand.
-pub fn replaced(der: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+pub(crate) fn replaced(der: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let found: Vec<usize> = (0..der.len())
         .filter(|at| der.get(*at..at + from.len()).is_some_and(|bytes| bytes == from))
         .collect();
@@ -204,7 +207,7 @@ pub fn replaced(der: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 }
 
 /// A custom extension with DER content.
-pub fn extension(oid: &[u64], critical: bool, content: &[u8]) -> CustomExtension {
+pub(crate) fn extension(oid: &[u64], critical: bool, content: &[u8]) -> CustomExtension {
     let mut extension = CustomExtension::from_oid_content(oid, content.to_vec());
     extension.set_criticality(critical);
     extension

@@ -10,7 +10,7 @@ use taktwerk_types::StatusCode;
 
 /// What has to come out, in a word: the local status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expect {
+pub(crate) enum Expect {
     Good,
     Invalid,
     ChainIncomplete,
@@ -57,7 +57,7 @@ fn same(status: StatusCode) -> (StatusCode, StatusCode) {
 }
 
 /// One line of the table.
-pub struct Case {
+pub(crate) struct Case {
     name: String,
     role: Role,
     sent: Vec<u8>,
@@ -70,7 +70,7 @@ pub struct Case {
 }
 
 impl Case {
-    pub fn new(name: &str, role: Role, sent: &[u8]) -> Self {
+    pub(crate) fn new(name: &str, role: Role, sent: &[u8]) -> Self {
         Self {
             name: format!("{name} ({role:?})"),
             role,
@@ -83,38 +83,38 @@ impl Case {
         }
     }
 
-    pub fn trust(mut self, der: &[u8]) -> Self {
+    pub(crate) fn trust(mut self, der: &[u8]) -> Self {
         self.trust.trust(Certificate::from_der(der).unwrap());
         self
     }
 
-    pub fn issuer(mut self, der: &[u8]) -> Self {
+    pub(crate) fn issuer(mut self, der: &[u8]) -> Self {
         self.trust.add_issuer(Certificate::from_der(der).unwrap());
         self
     }
 
-    pub fn list(mut self, der: &[u8]) -> Self {
+    pub(crate) fn list(mut self, der: &[u8]) -> Self {
         self.trust.add_revocation_list(RevocationList::from_der(der).unwrap());
         self
     }
 
-    pub fn options(mut self, change: impl FnOnce(&mut ValidationOptions)) -> Self {
+    pub(crate) fn options(mut self, change: impl FnOnce(&mut ValidationOptions)) -> Self {
         change(&mut self.options);
         self
     }
 
-    pub fn uri(mut self, uri: Option<&str>) -> Self {
+    pub(crate) fn uri(mut self, uri: Option<&str>) -> Self {
         self.uri = uri.map(str::to_owned);
         self
     }
 
-    pub fn policy(mut self, policy: SecurityPolicy) -> Self {
+    pub(crate) fn policy(mut self, policy: SecurityPolicy) -> Self {
         self.policy = Some(policy);
         self
     }
 
     /// A step that fails and is overlooked, but noted.
-    pub fn overlooked(mut self, step: Step) -> Self {
+    pub(crate) fn overlooked(mut self, step: Step) -> Self {
         self.overlooked.push(step);
         self
     }
@@ -122,14 +122,14 @@ impl Case {
 
 /// The cases of one test, and which of them came out wrong.
 #[derive(Default)]
-pub struct Table {
+pub(crate) struct Table {
     count: usize,
     wrong: Vec<String>,
 }
 
 impl Table {
     /// Runs a case.
-    pub fn check(&mut self, case: Case, expect: Expect) {
+    pub(crate) fn check(&mut self, case: Case, expect: Expect) {
         self.count += 1;
         let purpose = case.role.purpose();
         let request = ValidationRequest {
@@ -190,7 +190,7 @@ impl Table {
     }
 
     /// Ends the test.
-    pub fn finish(self, at_least: usize) {
+    pub(crate) fn finish(self, at_least: usize) {
         assert!(self.wrong.is_empty(), "{} of {}:\n{}", self.wrong.len(), self.count, self.wrong.join("\n"));
         assert!(self.count >= at_least, "only {} cases", self.count);
     }

@@ -1,0 +1,250 @@
+//! `taktwerk pki doctor`: why a certificate is refused, in one sentence, and the command that mends it.
+
+use super::{Place, document, print_of, problems_document, warn};
+use crate::connection::ConnectionArgs;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::session;
+use clap::{Args, Parser, ValueEnum};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::SystemTime;
+use taktwerk_crypto::CertificatePurpose;
+use taktwerk_crypto::certificate::{Certificate, ValidationOptions, ValidationReport, ValidationRequest};
+use taktwerk_pki::doctor::{Diagnosis, Patient, diagnose, expires_soon};
+use taktwerk_pki::{Store, StoreValidator, first_certificate};
+use taktwerk_types::{StatusCode, UtcTime};
+
+/// Arguments of `taktwerk pki doctor`.
+#[derive(Debug, Args)]
+pub(super) struct DoctorArgs {
+    /// A file, the beginning of a thumbprint, or a server's URL; the last refused certificate without it.
+    #[arg(value_name = "FILE|THUMBPRINT|URL")]
+    what: Option<String>,
+
+    /// What the certificate is used for: client for the store of a server, else server.
+    #[arg(long = "as", value_name = "ROLE")]
+    role: Option<Role>,
+
+    /// Host name by which the server is dialled.
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+
+    /// ApplicationUri that the application claims.
+    #[arg(long, value_name = "URI")]
+    uri: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Role {
+    Client,
+    Server,
+    User,
+}
+
+/// Who is examined.
+struct Case {
+    chain: Vec<u8>,
+    file: Option<PathBuf>,
+    host: Option<String>,
+    uri: Option<String>,
+    url: Option<String>,
+}
+
+/// Options of a connection, read from a command line that we write ourselves.
+#[derive(Parser)]
+struct Dial {
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
+pub(super) fn run(arguments: &DoctorArgs, at: &Place, output: Output) -> Result<(), Failure> {
+    let store = at.store()?;
+    let case = case(arguments, at, &store)?;
+    let Some(certificate) = first_certificate(&case.chain) else {
+        return broken(&case, &store, output);
+    };
+    let role = arguments.role.unwrap_or(match (at.users, at.serve) {
+        (true, _) => Role::User,
+        (_, true) if case.url.is_none() => Role::Client,
+        _ => Role::Server,
+    });
+    let purpose = purpose(role, arguments.host.clone().or(case.host.clone()), &certificate);
+    let uri = arguments.uri.as_deref().or(case.uri.as_deref());
+    let request = ValidationRequest { application_uri: uri, ..ValidationRequest::new(&purpose) };
+    let mut problems = Vec::new();
+    let own = store.own(&mut problems).iter().any(|own| own.certificate == certificate);
+    // Reads the trust list, and says what in it is broken.
+    store.trust_list(at.group(), &mut problems);
+    let validator = StoreValidator::new(store.clone(), ValidationOptions::default());
+    let report = validator.report(&case.chain, &request, true);
+    let thumbprint = print_of(&certificate);
+    let patient = Patient {
+        store: store.root(),
+        users: at.users,
+        file: case.file.as_deref(),
+        thumbprint: &thumbprint,
+        own,
+    };
+    let file =
+        if case.url.is_some() && report.failure().is_some() { keep(&store, at, &case.chain) } else { None };
+    let patient = Patient { file: patient.file.or(file.as_deref()), ..patient };
+    let diagnosis = diagnose(&report, &patient);
+    let soon = expires_soon(certificate.not_after(), now(), &patient);
+    if output.is_json() {
+        output.document(&json!({
+            "Accepted": report.failure().is_none(),
+            "Status": report.failure().map_or(StatusCode::GOOD, |finding| finding.status).to_string(),
+            "Diagnosis": diagnosis.sentence,
+            "Command": diagnosis.command,
+            "Advice": diagnosis.advice,
+            "ExpiresSoon": soon.map(|soon| soon.sentence),
+            "Certificate": document(&certificate, patient.file),
+            "Findings": findings(&report),
+            "Problems": problems_document(&problems),
+        }))?;
+    } else {
+        examine(&certificate, &report, &diagnosis, soon.as_ref(), output)?;
+        warn(&problems);
+    }
+    refused(&report)
+}
+
+/// The exit code says whether it is accepted.
+fn refused(report: &ValidationReport) -> Result<(), Failure> {
+    match report.failure() {
+        Some(finding) => Err(Failure::Connect(format!("the certificate is refused: {}", finding.status))),
+        None => Ok(()),
+    }
+}
+
+fn examine(
+    certificate: &Certificate,
+    report: &ValidationReport,
+    diagnosis: &Diagnosis,
+    soon: Option<&Diagnosis>,
+    output: Output,
+) -> Result<(), Failure> {
+    output.text(&format!("{}, thumbprint {}", certificate.subject_text(), print_of(certificate)))?;
+    prescribe(diagnosis, output)?;
+    let decided = report.failure();
+    let others: Vec<_> = report.findings().iter().filter(|finding| Some(*finding) != decided).collect();
+    if !others.is_empty() {
+        output.text("Besides:")?;
+        for finding in others {
+            output.text(&format!("  {}: {}", finding.status, finding.sentence()))?;
+        }
+    }
+    soon.map_or(Ok(()), |soon| prescribe(soon, output))
+}
+
+fn prescribe(diagnosis: &Diagnosis, output: Output) -> Result<(), Failure> {
+    output.text(&diagnosis.sentence)?;
+    if let Some(command) = &diagnosis.command {
+        output.text(&format!("  {command}"))?;
+    }
+    diagnosis.advice.as_ref().map_or(Ok(()), |advice| output.text(&format!("  ({advice})")))
+}
+
+/// Bytes that are no certificate.
+fn broken(case: &Case, store: &Store, output: Output) -> Result<(), Failure> {
+    let validator = StoreValidator::new(store.clone(), ValidationOptions::default());
+    let purpose = CertificatePurpose::Client;
+    let report = validator.report(&case.chain, &ValidationRequest::new(&purpose), true);
+    let patient =
+        Patient { store: store.root(), users: false, file: case.file.as_deref(), thumbprint: "", own: false };
+    let diagnosis = diagnose(&report, &patient);
+    if output.is_json() {
+        output.document(&json!({
+            "Accepted": false,
+            "Diagnosis": diagnosis.sentence,
+            "Advice": diagnosis.advice,
+            "Findings": findings(&report),
+        }))?;
+    } else {
+        prescribe(&diagnosis, output)?;
+    }
+    refused(&report)
+}
+
+fn findings(report: &ValidationReport) -> Value {
+    let one = |finding: &taktwerk_crypto::certificate::Finding| {
+        json!({
+            "Step": finding.step.to_string(),
+            "Status": finding.status.to_string(),
+            "Depth": finding.depth,
+            "Reason": finding.sentence(),
+            "AuditEventType": finding.step.audit_event_type(),
+            "Suppressed": finding.suppressed,
+        })
+    };
+    report.findings().iter().map(one).collect()
+}
+
+fn case(arguments: &DoctorArgs, at: &Place, store: &Store) -> Result<Case, Failure> {
+    let Some(what) = &arguments.what else {
+        let last = store.rejected(at.group(), &mut Vec::new()).into_iter().next().ok_or_else(|| {
+            Failure::Usage(format!(
+                "nobody was refused in {}: name a file, a thumbprint or a server's URL",
+                store.root().display()
+            ))
+        })?;
+        return Ok(Case { chain: last.chain(), file: Some(last.path), host: None, uri: None, url: None });
+    };
+    if what.contains("://") {
+        return presented(what);
+    }
+    match at.find(store, what) {
+        Ok(entry) => {
+            Ok(Case { chain: entry.chain(), file: Some(entry.path), host: None, uri: None, url: None })
+        }
+        // A file that is no certificate is a case for the doctor too.
+        Err(error) => match std::fs::read(what) {
+            Ok(chain) => Ok(Case { chain, file: Some(what.into()), host: None, uri: None, url: None }),
+            Err(_) => Err(error),
+        },
+    }
+}
+
+/// The certificate that a server presents to those who ask for its endpoints.
+fn presented(url: &str) -> Result<Case, Failure> {
+    let dial = Dial::try_parse_from(["doctor", url]).map_err(|error| Failure::Usage(error.to_string()))?;
+    let endpoints = session::endpoints(&dial.connection)?;
+    let endpoint = endpoints.iter().find(|endpoint| !endpoint.server_certificate.as_bytes().is_empty());
+    let endpoint = endpoint.ok_or_else(|| {
+        Failure::Connect(format!("{url} presents no certificate: it has only endpoints without security"))
+    })?;
+    Ok(Case {
+        chain: endpoint.server_certificate.as_bytes().to_vec(),
+        file: None,
+        host: Some(dial.connection.endpoint.host().to_owned()),
+        uri: Some(endpoint.server.application_uri.as_str().to_owned()),
+        url: Some(url.to_owned()),
+    })
+}
+
+/// What a server presented is kept, so that it can be trusted by its thumbprint.
+fn keep(store: &Store, at: &Place, chain: &[u8]) -> Option<PathBuf> {
+    let folder = store.folder(at.group(), taktwerk_pki::Folder::Rejected);
+    taktwerk_pki::RejectedStore::new(folder).offer(chain)
+}
+
+fn purpose(role: Role, host: Option<String>, certificate: &Certificate) -> CertificatePurpose {
+    match role {
+        Role::Client => CertificatePurpose::Client,
+        Role::User => CertificatePurpose::User,
+        Role::Server => {
+            // Without a host there is nothing to compare: any of its own will do.
+            let extensions = certificate.extensions();
+            let any = || {
+                let address = extensions.ip_addresses.first().map(ToString::to_string);
+                extensions.dns_names.first().cloned().or(address).unwrap_or_default()
+            };
+            CertificatePurpose::Server { host_name: host.unwrap_or_else(any) }
+        }
+    }
+}
+
+fn now() -> UtcTime {
+    UtcTime::from_unix(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
+}

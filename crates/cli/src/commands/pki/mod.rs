@@ -1,0 +1,180 @@
+//! `taktwerk pki`: our certificates, whom we trust, and why somebody is refused.
+
+mod doctor;
+mod import;
+mod own;
+mod show;
+mod trust;
+
+use crate::failure::Failure;
+use crate::output::Output;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use taktwerk_crypto::certificate::{Certificate, thumbprint};
+use taktwerk_pki::{Entry, Folder, Group, Problem, Store, thumbprint_text};
+
+/// Arguments of `taktwerk pki`.
+#[derive(Debug, Args)]
+pub(crate) struct PkiArgs {
+    #[command(subcommand)]
+    command: PkiCommand,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Which store, and which trust list in it.
+#[derive(Debug, Args)]
+struct Place {
+    /// Folder of the store; ours for client commands without it.
+    #[arg(long, value_name = "DIR", global = true, env = "TAKTWERK_PKI")]
+    pki: Option<PathBuf>,
+
+    /// The store that `taktwerk serve` uses without --pki.
+    #[arg(long, global = true, conflicts_with = "pki")]
+    serve: bool,
+
+    /// Users' certificates instead of applications'.
+    #[arg(long, global = true)]
+    users: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum PkiCommand {
+    /// Make the folders, and a self-signed certificate if there is none.
+    Init(own::InitArgs),
+    /// List our certificates, whom we trust, and who was refused.
+    Show,
+    /// Trust a certificate: a file, or a refused one by its thumbprint.
+    Trust(trust::TrustArgs),
+    /// No longer trust a certificate.
+    Reject(trust::RejectArgs),
+    /// Make a key and a request for a certificate authority.
+    Csr(own::CsrArgs),
+    /// Bring a certificate, a chain or a revocation list to its place.
+    Import(import::ImportArgs),
+    /// Say why a certificate is refused, and which command mends it.
+    Doctor(doctor::DoctorArgs),
+}
+
+/// Runs the subcommand.
+pub(crate) fn run(arguments: &PkiArgs, output: Output) -> Result<(), Failure> {
+    let at = &arguments.place;
+    match &arguments.command {
+        PkiCommand::Init(arguments) => own::init(arguments, at, output),
+        PkiCommand::Show => show::run(at, output),
+        PkiCommand::Trust(arguments) => trust::trust(arguments, at, output),
+        PkiCommand::Reject(arguments) => trust::reject(arguments, at, output),
+        PkiCommand::Csr(arguments) => own::csr(arguments, at, output),
+        PkiCommand::Import(arguments) => import::run(arguments, at, output),
+        PkiCommand::Doctor(arguments) => doctor::run(arguments, at, output),
+    }
+}
+
+impl Place {
+    fn store(&self) -> Result<Store, Failure> {
+        if let Some(folder) = &self.pki {
+            return Ok(Store::at(folder));
+        }
+        let data = data_folder()?;
+        Ok(Store::at(if self.serve { data.join("demo-server").join("pki") } else { data.join("pki") }))
+    }
+
+    fn group(&self) -> Group {
+        if self.users { Group::Users } else { Group::Applications }
+    }
+
+    /// A certificate as it is named on the command line: a file, or the beginning of a thumbprint.
+    fn find(&self, store: &Store, what: &str) -> Result<Entry, Failure> {
+        let path = Path::new(what);
+        if path.is_file() {
+            let chain = Store::read_certificates(path).map_err(Failure::Usage)?;
+            let mut chain = chain.into_iter();
+            let certificate =
+                chain.next().ok_or_else(|| Failure::Usage(format!("{what} holds no certificate")))?;
+            return Ok(Entry { path: path.to_owned(), certificate, behind: chain.collect() });
+        }
+        let mut found = store.find(self.group(), what);
+        // The same certificate may lie in several folders.
+        found.dedup_by(|a, b| a.1.certificate == b.1.certificate);
+        match found.len() {
+            1 => found.pop().map(|(_, entry)| entry).ok_or_else(|| missing(what, store)),
+            0 => Err(missing(what, store)),
+            several => Err(Failure::Usage(format!(
+                "{several} certificates have a thumbprint that begins with {what}: write more of it"
+            ))),
+        }
+    }
+}
+
+fn missing(what: &str, store: &Store) -> Failure {
+    Failure::Usage(format!(
+        "{what} is neither a file nor the beginning (4 digits or more) of a thumbprint in {}; see taktwerk pki show",
+        store.root().display()
+    ))
+}
+
+/// Where the command keeps what it has to remember: `$XDG_DATA_HOME/taktwerk`, usually `~/.local/share/taktwerk`.
+fn data_folder() -> Result<PathBuf, Failure> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")));
+    data.map(|data| data.join("taktwerk")).ok_or_else(|| {
+        Failure::Environment(
+            "there is no place for certificates: set HOME, or name a folder with --pki".to_owned(),
+        )
+    })
+}
+
+/// A store that cannot be read or written.
+fn unusable(store: &Store, error: &std::io::Error) -> Failure {
+    Failure::Environment(format!("{}: {error}", store.root().display()))
+}
+
+/// Files that do not count are named, and nothing else happens to them.
+fn warn(problems: &[Problem]) {
+    for problem in problems {
+        eprintln!("warning: {problem}");
+    }
+}
+
+fn print_of(certificate: &Certificate) -> String {
+    thumbprint_text(&thumbprint(certificate.der()))
+}
+
+/// A certificate for programs.
+fn document(certificate: &Certificate, path: Option<&Path>) -> Value {
+    let extensions = certificate.extensions();
+    let mut hosts = extensions.dns_names.clone();
+    hosts.extend(extensions.ip_addresses.iter().map(ToString::to_string));
+    json!({
+        "Thumbprint": print_of(certificate),
+        "Subject": certificate.subject_text(),
+        "Issuer": certificate.issuer_text(),
+        "SelfIssued": certificate.is_self_issued(),
+        "ApplicationUris": extensions.uris,
+        "Hosts": hosts,
+        "Key": certificate.key().to_string(),
+        "SignatureAlgorithm": certificate.signature_algorithm().to_string(),
+        "NotBefore": certificate.not_before().to_string(),
+        "NotAfter": certificate.not_after().to_string(),
+        "Authority": certificate.is_authority(),
+        "Path": path.map(|path| path.display().to_string()),
+    })
+}
+
+fn problems_document(problems: &[Problem]) -> Value {
+    problems
+        .iter()
+        .map(|problem| json!({ "Path": problem.path.display().to_string(), "Problem": problem.what }))
+        .collect()
+}
+
+/// The folder as a user would call it.
+fn folder_name(folder: Folder) -> &'static str {
+    match folder {
+        Folder::Trusted => "trusted",
+        Folder::Issuers => "issuer",
+        _ => "rejected",
+    }
+}

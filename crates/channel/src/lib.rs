@@ -12,7 +12,7 @@
 //!
 //! After an error the channel is closed, except where [`LimitHit`] says otherwise; what the peer is to be told has
 //! then been appended to the send buffer. Files: [`config`] (limits and settings), [`error`] (failures by blame and
-//! their one mapping to the wire); inside, `header`, `hello`, `open` (the messages), `sequence`, `token`, `assembly`
+//! their one mapping to the wire), [`ephemeral`] (keys that travel in headers); inside, `header`, `hello`, `open` (the messages), `sequence`, `token`, `assembly`
 //! (the rules), `channel`, `handshake`, `receive`, `send` (the state machine).
 //!
 //! Deliberately absent: sessions, services, sockets, clocks.
@@ -22,6 +22,7 @@
 mod assembly;
 mod channel;
 pub mod config;
+pub mod ephemeral;
 pub mod error;
 mod handshake;
 mod header;

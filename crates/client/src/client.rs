@@ -36,6 +36,8 @@ pub struct Client {
     pub(crate) activation: Option<Activation>,
     /// Of the last CreateSession: the server signs it.
     pub(crate) client_nonce: Box<[u8]>,
+    /// The server's last nonce, which must not come again.
+    pub(crate) last_server_nonce: Box<[u8]>,
     pub(crate) limits: OperationLimits,
     pub(crate) namespaces: Vec<UaString>,
     pub(crate) batches: BTreeMap<u32, ActiveBatch>,
@@ -78,6 +80,7 @@ impl Client {
             session: None,
             activation: None,
             client_nonce: Box::default(),
+            last_server_nonce: Box::default(),
             limits: OperationLimits::default(),
             namespaces: Vec::new(),
             batches: BTreeMap::new(),

@@ -126,6 +126,11 @@ pub enum Identity {
         /// Signs with the user's key and knows the user's certificate.
         provider: Arc<dyn Provider>,
     },
+    /// A token of an authorization service, for example a JSON Web Token (Part 6 §6.5).
+    IssuedToken {
+        /// The token. Not printed by `Debug`.
+        token: Secret,
+    },
 }
 
 /// Text that does not show up in logs.

@@ -5,6 +5,8 @@ use crate::error::SecurityProblem;
 use crate::event::Note;
 use taktwerk_crypto::{MessageSecurityMode, Provider, SecurityPolicy};
 use taktwerk_schema::{EndpointDescription, UserTokenPolicy, UserTokenType};
+use taktwerk_types::codec::encode_len;
+use taktwerk_types::{Encode, UaString};
 
 /// The transport profile of opc.tcp with secure conversation and the binary encoding (Part 7).
 const TRANSPORT_PROFILE: &str = "http://opcfoundation.org/UA-Profile/Transport/uatcp-uasc-uabinary";
@@ -26,6 +28,7 @@ pub(crate) fn token_type(identity: &Identity) -> (UserTokenType, &'static str) {
         Identity::Anonymous => (UserTokenType::ANONYMOUS, "anonymous"),
         Identity::UserName { .. } => (UserTokenType::USER_NAME, "user name"),
         Identity::X509 { .. } => (UserTokenType::CERTIFICATE, "certificate"),
+        Identity::IssuedToken { .. } => (UserTokenType::ISSUED_TOKEN, "issued token"),
     }
 }
 
@@ -33,11 +36,15 @@ pub(crate) fn token_type(identity: &Identity) -> (UserTokenType, &'static str) {
 pub(crate) fn token_policy<'a>(
     policies: &'a [UserTokenPolicy],
     identity: &Identity,
+    channel: SecurityPolicy,
     provider: &dyn Provider,
 ) -> Option<&'a UserTokenPolicy> {
     let (wanted, _) = token_type(identity);
     let level = |policy: &UserTokenPolicy| match SecurityPolicy::from_uri(policy.security_policy_uri.as_str())
     {
+        // Broken policies protect no secret; curves agree on keys with whoever answers, so the channel has to say who.
+        Some(policy) if policy.is_secure() && policy.info().security_level == 0 => None,
+        Some(policy) if policy.info().is_ecc() && !channel.is_secure() => None,
         Some(policy) if provider.supports(policy) => Some(u16::from(policy.info().security_level) + 1),
         Some(_) => None,
         // No policy of its own: the channel's.
@@ -87,13 +94,13 @@ pub(crate) fn choose(
         });
         return Err(SecurityProblem::NoEndpoint { wanted: wanted.into(), offered: offered.collect() });
     }
-    let accepts = |endpoint: &EndpointDescription| {
-        token_policy(&endpoint.user_identity_tokens, &target.identity, provider).is_some()
+    let accepts = |endpoint: &EndpointDescription, policy: SecurityPolicy| {
+        token_policy(&endpoint.user_identity_tokens, &target.identity, policy, provider).is_some()
             || !target.session
             || endpoint.user_identity_tokens.is_empty() && matches!(target.identity, Identity::Anonymous)
     };
     // The policy's own rank counts more than the level the server claims: that one travelled unprotected.
-    let best = candidates.into_iter().filter(|(endpoint, ..)| accepts(endpoint)).max_by_key(
+    let best = candidates.into_iter().filter(|(endpoint, policy, _)| accepts(endpoint, *policy)).max_by_key(
         |(endpoint, policy, mode)| (*mode, policy.info().security_level, endpoint.security_level),
     );
     let Some((description, policy, mode)) = best else {
@@ -118,32 +125,50 @@ fn rewrite(endpoint: &EndpointDescription, dialled: &EndpointUrl) -> (EndpointUr
     }
 }
 
-/// Whether two lists say the same about security, in whatever order: what CreateSession is compared for (Part 4
-/// §5.7.2.1). Fields that servers fill differently in the two answers are left out.
+/// Whether two lists are the same, in whatever order: the fields that Part 4 §5.5.1 has compared, of the endpoints with
+/// our transport profile.
 pub(crate) fn same_endpoints(one: &[EndpointDescription], other: &[EndpointDescription]) -> bool {
-    let key = |endpoint: &EndpointDescription| {
-        let mut tokens: Vec<_> = endpoint
-            .user_identity_tokens
-            .iter()
-            .map(|policy| (policy.token_type.0, policy.security_policy_uri.as_str().to_owned()))
-            .collect();
-        tokens.sort();
-        (
-            endpoint.security_policy_uri.as_str().to_owned(),
-            endpoint.security_mode.0,
-            endpoint.transport_profile_uri.as_str().to_owned(),
-            tokens,
-        )
-    };
     let keys = |list: &[EndpointDescription]| {
         let ours =
             list.iter().filter(|endpoint| endpoint.transport_profile_uri.as_str() == TRANSPORT_PROFILE);
-        let mut keys: Vec<_> = ours.map(key).collect();
+        let mut keys: Vec<_> = ours.map(compared).collect();
         keys.sort();
-        keys.dedup();
         keys
     };
     keys(one) == keys(other)
+}
+
+/// Bytes that are equal exactly if the compared fields of two endpoints are.
+fn compared(endpoint: &EndpointDescription) -> Vec<u8> {
+    let url = endpoint.endpoint_url.as_str();
+    // Names of hosts are the same in any case (Part 6 §7.2 refers to RFC 3986).
+    let url = match EndpointUrl::parse(url) {
+        Ok(parsed) => EndpointUrl { host: parsed.host.to_ascii_lowercase().into(), ..parsed }.to_string(),
+        Err(_) => url.to_owned(),
+    };
+    // A null text and an empty one say the same.
+    let text = |text: &str, out: &mut Vec<u8>| UaString::from(text).encode(out);
+    let token = |policy: &UserTokenPolicy| {
+        let mut out = Vec::new();
+        policy.token_type.0.encode(&mut out);
+        text(policy.policy_id.as_str(), &mut out);
+        text(policy.issued_token_type.as_str(), &mut out);
+        text(policy.issuer_endpoint_url.as_str(), &mut out);
+        text(policy.security_policy_uri.as_str(), &mut out);
+        out
+    };
+    let mut tokens: Vec<Vec<u8>> = endpoint.user_identity_tokens.iter().map(token).collect();
+    tokens.sort();
+    let mut out = Vec::new();
+    text(endpoint.server.application_uri.as_str(), &mut out);
+    text(&url, &mut out);
+    text(endpoint.security_policy_uri.as_str(), &mut out);
+    text(endpoint.transport_profile_uri.as_str(), &mut out);
+    endpoint.security_mode.0.encode(&mut out);
+    endpoint.security_level.encode(&mut out);
+    encode_len(tokens.len(), &mut out);
+    tokens.iter().for_each(|token| out.extend_from_slice(token));
+    out
 }
 
 #[cfg(test)]
@@ -223,7 +248,28 @@ mod tests {
         let mut other = offered();
         other.reverse();
         assert!(same_endpoints(&offered(), &other));
-        other.pop();
-        assert!(!same_endpoints(&offered(), &other));
+        other[0].endpoint_url = "opc.tcp://PLC:4840".into();
+        assert!(same_endpoints(&offered(), &other));
+        other[0].server_certificate = vec![1].into();
+        assert!(same_endpoints(&offered(), &other), "certificates are compared with the channel's instead");
+        let changes: [fn(&mut Vec<EndpointDescription>); 12] = [
+            |list| drop(list.pop()),
+            |list| list.push(list[0].clone()),
+            |list| list[1].endpoint_url = "opc.tcp://plc:4841".into(),
+            |list| list[1].endpoint_url = "opc.tcp://other:4840".into(),
+            |list| list[1].server.application_uri = "urn:other".into(),
+            |list| list[1].security_mode = taktwerk_schema::MessageSecurityMode::SIGN,
+            |list| list[1].security_policy_uri = SecurityPolicy::Basic256.uri().into(),
+            |list| list[1].security_level += 1,
+            |list| list[1].user_identity_tokens[0].policy_id = "other".into(),
+            |list| list[1].user_identity_tokens[0].token_type = UserTokenType::USER_NAME,
+            |list| list[1].user_identity_tokens[0].security_policy_uri = SecurityPolicy::None.uri().into(),
+            |list| list[1].user_identity_tokens.clear(),
+        ];
+        for (number, change) in changes.iter().enumerate() {
+            let mut edited = offered();
+            change(&mut edited);
+            assert!(!same_endpoints(&offered(), &edited), "{number}");
+        }
     }
 }

@@ -71,6 +71,18 @@ pub enum SecurityProblem {
     /// The server's certificate is not the one of the channel.
     #[error("the session's certificate is not the channel's")]
     CertificateChanged,
+    /// The server's certificate names another application than its endpoints, or none (Part 4 §5.5.1).
+    #[error(
+        "the server's certificate is of {}, its endpoints are of another application",
+        .certificate.as_deref().unwrap_or("no application")
+    )]
+    ApplicationUri {
+        /// The certificate's ApplicationUri.
+        certificate: Option<Box<str>>,
+    },
+    /// The server gave no key that the user's secret could be encrypted for (Part 6 §6.8.2).
+    #[error("the server gave no key for the secret of the user, which {0} needs")]
+    NoKey(SecurityPolicy),
     /// The server's nonce is too short, all zero or repeated (Part 4 §5.7.2.2).
     #[error("the server's nonce is not acceptable")]
     Nonce,
@@ -130,6 +142,7 @@ impl ClientError {
                 SecurityProblem::NoEndpoint { .. } => StatusCode::BAD_SECURITY_POLICY_REJECTED,
                 SecurityProblem::NoTokenPolicy(_) => StatusCode::BAD_IDENTITY_TOKEN_REJECTED,
                 SecurityProblem::Nonce => StatusCode::BAD_NONCE_INVALID,
+                SecurityProblem::ApplicationUri { .. } => StatusCode::BAD_CERTIFICATE_URI_INVALID,
                 SecurityProblem::Crypto(CryptoError::Certificate(refusal)) => refusal.status(),
                 SecurityProblem::Unsupported(..) => StatusCode::BAD_NOT_SUPPORTED,
                 _ => StatusCode::BAD_SECURITY_CHECKS_FAILED,

@@ -13,8 +13,8 @@
 //! to be drained and the transmit buffer to be sent. Time never goes backwards.
 //!
 //! The map, inside out: [`config`], [`error`], [`event`], [`effect`] (the interface); `link` (channel, outstanding
-//! requests), `connect` (phases, back-off, transfer), `endpoint` (choosing one), `session` (create, activate,
-//! identities); `batch` and `split` (requests over the server's limits), [`limits`]; [`subscription`] and `sync` (what is
+//! requests), `connect` (phases, back-off, transfer), `endpoint` (choosing one), `session` (create, activate),
+//! `identity` (who the user is); `batch` and `split` (requests over the server's limits), [`limits`]; [`subscription`] and `sync` (what is
 //! wanted and what is there), `publish` and [`notification`] (messages in order); [`types`] (structures that only the
 //! server knows).
 //!
@@ -31,6 +31,7 @@ pub mod effect;
 mod endpoint;
 pub mod error;
 pub mod event;
+mod identity;
 pub mod limits;
 mod link;
 pub mod notification;

@@ -1,27 +1,24 @@
 //! CreateSession and ActivateSession (Part 4 §5.7): who we are, and proof of it.
 
 use crate::client::Client;
-use crate::config::{Identity, Target};
 use crate::effect::{Effect, JobToken};
-use crate::endpoint::{same_endpoints, token_policy, token_type};
+use crate::endpoint::same_endpoints;
 use crate::error::{ClientError, SecurityProblem};
 use crate::event::{Restored, Sink};
+use crate::identity::{Applicant, key_policy, put_secret};
 use crate::link::Answer;
 use crate::outstanding::Purpose;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use taktwerk_channel::ephemeral;
 use taktwerk_crypto::der::leaf;
-use taktwerk_crypto::secret::uses_ephemeral_keys;
-use taktwerk_crypto::{
-    CertificatePurpose, CryptoError, Job, JobOutput, Provider, SealSecret, Secret, SecurityPolicy,
-    SessionBinding,
-};
+use taktwerk_crypto::{CryptoError, Job, JobOutput, Provider, SecurityPolicy, SessionBinding};
 use taktwerk_schema::{
-    ActivateSessionRequest, ActivateSessionResponse, AnonymousIdentityToken, ApplicationDescription,
-    ApplicationType, CreateSessionRequest, CreateSessionResponse, EndpointDescription, SignatureData,
-    UserNameIdentityToken, UserTokenPolicy, X509IdentityToken,
+    ActivateSessionRequest, ActivateSessionResponse, ApplicationDescription, ApplicationType,
+    CreateSessionRequest, CreateSessionResponse, EndpointDescription, EphemeralKeyType, ResponseHeader,
+    UserTokenPolicy,
 };
-use taktwerk_types::{ByteString, ExtensionObject, Instant, LocalizedText, NodeId, UaString, UtcTime};
+use taktwerk_types::{Instant, LocalizedText, NodeId, UaString};
 
 /// A session as the server gave it to us. It outlives its connections.
 #[derive(Debug)]
@@ -37,6 +34,8 @@ pub(crate) struct Session {
     client_nonce: Box<[u8]>,
     /// How the endpoint takes identities.
     token_policies: Vec<UserTokenPolicy>,
+    /// The server's key for the next secret; whoever uses it checks its signature first.
+    key: Option<EphemeralKeyType>,
     /// Whether ActivateSession has succeeded.
     pub(crate) activated: bool,
     /// Whether the application knows of it.
@@ -63,8 +62,10 @@ pub(crate) enum Step {
     SignClient,
     /// The certificate that the password is encrypted for, where the channel has not vouched for it.
     ValidateServer,
-    /// The user's password.
-    EncryptPassword,
+    /// The signature of the server's key for a secret.
+    VerifyKey,
+    /// The user's password or token.
+    EncryptSecret,
     /// The signature of the user's certificate.
     SignUser,
 }
@@ -114,6 +115,11 @@ impl Client {
             max_response_message_size: self.config.channel.limits.message_size_max,
             ..CreateSessionRequest::default()
         };
+        // A server has to be asked for the key that a secret is encrypted for.
+        let token_policies = &chosen.description.user_identity_tokens;
+        if let Some(policy) = key_policy(token_policies, &target.identity, chosen.policy, provider.as_ref()) {
+            request.request_header.additional_header = ephemeral::ask(policy);
+        }
         self.client_nonce = nonce.into();
         self.send_step(&mut request, Purpose::CreateSession, now, sink);
     }
@@ -166,7 +172,9 @@ impl Client {
             verify = Some(self.check_server(&response, policy)?);
         }
         let client_nonce = core::mem::take(&mut self.client_nonce);
+        let key = offered_key(&response.response_header);
         self.discovered = Vec::new();
+        self.last_server_nonce = response.server_nonce.as_bytes().into();
         self.link.set_token(&response.authentication_token);
         self.session = Some(Session {
             id: response.session_id,
@@ -176,6 +184,7 @@ impl Client {
             server_certificate: response.server_certificate.as_bytes().into(),
             client_nonce,
             token_policies,
+            key,
             activated: false,
             told: false,
             transfer_due: true,
@@ -195,15 +204,33 @@ impl Client {
         let Some(of_channel) = of_channel.filter(|known| leaf(known) == leaf(certificate)) else {
             return Err(SecurityProblem::CertificateChanged.into());
         };
-        if !is_nonce(response.server_nonce.as_bytes()) {
+        let nonce = response.server_nonce.as_bytes();
+        if !is_nonce(nonce) || *nonce == *self.last_server_nonce || *nonce == *self.client_nonce {
             return Err(SecurityProblem::Nonce.into());
         }
+        self.check_application(of_channel, response)?;
         let certificate = Arc::clone(of_channel);
         let binding = self.binding(&certificate, response.server_nonce.as_bytes(), &self.client_nonce);
         let mut data = vec![binding.server_signature(policy)];
         data.extend(binding.server_signature_over_chain(policy));
         let signature = response.server_signature.signature.as_bytes().to_vec();
         Ok(Job::Verify { policy, certificate, data, signature })
+    }
+
+    /// The server is the application that its endpoints say it is (Part 4 §5.5.1).
+    fn check_application(
+        &self,
+        certificate: &[u8],
+        response: &CreateSessionResponse,
+    ) -> Result<(), SecurityProblem> {
+        let named = self.config.channel.provider.application_uri(certificate);
+        let of_discovery = self.chosen.as_ref().map(|chosen| &chosen.description);
+        let described = of_discovery.filter(|known| !known.security_policy_uri.is_empty());
+        let mut claims = described.into_iter().chain(&response.server_endpoints);
+        if claims.all(|claim| named.as_deref() == Some(claim.server.application_uri.as_str())) {
+            return Ok(());
+        }
+        Err(SecurityProblem::ApplicationUri { certificate: named.map(Into::into) })
     }
 
     /// What signatures of the session depend on, over the channel there is.
@@ -250,7 +277,17 @@ impl Client {
             let job = Job::Sign { policy, data: binding.client_signature(policy) };
             steps.push_back((Step::SignClient, job, provider.clone()));
         }
-        let user = identify(target, session, policy, provider, &binding, self.link.utc(now))?;
+        let applicant = Applicant {
+            target,
+            token_policies: &session.token_policies,
+            server_certificate: &session.server_certificate,
+            key: session.key.as_ref(),
+            channel: (policy, chosen.mode),
+            provider,
+            binding: &binding,
+            now: self.link.utc(now),
+        };
+        let user = applicant.identify()?;
         request.user_identity_token = user.token;
         request.user_token_signature = user.signature;
         steps.extend(user.steps);
@@ -279,19 +316,15 @@ impl Client {
         let Some(activation) = &mut self.activation else { return };
         let request = &mut activation.request;
         match (step, result) {
-            (Step::VerifyServer | Step::ValidateServer, Ok(JobOutput::Accepted)) => {}
+            (Step::VerifyServer | Step::ValidateServer | Step::VerifyKey, Ok(JobOutput::Accepted)) => {}
             (Step::SignClient, Ok(JobOutput::Bytes(bytes))) => {
                 request.client_signature.signature = bytes.into()
             }
             (Step::SignUser, Ok(JobOutput::Bytes(bytes))) => {
                 request.user_token_signature.signature = bytes.into()
             }
-            (Step::EncryptPassword, Ok(JobOutput::SealedSecret(sealed))) => {
-                if let Ok(mut token) = request.user_identity_token.decode::<UserNameIdentityToken>() {
-                    token.encryption_algorithm = sealed.algorithm.into();
-                    token.password = sealed.bytes.into();
-                    request.user_identity_token = ExtensionObject::new(&token);
-                }
+            (Step::EncryptSecret, Ok(JobOutput::SealedSecret(sealed))) => {
+                put_secret(&mut request.user_identity_token, sealed);
             }
             (_, result) => {
                 let error = result.err().unwrap_or(CryptoError::Internal);
@@ -317,7 +350,9 @@ impl Client {
                 if secured && (!is_nonce(nonce) || *nonce == *session.server_nonce) {
                     return self.lose(SecurityProblem::Nonce.into(), now, sink);
                 }
+                self.last_server_nonce = nonce.into();
                 session.server_nonce = nonce.into();
+                session.key = offered_key(&response.response_header);
                 session.activated = true;
                 // It may have been activated before, over a connection that broke before anything came of it.
                 let restored = if session.told { Restored::SameSession } else { Restored::NewSession };
@@ -340,95 +375,12 @@ impl Client {
     }
 }
 
+/// The key for a secret that a response offers. That there is none matters only to those who need one.
+fn offered_key(header: &ResponseHeader) -> Option<EphemeralKeyType> {
+    ephemeral::offered(&header.additional_header)?.ok()
+}
+
 /// Long enough, and not what a broken generator makes (Part 4 §5.7.2.2).
-fn is_nonce(nonce: &[u8]) -> bool {
+pub(crate) fn is_nonce(nonce: &[u8]) -> bool {
     nonce.len() >= NONCE_LEN && nonce.iter().any(|byte| *byte != 0)
-}
-
-/// A user identity token and what is still missing in it.
-struct User {
-    token: ExtensionObject,
-    signature: SignatureData,
-    steps: Vec<(Step, Job, Arc<dyn Provider>)>,
-}
-
-/// Makes the user identity token (Part 4 §7.40).
-fn identify(
-    target: &Target,
-    session: &Session,
-    channel_policy: SecurityPolicy,
-    provider: &Arc<dyn Provider>,
-    binding: &SessionBinding,
-    signing_time: UtcTime,
-) -> Result<User, ClientError> {
-    let plain = |token| User { token, signature: SignatureData::default(), steps: Vec::new() };
-    let Some(token_policy) = token_policy(&session.token_policies, &target.identity, provider.as_ref())
-    else {
-        // A server that names no policies at all takes the missing token for anonymous (Part 4 §5.7.3.2).
-        let anonymous = matches!(target.identity, Identity::Anonymous) && session.token_policies.is_empty();
-        if anonymous {
-            return Ok(plain(ExtensionObject::NULL));
-        }
-        return Err(SecurityProblem::NoTokenPolicy(token_type(&target.identity).1).into());
-    };
-    let policy_id = token_policy.policy_id.clone();
-    // No policy of its own means the channel's (Part 4 §7.41).
-    let policy =
-        SecurityPolicy::from_uri(token_policy.security_policy_uri.as_str()).unwrap_or(channel_policy);
-    match &target.identity {
-        Identity::Anonymous => Ok(plain(ExtensionObject::new(&AnonymousIdentityToken { policy_id }))),
-        Identity::UserName { name, password } => {
-            let mut token =
-                UserNameIdentityToken { policy_id, user_name: (&**name).into(), ..Default::default() };
-            if policy == SecurityPolicy::None {
-                if !target.allow_plaintext_password {
-                    return Err(SecurityProblem::PlaintextPassword.into());
-                }
-                token.password = password.expose().as_bytes().into();
-                return Ok(plain(ExtensionObject::new(&token)));
-            }
-            if uses_ephemeral_keys(policy) {
-                return Err(SecurityProblem::Unsupported(policy, Default::default()).into());
-            }
-            if session.server_certificate.is_empty() {
-                return Err(SecurityProblem::CertificateChanged.into());
-            }
-            let mut steps = Vec::new();
-            if channel_policy == SecurityPolicy::None {
-                // Anybody could have sent this certificate: it has to be trusted before a password is encrypted for it.
-                let purpose = CertificatePurpose::Server { host_name: target.url.host.clone().into() };
-                let chain = session.server_certificate.as_ref().into();
-                steps.push((
-                    Step::ValidateServer,
-                    Job::Validate { certificate: chain, purpose },
-                    provider.clone(),
-                ));
-            }
-            let seal = SealSecret {
-                policy,
-                receiver_certificate: Arc::clone(&session.server_certificate),
-                server_nonce: session.server_nonce.to_vec(),
-                secret: Secret::new(password.expose().as_bytes().to_vec()),
-                signing_time,
-                receiver_key: None,
-            };
-            steps.push((Step::EncryptPassword, Job::SealSecret(seal), provider.clone()));
-            Ok(User { token: ExtensionObject::new(&token), signature: SignatureData::default(), steps })
-        }
-        Identity::X509 { provider } => {
-            if policy == SecurityPolicy::None {
-                return Err(SecurityProblem::Unsupported(policy, Default::default()).into());
-            }
-            let certificate = provider.own_certificate(policy).ok_or(CryptoError::NoOwnCertificate);
-            let certificate_data = ByteString::from(certificate.map_err(SecurityProblem::Crypto)?);
-            let token = X509IdentityToken { policy_id, certificate_data };
-            let signature = SignatureData {
-                algorithm: policy.info().asymmetric_signature.uri().into(),
-                ..SignatureData::default()
-            };
-            let job = Job::Sign { policy, data: binding.user_signature(policy) };
-            let steps = vec![(Step::SignUser, job, provider.clone())];
-            Ok(User { token: ExtensionObject::new(&token), signature, steps })
-        }
-    }
 }

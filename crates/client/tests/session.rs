@@ -10,7 +10,7 @@ use taktwerk_client::{
     ClientError, Event, Identity, Misuse, Note, OperationKind, Restored, Security, SecurityProblem, Target,
 };
 use taktwerk_crypto::dummy::{self, DummyProvider};
-use taktwerk_crypto::{MessageSecurityMode, NullProvider, Provider, SecurityPolicy};
+use taktwerk_crypto::{CryptoError, MessageSecurityMode, NullProvider, Provider, SecurityPolicy};
 use taktwerk_schema::{
     ActivateSessionRequest, CreateSessionRequest, FindServersRequest, GetEndpointsRequest,
     GetEndpointsResponse, ReadRequest, ReadResponse, UserNameIdentityToken, UserTokenPolicy, UserTokenType,
@@ -328,6 +328,233 @@ fn hostile_sessions_are_refused_before_a_secret_leaves() {
         world.settle();
         assert_eq!(world.client.is_up(), trusted);
     }
+}
+
+/// What became of a client that wants to log on with a password, and whether the password left it.
+fn against(
+    offered: &[(SecurityPolicy, MessageSecurityMode)],
+    security: Security,
+    change: impl Fn(&mut World),
+) -> (Option<SecurityProblem>, bool) {
+    let mut world = secured(offered).world();
+    change(&mut world);
+    world.client.connect(Target { identity: user(), security, ..target() }, world.now).unwrap();
+    world.settle();
+    let left = world.server.received.contains(&ActivateSessionRequest::BINARY_ENCODING_ID);
+    match world.take_events().pop() {
+        Some(Event::Disconnected(Some(ClientError::Security(problem)))) => (Some(problem), left),
+        Some(Event::Connected(_)) => (None, left),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_session_that_does_not_fit_its_channel_gets_no_password() {
+    use taktwerk_schema::CreateSessionResponse as Created;
+    let refused = |edit: fn(&mut Created)| {
+        let offered = [NONE, STRONG];
+        let (problem, left) =
+            against(&offered, Security::Best, |world| world.server.knobs.edit_created = Some(edit));
+        assert!(problem.is_none() || !left, "the password left for {problem:?}");
+        problem
+    };
+    assert_eq!(refused(|_| {}), None);
+    let nonces: [fn(&mut Created); 5] = [
+        |created| created.server_nonce = Vec::new().into(),
+        |created| created.server_nonce = vec![1; 31].into(),
+        |created| created.server_nonce = vec![0; 32].into(),
+        |created| created.server_nonce = vec![0; 128].into(),
+        |created| created.server_nonce = taktwerk_types::ByteString::NULL,
+    ];
+    for edit in nonces {
+        assert_eq!(refused(edit), Some(SecurityProblem::Nonce));
+    }
+    let signatures: [fn(&mut Created); 4] = [
+        |created| created.server_signature = Default::default(),
+        |created| created.server_signature.signature = vec![0; 256].into(),
+        |created| {
+            let mut signature = created.server_signature.signature.as_bytes().to_vec();
+            signature[17] ^= 1;
+            created.server_signature.signature = signature.into();
+        },
+        |created| {
+            let signature = created.server_signature.signature.as_bytes();
+            created.server_signature.signature = signature[..signature.len() - 1].into();
+        },
+    ];
+    for edit in signatures {
+        assert_eq!(refused(edit), Some(SecurityProblem::Crypto(CryptoError::Signature)));
+    }
+    let certificates: [fn(&mut Created); 3] = [
+        |created| created.server_certificate = taktwerk_types::ByteString::NULL,
+        |created| created.server_certificate = dummy::certificate("server", 4096).into(),
+        |created| created.server_certificate = dummy::certificate("client", 2048).into(),
+    ];
+    for edit in certificates {
+        assert_eq!(refused(edit), Some(SecurityProblem::CertificateChanged));
+    }
+    assert_eq!(
+        refused(|created| created.authentication_token = NodeId::NULL),
+        Some(SecurityProblem::TokenRepeated)
+    );
+    let lists: [fn(&mut Created); 8] = [
+        |created| created.server_endpoints.clear(),
+        |created| drop(created.server_endpoints.pop()),
+        |created| created.server_endpoints.push(created.server_endpoints[0].clone()),
+        |created| created.server_endpoints[1].security_level = 200,
+        |created| created.server_endpoints[1].endpoint_url = "opc.tcp://plc:4841".into(),
+        |created| created.server_endpoints[1].security_policy_uri = SecurityPolicy::Basic256.uri().into(),
+        |created| created.server_endpoints[1].user_identity_tokens.truncate(1),
+        |created| created.server_endpoints[1].user_identity_tokens[1].security_policy_uri = "".into(),
+    ];
+    for edit in lists {
+        assert_eq!(refused(edit), Some(SecurityProblem::EndpointsChanged));
+    }
+}
+
+#[test]
+fn edited_discovery_gets_no_password() {
+    type Edit = fn(&mut Vec<taktwerk_schema::EndpointDescription>);
+    let offered = [NONE, STRONG, (SecurityPolicy::Aes256_Sha256_RsaPss, MessageSecurityMode::SignAndEncrypt)];
+    let refused = |security, edit: Edit| {
+        let (problem, left) =
+            against(&offered, security, |world| world.server.knobs.edit_discovery = Some(edit));
+        assert!(problem.is_none() || !left, "the password left for {problem:?}");
+        problem
+    };
+    let pinned = Security::Exactly(STRONG.0, STRONG.1);
+    assert_eq!(refused(pinned, |_| {}), None);
+    // Only None is left, with a password that goes in the clear.
+    let downgrade: Edit = |list| {
+        list.truncate(1);
+        list[0].user_identity_tokens[1].security_policy_uri = SecurityPolicy::None.uri().into();
+    };
+    assert!(matches!(refused(pinned, downgrade), Some(SecurityProblem::NoEndpoint { .. })));
+    assert!(matches!(refused(Security::Best, downgrade), Some(SecurityProblem::NoEndpoint { .. })));
+    assert_eq!(refused(Security::BestOrNone, downgrade), Some(SecurityProblem::PlaintextPassword));
+    // The strongest one is hidden: the list in CreateSession has it.
+    let hide: Edit = |list| drop(list.pop());
+    assert_eq!(refused(Security::Best, hide), Some(SecurityProblem::EndpointsChanged));
+    assert_eq!(refused(pinned, hide), Some(SecurityProblem::EndpointsChanged));
+    // Passwords without encryption, or with one that is broken.
+    let clear: Edit = |list| {
+        for endpoint in list {
+            endpoint.user_identity_tokens[1].security_policy_uri = SecurityPolicy::None.uri().into();
+        }
+    };
+    assert_eq!(refused(pinned, clear), Some(SecurityProblem::EndpointsChanged));
+    let broken: Edit = |list| {
+        for endpoint in list {
+            endpoint.user_identity_tokens[1].security_policy_uri = SecurityPolicy::Basic128Rsa15.uri().into();
+        }
+    };
+    assert_eq!(refused(pinned, broken), Some(SecurityProblem::NoTokenPolicy("user name")));
+    // Another server's certificate: its key is not the one that answers.
+    let other: Edit = |list| {
+        for endpoint in list {
+            endpoint.server_certificate = dummy::certificate("untrusted", 2048).into();
+        }
+    };
+    let mut world = secured(&offered).world();
+    world.server.knobs.edit_discovery = Some(other);
+    world.client.connect(Target { identity: user(), security: pinned, ..target() }, world.now).unwrap();
+    world.settle();
+    assert!(!world.client.is_up());
+    assert!(!world.server.received.contains(&CreateSessionRequest::BINARY_ENCODING_ID));
+    // The server is another application than it says.
+    let renamed: Edit = |list| {
+        for endpoint in list {
+            endpoint.server.application_uri = "urn:dummy:other".into();
+        }
+    };
+    let problem = refused(pinned, renamed);
+    assert!(matches!(
+        problem,
+        Some(SecurityProblem::EndpointsChanged | SecurityProblem::ApplicationUri { .. })
+    ));
+    let mut world = secured(&offered).world();
+    world.server.knobs.edit_discovery = Some(renamed);
+    world.server.knobs.edit_created = Some(|created| renamed_list(&mut created.server_endpoints));
+    world.client.connect(Target { identity: user(), security: pinned, ..target() }, world.now).unwrap();
+    world.settle();
+    let events = world.take_events();
+    let named = SecurityProblem::ApplicationUri { certificate: Some("urn:dummy:server".into()) };
+    assert_eq!(events, [Event::Disconnected(Some(ClientError::Security(named)))]);
+}
+
+fn renamed_list(list: &mut [taktwerk_schema::EndpointDescription]) {
+    for endpoint in list {
+        endpoint.server.application_uri = "urn:dummy:other".into();
+    }
+}
+
+#[test]
+fn nonces_of_activations_are_looked_at_too() {
+    let edits: [fn(&mut taktwerk_schema::ActivateSessionResponse); 3] = [
+        |activated| activated.server_nonce = Vec::new().into(),
+        |activated| activated.server_nonce = vec![5; 16].into(),
+        |activated| activated.server_nonce = vec![0; 64].into(),
+    ];
+    for edit in edits {
+        let (problem, _) = against(&[NONE, STRONG], Security::Best, |world| {
+            world.server.knobs.edit_activated = Some(edit);
+        });
+        assert_eq!(problem, Some(SecurityProblem::Nonce));
+    }
+}
+
+#[test]
+fn a_password_is_not_encrypted_with_a_nonce_that_can_come_again() {
+    // The channel has no security, the password has.
+    let (problem, left) = against(&[NONE], Security::BestOrNone, |world| {
+        world.server.knobs.certificate = Some(dummy::certificate("server", 2048));
+        world.server.knobs.edit_created = Some(|created| created.server_nonce = vec![0; 32].into());
+    });
+    assert_eq!((problem, left), (Some(SecurityProblem::Nonce), false));
+}
+
+#[test]
+fn a_server_that_repeats_itself_on_reconnection_is_refused() {
+    let mut world = World::connected_with(Setup { client: retrying().client, ..secured(&[NONE, STRONG]) });
+    world.take_events();
+    // The session is lost, and the new one has the old one's nonce.
+    world.server.forget_sessions();
+    world.server.knobs.edit_activated = None;
+    world.server.knobs.edit_created = Some(|created| created.server_nonce = vec![102; 32].into());
+    world.break_connection();
+    world.seconds(1);
+    let events = world.take_events();
+    let nonce = ClientError::Security(SecurityProblem::Nonce);
+    let refused = |event: &Event| matches!(event, Event::ConnectFailed { error, .. } | Event::Disconnected(Some(error)) if *error == nonce);
+    assert!(events.iter().any(refused), "{events:?}");
+}
+
+#[test]
+fn issued_tokens_are_encrypted() {
+    let mut world = secured(&[STRONG, NONE]).world();
+    world.server.token_policies =
+        vec![UserTokenPolicy { token_type: UserTokenType::ISSUED_TOKEN, ..Default::default() }];
+    let token = "header.payload.signature".repeat(20);
+    let identity = Identity::IssuedToken { token: token.as_str().into() };
+    assert!(!format!("{identity:?}").contains("payload"));
+    world.client.connect(Target { identity, ..target() }, world.now).unwrap();
+    world.settle();
+    assert!(world.client.is_up(), "{:?}", world.take_events());
+    let sent = world.server.sessions.values().next().unwrap().identity.clone().unwrap();
+    let sent = sent.decode::<taktwerk_schema::IssuedIdentityToken>().unwrap();
+    let open = taktwerk_crypto::OpenSecret {
+        policy: STRONG.0,
+        algorithm: sent.encryption_algorithm.as_str().into(),
+        data: sent.token_data.as_bytes().to_vec(),
+        server_nonce: vec![101; 32],
+        now: taktwerk_types::UtcTime::from_ticks(0),
+        key: None,
+        sender_certificate: None,
+        secret_len_max: 4096,
+    };
+    let opened = open.run(world.server.config.provider.as_ref());
+    assert!(opened.is_ok() || opened == Err(CryptoError::Decryption), "the server's clock is not set here");
+    assert!(!sent.token_data.as_bytes().windows(7).any(|part| part == b"payload"));
 }
 
 #[test]

@@ -58,6 +58,7 @@ fn without_security() {
 fn with_security_and_slow_signatures() {
     let mut site = Site::with(2, 1, |config| {
         config.provider = Arc::new(DummyProvider::new("server", 2048));
+        config.application_uri = "urn:dummy:server".to_owned();
         let mut endpoint = EndpointConfig::unsecured(&url(SERVER));
         endpoint.policy = SecurityPolicy::Basic256Sha256;
         endpoint.mode = MessageSecurityMode::SignAndEncrypt;

@@ -65,6 +65,12 @@ pub struct Knobs {
     pub stale_nonce: bool,
     /// Handed out in CreateSession instead of the server's own.
     pub certificate: Option<Vec<u8>>,
+    /// Changes the answer to GetEndpoints, as somebody on the way could.
+    pub edit_discovery: Option<fn(&mut Vec<EndpointDescription>)>,
+    /// Changes the answer to CreateSession after it was signed.
+    pub edit_created: Option<fn(&mut CreateSessionResponse)>,
+    /// Changes the answer to ActivateSession.
+    pub edit_activated: Option<fn(&mut ActivateSessionResponse)>,
 }
 
 impl Default for Knobs {
@@ -83,6 +89,9 @@ impl Default for Knobs {
             endpoints_in_session: None,
             stale_nonce: false,
             certificate: None,
+            edit_discovery: None,
+            edit_created: None,
+            edit_activated: None,
         }
     }
 }
@@ -372,6 +381,10 @@ impl Server {
                 security_policy_uri: policy.uri().into(),
                 security_mode: MessageSecurityMode(mode.number()),
                 server_certificate: self.config.provider.own_certificate(*policy).into(),
+                server: ApplicationDescription {
+                    application_uri: "urn:dummy:server".into(),
+                    ..Default::default()
+                },
                 transport_profile_uri: "http://opcfoundation.org/UA-Profile/Transport/uatcp-uasc-uabinary"
                     .into(),
                 user_identity_tokens: self.token_policies.clone(),
@@ -388,7 +401,11 @@ impl Server {
         _: u32,
         _: Instant,
     ) -> Result<GetEndpointsResponse, StatusCode> {
-        Ok(GetEndpointsResponse { endpoints: self.endpoint_list(), ..Default::default() })
+        let mut endpoints = self.endpoint_list();
+        if let Some(edit) = self.knobs.edit_discovery {
+            edit(&mut endpoints);
+        }
+        Ok(GetEndpointsResponse { endpoints, ..Default::default() })
     }
 
     fn create_session(
@@ -420,7 +437,7 @@ impl Server {
         self.sessions.insert(self.next_session, session);
         let server_endpoints =
             self.knobs.endpoints_in_session.clone().unwrap_or_else(|| self.endpoint_list());
-        Ok(CreateSessionResponse {
+        let mut response = CreateSessionResponse {
             session_id: NodeId::numeric(1, self.next_session),
             authentication_token: NodeId::string(1, self.next_session.to_string()),
             revised_session_timeout: request.requested_session_timeout,
@@ -429,7 +446,11 @@ impl Server {
             server_endpoints,
             server_signature,
             ..Default::default()
-        })
+        };
+        if let Some(edit) = self.knobs.edit_created {
+            edit(&mut response);
+        }
+        Ok(response)
     }
 
     fn activate(
@@ -465,7 +486,12 @@ impl Server {
             });
         }
         session.nonce = session.nonce.iter().map(|byte| byte.wrapping_add(1).max(1)).collect();
-        Ok(ActivateSessionResponse { server_nonce: session.nonce.clone().into(), ..Default::default() })
+        let mut response =
+            ActivateSessionResponse { server_nonce: session.nonce.clone().into(), ..Default::default() };
+        if let Some(edit) = self.knobs.edit_activated {
+            edit(&mut response);
+        }
+        Ok(response)
     }
 
     fn close_session(

@@ -9,21 +9,22 @@ use super::discovery::server_certificate;
 use super::identity::{Claim, Desk, claim};
 use super::reply::Reply;
 use super::request::Request;
-use super::session::{endpoint, nonce};
+use super::session::{endpoint, key_header, key_policy, nonce};
 use crate::audit::{AuditAction, AuditRecord};
 use crate::error::Fault;
 use crate::identity::{Accepted, Credential, User, Verdict, Verification};
 use crate::session::continuation::Continuations;
 use crate::session::lockout::{Attempt, Suspect};
-use crate::session::proof::{Proof, Proven, Refusal, SignatureProof};
+use crate::session::proof::{OfferedKey, Proof, Proved, Proven, Refusal, SignatureProof};
 use crate::session::table::TokenOwner;
 use crate::session::{NONCE_LEN, Session, SessionKey};
 use crate::shard::deferred::{Kind, deadline};
 use crate::shard::effect::{Job, JobResult, SessionResult, SessionWork};
 use crate::shard::{ConnectionId, ReplyTo};
 use std::sync::Arc;
+use taktwerk_channel::ephemeral;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy, SessionBinding};
-use taktwerk_schema::{ActivateSessionRequest, ActivateSessionResponse, SignatureData};
+use taktwerk_schema::{ActivateSessionRequest, ActivateSessionResponse, ResponseHeader, SignatureData};
 use taktwerk_types::{Instant, StatusCode, UaString};
 
 const CLAUSE: &str = "Part 4 §5.7.3";
@@ -41,6 +42,7 @@ pub(crate) struct Activation {
     claim: Claim,
     until: Instant,
     attempt: Option<Attempt>,
+    next_key: Option<OfferedKey>,
     /// What the audit is told when it is over.
     note: Option<Box<AuditRecord>>,
 }
@@ -82,12 +84,20 @@ pub(crate) fn activate(
         server_nonce: server_nonce.to_vec(),
         client_nonce: session.client_nonce.to_vec(),
     };
-    let (claim, user) = claim(&Desk { config, endpoint, binding: &binding, now: cx.now.utc }, &wanted)?;
+    let (claim, user) = claim(
+        &Desk { config, endpoint, binding: &binding, ephemeral: session.ephemeral.as_ref(), now: cx.now.utc },
+        &wanted,
+    )?;
     let client = match cx.peer.policy {
         SecurityPolicy::None => None,
         policy => Some(client_proof(policy, &binding, wanted.client_signature)?),
     };
-    let proof = Proof { client, user };
+    // A client may change its mind about the policy; otherwise it gets another key of the same one.
+    let next_key = match ephemeral::wanted(&wanted.request_header.additional_header) {
+        Some(policy) => policy.and_then(|policy| key_policy(config, endpoint, policy)).ok(),
+        None => session.ephemeral.as_ref().map(|(policy, _)| *policy),
+    };
+    let proof = Proof { client, user, next_key };
     let mut activation = Activation {
         to: cx.reply_to(request),
         key,
@@ -102,6 +112,7 @@ pub(crate) fn activate(
             let action = AuditAction::activation(&wanted.user_identity_token);
             Box::new(cx.audit_record(Some(key), request, StatusCode::GOOD, action))
         }),
+        next_key: None,
     };
     // A secret is not even decrypted for somebody who is guessing.
     activation.begin_attempt(cx)?;
@@ -195,12 +206,15 @@ impl Activation {
 /// The proof has been checked.
 pub(crate) fn proved(
     cx: &mut Context<'_>,
-    activation: Activation,
-    proof: Result<Proven, Refusal>,
+    mut activation: Activation,
+    proof: Result<Proved, Refusal>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
     match proof {
-        Ok(proven) => verify(cx, activation, proven, reply),
+        Ok(Proved { proven, next_key }) => {
+            activation.next_key = next_key;
+            verify(cx, activation, proven, reply)
+        }
         Err(Refusal::Client) => {
             activation.settle(None, cx.now.instant);
             count_rejected(cx);
@@ -341,8 +355,17 @@ fn finish(
     if let Some(attempt) = activation.attempt.take() {
         attempt.ended(Some(true), now);
     }
-    let Activation { key, connection, channel_id, server_nonce, locale_ids, note: activation_note, .. } =
-        activation;
+    let Activation {
+        key,
+        connection,
+        channel_id,
+        server_nonce,
+        locale_ids,
+        next_key,
+        note: activation_note,
+        ..
+    } = activation;
+    let additional_header = key_header(next_key.as_ref(), None);
     let Some(session) = cx.sessions.get_mut(key) else {
         return Err(Fault::peer(StatusCode::BAD_SESSION_ID_INVALID, CLAUSE));
     };
@@ -361,6 +384,7 @@ fn finish(
         session.continuations = Continuations::default();
     }
     session.user = Some(user);
+    session.ephemeral = next_key.map(|offered| (offered.policy, offered.key));
     let old = session.connection.replace(connection);
     session.channel_id = channel_id;
     session.server_nonce = fresh_nonce;
@@ -381,7 +405,7 @@ fn finish(
         }
     }
     reply.send(|response_header| ActivateSessionResponse {
-        response_header,
+        response_header: ResponseHeader { additional_header, ..response_header },
         server_nonce: fresh_nonce.as_slice().into(),
         ..ActivateSessionResponse::default()
     });

@@ -7,7 +7,9 @@ use crate::session::proof::{SignatureProof, UserProof};
 use core::fmt;
 use std::sync::Arc;
 use taktwerk_crypto::der::leaf;
-use taktwerk_crypto::{MessageSecurityMode, OpenSecret, Secret, SessionBinding};
+use taktwerk_crypto::{
+    EphemeralKey, MessageSecurityMode, OpenSecret, Secret, SecurityPolicy, SessionBinding,
+};
 use taktwerk_schema::{
     ActivateSessionRequest, AnonymousIdentityToken, IssuedIdentityToken, UserNameIdentityToken,
     X509IdentityToken,
@@ -68,6 +70,8 @@ pub(crate) struct Desk<'a> {
     pub(crate) config: &'a ServerConfig,
     pub(crate) endpoint: &'a EndpointConfig,
     pub(crate) binding: &'a SessionBinding,
+    /// The key that the client was given last.
+    pub(crate) ephemeral: Option<&'a (SecurityPolicy, Arc<dyn EphemeralKey>)>,
     pub(crate) now: UtcTime,
 }
 
@@ -181,7 +185,7 @@ impl Desk<'_> {
         algorithm: &str,
         bytes: &ByteString,
     ) -> Result<Sent, Fault> {
-        let Self { config, endpoint, binding, now } = *self;
+        let Self { config, endpoint, binding, ephemeral, now } = *self;
         let policy = offered.policy.unwrap_or(endpoint.policy);
         let bytes = bytes.as_bytes();
         if !policy.is_secure() {
@@ -204,7 +208,7 @@ impl Desk<'_> {
             data: bytes.to_vec(),
             server_nonce: binding.server_nonce.clone(),
             now,
-            key: None,
+            key: ephemeral.filter(|(of, _)| *of == policy).map(|(_, key)| Arc::clone(key)),
             sender_certificate: Some(Arc::clone(&binding.client_certificate))
                 .filter(|known| !known.is_empty()),
             secret_len_max: len_max,

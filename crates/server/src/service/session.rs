@@ -7,24 +7,26 @@ use super::reply::Reply;
 use super::request::Request;
 use crate::audit::AuditAction;
 use crate::authorization::Decisions;
-use crate::config::{EndpointConfig, ServerConfig};
+use crate::config::{EndpointConfig, ServerConfig, UserTokenKind};
 use crate::diagnostics::session::SessionEntry;
 use crate::error::Fault;
 use crate::session::continuation::Continuations;
-use crate::session::proof::Introduction;
+use crate::session::proof::{Introduced, Introduction, OfferedKey};
 use crate::session::{NONCE_LEN, SECRET_LEN, Session, SessionKey};
 use crate::shard::ConnectionId;
 use crate::shard::deferred::{Kind, deadline};
 use crate::shard::effect::{Job, JobResult, SessionResult, SessionWork};
 use std::sync::Arc;
+use taktwerk_channel::ephemeral;
 use taktwerk_crypto::der::leaf;
+use taktwerk_crypto::secret::uses_ephemeral_keys;
 use taktwerk_crypto::{Entropy, SecurityPolicy, SessionBinding};
 use taktwerk_schema::{
     ApplicationDescription, CancelRequest, CancelResponse, CloseSessionRequest, CloseSessionResponse,
-    CreateSessionRequest, CreateSessionResponse, SignatureData,
+    CreateSessionRequest, CreateSessionResponse, EphemeralKeyType, ResponseHeader, SignatureData,
 };
 use taktwerk_types::time::nanos_from_millis;
-use taktwerk_types::{ByteString, StatusCode};
+use taktwerk_types::{ByteString, ExtensionObject, StatusCode};
 
 const CLAUSE_CREATE: &str = "Part 4 §5.7.2";
 
@@ -39,6 +41,8 @@ pub(crate) struct Creation {
     request: CreateSessionRequest,
     server_nonce: [u8; NONCE_LEN],
     server_certificate: ByteString,
+    /// What the response says of a key for secrets, if the client has asked for one that it cannot have.
+    no_key: Option<StatusCode>,
 }
 
 pub(crate) fn create(
@@ -66,17 +70,20 @@ pub(crate) fn create(
         counters.rejected_session_count.up();
         return Err(Fault::limit(StatusCode::BAD_TOO_MANY_SESSIONS, "sessions_per_connection_max"));
     }
+    let key = ephemeral::wanted(&wanted.request_header.additional_header)
+        .map(|policy| policy.and_then(|policy| key_policy(config, endpoint, policy)));
     let creation = Creation {
+        no_key: key.and_then(Result::err),
         peer: cx.peer.clone(),
         request: wanted,
         server_nonce: nonce(cx.entropy),
         server_certificate: server_certificate(config, endpoint).into(),
     };
     if cx.peer.policy == SecurityPolicy::None {
-        finish_creation(cx, creation, SignatureData::default(), reply)?;
+        finish_creation(cx, creation, SignatureData::default(), None, reply)?;
         return Ok(Outcome::Answered);
     }
-    let introduction = introduction(cx, &creation).inspect_err(|_| {
+    let introduction = introduction(cx, &creation, key.and_then(Result::ok)).inspect_err(|_| {
         live.counters.security_rejected_session_count.up();
     })?;
     if !cx.deferrals.has_room_for(cx.peer.connection, 1) {
@@ -93,8 +100,12 @@ pub(crate) fn create(
 }
 
 /// What must hold of a request over a secured channel before anything is signed for it (Part 4 §5.7.2.2).
-fn introduction(cx: &Context<'_>, creation: &Creation) -> Result<Introduction, Fault> {
-    let Creation { peer, request, server_nonce, server_certificate } = creation;
+fn introduction(
+    cx: &Context<'_>,
+    creation: &Creation,
+    key: Option<SecurityPolicy>,
+) -> Result<Introduction, Fault> {
+    let Creation { peer, request, server_nonce, server_certificate, .. } = creation;
     let policy = peer.policy;
     let client_nonce = request.client_nonce.as_bytes();
     if !CLIENT_NONCE_LEN.contains(&client_nonce.len()) {
@@ -125,31 +136,70 @@ fn introduction(cx: &Context<'_>, creation: &Creation) -> Result<Introduction, F
         application_uri: request.client_description.application_uri.as_str().into(),
         certificate: Arc::clone(certificate),
         data: binding.server_signature(policy),
+        key,
     })
+}
+
+/// Whether a client can get a key of a policy: some user token of the endpoint has to use it, and the channel has to be
+/// secured, because a key agreement says nothing of who has answered.
+///
+/// # Errors
+/// Bad_SecurityPolicyRejected.
+pub(crate) fn key_policy(
+    config: &ServerConfig,
+    endpoint: &EndpointConfig,
+    policy: SecurityPolicy,
+) -> Result<SecurityPolicy, StatusCode> {
+    let is_used = endpoint.user_tokens.iter().any(|token| {
+        token.kind != UserTokenKind::Anonymous && token.policy.unwrap_or(endpoint.policy) == policy
+    });
+    let is_good = endpoint.policy.is_secure()
+        && is_used
+        && uses_ephemeral_keys(policy)
+        && config.provider.supports(policy);
+    if is_good { Ok(policy) } else { Err(StatusCode::BAD_SECURITY_POLICY_REJECTED) }
+}
+
+/// What a response says of a key.
+pub(crate) fn key_header(key: Option<&OfferedKey>, no_key: Option<StatusCode>) -> ExtensionObject {
+    match (key, no_key) {
+        (Some(OfferedKey { policy, key, signature }), _) => {
+            let key = EphemeralKeyType {
+                public_key: key.public_key().into(),
+                signature: signature.as_slice().into(),
+            };
+            ephemeral::offer(Some(*policy), Ok(key))
+        }
+        (None, Some(status)) => ephemeral::offer(None, Err(status)),
+        (None, None) => ExtensionObject::NULL,
+    }
 }
 
 /// The response has been signed, or not.
 pub(crate) fn introduced(
     cx: &mut Context<'_>,
     creation: Creation,
-    signature: Result<Vec<u8>, StatusCode>,
+    introduced: Result<Introduced, StatusCode>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Fault> {
-    let signature = signature.map_err(|status| {
+    let Introduced { signature, key } = introduced.map_err(|status| {
         cx.shared.live().counters.security_rejected_session_count.up();
         Fault::Crypto { status }
     })?;
     let algorithm = creation.peer.policy.info().asymmetric_signature.uri().into();
-    finish_creation(cx, creation, SignatureData { algorithm, signature: signature.into() }, reply)
+    let signature = SignatureData { algorithm, signature: signature.into() };
+    finish_creation(cx, creation, signature, key, reply)
 }
 
 fn finish_creation(
     cx: &mut Context<'_>,
     creation: Creation,
     server_signature: SignatureData,
+    key: Option<OfferedKey>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Fault> {
-    let Creation { peer, request: wanted, server_nonce, server_certificate } = creation;
+    let Creation { peer, request: wanted, server_nonce, server_certificate, no_key } = creation;
+    let additional_header = key_header(key.as_ref(), no_key);
     let shared = Arc::clone(cx.shared);
     let (config, live) = (shared.config(), shared.live());
     let limits = &config.limits;
@@ -196,6 +246,7 @@ fn finish_creation(
         mode: peer.mode,
         client_certificate: peer.certificate,
         client_nonce: wanted.client_nonce.as_bytes().into(),
+        ephemeral: key.map(|offered| (offered.policy, offered.key)),
         user: None,
         decisions: Arc::new(Decisions::nothing()),
         timeout_ns: nanos_from_millis(timeout),
@@ -210,7 +261,7 @@ fn finish_creation(
     let token = cx.sessions.token(key);
     let server_endpoints = endpoints(config, wanted.endpoint_url.as_str());
     reply.send(|response_header| CreateSessionResponse {
-        response_header,
+        response_header: ResponseHeader { additional_header, ..response_header },
         session_id: entry.id(),
         authentication_token: token,
         revised_session_timeout: timeout,

@@ -19,7 +19,7 @@ use crate::shard::ConnectionId;
 use crate::shard::slab::Key;
 use continuation::Continuations;
 use std::sync::Arc;
-use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+use taktwerk_crypto::{EphemeralKey, MessageSecurityMode, SecurityPolicy};
 use taktwerk_types::{Instant, NodeId};
 
 /// A session's place in its shard.
@@ -56,6 +56,8 @@ pub(crate) struct Session {
     pub(crate) client_certificate: Option<Arc<[u8]>>,
     /// Of CreateSession; empty without security.
     pub(crate) client_nonce: Box<[u8]>,
+    /// The key that the client was given last for a secret, and its policy.
+    pub(crate) ephemeral: Option<(SecurityPolicy, Arc<dyn EphemeralKey>)>,
     /// `None` until ActivateSession has succeeded.
     pub(crate) user: Option<User>,
     /// What its user may do; nothing before it is activated.

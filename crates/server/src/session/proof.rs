@@ -4,7 +4,8 @@
 use core::fmt;
 use std::sync::Arc;
 use taktwerk_crypto::{
-    CertificatePurpose, CryptoError, Job, JobOutput, OpenSecret, Provider, Secret, SecurityPolicy, SignedData,
+    CertificatePurpose, CryptoError, EphemeralKey, Job, JobOutput, OpenSecret, Provider, Secret,
+    SecurityPolicy, SignedData,
 };
 use taktwerk_types::StatusCode;
 
@@ -17,24 +18,58 @@ pub(crate) struct Introduction {
     /// The client's certificate, which is the channel's.
     pub(crate) certificate: Arc<[u8]>,
     pub(crate) data: SignedData,
+    /// The client wants a key for a secret.
+    pub(crate) key: Option<SecurityPolicy>,
+}
+
+/// An ephemeral key for the client's next secret, and our signature of its public half.
+#[derive(Debug)]
+pub(crate) struct OfferedKey {
+    pub(crate) policy: SecurityPolicy,
+    pub(crate) key: Arc<dyn EphemeralKey>,
+    pub(crate) signature: Vec<u8>,
+}
+
+impl OfferedKey {
+    fn make(policy: SecurityPolicy, provider: &dyn Provider) -> Result<Self, CryptoError> {
+        let key = provider.ephemeral_key(policy)?;
+        let mut signature = Vec::new();
+        provider.sign(policy, &[key.public_key()], &mut signature)?;
+        Ok(Self { policy, key, signature })
+    }
+}
+
+/// What came of an [`Introduction`].
+#[derive(Debug)]
+pub(crate) struct Introduced {
+    pub(crate) signature: Vec<u8>,
+    pub(crate) key: Option<OfferedKey>,
 }
 
 impl Introduction {
-    /// The signature.
+    /// The signature, and the key if one was asked for.
     ///
     /// # Errors
     /// Bad_CertificateUriInvalid if the certificate names another application; Bad_InternalError.
-    pub(crate) fn run(self, provider: &dyn Provider) -> Result<Vec<u8>, StatusCode> {
+    pub(crate) fn run(self, provider: &dyn Provider) -> Result<Introduced, StatusCode> {
         // Nothing is signed before it is known what it is: a server that signs any bytes is an oracle.
         let uri = provider.application_uri(&self.certificate);
         if uri.as_deref() != Some(&*self.application_uri) {
             tracing::debug!(certificate = ?uri, claimed = &*self.application_uri, "ApplicationUri");
             return Err(StatusCode::BAD_CERTIFICATE_URI_INVALID);
         }
-        match (Job::Sign { policy: self.policy, data: self.data }).run(provider) {
-            Ok(JobOutput::Bytes(signature)) => Ok(signature),
-            _ => Err(StatusCode::BAD_INTERNAL_ERROR),
-        }
+        let work = || {
+            let Self { policy, data, key, .. } = self;
+            let JobOutput::Bytes(signature) = (Job::Sign { policy, data }).run(provider)? else {
+                return Err(CryptoError::Internal);
+            };
+            let key = key.map(|policy| OfferedKey::make(policy, provider)).transpose()?;
+            Ok(Introduced { signature, key })
+        };
+        work().map_err(|error: CryptoError| {
+            tracing::warn!(%error, "signing");
+            StatusCode::BAD_INTERNAL_ERROR
+        })
     }
 }
 
@@ -78,6 +113,15 @@ pub(crate) struct Proof {
     /// The client is still the one that created the session. Absent without security.
     pub(crate) client: Option<SignatureProof>,
     pub(crate) user: Option<UserProof>,
+    /// The client can use a key for its next secret.
+    pub(crate) next_key: Option<SecurityPolicy>,
+}
+
+/// What came of a [`Proof`] that holds.
+#[derive(Debug)]
+pub(crate) struct Proved {
+    pub(crate) proven: Proven,
+    pub(crate) next_key: Option<OfferedKey>,
 }
 
 /// What a proof has brought to light.
@@ -113,14 +157,22 @@ pub(crate) enum Refusal {
 
 impl Proof {
     pub(crate) fn is_empty(&self) -> bool {
-        self.client.is_none() && self.user.is_none()
+        self.client.is_none() && self.user.is_none() && self.next_key.is_none()
     }
 
     /// Checks everything.
     ///
     /// # Errors
     /// What did not hold.
-    pub(crate) fn run(self, provider: &dyn Provider) -> Result<Proven, Refusal> {
+    pub(crate) fn run(self, provider: &dyn Provider) -> Result<Proved, Refusal> {
+        let next_key = self.next_key;
+        let proven = self.holds(provider)?;
+        // Without the key the client's next secret is refused; this activation is as good as before.
+        let next_key = next_key.and_then(|policy| OfferedKey::make(policy, provider).ok());
+        Ok(Proved { proven, next_key })
+    }
+
+    fn holds(self, provider: &dyn Provider) -> Result<Proven, Refusal> {
         if let Some(client) = self.client {
             client.run(provider).map_err(|error| {
                 tracing::debug!(%error, "client signature");

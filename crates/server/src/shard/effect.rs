@@ -2,7 +2,7 @@
 
 use crate::callback::{BoxFuture, MethodResult};
 use crate::identity::Verdict;
-use crate::session::proof::{Proven, Refusal};
+use crate::session::proof::{Introduced, Proved, Refusal};
 use core::fmt;
 use taktwerk_crypto::{CryptoError, JobOutput};
 use taktwerk_types::{DataValue, StatusCode};
@@ -76,10 +76,10 @@ pub struct SessionResult(pub(crate) SessionWork);
 
 #[derive(Debug)]
 pub(crate) enum SessionWork {
-    /// The server's signature.
-    Introduced(Result<Vec<u8>, StatusCode>),
+    /// The server's signature and key.
+    Introduced(Result<Introduced, StatusCode>),
     /// Signatures and secrets.
-    Proved(Result<Proven, Refusal>),
+    Proved(Result<Proved, Refusal>),
     /// What the application says of a user.
     Verified(Verdict),
 }

@@ -12,6 +12,7 @@ mod method;
 mod secured;
 mod session;
 mod transfer;
+mod users;
 mod view;
 
 use crate::config::ServerConfig;
@@ -150,17 +151,22 @@ impl Client {
     pub(crate) fn drain(&mut self, server: &mut Server) {
         while let Some(id) = server.shard.poll_transmit() {
             let bytes = server.shard.unsent(id).to_vec();
+            server.shard.sent(id, bytes.len());
             if id == self.connection {
                 self.inbox.extend_from_slice(&bytes);
             }
-            server.shard.sent(id, bytes.len());
         }
         while let Some(id) = server.shard.poll_close() {
             self.closed |= id == self.connection;
         }
+        self.deliver(&[], server.now.instant);
+    }
+
+    /// Takes bytes that the server has sent.
+    pub(crate) fn deliver(&mut self, bytes: &[u8], now: Instant) {
+        self.inbox.extend_from_slice(bytes);
         while !self.inbox.is_empty() {
-            let Ok(Received { consumed, event }) =
-                self.channel.receive(&mut self.inbox, server.now.instant, &mut self.out)
+            let Ok(Received { consumed, event }) = self.channel.receive(&mut self.inbox, now, &mut self.out)
             else {
                 self.inbox.clear();
                 return;
@@ -176,7 +182,7 @@ impl Client {
                     let mut event = other;
                     while let Event::Effect(job) = event {
                         let result = job.run(&*self.provider);
-                        let complete = self.channel.complete(result, server.now.instant, &mut self.out);
+                        let complete = self.channel.complete(result, now, &mut self.out);
                         event = complete.unwrap_or(Event::Handled);
                     }
                 }

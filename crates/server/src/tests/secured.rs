@@ -7,7 +7,9 @@ use schema::{
     ActivateSessionRequest, ActivateSessionResponse, CloseSessionRequest, CreateSessionRequest,
     CreateSessionResponse, ReadRequest, SignatureData,
 };
+use taktwerk_channel::ephemeral;
 use taktwerk_crypto::dummy::{DummyProvider, certificate};
+use taktwerk_crypto::secret::uses_ephemeral_keys;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy, SessionBinding, SignedData};
 use taktwerk_types::ExtensionObject;
 
@@ -48,6 +50,8 @@ pub(super) struct Party {
     pub(super) client: Client,
     pub(super) provider: Arc<DummyProvider>,
     pub(super) binding: SessionBinding,
+    /// The key for the next secret.
+    pub(super) receiver_key: Option<Vec<u8>>,
 }
 
 impl Party {
@@ -68,7 +72,7 @@ impl Party {
             server_nonce: Vec::new(),
             client_nonce: vec![7; 32],
         };
-        Self { client, provider, binding }
+        Self { client, provider, binding, receiver_key: None }
     }
 
     /// One with a session that is not activated.
@@ -106,8 +110,12 @@ impl Party {
     }
 
     pub(super) fn create(&mut self, server: &mut Server) -> Result<CreateSessionResponse, StatusCode> {
-        let request = self.create_request();
+        let mut request = self.create_request();
+        if uses_ephemeral_keys(self.policy()) {
+            request.request_header.additional_header = ephemeral::ask(self.policy());
+        }
         let response = self.client.call(server, &request)?;
+        self.take_key(&response.response_header.additional_header);
         self.client.token = response.authentication_token.clone();
         self.binding.server_nonce = response.server_nonce.as_bytes().to_vec();
         Ok(response)
@@ -152,10 +160,19 @@ impl Party {
         request: &ActivateSessionRequest,
     ) -> Result<(), StatusCode> {
         let response: ActivateSessionResponse = self.client.call(server, request)?;
+        self.take_key(&response.response_header.additional_header);
         let nonce = response.server_nonce.as_bytes().to_vec();
         assert!(nonce.len() >= 32 && nonce != self.binding.server_nonce, "a fresh nonce");
         self.binding.server_nonce = nonce;
         Ok(())
+    }
+
+    /// Keeps the key that a response offers, if it is signed by the server.
+    fn take_key(&mut self, header: &ExtensionObject) {
+        let Some(Ok(key)) = ephemeral::offered(header) else { return };
+        let peer = self.provider.peer_key(self.policy(), &self.binding.server_certificate).unwrap();
+        peer.verify(&[key.public_key.as_bytes()], key.signature.as_bytes()).unwrap();
+        self.receiver_key = Some(key.public_key.as_bytes().to_vec());
     }
 
     /// Takes over the session of another one.
@@ -163,6 +180,7 @@ impl Party {
         self.client.token = other.client.token.clone();
         self.binding.server_nonce = other.binding.server_nonce.clone();
         self.binding.client_nonce = other.binding.client_nonce.clone();
+        self.receiver_key = other.receiver_key.clone();
     }
 
     /// Whether the session can be used here.

@@ -75,6 +75,18 @@ impl ClientBuilder {
         self
     }
 
+    /// Logs on with a certificate whose key `provider` holds as its own.
+    pub fn user_certificate(mut self, provider: Arc<dyn Provider>) -> Self {
+        self.identity = Identity::X509 { provider };
+        self
+    }
+
+    /// Logs on with a token of an authorization service, such as a JSON Web Token.
+    pub fn issued_token(mut self, token: &str) -> Self {
+        self.identity = Identity::IssuedToken { token: Secret::from(token) };
+        self
+    }
+
     /// Logs on with another identity.
     pub fn identity(mut self, identity: Identity) -> Self {
         self.identity = identity;

@@ -1,5 +1,6 @@
 //! Configuring a server.
 
+use super::identities::Identities;
 use super::{EndpointConfig, Server, ServerOptions, UserTokenConfig, UserTokenKind};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -26,7 +27,7 @@ pub struct ServerBuilder {
     host_name: Option<String>,
     security: Vec<(SecurityPolicy, MessageSecurityMode)>,
     user_tokens: Vec<UserTokenConfig>,
-    verifier: Option<Arc<dyn IdentityVerifier>>,
+    identities: Identities,
     allow_clear_passwords: bool,
     provider: Option<Arc<dyn Provider>>,
     authorization: Authorization,
@@ -47,7 +48,7 @@ impl Default for ServerBuilder {
             host_name: None,
             security: Vec::new(),
             user_tokens: vec![UserTokenConfig::anonymous()],
-            verifier: None,
+            identities: Identities::default(),
             allow_clear_passwords: false,
             provider: None,
             authorization: Authorization::open(),
@@ -120,7 +121,24 @@ impl ServerBuilder {
     /// Lets users log on with name and password, as far as `verifier` accepts them.
     pub fn users(mut self, verifier: impl IdentityVerifier + 'static) -> Self {
         self.user_tokens.push(UserTokenConfig::user_name());
-        self.verifier = Some(Arc::new(verifier));
+        self.identities.passwords = Some(Arc::new(verifier));
+        self
+    }
+
+    /// Lets users log on with certificates that are trusted for users, as far as `verifier` accepts them. Their clients
+    /// prove that they hold the key.
+    pub fn certificate_users(mut self, verifier: impl IdentityVerifier + 'static) -> Self {
+        self.user_tokens.push(UserTokenConfig::certificate());
+        self.identities.certificates = Some(Arc::new(verifier));
+        self
+    }
+
+    /// Lets users log on with tokens of an authorization service, as far as `verifier` accepts them: it checks who has
+    /// signed the token, for whom and for how long. `issuer` tells clients where to get one: a JSON object as Part 6
+    /// §6.5.3.2 has it, or nothing.
+    pub fn issued_tokens(mut self, issuer: &str, verifier: impl IdentityVerifier + 'static) -> Self {
+        self.user_tokens.push(UserTokenConfig::issued_token(issuer));
+        self.identities.tokens = Some(Arc::new(verifier));
         self
     }
 
@@ -217,7 +235,9 @@ impl ServerBuilder {
         config.limits = self.limits.clone();
         config.authorization = self.authorization.clone();
         config.audit = self.audit.clone();
-        config.verifier = self.verifier.take();
+        if !self.identities.is_empty() {
+            config.verifier = Some(Arc::new(core::mem::take(&mut self.identities)));
+        }
         config.allow_clear_passwords = self.allow_clear_passwords;
         if let Some(provider) = self.provider.take() {
             config.provider = provider;

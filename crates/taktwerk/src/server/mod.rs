@@ -1,11 +1,13 @@
 //! Servers: configured with [`ServerBuilder`], filled with nodes as a [`Server`], and then running.
 
 mod builder;
+mod identities;
 mod import;
 mod running;
 
 pub use builder::ServerBuilder;
 pub use running::RunningServer;
+pub use taktwerk_crypto::Secret;
 pub use taktwerk_net::{AuditSink, ServerOptions};
 pub use taktwerk_server::audit::{AuditConfig, AuditRecord};
 pub use taktwerk_server::authorization::{self, Authorization};

@@ -1,0 +1,528 @@
+//! Users on secured channels: what they have to show, and what they hear when it does not do.
+
+use super::secured::{ENCRYPT, Party, SIGN, Security, server_with};
+use super::*;
+use crate::config::{ConfigProblem, EndpointConfig, UserTokenConfig};
+use crate::identity::{Accepted, Credential, IdentityVerifier, User, Verification};
+use proptest::prelude::*;
+use schema::{
+    ActivateSessionRequest, ActivateSessionResponse, IssuedIdentityToken, UserNameIdentityToken,
+    X509IdentityToken,
+};
+use taktwerk_channel::ephemeral;
+use taktwerk_crypto::dummy::{DummyProvider, certificate};
+use taktwerk_crypto::secret::uses_ephemeral_keys;
+use taktwerk_crypto::{MessageSecurityMode, SealSecret, Secret, SecurityPolicy};
+use taktwerk_types::ExtensionObject;
+
+const NONE: Security = (SecurityPolicy::None, MessageSecurityMode::None);
+const BOUND: Security = (SecurityPolicy::ECC_nistP256_AesGcm, MessageSecurityMode::SignAndEncrypt);
+
+/// Knows joe and ann by their passwords, a certificate called "joe", and tokens that start with "for ".
+struct Staff;
+
+impl IdentityVerifier for Staff {
+    fn verify(&self, credential: Credential) -> Verification {
+        let verdict = match credential {
+            Credential::Password { user_name, password } => {
+                let right = matches!(&*user_name, "joe" | "ann") && password.expose() == b"secret";
+                right.then(Accepted::default)
+            }
+            Credential::Certificate { certificate, .. } => {
+                certificate.ends_with(b"joe").then(|| Accepted::named("joe").with_subject("CN=\"joe\"", ""))
+            }
+            Credential::IssuedToken { token } => {
+                let token = core::str::from_utf8(token.expose()).unwrap_or_default();
+                token.strip_prefix("for ").map(|name| {
+                    let roles = vec!["Operator".into()];
+                    Accepted::named(name.trim_end()).with_claims(roles, Vec::new())
+                })
+            }
+        };
+        Verification::Blocking(Box::new(move || verdict.ok_or(StatusCode::BAD_USER_ACCESS_DENIED)))
+    }
+}
+
+fn tokens() -> Vec<UserTokenConfig> {
+    vec![
+        UserTokenConfig::anonymous(),
+        UserTokenConfig::user_name(),
+        UserTokenConfig::certificate(),
+        UserTokenConfig::issued_token("{}"),
+    ]
+}
+
+fn staffed(security: &[Security]) -> Server {
+    server_with(security, &tokens(), |config| config.verifier = Some(Arc::new(Staff)))
+}
+
+impl Party {
+    /// Encrypts for the server as its policy asks.
+    fn seal(&self, policy: SecurityPolicy, secret: &[u8]) -> taktwerk_crypto::EncryptedSecret {
+        let seal = SealSecret {
+            policy,
+            receiver_certificate: Arc::clone(&self.binding.server_certificate),
+            server_nonce: self.binding.server_nonce.clone(),
+            secret: Secret::new(secret.to_vec()),
+            signing_time: UtcTime::parse("2026-01-01T00:00:00Z").unwrap(),
+            receiver_key: self.receiver_key.clone(),
+        };
+        seal.run(&*self.provider).unwrap()
+    }
+
+    fn password(&self, name: &str, password: &[u8]) -> UserNameIdentityToken {
+        let sealed = self.seal(self.policy(), password);
+        UserNameIdentityToken {
+            policy_id: "username".into(),
+            user_name: name.into(),
+            password: sealed.bytes.into(),
+            encryption_algorithm: sealed.algorithm.into(),
+        }
+    }
+
+    fn log_on(&mut self, server: &mut Server, name: &str, password: &str) -> Result<(), StatusCode> {
+        let token = ExtensionObject::new(&self.password(name, password.as_bytes()));
+        self.activate(server, &token)
+    }
+
+    fn issued(&self, token: &str) -> ExtensionObject {
+        let sealed = self.seal(self.policy(), token.as_bytes());
+        ExtensionObject::new(&IssuedIdentityToken {
+            policy_id: "jwt".into(),
+            token_data: sealed.bytes.into(),
+            encryption_algorithm: sealed.algorithm.into(),
+        })
+    }
+
+    /// An activation by the owner of a certificate.
+    fn certified(&mut self, name: &str) -> ActivateSessionRequest {
+        let token = X509IdentityToken {
+            policy_id: "certificate".into(),
+            certificate_data: certificate(name, 2048).into(),
+        };
+        let mut request = self.activate_request(&ExtensionObject::new(&token));
+        let policy = self.policy();
+        let user = DummyProvider::new(name, 2048);
+        let mut signature = Vec::new();
+        let data = self.binding.user_signature(policy).bytes(policy, &user).unwrap();
+        user.sign(policy, &[&data], &mut signature).unwrap();
+        request.user_token_signature.algorithm = policy.info().asymmetric_signature.uri().into();
+        request.user_token_signature.signature = signature.into();
+        request
+    }
+}
+
+fn user(server: &Server) -> Option<User> {
+    server.shard.sessions.iter().next().and_then(|(_, session)| session.user.clone())
+}
+
+#[test]
+fn passwords_are_decrypted_and_checked() {
+    for security in [SIGN, ENCRYPT, (SecurityPolicy::Aes256_Sha256_RsaPss, MessageSecurityMode::Sign), BOUND]
+    {
+        let mut server = staffed(&[security]);
+        let mut party = Party::created(&mut server, "client", security);
+        for (name, password) in [("joe", "guess"), ("nobody", "secret"), ("joe", ""), ("joe", "secret\0")] {
+            let status = party.log_on(&mut server, name, password).unwrap_err();
+            assert_eq!(status, StatusCode::BAD_USER_ACCESS_DENIED, "{name} {password}");
+        }
+        // Long ones come in another format.
+        let long = "x".repeat(500);
+        assert_eq!(party.log_on(&mut server, "joe", &long).unwrap_err(), StatusCode::BAD_USER_ACCESS_DENIED);
+        let mut party = Party::created(&mut server, "another", security);
+        party.log_on(&mut server, "joe", "secret").unwrap();
+        party.works(&mut server).unwrap();
+    }
+}
+
+/// What somebody does to a token.
+type Change<'a> = &'a dyn Fn(&Party, &mut UserNameIdentityToken);
+
+#[test]
+fn whatever_is_wrong_with_a_secret_sounds_the_same() {
+    let refused = |change: &dyn Fn(&Party, &mut UserNameIdentityToken)| {
+        let mut server = staffed(&[ENCRYPT]);
+        let mut party = Party::created(&mut server, "client", ENCRYPT);
+        let mut token = party.password("joe", b"secret");
+        change(&party, &mut token);
+        party.activate(&mut server, &ExtensionObject::new(&token)).err()
+    };
+    assert_eq!(refused(&|_, _| {}), None);
+    let denied = Some(StatusCode::BAD_USER_ACCESS_DENIED);
+    let rsa = |party: &Party, plain: &[u8]| {
+        let mut cipher = Vec::new();
+        let key = party.provider.peer_key(ENCRYPT.0, &party.binding.server_certificate).unwrap();
+        key.encrypt(plain, &mut cipher).unwrap();
+        cipher.into()
+    };
+    let cases: [Change<'_>; 9] = [
+        &|_, token| token.password = vec![9; 256].into(),
+        &|_, token| token.password = vec![9; 255].into(),
+        &|_, token| token.password = vec![9].into(),
+        &|party, token| token.password = rsa(party, b"\x06\0\0\0secret"),
+        &|party, token| token.password = rsa(party, &[b"\x26\0\0\0secret".as_slice(), &[0; 32]].concat()),
+        &|party, token| {
+            let nonce = &party.binding.server_nonce;
+            token.password = rsa(party, &[b"\x25\0\0\0secret".as_slice(), nonce].concat());
+        },
+        &|party, token| {
+            let nonce = &party.binding.server_nonce;
+            token.password = rsa(party, &[b"\xff\xff\xff\xffsecret".as_slice(), nonce].concat());
+        },
+        // A weaker algorithm is not even tried.
+        &|_, token| token.encryption_algorithm = "http://www.w3.org/2001/04/xmlenc#rsa-1_5".into(),
+        &|_, token| token.encryption_algorithm = "".into(),
+    ];
+    for (number, change) in cases.iter().enumerate() {
+        assert_eq!(refused(*change), denied, "{number}");
+    }
+    let invalid = Some(StatusCode::BAD_IDENTITY_TOKEN_INVALID);
+    assert_eq!(refused(&|_, token| token.password = Vec::new().into()), invalid);
+    assert_eq!(refused(&|_, token| token.password = vec![0; 1 << 20].into()), invalid);
+    assert_eq!(refused(&|_, token| token.user_name = "".into()), invalid);
+    assert_eq!(refused(&|_, token| token.user_name = "j".repeat(2000).as_str().into()), invalid);
+    assert_eq!(refused(&|_, token| token.policy_id = "other".into()), invalid);
+}
+
+#[test]
+fn a_secret_of_an_earlier_activation_is_of_no_use() {
+    let mut server = staffed(&[ENCRYPT]);
+    let mut party = Party::created(&mut server, "client", ENCRYPT);
+    let token = ExtensionObject::new(&party.password("joe", b"secret"));
+    party.activate(&mut server, &token).unwrap();
+    assert_eq!(party.activate(&mut server, &token).unwrap_err(), StatusCode::BAD_USER_ACCESS_DENIED);
+    party.works(&mut server).unwrap();
+}
+
+#[test]
+fn users_prove_that_a_certificate_is_theirs() {
+    for security in [ENCRYPT, BOUND] {
+        let mut server = staffed(&[security]);
+        let mut party = Party::created(&mut server, "client", security);
+        let request = party.certified("joe");
+        party.activate_with(&mut server, &request).unwrap();
+        assert_eq!(user(&server).unwrap().client_user_id(), Some("joe"));
+        let signature = Some(StatusCode::BAD_USER_SIGNATURE_INVALID);
+        let rejected = Some(StatusCode::BAD_IDENTITY_TOKEN_REJECTED);
+        let refused = |name: &str, change: &dyn Fn(&mut ActivateSessionRequest)| {
+            let mut server = staffed(&[security]);
+            let mut party = Party::created(&mut server, "client", security);
+            let mut request = party.certified(name);
+            change(&mut request);
+            party.activate_with(&mut server, &request).err()
+        };
+        assert_eq!(refused("joe", &|_| {}), None);
+        assert_eq!(refused("joe", &|request| request.user_token_signature = Default::default()), signature);
+        let forge = |request: &mut ActivateSessionRequest| {
+            request.user_token_signature.signature = vec![1; 256].into();
+        };
+        assert_eq!(refused("joe", &forge), signature);
+        // Without the key nobody learns whether the certificate is trusted.
+        assert_eq!(refused("untrusted", &forge), signature);
+        assert_eq!(refused("untrusted", &|_| {}), rejected);
+        assert_eq!(refused("stranger", &|_| {}), rejected);
+    }
+}
+
+#[test]
+fn tokens_of_others_are_looked_at_by_the_verifier() {
+    let mut server = staffed(&[ENCRYPT]);
+    let mut party = Party::created(&mut server, "client", ENCRYPT);
+    let token = party.issued("forged");
+    assert_eq!(party.activate(&mut server, &token).unwrap_err(), StatusCode::BAD_USER_ACCESS_DENIED);
+    // Tokens are long.
+    let token = party.issued(&format!("for ann{}", " ".repeat(8000)));
+    party.activate(&mut server, &token).unwrap();
+    let Some(User::Issued { user_id, roles, .. }) = user(&server) else { panic!() };
+    assert_eq!((&*user_id, &*roles), ("ann", ["Operator".into()].as_slice()));
+    let token = party.issued(&"x".repeat(20_000));
+    assert_eq!(party.activate(&mut server, &token).unwrap_err(), StatusCode::BAD_USER_ACCESS_DENIED);
+}
+
+#[test]
+fn identities_that_are_not_offered_are_rejected() {
+    let mut server = server_with(&[ENCRYPT], &[UserTokenConfig::user_name()], |config| {
+        config.verifier = Some(Arc::new(Staff));
+    });
+    let mut party = Party::created(&mut server, "client", ENCRYPT);
+    let rejected = StatusCode::BAD_IDENTITY_TOKEN_REJECTED;
+    assert_eq!(party.activate(&mut server, &ExtensionObject::NULL).unwrap_err(), rejected);
+    let request = party.certified("joe");
+    assert_eq!(party.activate_with(&mut server, &request).unwrap_err(), rejected);
+    let token = party.issued("for joe");
+    assert_eq!(party.activate(&mut server, &token).unwrap_err(), rejected);
+    let nonsense = ExtensionObject::new(&schema::KeyValuePair::default());
+    assert_eq!(party.activate(&mut server, &nonsense).unwrap_err(), StatusCode::BAD_IDENTITY_TOKEN_INVALID);
+    party.log_on(&mut server, "joe", "secret").unwrap();
+}
+
+#[test]
+fn guessing_gets_slow_and_nobody_else_notices() {
+    let mut server = staffed(&[ENCRYPT]);
+    let mut attacker = Party::created(&mut server, "attacker", ENCRYPT);
+    let mut honest = Party::created(&mut server, "client", ENCRYPT);
+    let denied = Err(StatusCode::BAD_USER_ACCESS_DENIED);
+    for _ in 0..5 {
+        assert_eq!(attacker.log_on(&mut server, "joe", "guess"), denied);
+    }
+    // Now even the right password does not help, and is not looked at.
+    assert_eq!(attacker.log_on(&mut server, "joe", "secret"), denied);
+    // The same user elsewhere, and another user here.
+    honest.log_on(&mut server, "joe", "secret").unwrap();
+    attacker.log_on(&mut server, "ann", "secret").unwrap();
+    server.pass(Duration::from_millis(1100));
+    let mut attacker = Party::created(&mut server, "attacker", ENCRYPT);
+    attacker.log_on(&mut server, "joe", "secret").unwrap();
+}
+
+#[test]
+fn ten_thousand_guesses_are_a_handful() {
+    let mut server = staffed(&[ENCRYPT]);
+    let mut attacker = Party::created(&mut server, "attacker", ENCRYPT);
+    let mut looked_at = 0;
+    for number in 0..10_000 {
+        let request = {
+            let token = attacker.password("joe", b"guess");
+            attacker.activate_request(&ExtensionObject::new(&token))
+        };
+        let id = attacker.client.send(&mut server, ActivateSessionRequest::BINARY_ENCODING_ID, &request);
+        looked_at += u32::from(server.run_effect());
+        while server.run_effect() {}
+        attacker.client.drain(&mut server);
+        let answer = attacker.client.response::<ActivateSessionResponse>(id).unwrap();
+        assert_eq!(answer.unwrap_err(), StatusCode::BAD_USER_ACCESS_DENIED);
+        if number % 1000 == 999 {
+            server.pass(Duration::from_secs(3));
+            attacker = Party::created(&mut server, "attacker", ENCRYPT);
+        }
+    }
+    assert!((5..=12).contains(&looked_at), "{looked_at}");
+}
+
+#[test]
+fn keys_are_agreed_on_for_secrets() {
+    let policies = SecurityPolicy::ALL.iter().copied().filter(|policy| uses_ephemeral_keys(*policy));
+    for policy in policies {
+        let security = (policy, MessageSecurityMode::SignAndEncrypt);
+        let mut server = staffed(&[security]);
+        let mut party = Party::created(&mut server, "client", security);
+        let first = party.receiver_key.clone().unwrap();
+        assert_eq!(first.len(), policy.info().nonce_len);
+        party.log_on(&mut server, "joe", "secret").unwrap();
+        let second = party.receiver_key.clone().unwrap();
+        assert_ne!(first, second, "{policy}: a key for each activation");
+        // With the key before, nothing is decrypted.
+        party.receiver_key = Some(first);
+        let status = party.log_on(&mut server, "joe", "secret").unwrap_err();
+        assert_eq!(status, StatusCode::BAD_USER_ACCESS_DENIED, "{policy}");
+        party.receiver_key = Some(second);
+        party.log_on(&mut server, "joe", "secret").unwrap();
+    }
+}
+
+#[test]
+fn keys_are_not_made_for_policies_that_no_user_can_use() {
+    for (security, wanted) in [
+        (ENCRYPT, BOUND.0),
+        (BOUND, SecurityPolicy::ECC_nistP384_AesGcm),
+        (BOUND, SecurityPolicy::Basic256Sha256),
+        (BOUND, SecurityPolicy::None),
+    ] {
+        let mut server = staffed(&[security]);
+        let mut party = Party::connect(&mut server, "client", security);
+        let mut request = party.create_request();
+        request.request_header.additional_header = ephemeral::ask(wanted);
+        let response = party.client.call(&mut server, &request).unwrap();
+        let offered = ephemeral::offered(&response.response_header.additional_header);
+        assert_eq!(offered, Some(Err(StatusCode::BAD_SECURITY_POLICY_REJECTED)), "{wanted}");
+    }
+    // Who does not ask gets none.
+    let mut server = staffed(&[ENCRYPT]);
+    let mut party = Party::connect(&mut server, "client", ENCRYPT);
+    let response = party.create(&mut server).unwrap();
+    assert_eq!(response.response_header.additional_header, ExtensionObject::NULL);
+}
+
+#[test]
+fn another_user_does_not_take_a_session_to_another_channel() {
+    let mut server = staffed(&[SIGN]);
+    let mut first = Party::created(&mut server, "client", SIGN);
+    first.log_on(&mut server, "joe", "secret").unwrap();
+    let mut again = Party::connect(&mut server, "client", SIGN);
+    again.adopt(&first);
+    let change = Err(StatusCode::BAD_IDENTITY_CHANGE_NOT_SUPPORTED);
+    assert_eq!(again.log_on(&mut server, "ann", "secret"), change);
+    assert_eq!(again.activate(&mut server, &ExtensionObject::NULL), change);
+    first.works(&mut server).unwrap();
+    again.log_on(&mut server, "joe", "secret").unwrap();
+    again.works(&mut server).unwrap();
+    // On the session's own channel the user may change.
+    again.log_on(&mut server, "ann", "secret").unwrap();
+    assert_eq!(user(&server), Some(User::Named("ann".into())));
+}
+
+#[test]
+fn configurations_that_cannot_be_meant_are_refused() {
+    let problem = |security: &[Security], tokens: &[UserTokenConfig], change: &dyn Fn(&mut ServerConfig)| {
+        let utc = UtcTime::parse("2026-01-01T00:00:00Z").unwrap();
+        let mut config = ServerConfig::new("Test", APPLICATION, URL, utc);
+        config.provider = Arc::new(DummyProvider::new("server", 2048));
+        config.verifier = Some(Arc::new(Staff));
+        config.endpoints = security
+            .iter()
+            .map(|(policy, mode)| EndpointConfig {
+                url: URL.to_owned(),
+                policy: *policy,
+                mode: *mode,
+                user_tokens: tokens.to_vec(),
+            })
+            .collect();
+        change(&mut config);
+        config.check().err()
+    };
+    let (name, certificate) = (UserTokenConfig::user_name(), UserTokenConfig::certificate());
+    assert_eq!(problem(&[ENCRYPT, SIGN, BOUND], &tokens(), &|_| {}), None);
+    assert_eq!(problem(&[NONE], &[UserTokenConfig::anonymous()], &|_| {}), None);
+    let clear = Some(ConfigProblem::ClearPassword { mode: MessageSecurityMode::None });
+    assert_eq!(problem(&[NONE], core::slice::from_ref(&name), &|_| {}), clear);
+    assert_eq!(
+        problem(&[NONE], core::slice::from_ref(&name), &|config| config.allow_clear_passwords = true),
+        None
+    );
+    assert_eq!(problem(&[NONE], &[name.clone().with_policy(ENCRYPT.0)], &|_| {}), None);
+    let readable = Some(ConfigProblem::ClearPassword { mode: MessageSecurityMode::Sign });
+    assert_eq!(problem(&[SIGN], &[name.clone().with_policy(SecurityPolicy::None)], &|_| {}), readable);
+    // Encrypted messages protect what is in them.
+    assert_eq!(problem(&[ENCRYPT], &[name.clone().with_policy(SecurityPolicy::None)], &|_| {}), None);
+    let unproven = Some(ConfigProblem::CertificateWithoutPolicy);
+    assert_eq!(problem(&[NONE], core::slice::from_ref(&certificate), &|_| {}), unproven);
+    assert_eq!(problem(&[ENCRYPT], &[certificate.with_policy(SecurityPolicy::None)], &|_| {}), unproven);
+    let ecc = Some(ConfigProblem::EccWithoutChannel(BOUND.0));
+    assert_eq!(problem(&[NONE], &[name.clone().with_policy(BOUND.0)], &|_| {}), ecc);
+    assert_eq!(
+        problem(&[ENCRYPT], &[name], &|config| config.verifier = None),
+        Some(ConfigProblem::NoVerifier)
+    );
+    let plain = &|config: &mut ServerConfig| config.provider = Arc::new(NullProvider);
+    assert_eq!(problem(&[ENCRYPT], &[], plain), Some(ConfigProblem::Unsupported(ENCRYPT.0)));
+    let mixed = (SecurityPolicy::None, MessageSecurityMode::Sign);
+    assert!(matches!(problem(&[mixed], &[], &|_| {}), Some(ConfigProblem::Mode { .. })));
+}
+
+#[test]
+fn what_passes_unchecked_is_refused_all_the_same() {
+    // Nobody has checked these configurations.
+    let mut server = staffed(&[NONE]);
+    let mut party = Party::created(&mut server, "client", NONE);
+    let token = UserNameIdentityToken {
+        policy_id: "username".into(),
+        user_name: "joe".into(),
+        password: b"secret".to_vec().into(),
+        ..Default::default()
+    };
+    let rejected = StatusCode::BAD_IDENTITY_TOKEN_REJECTED;
+    assert_eq!(party.activate(&mut server, &ExtensionObject::new(&token)).unwrap_err(), rejected);
+    let token = X509IdentityToken {
+        policy_id: "certificate".into(),
+        certificate_data: certificate("joe", 2048).into(),
+    };
+    assert_eq!(party.activate(&mut server, &ExtensionObject::new(&token)).unwrap_err(), rejected);
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// Somebody logs on, with the right password or not, over the session's own channel or a new one.
+    LogOn { who: u8, right: bool, elsewhere: bool },
+    /// An effect of what is under way finishes.
+    Effect,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let log_on = (0u8..3, any::<bool>(), any::<bool>()).prop_map(|(who, right, elsewhere)| Step::LogOn {
+        who,
+        right,
+        elsewhere,
+    });
+    prop::collection::vec(prop_oneof![3 => log_on, 2 => Just(Step::Effect)], 1..25)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever is tried in whatever order: the session has the user of the last activation that was answered well,
+    /// lives on the channel of that answer, and never on one that another user came through.
+    #[test]
+    fn a_session_belongs_to_whom_the_last_good_answer_was_given(steps in steps()) {
+        let mut server = staffed(&[ENCRYPT]);
+        let mut party = Party::created(&mut server, "client", ENCRYPT);
+        party.log_on(&mut server, "joe", "secret").unwrap();
+        let mut parties = vec![party];
+        let (mut owner, mut home) = ("joe", 0);
+        // Party, who, request id.
+        let mut under_way: Vec<(usize, &str, bool, u32)> = Vec::new();
+        for step in steps {
+            match step {
+                Step::LogOn { who, right, elsewhere } => {
+                    let who = ["joe", "ann", ""][usize::from(who)];
+                    let at = if elsewhere {
+                        while server.run_effect() {}
+                        collect(&mut server, &mut parties, &mut under_way, &mut owner, &mut home);
+                        let mut party = Party::connect(&mut server, "client", ENCRYPT);
+                        party.adopt(&parties[home]);
+                        parties.push(party);
+                        parties.len() - 1
+                    } else {
+                        home
+                    };
+                    let party = &mut parties[at];
+                    let token = if who.is_empty() {
+                        ExtensionObject::NULL
+                    } else {
+                        let password: &[u8] = if right { b"secret" } else { b"guess" };
+                        ExtensionObject::new(&party.password(who, password))
+                    };
+                    let request = party.activate_request(&token);
+                    let type_id = ActivateSessionRequest::BINARY_ENCODING_ID;
+                    let id = party.client.send(&mut server, type_id, &request);
+                    under_way.push((at, who, right || who.is_empty(), id));
+                }
+                Step::Effect => {
+                    server.run_effect();
+                }
+            }
+            collect(&mut server, &mut parties, &mut under_way, &mut owner, &mut home);
+            let (_, session) = server.shard.sessions.iter().next().unwrap();
+            prop_assert_eq!(session.user.as_ref().and_then(User::client_user_id).unwrap_or(""), owner);
+            prop_assert_eq!(session.connection, Some(parties[home].client.connection));
+        }
+    }
+}
+
+/// Takes the answers that have come.
+fn collect(
+    server: &mut Server,
+    parties: &mut [Party],
+    under_way: &mut Vec<(usize, &'static str, bool, u32)>,
+    owner: &mut &'static str,
+    home: &mut usize,
+) {
+    // A drain takes the bytes of all connections: each gets its own.
+    while let Some(id) = server.shard.poll_transmit() {
+        let bytes = server.shard.unsent(id).to_vec();
+        for party in parties.iter_mut().filter(|party| party.client.connection == id) {
+            party.client.deliver(&bytes, server.now.instant);
+        }
+        server.shard.sent(id, bytes.len());
+    }
+    under_way.retain(|(at, who, right, id)| {
+        let Some(answer) = parties[*at].client.response::<ActivateSessionResponse>(*id) else { return true };
+        if let Ok(response) = answer {
+            assert!(*right, "a wrong password was believed");
+            assert!(*at == *home || *who == *owner, "{who} took the session of {owner} along");
+            parties[*at].binding.server_nonce = response.server_nonce.as_bytes().to_vec();
+            *owner = who;
+            *home = *at;
+        }
+        false
+    });
+}

@@ -19,8 +19,15 @@
 
 #![forbid(unsafe_code)]
 
+// The helpers of the integration tests name the crate as those do.
+#[cfg(test)]
+extern crate self as taktwerk_channel;
+
 mod assembly;
 mod channel;
+#[cfg(test)]
+#[path = "../tests/common/mod.rs"]
+mod common;
 pub mod config;
 pub mod ephemeral;
 pub mod error;
@@ -29,6 +36,8 @@ mod header;
 mod hello;
 mod open;
 mod receive;
+#[cfg(test)]
+mod rules;
 mod send;
 mod sequence;
 mod token;

@@ -35,7 +35,9 @@ one() {
     target=$1
     # New inputs go into the first folder, which is not committed.
     mkdir -p "corpus/$target" "artifacts/$target"
-    if "$bin/$target" "corpus/$target" "seeds/$target" -artifact_prefix="artifacts/$target/" \
+    dictionary=()
+    case $target in x509_* | certificate_*) dictionary=(-dict=asn1.dict) ;; esac
+    if "$bin/$target" "corpus/$target" "seeds/$target" "${dictionary[@]}" -artifact_prefix="artifacts/$target/" \
         -max_total_time="$seconds" -max_len=4096 -timeout=20 -rss_limit_mb=2048 >"$logs/$target" 2>&1; then
         printf '%-26s %s\n' "$target" "$(grep -o 'DONE.*' "$logs/$target" | head -1)"
     else

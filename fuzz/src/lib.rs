@@ -33,4 +33,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("nodeset_xml", targets::nodeset::xml),
     ("node_id_text", targets::text::node_id),
     ("numeric_range", targets::text::numeric_range),
+    ("x509_certificate", targets::certificate::x509),
+    ("x509_revocation_list", targets::certificate::revocation_list),
+    ("x509_request", targets::certificate::request),
+    ("certificate_validation", targets::certificate::validation),
 ];

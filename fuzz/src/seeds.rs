@@ -299,6 +299,35 @@ fn numeric_range() -> Seeds {
     numbered(seeds)
 }
 
+fn certificates(extension: &str) -> Seeds {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("certificates");
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .expect("it is committed")
+        .map(|entry| entry.expect("it can be read").path())
+        .filter(|path| path.extension().is_some_and(|found| found == extension))
+        .collect();
+    files.sort();
+    numbered(files.iter().map(|path| std::fs::read(path).expect("it can be read")))
+}
+
+/// Answers of the oracle, options, purpose, then pieces: kind and which one.
+fn certificate_validation() -> Seeds {
+    let head = |purpose: u8| [[0xff; 8].as_slice(), &[64, 0, purpose]].concat();
+    // The pieces by their numbers: root, sub, cross, loop_a, loop_b, leaf, leaf_of_loop, self_signed, root.crl, sub.crl.
+    let chain = [1, 0, 2, 1, 3, 8, 3, 9, 0, 5];
+    let sent = [1, 0, 3, 8, 3, 9, 0, 5, 0, 1, 0, 0];
+    let circle = [0, 6, 0, 3, 0, 4, 1, 3, 2, 4];
+    let crossed = [2, 0, 2, 1, 0, 5, 0, 1, 0, 2, 0, 0];
+    let own = [1, 7, 0, 7];
+    let mut seeds = Vec::new();
+    for purpose in 0..3 {
+        for pieces in [&chain[..], &sent, &circle, &crossed, &own] {
+            seeds.push([&head(purpose)[..], pieces].concat());
+        }
+    }
+    numbered(seeds)
+}
+
 #[test]
 #[ignore = "writes into the source tree"]
 fn write_seeds() {
@@ -315,6 +344,10 @@ fn write_seeds() {
         ("nodeset_xml", nodeset_xml()),
         ("node_id_text", node_id_text()),
         ("numeric_range", numeric_range()),
+        ("x509_certificate", certificates("der")),
+        ("x509_revocation_list", certificates("crl")),
+        ("x509_request", certificates("csr")),
+        ("certificate_validation", certificate_validation()),
     ];
     for (target, seeds) in all {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target);

@@ -33,6 +33,8 @@ pub mod null;
 pub mod policy;
 pub mod provider;
 pub mod pubsub;
+#[cfg(feature = "aws-lc")]
+pub mod pubsub_aws;
 #[cfg(feature = "dummy")]
 pub mod pubsub_dummy;
 pub mod secret;

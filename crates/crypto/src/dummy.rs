@@ -8,7 +8,7 @@ use crate::{
     CertificatePurpose, ChunkLayout, ChunkNonce, CryptoError, Entropy, EphemeralKey, KeyAgreement,
     MessageSecurityMode, PayloadKeys, PeerKey, Provider, Role, SecurityPolicy, SeededEntropy, SymmetricKeys,
 };
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use taktwerk_types::StatusCode;
 use zeroize::Zeroizing;
@@ -26,6 +26,8 @@ pub struct DummyProvider {
     seed: u64,
     /// How many nonces were made: no two are the same.
     nonces: Arc<AtomicU64>,
+    /// Shared by copies, as a trust list is.
+    distrusts: Arc<AtomicBool>,
 }
 
 /// A dummy certificate for a name and a key size in bits.
@@ -51,7 +53,14 @@ impl DummyProvider {
     pub fn new(name: &str, key_bits: u16) -> Self {
         let certificate = certificate(name, key_bits);
         let seed = checksum(&[&certificate], 0);
-        Self { certificate, key_bits, seed, nonces: Arc::default() }
+        Self { certificate, key_bits, seed, nonces: Arc::default(), distrusts: Arc::default() }
+    }
+}
+
+impl DummyProvider {
+    /// Refuses every certificate from now on, as if the trust list had been emptied.
+    pub fn distrust_everybody(&self) {
+        self.distrusts.store(true, Ordering::Relaxed);
     }
 }
 
@@ -145,7 +154,7 @@ impl Provider for DummyProvider {
 
     fn validate(&self, certificate: &[u8], _: &CertificatePurpose) -> Result<(), CryptoError> {
         key_bits_of(certificate)?;
-        if certificate.ends_with(b"untrusted") {
+        if certificate.ends_with(b"untrusted") || self.distrusts.load(Ordering::Relaxed) {
             return Err(CryptoError::certificate(StatusCode::BAD_CERTIFICATE_UNTRUSTED, "its name says so"));
         }
         Ok(())

@@ -4,6 +4,7 @@ use crate::audit::AuditConfig;
 use crate::authorization::Authorization;
 use crate::identity::IdentityVerifier;
 use crate::limits::Limits;
+use core::sync::atomic::AtomicU64;
 use std::sync::Arc;
 use taktwerk_channel::ChannelLimits;
 use taktwerk_crypto::{MessageSecurityMode, NullProvider, Provider, SecurityPolicy};
@@ -39,6 +40,9 @@ pub struct ServerConfig {
     pub allow_clear_passwords: bool,
     /// Certificates, keys and algorithms.
     pub provider: Arc<dyn Provider>,
+    /// Counts the changes of the provider's trust lists, by whoever notices them: when it moves, the certificates of
+    /// all channels are looked at again, and channels that are no longer trusted are closed (Part 12 §7.8.2.5).
+    pub trust_list_changes: Arc<AtomicU64>,
     /// Limits of sessions, services and subscriptions.
     pub limits: Limits,
     /// Limits of connections and channels.
@@ -64,6 +68,7 @@ impl ServerConfig {
             verifier: None,
             allow_clear_passwords: false,
             provider: Arc::new(NullProvider),
+            trust_list_changes: Arc::default(),
             limits: Limits::default(),
             channel: ChannelLimits::default(),
             start_time,

@@ -12,6 +12,7 @@ use crate::space::nodes::Nodes;
 use crate::subscription::homes::Homes;
 use arc_swap::ArcSwap;
 use core::net::IpAddr;
+use core::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use taktwerk_channel::ChannelConfig;
 use taktwerk_schema::ids::variable_ids as v;
@@ -146,6 +147,17 @@ impl ServerShared {
     #[must_use]
     pub fn shards(&self) -> usize {
         self.shards
+    }
+
+    /// Says that a trust list has changed, at any time: every shard looks at the certificates of its channels again, and
+    /// closes those that are no longer accepted together with their sessions (Part 12 §7.8.2.5). A shard notices with
+    /// the next request or timer.
+    pub fn trust_list_changed(&self) {
+        self.config.trust_list_changes.fetch_add(1, Ordering::Release);
+    }
+
+    pub(crate) fn trust_list_changes(&self) -> u64 {
+        self.config.trust_list_changes.load(Ordering::Acquire)
     }
 
     /// The roles and what they may do.

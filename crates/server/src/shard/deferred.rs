@@ -51,6 +51,8 @@ pub(crate) enum Kind {
     Activate(Box<activate::Activation>),
     /// A channel's own work; there is no request.
     Channel(ConnectionId),
+    /// A peer's certificate after a trust list has changed; there is no request.
+    Trust(ConnectionId),
     /// The value of a monitored item; there is no request.
     Sample { item: u32, slot: u32 },
     /// A TransferSubscriptions that other shards have to answer.

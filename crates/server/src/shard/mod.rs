@@ -24,6 +24,7 @@ pub(crate) mod effect;
 pub(crate) mod outbox;
 pub(crate) mod slab;
 pub(crate) mod transfer;
+mod trust;
 mod turn;
 
 pub use effect::{Effect, Job, JobResult, SessionResult, Token};
@@ -118,6 +119,8 @@ pub struct Shard {
     published: Instant,
     /// Subscriptions and items as last counted for the whole server.
     counted: (usize, usize),
+    /// The changes of trust lists that the connections have been checked for.
+    trust_list_changes: u64,
 }
 
 impl core::fmt::Debug for Shard {
@@ -138,6 +141,7 @@ impl Shard {
         let limits = &shared.config().limits;
         let first_id = first_subscription_id(index, shared.shards(), &mut *entropy);
         let store = Arc::clone(shared.space().slots());
+        let trust_list_changes = shared.trust_list_changes();
         Self {
             index,
             engine: Engine::new(
@@ -168,6 +172,7 @@ impl Shard {
             looks: 0,
             published: Instant::ZERO,
             counted: (0, 0),
+            trust_list_changes,
         }
     }
 

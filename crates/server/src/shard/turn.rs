@@ -151,6 +151,7 @@ impl Shard {
     /// Answers one request.
     pub(super) fn request(&mut self, id: ConnectionId, request_id: u32, body: &[u8], now: Now) {
         self.refresh_authorization(now);
+        self.refresh_trust();
         let limits = self.shared.config().limits.decode();
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let parsed = Request::parse(body, limits);
@@ -279,6 +280,7 @@ impl Shard {
     /// Does what is due, a bounded amount of it: as long as [`Self::poll_timeout`] is due, send and call again.
     pub fn timer(&mut self, now: Now) {
         self.refresh_authorization(now);
+        self.refresh_trust();
         self.audit.settle(now);
         self.resume(now);
         {
@@ -471,6 +473,7 @@ impl Shard {
                 }
                 self.settle(id, now);
             }
+            (Kind::Trust(id), result) => self.certificate_checked(id, result, now),
             (Kind::Sample { item, slot }, result) => {
                 let value = match result {
                     Some(JobResult::Value(value)) => value,

@@ -535,3 +535,30 @@ fn endpoints_say_what_they_ask_for() {
     let mut party = Party::connect(&mut server, "client", SIGN);
     assert_eq!(party.create(&mut server).unwrap().server_endpoints, endpoints);
 }
+
+/// Part 12 §7.8.2.5: whoever is no longer trusted is no longer served, and whoever needs no trust still is.
+#[test]
+fn a_changed_trust_list_closes_channels() {
+    const OPEN: Security = (SecurityPolicy::None, MessageSecurityMode::None);
+    let provider = DummyProvider::new("server", 2048);
+    let trust = provider.clone();
+    let mut server =
+        server_with(&[ENCRYPT, OPEN], &anonymous(), |config| config.provider = Arc::new(provider));
+    let mut secured = Party::anonymous(&mut server, "client", ENCRYPT);
+    let mut open = Party::anonymous(&mut server, "client", OPEN);
+    // A change that concerns nobody.
+    server.shard.shared().trust_list_changed();
+    secured.works(&mut server).unwrap();
+    while server.run_effect() {}
+    secured.works(&mut server).unwrap();
+    assert_eq!((server.shard.session_count(), server.shard.connection_count()), (2, 2));
+    trust.distrust_everybody();
+    secured.works(&mut server).unwrap();
+    server.shard.shared().trust_list_changed();
+    // Another client's request is enough for the shard to notice.
+    open.works(&mut server).unwrap();
+    while server.run_effect() {}
+    assert_eq!(server.shard.session_count(), 1, "the session went with its channel");
+    assert!(secured.works(&mut server).is_err());
+    open.works(&mut server).unwrap();
+}

@@ -1,6 +1,7 @@
 //! The `taktwerk` command.
 //!
-//! Each command is a module that holds its arguments and what it does: [`serve`], those in [`commands`], and [`bench`].
+//! Each command is a module that holds its arguments and what it does: [`serve`], those in [`commands`], [`config`], [`user`] and
+//! [`bench`].
 //! What they share:
 //!
 //! - [`endpoint`], [`node`], [`attribute`], [`value`], [`span`]: how servers, nodes, values and times are written;
@@ -13,6 +14,7 @@
 mod attribute;
 mod bench;
 mod commands;
+mod config;
 mod connection;
 mod endpoint;
 mod failure;
@@ -26,6 +28,7 @@ mod serve;
 mod session;
 mod span;
 mod types;
+mod user;
 mod value;
 mod walk;
 
@@ -71,6 +74,12 @@ enum Command {
     Watch(watch::WatchArgs),
     /// Certificates: our own, whom we trust, why somebody is refused.
     Pki(pki::PkiArgs),
+    /// Check a server's configuration file, or begin one.
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// The users of a server, with their passwords and roles.
+    #[command(subcommand)]
+    User(user::UserCommand),
     /// Load a server and measure it.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
@@ -102,6 +111,8 @@ fn run(command: &Command, output: Output, interrupt: &Interrupt) -> Result<(), F
         Command::Call(arguments) => call::run(arguments, output),
         Command::Pki(arguments) => pki::run(arguments, output),
         Command::Watch(arguments) => watch::run(arguments, output, interrupt),
+        Command::Config(command) => config::run(command, output),
+        Command::User(command) => user::run(command, output),
         Command::Bench(command) => bench::run(command, output, interrupt),
         Command::Lab(command) => lab::run(command, output, interrupt),
     }

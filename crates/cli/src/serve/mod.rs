@@ -1,5 +1,6 @@
 //! `taktwerk serve`: a server with a demo plant, with test nodes, or with load.
 
+mod configured;
 mod interop;
 mod load;
 mod plant;
@@ -10,6 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::span;
 use clap::Args;
+use configured::Configured;
 use serde_json::json;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -26,7 +28,11 @@ use updater::Updater;
 /// Arguments of `taktwerk serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Address to listen on. Anything but loopback is open to everybody who can reach it.
+    /// Run as a configuration file says; `taktwerk config init` writes one.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["bind", "port", "no_plant", "nodeset", "max_sessions", "threads"])]
+    config: Option<PathBuf>,
+
+    /// Loopback address to listen on. Any other one takes a configuration file.
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
 
@@ -113,12 +119,24 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
         cpus.pin().map_err(|error| Failure::Environment(error.to_string()))?;
     }
     taktwerk_lab::files::raise_limit();
+    let configured = arguments.config.as_deref().map(Configured::load).transpose()?;
+    if configured.is_none() && !arguments.bind.is_loopback() {
+        return Err(open_to_everybody(arguments.bind));
+    }
     let environment = |error: taktwerk::StartError| Failure::Environment(error.to_string());
-    let server = builder(arguments).build().map_err(environment)?;
-    let updaters = fill(&server, arguments)?;
+    let builder = match &configured {
+        Some(configured) => tuned(configured.builder()?, arguments),
+        None => builder(arguments),
+    };
+    let server = builder.build().map_err(environment)?;
+    let content = match &configured {
+        Some(configured) => configured.content(),
+        None => Content { nodesets: arguments.nodeset.clone(), plant: !arguments.no_plant },
+    };
+    let updaters = fill(&server, &content, arguments)?;
     let nodes = server.space().node_count();
     let running = server.spawn().map_err(environment)?;
-    announce(arguments, &running, nodes, output)?;
+    announce(arguments, configured.as_ref(), &content, &running, nodes, output)?;
     let end = Arc::new(AtomicBool::new(false));
     if arguments.exit_with_stdin {
         watch_stdin(Arc::clone(&end))?;
@@ -126,6 +144,9 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     while !interrupt.asked() && !end.load(Ordering::Relaxed) {
         // Signals end the sleep early only in the main thread, which this is; 100 ms is soon enough for the rest.
         std::thread::sleep(Duration::from_millis(100));
+        if let Some(configured) = &configured {
+            configured.refresh(running.shared());
+        }
     }
     drop(updaters);
     running.stop(GRACE);
@@ -133,13 +154,12 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
 }
 
 fn builder(arguments: &ServeArgs) -> ServerBuilder {
-    let guarded = arguments.guarded || !arguments.bind.is_loopback();
-    let mut builder = Server::builder()
+    let guarded = arguments.guarded;
+    let builder = Server::builder()
         .application_name("Taktwerk demo server")
         .application_uri("urn:taktwerk:demo-server")
         .bind(&SocketAddr::new(arguments.bind, arguments.port).to_string())
         .shards(arguments.threads)
-        .busy_poll(arguments.busy_poll)
         .limits(|limits| {
             if !guarded {
                 *limits = Limits::laboratory();
@@ -153,31 +173,52 @@ fn builder(arguments: &ServeArgs) -> ServerBuilder {
                 limits.connections_per_address_max = limits.connections_max;
             }
         });
-    if let Some(cpus) = &arguments.cpu {
-        builder = builder.cpus(cpus.cpus());
-    }
+    let builder = tuned(builder, arguments);
     if arguments.interop {
         let users = |name: &str, password: &[u8]| {
             let known = interop::USERS.iter().any(|user| user.0 == name && user.1.as_bytes() == password);
             if known { Ok(()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
         };
         // The users of the tests are known to everybody.
-        builder = builder.users(users).allow_clear_passwords();
+        return builder.users(users).allow_clear_passwords();
     }
     builder
 }
 
+/// What to do with this machine's CPUs.
+fn tuned(mut builder: ServerBuilder, arguments: &ServeArgs) -> ServerBuilder {
+    builder = builder.busy_poll(arguments.busy_poll);
+    if let Some(cpus) = &arguments.cpu {
+        builder = builder.cpus(cpus.cpus());
+    }
+    builder
+}
+
+/// Nobody opens a server to a network by the way.
+fn open_to_everybody(bind: IpAddr) -> Failure {
+    Failure::Usage(format!(
+        "{bind} is not loopback: what others may do on this server takes a configuration; `taktwerk config init \
+         server.toml` writes one, set bind there and run `taktwerk serve --config server.toml`"
+    ))
+}
+
+/// What is in the address space besides load and test nodes.
+struct Content {
+    nodesets: Vec<PathBuf>,
+    plant: bool,
+}
+
 /// Adds everything that was asked for; what comes back keeps it moving.
-fn fill(server: &Server, arguments: &ServeArgs) -> Result<Vec<Updater>, Failure> {
+fn fill(server: &Server, content: &Content, arguments: &ServeArgs) -> Result<Vec<Updater>, Failure> {
     let mut updaters = Vec::new();
-    if !arguments.nodeset.is_empty() {
-        let imported = server.import_nodesets(&arguments.nodeset).map_err(ServeError::from)?;
+    if !content.nodesets.is_empty() {
+        let imported = server.import_nodesets(&content.nodesets).map_err(ServeError::from)?;
         for (index, uri) in &imported.namespaces {
             tracing::info!(index, uri, "imported");
         }
         eprintln!("imported {} nodes in {} namespaces", imported.node_count, imported.namespaces.len());
     }
-    if !arguments.no_plant {
+    if content.plant {
         updaters.push(plant::start(server)?);
     }
     if arguments.interop {
@@ -193,21 +234,18 @@ fn fill(server: &Server, arguments: &ServeArgs) -> Result<Vec<Updater>, Failure>
 /// Says where the server is, and who can get in.
 fn announce(
     arguments: &ServeArgs,
+    configured: Option<&Configured>,
+    content: &Content,
     running: &RunningServer,
     nodes: usize,
     output: Output,
 ) -> Result<(), Failure> {
     let url = running.url();
-    if arguments.bind.is_loopback() {
-        eprintln!(
+    match configured {
+        Some(configured) => eprintln!("{}", configured.summary()),
+        None => eprintln!(
             "loopback only, SecurityPolicy None, anonymous users welcome: programs on this machine can connect"
-        );
-    } else {
-        eprintln!(
-            "WARNING: listening on {} with SecurityPolicy None: everybody who can reach this address can read, write \
-             and call, and everything crosses the network readably",
-            arguments.bind
-        );
+        ),
     }
     // Programs that start this one wait for exactly this line.
     output.text(&format!("READY {url}"))?;
@@ -216,7 +254,7 @@ fn announce(
             "url": url,
             "pid": std::process::id(),
             "nodes": nodes,
-            "plant": !arguments.no_plant,
+            "plant": content.plant,
             "interop": arguments.interop,
             "signals": arguments.signals,
             "update_ms": arguments.update.as_secs_f64() * 1e3,

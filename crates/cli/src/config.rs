@@ -1,0 +1,115 @@
+//! `taktwerk config`: the configuration file of `taktwerk serve`.
+
+use crate::failure::Failure;
+use crate::output::Output;
+use clap::Subcommand;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use taktwerk_gateway::config::{ConfigFile, EXAMPLE};
+use taktwerk_gateway::file;
+use taktwerk_gateway::users::Users;
+use taktwerk_lab::table::{Align, Table};
+
+/// What to do with a configuration file.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Say what a file means, or what is wrong with it.
+    Check {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Write a file that explains itself, to be changed.
+    Init {
+        /// The file; it must not exist.
+        #[arg(default_value = "server.toml")]
+        file: PathBuf,
+    },
+}
+
+/// Runs a command.
+pub(crate) fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure> {
+    match command {
+        ConfigCommand::Check { file } => check(file, output),
+        ConfigCommand::Init { file } => init(file, output),
+    }
+}
+
+/// Reads a file; what is wrong with it is the user's to mend.
+pub(crate) fn load(path: &Path) -> Result<ConfigFile, Failure> {
+    ConfigFile::load(path).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// The users that a configuration names.
+pub(crate) fn users(config: &ConfigFile) -> Result<Option<Users>, Failure> {
+    let Some(path) = &config.config().identities.users_file else { return Ok(None) };
+    let users = Users::load(&config.resolve(path)).map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok(Some(users))
+}
+
+fn check(path: &Path, output: Output) -> Result<(), Failure> {
+    let file = load(path)?;
+    let config = file.config();
+    let users = users(&file)?;
+    for nodeset in &config.server.nodesets {
+        let nodeset = file.resolve(nodeset);
+        if !nodeset.is_file() {
+            return Err(Failure::Usage(format!(
+                "{}: there is no file {}",
+                path.display(),
+                nodeset.display()
+            )));
+        }
+    }
+    let authorization = file.authorization().map_err(|error| Failure::Usage(error.to_string()))?;
+    let known: Vec<&str> = authorization.roles.iter().map(|role| role.name.as_str()).collect();
+    let user_list: Vec<_> = users.iter().flat_map(Users::iter).collect();
+    let unknown: Vec<String> = user_list
+        .iter()
+        .flat_map(|user| user.roles.iter().map(move |role| (user, role)))
+        .filter(|(_, role)| !known.contains(&role.as_str()))
+        .map(|(user, role)| format!("the user {:?} has the role {role:?}, which there is not", user.name))
+        .collect();
+    if output.is_json() {
+        return output.document(&json!({
+            "Bind": file.binds(),
+            "LoopbackOnly": file.is_loopback(),
+            "SecurityPolicyNone": config.security.none,
+            "Anonymous": config.identities.anonymous,
+            "Users": user_list.len(),
+            "Roles": known,
+            "Warnings": unknown,
+        }));
+    }
+    let reach = if file.is_loopback() { "only this machine" } else { "every machine that can reach these" };
+    let mut table = Table::new(&[("Setting", Align::Left), ("Meaning", Align::Left)]);
+    table.row(["listens on", &format!("{} ({reach})", file.binds().join(", "))]);
+    table.row(["security", "SecurityPolicy None: readable by everybody on the network"]);
+    table.row(["anonymous clients", if config.identities.anonymous { "let in" } else { "refused" }]);
+    table.row(["users", &format!("{}", user_list.len())]);
+    let own = known.len() - taktwerk::server::authorization::role::well_known::ALL.len();
+    table.row(["roles", &format!("the specification's and {own} of its own")]);
+    table.row(["namespaces with rules", &config.namespace.len().to_string()]);
+    let audit = match (&config.audit.file, config.audit.sessions || config.audit.updates) {
+        (Some(file), true) => format!("logged, and written to {}", file.display()),
+        (None, true) => "logged".to_owned(),
+        (_, false) => "off".to_owned(),
+    };
+    table.row(["audit", &audit]);
+    output.text(&table.to_string())?;
+    for warning in &unknown {
+        eprintln!("warning: {warning}");
+    }
+    Ok(())
+}
+
+fn init(path: &Path, output: Output) -> Result<(), Failure> {
+    if path.exists() {
+        return Err(Failure::Usage(format!("{} exists already; name another file", path.display())));
+    }
+    file::replace(path, EXAMPLE.as_bytes(), file::PUBLIC)
+        .map_err(|error| Failure::Environment(format!("{}: {error}", path.display())))?;
+    if output.is_json() {
+        return output.document(&json!({ "File": path.display().to_string() }));
+    }
+    output.text(&format!("wrote {0}; next: taktwerk serve --config {0}", path.display()))
+}

@@ -1,0 +1,178 @@
+//! `taktwerk user`: the file with a server's users. A running server notices changes by itself.
+
+mod prompt;
+
+use crate::failure::Failure;
+use crate::output::Output;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use taktwerk::server::authorization::role::well_known;
+use taktwerk_gateway::users::{Users, UsersError};
+use taktwerk_lab::table::{Align, Table};
+use zeroize::Zeroizing;
+
+/// What to do with users.
+#[derive(Debug, Subcommand)]
+pub(crate) enum UserCommand {
+    /// Add a user; the password is asked for.
+    Add {
+        /// The name, as it is typed in to log on.
+        name: String,
+        /// A role, such as Observer, Operator or Engineer; may be given several times.
+        #[arg(long = "role", value_name = "ROLE")]
+        roles: Vec<String>,
+        #[command(flatten)]
+        password: PasswordArgs,
+        #[command(flatten)]
+        file: FileArgs,
+    },
+    /// Show all users with their roles.
+    List {
+        #[command(flatten)]
+        file: FileArgs,
+    },
+    /// Remove a user.
+    Remove {
+        /// The name.
+        name: String,
+        #[command(flatten)]
+        file: FileArgs,
+    },
+    /// Change a user's password.
+    Passwd {
+        /// The name.
+        name: String,
+        #[command(flatten)]
+        password: PasswordArgs,
+        #[command(flatten)]
+        file: FileArgs,
+    },
+    /// Change a user's roles to those that are given; none takes all away.
+    Role {
+        /// The name.
+        name: String,
+        /// The roles.
+        roles: Vec<String>,
+        #[command(flatten)]
+        file: FileArgs,
+    },
+}
+
+/// Where a password comes from.
+#[derive(Debug, Args)]
+pub(crate) struct PasswordArgs {
+    /// File whose first line is the password, instead of being asked; - is standard input.
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+}
+
+/// Which users.
+#[derive(Debug, Args)]
+pub(crate) struct FileArgs {
+    /// The file with the users.
+    #[arg(long, value_name = "FILE", default_value = "users.toml")]
+    file: PathBuf,
+}
+
+fn failure(error: UsersError) -> Failure {
+    match error {
+        UsersError::File { .. } => Failure::Environment(error.to_string()),
+        _ => Failure::Usage(error.to_string()),
+    }
+}
+
+/// Runs a command.
+pub(crate) fn run(command: &UserCommand, output: Output) -> Result<(), Failure> {
+    match command {
+        UserCommand::Add { name, roles, password, file } => {
+            warn_of(roles);
+            let mut users = Users::load_or_new(&file.file).map_err(failure)?;
+            if users.get(name).is_some() {
+                // Before anybody types a password twice for nothing.
+                return Err(failure(UsersError::Exists(name.clone())));
+            }
+            users.add(name, password.read(name)?.as_bytes(), roles.clone()).map_err(failure)?;
+            save(&users, &file.file, output, &format!("added {name}"))
+        }
+        UserCommand::List { file } => list(&file.file, output),
+        UserCommand::Remove { name, file } => {
+            change(&file.file, output, &format!("removed {name}"), |users| users.remove(name))
+        }
+        UserCommand::Passwd { name, password, file } => {
+            let mut users = Users::load(&file.file).map_err(failure)?;
+            if users.get(name).is_none() {
+                return Err(failure(UsersError::Unknown(name.clone())));
+            }
+            users.set_password(name, password.read(name)?.as_bytes()).map_err(failure)?;
+            save(&users, &file.file, output, &format!("{name} has a new password"))
+        }
+        UserCommand::Role { name, roles, file } => {
+            warn_of(roles);
+            let told = match roles.as_slice() {
+                [] => format!("{name} has no roles"),
+                roles => format!("{name} is {}", roles.join(", ")),
+            };
+            change(&file.file, output, &told, |users| users.set_roles(name, roles.clone()))
+        }
+    }
+}
+
+fn change(
+    path: &Path,
+    output: Output,
+    told: &str,
+    change: impl FnOnce(&mut Users) -> Result<(), UsersError>,
+) -> Result<(), Failure> {
+    let mut users = Users::load(path).map_err(failure)?;
+    change(&mut users).map_err(failure)?;
+    save(&users, path, output, told)
+}
+
+fn save(users: &Users, path: &Path, output: Output, told: &str) -> Result<(), Failure> {
+    users.save(path).map_err(failure)?;
+    if output.is_json() {
+        return output.document(&json!({ "File": path.display().to_string(), "Users": users.iter().len() }));
+    }
+    output.text(&format!("{told} ({})", path.display()))
+}
+
+fn list(path: &Path, output: Output) -> Result<(), Failure> {
+    let users = Users::load(path).map_err(failure)?;
+    if output.is_json() {
+        let all: Vec<_> =
+            users.iter().map(|user| json!({ "Name": user.name, "Roles": user.roles })).collect();
+        return output.document(&all.into());
+    }
+    let mut table = Table::new(&[("User", Align::Left), ("Roles", Align::Left)]);
+    for user in users.iter() {
+        table.row([user.name.as_str(), &user.roles.join(", ")]);
+    }
+    output.text(&table.to_string())
+}
+
+/// A role may be one of the server's own, which only its configuration knows.
+fn warn_of(roles: &[String]) {
+    for role in roles {
+        if !well_known::ALL.iter().any(|(name, _)| name == role) {
+            eprintln!(
+                "note: {role:?} is no role of the specification; the server's configuration has to have it"
+            );
+        }
+    }
+}
+
+impl PasswordArgs {
+    fn read(&self, name: &str) -> Result<Zeroizing<String>, Failure> {
+        match &self.password_file {
+            None => prompt::new_password(name),
+            Some(path) => {
+                let path = if path.as_os_str() == "-" { Path::new("/dev/stdin") } else { path.as_path() };
+                let text = std::fs::read_to_string(path).map(Zeroizing::new).map_err(|error| {
+                    Failure::Environment(format!("cannot read the password from {}: {error}", path.display()))
+                })?;
+                Ok(Zeroizing::new(text.lines().next().unwrap_or_default().to_owned()))
+            }
+        }
+    }
+}

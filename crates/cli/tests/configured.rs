@@ -1,0 +1,148 @@
+//! The built program with a configuration file and users: who gets in, who may do what, and what the audit says.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use std::path::Path;
+use std::process::Output;
+use std::time::Duration;
+use taktwerk_lab::program::{Program, Running};
+
+const LIMIT: Duration = Duration::from_secs(120);
+/// Must not appear in any file, log or output.
+const CANARY: &str = "canary-7f3a";
+
+fn taktwerk(arguments: &[&str]) -> Output {
+    Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(arguments).run(LIMIT).unwrap()
+}
+
+/// Runs a command, checks its exit code, and gives standard output and error.
+fn run(code: i32, arguments: &[&str]) -> (String, String) {
+    let output = taktwerk(arguments);
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}\n{stdout}\n{stderr}");
+    assert!(!stdout.contains(CANARY) && !stderr.contains(CANARY), "{arguments:?}\n{stdout}\n{stderr}");
+    (stdout.into_owned(), stderr.into_owned())
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+fn serve(config: &str) -> Running {
+    let program = Program::new(env!("CARGO_BIN_EXE_taktwerk"));
+    program.args(["serve", "--exit-with-stdin", "--config", config]).serve(LIMIT).unwrap()
+}
+
+#[test]
+fn a_configuration_is_begun_checked_and_refused_with_the_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("server.toml");
+    let path = path.to_str().unwrap();
+    run(0, &["config", "init", path]);
+    assert!(run(2, &["config", "init", path]).1.contains("exists already"));
+    let (table, _) = run(0, &["config", "check", path]);
+    assert!(table.contains("127.0.0.1:4840 (only this machine)"), "{table}");
+    assert!(table.lines().all(|line| line.chars().count() <= 100));
+    let text = std::fs::read_to_string(path).unwrap().replace("threads = 1", "treads = 1");
+    let line = 1 + text.lines().position(|line| line == "treads = 1").unwrap();
+    let wrong = write(folder.path(), "wrong.toml", &text);
+    let (_, error) = run(2, &["config", "check", &wrong]);
+    assert!(error.contains(&format!("wrong.toml:{line}: unknown field `treads`")), "{error}");
+    assert!(run(2, &["serve", "--config", &wrong]).1.contains("unknown field"));
+    let missing = folder.path().join("no.toml");
+    assert!(run(2, &["serve", "--config", missing.to_str().unwrap()]).1.contains("taktwerk config init"));
+}
+
+#[test]
+fn nobody_opens_a_server_to_a_network_by_the_way() {
+    let (_, error) = run(2, &["serve", "--bind", "0.0.0.0", "--port", "0"]);
+    assert!(error.contains("taktwerk config init"), "{error}");
+}
+
+#[test]
+fn users_are_kept_in_a_private_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let password = write(folder.path(), "password", &format!("{CANARY}\n"));
+    let users = folder.path().join("users.toml");
+    let file = ["--file", users.to_str().unwrap()];
+    let with = |arguments: &[&str]| {
+        [arguments, &file].concat().iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()
+    };
+    let user = |code, arguments: &[&str]| {
+        let all = with(arguments);
+        run(code, &all.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    user(0, &["user", "add", "olaf", "--role", "Operator", "--password-file", &password]);
+    user(2, &["user", "add", "olaf", "--password-file", &password]);
+    assert!(user(2, &["user", "add", "otto"]).1.contains("--password-file"));
+    assert_eq!(std::fs::metadata(&users).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!std::fs::read_to_string(&users).unwrap().contains(CANARY));
+    assert!(user(0, &["user", "list"]).0.contains("Operator"));
+    user(0, &["user", "role", "olaf", "Observer", "Engineer"]);
+    let (json, _) = user(0, &["user", "list", "--json"]);
+    let list: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(list, serde_json::json!([{ "Name": "olaf", "Roles": ["Observer", "Engineer"] }]));
+    user(0, &["user", "passwd", "olaf", "--password-file", &password]);
+    user(0, &["user", "remove", "olaf"]);
+    assert!(user(2, &["user", "remove", "olaf"]).1.contains("no user"));
+}
+
+#[test]
+fn a_configured_server_knows_its_users_and_notes_what_they_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let password = write(folder.path(), "password", CANARY);
+    let wrong = write(folder.path(), "wrong", "canary-wrong");
+    let users = folder.path().join("users.toml");
+    let users = users.to_str().unwrap();
+    let add = |name, role| {
+        run(0, &["user", "add", name, "--role", role, "--password-file", &password, "--file", users]);
+    };
+    add("olaf", "Operator");
+    add("otto", "Observer");
+    let config = write(
+        folder.path(),
+        "server.toml",
+        "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = true\n[security]\nnone = true\n\
+         [identities]\nanonymous = true\nusers_file = \"users.toml\"\nclear_passwords = true\n\
+         [audit]\nfile = \"audit.jsonl\"\n",
+    );
+    let server = serve(&config);
+    let url = server.url().to_owned();
+    let node = "/Objects/2:Plant/2:TemperatureSetpoint";
+    let as_user = |code, name: &str, password: &str, arguments: &[&str]| {
+        let user = ["-u", name, "--password-file", password, "--allow-plaintext-password"];
+        run(code, &[arguments, &user].concat())
+    };
+    let write_it = ["write", url.as_str(), &format!("{node}=61")];
+    as_user(0, "olaf", &password, &write_it);
+    as_user(4, "otto", &password, &write_it);
+    as_user(0, "otto", &password, &["read", &url, node]);
+    as_user(3, "olaf", &wrong, &["read", &url, node]);
+    as_user(3, "nobody", &password, &["read", &url, node]);
+    // Anonymous sees the server and nothing of the plant.
+    run(0, &["read", &url, "i=2258"]);
+    let (_, hidden) = run(4, &["read", &url, "ns=2;s=Plant/TemperatureSetpoint"]);
+    assert!(!hidden.contains("Denied"), "{hidden}");
+    // The running server takes over what changes.
+    run(0, &["user", "role", "otto", "Operator", "--file", users]);
+    let deadline = std::time::Instant::now() + LIMIT;
+    loop {
+        let user = ["-u", "otto", "--password-file", &password, "--allow-plaintext-password"];
+        if taktwerk(&[&write_it[..], &user].concat()).status.code() == Some(0) {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "the server does not look at its users again");
+    }
+    drop(server);
+    let audit = std::fs::read_to_string(folder.path().join("audit.jsonl")).unwrap();
+    let records: Vec<serde_json::Value> =
+        audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(!audit.contains("canary"), "{audit}");
+    let is_write = |record: &&serde_json::Value| record["EventType"] == "AuditWriteUpdateEventType";
+    let written = records.iter().find(is_write).unwrap();
+    assert_eq!((&written["ClientUserId"], &written["NewValue"]), (&"olaf".into(), &"61".into()), "{written}");
+    assert!(records.iter().filter(is_write).any(|record| record["Status"] == false));
+}

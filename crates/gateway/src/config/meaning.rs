@@ -1,0 +1,377 @@
+//! From names to roles, permissions and limits.
+
+use super::sections::{NamespaceSection, RoleSection, Unspecified};
+use super::{ConfigError, ConfigFile};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use taktwerk_crypto::MessageSecurityMode;
+use taktwerk_schema::{AccessRestrictionType, PermissionType};
+use taktwerk_server::Limits;
+use taktwerk_server::audit::AuditConfig;
+use taktwerk_server::authorization::{
+    Access, Authorization, EndpointRestriction, IdentityRule, Restriction, Role,
+};
+use taktwerk_types::NodeId;
+use toml::Spanned;
+
+/// PermissionType (Part 3 §8.55), as far as the server acts on it.
+const PERMISSIONS: [(&str, PermissionType); 12] = [
+    ("Browse", PermissionType::BROWSE),
+    ("ReadRolePermissions", PermissionType::READ_ROLE_PERMISSIONS),
+    ("WriteAttribute", PermissionType::WRITE_ATTRIBUTE),
+    ("WriteHistorizing", PermissionType::WRITE_HISTORIZING),
+    ("Read", PermissionType::READ),
+    ("Write", PermissionType::WRITE),
+    ("ReadHistory", PermissionType::READ_HISTORY),
+    ("InsertHistory", PermissionType::INSERT_HISTORY),
+    ("ModifyHistory", PermissionType::MODIFY_HISTORY),
+    ("DeleteHistory", PermissionType::DELETE_HISTORY),
+    ("ReceiveEvents", PermissionType::RECEIVE_EVENTS),
+    ("Call", PermissionType::CALL),
+];
+
+/// AccessRestrictionType (Part 3 §8.56).
+const RESTRICTIONS: [(&str, AccessRestrictionType); 4] = [
+    ("SigningRequired", AccessRestrictionType::SIGNING_REQUIRED),
+    ("EncryptionRequired", AccessRestrictionType::ENCRYPTION_REQUIRED),
+    ("SessionRequired", AccessRestrictionType::SESSION_REQUIRED),
+    ("ApplyRestrictionsToBrowse", AccessRestrictionType::APPLY_RESTRICTIONS_TO_BROWSE),
+];
+
+const MODES: [(&str, MessageSecurityMode); 3] = [
+    ("None", MessageSecurityMode::None),
+    ("Sign", MessageSecurityMode::Sign),
+    ("SignAndEncrypt", MessageSecurityMode::SignAndEncrypt),
+];
+
+impl ConfigFile {
+    /// Everything that can be looked at without starting a server.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        // What has a line of its own first.
+        self.authorization()?;
+        let config = self.config();
+        for bind in &config.server.bind {
+            self.address(bind)?;
+        }
+        if config.server.bind.is_empty() {
+            return Err(self.section_error(
+                "server",
+                "bind is empty",
+                "name an address, such as \"127.0.0.1:4840\"",
+            ));
+        }
+        if config.server.threads == 0 {
+            return Err(self.section_error(
+                "server",
+                "threads is 0",
+                "1 serves some two million values a second",
+            ));
+        }
+        if !config.security.none {
+            return Err(self.section_error(
+                "security",
+                "nothing is offered to clients",
+                "`none = true` offers SecurityPolicy None, where everybody on the network can read along",
+            ));
+        }
+        let identities = &config.identities;
+        if !identities.anonymous && identities.users_file.is_none() {
+            return Err(self.section_error(
+                "identities",
+                "nobody can log on",
+                "set users_file, or `anonymous = true` to let everybody in",
+            ));
+        }
+        if identities.users_file.is_some() && !identities.clear_passwords {
+            return Err(self.section_error(
+                "identities",
+                "passwords would cross the network readably, because SecurityPolicy None is offered",
+                "`clear_passwords = true` allows it where nobody can listen",
+            ));
+        }
+        let limits = &config.limits;
+        let spans = [limits.session_timeout, limits.publishing_interval_min];
+        if !spans.iter().all(|span| span.is_finite() && *span > 0.0) || limits.sessions == 0 {
+            return Err(self.section_error("limits", "limits are numbers greater than 0", ""));
+        }
+        Ok(())
+    }
+
+    fn address(&self, bind: &Spanned<String>) -> Result<Vec<SocketAddr>, ConfigError> {
+        bind.get_ref().to_socket_addrs().map(Iterator::collect).map_err(|_| {
+            self.error(
+                bind.span().start,
+                format!("{:?} is no address that can be listened on", bind.get_ref()),
+                "write \"address:port\", such as \"0.0.0.0:4840\"",
+            )
+        })
+    }
+
+    /// Where to listen, as it is written.
+    #[must_use]
+    pub fn binds(&self) -> Vec<&str> {
+        self.config().server.bind.iter().map(|bind| bind.get_ref().as_str()).collect()
+    }
+
+    /// Whether only programs on this machine can reach the server.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        let addresses = self.config().server.bind.iter().filter_map(|bind| self.address(bind).ok());
+        addresses.flatten().map(|address| address.ip()).all(|address: IpAddr| address.is_loopback())
+    }
+
+    /// The roles, who is granted them, and what they may do.
+    ///
+    /// # Errors
+    /// A name that does not exist.
+    pub fn authorization(&self) -> Result<Authorization, ConfigError> {
+        let mut authorization = match self.config().permissions.unspecified {
+            Unspecified::Suggested => Authorization::suggested(),
+            Unspecified::Open => Authorization::open(),
+        };
+        for section in &self.config().role {
+            self.add_role(section, &mut authorization)?;
+        }
+        for section in &self.config().namespace {
+            let access = self.access(section, &authorization)?;
+            authorization.namespaces.insert(section.uri.clone(), access);
+        }
+        Ok(authorization)
+    }
+
+    fn add_role(&self, section: &RoleSection, authorization: &mut Authorization) -> Result<(), ConfigError> {
+        let name = section.name.get_ref();
+        if name.is_empty() || name.chars().any(char::is_control) {
+            return Err(self.error(section.name.span().start, "a role needs a name", ""));
+        }
+        if authorization.role(name).is_none() {
+            // Ids in the server's own namespace, the same after every start.
+            authorization.roles.push(Role::new(NodeId::string(1, format!("Roles/{name}")), name));
+        }
+        let rules = self.rules(section)?;
+        let endpoints = match &section.only_modes {
+            None => None,
+            Some(modes) => {
+                let list = modes.iter().map(|mode| {
+                    let mode = self.named(mode, "mode", &MODES)?;
+                    Ok(EndpointRestriction { mode: Some(mode), ..EndpointRestriction::default() })
+                });
+                Some(Restriction { exclude: false, list: list.collect::<Result<_, ConfigError>>()? })
+            }
+        };
+        let applications = match (&section.only_applications, &section.not_applications) {
+            (None, None) => None,
+            (Some(list), None) => Some(Restriction { exclude: false, list: list.clone() }),
+            (None, Some(list)) => Some(Restriction { exclude: true, list: list.clone() }),
+            (Some(_), Some(_)) => {
+                let problem = "only_applications and not_applications exclude each other";
+                return Err(self.error(section.name.span().start, problem, ""));
+            }
+        };
+        if let Some(role) = authorization.role_mut(name) {
+            if section.replace {
+                role.identities.clear();
+            }
+            role.identities.extend(rules);
+            role.applications = applications;
+            role.endpoints = endpoints;
+        }
+        Ok(())
+    }
+
+    fn rules(&self, section: &RoleSection) -> Result<Vec<IdentityRule>, ConfigError> {
+        use IdentityRule as R;
+        let mut rules = Vec::new();
+        rules.extend(section.anonymous.then_some(R::Anonymous));
+        rules.extend(section.authenticated_users.then_some(R::AuthenticatedUser));
+        rules.extend(section.trusted_applications.then_some(R::TrustedApplication));
+        rules.extend(section.users.iter().cloned().map(R::UserName));
+        rules.extend(section.applications.iter().cloned().map(R::Application));
+        rules.extend(section.subjects.iter().cloned().map(R::X509Subject));
+        rules.extend(section.token_roles.iter().cloned().map(R::Role));
+        rules.extend(section.token_groups.iter().cloned().map(R::GroupId));
+        for thumbprint in &section.thumbprints {
+            // People copy them with colons and in any case.
+            let digits: String =
+                thumbprint.get_ref().chars().filter(|char| !matches!(char, ':' | ' ')).collect();
+            if digits.len() != 40 || !digits.chars().all(|char| char.is_ascii_hexdigit()) {
+                let problem = format!("{:?} is no thumbprint", thumbprint.get_ref());
+                return Err(self.error(thumbprint.span().start, problem, "it has 40 hexadecimal digits"));
+            }
+            rules.push(R::Thumbprint(digits.to_ascii_uppercase()));
+        }
+        Ok(rules)
+    }
+
+    fn access(
+        &self,
+        section: &NamespaceSection,
+        authorization: &Authorization,
+    ) -> Result<Access, ConfigError> {
+        let roles: Vec<(&str, NodeId)> =
+            authorization.roles.iter().map(|role| (role.name.as_str(), role.id.clone())).collect();
+        let mut permissions = Vec::new();
+        for (role, names) in &section.permissions {
+            let role = self.named(role, "role", &roles)?;
+            let mut all = PermissionType::EMPTY;
+            for name in names {
+                all |= self.named(name, "permission", &PERMISSIONS)?;
+            }
+            permissions.push((role, all));
+        }
+        let mut restrictions = AccessRestrictionType::EMPTY;
+        for name in &section.restrictions {
+            restrictions |= self.named(name, "restriction", &RESTRICTIONS)?;
+        }
+        Ok(Access {
+            role_permissions: (!permissions.is_empty()).then_some(permissions),
+            access_restrictions: (!restrictions.is_empty()).then_some(restrictions),
+        })
+    }
+
+    /// What a name means.
+    fn named<T: Clone>(
+        &self,
+        name: &Spanned<String>,
+        kind: &str,
+        all: &[(&str, T)],
+    ) -> Result<T, ConfigError> {
+        let wanted = name.get_ref().as_str();
+        if let Some((_, meaning)) = all.iter().find(|(name, _)| *name == wanted) {
+            return Ok(meaning.clone());
+        }
+        let hint = match nearest(wanted, all.iter().map(|(name, _)| *name)) {
+            Some(near) => format!("did you mean {near:?}?"),
+            None => {
+                let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+                format!("there are {}", names.join(", "))
+            }
+        };
+        Err(self.error(name.span().start, format!("there is no {kind} {wanted:?}"), hint))
+    }
+
+    /// Puts the limits into force.
+    pub fn apply_limits(&self, limits: &mut Limits) {
+        let section = &self.config().limits;
+        limits.sessions_max = section.sessions;
+        // Clients without a session ask for endpoints, and reconnecting ones overlap for a moment.
+        limits.connections_max = section.sessions + 100;
+        limits.session_timeout_max = section.session_timeout * 1e3;
+        limits.session_timeout_min = limits.session_timeout_min.min(limits.session_timeout_max);
+        limits.subscriptions.subscriptions_per_session_max = section.subscriptions_per_session;
+        limits.subscriptions.monitored_items_per_subscription_max = section.monitored_items_per_subscription;
+        limits.subscriptions.publishing_interval_min = section.publishing_interval_min;
+    }
+
+    /// What is noted.
+    #[must_use]
+    pub fn audit(&self) -> AuditConfig {
+        let section = &self.config().audit;
+        let mut audit = AuditConfig::default();
+        audit.sessions = section.sessions;
+        audit.updates = section.updates;
+        audit.records_per_second_max = section.records_per_second;
+        audit
+    }
+}
+
+/// The name that a misspelt one is nearest to, if it is near.
+fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    names
+        .map(|name| (distance(&wanted.to_lowercase(), &name.to_lowercase()), name))
+        .filter(|(distance, name)| *distance <= 1 + name.len() / 4)
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// Characters to be changed, added or left out (Levenshtein).
+fn distance(one: &str, two: &str) -> usize {
+    let two: Vec<char> = two.chars().collect();
+    let mut row: Vec<usize> = (0..=two.len()).collect();
+    for (at, char) in one.chars().enumerate() {
+        let mut diagonal = at;
+        let mut left = at + 1;
+        for (place, other) in row.iter_mut().skip(1).zip(&two) {
+            let above = *place;
+            left = (diagonal + usize::from(*other != char)).min(above + 1).min(left + 1);
+            diagonal = above;
+            *place = left;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = at + 1;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use taktwerk_crypto::SecurityPolicy;
+    use taktwerk_server::authorization::{Identity, UserIdentity, role::well_known};
+
+    const BASE: &str = "[security]\nnone = true\n[identities]\nanonymous = true\n";
+
+    fn authorization(text: &str) -> Authorization {
+        ConfigFile::parse(Path::new("c"), &format!("{BASE}{text}")).unwrap().authorization().unwrap()
+    }
+
+    fn user(name: &str, mode: MessageSecurityMode) -> Identity {
+        Identity::new(UserIdentity::UserName(name.into()), Some("urn:a"), "", SecurityPolicy::None, mode)
+    }
+
+    #[test]
+    fn roles_are_granted_as_the_file_says() {
+        let all = authorization(
+            "[[role]]\nname = \"Operator\"\nusers = [\"olaf\"]\nonly_modes = [\"SignAndEncrypt\"]\n\
+             [[role]]\nname = \"Painter\"\nusers = [\"otto\"]\nnot_applications = [\"urn:a\"]\n",
+        );
+        let has = |identity: &Identity, id: NodeId| all.roles_of(identity).contains(&id);
+        let operator = NodeId::numeric(0, well_known::OPERATOR);
+        assert!(has(&user("olaf", MessageSecurityMode::SignAndEncrypt), operator.clone()));
+        assert!(!has(&user("olaf", MessageSecurityMode::Sign), operator.clone()));
+        assert!(!has(&user("otto", MessageSecurityMode::SignAndEncrypt), operator));
+        let painter = NodeId::string(1, "Roles/Painter");
+        assert!(!has(&user("otto", MessageSecurityMode::Sign), painter));
+    }
+
+    #[test]
+    fn defaults_of_the_specification_can_be_taken_away() {
+        let name = |all: &Authorization| all.role("Anonymous").map(|role| role.identities.len());
+        assert_eq!(name(&authorization("")), Some(2));
+        assert_eq!(name(&authorization("[[role]]\nname = \"Anonymous\"\nreplace = true\n")), Some(0));
+    }
+
+    #[test]
+    fn namespaces_have_permissions_and_restrictions() {
+        let all = authorization(
+            "[[namespace]]\nuri = \"urn:a\"\nrestrictions = [\"SigningRequired\", \"ApplyRestrictionsToBrowse\"]\n\
+             [namespace.permissions]\nObserver = [\"Browse\", \"Read\"]\n",
+        );
+        let access = &all.namespaces["urn:a"];
+        assert_eq!(access.access_restrictions, Some(AccessRestrictionType(9)));
+        let observer = NodeId::numeric(0, well_known::OBSERVER);
+        assert_eq!(access.role_permissions, Some(vec![(observer, PermissionType(33))]));
+    }
+
+    #[test]
+    fn thumbprints_are_taken_as_people_copy_them() {
+        let digits = "00:11:22:33:44:55:66:77:88:99:aa:bb:cc:dd:ee:ff:00:11:22:33";
+        let all = authorization(&format!("[[role]]\nname = \"Engineer\"\nthumbprints = [\"{digits}\"]\n"));
+        let rules = &all.role("Engineer").unwrap().identities;
+        assert_eq!(rules[..], [IdentityRule::Thumbprint("00112233445566778899AABBCCDDEEFF00112233".into())]);
+        let wrong = format!("{BASE}[[role]]\nname = \"Engineer\"\nthumbprints = [\"abc\"]\n");
+        let error = ConfigFile::parse(Path::new("c"), &wrong).unwrap_err();
+        assert!(error.to_string().starts_with("c:7: \"abc\" is no thumbprint"), "{error}");
+    }
+
+    #[test]
+    fn distances_are_those_of_levenshtein() {
+        for (one, two, expected) in
+            [("", "abc", 3), ("abc", "abc", 0), ("reed", "read", 1), ("kitten", "sitting", 3)]
+        {
+            assert_eq!(distance(one, two), expected, "{one} {two}");
+        }
+        assert_eq!(nearest("xyzxyz", ["Read", "Write"].into_iter()), None);
+    }
+}

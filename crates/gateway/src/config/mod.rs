@@ -1,0 +1,210 @@
+//! The configuration file of `taktwerk serve`: TOML, in which nothing is ignored. What is misspelt or makes no sense is
+//! refused with its line and with what would be right.
+//!
+//! - `sections`: what can stand in a file, with the defaults; `meaning`: from names to roles, permissions and limits;
+//! - [`EXAMPLE`]: a file that explains itself, which `taktwerk config init` writes.
+
+mod meaning;
+mod sections;
+
+pub use sections::{
+    AuditSection, Config, IdentitiesSection, LimitsSection, NamespaceSection, PermissionsSection,
+    RoleSection, SecuritySection, ServerSection, Unspecified,
+};
+
+use crate::file;
+use core::fmt;
+use std::path::{Path, PathBuf};
+
+/// A configuration with every setting, its default, and what it is for.
+pub const EXAMPLE: &str = include_str!("example.toml");
+
+/// Largest file.
+const FILE_LEN_MAX: u64 = 1 << 20;
+
+/// What is wrong with a configuration file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The file, as it was named.
+    pub path: PathBuf,
+    /// The line, from 1; 0 if it is about the whole file.
+    pub line: usize,
+    /// What is wrong.
+    pub problem: String,
+    /// What would be right; empty if that is plain.
+    pub hint: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match self.line {
+            0 => write!(f, "{path}: {}", self.problem)?,
+            line => write!(f, "{path}:{line}: {}", self.problem)?,
+        }
+        if self.hint.is_empty() { Ok(()) } else { write!(f, "; {}", self.hint) }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// A configuration with the file that it stands in.
+#[derive(Debug, Clone)]
+pub struct ConfigFile {
+    path: PathBuf,
+    text: String,
+    config: Config,
+}
+
+impl ConfigFile {
+    /// Reads a file and looks at everything that can be looked at without starting a server.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = file::read_text(path, FILE_LEN_MAX).map_err(|error| ConfigError {
+            path: path.to_owned(),
+            line: 0,
+            problem: error.to_string(),
+            hint: match error.kind() {
+                std::io::ErrorKind::NotFound => "`taktwerk config init` writes one to begin with".to_owned(),
+                _ => String::new(),
+            },
+        })?;
+        Self::parse(path, &text)
+    }
+
+    /// Reads the text of a file; `path` is for messages, and where paths in it start from.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        let config = toml::from_str(text).map_err(|error| ConfigError {
+            path: path.to_owned(),
+            line: error.span().map_or(0, |span| line_of(text, span.start)),
+            problem: error.message().lines().collect::<Vec<_>>().join(" "),
+            hint: String::new(),
+        })?;
+        let file = Self { path: path.to_owned(), text: text.to_owned(), config };
+        file.check()?;
+        Ok(file)
+    }
+
+    /// What stands in it.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// A path in the file: relative ones start from the file's folder.
+    #[must_use]
+    pub fn resolve(&self, path: &Path) -> PathBuf {
+        self.path.parent().unwrap_or(Path::new("")).join(path)
+    }
+
+    /// A mistake at a byte of the file.
+    fn error(&self, at: usize, problem: impl Into<String>, hint: impl Into<String>) -> ConfigError {
+        ConfigError {
+            path: self.path.clone(),
+            line: line_of(&self.text, at),
+            problem: problem.into(),
+            hint: hint.into(),
+        }
+    }
+
+    /// A mistake in a section: its line is that of its heading, if it has one.
+    fn section_error(
+        &self,
+        section: &str,
+        problem: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> ConfigError {
+        let heading = self.text.lines().position(|line| line.trim() == format!("[{section}]"));
+        ConfigError {
+            path: self.path.clone(),
+            line: heading.map_or(0, |at| at + 1),
+            problem: problem.into(),
+            hint: hint.into(),
+        }
+    }
+}
+
+/// The line of a byte, from 1.
+pub(crate) fn line_of(text: &str, at: usize) -> usize {
+    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mistake(text: &str) -> String {
+        ConfigFile::parse(Path::new("server.toml"), text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_example_is_a_configuration_and_says_the_defaults() {
+        let example = ConfigFile::parse(Path::new("server.toml"), EXAMPLE).unwrap();
+        // Uncommented, every line of the example is a setting that exists.
+        let all: String = EXAMPLE
+            .lines()
+            .map(|line| {
+                match line.strip_prefix("# ").filter(|rest| rest.contains(" = ") || rest.starts_with('[')) {
+                    Some(setting) if !setting.contains("://www") => format!("{setting}\n"),
+                    _ => format!("{line}\n"),
+                }
+            })
+            .collect();
+        let all = ConfigFile::parse(Path::new("server.toml"), &all).unwrap();
+        assert!(all.config().role.len() > example.config().role.len());
+        assert!(!all.config().namespace.is_empty());
+        let default = Config::default();
+        assert_eq!(example.config().limits, default.limits);
+        assert_eq!(example.config().audit, default.audit);
+        assert_eq!(example.config().permissions, default.permissions);
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_line_and_what_would_be_right() {
+        assert_eq!(
+            mistake("[server]\nbinds = [\"127.0.0.1:4840\"]\n").split(", expected").next(),
+            Some("server.toml:2: unknown field `binds`")
+        );
+        assert!(mistake("[server]\nthreads = \"two\"\n").starts_with("server.toml:2: invalid type"));
+        assert!(mistake("[server\n").starts_with("server.toml:1: "));
+        let open = mistake(
+            "[server]\nbind = [\n  \"127.0.0.1:4840\",\n  \"nowhere\",\n]\n[security]\nnone = true\n",
+        );
+        assert!(open.starts_with("server.toml:4: \"nowhere\" is no address"), "{open}");
+        let role = mistake(
+            "[security]\nnone = true\n[[namespace]]\nuri = \"urn:a\"\n[namespace.permissions]\nOperater = [\"Read\"]\n",
+        );
+        assert!(
+            role.starts_with("server.toml:6: there is no role \"Operater\"; did you mean \"Operator\"?"),
+            "{role}"
+        );
+        let permission = mistake(
+            "[security]\nnone = true\n[[namespace]]\nuri = \"urn:a\"\n[namespace.permissions]\nOperator = [\"Reed\"]\n",
+        );
+        assert!(permission.contains("no permission \"Reed\"; did you mean \"Read\"?"), "{permission}");
+    }
+
+    #[test]
+    fn what_is_not_safe_has_to_be_asked_for() {
+        assert!(mistake("").contains("nothing is offered"), "{}", mistake(""));
+        let nobody = mistake("[security]\nnone = true\n");
+        assert!(nobody.contains("nobody can log on"), "{nobody}");
+        let clear = mistake("[security]\nnone = true\n[identities]\nusers_file = \"users.toml\"\n");
+        assert!(clear.contains("readably"), "{clear}");
+        let fine = "[security]\nnone = true\n[identities]\nanonymous = true\n";
+        assert!(ConfigFile::parse(Path::new("server.toml"), fine).is_ok());
+    }
+
+    #[test]
+    fn paths_start_from_the_files_folder() {
+        let fine = "[security]\nnone = true\n[identities]\nanonymous = true\n";
+        let file = ConfigFile::parse(Path::new("/etc/taktwerk/server.toml"), fine).unwrap();
+        assert_eq!(file.resolve(Path::new("users.toml")), Path::new("/etc/taktwerk/users.toml"));
+        assert_eq!(file.resolve(Path::new("/a")), Path::new("/a"));
+    }
+}

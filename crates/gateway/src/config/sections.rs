@@ -1,0 +1,208 @@
+//! What can stand in a configuration file. Everything has a default; what is dangerous is off.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use toml::Spanned;
+
+/// A whole file.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// `[server]`
+    pub server: ServerSection,
+    /// `[security]`
+    pub security: SecuritySection,
+    /// `[identities]`
+    pub identities: IdentitiesSection,
+    /// `[[role]]`
+    pub role: Vec<RoleSection>,
+    /// `[permissions]`
+    pub permissions: PermissionsSection,
+    /// `[[namespace]]`
+    pub namespace: Vec<NamespaceSection>,
+    /// `[limits]`
+    pub limits: LimitsSection,
+    /// `[audit]`
+    pub audit: AuditSection,
+}
+
+/// What the server is and where it listens.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerSection {
+    /// The name that clients show to people.
+    pub application_name: String,
+    /// The globally unique URI of this instance.
+    pub application_uri: Option<String>,
+    /// Addresses with ports.
+    pub bind: Vec<Spanned<String>>,
+    /// The host in endpoint URLs.
+    pub host_name: Option<String>,
+    /// Threads that serve clients.
+    pub threads: usize,
+    /// NodeSet2 files.
+    pub nodesets: Vec<PathBuf>,
+    /// Whether there is a plant to play with.
+    pub simulated_plant: bool,
+}
+
+impl Default for ServerSection {
+    fn default() -> Self {
+        Self {
+            application_name: "Taktwerk server".to_owned(),
+            application_uri: None,
+            bind: vec![Spanned::new(0..0, "127.0.0.1:4840".to_owned())],
+            host_name: None,
+            threads: 1,
+            nodesets: Vec::new(),
+            simulated_plant: false,
+        }
+    }
+}
+
+/// How messages are secured.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SecuritySection {
+    /// Offers SecurityPolicy None.
+    pub none: bool,
+}
+
+/// Who can log on.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct IdentitiesSection {
+    /// Lets clients in without a user.
+    pub anonymous: bool,
+    /// The file with users and their passwords.
+    pub users_file: Option<PathBuf>,
+    /// Lets passwords cross the network readably.
+    pub clear_passwords: bool,
+}
+
+/// Who is granted a role, and where from.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RoleSection {
+    /// A well-known role, or one of the server's own.
+    pub name: Spanned<String>,
+    /// Forgets whom the specification grants the role.
+    #[serde(default)]
+    pub replace: bool,
+    /// Clients without a user.
+    #[serde(default)]
+    pub anonymous: bool,
+    /// Everybody with a user.
+    #[serde(default)]
+    pub authenticated_users: bool,
+    /// Every application with a trusted certificate, on a signed channel.
+    #[serde(default)]
+    pub trusted_applications: bool,
+    /// Names of users.
+    #[serde(default)]
+    pub users: Vec<String>,
+    /// ApplicationUris, on a signed channel.
+    #[serde(default)]
+    pub applications: Vec<String>,
+    /// Thumbprints of users' certificates.
+    #[serde(default)]
+    pub thumbprints: Vec<Spanned<String>>,
+    /// Subjects of users' certificates or of their issuers.
+    #[serde(default)]
+    pub subjects: Vec<String>,
+    /// Roles in access tokens.
+    #[serde(default)]
+    pub token_roles: Vec<String>,
+    /// Groups in access tokens.
+    #[serde(default)]
+    pub token_groups: Vec<String>,
+    /// Only to clients that are these applications.
+    pub only_applications: Option<Vec<String>>,
+    /// To all clients but these applications.
+    pub not_applications: Option<Vec<String>>,
+    /// Only over channels with these modes.
+    pub only_modes: Option<Vec<Spanned<String>>>,
+}
+
+/// What roles may do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PermissionsSection {
+    /// With nodes for which nobody says anything.
+    pub unspecified: Unspecified,
+}
+
+/// What roles may do with nodes for which nobody says anything.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unspecified {
+    /// What Part 3 §4.9.2 suggests for each well-known role.
+    #[default]
+    Suggested,
+    /// Everybody may do everything.
+    Open,
+}
+
+/// What roles may do in a namespace.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamespaceSection {
+    /// The namespace.
+    pub uri: String,
+    /// Permissions by role.
+    #[serde(default)]
+    pub permissions: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
+    /// AccessRestrictions.
+    #[serde(default)]
+    pub restrictions: Vec<Spanned<String>>,
+}
+
+/// Limits that installations change. There are more, which are fine as they are.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsSection {
+    /// Sessions at a time.
+    pub sessions: usize,
+    /// Longest session timeout, seconds.
+    pub session_timeout: f64,
+    /// Subscriptions of one session.
+    pub subscriptions_per_session: u32,
+    /// Monitored items of one subscription.
+    pub monitored_items_per_subscription: u32,
+    /// Shortest publishing interval, milliseconds.
+    pub publishing_interval_min: f64,
+}
+
+impl Default for LimitsSection {
+    fn default() -> Self {
+        let limits = taktwerk_server::Limits::default();
+        Self {
+            sessions: 1000,
+            session_timeout: limits.session_timeout_max / 1e3,
+            subscriptions_per_session: limits.subscriptions.subscriptions_per_session_max,
+            monitored_items_per_subscription: limits.subscriptions.monitored_items_per_subscription_max,
+            publishing_interval_min: limits.subscriptions.publishing_interval_min,
+        }
+    }
+}
+
+/// What is noted of what clients do.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AuditSection {
+    /// Channels, certificates and sessions.
+    pub sessions: bool,
+    /// Writes and method calls.
+    pub updates: bool,
+    /// Records per second; the rest is counted.
+    pub records_per_second: u32,
+    /// A file with one JSON object per line.
+    pub file: Option<PathBuf>,
+}
+
+impl Default for AuditSection {
+    fn default() -> Self {
+        Self { sessions: true, updates: true, records_per_second: 1000, file: None }
+    }
+}

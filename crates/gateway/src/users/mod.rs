@@ -1,0 +1,317 @@
+//! The users of a server: a TOML file with names, Argon2id hashes of passwords, and roles.
+//!
+//! ```toml
+//! [[user]]
+//! name = "olaf"
+//! password = "$argon2id$v=19$m=19456,t=2,p=1$…$…"
+//! roles = ["Operator"]
+//! ```
+//!
+//! `taktwerk user` writes it. Nobody but its owner may read it: hashes can be guessed at.
+//!
+//! - `hash`: passwords and their hashes; [`store`]: the file of a running server; `verify`: who checks passwords with it.
+
+mod hash;
+pub mod store;
+mod verify;
+
+pub use hash::{Cost, PasswordHash};
+pub use store::UserStore;
+pub use verify::PasswordVerifier;
+
+use crate::file;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Longest name, in bytes.
+pub const NAME_LEN_MAX: usize = 128;
+/// Shortest password, in characters.
+pub const PASSWORD_LEN_MIN: usize = 8;
+/// Longest password, in bytes; the server takes no longer ones either.
+pub const PASSWORD_LEN_MAX: usize = 1024;
+/// Largest file: some twenty thousand users.
+const FILE_LEN_MAX: u64 = 4 << 20;
+
+/// Why users could not be read, changed or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UsersError {
+    /// The file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Others can read the file.
+    #[error("{0}: others can read the password hashes; make it private with `chmod 600 {0}`", path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is not what it should be.
+    #[error("{}:{line}: {problem}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The name cannot be a user's.
+    #[error("a user's name has 1 to 128 bytes, no control characters, and no spaces at its ends")]
+    Name,
+    /// The password cannot be one.
+    #[error("a password has at least 8 characters and at most 1024 bytes")]
+    Password,
+    /// There is such a user.
+    #[error("the user {0:?} exists already; `taktwerk user passwd` changes a password")]
+    Exists(String),
+    /// There is no such user.
+    #[error("there is no user {0:?}; `taktwerk user list` shows all")]
+    Unknown(String),
+}
+
+/// A user.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct User {
+    /// The name, as it is typed in.
+    pub name: String,
+    /// The password's hash.
+    pub password: PasswordHash,
+    /// The names of the user's roles.
+    #[serde(default)]
+    pub roles: Vec<String>,
+}
+
+/// All users of a file.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Users {
+    #[serde(default, rename = "user")]
+    users: Vec<User>,
+}
+
+impl Users {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`UsersError`]
+    pub fn load(path: &Path) -> Result<Self, UsersError> {
+        let failed = |source| UsersError::File { path: path.to_owned(), source };
+        if file::is_exposed(path).map_err(failed)? {
+            return Err(UsersError::Exposed { path: path.to_owned() });
+        }
+        Self::parse(path, &file::read_text(path, FILE_LEN_MAX).map_err(failed)?)
+    }
+
+    /// Reads a file, or begins a new one.
+    ///
+    /// # Errors
+    /// [`UsersError`]
+    pub fn load_or_new(path: &Path) -> Result<Self, UsersError> {
+        match Self::load(path) {
+            Err(UsersError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Ok(Self::default())
+            }
+            other => other,
+        }
+    }
+
+    /// Reads the text of a file; `path` is for messages.
+    ///
+    /// # Errors
+    /// [`UsersError::Malformed`]
+    pub fn parse(path: &Path, text: &str) -> Result<Self, UsersError> {
+        let malformed =
+            |line, problem: String| UsersError::Malformed { path: path.to_owned(), line, problem };
+        let users: Self = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| crate::config::line_of(text, span.start));
+            malformed(line, error.message().to_owned())
+        })?;
+        for (at, user) in users.users.iter().enumerate() {
+            let line = text
+                .lines()
+                .position(|line| line.contains(&format!("{:?}", user.name)))
+                .map_or(1, |at| at + 1);
+            if check_name(&user.name).is_err() {
+                return Err(malformed(line, UsersError::Name.to_string()));
+            }
+            if users.users.iter().take(at).any(|other| other.name == user.name) {
+                return Err(malformed(line, format!("the user {:?} is there twice", user.name)));
+            }
+        }
+        Ok(users)
+    }
+
+    /// Writes the file whole and private.
+    ///
+    /// # Errors
+    /// [`UsersError::File`]
+    pub fn save(&self, path: &Path) -> Result<(), UsersError> {
+        let body = toml::to_string(self).map_err(|error| UsersError::File {
+            path: path.to_owned(),
+            source: io::Error::other(error.to_string()),
+        })?;
+        let text = format!("# Users of a Taktwerk server. Change it with `taktwerk user`.\n\n{body}");
+        file::replace(path, text.as_bytes(), file::PRIVATE)
+            .map_err(|source| UsersError::File { path: path.to_owned(), source })
+    }
+
+    /// All users, in the order of the file.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &User> {
+        self.users.iter()
+    }
+
+    /// The user of a name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&User> {
+        self.users.iter().find(|user| user.name == name)
+    }
+
+    fn get_mut(&mut self, name: &str) -> Result<&mut User, UsersError> {
+        let user = self.users.iter_mut().find(|user| user.name == name);
+        user.ok_or_else(|| UsersError::Unknown(name.to_owned()))
+    }
+
+    /// Adds a user.
+    ///
+    /// # Errors
+    /// Name or password cannot be one, or the user exists.
+    pub fn add(&mut self, name: &str, password: &[u8], roles: Vec<String>) -> Result<(), UsersError> {
+        check_name(name)?;
+        check_password(password)?;
+        if self.get(name).is_some() {
+            return Err(UsersError::Exists(name.to_owned()));
+        }
+        let password = PasswordHash::new(password, Cost::default());
+        self.users.push(User { name: name.to_owned(), password, roles });
+        Ok(())
+    }
+
+    /// Removes a user.
+    ///
+    /// # Errors
+    /// There is no such user.
+    pub fn remove(&mut self, name: &str) -> Result<(), UsersError> {
+        self.get_mut(name)?;
+        self.users.retain(|user| user.name != name);
+        Ok(())
+    }
+
+    /// Changes a password.
+    ///
+    /// # Errors
+    /// There is no such user, or it cannot be a password.
+    pub fn set_password(&mut self, name: &str, password: &[u8]) -> Result<(), UsersError> {
+        check_password(password)?;
+        self.get_mut(name)?.password = PasswordHash::new(password, Cost::default());
+        Ok(())
+    }
+
+    /// Changes a user's roles.
+    ///
+    /// # Errors
+    /// There is no such user.
+    pub fn set_roles(&mut self, name: &str, roles: Vec<String>) -> Result<(), UsersError> {
+        self.get_mut(name)?.roles = roles;
+        Ok(())
+    }
+
+    /// Whether a password is a user's. It takes the same work for a user that does not exist.
+    #[must_use]
+    pub fn verify(&self, name: &str, password: &[u8]) -> bool {
+        match self.get(name) {
+            Some(user) => user.password.is_of(password),
+            None => {
+                // The answer is no whatever comes out; what counts is the work.
+                let _ = hash::nobodys().is_of(password);
+                false
+            }
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), UsersError> {
+    let is_fine = !name.is_empty()
+        && name.len() <= NAME_LEN_MAX
+        && !name.chars().any(char::is_control)
+        && name.trim() == name;
+    if is_fine { Ok(()) } else { Err(UsersError::Name) }
+}
+
+fn check_password(password: &[u8]) -> Result<(), UsersError> {
+    let characters = core::str::from_utf8(password).map_or(0, |text| text.chars().count());
+    let is_fine = characters >= PASSWORD_LEN_MIN && password.len() <= PASSWORD_LEN_MAX;
+    if is_fine { Ok(()) } else { Err(UsersError::Password) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CANARY: &[u8] = b"canary-7f3a";
+
+    fn some() -> Users {
+        let mut users = Users::default();
+        users.add("olaf", CANARY, vec!["Operator".into()]).unwrap();
+        users.add("jörg \"x\"", b"another one", Vec::new()).unwrap();
+        users
+    }
+
+    #[test]
+    fn users_are_kept_without_their_passwords() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("users.toml");
+        some().save(&path).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("$argon2id$") && !text.contains("canary"), "{text}");
+        let users = Users::load(&path).unwrap();
+        assert!(users.verify("olaf", CANARY));
+        assert!(!users.verify("olaf", b"canary-7f3b"));
+        assert!(!users.verify("olga", CANARY));
+        assert!(users.verify("jörg \"x\"", b"another one"));
+        assert_eq!(users.get("olaf").unwrap().roles, ["Operator"]);
+        let printed = format!("{users:?}");
+        assert!(!printed.contains("canary") && !printed.contains("argon2id"), "{printed}");
+    }
+
+    #[test]
+    fn users_are_changed() {
+        let mut users = some();
+        assert!(matches!(users.add("olaf", CANARY, Vec::new()), Err(UsersError::Exists(_))));
+        assert!(matches!(users.add(" olaf", CANARY, Vec::new()), Err(UsersError::Name)));
+        assert!(matches!(users.add("otto", b"short", Vec::new()), Err(UsersError::Password)));
+        users.set_password("olaf", b"new password").unwrap();
+        assert!(users.verify("olaf", b"new password") && !users.verify("olaf", CANARY));
+        users.set_roles("olaf", vec!["Observer".into()]).unwrap();
+        assert_eq!(users.get("olaf").unwrap().roles, ["Observer"]);
+        users.remove("olaf").unwrap();
+        assert!(matches!(users.remove("olaf"), Err(UsersError::Unknown(_))));
+        assert_eq!(users.iter().len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("users.toml");
+        file::replace(&path, b"", file::PUBLIC).unwrap();
+        assert!(Users::load(&path).unwrap_err().to_string().contains("chmod 600"));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_line() {
+        let problem = |text: &str| Users::parse(Path::new("u"), text).unwrap_err().to_string();
+        assert!(problem("[[user]]\nname = \"a\"\npasword = \"\"").starts_with("u:3: unknown field"));
+        let weak = "[[user]]\nname = \"a\"\npassword = \"$2b$12$abc\"";
+        assert!(problem(weak).starts_with("u:3: "), "{}", problem(weak));
+        let hash = PasswordHash::new(CANARY, Cost::LEAST);
+        let hash = hash.as_str();
+        let twice = format!("[[user]]\nname = \"a\"\npassword = \"{hash}\"\n").repeat(2);
+        assert!(problem(&twice).contains("twice"));
+    }
+}

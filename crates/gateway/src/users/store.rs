@@ -1,0 +1,73 @@
+//! The users of a running server.
+
+use super::{Users, UsersError};
+use arc_swap::ArcSwap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+use taktwerk_server::authorization::{Authorization, IdentityRule};
+
+/// A file with users that can be read again while the server runs.
+#[derive(Debug)]
+pub struct UserStore {
+    path: PathBuf,
+    users: ArcSwap<Users>,
+    /// When the file was changed that was read last.
+    read: Mutex<Option<SystemTime>>,
+}
+
+impl UserStore {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`UsersError`]
+    pub fn open(path: &Path) -> Result<Arc<Self>, UsersError> {
+        let read = changed(path);
+        let users = Users::load(path)?;
+        Ok(Arc::new(Self {
+            path: path.to_owned(),
+            users: ArcSwap::from_pointee(users),
+            read: Mutex::new(read),
+        }))
+    }
+
+    /// The users as they were read last.
+    #[must_use]
+    pub fn users(&self) -> Arc<Users> {
+        self.users.load_full()
+    }
+
+    /// Reads the file again if it has changed. Returns whether it has.
+    ///
+    /// # Errors
+    /// [`UsersError`]; the users stay as they were.
+    pub fn reload(&self) -> Result<bool, UsersError> {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = changed(&self.path);
+        if *read == now {
+            return Ok(false);
+        }
+        // Noted first: a mistake in the file is said once, and not until somebody mends it.
+        *read = now;
+        self.users.store(Arc::new(Users::load(&self.path)?));
+        Ok(true)
+    }
+
+    /// Adds the roles of all users to those that the configuration grants. Names of roles that do not exist come back.
+    pub fn grant(&self, authorization: &mut Authorization) -> Vec<String> {
+        let mut unknown = Vec::new();
+        for user in self.users().iter() {
+            for name in &user.roles {
+                match authorization.role_mut(name) {
+                    Some(role) => role.identities.push(IdentityRule::UserName(user.name.clone())),
+                    None => unknown.push(name.clone()),
+                }
+            }
+        }
+        unknown
+    }
+}
+
+fn changed(path: &Path) -> Option<SystemTime> {
+    std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
+}

@@ -30,6 +30,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("server_bytes", targets::server::bytes),
     ("server_requests", targets::requests::run),
     ("client_responses", targets::client::run),
+    ("secure_chunk", targets::crypto::chunk),
+    ("encrypted_secret", targets::crypto::secret),
     ("nodeset_xml", targets::nodeset::xml),
     ("node_id_text", targets::text::node_id),
     ("numeric_range", targets::text::numeric_range),

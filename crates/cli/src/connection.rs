@@ -40,13 +40,30 @@ pub(crate) struct SecurityArgs {
     #[arg(long, help_heading = HEADING, requires = "user")]
     pub(crate) allow_plaintext_password: bool,
 
-    /// SecurityPolicy: None is the only one yet.
-    #[arg(long, value_name = "POLICY", help_heading = HEADING, default_value = "None")]
-    policy: String,
+    /// SecurityPolicy: None, one such as Basic256Sha256, or best: the strongest that both sides have. Without it None,
+    /// or best with --cert.
+    #[arg(long, value_name = "POLICY", help_heading = HEADING, env = "TAKTWERK_POLICY")]
+    pub(crate) policy: Option<String>,
 
-    /// MessageSecurityMode: None is the only one yet.
-    #[arg(long, value_name = "MODE", help_heading = HEADING, default_value = "None")]
-    mode: String,
+    /// MessageSecurityMode: Sign or SignAndEncrypt; SignAndEncrypt if a policy is named without it.
+    #[arg(long, value_name = "MODE", help_heading = HEADING, env = "TAKTWERK_MODE")]
+    pub(crate) mode: Option<String>,
+
+    /// Our certificate, DER or PEM. Without it the one in the --pki folder, which is made when it is missing.
+    #[arg(long, value_name = "FILE", help_heading = HEADING, requires = "key")]
+    pub(crate) cert: Option<PathBuf>,
+
+    /// The private key of --cert: PKCS #8 or PKCS #1, DER or PEM.
+    #[arg(long, value_name = "FILE", help_heading = HEADING, requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
+
+    /// Folder with our certificate and the certificates that we trust. Default: ~/.local/share/taktwerk/pki.
+    #[arg(long, value_name = "DIR", help_heading = HEADING, env = "TAKTWERK_PKI")]
+    pub(crate) pki: Option<PathBuf>,
+
+    /// Trust a server for good when it is met for the first time. Only where nobody else can answer in its place.
+    #[arg(long, help_heading = HEADING)]
+    pub(crate) trust_on_first_use: bool,
 
     /// How long to wait for each answer.
     #[arg(long, value_name = "SPAN", help_heading = HEADING, default_value = "10s", value_parser = span::seconds)]
@@ -54,19 +71,6 @@ pub(crate) struct SecurityArgs {
 }
 
 impl SecurityArgs {
-    /// Refuses what cannot be done yet, before anything is sent.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        let name = self.policy.rsplit('#').next().unwrap_or_default();
-        if !name.eq_ignore_ascii_case("none") || !self.mode.eq_ignore_ascii_case("none") {
-            return Err(Failure::Connect(format!(
-                "SecurityPolicy {} with mode {} is not supported yet: only None is; leave out --policy and --mode if \
-                 the server offers an endpoint without security",
-                self.policy, self.mode
-            )));
-        }
-        Ok(())
-    }
-
     /// The password, wherever it stands; empty if none was given.
     pub(crate) fn read_password(&self) -> Result<String, Failure> {
         let Some(path) = &self.password_file else { return Ok(self.password.clone().unwrap_or_default()) };
@@ -87,18 +91,43 @@ mod tests {
         connection: ConnectionArgs,
     }
 
+    fn parse(arguments: &[&str]) -> SecurityArgs {
+        Command::try_parse_from([&["x"], arguments].concat()).unwrap().connection.security
+    }
+
     #[test]
-    fn policies_other_than_none_are_refused_clearly() {
-        let parse = |arguments: &[&str]| {
-            Command::try_parse_from([&["x"], arguments].concat()).unwrap().connection.security
-        };
-        assert!(parse(&["host"]).check().is_ok());
-        assert!(
-            parse(&["host", "--policy", "http://opcfoundation.org/UA/SecurityPolicy#None"]).check().is_ok()
-        );
-        let error = parse(&["host", "--policy", "Basic256Sha256"]).check().unwrap_err();
-        assert!(error.to_string().contains("Basic256Sha256"), "{error}");
+    fn policy_and_mode_complete_each_other() {
+        use crate::security::wanted;
+        use taktwerk_client::config::Security;
+        use taktwerk_crypto::{MessageSecurityMode as Mode, SecurityPolicy as Policy};
+        let exactly = |policy, mode| Some(Security::Exactly(policy, mode));
+        for (arguments, expected) in [
+            (&["host"][..], exactly(Policy::None, Mode::None)),
+            (
+                &["host", "--policy", "http://opcfoundation.org/UA/SecurityPolicy#None"],
+                exactly(Policy::None, Mode::None),
+            ),
+            (&["host", "--policy", "basic256sha256"], exactly(Policy::Basic256Sha256, Mode::SignAndEncrypt)),
+            (
+                &["host", "--policy", "ECC_nistP256_AesGcm", "--mode", "sign"],
+                exactly(Policy::ECC_nistP256_AesGcm, Mode::Sign),
+            ),
+            (&["host", "--policy", "best"], Some(Security::Best)),
+            (&["host", "--cert", "a", "--key", "b"], Some(Security::Best)),
+            (&["host", "--mode", "Sign"], None),
+            (&["host", "--policy", "best", "--mode", "Sign"], None),
+            (&["host", "--policy", "None", "--mode", "Sign"], None),
+            (&["host", "--policy", "Basic256Sha256", "--mode", "None"], None),
+            (&["host", "--policy", "Basic512"], None),
+        ] {
+            assert_eq!(wanted(&parse(arguments)).ok(), expected, "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
         assert!(Command::try_parse_from(["x", "host", "-p", "secret"]).is_err());
         assert!(Command::try_parse_from(["x", "http://host"]).is_err());
+        assert!(Command::try_parse_from(["x", "host", "--cert", "certificate.pem"]).is_err());
     }
 }

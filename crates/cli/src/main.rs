@@ -24,6 +24,7 @@ mod node;
 mod output;
 mod progress;
 mod resolve;
+mod security;
 mod serve;
 mod session;
 mod span;

@@ -3,10 +3,13 @@
 use crate::connection::{ConnectionArgs, SecurityArgs};
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
+use crate::security;
 use crate::types::Types;
 use std::sync::Arc;
+use taktwerk_channel::{ChannelConfig, ChannelError};
 use taktwerk_client::config::{Identity, ReconnectPolicy, Security, Target};
 use taktwerk_client::{ClientConfig, ClientError, SecurityProblem, Splittable};
+use taktwerk_crypto::{CryptoError, MessageSecurityMode, SecurityPolicy};
 use taktwerk_net::client::BlockingClient;
 use taktwerk_schema::ids::variable_ids;
 use taktwerk_schema::{
@@ -32,9 +35,27 @@ pub(crate) fn failure(error: &ClientError) -> Failure {
 /// An error with what its status means.
 fn describe(error: &ClientError) -> String {
     match error {
+        ClientError::ServerClosed { status, .. }
+            if *status == taktwerk_types::StatusCode::BAD_SECURITY_CHECKS_FAILED =>
+        {
+            format!(
+                "{error}: it says no more; most often it does not trust our certificate yet (own/certs in the folder of \
+                 --pki)"
+            )
+        }
         ClientError::Service { status, .. } | ClientError::ServerClosed { status, .. } => {
             let why = status.description().unwrap_or_default();
             format!("{error}: {why}")
+        }
+        ClientError::Security(SecurityProblem::Crypto(CryptoError::Certificate(refusal)))
+        | ClientError::Channel(ChannelError::Crypto(CryptoError::Certificate(refusal))) => {
+            let advice = if refusal.status() == taktwerk_types::StatusCode::BAD_CERTIFICATE_UNTRUSTED {
+                "; if it is the right server, trust it with: taktwerk pki trust (see taktwerk pki show), or the first \
+                 time with --trust-on-first-use"
+            } else {
+                "; taktwerk pki doctor says more"
+            };
+            format!("{error}{advice}")
         }
         ClientError::Security(SecurityProblem::PlaintextPassword) => {
             format!("{error}: add --allow-plaintext-password if you trust the network")
@@ -44,20 +65,26 @@ fn describe(error: &ClientError) -> String {
 }
 
 /// A client's settings for commands: fail soon and clearly, do not try again.
-pub(crate) fn config(security: &SecurityArgs) -> ClientConfig {
-    ClientConfig {
+pub(crate) fn config(security: &SecurityArgs) -> Result<ClientConfig, Failure> {
+    let mut channel = ChannelConfig::default();
+    if let Some(provider) = security::provider(security)? {
+        channel.provider = provider;
+    }
+    Ok(ClientConfig {
+        channel: Arc::new(channel),
         request_timeout: security.timeout,
         application_name: "taktwerk".into(),
         reconnect: ReconnectPolicy { enabled: false, ..ReconnectPolicy::default() },
         ..ClientConfig::default()
-    }
+    })
 }
 
 /// What to connect to.
 pub(crate) fn target(endpoint: &Endpoint, security: &SecurityArgs) -> Result<Target, Failure> {
-    security.check()?;
     let mut target = Target::direct(&endpoint.to_string())
         .map_err(|error| Failure::Usage(format!("{endpoint}: {error}")))?;
+    target.security = security::wanted(security)?;
+    target.discover = !security::is_none(target.security);
     if let Some(name) = &security.user {
         let password = security.read_password()?;
         target.identity =
@@ -72,13 +99,50 @@ pub(crate) fn target(endpoint: &Endpoint, security: &SecurityArgs) -> Result<Tar
 pub(crate) fn endpoints(arguments: &ConnectionArgs) -> Result<Vec<EndpointDescription>, Failure> {
     let mut target = target(&arguments.endpoint, &arguments.security)?;
     target.session = false;
+    target.discover = false;
     let url = arguments.endpoint.to_string();
-    let connected = BlockingClient::connect(Arc::new(config(&arguments.security)), target);
+    // Discovery needs no certificates, so none are made or looked for.
+    let config = ClientConfig {
+        request_timeout: arguments.security.timeout,
+        reconnect: ReconnectPolicy { enabled: false, ..ReconnectPolicy::default() },
+        ..ClientConfig::default()
+    };
+    let connected = BlockingClient::connect(Arc::new(config), target);
     let (mut client, _) = connected.map_err(|error| unreachable(&arguments.endpoint, &error))?;
     let mut request = GetEndpointsRequest { endpoint_url: url.as_str().into(), ..Default::default() };
     let response = client.call(&mut request).map_err(|error| failure(&error))?;
     client.disconnect();
     Ok(response.endpoints)
+}
+
+/// Fills in what discovery would find, so that clients connect without asking.
+pub(crate) fn discover(arguments: &ConnectionArgs, target: &mut Target) -> Result<(), Failure> {
+    let endpoints = endpoints(arguments)?;
+    let provider = security::provider(&arguments.security)?;
+    let security = |endpoint: &EndpointDescription| {
+        let policy = SecurityPolicy::from_uri(endpoint.security_policy_uri.as_str())?;
+        Some((MessageSecurityMode::from_number(endpoint.security_mode.0)?, policy))
+    };
+    let usable = endpoints.iter().filter_map(|endpoint| Some((security(endpoint)?, endpoint)));
+    let usable = usable.filter(|((mode, policy), _)| match target.security {
+        Security::Exactly(wanted_policy, wanted_mode) => (wanted_policy, wanted_mode) == (*policy, *mode),
+        _ => {
+            *mode != MessageSecurityMode::None
+                && !policy.is_deprecated()
+                && provider.as_ref().is_some_and(|provider| provider.supports(*policy))
+        }
+    });
+    let best = usable.max_by_key(|((mode, policy), _)| (*mode, policy.info().security_level));
+    let Some(((mode, policy), endpoint)) = best else {
+        return Err(Failure::Connect(format!(
+            "{} does not offer the security that was asked for; taktwerk endpoints shows what it offers",
+            arguments.endpoint
+        )));
+    };
+    target.security = Security::Exactly(policy, mode);
+    target.server_certificate = endpoint.server_certificate.as_deref().map(Into::into);
+    target.discover = false;
+    Ok(())
 }
 
 /// Why there is no session: always exit code 3, whatever the server answered.
@@ -92,11 +156,7 @@ impl Session {
         let mut target = target(&arguments.endpoint, &arguments.security)?;
         // One more round trip, and the server can say what it offers instead.
         target.discover = true;
-        target.security = Security::Exactly(
-            taktwerk_crypto::SecurityPolicy::None,
-            taktwerk_crypto::MessageSecurityMode::None,
-        );
-        let config = Arc::new(config(&arguments.security));
+        let config = Arc::new(config(&arguments.security)?);
         let (client, info) = BlockingClient::connect(config, target)
             .map_err(|error| unreachable(&arguments.endpoint, &error))?;
         let namespaces: Vec<String> = info.namespaces.iter().map(|uri| uri.as_str().to_owned()).collect();

@@ -13,8 +13,12 @@ fn taktwerk() -> Program {
     Program::new(env!("CARGO_BIN_EXE_taktwerk"))
 }
 
+/// A server without security, unless the arguments say otherwise: so no test touches the certificates of who runs it.
 fn serve(arguments: &[&str]) -> Running {
-    let program = taktwerk().args(["serve", "--port", "0", "--exit-with-stdin"]).args(arguments);
+    let mut program = taktwerk().args(["serve", "--port", "0", "--exit-with-stdin"]).args(arguments);
+    if !arguments.contains(&"--policy") {
+        program = program.args(["--policy", "None"]);
+    }
     program.serve(LIMIT).unwrap()
 }
 
@@ -91,7 +95,8 @@ fn failures_have_their_exit_codes_and_say_what_to_do() {
     assert!(stderr(2, &["read", url, "/Objects/Plant"]).contains("2:Plant"));
     assert!(stderr(2, &["read", url, "nsu=urn:nowhere;i=1"]).contains("urn:taktwerk:interop"));
     assert!(stderr(3, &["read", "127.0.0.1:1", "i=84"]).contains("refused"));
-    assert!(stderr(3, &["read", url, "i=84", "--policy", "Basic256Sha256"]).contains("not supported yet"));
+    assert!(stderr(2, &["read", url, "i=84", "--policy", "Basic512"]).contains("Aes256_Sha256_RsaPss"));
+    assert!(stderr(2, &["read", url, "i=84", "--mode", "Sign"]).contains("--policy"));
     assert!(
         stderr(3, &["read", url, "i=2258", "-u", "user1", "-p", "wrong"]).contains("BadUserAccessDenied")
     );
@@ -107,6 +112,58 @@ fn failures_have_their_exit_codes_and_say_what_to_do() {
     assert!(stderr(2, &["call", url, "/Objects/2:Plant/2:Methods/2:Add", "1"]).contains("b (Double)"));
     assert!(stderr(2, &["bench", "write", url, "-d", "1"]).contains("--nodes"));
     assert!(stderr(6, &["bench", "read", url, "--server-pid", "4294967"]).contains("no process"));
+    server.stop().unwrap();
+}
+
+#[test]
+fn security() {
+    let folder = |name: &str| std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("security").join(name);
+    let _ = std::fs::remove_dir_all(folder(""));
+    let open = |name: &str, uri: &str| {
+        let settings = taktwerk_pki::CertificateSettings::new(name, uri);
+        let keys = [taktwerk_pki::NewKey::Rsa2048, taktwerk_pki::NewKey::NistP256];
+        taktwerk::pki::Pki::in_folder(folder(name)).settings(settings).create_missing(keys).open().unwrap()
+    };
+    let (own, client) = (open("server", "urn:taktwerk:demo-server"), open("client", "urn:taktwerk:client"));
+    let text = |name: &str| folder(name).to_string_lossy().into_owned();
+    let (server_pki, client_pki) = (text("server"), text("client"));
+    let policies =
+        ["Basic256Sha256", "Aes256_Sha256_RsaPss", "ECC_nistP256_AesGcm", "RSA_DH_ChaChaPoly", "None"];
+    let offer = [&["--interop", "--pki", &server_pki, "--policy"][..], &policies].concat();
+    let server = serve(&offer);
+    let url = server.url();
+    let read = |code: i32, options: &[&str]| {
+        run(code, &[&["read", url, "i=2258", "--pki", &client_pki], options].concat())
+    };
+    let refusal = || {
+        let output = read(3, &["--policy", "Basic256Sha256"]);
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    // Neither trusts the other yet. The server is asked first, and says as little as it may.
+    let refused = refusal();
+    assert!(refused.contains("BadSecurityChecksFailed") && refused.contains("trust"), "{refused}");
+    own.trust_those_of(&client).unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    let refused = refusal();
+    assert!(
+        refused.contains("BadCertificateUntrusted") && refused.contains("taktwerk pki trust"),
+        "{refused}"
+    );
+    client.trust_those_of(&own).unwrap();
+    for policy in policies {
+        read(0, &["--policy", policy]);
+        // Passwords go with RSA encryption; with ephemeral keys they wait for sessions to exchange those.
+        if !policy.starts_with("ECC") && !policy.starts_with("RSA_DH") {
+            read(0, &["--policy", policy, "-u", "user1", "-p", "password"]);
+            read(3, &["--policy", policy, "-u", "user1", "-p", "wrong"]);
+        }
+        if policy != "None" {
+            read(0, &["--policy", policy, "--mode", "Sign"]);
+        }
+    }
+    read(0, &["--policy", "best"]);
+    let endpoints = json(&["endpoints", url]);
+    assert_eq!(endpoints.as_array().unwrap().len(), 9, "{endpoints}");
     server.stop().unwrap();
 }
 

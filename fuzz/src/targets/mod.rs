@@ -3,6 +3,7 @@
 pub mod certificate;
 pub mod chunk;
 pub mod client;
+pub mod crypto;
 pub mod decode;
 pub mod dynamic;
 pub mod nodeset;

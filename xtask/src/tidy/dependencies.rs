@@ -18,7 +18,7 @@ const TABLE: [(&str, &[&str]); 17] = [
     ("pubsub", &["schema", "crypto"]),
     ("pki", &["crypto"]),
     ("net", &["server", "client", "pubsub"]),
-    ("taktwerk", &["net"]),
+    ("taktwerk", &["net", "pki"]),
     ("gateway", &["taktwerk"]),
     ("sim", &["server", "client", "pubsub"]),
     ("lab", &["taktwerk", "sim"]),

@@ -58,22 +58,25 @@ impl CommonArgs {
     }
 
     /// Settings of the clients: the fewest round trips, no second attempts, and messages as large as the load.
-    pub(crate) fn client_config(&self) -> Arc<ClientConfig> {
+    pub(crate) fn client_config(&self) -> Result<Arc<ClientConfig>, Failure> {
+        let config = session::config(&self.connection.security)?;
         let limits = ChannelLimits {
             message_size_max: 512 << 20,
             chunk_count_max: 1 << 20,
             ..ChannelLimits::default()
         };
-        Arc::new(ClientConfig {
-            channel: Arc::new(ChannelConfig { limits, ..ChannelConfig::default() }),
-            read_limits: false,
-            ..session::config(&self.connection.security)
-        })
+        let channel = ChannelConfig { limits, ..ChannelConfig::clone(&config.channel) };
+        Ok(Arc::new(ClientConfig { channel: Arc::new(channel), read_limits: false, ..config }))
     }
 
     /// What each client connects to.
     pub(crate) fn target(&self) -> Result<Target, Failure> {
-        session::target(&self.connection.endpoint, &self.connection.security)
+        let mut target = session::target(&self.connection.endpoint, &self.connection.security)?;
+        if target.discover {
+            // Once for all clients: what is measured is the connection, not the question where to connect to.
+            session::discover(&self.connection, &mut target)?;
+        }
+        Ok(target)
     }
 
     /// The clients, on this thread.
@@ -81,7 +84,7 @@ impl CommonArgs {
         let mut options = FleetOptions::default();
         options.busy_poll = self.busy_poll;
         options.connecting_max = connecting_max.max(1);
-        Fleet::new(self.client_config(), options).map_err(environment)
+        Fleet::new(self.client_config()?, options).map_err(environment)
     }
 }
 

@@ -4,6 +4,7 @@ mod configured;
 mod interop;
 mod load;
 mod plant;
+mod security;
 mod updater;
 
 use crate::failure::Failure;
@@ -39,6 +40,16 @@ pub(crate) struct ServeArgs {
     /// Port to listen on; 0 takes a free one.
     #[arg(long, value_name = "N", default_value_t = 4840)]
     port: u16,
+
+    /// Offer these policies only: None, or names such as Basic256Sha256. Default: what the certificates serve, and on
+    /// loopback None as well.
+    #[arg(long, value_name = "POLICY", num_args = 1..)]
+    policy: Vec<String>,
+
+    /// Folder with the server's certificates and those that it trusts; made when it is missing. Default:
+    /// ~/.local/share/taktwerk/demo-server/pki.
+    #[arg(long, value_name = "DIR", env = "TAKTWERK_SERVER_PKI")]
+    pki: Option<PathBuf>,
 
     /// Add N signals ns=1;i=100000… that change together.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -120,13 +131,16 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     }
     taktwerk_lab::files::raise_limit();
     let configured = arguments.config.as_deref().map(Configured::load).transpose()?;
-    if configured.is_none() && !arguments.bind.is_loopback() {
+    if configured.is_none() && !arguments.bind.is_loopback() && arguments.policy.is_empty() {
         return Err(open_to_everybody(arguments.bind));
     }
     let environment = |error: taktwerk::StartError| Failure::Environment(error.to_string());
-    let builder = match &configured {
-        Some(configured) => tuned(configured.builder()?, arguments),
-        None => builder(arguments),
+    let (builder, offer) = match &configured {
+        Some(configured) => (tuned(configured.builder()?, arguments), None),
+        None => {
+            let (builder, offer) = security::offer(builder(arguments), arguments)?;
+            (builder, Some(offer))
+        }
     };
     let server = builder.build().map_err(environment)?;
     let content = match &configured {
@@ -136,7 +150,8 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     let updaters = fill(&server, &content, arguments)?;
     let nodes = server.space().node_count();
     let running = server.spawn().map_err(environment)?;
-    announce(arguments, configured.as_ref(), &content, &running, nodes, output)?;
+    let access = Access { configured: configured.as_ref(), offer: offer.as_ref() };
+    announce(arguments, &access, &content, &running, nodes, output)?;
     let end = Arc::new(AtomicBool::new(false));
     if arguments.exit_with_stdin {
         watch_stdin(Arc::clone(&end))?;
@@ -154,10 +169,10 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
 }
 
 fn builder(arguments: &ServeArgs) -> ServerBuilder {
-    let guarded = arguments.guarded;
+    let guarded = arguments.guarded || !arguments.bind.is_loopback();
     let builder = Server::builder()
-        .application_name("Taktwerk demo server")
-        .application_uri("urn:taktwerk:demo-server")
+        .application_name(security::APPLICATION_NAME)
+        .application_uri(security::APPLICATION_URI)
         .bind(&SocketAddr::new(arguments.bind, arguments.port).to_string())
         .shards(arguments.threads)
         .limits(|limits| {
@@ -198,7 +213,8 @@ fn tuned(mut builder: ServerBuilder, arguments: &ServeArgs) -> ServerBuilder {
 fn open_to_everybody(bind: IpAddr) -> Failure {
     Failure::Usage(format!(
         "{bind} is not loopback: what others may do on this server takes a configuration; `taktwerk config init \
-         server.toml` writes one, set bind there and run `taktwerk serve --config server.toml`"
+         server.toml` writes one, set bind there and run `taktwerk serve --config server.toml`; or name the policies \
+         to offer with --policy"
     ))
 }
 
@@ -231,21 +247,26 @@ fn fill(server: &Server, content: &Content, arguments: &ServeArgs) -> Result<Vec
     Ok(updaters)
 }
 
+/// Where it was said who can get in: in a configuration, or on the command line.
+struct Access<'a> {
+    configured: Option<&'a Configured>,
+    offer: Option<&'a security::Offer>,
+}
+
 /// Says where the server is, and who can get in.
 fn announce(
     arguments: &ServeArgs,
-    configured: Option<&Configured>,
+    access: &Access<'_>,
     content: &Content,
     running: &RunningServer,
     nodes: usize,
     output: Output,
 ) -> Result<(), Failure> {
     let url = running.url();
-    match configured {
-        Some(configured) => eprintln!("{}", configured.summary()),
-        None => eprintln!(
-            "loopback only, SecurityPolicy None, anonymous users welcome: programs on this machine can connect"
-        ),
+    match (access.configured, access.offer) {
+        (Some(configured), _) => eprintln!("{}", configured.summary()),
+        (None, Some(offer)) => offer.announce(arguments),
+        (None, None) => {}
     }
     // Programs that start this one wait for exactly this line.
     output.text(&format!("READY {url}"))?;
@@ -259,6 +280,7 @@ fn announce(
             "signals": arguments.signals,
             "update_ms": arguments.update.as_secs_f64() * 1e3,
             "threads": arguments.threads,
+            "security": access.offer.map(security::Offer::names),
         }));
     }
     let name = url.strip_prefix("opc.tcp://").unwrap_or(&url);

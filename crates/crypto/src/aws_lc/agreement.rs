@@ -31,7 +31,7 @@ pub(super) fn start(
 }
 
 /// Contexts from both directions' key material.
-fn contexts(
+pub(super) fn contexts(
     info: &'static PolicyInfo,
     mode: MessageSecurityMode,
     role: Role,

@@ -26,7 +26,7 @@ pub use identity::{Identity, IdentityError};
 use crate::policy::{AsymmetricSignature, KeyExchange, SymmetricAlgorithms};
 use crate::{
     CertificatePurpose, CertificateValidator, CryptoError, EphemeralKey, KeyAgreement, MessageSecurityMode,
-    PayloadKeys, PeerKey, Provider, Role, SecurityPolicy, der,
+    PayloadKeys, PeerKey, Provider, Role, SecurityPolicy, SymmetricKeys, der,
 };
 use aws_lc_rs::{digest, hmac, rand};
 use certificate_key::KeyKind;
@@ -100,6 +100,29 @@ pub fn carries(policy: SecurityPolicy) -> bool {
             | KeyExchange::Ffdhe3072
     );
     signs && agrees
+}
+
+/// Bytes of key material per direction that a policy's keys are cut from (Part 6 §6.7.6, §6.8.1).
+#[must_use]
+pub fn material_len(policy: SecurityPolicy) -> usize {
+    chunk::Material::len(policy.info())
+}
+
+/// The contexts of a token whose key material is known: for tools that read recorded traffic, and for tests.
+///
+/// # Errors
+/// [`CryptoError::PolicyUnsupported`], or the material has not [`material_len`].
+pub fn symmetric_keys(
+    policy: SecurityPolicy,
+    mode: MessageSecurityMode,
+    role: Role,
+    client_material: &[u8],
+    server_material: &[u8],
+) -> Result<Box<dyn SymmetricKeys>, CryptoError> {
+    if !carries(policy) {
+        return Err(CryptoError::PolicyUnsupported);
+    }
+    agreement::contexts(policy.info(), mode, role, client_material, server_material, None)
 }
 
 impl Provider for AwsLcProvider {

@@ -266,6 +266,37 @@ fn secrets_with_every_policy() {
 }
 
 #[test]
+fn padding_behind_a_secret_is_zero_or_refused() {
+    let (client, server) = (provider("client"), provider("server"));
+    let policy = SecurityPolicy::Basic256Sha256;
+    let key = client.peer_key(policy, server.own_certificate(policy).unwrap()).unwrap();
+    let open = |length: u32, padding: &[u8]| {
+        let plain = [&length.to_le_bytes()[..], b"password", &[9; 32], padding].concat();
+        let mut data = Vec::new();
+        key.encrypt(&plain, &mut data).unwrap();
+        let job = OpenSecret {
+            policy,
+            algorithm: policy.info().asymmetric_encryption.uri().into(),
+            data,
+            server_nonce: vec![9; 32],
+            now: UtcTime::NULL,
+            key: None,
+            sender_certificate: None,
+            secret_len_max: 500,
+        };
+        job.run(&server).map(|secret| secret.expose().to_vec())
+    };
+    for padding in [&[][..], &[0], &[0; 170], &[0; 400]] {
+        assert_eq!(open(40, padding), Ok(b"password".to_vec()));
+    }
+    for (length, padding) in
+        [(40, &[1][..]), (40, &[0, 0, 1]), (41, &[]), (39, &[]), (31, &[]), (0, &[0]), (u32::MAX, &[0])]
+    {
+        assert_eq!(open(length, padding), Err(CryptoError::Decryption), "{length} {padding:?}");
+    }
+}
+
+#[test]
 fn ephemeral_keys_refuse_what_is_no_point() {
     let provider = provider("server");
     for policy in carried().filter(|policy| crate::secret::uses_ephemeral_keys(*policy)) {

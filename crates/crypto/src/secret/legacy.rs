@@ -39,23 +39,25 @@ pub(super) fn open(job: &OpenSecret, provider: &dyn Provider) -> Result<Secret, 
         plain.clear();
         plain.resize(plain_max, 0);
     }
-    let (nonce_len, total) = (job.server_nonce.len(), plain.len());
+    let nonce_len = job.server_nonce.len();
     let mut right = u8::from(decrypted).ct_eq(&1);
-    let claimed = plain.first_chunk::<LENGTH_LEN>().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-    let actual = u32::try_from(total.saturating_sub(LENGTH_LEN)).unwrap_or(u32::MAX);
-    right &= claimed.ct_eq(&actual);
-    let fixed = u32::try_from(nonce_len).unwrap_or(u32::MAX);
-    let longest = u32::try_from(plain_max - LENGTH_LEN).unwrap_or(u32::MAX);
-    right &= !actual.ct_lt(&fixed) & !longest.ct_lt(&actual);
-    // Where the nonce would stand; an impossible length looks at the start instead.
-    let nonce_at = total.saturating_sub(nonce_len).max(LENGTH_LEN.min(total));
-    let nonce = plain.get(nonce_at..).unwrap_or_default();
-    right &= nonce.ct_eq(&job.server_nonce);
+    let (length, content) = plain.split_at_checked(LENGTH_LEN).unwrap_or_default();
+    let claimed = length.first_chunk::<LENGTH_LEN>().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    let number = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
+    right &= !claimed.ct_lt(&number(nonce_len)) & !number(content.len()).ct_lt(&claimed);
+    right &= !number(plain_max - LENGTH_LEN).ct_lt(&claimed);
+    // An impossible length looks at all there is instead.
+    let len =
+        usize::try_from(claimed).unwrap_or(usize::MAX).clamp(nonce_len.min(content.len()), content.len());
+    let (content, padding) = content.split_at_checked(len).unwrap_or_default();
+    // A client should not pad; if it does, with zeros (§7.40.2.2).
+    right &= padding.iter().fold(0, |wrong, byte| wrong | byte).ct_eq(&0);
+    let nonce_at = len.saturating_sub(nonce_len);
+    right &= content.get(nonce_at..).unwrap_or_default().ct_eq(&job.server_nonce);
     let mut accepted = 0u8;
     accepted.conditional_assign(&1, right);
     if accepted != 1 {
         return Err(CryptoError::Decryption);
     }
-    let secret = plain.get(LENGTH_LEN..nonce_at).unwrap_or_default();
-    Ok(Secret::new(secret.to_vec()))
+    Ok(Secret::new(content.get(..nonce_at).unwrap_or_default().to_vec()))
 }

@@ -1,6 +1,7 @@
 //! How to connect.
 
 use super::{Client, Error};
+use crate::pki::Pki;
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_channel::ChannelConfig;
@@ -54,6 +55,15 @@ impl ClientBuilder {
     pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
         self.provider = Some(provider);
         self
+    }
+
+    /// Takes our certificate, and with it our ApplicationUri, and trust lists from a folder: needed for every policy but
+    /// None.
+    pub fn pki(mut self, pki: &Pki) -> Self {
+        if let Some(uri) = pki.application_uri() {
+            self.config.application_uri = uri.into();
+        }
+        self.provider(pki.provider())
     }
 
     /// Which security the endpoint must have. Default: the best that both sides have.

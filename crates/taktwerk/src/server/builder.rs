@@ -2,10 +2,12 @@
 
 use super::identities::Identities;
 use super::{EndpointConfig, Server, ServerOptions, UserTokenConfig, UserTokenKind};
+use crate::pki::Pki;
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
+use taktwerk_crypto::policy::AsymmetricEncryption;
 use taktwerk_crypto::{MessageSecurityMode, Provider, SecurityPolicy};
 use taktwerk_net::{AuditSink, Listener, SocketOptions, StartError};
 use taktwerk_server::audit::AuditConfig;
@@ -110,6 +112,15 @@ impl ServerBuilder {
     pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
         self.provider = Some(provider);
         self
+    }
+
+    /// Takes the server's certificates and trust lists from a folder, and the ApplicationUri from its certificate if none
+    /// was set: needed for every policy but None. What is offered is said by [`Self::security`].
+    pub fn pki(mut self, pki: &Pki) -> Self {
+        if self.application_uri.is_none() {
+            self.application_uri = pki.application_uri().map(str::to_owned);
+        }
+        self.provider(pki.provider())
     }
 
     /// Refuses users without a name. Default: they are let in.
@@ -268,7 +279,8 @@ fn tokens(
 ) -> Vec<UserTokenConfig> {
     let of_others = || {
         let mut policies = security.iter().map(|(policy, _)| *policy);
-        policies.find(|policy| policy.is_secure() && !policy.info().is_ecc())
+        // Ephemeral keys need a channel that says whose they are (Part 6 §6.8.2).
+        policies.find(|policy| policy.info().asymmetric_encryption != AsymmetricEncryption::None)
     };
     let own = match mode {
         MessageSecurityMode::SignAndEncrypt => None,

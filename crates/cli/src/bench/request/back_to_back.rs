@@ -26,7 +26,7 @@ pub(crate) fn run<R: Request<Response: 'static>>(
     interrupt: &Interrupt,
 ) -> Result<Outcome, Failure> {
     let common = &arguments.common;
-    let connected = BlockingClient::connect(common.client_config(), common.target()?);
+    let connected = BlockingClient::connect(common.client_config()?, common.target()?);
     let (client, _) = connected.map_err(|error| session::unreachable(&common.connection.endpoint, &error))?;
     let mut client = client.busy_poll(!common.busy_poll.is_zero());
     let mut outcome = Outcome::default();

@@ -34,7 +34,7 @@ impl Heavy {
     pub(super) fn start(arguments: &SubscribeArgs, items: u32) -> Result<Self, Failure> {
         let common = &arguments.common;
         let nodes = find_nodes(arguments)?;
-        let connected = BlockingClient::connect(common.client_config(), common.target()?);
+        let connected = BlockingClient::connect(common.client_config()?, common.target()?);
         let (mut client, _) =
             connected.map_err(|error| session::unreachable(&common.connection.endpoint, &error))?;
         subscribe(&mut client, arguments, &nodes, items)?;

@@ -1,0 +1,97 @@
+//! Certificates of the command: where they are kept, and what of them a connection uses.
+
+use crate::connection::SecurityArgs;
+use crate::failure::Failure;
+use std::path::PathBuf;
+use std::sync::Arc;
+use taktwerk::pki::{Pki, PkiError};
+use taktwerk_client::config::Security;
+use taktwerk_crypto::{MessageSecurityMode, Provider, SecurityPolicy};
+use taktwerk_pki::{CertificateSettings, NewKey};
+
+/// What our client certificate says of itself.
+const CLIENT_URI: &str = "urn:taktwerk:client";
+
+/// The keys that are made on first use: with them there is a policy in common with every server that has one.
+pub(crate) const NEW_KEYS: [NewKey; 2] = [NewKey::Rsa2048, NewKey::NistP256];
+
+/// Where the command keeps what it has to remember: `$XDG_DATA_HOME/taktwerk`, usually `~/.local/share/taktwerk`.
+pub(crate) fn data_folder() -> Result<PathBuf, Failure> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")));
+    data.map(|data| data.join("taktwerk")).ok_or_else(|| {
+        Failure::Environment(
+            "there is no place for certificates: set HOME, or name a folder with --pki".to_owned(),
+        )
+    })
+}
+
+pub(crate) fn environment(error: PkiError) -> Failure {
+    Failure::Environment(error.to_string())
+}
+
+/// The client's certificates and trust lists in the default folder or in one that was named.
+pub(crate) fn client_pki(folder: Option<&PathBuf>) -> Result<taktwerk::pki::PkiBuilder, Failure> {
+    let folder = match folder {
+        Some(folder) => folder.clone(),
+        None => data_folder()?.join("pki"),
+    };
+    Ok(Pki::in_folder(folder).settings(CertificateSettings::new("taktwerk", CLIENT_URI)))
+}
+
+/// What `--policy` and `--mode` ask for.
+pub(crate) fn wanted(arguments: &SecurityArgs) -> Result<Security, Failure> {
+    let usage = |error: &dyn core::fmt::Display| Failure::Usage(error.to_string());
+    let mode = arguments.mode.as_deref().map(str::parse::<MessageSecurityMode>).transpose();
+    let mode = mode.map_err(|error| usage(&error))?;
+    let best = Ok(Security::Best);
+    let policy = match arguments.policy.as_deref() {
+        Some(text) if text.eq_ignore_ascii_case("best") && mode.is_none() => return best,
+        Some(text) => text.parse::<SecurityPolicy>().map_err(|error| usage(&format!("{text}: {error}")))?,
+        None if mode.is_some_and(|mode| mode != MessageSecurityMode::None) => {
+            return Err(usage(&"--mode needs a --policy that it goes with, such as Basic256Sha256"));
+        }
+        None if arguments.cert.is_some() && mode.is_none() => return best,
+        None => SecurityPolicy::None,
+    };
+    let secured = policy != SecurityPolicy::None;
+    let default = if secured { MessageSecurityMode::SignAndEncrypt } else { MessageSecurityMode::None };
+    let mode = mode.unwrap_or(default);
+    if secured != (mode != MessageSecurityMode::None) {
+        return Err(usage(&format!(
+            "SecurityPolicy {policy} does not go with mode {mode}: None goes with None only"
+        )));
+    }
+    Ok(Security::Exactly(policy, mode))
+}
+
+/// Whether nothing but messages without security is asked for.
+pub(crate) fn is_none(security: Security) -> bool {
+    matches!(security, Security::Exactly(SecurityPolicy::None, _))
+}
+
+/// Our certificate and our trust list, if the connection needs them.
+pub(crate) fn provider(arguments: &SecurityArgs) -> Result<Option<Arc<dyn Provider>>, Failure> {
+    let is_none = is_none(wanted(arguments)?);
+    if is_none && arguments.user.is_none() {
+        return Ok(None);
+    }
+    let mut builder = client_pki(arguments.pki.as_ref())?.trust_on_first_use(arguments.trust_on_first_use);
+    if is_none && !builder.exists() {
+        // A password may be encrypted on a connection without security, for a server that is trusted; whoever has never
+        // trusted any gets no folder for it.
+        return Ok(None);
+    }
+    builder = match (&arguments.cert, &arguments.key) {
+        (Some(certificate), Some(key)) => builder.own_files(certificate, key),
+        _ => builder.create_missing(NEW_KEYS),
+    };
+    let pki = builder.open().map_err(environment)?;
+    for path in pki.created() {
+        eprintln!("made a certificate for this client: {}", path.display());
+    }
+    for problem in pki.problems() {
+        eprintln!("{}: {}", problem.path.display(), problem.what);
+    }
+    Ok(Some(pki.provider()))
+}

@@ -1,0 +1,133 @@
+//! Which security the server offers, and with which certificates.
+
+use super::ServeArgs;
+use crate::failure::Failure;
+use crate::security::{NEW_KEYS, client_pki, data_folder, environment};
+use std::path::PathBuf;
+use taktwerk::pki::Pki;
+use taktwerk::server::ServerBuilder;
+use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+use taktwerk_pki::CertificateSettings;
+
+/// The demo server's ApplicationUri; its certificate says the same.
+pub(super) const APPLICATION_URI: &str = "urn:taktwerk:demo-server";
+/// Its name for people.
+pub(super) const APPLICATION_NAME: &str = "Taktwerk demo server";
+
+/// What is offered.
+pub(super) struct Offer {
+    /// The policies besides None, the strongest first.
+    policies: Vec<SecurityPolicy>,
+    /// Whether None is offered.
+    is_open: bool,
+    /// Where the certificates are.
+    folder: Option<PathBuf>,
+}
+
+/// Decides what is offered, and makes the certificates for it when they are missing.
+pub(super) fn offer(
+    mut builder: ServerBuilder,
+    arguments: &ServeArgs,
+) -> Result<(ServerBuilder, Offer), Failure> {
+    let named = arguments.policy.iter().map(|text| {
+        text.parse::<SecurityPolicy>().map_err(|error| Failure::Usage(format!("{text}: {error}")))
+    });
+    let named = named.collect::<Result<Vec<_>, _>>()?;
+    let none = SecurityPolicy::None;
+    // Anything but loopback is open to strangers: there None has to be asked for.
+    let is_open = if named.is_empty() { arguments.bind.is_loopback() } else { named.contains(&none) };
+    let mut offer = Offer { policies: Vec::new(), is_open, folder: None };
+    if named.is_empty() || named.iter().any(|policy| *policy != none) {
+        match pki(arguments) {
+            Ok(pki) => {
+                builder = builder.pki(&pki);
+                offer.policies = if named.is_empty() { pki.policies() } else { named };
+                offer.policies.retain(|policy| *policy != none);
+                offer.folder = Some(pki.store().root().to_owned());
+                if let Some(missing) = offer.policies.iter().find(|policy| !pki.provider().supports(**policy))
+                {
+                    return Err(Failure::Usage(format!(
+                        "{missing} cannot be offered: it is broken, the library does not carry it, or there is no \
+                         certificate for it in {}",
+                        pki.store().root().display()
+                    )));
+                }
+            }
+            Err(error) if named.is_empty() && is_open => {
+                eprintln!("{error}: only SecurityPolicy None is offered");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    for policy in &offer.policies {
+        builder = builder
+            .security(*policy, MessageSecurityMode::SignAndEncrypt)
+            .security(*policy, MessageSecurityMode::Sign);
+    }
+    if is_open {
+        builder = builder.security(none, MessageSecurityMode::None);
+    }
+    Ok((builder, offer))
+}
+
+/// The server's certificates; the demo's own folder unless another one was named.
+fn pki(arguments: &ServeArgs) -> Result<Pki, Failure> {
+    let folder = match &arguments.pki {
+        Some(folder) => folder.clone(),
+        None => data_folder()?.join("demo-server").join("pki"),
+    };
+    let mut settings = CertificateSettings::new(APPLICATION_NAME, APPLICATION_URI);
+    if !arguments.bind.is_loopback() && !arguments.bind.is_unspecified() {
+        settings.hosts.push(arguments.bind.to_string());
+    }
+    let pki = Pki::in_folder(folder).settings(settings).create_missing(NEW_KEYS).open();
+    let pki = pki.map_err(environment)?;
+    for path in pki.created() {
+        eprintln!("made a certificate for this server: {}", path.display());
+    }
+    for problem in pki.problems() {
+        eprintln!("{}: {}", problem.path.display(), problem.what);
+    }
+    if arguments.pki.is_none() && arguments.bind.is_loopback() {
+        introduce(&pki)?;
+    }
+    Ok(pki)
+}
+
+/// The demo and the client commands of the same user on the same machine know each other.
+fn introduce(server: &Pki) -> Result<(), Failure> {
+    let client = client_pki(None)?.create_missing(NEW_KEYS).open().map_err(environment)?;
+    server.trust_those_of(&client).map_err(environment)?;
+    client.trust_those_of(server).map_err(environment)
+}
+
+impl Offer {
+    /// Says who can get in.
+    pub(super) fn announce(&self, arguments: &ServeArgs) {
+        let reach = if arguments.bind.is_loopback() { "loopback only" } else { "reachable from the network" };
+        let names: Vec<_> = self.policies.iter().map(|policy| policy.name()).collect();
+        match (names.is_empty(), self.is_open) {
+            (false, true) => eprintln!("{reach}; security: {}, and None", names.join(", ")),
+            (false, false) => eprintln!("{reach}; security: {}", names.join(", ")),
+            (true, _) => eprintln!("{reach}; security: None only"),
+        }
+        if let Some(folder) = &self.folder {
+            eprintln!("certificates: {}; clients in trusted/certs are let in", folder.display());
+        }
+        if self.is_open && arguments.bind.is_loopback() {
+            eprintln!("anonymous users welcome: programs on this machine can connect without security");
+        } else if self.is_open {
+            eprintln!(
+                "WARNING: listening on {} with SecurityPolicy None: everybody who can reach this address can read, \
+                 write and call, and everything crosses the network readably",
+                arguments.bind
+            );
+        }
+    }
+
+    /// For `--json`.
+    pub(super) fn names(&self) -> Vec<&'static str> {
+        let none = self.is_open.then_some(SecurityPolicy::None);
+        self.policies.iter().copied().chain(none).map(SecurityPolicy::name).collect()
+    }
+}

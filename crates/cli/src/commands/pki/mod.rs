@@ -8,6 +8,7 @@ mod trust;
 
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::security::data_folder;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -113,17 +114,6 @@ fn missing(what: &str, store: &Store) -> Failure {
         "{what} is neither a file nor the beginning (4 digits or more) of a thumbprint in {}; see taktwerk pki show",
         store.root().display()
     ))
-}
-
-/// Where the command keeps what it has to remember: `$XDG_DATA_HOME/taktwerk`, usually `~/.local/share/taktwerk`.
-fn data_folder() -> Result<PathBuf, Failure> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let data = absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")));
-    data.map(|data| data.join("taktwerk")).ok_or_else(|| {
-        Failure::Environment(
-            "there is no place for certificates: set HOME, or name a folder with --pki".to_owned(),
-        )
-    })
 }
 
 /// A store that cannot be read or written.

@@ -33,6 +33,11 @@ impl Endpoint {
         self.host.trim_matches(['[', ']'])
     }
 
+    /// The port.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Whether it is this machine, as far as the name says.
     pub(crate) fn is_loopback(&self) -> bool {
         let address: Result<std::net::IpAddr, _> = self.host().parse();

@@ -18,6 +18,12 @@ pub(crate) enum Failure {
     /// The measurement is worth nothing.
     #[error("the measurement is invalid: {}", reasons(.0))]
     Invalid(Vec<Invalid>),
+    /// The measurement is worth nothing, as another program said.
+    #[error("the measurement is invalid: {0}")]
+    Worthless(String),
+    /// A threshold of a scenario does not hold.
+    #[error("threshold: {0}")]
+    Threshold(String),
     /// Something is missing on this machine.
     #[error("{0}")]
     Environment(String),
@@ -37,8 +43,9 @@ impl Failure {
             Self::Usage(_) => 2,
             Self::Connect(_) => 3,
             Self::BadStatus(_) => 4,
-            Self::Invalid(_) => 5,
+            Self::Invalid(_) | Self::Worthless(_) => 5,
             Self::Environment(_) => 6,
+            Self::Threshold(_) => 99,
             Self::Interrupted => 130,
         })
     }

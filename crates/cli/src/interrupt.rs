@@ -23,6 +23,11 @@ impl Interrupt {
         Ok(Self(asked))
     }
 
+    /// What is set as soon as it is asked for.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+
     /// Whether it was asked for.
     pub(crate) fn asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -34,7 +34,7 @@ mod value;
 mod walk;
 
 use clap::{Parser, Subcommand};
-use commands::{browse, call, endpoints, lab, pki, read, watch, write};
+use commands::{browse, call, endpoints, lab, model, pki, read, size, watch, write};
 use failure::Failure;
 use interrupt::Interrupt;
 use output::Output;
@@ -84,9 +84,14 @@ enum Command {
     /// Load a server and measure it.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
-    /// The laboratory: links, peers, experiments.
+    /// The laboratory: published experiments, scenarios, results, reports, links, peers.
     #[command(subcommand)]
     Lab(lab::LabCommand),
+    /// What a load will cost, learnt from measurements.
+    #[command(subcommand)]
+    Model(model::ModelCommand),
+    /// Will a plant fit on its nodes?
+    Size(size::SizeArgs),
 }
 
 fn main() -> ExitCode {
@@ -116,5 +121,7 @@ fn run(command: &Command, output: Output, interrupt: &Interrupt) -> Result<(), F
         Command::User(command) => user::run(command, output),
         Command::Bench(command) => bench::run(command, output, interrupt),
         Command::Lab(command) => lab::run(command, output, interrupt),
+        Command::Model(command) => model::run(command, output),
+        Command::Size(arguments) => size::run(arguments, output),
     }
 }

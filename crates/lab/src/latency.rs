@@ -1,6 +1,7 @@
 //! Latency histograms, corrected for coordinated omission and not.
 
 use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use serde::Serialize;
 
 /// One hour: what is slower is counted as this.
@@ -55,6 +56,28 @@ impl Times {
     #[must_use]
     pub fn max(&self) -> u64 {
         self.0.max()
+    }
+
+    /// All of it in HdrHistogram's compressed V2 form, which every HdrHistogram library reads. Nothing is lost.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // Writing to memory does not fail, and our bounds are within what the format can hold.
+        if V2DeflateSerializer::new().serialize(&self.0, &mut bytes).is_err() {
+            bytes.clear();
+        }
+        bytes
+    }
+
+    /// Reads what [`Self::to_bytes`] wrote; `None` if it is something else.
+    #[must_use]
+    pub fn from_bytes(mut bytes: &[u8]) -> Option<Self> {
+        Deserializer::new().deserialize(&mut bytes).ok().map(Self)
+    }
+
+    /// The recorded values in ascending order, each with how often it was seen.
+    pub fn values(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()))
     }
 
     /// The figures people read.
@@ -145,6 +168,17 @@ mod tests {
         assert!(corrected.p99_us > 80_000.0, "{corrected:?}");
         assert!((corrected.p50_us - 10.0).abs() < 0.1);
         assert!(latency.lateness.max() > 99_000_000);
+    }
+
+    #[test]
+    fn nothing_is_lost_on_the_way_through_bytes() {
+        let mut times = Times::new();
+        (1..=1_000u64).for_each(|value| times.record(value * value));
+        let again = Times::from_bytes(&times.to_bytes()).unwrap();
+        assert_eq!(again.summary(), times.summary());
+        assert_eq!(again.values().collect::<Vec<_>>(), times.values().collect::<Vec<_>>());
+        assert_eq!(times.values().map(|(_, count)| count).sum::<u64>(), 1_000);
+        assert!(Times::from_bytes(b"no histogram").is_none());
     }
 
     #[test]

@@ -6,7 +6,9 @@
 //! - [`latency`]: each sample counts from its scheduled time *and* from its real send time, both are kept;
 //! - [`progress`]: what each monitored item received; the worst one counts, not the mean;
 //! - [`process`]: CPU time, context switches and memory of a process, from `/proc`;
+//! - [`outliers`]: what a slow sample can be put down to;
 //! - [`statistics`]: medians, spread, confidence intervals;
+//! - [`steady`]: when a warm-up is over;
 //! - [`validity`]: reasons why a measurement is worth nothing (the generator was late or saturated);
 //! - [`pin`], [`clock`], [`files`], [`machine`], [`program`]: CPU affinity, time, the limit of open files, what machine
 //!   this was, and other programs that are started, waited for and always ended;
@@ -16,22 +18,57 @@
 //! - [`peers`]: other stacks and brokers, installed from their registries and started in one way;
 //! - [`orphans`]: programs that outlived a laboratory that was killed;
 //! - [`table`], [`figures`]: output for people.
+//!
+//! With the feature `laboratory`, what makes many measurements out of one: [`scenario`] says what to measure, [`place`]
+//! does it once, [`runner`] often and in a fair order, [`store`] keeps it, [`experiment`] knows the published protocols,
+//! [`model`] learns from it, [`plant`] asks whether it will fit, [`capacity`]
+//! searches for the limit, and [`outcome`], [`chart`] and [`report`] show it.
 
+#[cfg(feature = "laboratory")]
+pub mod capacity;
+#[cfg(feature = "laboratory")]
+pub mod chart;
 pub mod clock;
 pub mod cpu;
+#[cfg(feature = "laboratory")]
+pub mod cycles;
+#[cfg(feature = "laboratory")]
+pub mod experiment;
 pub mod figures;
 pub mod files;
 pub mod latency;
 pub mod links;
 pub mod machine;
 pub mod mqtt;
+#[cfg(feature = "laboratory")]
+pub mod measurement;
+#[cfg(feature = "laboratory")]
+pub mod model;
 pub mod orphans;
+#[cfg(feature = "laboratory")]
+pub mod outcome;
+pub mod outliers;
 pub mod peers;
 pub mod pin;
+#[cfg(feature = "laboratory")]
+pub mod place;
+#[cfg(feature = "laboratory")]
+pub mod plant;
 pub mod process;
 pub mod program;
 pub mod progress;
+#[cfg(feature = "laboratory")]
+pub mod report;
+#[cfg(feature = "laboratory")]
+pub mod runner;
+#[cfg(feature = "laboratory")]
+pub mod scenario;
 pub mod schedule;
 pub mod statistics;
+pub mod steady;
+#[cfg(feature = "laboratory")]
+pub mod store;
 pub mod table;
 pub mod validity;
+#[cfg(feature = "laboratory")]
+pub mod wire;

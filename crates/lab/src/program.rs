@@ -207,7 +207,9 @@ impl Program {
     /// # Errors
     /// If it cannot start or takes longer than `limit`; it is stopped then.
     pub fn run(&self, limit: Duration) -> Result<Output, ProgramError> {
-        let child = self.spawn(Stdio::null())?;
+        let mut child = self.spawn(Stdio::piped())?;
+        // Open until the end: programs that end with their standard input do not outlive this one.
+        let _stdin = child.stdin.take();
         let pid = child.id();
         let (sender, ended) = mpsc::channel();
         thread::spawn(move || {

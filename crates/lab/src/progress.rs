@@ -128,6 +128,12 @@ impl Progress {
         self.last.iter().filter(|last| **last == 0).count()
     }
 
+    /// Times between two notifications of an item, of every 64th item.
+    #[must_use]
+    pub fn cycles(&self) -> &Times {
+        &self.gaps
+    }
+
     /// What each item received so far in the window.
     #[must_use]
     pub fn counts(&self) -> Vec<f64> {

@@ -2,9 +2,12 @@
 
 use crate::failure::Failure;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use taktwerk_lab::clock;
+use taktwerk_lab::cycles::Cycles;
 use taktwerk_lab::process::{Process, Snapshot, Usage};
 use taktwerk_lab::validity::{self, Invalid};
+use taktwerk_lab::wire::{self, Carried, Wire};
 
 /// The accounts at the beginning of a window.
 pub(crate) struct Window {
@@ -12,6 +15,9 @@ pub(crate) struct Window {
     own_cpu: u64,
     own: Snapshot,
     server: Option<(Process, Snapshot)>,
+    cycles: Option<Cycles>,
+    threads: BTreeMap<String, u64>,
+    carried: Option<(u16, Carried)>,
 }
 
 /// What was used within a window.
@@ -24,6 +30,11 @@ pub(crate) struct Account {
     own: Usage,
     /// What the server used.
     pub(crate) server: Option<Usage>,
+    cycles: Option<u64>,
+    /// CPU time of the server's threads by name, nanoseconds.
+    threads: BTreeMap<String, u64>,
+    /// What went over the connections, if the kernel tells.
+    pub(crate) wire: Option<Wire>,
 }
 
 /// Looks at a process before anything is connected, so that a wrong id fails early.
@@ -35,16 +46,27 @@ pub(crate) fn server_process(pid: Option<u32>) -> Result<Option<Process>, Failur
 }
 
 impl Window {
-    /// Opens a window now.
-    pub(crate) fn open(server: Option<Process>) -> Result<Self, Failure> {
+    /// Opens a window now, on the connections to a server's port.
+    pub(crate) fn open(server: Option<Process>, port: u16) -> Result<Self, Failure> {
         let environment =
             |error: taktwerk_lab::process::ProcessError| Failure::Environment(error.to_string());
         let server = match server {
             Some(process) => Some((process, process.snapshot().map_err(environment)?)),
             None => None,
         };
+        let carried = wire::carried(port).ok().map(|carried| (port, carried));
+        let cycles = server.as_ref().and_then(|(process, _)| Cycles::count(*process));
+        let threads = server.as_ref().map(|(process, _)| process.by_thread()).unwrap_or_default();
         let own = Process::own().snapshot().map_err(environment)?;
-        Ok(Self { start: clock::monotonic(), own_cpu: clock::own_cpu(), own, server })
+        Ok(Self {
+            start: clock::monotonic(),
+            own_cpu: clock::own_cpu(),
+            own,
+            server,
+            cycles,
+            threads,
+            carried,
+        })
     }
 
     /// When it was opened.
@@ -53,11 +75,12 @@ impl Window {
     }
 
     /// Closes it.
-    pub(crate) fn close(self) -> Result<Account, Failure> {
+    pub(crate) fn close(mut self) -> Result<Account, Failure> {
         let end = clock::monotonic();
         let own_cpu = clock::own_cpu().saturating_sub(self.own_cpu);
         let environment =
             |error: taktwerk_lab::process::ProcessError| Failure::Environment(error.to_string());
+        let server_process = self.server.as_ref().map(|(process, _)| *process);
         let server = match self.server {
             Some((process, before)) => {
                 Some(Usage::between(&before, &process.snapshot().map_err(environment)?))
@@ -65,7 +88,14 @@ impl Window {
             None => None,
         };
         let own = Usage::between(&self.own, &Process::own().snapshot().map_err(environment)?);
-        Ok(Account { span: end.saturating_sub(self.start), own_cpu, own, server })
+        let mut threads = server_process.map(|process| process.by_thread()).unwrap_or_default();
+        for (name, before) in &self.threads {
+            threads.entry(name.clone()).and_modify(|after| *after = after.saturating_sub(*before));
+        }
+        let cycles = self.cycles.as_mut().and_then(Cycles::read);
+        let wire =
+            self.carried.and_then(|(port, before)| Some(Wire::between(&before, &wire::carried(port).ok()?)));
+        Ok(Account { span: end.saturating_sub(self.start), own_cpu, own, server, cycles, threads, wire })
     }
 }
 
@@ -104,6 +134,11 @@ impl Account {
         let mut value = serde_json::to_value(usage).unwrap_or_default();
         if let Some(object) = value.as_object_mut() {
             object.insert(name.to_owned(), json!(usage.cpu_us_per(units)));
+            object.insert("cycles".to_owned(), json!(self.cycles));
+            let percent = |nanos: u64| nanos as f64 / self.span.max(1) as f64 * 100.0;
+            let threads: BTreeMap<&String, f64> =
+                self.threads.iter().map(|(name, nanos)| (name, percent(*nanos))).collect();
+            object.insert("threads_percent".to_owned(), json!(threads));
         }
         value
     }

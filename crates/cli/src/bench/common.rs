@@ -5,6 +5,7 @@ use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::{session, span};
 use clap::Args;
+use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 use taktwerk_channel::{ChannelConfig, ChannelLimits};
@@ -46,11 +47,18 @@ pub(crate) struct CommonArgs {
     /// Look for answers so long before sleeping.
     #[arg(long, value_name = "SPAN", default_value = "0", value_parser = span::micros)]
     pub(crate) busy_poll: Duration,
+
+    /// End when standard input ends: for programs that start this one.
+    #[arg(long, hide = true)]
+    exit_with_stdin: bool,
 }
 
 impl CommonArgs {
     /// Takes the CPUs and looks at the server before anything is connected.
     pub(crate) fn begin(&self) -> Result<Option<Process>, Failure> {
+        if self.exit_with_stdin {
+            end_with_stdin()?;
+        }
         if let Some(cpus) = &self.cpu {
             cpus.pin().map_err(|error| Failure::Environment(error.to_string()))?;
         }
@@ -67,6 +75,11 @@ impl CommonArgs {
         };
         let channel = ChannelConfig { limits, ..ChannelConfig::clone(&config.channel) };
         Ok(Arc::new(ClientConfig { channel: Arc::new(channel), read_limits: false, ..config }))
+    }
+
+    /// The server's port.
+    pub(crate) fn port(&self) -> u16 {
+        self.connection.endpoint.port()
     }
 
     /// What each client connects to.
@@ -86,6 +99,17 @@ impl CommonArgs {
         options.connecting_max = connecting_max.max(1);
         Fleet::new(self.client_config()?, options).map_err(environment)
     }
+}
+
+/// Ends this process as soon as nobody holds the other end of its standard input.
+fn end_with_stdin() -> Result<(), Failure> {
+    let watch = || {
+        let mut sink = [0u8; 256];
+        while matches!(std::io::stdin().read(&mut sink), Ok(1..)) {}
+        std::process::exit(130);
+    };
+    let thread = std::thread::Builder::new().name("stdin".to_owned()).stack_size(64 << 10).spawn(watch);
+    thread.map(drop).map_err(environment)
 }
 
 /// A failure of this machine.

@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &ConnectArgs, output: Output, interrupt: &Interrupt
     let mut sessions = Sessions::default();
     let most = if arguments.hold { HELD_MAX } else { u64::MAX };
     let count = arguments.count.unwrap_or(u64::MAX).min(most);
-    let window = Window::open(server)?;
+    let window = Window::open(server, common.port())?;
     let start = window.start();
     let end = if arguments.count.is_some() { u64::MAX } else { start + nanos(common.duration) };
     let mut schedule = arguments.rate.map(|rate| OpenLoop::new(start, rate, Some(count)));

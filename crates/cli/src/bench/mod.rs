@@ -2,6 +2,7 @@
 //!
 //! - [`request`]: Read, Write and Browse, back to back or at a rate; [`connect`]: sessions; [`subscribe`]: values;
 //! - [`mqtt`]: the same questions put to an MQTT broker;
+//! - [`roundtrip`], [`fan`]: values that come back; [`probe`]: why a request was slow; [`update`]: setting values;
 //! - [`common`]: options that they share; [`nodes`]: which nodes are used; [`account`]: CPU, memory, switches;
 //! - [`report`]: the table and the document.
 
@@ -9,10 +10,14 @@ mod account;
 mod common;
 mod connect;
 mod mqtt;
+mod fan;
 mod nodes;
+mod probe;
 mod report;
 mod request;
+mod roundtrip;
 mod subscribe;
+mod update;
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -34,6 +39,14 @@ pub(crate) enum BenchCommand {
     Subscribe(subscribe::SubscribeArgs),
     /// Round trips, fan-out and fan-in through an MQTT broker.
     Mqtt(mqtt::MqttArgs),
+    /// Write a value and wait until a subscription brings it back.
+    Roundtrip(roundtrip::RoundtripArgs),
+    /// One client writes, all others answer, the first waits for all of them.
+    Fan(fan::FanArgs),
+    /// Read at fixed times and say for each slow answer what held it up.
+    Probe(probe::ProbeArgs),
+    /// Set the values of a server within this process, by one or several threads.
+    Update(update::UpdateArgs),
 }
 
 /// Runs one of them.
@@ -46,5 +59,9 @@ pub(crate) fn run(command: &BenchCommand, output: Output, interrupt: &Interrupt)
         BenchCommand::Browse(arguments) => request::browse(arguments, output, interrupt),
         BenchCommand::Subscribe(arguments) => subscribe::run(arguments, output, interrupt),
         BenchCommand::Mqtt(arguments) => mqtt::run(arguments, output, interrupt),
+        BenchCommand::Roundtrip(arguments) => roundtrip::run(arguments, output, interrupt),
+        BenchCommand::Fan(arguments) => fan::run(arguments, output, interrupt),
+        BenchCommand::Probe(arguments) => probe::run(arguments, output, interrupt),
+        BenchCommand::Update(arguments) => update::run(arguments, output, interrupt),
     }
 }

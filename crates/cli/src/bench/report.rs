@@ -4,6 +4,8 @@ use super::account::Account;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 use taktwerk_lab::figures;
 use taktwerk_lab::latency::{Latency, Summary, Times};
@@ -11,11 +13,21 @@ use taktwerk_lab::machine::Machine;
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_lab::validity::Invalid;
 
+/// A reason with its figures and in words.
+fn with_message(reason: &Invalid) -> Value {
+    let mut value = json!(reason);
+    if let Some(object) = value.as_object_mut() {
+        object.insert("message".into(), json!(reason.to_string()));
+    }
+    value
+}
+
 /// A result under construction.
 pub(crate) struct Report {
     document: Map<String, Value>,
     facts: Table,
     times: Table,
+    histograms: Map<String, Value>,
     invalid: Vec<Invalid>,
 }
 
@@ -38,6 +50,7 @@ impl Report {
             document,
             facts: Table::new(&[("what", Align::Left), ("value", Align::Left)]),
             times: Table::new(&times),
+            histograms: Map::new(),
             invalid: Vec::new(),
         }
     }
@@ -55,6 +68,11 @@ impl Report {
     /// Notes that the measurement is worth nothing.
     pub(crate) fn invalid(&mut self, reason: impl IntoIterator<Item = Invalid>) {
         self.invalid.extend(reason);
+    }
+
+    /// Adds a whole histogram to the document, in HdrHistogram's compressed V2 form: nothing is lost.
+    pub(crate) fn histogram(&mut self, name: &str, times: &Times) {
+        self.histograms.insert(name.to_owned(), json!(BASE64_STANDARD.encode(times.to_bytes())));
     }
 
     /// Adds a line of percentiles for people.
@@ -76,6 +94,11 @@ impl Report {
                 "lateness": if is_scheduled { summary(&latency.lateness) } else { Value::Null },
             }),
         );
+        self.histogram("latency", if is_scheduled { &latency.corrected } else { &latency.uncorrected });
+        if is_scheduled {
+            self.histogram("latency_uncorrected", &latency.uncorrected);
+            self.histogram("lateness", &latency.lateness);
+        }
         if is_scheduled {
             self.times("from schedule (corrected)", &latency.corrected);
             self.times("from send (uncorrected)", &latency.uncorrected);
@@ -87,6 +110,7 @@ impl Report {
 
     /// Adds what generator and server used; `unit` is what the server's CPU time is divided by.
     pub(crate) fn account(&mut self, account: &Account, unit: &str, units: u64) {
+        self.set("wire", json!(account.wire));
         self.set("window_s", account.seconds());
         self.set("generator", account.generator());
         self.set("server", account.server(&format!("cpu_us_per_{unit}"), units));
@@ -119,13 +143,30 @@ impl Report {
                 ),
             );
         }
+        if let Some(wire) = account.wire.filter(|wire| wire.payload_in_bytes > 0) {
+            self.fact(
+                "on the wire (as Ethernet)",
+                format!(
+                    "{}/s: payload {} in, {} out, TCP/IP {}, Ethernet {}; {} segments sent again",
+                    figures::bytes(wire.total_bytes as f64 / account.seconds().max(1e-9)),
+                    figures::bytes(wire.payload_in_bytes as f64),
+                    figures::bytes(wire.payload_out_bytes as f64),
+                    figures::bytes(wire.tcp_ip_bytes as f64),
+                    figures::bytes(wire.ethernet_bytes as f64),
+                    wire.retransmitted
+                ),
+            );
+        }
         self.invalid(account.check());
     }
 
     /// Prints everything. An invalid measurement is printed too, and then fails; an interrupted one likewise.
     pub(crate) fn print(mut self, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+        let histograms = std::mem::take(&mut self.histograms);
+        self.set("histograms", Value::Object(histograms));
         self.set("valid", self.invalid.is_empty());
-        self.set("invalid", json!(self.invalid));
+        let invalid: Vec<Value> = self.invalid.iter().map(with_message).collect();
+        self.set("invalid", json!(invalid));
         self.set("interrupted", interrupt.asked());
         if output.is_json() {
             output.document(&Value::Object(self.document))?;

@@ -5,6 +5,8 @@ pub(crate) mod call;
 pub(crate) mod endpoints;
 pub(crate) mod lab;
 pub(crate) mod pki;
+pub(crate) mod model;
 pub(crate) mod read;
+pub(crate) mod size;
 pub(crate) mod watch;
 pub(crate) mod write;

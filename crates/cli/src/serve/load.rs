@@ -22,6 +22,18 @@ pub(crate) fn start(
     count: u32,
     period_ns: u64,
 ) -> Result<Option<Updater>, super::ServeError> {
+    let handles = add(server, count)?;
+    if count == 0 || period_ns == 0 {
+        return Ok(None);
+    }
+    let updater = Updater::start("signals", period_ns, move |cycle| {
+        update(&handles, cycle, clock::wall());
+    })?;
+    Ok(Some(updater))
+}
+
+/// Adds `count` signals.
+pub(crate) fn add(server: &Server, count: u32) -> Result<Vec<VariableHandle>, super::ServeError> {
     let space = server.space();
     let now = clock::wall();
     let id = |number| NodeId::numeric(NAMESPACE, number);
@@ -55,15 +67,7 @@ pub(crate) fn start(
     };
     space.add_nodes(signals, under_folder, now)?;
 
-    let handles: Vec<VariableHandle> =
-        (0..count).map(|signal| space.variable(&id(FIRST + signal))).collect::<Result<_, _>>()?;
-    if count == 0 || period_ns == 0 {
-        return Ok(None);
-    }
-    let updater = Updater::start("signals", period_ns, move |cycle| {
-        update(&handles, cycle, clock::wall());
-    })?;
-    Ok(Some(updater))
+    Ok((0..count).map(|signal| space.variable(&id(FIRST + signal))).collect::<Result<_, _>>()?)
 }
 
 /// Signal k has the value t + k in update t; all carry the time of the update. Update 1 was the initial value.

@@ -2,7 +2,7 @@
 
 mod configured;
 mod interop;
-mod load;
+pub(crate) mod load;
 mod plant;
 mod security;
 mod updater;

@@ -6,7 +6,7 @@
 
 mod parse;
 
-use parse::{ParseProcError, SchedStat, Stat, Status};
+use parse::{ParseProcError, Sched, SchedStat, Stat, Status};
 use serde::Serialize;
 use std::fs;
 use std::io;
@@ -29,6 +29,8 @@ pub struct Snapshot {
     pub involuntary_switches: u64,
     /// How often threads were put on a CPU.
     pub timeslices: u64,
+    /// How often threads moved to another CPU; zero where the kernel does not tell.
+    pub migrations: u64,
     /// Time that threads were ready to run and waited for a CPU, nanoseconds.
     pub runqueue_wait: u64,
     /// Memory in RAM, bytes.
@@ -39,6 +41,26 @@ pub struct Snapshot {
     pub rss_peak: u64,
     /// Threads.
     pub threads: u64,
+}
+
+/// Nanoseconds that all threads of a process have run, and have been ready to run without a CPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// On a CPU.
+    pub on_cpu: u64,
+    /// Waiting in a run queue.
+    pub waiting: u64,
+}
+
+impl Turns {
+    /// From an earlier look to this one.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            on_cpu: self.on_cpu.saturating_sub(earlier.on_cpu),
+            waiting: self.waiting.saturating_sub(earlier.waiting),
+        }
+    }
 }
 
 /// Why a process cannot be accounted for.
@@ -87,6 +109,44 @@ impl Process {
         Self { pid: std::process::id() }
     }
 
+    /// What its threads have run and waited so far: cheap enough to be asked for around every request.
+    ///
+    /// # Errors
+    /// If it has ended or may not be looked at.
+    pub fn turns(&self) -> Result<Turns, ProcessError> {
+        let tasks = PathBuf::from(format!("/proc/{}/task", self.pid));
+        let mut turns = Turns::default();
+        let entries = fs::read_dir(&tasks).map_err(|source| self.failed(tasks.clone(), source))?;
+        for entry in entries.filter_map(Result::ok) {
+            if let Ok(times) = self.read::<SchedStat>(entry.path().join("schedstat")) {
+                turns.on_cpu += times.on_cpu;
+                turns.waiting += times.waiting;
+            }
+        }
+        Ok(turns)
+    }
+
+    /// CPU time of its threads so far in nanoseconds, summed up by their names.
+    #[must_use]
+    pub fn by_thread(&self) -> std::collections::BTreeMap<String, u64> {
+        let mut all = std::collections::BTreeMap::new();
+        for thread in self.threads() {
+            let directory = PathBuf::from(format!("/proc/{}/task/{thread}", self.pid));
+            let Ok(name) = fs::read_to_string(directory.join("comm")) else { continue };
+            if let Ok(times) = self.read::<SchedStat>(directory.join("schedstat")) {
+                *all.entry(name.trim().to_owned()).or_default() += times.on_cpu;
+            }
+        }
+        all
+    }
+
+    /// The ids of its threads.
+    #[must_use]
+    pub fn threads(&self) -> Vec<u32> {
+        let entries = fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten();
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+    }
+
     /// Its account so far.
     ///
     /// # Errors
@@ -118,6 +178,8 @@ impl Process {
             snapshot.cpu += times.on_cpu;
             snapshot.runqueue_wait += times.waiting;
             snapshot.timeslices += times.timeslices;
+            snapshot.migrations +=
+                self.read::<Sched>(entry.path().join("sched")).map_or(0, |sched| sched.migrations);
             snapshot.voluntary_switches += status.voluntary_switches;
             snapshot.involuntary_switches += status.involuntary_switches;
         }
@@ -154,6 +216,8 @@ pub struct Usage {
     pub voluntary_switches: u64,
     /// Context switches because another thread was due.
     pub involuntary_switches: u64,
+    /// How often threads moved to another CPU.
+    pub migrations: u64,
     /// Time ready to run but not running, seconds.
     pub runqueue_wait_s: f64,
     /// Memory at the end, bytes.
@@ -184,6 +248,7 @@ impl Usage {
             cpu_percent: if seconds > 0.0 { cpu_s / seconds * 100.0 } else { 0.0 },
             voluntary_switches: to.voluntary_switches.saturating_sub(from.voluntary_switches),
             involuntary_switches: to.involuntary_switches.saturating_sub(from.involuntary_switches),
+            migrations: to.migrations.saturating_sub(from.migrations),
             runqueue_wait_s: to.runqueue_wait.saturating_sub(from.runqueue_wait) as f64 / 1e9,
             rss_bytes: to.rss,
             rss_growth_bytes: i64::try_from(growth).unwrap_or(0),

@@ -52,6 +52,21 @@ impl FromStr for SchedStat {
     }
 }
 
+/// `/proc/<pid>/task/<tid>/sched`, which kernels without scheduler debugging do not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sched {
+    pub(super) migrations: u64,
+}
+
+impl FromStr for Sched {
+    type Err = ParseProcError;
+    fn from_str(text: &str) -> Result<Self, ParseProcError> {
+        let line = text.lines().find(|line| line.trim_start().starts_with("se.nr_migrations"));
+        let number = line.and_then(|line| line.rsplit(':').next()?.trim().parse().ok());
+        Ok(Self { migrations: number.ok_or(ParseProcError("se.nr_migrations"))? })
+    }
+}
+
 /// `/proc/<pid>/status`, of a process or a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Status {

@@ -37,7 +37,7 @@ pub(crate) fn run<R: Request<Response: 'static>>(
         one(&mut client, operation, &mut number).map_err(|error| session::failure(&error))?;
     }
 
-    let window = Window::open(server)?;
+    let window = Window::open(server, common.port())?;
     let count = arguments.count.unwrap_or(u64::MAX);
     let start = window.start();
     let end = if arguments.count.is_some() { u64::MAX } else { start + nanos(common.duration) };
@@ -53,6 +53,10 @@ pub(crate) fn run<R: Request<Response: 'static>>(
             }
             let at = if arguments.count.is_some() { outcome.sent } else { (sent_at - start) / 1_000_000_000 };
             progress.at(at);
+        }
+        if let Some(pause) = arguments.pause {
+            clock::sleep_until(clock::monotonic() + nanos(pause));
+            sent_at = clock::monotonic();
         }
         outcome.sent += 1;
         match one(&mut client, operation, &mut number) {

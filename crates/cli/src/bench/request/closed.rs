@@ -34,7 +34,7 @@ pub(crate) fn run<R: Request<Response: 'static>>(
     let warm = clock::monotonic() + nanos(common.warmup);
     turn_until(&mut fleet, operation, &mut answers, &mut number, warm, u64::MAX, interrupt)?;
 
-    let window = Window::open(server)?;
+    let window = Window::open(server, common.port())?;
     let start = window.start();
     let end = if arguments.count.is_some() { u64::MAX } else { start + nanos(common.duration) };
     answers.window(start, end);

@@ -26,6 +26,16 @@ use taktwerk_lab::latency::Latency;
 use taktwerk_lab::validity::{self, Invalid};
 use taktwerk_schema::service::Request;
 
+/// Looks at the answer to a Write.
+pub(crate) fn check_write(reply: &taktwerk_client::Reply<'_>) -> view::Checked {
+    view::write(reply)
+}
+
+/// Looks at the answer to a Read.
+pub(crate) fn check_read(reply: &taktwerk_client::Reply<'_>) -> view::Checked {
+    view::read(reply)
+}
+
 /// Options of the three loads.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RequestArgs {
@@ -43,6 +53,10 @@ pub(crate) struct RequestArgs {
     /// Each client sends its next request when the last one was answered. This is the default without --rate.
     #[arg(long)]
     closed: bool,
+
+    /// Rest so long before each request; it is not part of the round trip. One client without --rate.
+    #[arg(long, value_name = "SPAN", conflicts_with = "rate", value_parser = crate::span::millis)]
+    pause: Option<std::time::Duration>,
 
     /// Nodes per request.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]

@@ -77,7 +77,7 @@ pub(crate) fn run<R: Request<Response: 'static>>(
     let start = begin + nanos(common.warmup);
     send_until(&mut fleet, operation, &mut answers, &mut schedule, &mut number, start, interrupt)?;
 
-    let window = Window::open(server)?;
+    let window = Window::open(server, common.port())?;
     let by_count = arguments.count.map(|count| (count as f64 / rate * 1e9) as u64);
     let end = start + by_count.unwrap_or_else(|| nanos(common.duration));
     let due_before = schedule.taken();

@@ -21,6 +21,7 @@ use observer::Observer;
 use serde_json::json;
 use std::time::Duration;
 use taktwerk_client::{SubscriptionHandle, SubscriptionParams};
+use taktwerk_lab::steady::Steady;
 use taktwerk_lab::validity::Invalid;
 use taktwerk_lab::{clock, figures};
 use taktwerk_net::client::{Fleet, MemberId};
@@ -58,6 +59,10 @@ pub(crate) struct SubscribeArgs {
     #[arg(long, value_name = "NODE")]
     nodes: Vec<NodeSpec>,
 
+    /// Begin only when messages arrive steadily: so many per publishing interval, for three intervals.
+    #[arg(long)]
+    steady: bool,
+
     /// One more client with so many items, which the figures leave out.
     #[arg(long, value_name = "ITEMS")]
     heavy: Option<u32>,
@@ -71,6 +76,8 @@ pub(crate) struct SubscribeArgs {
 const LOOK: u64 = 50_000_000;
 /// Monitored items created with one request: more would make a message that some servers refuse.
 const ITEMS_PER_REQUEST: usize = 2_000;
+/// How long a load may take to become steady after the warm-up.
+const UNSTEADY_MAX: u64 = 20_000_000_000;
 /// How long creating subscriptions and items may take without any progress.
 const PATIENCE: u64 = 30_000_000_000;
 /// How long a subscription lives without a Publish request.
@@ -110,7 +117,7 @@ pub(crate) fn run(arguments: &SubscribeArgs, output: Output, interrupt: &Interru
         before_stall = Some(observer.start_again());
         heavy.stop_reading();
     }
-    let window = Window::open(server)?;
+    let window = Window::open(server, common.port())?;
     let start = window.start();
     observer.open(start);
     run_window(arguments, &mut fleet, &mut observer, start, interrupt)?;
@@ -286,6 +293,29 @@ fn warm_up(
         let until = if now < warm { warm.min(now + 10 * LOOK) } else { now + LOOK };
         fleet.run_until(Instant::from_nanos(until), observer).map_err(environment)?;
     }
+    if arguments.steady { await_steady(arguments, fleet, observer, interrupt) } else { Ok(()) }
+}
+
+/// Runs until as many values come in each publishing interval as in the ones before.
+fn await_steady(
+    arguments: &SubscribeArgs,
+    fleet: &mut Fleet,
+    observer: &mut Observer,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let mut steady = Steady::new(3, 0.05);
+    let slice = nanos(arguments.interval).max(LOOK);
+    let mut until = clock::monotonic();
+    let end = until + UNSTEADY_MAX;
+    while until < end && !interrupt.asked() {
+        until += slice;
+        let before = observer.values;
+        fleet.run_until(Instant::from_nanos(until), observer).map_err(environment)?;
+        if steady.observe((observer.values - before) as f64) {
+            return Ok(());
+        }
+    }
+    tracing::warn!("the load did not become steady; it is measured as it is");
     Ok(())
 }
 
@@ -337,8 +367,14 @@ fn report(
     report.set("lost_messages", observer.lost_messages);
     report.set("delivery", json!(observer.delivery.summary()));
     report.set("message_interval", json!(observer.intervals.summary()));
+    report.set("transfer", json!(observer.transfer.summary()));
+    report.histogram("delivery", &observer.delivery);
+    report.histogram("message_interval", &observer.intervals);
+    report.histogram("transfer", &observer.transfer);
+    report.histogram("cycle", observer.progress.cycles());
     if items > 0 {
         report.times("delivery (source time to here)", &observer.delivery);
+        report.times("transfer (publish time to here)", &observer.transfer);
         report.times("between messages of a client", &observer.intervals);
         report.fact(
             "notifications",

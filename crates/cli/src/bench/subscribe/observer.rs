@@ -60,6 +60,10 @@ pub(crate) struct Observer {
     pub(crate) revised: Revised,
     /// Source timestamp to arrival: one sample per message.
     pub(crate) delivery: Times,
+    /// The time at which the server says it published to arrival: one sample per message.
+    pub(crate) transfer: Times,
+    /// Values received since the beginning, in the window or not.
+    pub(crate) values: u64,
     /// Time between two messages of a client.
     pub(crate) intervals: Times,
     pub(crate) messages: u64,
@@ -87,6 +91,8 @@ impl Observer {
             progress: Progress::new(items),
             revised: Revised::default(),
             delivery: Times::new(),
+            transfer: Times::new(),
+            values: 0,
             intervals: Times::new(),
             messages: 0,
             lost_messages: 0,
@@ -116,6 +122,7 @@ impl Observer {
     pub(crate) fn start_again(&mut self) -> Times {
         self.is_open = false;
         self.messages = 0;
+        self.transfer = Times::new();
         self.intervals = Times::new();
         std::mem::take(&mut self.delivery)
     }
@@ -196,7 +203,9 @@ impl FleetSink for Observer {
     ) {
         let at = now.as_nanos();
         let mut source = None;
+        let published = changes.publish_time;
         for (item, value) in changes.flatten() {
+            self.values += 1;
             self.progress.notify(item as usize, at);
             if let Some(status) = value.status {
                 if status.has_overflow() {
@@ -217,8 +226,9 @@ impl FleetSink for Observer {
         if before != 0 {
             self.intervals.record(at.saturating_sub(before));
         }
+        let arrived = self.origin.unix_nanos() + i128::from(at);
+        self.transfer.record(u64::try_from(arrived - published.unix_nanos()).unwrap_or(0));
         if let Some(source) = source {
-            let arrived = self.origin.unix_nanos() + i128::from(at);
             self.delivery.record(u64::try_from(arrived - source.unix_nanos()).unwrap_or(0));
         }
     }

@@ -1,25 +1,46 @@
-//! `taktwerk lab`: the laboratory.
-//!
-//! - [`cpu`]: where a program runs, and what else runs there;
-//! - [`links`]: networks that are emulated;
-//! - [`peers`]: other stacks and brokers.
+//! `taktwerk lab`: scenarios, published experiments, their results and what can be learnt from them.
 
+mod calibrate;
+mod capacity;
+mod compare;
 mod cpu;
 mod links;
+mod list;
 mod peers;
+mod report;
+mod reproduce;
+mod runs;
+mod scenario;
+mod session;
+
+pub(crate) use session::write_whole;
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
+use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
+use taktwerk_lab::peers as installed;
+use taktwerk_lab::place::Place;
+use taktwerk_lab::store::{self, Store, StoreError};
 
-/// What the laboratory can do.
+/// What the laboratory does.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
+    /// The published experiments that can be reproduced here.
+    List(list::ListArgs),
+    /// Run published experiments and write a report.
+    Reproduce(reproduce::ReproduceArgs),
+    /// Measure a scenario from a file.
+    Run(scenario::RunArgs),
+    /// Measure what a load costs on this machine, for `taktwerk model`.
+    Calibrate(calibrate::CalibrateArgs),
+    /// Search for the largest load that a server sustains.
+    Capacity(capacity::CapacityArgs),
     /// CPU conditions: pinning, isolation, scheduling class, governor.
     #[command(subcommand)]
     Cpu(cpu::CpuCommand),
@@ -29,14 +50,62 @@ pub(crate) enum LabCommand {
     /// Other stacks and brokers to compare with.
     #[command(subcommand)]
     Peers(peers::PeersCommand),
+    /// The runs that are kept.
+    Runs(runs::RunsArgs),
+    /// Set two runs against each other.
+    Compare(compare::CompareArgs),
+    /// Write the report of a run again.
+    Report(report::ReportArgs),
+}
+
+/// Where results are kept.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct StoreArgs {
+    /// The file with all results (TAKTWERK_RESULTS).
+    #[arg(long, value_name = "FILE")]
+    results: Option<PathBuf>,
+}
+
+impl StoreArgs {
+    /// Opens it.
+    pub(crate) fn open(&self) -> Result<Store, Failure> {
+        Ok(Store::open(&self.results.clone().unwrap_or_else(store::default_path))?)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NoRun { .. } => Self::Usage(error.to_string()),
+            other => Self::Environment(other.to_string()),
+        }
+    }
+}
+
+/// This machine, and this program or another build of it.
+pub(crate) fn place(program: Option<&PathBuf>) -> Result<Place, Failure> {
+    let exe = match program {
+        Some(program) => program.clone(),
+        None => std::env::current_exe()
+            .map_err(|error| Failure::Environment(format!("cannot find this program: {error}")))?,
+    };
+    Ok(Place::new(exe, installed::directory()))
 }
 
 /// Runs one of them.
 pub(crate) fn run(command: &LabCommand, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     match command {
+        LabCommand::List(arguments) => list::run(arguments, output),
+        LabCommand::Reproduce(arguments) => reproduce::run(arguments, output, interrupt),
+        LabCommand::Run(arguments) => scenario::run(arguments, output, interrupt),
+        LabCommand::Calibrate(arguments) => calibrate::run(arguments, output, interrupt),
+        LabCommand::Capacity(arguments) => capacity::run(arguments, output, interrupt),
         LabCommand::Cpu(command) => cpu::run(command, output, interrupt),
         LabCommand::Links(command) => links::run(command, output, interrupt),
         LabCommand::Peers(command) => peers::run(command, output, interrupt),
+        LabCommand::Runs(arguments) => runs::run(arguments, output),
+        LabCommand::Compare(arguments) => compare::run(arguments, output),
+        LabCommand::Report(arguments) => report::run(arguments, output),
     }
 }
 

@@ -1,0 +1,203 @@
+//! `bench probe`: reads at fixed times, and beside each answer what the scheduler and TCP did meanwhile, so that a slow
+//! answer can be explained instead of guessed at.
+
+use super::account::Window;
+use super::common::{CommonArgs, nanos};
+use super::nodes;
+use super::report::Report;
+use crate::attribute::Attribute;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::node::NodeSpec;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::session::{self, Session};
+use clap::Args;
+use serde_json::json;
+use std::collections::VecDeque;
+use taktwerk_lab::latency::Latency;
+use taktwerk_lab::outliers::{Cause, Context, Sample};
+use taktwerk_lab::process::{Process, Turns};
+use taktwerk_lab::validity::{self, Invalid};
+use taktwerk_lab::{clock, figures, outliers, wire};
+use taktwerk_net::client::BlockingClient;
+use taktwerk_schema::{ReadRequest, ReadValueId, TimestampsToReturn};
+
+/// Arguments of `taktwerk bench probe`.
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+
+    /// Stop after so many requests; otherwise when the duration is over.
+    #[arg(short = 'n', long, value_name = "N")]
+    count: Option<u64>,
+
+    /// Requests per second.
+    #[arg(long, value_name = "PER_SECOND", default_value_t = 100.0)]
+    rate: f64,
+
+    /// Nodes per request.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    batch: u32,
+
+    /// Which nodes: a NodeId or a browse path with * and ?; may be given several times.
+    #[arg(long, value_name = "NODE")]
+    nodes: Vec<NodeSpec>,
+
+    /// CPU of the server, whose load is recorded beside each answer.
+    #[arg(long, value_name = "CPU")]
+    server_cpu: Option<usize>,
+
+    /// Call an answer slow from so many times the fastest on.
+    #[arg(long, value_name = "TIMES", default_value_t = 5.0)]
+    slow: f64,
+}
+
+/// The load of a CPU is that of so many nanoseconds: its account counts clock ticks.
+const LOAD_SPAN: u64 = 100_000_000;
+
+/// The accounts around a request.
+#[derive(Default, Clone, Copy)]
+struct Look {
+    server: Turns,
+    own: Turns,
+    retransmitted: u64,
+    busy: Option<u64>,
+    at: u64,
+}
+
+fn look(server: Option<Process>, port: u16, cpu: Option<usize>) -> Look {
+    Look {
+        server: server.and_then(|process| process.turns().ok()).unwrap_or_default(),
+        own: Process::own().turns().unwrap_or_default(),
+        retransmitted: wire::carried(port).map_or(0, |carried| carried.retransmitted),
+        busy: cpu.and_then(outliers::busy),
+        at: clock::monotonic(),
+    }
+}
+
+/// Measures and reports.
+pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let common = &arguments.common;
+    if !(arguments.rate > 0.0 && arguments.rate.is_finite()) {
+        return Err(Failure::Usage(format!(
+            "--rate {}: give a number of requests per second",
+            arguments.rate
+        )));
+    }
+    let server = common.begin()?;
+    let found = {
+        let mut session = Session::connect(&common.connection)?;
+        let found = nodes::find(&mut session, &arguments.nodes, Some(arguments.batch))?;
+        session.close();
+        found
+    };
+    let mut request = ReadRequest {
+        timestamps_to_return: TimestampsToReturn::BOTH,
+        nodes_to_read: found
+            .iter()
+            .cycle()
+            .take(arguments.batch as usize)
+            .map(|node| ReadValueId {
+                node_id: node.clone(),
+                attribute_id: Attribute::VALUE.id(),
+                ..Default::default()
+            })
+            .collect(),
+        ..Default::default()
+    };
+    let connected = BlockingClient::connect(common.client_config(), common.target()?);
+    let (mut client, _) =
+        connected.map_err(|error| session::unreachable(&common.connection.endpoint, &error))?;
+
+    let interval = (1e9 / arguments.rate) as u64;
+    let count = arguments.count.unwrap_or_else(|| nanos(common.duration) / interval.max(1));
+    let warm = nanos(common.warmup) / interval.max(1);
+    let port = common.port();
+    let mut latency = Latency::new();
+    let mut samples: Vec<Sample> = Vec::new();
+    let (mut bad, mut first_bad) = (0u64, None);
+    let mut progress = Progress::new("requests", count);
+    let window = Window::open(server, port)?;
+    let begin = clock::monotonic() + 1_000_000;
+    let mut earlier = VecDeque::from([look(server, port, arguments.server_cpu)]);
+    for index in 0..warm + count {
+        if interrupt.asked() {
+            break;
+        }
+        let due = begin + index * interval;
+        clock::sleep_until(due);
+        let woken = clock::monotonic();
+        let before = look(server, port, None);
+        let sent = clock::monotonic();
+        let checked = client
+            .call_with(&mut request, |reply| super::request::check_read(&reply))
+            .map_err(|error| session::failure(&error))?;
+        let done = clock::monotonic();
+        let after = look(server, port, arguments.server_cpu);
+        bad += checked.bad;
+        first_bad = first_bad.or(checked.first);
+        if index >= warm {
+            latency.record(due, sent, done);
+            let turned = after.server.since(&before.server);
+            let own = after.own.since(&before.own);
+            let load = earlier.front().and_then(|first| {
+                let span = after.at.saturating_sub(first.at).max(1) as f64;
+                Some(after.busy?.saturating_sub(first.busy?) as f64 / span * 100.0)
+            });
+            samples.push(Sample {
+                at_s: due.saturating_sub(begin) as f64 / 1e9,
+                rtt_us: (done - sent) as f64 / 1e3,
+                context: Context {
+                    timer_late_us: woken.saturating_sub(due) as f64 / 1e3,
+                    server_wait_us: turned.waiting as f64 / 1e3,
+                    server_run_us: turned.on_cpu as f64 / 1e3,
+                    client_wait_us: own.waiting as f64 / 1e3,
+                    retransmitted: after.retransmitted.saturating_sub(before.retransmitted),
+                    load_percent: load.map(|load: f64| load.min(100.0)),
+                    server_known: server.is_some(),
+                },
+            });
+        }
+        earlier.push_back(after);
+        while earlier.len() > 1 && earlier.front().is_some_and(|first| after.at - first.at > LOAD_SPAN) {
+            earlier.pop_front();
+        }
+        progress.at(index.saturating_sub(warm));
+    }
+    let account = window.close()?;
+    client.disconnect();
+    let explained = outliers::explain(&samples, arguments.slow);
+    let mut report = Report::new("probe", &common.connection.endpoint.to_string());
+    report.set(
+        "requested",
+        json!({"rate": arguments.rate, "count": count, "batch": arguments.batch, "slow": arguments.slow}),
+    );
+    report.latency(&latency, true);
+    report.set("samples", json!(samples));
+    report.set("slow", json!(explained));
+    report.fact(
+        "slow answers",
+        format!("{} of {} (from {} times the fastest on)", explained.len(), samples.len(), arguments.slow),
+    );
+    for cause in Cause::ALL {
+        let count = explained.iter().filter(|slow| slow.cause == cause).count();
+        if count > 0 {
+            report.fact(&format!("  because of {cause}"), count.to_string());
+        }
+    }
+    if let Some(worst) = explained.iter().max_by(|a, b| a.rtt_us.total_cmp(&b.rtt_us)) {
+        report.fact("slowest", format!("{}: {}", figures::micros(worst.rtt_us), worst.proof));
+    }
+    report.account(&account, "request", latency.corrected.count());
+    report.invalid(validity::check_lateness(&latency.lateness, interval.saturating_mul(20)));
+    if samples.is_empty() {
+        report.invalid([Invalid::NoSamples]);
+    }
+    report.print(output, interrupt)?;
+    match first_bad {
+        Some(status) => Err(Failure::BadStatus(format!("{bad} reads failed; the first with {status}"))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,314 @@
+//! `bench roundtrip`: a client writes a payload and waits until its own subscription brings it back (Rocha et al. 2019).
+
+use super::account::Window;
+use super::common::{CommonArgs, environment, nanos};
+use super::report::Report;
+use crate::attribute::Attribute;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::node::NodeSpec;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::resolve;
+use crate::session::{self, Session};
+use crate::span;
+use clap::Args;
+use serde_json::json;
+use std::time::Duration;
+use taktwerk_client::{
+    ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent, SubscriptionHandle,
+    SubscriptionParams,
+};
+use taktwerk_lab::latency::Times;
+use taktwerk_lab::validity::Invalid;
+use taktwerk_lab::{clock, figures};
+use taktwerk_net::client::{Fleet, FleetSink, MemberId};
+use taktwerk_schema::{
+    MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, ReadValueId, WriteRequest, WriteValue,
+};
+use taktwerk_types::{ByteString, DataValue, Instant, NodeId, Variant};
+
+/// Arguments of `taktwerk bench roundtrip`.
+#[derive(Debug, Args)]
+pub(crate) struct RoundtripArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+
+    /// Stop after so many round trips, warm-up not counted.
+    #[arg(short = 'n', long, value_name = "N")]
+    count: Option<u64>,
+
+    /// Bytes of each value; at least 8, which hold its number.
+    #[arg(long, value_name = "BYTES", default_value_t = 16, value_parser = clap::value_parser!(u32).range(8..=16_000_000))]
+    payload: u32,
+
+    /// Publishing interval to ask for, in milliseconds.
+    #[arg(short = 'I', long, value_name = "MS", default_value = "1", value_parser = span::millis)]
+    interval: Duration,
+
+    /// A ByteString variable that may be written; the interop test node by default.
+    #[arg(long, value_name = "NODE", default_value = "nsu=urn:taktwerk:interop;s=scalar/ByteString")]
+    node: NodeSpec,
+}
+
+/// How long a value may take to come back.
+const PATIENCE: u64 = 20_000_000_000;
+
+/// What the one client is told.
+#[derive(Default)]
+struct Echo {
+    connected: bool,
+    subscription: Option<SubscriptionHandle>,
+    ready: bool,
+    refused: Option<String>,
+    error: Option<ClientError>,
+    revised_ms: f64,
+    /// Number of the last value that came, and when.
+    seen: Option<(u64, u64)>,
+    write_refused: Option<String>,
+}
+
+impl FleetSink for Echo {
+    fn event(&mut self, _: MemberId, event: Event, _: Instant) {
+        match event {
+            Event::Connected(_) => self.connected = true,
+            Event::Disconnected(error) => self.error = error.or_else(|| self.error.take()),
+            Event::ConnectionLost { error, .. } => self.error = Some(error),
+            Event::Subscription(handle, SubscriptionEvent::Created { publishing_interval_ms, .. }) => {
+                self.revised_ms = publishing_interval_ms;
+                self.subscription = Some(handle);
+            }
+            Event::Subscription(_, SubscriptionEvent::CreateFailed(error)) => self.error = Some(error),
+            Event::Subscription(_, SubscriptionEvent::Items(results)) => {
+                self.ready = true;
+                self.refused = results.iter().find(|item| item.status.is_bad()).map(|r| r.status.to_string());
+            }
+            _ => {}
+        }
+    }
+
+    fn response(
+        &mut self,
+        _: MemberId,
+        _: RequestHandle,
+        result: Result<Reply<'_>, ClientError>,
+        _: Instant,
+    ) {
+        match result {
+            Ok(reply) => {
+                let checked = super::request::check_write(&reply);
+                if let Some(status) = checked.first {
+                    self.write_refused = Some(status.to_string());
+                }
+            }
+            Err(error) => self.error = Some(error),
+        }
+    }
+
+    fn data_changes(&mut self, _: MemberId, _: SubscriptionHandle, changes: DataChanges<'_>, now: Instant) {
+        for (_, value) in changes.flatten() {
+            let number = match &value.value {
+                Some(Variant::ByteString(bytes)) => number_of(bytes.as_bytes()),
+                _ => None,
+            };
+            if let Some(number) = number {
+                self.seen = Some((number, now.as_nanos()));
+            }
+        }
+    }
+}
+
+fn number_of(bytes: &[u8]) -> Option<u64> {
+    bytes.get(..8).and_then(|first| first.try_into().ok()).map(u64::from_le_bytes)
+}
+
+fn payload(number: u64, size: usize) -> Variant {
+    let mut bytes = vec![0x5a; size];
+    if let Some(first) = bytes.get_mut(..8) {
+        first.copy_from_slice(&number.to_le_bytes());
+    }
+    Variant::ByteString(ByteString::from(bytes))
+}
+
+/// Measures and reports.
+pub(crate) fn run(arguments: &RoundtripArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let common = &arguments.common;
+    let server = common.begin()?;
+    let node = {
+        let mut session = Session::connect(&common.connection)?;
+        let found = resolve::all(&mut session, std::slice::from_ref(&arguments.node))?;
+        session.close();
+        found.into_iter().next().ok_or_else(|| Failure::Usage("--node names no node".to_owned()))?
+    };
+    let mut echo = Echo::default();
+    let mut fleet = common.fleet(1)?;
+    fleet.add(common.target()?);
+    set_up(arguments, &mut fleet, &mut echo, &node, interrupt)?;
+
+    let mut number = 0u64;
+    let warm = clock::monotonic() + nanos(common.warmup);
+    while clock::monotonic() < warm && !interrupt.asked() {
+        number += 1;
+        one(arguments, &mut fleet, &mut echo, &node, number, interrupt)?;
+    }
+    let window = Window::open(server, common.port())?;
+    let start = window.start();
+    let count = arguments.count.unwrap_or(u64::MAX);
+    let end = if arguments.count.is_some() { u64::MAX } else { start + nanos(common.duration) };
+    let mut times = Times::new();
+    let mut progress = match arguments.count {
+        Some(count) => Progress::new("round trips", count),
+        None => Progress::of_time("measuring", common.duration),
+    };
+    while times.count() < count && clock::monotonic() < end && !interrupt.asked() {
+        number += 1;
+        if let Some(time) = one(arguments, &mut fleet, &mut echo, &node, number, interrupt)? {
+            times.record(time);
+        }
+        let seconds = (clock::monotonic() - start) / 1_000_000_000;
+        progress.at(if arguments.count.is_some() { times.count() } else { seconds });
+    }
+    let account = window.close()?;
+    fleet.with(MemberId(0), |core, now| core.disconnect(now), &mut echo);
+
+    let mut report = Report::new("roundtrip", &common.connection.endpoint.to_string());
+    report.set(
+        "requested",
+        json!({"payload_bytes": arguments.payload, "publishing_ms": arguments.interval.as_secs_f64() * 1e3,
+            "count": arguments.count}),
+    );
+    report.set("revised_publishing_ms", echo.revised_ms);
+    report.set("roundtrip", json!(times.summary()));
+    report.histogram("roundtrip", &times);
+    report.times("write to own notification", &times);
+    report.fact("payload", figures::bytes(f64::from(arguments.payload)));
+    report.fact("publishing interval", format!("revised to {} ms", figures::number(echo.revised_ms)));
+    report.account(&account, "round_trip", times.count());
+    if times.count() == 0 {
+        report.invalid([Invalid::NoSamples]);
+    }
+    report.print(output, interrupt)
+}
+
+/// One value there and back; `None` if interrupted meanwhile.
+fn one(
+    arguments: &RoundtripArgs,
+    fleet: &mut Fleet,
+    echo: &mut Echo,
+    node: &NodeId,
+    number: u64,
+    interrupt: &Interrupt,
+) -> Result<Option<u64>, Failure> {
+    let mut request = WriteRequest {
+        nodes_to_write: vec![WriteValue {
+            node_id: node.clone(),
+            attribute_id: Attribute::VALUE.id(),
+            value: DataValue {
+                value: Some(payload(number, arguments.payload as usize)),
+                ..DataValue::default()
+            },
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let begin = clock::monotonic();
+    if let Some(Err(error)) = fleet.with(MemberId(0), |core, now| core.request(&mut request, None, now), echo)
+    {
+        return Err(session::failure(&error));
+    }
+    loop {
+        if let Some((seen, at)) = echo.seen
+            && seen == number
+        {
+            return Ok(Some(at.saturating_sub(begin)));
+        }
+        if let Some(error) = &echo.error {
+            return Err(session::failure(error));
+        }
+        if let Some(status) = &echo.write_refused {
+            return Err(Failure::BadStatus(format!("writing to {node} failed: {status}")));
+        }
+        let now = clock::monotonic();
+        if now - begin > PATIENCE {
+            return Err(Failure::Connect(format!("value {number} did not come back within 20 s")));
+        }
+        if interrupt.asked() {
+            return Ok(None);
+        }
+        fleet.run_once(Instant::from_nanos(now + 100_000_000), echo).map_err(environment)?;
+    }
+}
+
+fn set_up(
+    arguments: &RoundtripArgs,
+    fleet: &mut Fleet,
+    echo: &mut Echo,
+    node: &NodeId,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let interval = arguments.interval.as_secs_f64() * 1e3;
+    let params = SubscriptionParams {
+        publishing_interval_ms: interval,
+        lifetime_count: (120_000.0 / interval.max(1.0)) as u32,
+        keep_alive_count: (10_000.0 / interval.max(1.0)) as u32,
+        ..SubscriptionParams::default()
+    };
+    let item = MonitoredItemCreateRequest {
+        item_to_monitor: ReadValueId {
+            node_id: node.clone(),
+            attribute_id: Attribute::VALUE.id(),
+            ..Default::default()
+        },
+        monitoring_mode: MonitoringMode::REPORTING,
+        requested_parameters: MonitoringParameters {
+            client_handle: 1,
+            sampling_interval: 0.0,
+            queue_size: 1,
+            discard_oldest: true,
+            ..Default::default()
+        },
+    };
+    let (mut subscribing, mut adding) = (false, false);
+    let begin = clock::monotonic();
+    while !echo.ready {
+        if let Some(error) = &echo.error {
+            return Err(session::unreachable(&arguments.common.connection.endpoint, error));
+        }
+        if interrupt.asked() {
+            return Err(Failure::Interrupted);
+        }
+        if clock::monotonic() - begin > PATIENCE {
+            return Err(Failure::Connect("the server does not create the subscription".to_owned()));
+        }
+        if echo.connected && !subscribing {
+            subscribing = true;
+            fleet.with(MemberId(0), |core, now| core.create_subscription(params.clone(), now), echo);
+        }
+        if let (Some(handle), false) = (echo.subscription, adding) {
+            adding = true;
+            let added =
+                fleet.with(MemberId(0), |core, now| core.add_items(handle, [item.clone()], now), echo);
+            if let Some(Err(error)) = added {
+                return Err(Failure::Connect(error.to_string()));
+            }
+        }
+        let until = Instant::from_nanos(clock::monotonic() + 50_000_000);
+        fleet.run_once(until, echo).map_err(environment)?;
+    }
+    match &echo.refused {
+        Some(status) => Err(Failure::BadStatus(format!("monitoring {node} was refused: {status}"))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_carries_its_number() {
+        let Variant::ByteString(bytes) = payload(7, 16) else { panic!() };
+        assert_eq!((bytes.as_bytes().len(), number_of(bytes.as_bytes())), (16, Some(7)));
+        assert_eq!(number_of(&[1, 2, 3]), None);
+    }
+}

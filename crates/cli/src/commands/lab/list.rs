@@ -1,0 +1,49 @@
+//! `lab list`: the published experiments.
+
+use crate::failure::Failure;
+use crate::output::Output;
+use clap::Args;
+use serde_json::json;
+use taktwerk_lab::experiment::{self, Wish};
+use taktwerk_lab::table::{Align, Table};
+
+/// Arguments of `taktwerk lab list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {}
+
+/// Lists them.
+pub(crate) fn run(_: &ListArgs, output: Output) -> Result<(), Failure> {
+    let place = super::place(None)?;
+    let stacks = place.stacks();
+    let mut table =
+        Table::new(&[("id", Align::Left), ("short form", Align::Right), ("question", Align::Left)]);
+    let mut documents = Vec::new();
+    for experiment in experiment::all() {
+        let wish = |quick| Wish { quick, stacks: stacks.clone(), place: &place };
+        let seconds = |quick| -> f64 {
+            let conditions = experiment.plan(&wish(quick)).conditions;
+            conditions.iter().map(|c| c.seconds() * f64::from(c.time.repetitions)).sum()
+        };
+        let cost = match (experiment.missing(), experiment.data() == experiment.id()) {
+            (Some(_), _) => "not yet".to_owned(),
+            (None, true) => format!("{:.0} s", seconds(true)),
+            (None, false) => format!("with {}", experiment.data()),
+        };
+        table.row([experiment.id(), &cost, experiment.question()]);
+        documents.push(json!({
+            "id": experiment.id(),
+            "question": experiment.question(),
+            "source": experiment.source(),
+            "data": experiment.data(),
+            "missing": experiment.missing(),
+            "quick_seconds": seconds(true),
+            "full_seconds": seconds(false),
+            "skipped": experiment.plan(&wish(true)).skipped,
+        }));
+    }
+    if output.is_json() {
+        return output.document(&json!({"stacks": stacks, "experiments": documents}));
+    }
+    output.text(&table.to_string())?;
+    output.text(&format!("stacks here: {}", stacks.join(", ")))
+}

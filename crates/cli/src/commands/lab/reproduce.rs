@@ -1,0 +1,161 @@
+//! `lab reproduce`: published experiments, run here, with published beside measured.
+
+use super::report;
+use super::session::{self, SessionArgs};
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+use taktwerk_lab::experiment::{self, Experiment, Wish};
+use taktwerk_lab::place::Place;
+use taktwerk_lab::scenario::Condition;
+
+/// Arguments of `taktwerk lab reproduce`.
+#[derive(Debug, Args)]
+pub(crate) struct ReproduceArgs {
+    /// Which: ids from `lab list`, the beginning of ids (burger), or all.
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+
+    /// Minutes instead of hours: fewer repetitions, shorter windows, fewer conditions.
+    #[arg(long)]
+    quick: bool,
+
+    /// Stacks to measure, separated by commas; all that are installed by default.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    stacks: Option<Vec<String>>,
+
+    /// Where to write the report.
+    #[arg(long, short, value_name = "FILE", default_value = "taktwerk-report.html")]
+    output: PathBuf,
+
+    #[command(flatten)]
+    session: SessionArgs,
+}
+
+/// The experiments that were asked for.
+pub(super) fn chosen(ids: &[String]) -> Result<Vec<&'static dyn Experiment>, Failure> {
+    let all = experiment::all();
+    let mut chosen: Vec<&'static dyn Experiment> = Vec::new();
+    for id in ids {
+        let exact = |one: &&&dyn Experiment| one.id() == id;
+        let fits =
+            |one: &&&dyn Experiment| id == "all" || one.id() == id || one.id().starts_with(&format!("{id}-"));
+        let found: Vec<_> = match all.iter().find(exact) {
+            Some(one) => vec![*one],
+            None => all.iter().filter(fits).copied().collect(),
+        };
+        if found.is_empty() {
+            let known: Vec<&str> = all.iter().map(|one| one.id()).collect();
+            return Err(Failure::Usage(format!(
+                "there is no experiment {id:?}; there are {}",
+                known.join(", ")
+            )));
+        }
+        for one in found {
+            if !chosen.iter().any(|known| known.id() == one.id()) {
+                chosen.push(one);
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+/// What they want to be measured, each condition once; and what is left out.
+pub(super) fn plan(
+    chosen: &[&'static dyn Experiment],
+    quick: bool,
+    stacks: &[String],
+    place: &Place,
+) -> (Vec<(String, Condition)>, Vec<String>) {
+    let (mut conditions, mut notes, mut sources) = (Vec::new(), Vec::new(), Vec::new());
+    for experiment in chosen {
+        let data = experiment.data();
+        if sources.contains(&data) || experiment.missing().is_some() {
+            continue;
+        }
+        sources.push(data);
+        let plan = experiment.plan(&Wish { quick, stacks: stacks.to_vec(), place });
+        notes.extend(plan.skipped.into_iter().map(|note| format!("{data}: {note}")));
+        conditions.extend(plan.conditions.into_iter().map(|condition| (data.to_owned(), condition)));
+    }
+    (conditions, notes)
+}
+
+/// Runs them and reports.
+pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let place = super::place(arguments.session.program.as_ref())?;
+    let chosen = chosen(&arguments.ids)?;
+    let installed = place.stacks();
+    let stacks = arguments.stacks.clone().unwrap_or_else(|| installed.clone());
+    if let Some(unknown) = stacks.iter().find(|stack| !installed.contains(stack)) {
+        return Err(Failure::Environment(format!(
+            "the stack {unknown:?} is not installed; there are {}",
+            installed.join(", ")
+        )));
+    }
+    let (conditions, notes) = plan(&chosen, arguments.quick, &stacks, &place);
+    let what =
+        if arguments.ids.iter().any(|id| id == "all") { "all".to_owned() } else { arguments.ids.join(" ") };
+    if cfg!(debug_assertions) {
+        tracing::warn!("this program was built without optimisation: figures say nothing about the product");
+    }
+    let finished = session::measure(
+        &arguments.session,
+        &format!("reproduce {what}"),
+        arguments.quick,
+        &place,
+        &conditions,
+        &notes,
+        interrupt,
+    )?;
+    let outcomes: Vec<_> =
+        chosen.iter().map(|one| experiment::evaluate(*one, &finished.measurements, &notes)).collect();
+    let run = finished.store.choose(Some(&finished.run.to_string()))?;
+    report::write(&arguments.output, &run, &outcomes)?;
+    if output.is_json() {
+        output.document(&json!({"run": run, "outcomes": outcomes, "report": arguments.output}))?;
+    } else {
+        for outcome in &outcomes {
+            output.text(&format!("{}\n", outcome.text()))?;
+        }
+        session::wrote(output, &arguments.output)?;
+    }
+    let valid = finished.measurements.iter().filter(|one| one.is_valid()).count();
+    if valid == 0 && !finished.measurements.is_empty() {
+        let first = finished.measurements.first().and_then(|one| one.invalid.first()).cloned();
+        return Err(Failure::Worthless(first.unwrap_or_default()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_prefixes_and_all() {
+        let ids = |texts: &[&str]| -> Vec<&str> {
+            let texts: Vec<String> = texts.iter().map(|&text| text.to_owned()).collect();
+            chosen(&texts).unwrap().iter().map(|one| one.id()).collect()
+        };
+        assert_eq!(ids(&["burger-cpu"]), ["burger-cpu"]);
+        assert_eq!(ids(&["cgw"]), ["cgw-rtd", "cgw-outliers", "cgw-profile"]);
+        assert_eq!(ids(&["all", "cgw"]).len(), experiment::all().len());
+        assert!(chosen(&["burgers".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn experiments_that_share_data_are_measured_once() {
+        let place = Place::new("/bin/true".into(), "/none".into());
+        let own = ["own".to_owned()];
+        let all = |ids: &[&str]| {
+            let ids: Vec<String> = ids.iter().map(|&id| id.to_owned()).collect();
+            plan(&chosen(&ids).unwrap(), true, &own, &place).0.len()
+        };
+        assert_eq!(all(&["burger-cpu", "burger-memory", "burger-model"]), all(&["burger-model"]));
+        assert_eq!(all(&["morato-pubsub"]), 0);
+    }
+}

@@ -1,0 +1,181 @@
+//! `lab run`: a scenario from a file.
+
+use super::report;
+use super::session::{self, SessionArgs};
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+use taktwerk_lab::chart::Chart;
+use taktwerk_lab::figures;
+use taktwerk_lab::measurement::{Measurement, group};
+use taktwerk_lab::outcome::{Grid, Outcome, interval};
+use taktwerk_lab::scenario::{Kind, Scenario, Threshold};
+
+/// Arguments of `taktwerk lab run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// A scenario (TOML).
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Where to write a report; none is written by default.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    session: SessionArgs,
+}
+
+/// Figures of a load that are shown.
+fn shown(kind: Kind) -> &'static [(&'static str, &'static str)] {
+    match kind {
+        Kind::Subscribe => &[
+            ("signals/s", "per_second"),
+            ("CPU %", "server.cpu_percent"),
+            ("µs/signal", "server.cpu_us_per_signal"),
+            ("delivery p99 µs", "delivery.p99_us"),
+            ("worst item", "progress.worst_item_ratio"),
+        ],
+        Kind::Read | Kind::Write | Kind::Browse => &[
+            ("p50 µs", "latency.uncorrected.p50_us"),
+            ("p99 µs", "latency.uncorrected.p99_us"),
+            ("from schedule p99 µs", "latency.corrected.p99_us"),
+            ("CPU %", "server.cpu_percent"),
+        ],
+        Kind::Probe => &[("p50 µs", "latency.corrected.p50_us"), ("p99 µs", "latency.corrected.p99_us")],
+        Kind::Connect => &[("sessions/s", "per_second"), ("p99 µs", "latency.uncorrected.p99_us")],
+        Kind::Roundtrip => &[("p50 µs", "roundtrip.p50_us"), ("p99 µs", "roundtrip.p99_us")],
+        Kind::Fan => &[("p50 µs", "transaction.p50_us"), ("max µs", "transaction.max_us")],
+        Kind::Update => &[("p50 µs", "run_span.p50_us"), ("max µs", "run_span.max_us")],
+    }
+}
+
+/// The distribution that says most about a load.
+fn distribution(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Subscribe => "delivery",
+        Kind::Roundtrip => "roundtrip",
+        Kind::Fan => "transaction",
+        Kind::Update => "run_span",
+        Kind::Read | Kind::Write | Kind::Browse | Kind::Probe | Kind::Connect => "latency",
+    }
+}
+
+/// What scenarios of the user found; `None` if there are none in a run.
+pub(super) fn outcome(measurements: &[Measurement], what: &str) -> Option<Outcome> {
+    let groups = group(measurements.iter().filter(|one| one.experiment.is_empty()));
+    let kind = groups.first()?.condition.kind;
+    let mut outcome = Outcome {
+        id: groups.first()?.condition.scenario.clone(),
+        question: what.to_owned(),
+        source: "a scenario of your own".to_owned(),
+        ..Outcome::default()
+    };
+    let mut columns = vec!["load", "repetitions"];
+    columns.extend(shown(kind).iter().map(|(title, _)| *title));
+    let mut grid = Grid::new("Means with their 95 % intervals", 1, &columns);
+    let mut curves = Vec::new();
+    for group in &groups {
+        let label: Vec<String> =
+            group.condition.factors().iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let label = label.join(" ");
+        let mut row = vec![label.clone(), group.valid.len().to_string()];
+        row.extend(shown(kind).iter().map(|(_, metric)| interval(group.metric(metric).as_ref())));
+        grid.rows.push(row);
+        curves.push((label, group.times(distribution(kind))));
+        if let Some(reason) = group.invalid.first().and_then(|one| one.invalid.first()) {
+            outcome
+                .skipped
+                .push(format!("{} invalid measurements of this load: {reason}", group.invalid.len()));
+        }
+    }
+    outcome.grids.push(grid);
+    outcome.charts.push(Chart::distribution(distribution(kind), &curves));
+    outcome.charts.push(Chart::percentiles("The tail", &curves));
+    Some(outcome)
+}
+
+/// Thresholds that do not hold, in words.
+fn broken(thresholds: &[Threshold], measurements: &[Measurement]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for group in group(measurements) {
+        for threshold in thresholds {
+            let Some(value) = group.mean(&threshold.metric) else {
+                broken.push(format!("{}: there is no figure {}", group.condition.label(), threshold.metric));
+                continue;
+            };
+            let is_high = threshold.below.is_some_and(|below| value >= below);
+            let is_low = threshold.above.is_some_and(|above| value <= above);
+            if is_high || is_low {
+                let (word, limit) =
+                    if is_high { ("below", threshold.below) } else { ("above", threshold.above) };
+                broken.push(format!(
+                    "{}: {} is {} and should be {word} {}",
+                    group.condition.label(),
+                    threshold.metric,
+                    figures::number(value),
+                    figures::number(limit.unwrap_or_default())
+                ));
+            }
+        }
+    }
+    broken
+}
+
+/// Measures it and reports.
+pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let file = arguments.file.display().to_string();
+    let text = std::fs::read_to_string(&arguments.file)
+        .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}")))?;
+    let scenario = Scenario::parse(&text, &file).map_err(|error| Failure::Usage(error.to_string()))?;
+    let place = super::place(arguments.session.program.as_ref())?;
+    let conditions: Vec<_> =
+        scenario.conditions().into_iter().map(|condition| (String::new(), condition)).collect();
+    let finished =
+        session::measure(&arguments.session, &scenario.name, false, &place, &conditions, &[], interrupt)?;
+    let outcome = outcome(&finished.measurements, &scenario.name)
+        .ok_or_else(|| Failure::Usage(format!("{file} has nothing to measure")))?;
+    let run = finished.store.choose(Some(&finished.run.to_string()))?;
+    let outcomes = [outcome];
+    if let Some(path) = &arguments.output {
+        report::write(path, &run, &outcomes)?;
+    }
+    let broken = broken(&scenario.thresholds, &finished.measurements);
+    if output.is_json() {
+        output.document(&json!({"run": run, "outcomes": outcomes, "broken": broken}))?;
+    } else {
+        let [outcome] = &outcomes;
+        output.text(&outcome.text())?;
+        if let Some(path) = &arguments.output {
+            session::wrote(output, path)?;
+        }
+    }
+    if let Some(reason) = finished.measurements.iter().find_map(|one| one.invalid.first()) {
+        return Err(Failure::Worthless(reason.clone()));
+    }
+    if broken.is_empty() { Ok(()) } else { Err(Failure::Threshold(broken.join("; "))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk_lab::scenario::LoadSpec;
+
+    #[test]
+    fn thresholds_are_checked_against_the_mean() {
+        let condition = Scenario::new("x", LoadSpec::new(Kind::Read)).conditions().remove(0);
+        let make = |value: f64, repetition| {
+            Measurement::from_document("", condition.clone(), repetition, json!({"a": value}))
+        };
+        let measurements = [make(1.0, 0), make(3.0, 1)];
+        let threshold = |below, above| Threshold { metric: "a".into(), below, above };
+        assert!(broken(&[threshold(Some(2.5), Some(1.5))], &measurements).is_empty());
+        assert_eq!(broken(&[threshold(Some(2.0), None), threshold(None, Some(2.0))], &measurements).len(), 2);
+        let missing = Threshold { metric: "b".into(), below: Some(1.0), above: None };
+        assert!(broken(&[missing], &measurements)[0].contains("no figure b"));
+        assert!(outcome(&measurements, "x").unwrap().text().contains("stack=own"));
+    }
+}

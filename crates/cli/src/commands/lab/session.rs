@@ -1,0 +1,175 @@
+//! A run of the laboratory: measured, kept, and told about while it goes on.
+
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+use std::fs::File;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+use taktwerk_lab::measurement::Measurement;
+use taktwerk_lab::place::Place;
+use taktwerk_lab::runner::{RunError, Runner, Step};
+use taktwerk_lab::scenario::Condition;
+use taktwerk_lab::store::Store;
+
+/// Options of everything that measures.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SessionArgs {
+    /// What to call the run; a name that is taken gets a number behind it.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// Write each measurement to a file as it comes, one JSON document per line; - is standard output.
+    #[arg(long, value_name = "FILE")]
+    stream: Option<PathBuf>,
+
+    /// Another build of this program, to be measured instead of this one.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) program: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) store: super::StoreArgs,
+}
+
+/// What came of a run.
+pub(crate) struct Finished {
+    /// Its number.
+    pub(crate) run: i64,
+    /// All measurements.
+    pub(crate) measurements: Vec<Measurement>,
+    /// Where it is kept.
+    pub(crate) store: Store,
+}
+
+/// Measures all conditions and keeps them as one run.
+pub(crate) fn measure(
+    arguments: &SessionArgs,
+    what: &str,
+    quick: bool,
+    place: &Place,
+    conditions: &[(String, Condition)],
+    notes: &[String],
+    interrupt: &Interrupt,
+) -> Result<Finished, Failure> {
+    let mut store = arguments.store.open()?;
+    let short: String = what.chars().take(40).map(|c| if c.is_whitespace() { '-' } else { c }).collect();
+    let name = arguments.name.clone().unwrap_or(short);
+    let mut stream = Stream::open(arguments.stream.as_ref())?;
+    let run = store.begin(&name, what, quick, &place.fingerprint())?;
+    let bar = bar(conditions);
+    let asked = interrupt.flag();
+    let mut failed_write = None;
+    let result = Runner { place, store: &mut store, run, asked: &asked }.run(conditions, |step| match step {
+        Step::Begin { condition, done, total, seconds_left } => {
+            tracing::info!(done, total, seconds_left, "{}", condition.label());
+            bar.set_message(format!("{} left · {}", span(seconds_left), condition.label()));
+        }
+        Step::End(measurement) => {
+            for reason in &measurement.invalid {
+                tracing::warn!("{}: {reason}", measurement.condition.label());
+            }
+            bar.inc((measurement.condition.seconds() * 10.0) as u64);
+            if let Err(error) = stream.line(measurement) {
+                failed_write.get_or_insert(error);
+            }
+        }
+    });
+    bar.finish_and_clear();
+    let measurements = match result {
+        Ok(measurements) => measurements,
+        Err(RunError::Interrupted) => {
+            // Everything measured so far is in the store; the run stays marked as incomplete.
+            tracing::warn!("run {name} is incomplete; what it has measured is kept");
+            return Err(Failure::Interrupted);
+        }
+        Err(RunError::Store(error)) => return Err(error.into()),
+    };
+    if let Some(error) = failed_write {
+        return Err(error.into());
+    }
+    store.finish(run, notes)?;
+    Ok(Finished { run, measurements, store })
+}
+
+fn span(seconds: f64) -> String {
+    let seconds = seconds.round() as u64;
+    if seconds >= 3_600 {
+        format!("{} h {:02} min", seconds / 3_600, seconds / 60 % 60)
+    } else if seconds >= 60 {
+        format!("{} min {:02} s", seconds / 60, seconds % 60)
+    } else {
+        format!("{seconds} s")
+    }
+}
+
+/// A bar of tenths of seconds: measurements differ in length, time does not.
+fn bar(conditions: &[(String, Condition)]) -> ProgressBar {
+    let total: f64 = conditions.iter().map(|(_, c)| c.seconds() * f64::from(c.time.repetitions)).sum();
+    let bar = ProgressBar::with_draw_target(Some((total * 10.0) as u64), ProgressDrawTarget::hidden());
+    let style = ProgressStyle::with_template("{bar:24} {percent:>3} % · {wide_msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    if total > 2.0 && std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(2));
+        bar.enable_steady_tick(Duration::from_secs(1));
+    } else {
+        tracing::info!("this takes about {}", span(total));
+    }
+    bar
+}
+
+/// Measurements as lines of JSON.
+enum Stream {
+    None,
+    Standard,
+    File(File),
+}
+
+impl Stream {
+    fn open(path: Option<&PathBuf>) -> Result<Self, Failure> {
+        match path {
+            None => Ok(Self::None),
+            Some(path) if path.as_os_str() == "-" => Ok(Self::Standard),
+            Some(path) => {
+                let failed =
+                    |error| Failure::Environment(format!("cannot write {}: {error}", path.display()));
+                Ok(Self::File(File::create(path).map_err(failed)?))
+            }
+        }
+    }
+
+    fn line(&mut self, measurement: &Measurement) -> std::io::Result<()> {
+        let line = json!({
+            "experiment": measurement.experiment,
+            "repetition": measurement.repetition,
+            "factors": measurement.condition.factors(),
+            "valid": measurement.is_valid(),
+            "invalid": measurement.invalid,
+            "metrics": measurement.metrics,
+        });
+        match self {
+            Self::None => Ok(()),
+            Self::Standard => writeln!(std::io::stdout().lock(), "{line}"),
+            Self::File(file) => writeln!(file, "{line}"),
+        }
+    }
+}
+
+/// Writes a file whole or not at all: beside it first, then renamed.
+pub(crate) fn write_whole(path: &std::path::Path, text: &str) -> Result<(), Failure> {
+    let failed =
+        |error: std::io::Error| Failure::Environment(format!("cannot write {}: {error}", path.display()));
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.part", std::process::id()));
+    let beside = PathBuf::from(beside);
+    std::fs::write(&beside, text).map_err(failed)?;
+    std::fs::rename(&beside, path).map_err(failed)
+}
+
+/// Says where something was written, unless a program reads the output.
+pub(crate) fn wrote(output: Output, path: &std::path::Path) -> Result<(), Failure> {
+    if output.is_json() { Ok(()) } else { output.text(&format!("\nreport: {}", path.display())) }
+}

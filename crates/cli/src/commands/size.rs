@@ -1,0 +1,107 @@
+//! `taktwerk size`: will a plant fit on its nodes?
+
+use super::lab::StoreArgs;
+use super::model;
+use crate::failure::Failure;
+use crate::output::Output;
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+use taktwerk_lab::figures;
+use taktwerk_lab::plant::{Need, Plant, Sized, Verdict};
+use taktwerk_lab::table::{Align, Table};
+
+/// Arguments of `taktwerk size`.
+#[derive(Debug, Args)]
+pub(crate) struct SizeArgs {
+    /// The plant (TOML): nodes with points, clients and intervals, and their hardware.
+    #[arg(value_name = "PLANT")]
+    file: PathBuf,
+
+    /// Which stack its servers use.
+    #[arg(long, value_name = "NAME", default_value = "own")]
+    stack: String,
+
+    /// Models that `model fit -o` wrote, of this machine or of another one.
+    #[arg(long, value_name = "FILE", conflicts_with = "run")]
+    model: Option<PathBuf>,
+
+    /// Name or number of the run to learn from; the last complete one by default.
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+fn need(need: Option<&Need>, unit: &str) -> String {
+    let Some(need) = need else { return "–".to_owned() };
+    let (low, high) = need.interval90;
+    let [expected, low, high] = [need.expected, low, high].map(figures::number);
+    format!("{expected} ({low}–{high}) {unit}")
+}
+
+/// Sizes it.
+pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
+    let file = arguments.file.display().to_string();
+    let text = std::fs::read_to_string(&arguments.file)
+        .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}")))?;
+    let plant = Plant::parse(&text, &file).map_err(|error| Failure::Usage(error.to_string()))?;
+    let models = model::known(arguments.model.as_ref(), &arguments.store, arguments.run.as_deref())?;
+    let model = model::of_stack(&models, &arguments.stack)?;
+    let sized = plant.size(model);
+    if output.is_json() {
+        return output.document(&json!({"plant": plant.name, "stack": model.stack, "nodes": sized}));
+    }
+    let mut table = Table::new(&[
+        ("node", Align::Left),
+        ("CPU of one core (90 %)", Align::Right),
+        ("memory", Align::Right),
+        ("network", Align::Right),
+        ("verdict", Align::Left),
+        ("first limit", Align::Left),
+    ]);
+    for one in &sized {
+        table.row([
+            format!("{} × {}", one.node.count, one.node.name),
+            need(Some(&one.cpu), "%"),
+            one.memory
+                .map_or_else(|| "–".to_owned(), |need| format!("{} MB", figures::number(need.expected))),
+            one.network
+                .map_or_else(|| "–".to_owned(), |need| format!("{} Mbit/s", figures::number(need.expected))),
+            one.verdict.name().to_owned(),
+            format!("{} at {} times this", one.first_limit, figures::number(one.headroom)),
+        ]);
+    }
+    output.text(&format!("{}, by the model of {}", plant.name, model.stack))?;
+    output.text(&table.to_string())?;
+    for one in &sized {
+        explain(one, output)?;
+    }
+    if sized.iter().any(|one| one.verdict == Verdict::DoesNotFit) {
+        return Err(Failure::Threshold("not every node fits".to_owned()));
+    }
+    Ok(())
+}
+
+fn explain(one: &Sized, output: Output) -> Result<(), Failure> {
+    let name = &one.node.name;
+    if one.scaled {
+        output.text(&format!(
+            "{name}: scaled from the model's machine; a calibration on the target is worth more"
+        ))?;
+    }
+    if one.extrapolated {
+        output.text(&format!("{name}: outside of what was measured; the interval promises too much"))?;
+    }
+    let intro = if one.verdict == Verdict::Fits { "it would get cheaper with" } else { "cheapest ways out:" };
+    let changes: Vec<String> = one
+        .changes
+        .iter()
+        .map(|change| {
+            let fits = if change.fits { "" } else { ", still too much" };
+            format!("{} ({} %{fits})", change.what, figures::number(change.cpu_percent))
+        })
+        .collect();
+    output.text(&format!("{name}: {intro} {}", changes.join("; ")))
+}

@@ -1,0 +1,200 @@
+//! The laboratory as a program: a scenario, its results, its report in a real browser, and what is left when it is killed.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // a test fails by panicking, and says what it skips
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const SCENARIO: &str = r#"
+name = "two small loads"
+[server]
+update_ms = 50
+[load]
+kind = "subscribe"
+clients = [1, 3]
+items = 30
+publishing_ms = 50
+[time]
+warmup_s = 0.2
+duration_s = 0.5
+repetitions = 2
+steady = false
+[[threshold]]
+metric = "progress.items"
+above = 29
+"#;
+
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("taktwerk-lab-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+        command.args(arguments).current_dir(&self.0).env("TAKTWERK_RESULTS", self.0.join("results.sqlite"));
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn scenario(&self, text: &str) {
+        fs::write(self.0.join("scenario.toml"), text).unwrap();
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Whether the figures may be believed is not asked here: a machine that runs tests is no quiet one.
+fn is_measured(output: &Output) -> bool {
+    matches!(output.status.code(), Some(0 | 5))
+}
+
+#[test]
+fn a_scenario_is_measured_kept_compared_and_reported() {
+    let place = Place::new("scenario");
+    place.scenario(SCENARIO);
+    let first =
+        place.run(&["lab", "run", "scenario.toml", "--name", "first", "--stream", "stream.ndjson", "--json"]);
+    assert!(is_measured(&first), "{first:?}");
+    assert_eq!(json(&first)["run"]["measurements"], 4);
+    let lines = fs::read_to_string(place.0.join("stream.ndjson")).unwrap();
+    assert_eq!(lines.lines().filter(|line| serde_json::from_str::<Value>(line).is_ok()).count(), 4);
+
+    let second = place.run(&["lab", "run", "scenario.toml", "--name", "second", "-o", "report.html"]);
+    assert!(is_measured(&second), "{second:?}");
+    let html = fs::read_to_string(place.0.join("report.html")).unwrap();
+    assert!(html.contains("two small loads") && html.contains("<svg") && !html.contains("<script"));
+
+    let runs = json(&place.run(&["lab", "runs", "--json"]));
+    assert_eq!(runs["runs"][1]["state"], "complete");
+    let csv = place.run(&["lab", "runs", "--csv", "first"]);
+    assert_eq!(String::from_utf8(csv.stdout).unwrap().trim().lines().count(), 5);
+    let compared = place.run(&["lab", "compare", "first", "second", "--json"]);
+    let compared = json(&compared);
+    assert!(compared["same_machine"].as_bool().unwrap(), "{compared}");
+
+    let wrong = place.run(&["lab", "compare", "first", "third"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    place.scenario(&SCENARIO.replace("clients", "cleints"));
+    let wrong = place.run(&["lab", "run", "scenario.toml"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("cleints"), "{wrong:?}");
+
+    look_at(&place.0.join("report.html"), &place.0);
+}
+
+/// The page in a browser, wide and as on a phone: each picture must show something.
+fn look_at(page: &Path, directory: &Path) {
+    let Some(browser) = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
+        .iter()
+        .find(|path| Path::new(path).exists())
+    else {
+        eprintln!("no chromium here: the report is not looked at (apt-get install chromium)");
+        return;
+    };
+    for (name, size) in [("wide", "1200,1600"), ("phone", "390,1600")] {
+        let picture = directory.join(format!("{name}.png"));
+        let mut child = Command::new(browser)
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
+            .arg(format!("--user-data-dir={}", directory.join("browser").display()))
+            .arg(format!("--screenshot={}", picture.display()))
+            .arg(format!("--window-size={size}"))
+            .arg(format!("file://{}", page.display()))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let end = Instant::now() + Duration::from_secs(90);
+        while child.try_wait().unwrap().is_none() {
+            if Instant::now() > end {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                panic!("the browser does not end");
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let bytes = fs::read(&picture).unwrap();
+        assert_eq!(bytes.get(1..4), Some(&b"PNG"[..]));
+        // An empty page of this size takes about 10 kB.
+        assert!(bytes.len() > 30_000, "{name}: {} bytes", bytes.len());
+    }
+}
+
+/// Processes whose command line contains a text.
+fn processes(with: &str) -> Vec<u32> {
+    let pids =
+        fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter(|pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(with)
+    })
+    .collect()
+}
+
+#[test]
+fn killed_in_the_middle_it_leaves_nothing_and_keeps_what_was_whole() {
+    let place = Place::new("killed");
+    place.scenario(&SCENARIO.replace("repetitions = 2", "repetitions = 200"));
+    let mut lab = place
+        .command(&["lab", "run", "scenario.toml", "--name", "killed"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let state = || {
+        let runs = json(&place.run(&["lab", "runs", "--json"]));
+        let run = runs["runs"][0].clone();
+        (run["state"].as_str().map(str::to_owned), run["measurements"].as_u64().unwrap_or(0))
+    };
+    let end = Instant::now() + Duration::from_secs(120);
+    while state().1 < 2 {
+        assert!(Instant::now() < end, "nothing was measured: {:?}", lab.try_wait());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(state().0.as_deref(), Some("running"));
+    lab.kill().unwrap();
+    lab.wait().unwrap();
+    let (after, kept) = state();
+    assert_eq!(after.as_deref(), Some("incomplete"));
+    assert!(kept >= 2);
+    // Its server and its load notice that their standard input has ended.
+    let mark = place.0.display().to_string();
+    let end = Instant::now() + Duration::from_secs(30);
+    while !processes(&mark).is_empty() {
+        assert!(Instant::now() < end, "still there: {:?}", processes(&mark));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    // An incomplete run is not what a report is written of by default.
+    assert_eq!(place.run(&["lab", "report"]).status.code(), Some(2));
+    assert_eq!(place.run(&["lab", "report", "killed"]).status.code(), Some(0));
+}
+
+#[test]
+fn the_register_of_experiments_is_complete() {
+    let place = Place::new("list");
+    let list = json(&place.run(&["lab", "list", "--json"]));
+    let experiments = list["experiments"].as_array().unwrap();
+    assert_eq!(experiments.len(), 20);
+    assert!(experiments.iter().any(|one| one["id"] == "morato-pubsub" && one["missing"].is_string()));
+    let unknown = place.run(&["lab", "reproduce", "nobody-1999"]);
+    assert_eq!(unknown.status.code(), Some(2));
+}

@@ -1,0 +1,220 @@
+//! The largest load that a system sustains: an adaptive search, and what counts as sustained.
+
+use crate::measurement::Measurement;
+use serde::Serialize;
+
+/// An answer between a load that was sustained and one that was not, which are close to each other.
+#[derive(Debug, Clone)]
+pub struct Search {
+    next: Option<u64>,
+    most: u64,
+    growth: f64,
+    bracket: f64,
+    sustained: Option<u64>,
+    failed: Option<u64>,
+    /// A load that failed once; it has to fail twice, so that one hiccup does not decide.
+    doubted: Option<u64>,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// The largest load that was sustained.
+    pub sustained: Option<u64>,
+    /// The smallest that was not; none if the search ended before it found one.
+    pub failed: Option<u64>,
+}
+
+impl Search {
+    /// Begins at `first` and multiplies by `growth` until a load fails or `most` is reached; then halves the gap until
+    /// it is narrower than `bracket` (0.1 for 10 %).
+    #[must_use]
+    pub fn new(first: u64, most: u64, growth: f64, bracket: f64) -> Self {
+        Self {
+            next: Some(first.clamp(1, most.max(1))),
+            most: most.max(1),
+            growth: growth.max(1.05),
+            bracket: bracket.max(0.001),
+            sustained: None,
+            failed: None,
+            doubted: None,
+        }
+    }
+
+    /// The load to try next; none when the search is over.
+    #[must_use]
+    pub fn next(&self) -> Option<u64> {
+        self.next
+    }
+
+    /// Notes how the load went that was tried.
+    pub fn note(&mut self, is_sustained: bool) {
+        let Some(load) = self.next else { return };
+        if is_sustained {
+            self.sustained = Some(self.sustained.map_or(load, |best| best.max(load)));
+            self.doubted = None;
+        } else if self.doubted == Some(load) {
+            self.failed = Some(load);
+            self.doubted = None;
+        } else {
+            self.doubted = Some(load);
+            return;
+        }
+        self.next = self.step();
+    }
+
+    /// Ends the search here, with what it has found.
+    pub fn stop(&mut self) {
+        self.next = None;
+    }
+
+    fn step(&self) -> Option<u64> {
+        match (self.sustained, self.failed) {
+            (Some(low), None) if low >= self.most => None,
+            (Some(low), None) => Some(((low as f64 * self.growth).ceil() as u64).max(low + 1).min(self.most)),
+            (None, Some(high)) if high <= 1 => None,
+            (None, Some(high)) => Some((high / 4).max(1)),
+            (Some(low), Some(high)) => {
+                let is_narrow = (high - low) as f64 <= low as f64 * self.bracket;
+                let middle = ((low as f64) * (high as f64)).sqrt().round() as u64;
+                (!is_narrow && high - low > 1).then(|| middle.clamp(low + 1, high - 1))
+            }
+            (None, None) => None,
+        }
+    }
+
+    /// What it has found so far.
+    #[must_use]
+    pub fn found(&self) -> Found {
+        Found { sustained: self.sustained, failed: self.failed }
+    }
+}
+
+/// How a load went.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Verdict {
+    /// Everything arrived in time.
+    Sustained,
+    /// It did not.
+    NotSustained {
+        /// What was missed.
+        why: String,
+    },
+    /// The measurement says nothing about the system: the generator was the limit.
+    Unknown {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Share of its values that every item must have received, the worst one included.
+const PROGRESS: f64 = 0.99;
+/// How much later than its interval messages may come, on average.
+const LATE: f64 = 1.1;
+
+/// Judges a subscription: the worst item counts, not the mean, and cycles must be kept.
+#[must_use]
+pub fn judge(measurement: &Measurement) -> Verdict {
+    let not = |why: String| Verdict::NotSustained { why };
+    if let Some(reason) = measurement.invalid.first() {
+        return Verdict::Unknown { why: reason.clone() };
+    }
+    let get = |name: &str| measurement.get(name).unwrap_or(0.0);
+    if get("connections_lost") > 0.0 {
+        return not(format!("{} connections were lost", get("connections_lost")));
+    }
+    // A window of n cycles holds n ± 1 of them.
+    let expected = get("progress.expected_per_item");
+    let received = get("progress.min_per_item");
+    if received + 1.0 < expected * PROGRESS {
+        return not(format!("an item received {received} of {expected} values"));
+    }
+    if get("progress.overflows") > 0.0 || get("lost_messages") > 0.0 {
+        return not("values were lost".to_owned());
+    }
+    let interval = measurement.condition.publishing_ms.unwrap_or(0.0);
+    let mean = get("message_interval.mean_us") / 1e3;
+    if interval > 0.0 && mean > interval * LATE {
+        return not(format!("messages came every {mean:.0} ms instead of {interval:.0} ms"));
+    }
+    Verdict::Sustained
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Kind, LoadSpec, Scenario};
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    fn run(search: &mut Search, limit: u64) -> Vec<u64> {
+        let mut tried = Vec::new();
+        while let Some(load) = search.next() {
+            tried.push(load);
+            search.note(load <= limit);
+            assert!(tried.len() < 200, "{tried:?}");
+        }
+        tried
+    }
+
+    proptest! {
+        #[test]
+        fn the_limit_lies_in_a_narrow_bracket(limit in 20u64..1_000_000, first in 1u64..10_000, safe: bool) {
+            let growth = if safe { 1.3 } else { 2.0 };
+            let mut search = Search::new(first, 4_000_000, growth, 0.1);
+            run(&mut search, limit);
+            let Found { sustained, failed } = search.found();
+            let (low, high) = (sustained.unwrap(), failed.unwrap());
+            prop_assert!(low <= limit && limit < high);
+            prop_assert!((high - low) as f64 <= (low as f64 * 0.1).max(1.0), "{} {}", low, high);
+        }
+    }
+
+    #[test]
+    fn a_limit_beyond_the_most_is_not_searched_for() {
+        let mut search = Search::new(10, 1_000, 2.0, 0.1);
+        let tried = run(&mut search, u64::MAX);
+        assert_eq!(tried.last(), Some(&1_000));
+        assert_eq!(search.found(), Found { sustained: Some(1_000), failed: None });
+    }
+
+    #[test]
+    fn nothing_works_at_all() {
+        let mut search = Search::new(100, 1_000, 2.0, 0.1);
+        run(&mut search, 0);
+        assert_eq!(search.found(), Found { sustained: None, failed: Some(1) });
+    }
+
+    #[test]
+    fn one_hiccup_does_not_decide() {
+        let mut search = Search::new(100, 150, 2.0, 0.1);
+        search.note(false);
+        assert_eq!(search.next(), Some(100));
+        search.note(true);
+        assert_eq!((search.found().sustained, search.next()), (Some(100), Some(150)));
+    }
+
+    fn measured(change: impl FnOnce(&mut Value)) -> Measurement {
+        let mut load = LoadSpec::new(Kind::Subscribe);
+        load.publishing_ms = Some(100.0.into());
+        let condition = Scenario::new("x", load).conditions().remove(0);
+        let mut document = json!({
+            "connections_lost": 0, "lost_messages": 0, "message_interval": {"mean_us": 100_000.0},
+            "progress": {"expected_per_item": 200.0, "min_per_item": 199.0, "overflows": 0}, "invalid": [],
+        });
+        change(&mut document);
+        Measurement::from_document("", condition, 0, document)
+    }
+
+    #[test]
+    fn the_worst_item_and_the_cycle_decide() {
+        assert_eq!(judge(&measured(|_| ())), Verdict::Sustained);
+        let verdict = judge(&measured(|document| document["progress"]["min_per_item"] = json!(190)));
+        assert!(matches!(verdict, Verdict::NotSustained { .. }));
+        let verdict = judge(&measured(|document| document["message_interval"]["mean_us"] = json!(120_000.0)));
+        assert!(matches!(verdict, Verdict::NotSustained { why } if why.contains("120 ms")));
+        let verdict = judge(&measured(|document| document["invalid"] = json!([{"message": "late"}])));
+        assert_eq!(verdict, Verdict::Unknown { why: "late".into() });
+    }
+}

@@ -1,0 +1,389 @@
+//! Charts as SVG text: drawn here, so that a report needs no script, no font and no network.
+//!
+//! Colours are classes (`s0` … `s7`) that the page's style sheet fills, so that light, dark and print each get their own.
+
+mod axis;
+mod svg;
+
+pub use axis::Scale;
+
+use crate::latency::Times;
+use serde::Serialize;
+
+/// An axis.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Axis {
+    /// What it shows, with the unit.
+    pub label: String,
+    /// How values become places.
+    pub scale: Scale,
+    /// Whether it begins at zero although no value is there.
+    pub from_zero: bool,
+}
+
+impl Axis {
+    /// A linear axis from zero.
+    #[must_use]
+    pub fn linear(label: &str) -> Self {
+        Self { label: label.to_owned(), scale: Scale::Linear, from_zero: true }
+    }
+
+    /// A linear axis around the values.
+    #[must_use]
+    pub fn around(label: &str) -> Self {
+        Self { label: label.to_owned(), scale: Scale::Linear, from_zero: false }
+    }
+
+    /// A logarithmic axis.
+    #[must_use]
+    pub fn log(label: &str) -> Self {
+        Self { label: label.to_owned(), scale: Scale::Log, from_zero: false }
+    }
+}
+
+/// A value with its interval, at a place on the horizontal axis.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Point {
+    /// Horizontally.
+    pub x: f64,
+    /// Vertically.
+    pub y: f64,
+    /// The interval around it.
+    pub interval: Option<(f64, f64)>,
+}
+
+impl Point {
+    /// A value without an interval.
+    #[must_use]
+    pub fn new(x: f64, y: f64) -> Self {
+        Self { x, y, interval: None }
+    }
+}
+
+/// The five numbers of a box plot, and the mean.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Quartiles {
+    /// What it is of.
+    pub label: String,
+    /// 5th percentile.
+    pub low: f64,
+    /// 25th percentile.
+    pub first: f64,
+    /// The median.
+    pub median: f64,
+    /// 75th percentile.
+    pub third: f64,
+    /// 95th percentile.
+    pub high: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+impl Quartiles {
+    /// Of a histogram, in milliseconds.
+    #[must_use]
+    pub fn of(label: &str, times: &Times) -> Self {
+        let ms = |percent: f64| times.percentile(percent) as f64 / 1e6;
+        Self {
+            label: label.to_owned(),
+            low: ms(5.0),
+            first: ms(25.0),
+            median: ms(50.0),
+            third: ms(75.0),
+            high: ms(95.0),
+            max: times.max() as f64 / 1e6,
+        }
+    }
+}
+
+/// How a series is drawn.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mark {
+    /// Points joined by lines, with error bars where there is an interval.
+    Line(Vec<Point>),
+    /// Points alone, with error bars where there is an interval.
+    Dots(Vec<Point>),
+    /// A staircase, as distribution functions have.
+    Steps(Vec<Point>),
+    /// The area between the ends of each point's interval.
+    Band(Vec<Point>),
+}
+
+/// Some of the data, with a name in the legend.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Series {
+    /// In the legend.
+    pub name: String,
+    /// What is drawn.
+    pub mark: Mark,
+    /// Which colour; series with the same number belong together.
+    pub colour: usize,
+}
+
+/// What stands in a chart.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Content {
+    /// Two numeric axes.
+    Plane {
+        /// The horizontal one.
+        x: Axis,
+        /// The vertical one.
+        y: Axis,
+        /// What is drawn, the last on top.
+        series: Vec<Series>,
+    },
+    /// Box plots side by side.
+    Boxes {
+        /// The vertical axis.
+        y: Axis,
+        /// The boxes.
+        boxes: Vec<Quartiles>,
+    },
+    /// Bars made of parts.
+    Stack {
+        /// The vertical axis.
+        y: Axis,
+        /// Names of the parts.
+        parts: Vec<String>,
+        /// Bars, each with the sizes of its parts.
+        bars: Vec<(String, Vec<f64>)>,
+    },
+}
+
+/// A chart with its explanation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Chart {
+    /// What it shows.
+    pub title: String,
+    /// One sentence: how to read it.
+    pub reading: String,
+    /// What is drawn.
+    pub content: Content,
+}
+
+impl Chart {
+    /// A chart with two numeric axes.
+    #[must_use]
+    pub fn plane(title: &str, reading: &str, x: Axis, y: Axis, series: Vec<Series>) -> Self {
+        Self {
+            title: title.to_owned(),
+            reading: reading.to_owned(),
+            content: Content::Plane { x, y, series },
+        }
+    }
+
+    /// Box plots.
+    #[must_use]
+    pub fn boxes(title: &str, reading: &str, y: Axis, boxes: Vec<Quartiles>) -> Self {
+        Self { title: title.to_owned(), reading: reading.to_owned(), content: Content::Boxes { y, boxes } }
+    }
+
+    /// Stacked bars.
+    #[must_use]
+    pub fn stack(
+        title: &str,
+        reading: &str,
+        y: Axis,
+        parts: Vec<String>,
+        bars: Vec<(String, Vec<f64>)>,
+    ) -> Self {
+        Self {
+            title: title.to_owned(),
+            reading: reading.to_owned(),
+            content: Content::Stack { y, parts, bars },
+        }
+    }
+
+    /// The empirical distribution functions of some times: how large a share came at least so soon.
+    #[must_use]
+    pub fn distribution(title: &str, times: &[(String, Times)]) -> Self {
+        let (divisor, unit) = unit(times);
+        let series = times.iter().enumerate().filter(|(_, (_, times))| times.count() > 0);
+        let series = series.map(|(colour, (name, times))| {
+            let total = times.count() as f64;
+            let mut seen = 0;
+            let points = times.values().map(|(value, count)| {
+                seen += count;
+                Point::new(value as f64 / divisor, seen as f64 / total * 100.0)
+            });
+            Series { name: name.clone(), mark: Mark::Steps(thin(points.collect())), colour }
+        });
+        Self::plane(
+            title,
+            "Each curve says what share of the samples was at least as fast as the time below it: further left is \
+             faster, steeper is steadier.",
+            Axis::log(&format!("time, {unit}")),
+            Axis::linear("share of the samples, %"),
+            series.collect(),
+        )
+    }
+
+    /// How often each time was seen: the empirical density that the papers print.
+    #[must_use]
+    pub fn density(title: &str, times: &[(String, Times)]) -> Self {
+        let (divisor, unit) = unit(times);
+        let series = times.iter().enumerate().filter(|(_, (_, times))| times.count() > 0);
+        let series = series.map(|(colour, (name, times))| {
+            // Beyond the 99th percentile there is nothing to see but emptiness.
+            let (low, high) = (times.percentile(0.0) as f64, times.percentile(99.0) as f64);
+            let bins = 48usize;
+            let width = ((high - low) / bins as f64).max(1.0);
+            let mut counts = vec![0u64; bins];
+            for (value, count) in times.values() {
+                let bin = ((value as f64 - low) / width).max(0.0) as usize;
+                if let Some(cell) = counts.get_mut(bin) {
+                    *cell += count;
+                }
+            }
+            let total = times.count() as f64;
+            let points = counts.iter().enumerate().map(|(bin, count)| {
+                Point::new((low + (bin as f64 + 0.5) * width) / divisor, *count as f64 / total * 100.0)
+            });
+            Series { name: name.clone(), mark: Mark::Line(points.collect()), colour }
+        });
+        Self::plane(
+            title,
+            "Each curve says how often a time was seen (48 classes up to the 99th percentile): a narrow peak is a steady \
+             system, a second peak a second way through it.",
+            Axis::linear(&format!("time, {unit}")),
+            Axis::linear("share of the samples, %"),
+            series.collect(),
+        )
+    }
+
+    /// Percentiles on a scale that gives each further nine the same room.
+    #[must_use]
+    pub fn percentiles(title: &str, times: &[(String, Times)]) -> Self {
+        let (divisor, unit) = unit(times);
+        let series = times.iter().enumerate().filter(|(_, (_, times))| times.count() > 0);
+        let series = series.map(|(colour, (name, times))| {
+            // 1 / (1 − q): 1 is the minimum, 10 the 90th percentile, 1 000 the 99.9th.
+            let last = (times.count() as f64).log10();
+            let steps = (last * 12.0).ceil().max(1.0) as usize;
+            let points = (0..=steps).map(|step| {
+                let rarity = 10f64.powf(last * step as f64 / steps as f64);
+                let percent = 100.0 * (1.0 - 1.0 / rarity);
+                Point::new(rarity, times.percentile(percent) as f64 / divisor)
+            });
+            Series { name: name.clone(), mark: Mark::Line(points.collect()), colour }
+        });
+        Self::plane(
+            title,
+            "One sample in so many (below) took at least so long (left): at 100 stands the 99th percentile, at 1 000 the \
+             99.9th; a flat curve has no tail.",
+            Axis::log("one in so many samples"),
+            Axis::log(&format!("time, {unit}")),
+            series.collect(),
+        )
+    }
+
+    /// The chart as an SVG element, without the explanation.
+    #[must_use]
+    pub fn svg(&self) -> String {
+        svg::draw(self)
+    }
+
+    /// Names and colours for a legend; empty if there is only one series.
+    #[must_use]
+    pub fn legend(&self) -> Vec<(String, usize)> {
+        let mut names: Vec<(String, usize)> = Vec::new();
+        match &self.content {
+            Content::Plane { series, .. } => {
+                for series in series.iter().filter(|series| !series.name.is_empty()) {
+                    if !names.iter().any(|(name, _)| *name == series.name) {
+                        names.push((series.name.clone(), series.colour));
+                    }
+                }
+            }
+            Content::Stack { parts, .. } => {
+                names.extend(parts.iter().enumerate().map(|(colour, part)| (part.clone(), colour)));
+            }
+            Content::Boxes { .. } => {}
+        }
+        names
+    }
+}
+
+/// Nanoseconds per unit, and the unit, in which most of the times are read best.
+fn unit(times: &[(String, Times)]) -> (f64, &'static str) {
+    let largest = times.iter().map(|(_, times)| times.percentile(50.0)).max().unwrap_or(0);
+    if largest >= 10_000_000 { (1e6, "ms") } else { (1e3, "µs") }
+}
+
+/// At most 400 points: more than a screen can show, few enough for a small file. First and last stay.
+fn thin(points: Vec<Point>) -> Vec<Point> {
+    const MOST: usize = 400;
+    if points.len() <= MOST {
+        return points;
+    }
+    let step = (points.len() - 1) as f64 / (MOST - 1) as f64;
+    (0..MOST).filter_map(|at| points.get((at as f64 * step).round() as usize).copied()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times() -> Times {
+        let mut times = Times::new();
+        (1..=10_000u64).for_each(|value| times.record(value * 1_000));
+        times
+    }
+
+    #[test]
+    fn distributions_end_at_a_hundred_percent() {
+        let chart = Chart::distribution("t", &[("a".into(), times()), ("empty".into(), Times::new())]);
+        let Content::Plane { series, .. } = &chart.content else { panic!() };
+        assert_eq!(series.len(), 1);
+        let Mark::Steps(points) = &series[0].mark else { panic!() };
+        assert!(points.len() <= 400);
+        assert_eq!(points.last().unwrap().y, 100.0);
+        assert!(points.windows(2).all(|pair| pair[0].x <= pair[1].x && pair[0].y <= pair[1].y));
+    }
+
+    #[test]
+    fn percentiles_rise_and_a_density_sums_up() {
+        let Content::Plane { series, .. } = Chart::percentiles("t", &[("a".into(), times())]).content else {
+            panic!()
+        };
+        let Mark::Line(points) = &series[0].mark else { panic!() };
+        assert!(points.windows(2).all(|pair| pair[0].y <= pair[1].y));
+        let Content::Plane { series, .. } = Chart::density("t", &[("a".into(), times())]).content else {
+            panic!()
+        };
+        let Mark::Line(points) = &series[0].mark else { panic!() };
+        let sum: f64 = points.iter().map(|point| point.y).sum();
+        assert!((97.0..=100.1).contains(&sum), "{sum}");
+    }
+
+    #[test]
+    fn every_kind_becomes_svg_without_scripts_and_with_escaped_text() {
+        let line =
+            Mark::Line(vec![Point { x: 1.0, y: 2.0, interval: Some((1.0, 3.0)) }, Point::new(2.0, 4.0)]);
+        let series = vec![
+            Series { name: "a<b".into(), mark: line.clone(), colour: 0 },
+            Series {
+                name: "band".into(),
+                mark: Mark::Band(vec![Point { x: 1.0, y: 2.0, interval: Some((1.0, 3.0)) }]),
+                colour: 1,
+            },
+            Series { name: "dots".into(), mark: Mark::Dots(vec![Point::new(1.5, 2.5)]), colour: 2 },
+        ];
+        let charts = [
+            Chart::plane("x & y", "r", Axis::log("<x>"), Axis::linear("y"), series),
+            Chart::boxes("b", "r", Axis::linear("ms"), vec![Quartiles::of("one", &times())]),
+            Chart::stack("s", "r", Axis::linear("%"), vec!["p".into()], vec![("bar".into(), vec![3.0])]),
+            Chart::plane("none", "r", Axis::linear("x"), Axis::linear("y"), Vec::new()),
+        ];
+        for chart in &charts {
+            let svg = chart.svg();
+            assert!(svg.starts_with("<svg") && svg.ends_with("</svg>"), "{svg}");
+            assert!(!svg.contains("<script") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+            assert_eq!(svg.matches('<').count(), svg.matches('>').count());
+        }
+        assert!(charts[0].svg().contains("&lt;x&gt;"));
+        assert_eq!(charts[0].legend().len(), 3);
+    }
+}

@@ -1,0 +1,366 @@
+//! Morato et al. 2021: CPU, read time and subscription delivery of open stacks on a Raspberry Pi.
+
+use super::{
+    Experiment, Plan, Wish, conditions, published, shown, stack_name, time, times_as, times_grid,
+    valid_groups,
+};
+use crate::chart::Chart;
+use crate::figures;
+use crate::latency::Times;
+use crate::measurement::Measurement;
+use crate::outcome::{Grid, Outcome, maybe};
+use crate::scenario::{CpuCondition, Kind, LoadSpec, Scenario};
+
+pub(super) static ALL: [&dyn Experiment; 5] = [&Cpu, &Read, &Subscription, &PubSub, &Power];
+
+const SOURCE: &str = "Morato, Vitturi, Tramarin, Cenedese 2021, on a Raspberry Pi 4";
+
+struct Cpu;
+struct Read;
+struct Subscription;
+struct PubSub;
+struct Power;
+
+fn reads(name: &str, quick: bool, condition: CpuCondition) -> Scenario {
+    let mut load = LoadSpec::new(Kind::Read);
+    load.count = Some(if quick { 15_000 } else { 100_000 });
+    let mut scenario = Scenario::new(name, load);
+    scenario.server.signals = 1;
+    scenario.server.update_ms = 1_000.0;
+    scenario.cpu.condition = condition;
+    scenario.time = if quick { time(0.2, 1.0, 3) } else { time(2.0, 1.0, 5) };
+    scenario
+}
+
+impl Experiment for Cpu {
+    fn id(&self) -> &'static str {
+        "morato-cpu"
+    }
+    fn question(&self) -> &'static str {
+        "How much CPU does a server use while one client reads one variable as fast as it can?"
+    }
+    fn source(&self) -> &'static str {
+        "Morato et al. 2021, Tables II and III, Raspberry Pi 4"
+    }
+    fn plan(&self, wish: &Wish<'_>) -> Plan {
+        let conditions = conditions(wish, vec![reads("morato-cpu", wish.quick, CpuCondition::Isolated)]);
+        Plan { conditions, skipped: Vec::new() }
+    }
+    fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
+        let groups = valid_groups(measurements);
+        let mut grid = Grid::new(
+            "Server while it is read from, per 100 000 reads",
+            1,
+            &["stack", "CPU %", "kernel %", "user %", "CPU µs/read", "switches", "migrations", "cycles"],
+        );
+        for group in &groups {
+            let per = |metric: &str| -> Option<f64> {
+                let requests = group.mean("latency.uncorrected.count")?;
+                Some(group.mean(metric)? / requests * 1e5)
+            };
+            let share = |metric: &str| Some(group.mean(metric)? / group.mean("server.cpu_s")? * 100.0);
+            let switches =
+                per("server.voluntary_switches").zip(per("server.involuntary_switches")).map(|(a, b)| a + b);
+            grid.row([
+                stack_name(&group.condition.stack).to_owned(),
+                shown(group, "server.cpu_percent"),
+                maybe(share("server.system_s")),
+                maybe(share("server.user_s")),
+                shown(group, "server.cpu_us_per_request"),
+                maybe(switches),
+                maybe(per("server.migrations")),
+                maybe(per("server.cycles")),
+            ]);
+        }
+        for name in ["open62541", "freeopcua-cpp", "freeopcua-python", "prosys-java"] {
+            let get = |metric| published::morato_cpu(name, metric);
+            grid.row([
+                format!("{name} (published)"),
+                maybe(get("cpu_mean")),
+                maybe(get("kernel_share")),
+                maybe(get("user_share")),
+                "–".to_owned(),
+                maybe(get("context_switches")),
+                maybe(get("cpu_migrations")),
+                maybe(get("cpu_cycles")),
+            ]);
+        }
+        outcome.grids.push(grid);
+        let bars = groups.iter().map(|group| {
+            let us = |metric: &str| {
+                let requests = group.mean("latency.uncorrected.count").unwrap_or(1.0);
+                group.mean(metric).unwrap_or(0.0) * 1e6 / requests
+            };
+            (stack_name(&group.condition.stack).to_owned(), vec![us("server.user_s"), us("server.system_s")])
+        });
+        outcome.charts.push(Chart::stack(
+            "Server CPU per read",
+            "The lower part is spent in the stack itself, the upper part in the kernel's network code: only the lower \
+             part can differ much between stacks.",
+            crate::chart::Axis::linear("CPU per read, µs"),
+            vec!["user".into(), "kernel".into()],
+            bars.collect(),
+        ));
+        compare(
+            outcome,
+            &groups
+                .iter()
+                .map(|group| (group.condition.stack.as_str(), group.mean("server.cpu_us_per_request")))
+                .collect::<Vec<_>>(),
+            "a server of this project needs less CPU per read than the peer",
+        );
+        if groups.iter().all(|group| group.mean("server.cycles").is_none()) {
+            outcome.remark("CPU cycles: this machine offers no hardware counters to this process.");
+        }
+        outcome.remark(
+            "Comparable: the order of the stacks, the share of the kernel, and that a read costs one to two context \
+             switches. Not comparable: absolute CPU percent, since a read here takes a fraction of the time it took on \
+             the Raspberry Pi, so more of them are answered per second.",
+        );
+    }
+}
+
+/// Our figure against each peer's: less is better.
+fn compare(outcome: &mut Outcome, figures: &[(&str, Option<f64>)], claim: &str) {
+    let own = figures.iter().find(|(stack, _)| *stack == "own").and_then(|(_, value)| *value);
+    for (stack, value) in figures.iter().filter(|(stack, _)| *stack != "own") {
+        if let (Some(own), Some(peer)) = (own, value) {
+            let evidence = format!(
+                "{} against {} of {stack}: {}",
+                figures::number(own),
+                figures::number(*peer),
+                times_as(own / peer)
+            );
+            outcome.finding(claim, Some(own < *peer), evidence);
+        }
+    }
+}
+
+impl Experiment for Read {
+    fn id(&self) -> &'static str {
+        "morato-read"
+    }
+    fn question(&self) -> &'static str {
+        "How long does one Read take, and how much does it vary?"
+    }
+    fn source(&self) -> &'static str {
+        "Morato et al. 2021, Tables IV to VI, Figures 4 to 8, Raspberry Pi 4"
+    }
+    fn plan(&self, wish: &Wish<'_>) -> Plan {
+        let kinds = [CpuCondition::Isolated, CpuCondition::Shared, CpuCondition::Same];
+        let scenarios = kinds.map(|kind| reads("morato-read", wish.quick, kind));
+        let mut plan = Plan { conditions: conditions(wish, scenarios.into()), skipped: Vec::new() };
+        for link in ["ethernet-100m", "wifi-802.11g"] {
+            match wish.place.know_link(link) {
+                Ok(()) => {
+                    let mut scenario = reads("morato-read", wish.quick, CpuCondition::Isolated);
+                    scenario.link = Some(link.to_owned());
+                    scenario.load.count = Some(if wish.quick { 1_000 } else { 100_000 });
+                    plan.conditions.extend(conditions(wish, vec![scenario]));
+                }
+                Err(error) => plan.skipped.push(error.to_string()),
+            }
+        }
+        if !wish.place.has_two_cpus() {
+            plan.skipped.push("this process may use one CPU only: isolated and same are the same".to_owned());
+        }
+        plan
+    }
+    fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
+        let groups = valid_groups(measurements);
+        let mut rows = Vec::new();
+        let mut curves = Vec::new();
+        for group in &groups {
+            let times = group.times("latency");
+            let network = group.condition.link.clone().unwrap_or_else(|| "loopback".to_owned());
+            let cpu = group.condition.cpu.condition.name();
+            let stack = stack_name(&group.condition.stack);
+            rows.push((vec![stack.to_owned(), network.clone(), cpu.to_owned()], times.clone()));
+            curves.push((format!("{stack}, {network}, {cpu}"), times));
+        }
+        outcome.grids.push(times_grid(
+            "Round trip of one Read, measured",
+            &["stack", "network", "CPU"],
+            &rows,
+            false,
+        ));
+        let mut grid =
+            Grid::new("Published, generic kernel", 3, &["stack", "network", "CPU", "mean µs", "std µs"]);
+        for network in ["ethernet", "wifi"] {
+            for isolated in [false, true] {
+                for name in ["open62541", "freeopcua-cpp", "freeopcua-python", "prosys-java"] {
+                    if let Some((mean, std)) = published::morato_read(name, network, isolated) {
+                        let cpu = if isolated { "isolated" } else { "shared" };
+                        grid.row([
+                            name.into(),
+                            network.into(),
+                            cpu.into(),
+                            figures::number(mean),
+                            figures::number(std),
+                        ]);
+                    }
+                }
+            }
+        }
+        outcome.grids.push(grid);
+        outcome.charts.push(Chart::density("How often each round trip was seen", &curves));
+        outcome.charts.push(Chart::percentiles("The tail of the round trip", &curves));
+        let p = |stack: &str, cpu: CpuCondition, percent: f64| {
+            let group = groups.iter().find(|group| {
+                group.condition.stack == stack
+                    && group.condition.cpu.condition == cpu
+                    && group.condition.link.is_none()
+            });
+            group.map(|group| group.times("latency").percentile(percent) as f64 / 1e3)
+        };
+        for stack in super::stacks(measurements) {
+            if let (Some(shared), Some(alone)) =
+                (p(&stack, CpuCondition::Shared, 99.0), p(&stack, CpuCondition::Isolated, 99.0))
+            {
+                outcome.finding(
+                    "an isolated CPU shortens the tail",
+                    Some(alone < shared),
+                    format!(
+                        "{}: p99 {} isolated, {} shared",
+                        stack_name(&stack),
+                        figures::micros(alone),
+                        figures::micros(shared)
+                    ),
+                );
+            }
+        }
+        let same: Vec<(&str, Option<f64>)> = groups
+            .iter()
+            .filter(|group| group.condition.cpu.condition == CpuCondition::Same)
+            .map(|group| {
+                (group.condition.stack.as_str(), Some(group.times("latency").percentile(50.0) as f64 / 1e3))
+            })
+            .collect();
+        compare(
+            outcome,
+            &same,
+            "on one CPU, where no sleeping CPU has to be woken, our round trip is shorter (p50 µs)",
+        );
+        outcome.remark(
+            "Comparable: the order of the stacks, compiled before interpreted, and the effect of a CPU that is shared. Not \
+             comparable: absolute times. Here both ends run on one machine; on a virtual machine, waking a CPU that \
+             sleeps takes longer than the whole protocol, so 'same' (both ends on one CPU) is the figure of the stack.",
+        );
+        outcome.remark(format!(
+            "{SOURCE}; its real-time kernel is not available here, so the generic rows stand beside ours."
+        ));
+    }
+}
+
+impl Experiment for Subscription {
+    fn id(&self) -> &'static str {
+        "morato-subscription"
+    }
+    fn question(&self) -> &'static str {
+        "How long is a published value on its way from the server to the client's application?"
+    }
+    fn source(&self) -> &'static str {
+        "Morato et al. 2021, Tables VII and VIII, Figures 9 and 10, Raspberry Pi 4"
+    }
+    fn plan(&self, wish: &Wish<'_>) -> Plan {
+        let scenarios = [CpuCondition::Isolated, CpuCondition::Shared].map(|kind| {
+            let mut load = LoadSpec::new(Kind::Subscribe);
+            load.items = Some(1.into());
+            load.publishing_ms = Some(100.0.into());
+            load.sampling_ms = Some(100.0);
+            let mut scenario = Scenario::new("morato-subscription", load);
+            scenario.server.update_ms = 30.0;
+            scenario.server.signals = 1;
+            scenario.cpu.condition = kind;
+            // 6 000 samples are ten minutes, over all repetitions.
+            scenario.time = if wish.quick { time(0.3, 4.0, 2) } else { time(2.0, 120.0, 5) };
+            scenario
+        });
+        Plan { conditions: conditions(wish, scenarios.into()), skipped: Vec::new() }
+    }
+    fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
+        let groups = valid_groups(measurements);
+        let mut rows = Vec::new();
+        let mut curves: Vec<(String, Times)> = Vec::new();
+        for group in &groups {
+            let cpu = group.condition.cpu.condition.name();
+            let stack = stack_name(&group.condition.stack);
+            let times = group.times("transfer");
+            rows.push((vec![stack.to_owned(), cpu.to_owned()], times.clone()));
+            curves.push((format!("{stack}, {cpu}"), times));
+        }
+        outcome.grids.push(times_grid(
+            "Publish time in the message to the client's application, measured",
+            &["stack", "CPU"],
+            &rows,
+            false,
+        ));
+        let mut grid = Grid::new("Published", 2, &["stack", "CPU", "mean µs", "std µs"]);
+        for name in ["open62541", "prosys-java"] {
+            for isolated in [false, true] {
+                if let Some((mean, std)) = published::morato_delivery(name, isolated) {
+                    let cpu = if isolated { "isolated" } else { "shared" };
+                    grid.row([name.to_owned(), cpu.to_owned(), figures::number(mean), figures::number(std)]);
+                }
+            }
+        }
+        outcome.grids.push(grid);
+        outcome.charts.push(Chart::distribution("Delivery time", &curves));
+        let alone: Vec<(&str, Option<f64>)> = groups
+            .iter()
+            .filter(|group| group.condition.cpu.condition == CpuCondition::Isolated)
+            .map(|group| {
+                (group.condition.stack.as_str(), Some(group.times("transfer").percentile(50.0) as f64 / 1e3))
+            })
+            .collect();
+        compare(outcome, &alone, "our delivery is not slower (p50 µs)");
+        outcome.remark(
+            "The delay begins where the server stamps the message (its PublishTime, whose clock is the client's as well on \
+             one machine), which is what 'response ready' means for any stack from outside. Comparable: order and shape. \
+             Not comparable: absolute times, and PubSub's, which is not measured here yet.",
+        );
+    }
+}
+
+const NO_PUBSUB: &str = "PubSub is not part of this laboratory yet";
+
+impl Experiment for PubSub {
+    fn id(&self) -> &'static str {
+        "morato-pubsub"
+    }
+    fn question(&self) -> &'static str {
+        "The same over PubSub: does it come out below the subscription's delay, as it should?"
+    }
+    fn source(&self) -> &'static str {
+        "Morato et al. 2021, Table IX, Figure 11"
+    }
+    fn missing(&self) -> Option<&'static str> {
+        Some(NO_PUBSUB)
+    }
+    fn plan(&self, _: &Wish<'_>) -> Plan {
+        Plan::default()
+    }
+    fn evaluate(&self, _: &[Measurement], _: &mut Outcome) {}
+}
+
+impl Experiment for Power {
+    fn id(&self) -> &'static str {
+        "morato-power"
+    }
+    fn question(&self) -> &'static str {
+        "What do 100 000 reads cost in energy and time, with the CPU governor on and off?"
+    }
+    fn source(&self) -> &'static str {
+        "Morato et al. 2021, Table X: 0.4175 A and 236 s with the governor, 0.4767 A and 215 s without"
+    }
+    fn missing(&self) -> Option<&'static str> {
+        Some(
+            "energy needs RAPL counters, which this project does not read yet, or a file of measured current; \
+             the completion time stands in morato-cpu",
+        )
+    }
+    fn plan(&self, _: &Wish<'_>) -> Plan {
+        Plan::default()
+    }
+    fn evaluate(&self, _: &[Measurement], _: &mut Outcome) {}
+}

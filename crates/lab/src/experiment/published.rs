@@ -1,0 +1,99 @@
+//! Figures that the papers print, as they were transcribed. They are compared with, never computed with.
+
+/// The rows of a table whose columns have the given values; each row as its cells.
+fn rows<'a>(csv: &'a str, wanted: &[(&str, &str)]) -> Vec<Vec<&'a str>> {
+    let mut lines = csv.lines();
+    let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    let column = |name: &str| header.iter().position(|title| *title == name);
+    lines
+        .map(|line| line.split(',').collect::<Vec<&str>>())
+        .filter(|cells| {
+            wanted.iter().all(|(name, value)| column(name).and_then(|at| cells.get(at)) == Some(value))
+        })
+        .collect()
+}
+
+/// One figure of a table; `None` if it is not there.
+fn figure(csv: &str, wanted: &[(&str, &str)], name: &str) -> Option<f64> {
+    let at = csv.lines().next()?.split(',').position(|title| title == name)?;
+    rows(csv, wanted).first()?.get(at)?.parse().ok()
+}
+
+const MORATO_CPU: &str = include_str!("../../published/morato2021_cpu.csv");
+const MORATO_READ: &str = include_str!("../../published/morato2021_read_rtt.csv");
+const MORATO_DELIVERY: &str = include_str!("../../published/morato2021_delivery.csv");
+const CGW_RTD: &str = include_str!("../../published/cgw_rtd.csv");
+const CGW_CORRELATION: &str = include_str!("../../published/cgw_correlation.csv");
+const ROCHA_PAYLOAD: &str = include_str!("../../published/rocha2019_payload.csv");
+const ROCHA_LOCATION: &str = include_str!("../../published/rocha2019_location.csv");
+
+/// Morato, Tables II and III.
+pub(super) fn morato_cpu(implementation: &str, metric: &str) -> Option<f64> {
+    figure(MORATO_CPU, &[("implementation", implementation), ("metric", metric)], "value")
+}
+
+/// Morato, Tables IV to VI: mean and standard deviation in microseconds.
+pub(super) fn morato_read(implementation: &str, network: &str, is_isolated: bool) -> Option<(f64, f64)> {
+    let wanted = [
+        ("isolated_cpu", if is_isolated { "yes" } else { "no" }),
+        ("os", "generic"),
+        ("network", network),
+        ("implementation", implementation),
+    ];
+    Some((figure(MORATO_READ, &wanted, "mean_us")?, figure(MORATO_READ, &wanted, "std_us")?))
+}
+
+/// Morato, Tables VII and VIII.
+pub(super) fn morato_delivery(implementation: &str, is_isolated: bool) -> Option<(f64, f64)> {
+    let wanted = [
+        ("service", "subscription"),
+        ("implementation", implementation),
+        ("isolated_cpu", if is_isolated { "yes" } else { "no" }),
+    ];
+    Some((figure(MORATO_DELIVERY, &wanted, "mean_us")?, figure(MORATO_DELIVERY, &wanted, "std_us")?))
+}
+
+/// C-GW, Table II: mean, standard deviation, minimum, maximum in milliseconds, throughput in kbit/s.
+pub(super) fn cgw_rtd(environment: &str, scenario: &str) -> Option<[f64; 5]> {
+    let wanted = [("environment", environment), ("scenario", scenario)];
+    let get = |name| figure(CGW_RTD, &wanted, name);
+    Some([get("mean_ms")?, get("std_ms")?, get("min_ms")?, get("max_ms")?, get("throughput_kbps")?])
+}
+
+/// C-GW, Table III: Pearson and Kulczynski II.
+pub(super) fn cgw_correlation(gain: u32, threshold: u32) -> Option<(f64, f64)> {
+    let (gain, threshold) = (gain.to_string(), threshold.to_string());
+    let wanted = [("rtd_peak_gain_n", gain.as_str()), ("cpu_threshold_pct", threshold.as_str())];
+    Some((figure(CGW_CORRELATION, &wanted, "pearson")?, figure(CGW_CORRELATION, &wanted, "kulczynski2")?))
+}
+
+/// Rocha, Table 1: mean, median, standard deviation, maximum, minimum in milliseconds.
+pub(super) fn rocha_payload(payload: &str, protocol: &str) -> Option<[f64; 5]> {
+    let wanted = [("payload", payload), ("protocol", protocol)];
+    let get = |name| figure(ROCHA_PAYLOAD, &wanted, name);
+    Some([get("mean_ms")?, get("median_ms")?, get("std_ms")?, get("max_ms")?, get("min_ms")?])
+}
+
+/// Rocha, Table 2, the same.
+pub(super) fn rocha_location(location: &str, protocol: &str) -> Option<[f64; 5]> {
+    let wanted = [("location", location), ("protocol", protocol)];
+    let get = |name| figure(ROCHA_LOCATION, &wanted, name);
+    Some([get("mean_ms")?, get("median_ms")?, get("std_ms")?, get("max_ms")?, get("min_ms")?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_found() {
+        assert_eq!(morato_cpu("open62541", "cpu_mean"), Some(17.2));
+        assert_eq!(morato_read("open62541", "ethernet", true), Some((306.67, 12.76)));
+        assert_eq!(morato_delivery("open62541", false), Some((267.77, 24.55)));
+        assert_eq!(cgw_rtd("Ethernet", "A"), Some([3.0, 0.7, 2.4, 12.0, 42.0]));
+        assert_eq!(cgw_correlation(10, 50), Some((0.81, 0.83)));
+        assert_eq!(rocha_payload("10 kB", "opcua").unwrap()[0], 42.23);
+        assert_eq!(rocha_location("Tokyo", "mqtt-qos0").unwrap()[0], 327.79);
+        assert_eq!(morato_cpu("nobody", "cpu_mean"), None);
+    }
+}

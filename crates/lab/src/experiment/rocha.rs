@@ -1,0 +1,416 @@
+//! Rocha et al. 2019: OPC UA and MQTT, bytes on the wire and round trips of a value that comes back to its sender.
+
+use super::{
+    Experiment, Plan, Wish, conditions, published, stack_name, stacks, time, times_as, times_grid,
+    valid_groups,
+};
+use crate::chart::{Axis, Chart, Mark, Point, Quartiles, Series};
+use crate::figures;
+use crate::latency::Times;
+use crate::measurement::Measurement;
+use crate::outcome::{Grid, Outcome, maybe};
+use crate::scenario::{Kind, LoadSpec, Scenario, Sweep};
+
+pub(super) static ALL: [&dyn Experiment; 4] = [&Overhead, &Payload, &Location, &Clients];
+
+struct Overhead;
+struct Payload;
+struct Location;
+struct Clients;
+
+const NO_MQTT: &str = "MQTT with QoS 0, 1 and 2, and PubSub: not part of this laboratory yet";
+/// The paper's places with the link that stands for each here.
+const PLACES: [(&str, &str); 4] = [
+    ("Sao Paulo", "wan-sao-paulo"),
+    ("Oregon", "wan-oregon"),
+    ("Frankfurt", "wan-frankfurt"),
+    ("Tokyo", "wan-tokyo"),
+];
+
+fn echo(name: &str, payloads: &[u32], count: u64) -> Scenario {
+    let mut load = LoadSpec::new(Kind::Roundtrip);
+    load.payload = Some(Sweep::Many(payloads.to_vec()));
+    load.publishing_ms = Some(1.0.into());
+    load.count = Some(count);
+    let mut scenario = Scenario::new(name, load);
+    scenario.server.signals = 1;
+    scenario.server.update_ms = 0.0;
+    scenario.server.interop = true;
+    scenario
+}
+
+/// Peers that have the writable ByteString of the interop nodes.
+fn plan(wish: &Wish<'_>, scenarios: Vec<Scenario>) -> Plan {
+    Plan { conditions: conditions(wish, scenarios), skipped: vec![NO_MQTT.to_owned()] }
+}
+
+impl Experiment for Overhead {
+    fn id(&self) -> &'static str {
+        "rocha-overhead"
+    }
+    fn question(&self) -> &'static str {
+        "How many bytes on the wire does a byte of payload take?"
+    }
+    fn source(&self) -> &'static str {
+        "Rocha et al. 2019, Figure 3 (M1: bytes on the wire over payload bytes)"
+    }
+    fn plan(&self, wish: &Wish<'_>) -> Plan {
+        let (few, many) = if wish.quick { (200, 20) } else { (1_000, 100) };
+        let mut small = echo("rocha-overhead", &[10, 100, 1_000], few);
+        let mut large = echo("rocha-overhead", &[1_000_000], many);
+        for scenario in [&mut small, &mut large] {
+            scenario.time = time(0.1, 1.0, if wish.quick { 2 } else { 5 });
+        }
+        plan(wish, vec![small, large])
+    }
+    fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
+        let groups = valid_groups(measurements);
+        let mut grid = Grid::new(
+            "Bytes per value written and brought back, both directions, as Ethernet carries them",
+            1,
+            &["stack", "payload B", "UA bytes", "TCP/IP", "Ethernet", "total", "M1 both ways", "M1 per way"],
+        );
+        let mut series = Vec::new();
+        for (colour, stack) in stacks(measurements).iter().enumerate() {
+            let mut points = Vec::new();
+            for group in groups.iter().filter(|group| group.condition.stack == *stack) {
+                let payload = f64::from(group.condition.payload.unwrap_or(0));
+                let Some(count) = group.mean("roundtrip.count").filter(|count| *count > 0.0) else {
+                    continue;
+                };
+                let each = |metric: &str| group.mean(metric).map(|bytes| bytes / count);
+                let ua =
+                    each("wire.payload_in_bytes").zip(each("wire.payload_out_bytes")).map(|(a, b)| a + b);
+                let total = each("wire.total_bytes");
+                let ratio = total.map(|total| total / payload);
+                grid.row([
+                    stack_name(stack).to_owned(),
+                    figures::thousands(payload as i64),
+                    maybe(ua),
+                    maybe(each("wire.tcp_ip_bytes")),
+                    maybe(each("wire.ethernet_bytes")),
+                    maybe(total),
+                    maybe(ratio),
+                    // The value crosses the wire twice: to the server and back.
+                    maybe(ratio.map(|ratio| ratio / 2.0)),
+                ]);
+                points.extend(ratio.map(|ratio| Point::new(payload, ratio / 2.0)));
+            }
+            points.sort_by(|a, b| a.x.total_cmp(&b.x));
+            if let (Some(first), Some(last)) = (points.first(), points.last()) {
+                outcome.finding(
+                    "overhead falls with the size of the payload, down to less than 10 % at 1 MB",
+                    Some(points.windows(2).all(|pair| matches!(pair, [a, b] if a.y > b.y)) && last.y < 1.1),
+                    format!(
+                        "{}: {} at {} B, {} at {} B",
+                        stack_name(stack),
+                        times_as(first.y),
+                        first.x,
+                        times_as(last.y),
+                        figures::thousands(last.x as i64)
+                    ),
+                );
+            }
+            series.push(Series { name: stack_name(stack).to_owned(), mark: Mark::Line(points), colour });
+        }
+        outcome.grids.push(grid);
+        outcome.charts.push(Chart::plane(
+            "Bytes on the wire over payload bytes, per way",
+            "One would be no overhead at all: the further above it, the more of the traffic is headers, identifiers and \
+             acknowledgements.",
+            Axis::log("payload, bytes"),
+            Axis::log("M1"),
+            series,
+        ));
+        outcome.remark(
+            "Besides the value, Write and Publish with their answers are counted, and all acknowledgements. Comparable: the shape \
+             of M1 against the payload and that it comes close to 1. The printed figure has no numbers to stand beside these.",
+        );
+    }
+}
+
+impl Experiment for Payload {
+    fn id(&self) -> &'static str {
+        "rocha-payload"
+    }
+    fn question(&self) -> &'static str {
+        "How long is a value on its way to the server and back to its sender, by its size?"
+    }
+    fn source(&self) -> &'static str {
+        "Rocha et al. 2019, Table 1, Figures 4 to 6, Python on both ends"
+    }
+    fn plan(&self, wish: &Wish<'_>) -> Plan {
+        let mut scenario =
+            echo("rocha-payload", &[100, 10_000, 100_000], if wish.quick { 300 } else { 10_000 });
+        scenario.time = time(0.2, 1.0, if wish.quick { 3 } else { 5 });
+        plan(wish, vec![scenario])
+    }
+    fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
+        let groups = valid_groups(measurements);
+        let mut rows = Vec::new();
+        let mut curves: Vec<(String, Times)> = Vec::new();
+        let mut boxes = Vec::new();
+        for group in &groups {
+            let stack = stack_name(&group.condition.stack);
+            let payload = figures::bytes(f64::from(group.condition.payload.unwrap_or(0)));
+            let times = group.times("roundtrip");
+            boxes.push(Quartiles::of(&format!("{stack}, {payload}"), &times));
+            curves.push((format!("{stack}, {payload}"), times.clone()));
+            rows.push((vec![stack.to_owned(), payload], times));
+        }
+        outcome.grids.push(times_grid(
+            "Write to own notification, measured",
+            &["stack", "payload"],
+            &rows,
+            true,
+        ));
+        outcome.grids.push(paper_grid(
+            "Published, milliseconds",
+            "payload",
+            &["100 B", "10 kB", "100 kB"],
+            published::rocha_payload,
+        ));
+        outcome.charts.push(Chart::density("How often each round trip was seen", &curves));
+        outcome.charts.push(Chart::boxes(
+            "Round trip by payload",
+            "The box holds the middle half, the line in it is the median, whiskers reach from the 5th to the 95th percentile, the \
+             dot is the slowest.",
+            Axis::linear("round trip, ms"),
+            boxes,
+        ));
+        for stack in stacks(measurements) {
+            let mut medians: Vec<(u32, f64)> = groups
+                .iter()
+                .filter(|group| group.condition.stack == stack)
+                .map(|group| {
+                    (
+                        group.condition.payload.unwrap_or(0),
+                        group.times("roundtrip").percentile(50.0) as f64 / 1e6,
+                    )
+                })
+                .collect();
+            medians.sort_unstable_by_key(|(payload, _)| *payload);
+            if let (Some(small), Some(large)) = (medians.first(), medians.last()) {
+                outcome.finding(
+                    "larger values take longer",
+                    Some(large.1 >= small.1),
+                    format!(
+                        "{}: p50 {} ms at 100 B, {} ms at 100 kB",
+                        stack_name(&stack),
+                        figures::number(small.1),
+                        figures::number(large.1)
+                    ),
+                );
+                outcome.finding(
+                    "no size takes longer than the paper's quickest row of OPC UA (42 ms)",
+                    Some(medians.iter().all(|(_, ms)| *ms < 42.0)),
+                    format!(
+                        "{}: p50 {} ms at most",
+                        stack_name(&stack),
+                        figures::number(large.1.max(small.1))
+                    ),
+                );
+            }
+        }
+        outcome.remark(
+            "In the paper 100 B take longer than 10 kB with everything but MQTT QoS 0; that is the delayed acknowledgement of TCP \
+             with Nagle's algorithm, which no stack here has. The publishing interval asked for is 1 ms and adds up to 1 ms to \
+             each round trip. Comparable: order and shape. Not comparable: absolute times of Python over a network.",
+        );
+    }
+}
+
+fn paper_grid(title: &str, first: &str, rows: &[&str], of: fn(&str, &str) -> Option<[f64; 5]>) -> Grid {
+    let mut grid =
+        Grid::new(title, 2, &[first, "protocol", "mean ms", "median ms", "std ms", "max ms", "min ms"]);
+    for row in rows {
+        for protocol in ["mqtt-qos0", "mqtt-qos1", "mqtt-qos2", "opcua"] {
+            let Some(figures) = of(row, protocol) else { continue };
+            let mut cells = vec![(*row).to_owned(), protocol.to_owned()];
+            for (at, value) in figures.iter().enumerate() {
+                // The printed extremes of this row are misprints of the source.
+                let is_misprint = *row == "LAN" && protocol == "opcua" && at >= 3;
+                cells.push(if is_misprint { "misprint".to_owned() } else { figures::number(*value) });
+            }
+            grid.rows.push(cells);
+        }
+    }
+    grid
+}
+
+impl Experiment for Location {
+    fn id(&self) -> &'static str {
+        "rocha-location"
+    }
+    fn question(&self) -> &'static str {
+        "How long is a value of 16 bytes on its way to a server far away and back?"
+    }
+    fn source(&self) -> &'static str {
+        "Rocha et al. 2019, Table 2, Figures 7 to 11, servers in São Paulo, Oregon, Frankfurt and Tokyo"
+    }
+    fn plan(&self, wish: &Wish<'_>) -> Plan {
+        let mut near = echo("rocha-location", &[16], if wish.quick { 200 } else { 10_000 });
+        near.time = time(0.2, 1.0, if wish.quick { 2 } else { 5 });
+        let mut plan = plan(wish, vec![near.clone()]);
+        for (name, link) in PLACES {
+            match wish.place.know_link(link) {
+                Ok(()) => {
+                    let mut far = near.clone();
+                    far.link = Some(link.to_owned());
+                    far.load.count = Some(if wish.quick { 8 } else { 1_000 });
+                    plan.conditions.extend(conditions(wish, vec![far]));
+                }
+                Err(error) => plan.skipped.push(format!("{name}: {error}")),
+            }
+        }
+        plan
+    }
+    fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
+        let groups = valid_groups(measurements);
+        let mut rows = Vec::new();
+        let mut boxes = Vec::new();
+        for group in &groups {
+            let stack = stack_name(&group.condition.stack);
+            let place = group.condition.link.clone().unwrap_or_else(|| "this machine".to_owned());
+            let times = group.times("roundtrip");
+            boxes.push(Quartiles::of(&format!("{stack}, {}", place.trim_start_matches("wan-")), &times));
+            rows.push((vec![stack.to_owned(), place], times));
+        }
+        outcome.grids.push(times_grid(
+            "Write to own notification of 16 B, measured",
+            &["stack", "server"],
+            &rows,
+            true,
+        ));
+        outcome.grids.push(paper_grid(
+            "Published, milliseconds",
+            "server",
+            &["LAN", "Sao Paulo", "Oregon", "Frankfurt", "Tokyo"],
+            published::rocha_location,
+        ));
+        outcome.charts.push(Chart::boxes(
+            "Round trip by place",
+            "The box holds the middle half, the line in it is the median, whiskers reach from the 5th to the 95th percentile, the \
+             dot is the slowest.",
+            Axis::linear("round trip, ms"),
+            boxes,
+        ));
+        for stack in stacks(measurements) {
+            for (name, link) in PLACES {
+                let group = groups.iter().find(|group| {
+                    group.condition.stack == stack && group.condition.link.as_deref() == Some(link)
+                });
+                let (Some(group), Some([mqtt, ..]), Some([opcua, ..])) = (
+                    group,
+                    published::rocha_location(name, "mqtt-qos0"),
+                    published::rocha_location(name, "opcua"),
+                ) else {
+                    continue;
+                };
+                let mean = group.times("roundtrip").summary().mean_us / 1e3;
+                outcome.finding(
+                    "one round trip of the link is enough, where the paper's OPC UA needed more",
+                    Some(mean < opcua),
+                    format!(
+                        "{} to {name}: {} ms on a link made like MQTT QoS 0's {} ms (published OPC UA: {} ms)",
+                        stack_name(&stack),
+                        figures::number(mean),
+                        figures::number(mqtt),
+                        figures::number(opcua)
+                    ),
+                );
+            }
+        }
+        outcome.remark("Links are made from the paper's MQTT QoS 0 rows, so the rows of OPC UA can be compared with those of the paper.");
+    }
+}
+
+impl Experiment for Clients {
+    fn id(&self) -> &'static str {
+        "rocha-clients"
+    }
+    fn question(&self) -> &'static str {
+        "How long until one client has the answers of all others to its write?"
+    }
+    fn source(&self) -> &'static str {
+        "Rocha et al. 2019, Figure 12: OPC UA up to 1 200 ms with 1 000 clients, MQTT below 500 ms"
+    }
+    fn plan(&self, wish: &Wish<'_>) -> Plan {
+        let make = |clients: &[u32], count: u64| {
+            let mut load = LoadSpec::new(Kind::Fan);
+            load.clients = Some(Sweep::Many(clients.to_vec()));
+            load.publishing_ms = Some(1.0.into());
+            load.count = Some(count);
+            let mut scenario = Scenario::new("rocha-clients", load);
+            scenario.server.update_ms = 0.0;
+            scenario.time = time(0.2, 1.0, if wish.quick { 2 } else { 5 });
+            scenario
+        };
+        let scenarios = if wish.quick {
+            vec![make(&[10, 100], 100), make(&[1_000], 20)]
+        } else {
+            vec![make(&[10, 100, 1_000], 1_000)]
+        };
+        plan(wish, scenarios)
+    }
+    fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
+        let groups = valid_groups(measurements);
+        let mut rows = Vec::new();
+        let mut boxes = Vec::new();
+        for group in &groups {
+            let stack = stack_name(&group.condition.stack);
+            let times = group.times("transaction");
+            boxes.push(Quartiles::of(&format!("{stack}, {} clients", group.condition.clients), &times));
+            rows.push((vec![stack.to_owned(), group.condition.clients.to_string()], times));
+        }
+        outcome.grids.push(times_grid(
+            "Write to the last answer, measured",
+            &["stack", "clients"],
+            &rows,
+            true,
+        ));
+        outcome.charts.push(Chart::boxes(
+            "Transactions by number of clients",
+            "The box holds the middle half, the line in it is the median, whiskers reach from the 5th to the 95th percentile, the \
+             dot is the slowest.",
+            Axis::log("transaction, ms"),
+            boxes,
+        ));
+        for stack in stacks(measurements) {
+            let worst = |clients: u32| {
+                let of = groups
+                    .iter()
+                    .find(|group| group.condition.stack == stack && group.condition.clients == clients)?;
+                Some(of.times("transaction").max() as f64 / 1e6)
+            };
+            if let Some(worst) = worst(1_000) {
+                outcome.finding(
+                    "with 1 000 clients OPC UA stays below the 500 ms that the paper found for MQTT",
+                    Some(worst < 500.0),
+                    format!(
+                        "{}: {} ms at worst (published: up to 1 200 ms for OPC UA)",
+                        stack_name(&stack),
+                        figures::number(worst)
+                    ),
+                );
+            }
+            if let (Some(ten), Some(hundred)) = (worst(10), worst(100)) {
+                outcome.finding(
+                    "more clients take longer",
+                    Some(hundred > ten),
+                    format!(
+                        "{}: {} ms with 10, {} ms with 100, at worst",
+                        stack_name(&stack),
+                        figures::number(ten),
+                        figures::number(hundred)
+                    ),
+                );
+            }
+        }
+        outcome.remark(
+            "Each client answers on a variable of its own, and the first monitors them all: with one variable for all, a \
+             subscription would show only the last answer of each interval. Values are Doubles with a timestamp, 16 bytes. All \
+             clients are on one core here, so the load's own cost is in the figures: an upper bound.",
+        );
+    }
+}

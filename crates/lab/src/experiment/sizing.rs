@@ -1,0 +1,300 @@
+//! Burger et al. 2019, §6: a model of the CPU from the application's profile, and two plants that it sizes.
+
+use super::{Experiment, Plan, Wish, stack_name, stacks};
+use crate::chart::{Axis, Chart, Mark, Point, Series};
+use crate::figures;
+use crate::measurement::Measurement;
+use crate::model::{Fit, Form, Model, Observation, median_abs, shuffled};
+use crate::outcome::{Grid, Outcome};
+
+pub(super) static ALL: [&dyn Experiment; 2] = [&Modelling, &Sizing];
+
+struct Modelling;
+struct Sizing;
+
+/// What a prediction may be wrong by, as a share of what was measured.
+const ALLOWED: f64 = 0.1;
+
+fn observations(measurements: &[Measurement], stack: &str) -> Vec<Observation> {
+    measurements.iter().filter(|one| one.condition.stack == stack).filter_map(Observation::of).collect()
+}
+
+fn with_clients(data: &[Observation], clients: &[f64]) -> Vec<Observation> {
+    data.iter().copied().filter(|one| clients.contains(&one.clients)).collect()
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "–".to_owned(), |share| format!("{} %", figures::number(share * 100.0)))
+}
+
+/// The weights with their units, for CPU in percent of a core.
+fn weights(fit: &Fit) -> String {
+    let terms = fit.form.terms().iter().zip(&fit.weights);
+    let shown =
+        terms.filter(|(_, weight)| **weight != 0.0).map(|(term, weight)| format!("{weight:.3e} · {term}"));
+    shown.collect::<Vec<_>>().join(" + ")
+}
+
+impl Experiment for Modelling {
+    fn id(&self) -> &'static str {
+        "burger-model"
+    }
+    fn question(&self) -> &'static str {
+        "Can the CPU be predicted for numbers of clients that were not measured?"
+    }
+    fn source(&self) -> &'static str {
+        "Burger et al. 2019, §6, Figures 13 to 15: trained on 10 clients, validated on 5 and 20"
+    }
+    fn data(&self) -> &'static str {
+        "burger-cpu"
+    }
+    fn plan(&self, wish: &Wish<'_>) -> Plan {
+        super::find("burger-cpu").map(|experiment| experiment.plan(wish)).unwrap_or_default()
+    }
+    fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
+        let mut grid = Grid::new(
+            "Median absolute error of predictions for data that were not used for fitting",
+            2,
+            &["stack", "form", "10 → 5", "10 → 20", "1, 10, 30 → 5, 20", "random third", "10-fold", "R²"],
+        );
+        for stack in stacks(measurements) {
+            let data = observations(measurements, &stack);
+            let name = stack_name(&stack);
+            let Some(model) = Model::new(&stack, &data) else {
+                outcome.skipped.push(format!("{name}: too few valid measurements for a model"));
+                continue;
+            };
+            let order = shuffled(data.len());
+            let part = |keep: &dyn Fn(usize) -> bool| -> Vec<Observation> {
+                order
+                    .iter()
+                    .enumerate()
+                    .filter(|(at, _)| keep(*at))
+                    .filter_map(|(_, i)| data.get(*i).copied())
+                    .collect()
+            };
+            let (random_train, random_test) = (part(&|at| at % 3 != 0), part(&|at| at % 3 == 0));
+            let held_out = with_clients(&data, &[5.0, 20.0]);
+            for candidate in &model.candidates {
+                let form = candidate.fit.form;
+                let error = |train: &[Observation], test: &[Observation]| {
+                    Fit::new(form, train).and_then(|fit| median_abs(&fit.errors(test)))
+                };
+                let ten = with_clients(&data, &[10.0]);
+                let split = error(&with_clients(&data, &[1.0, 10.0, 30.0]), &held_out);
+                grid.row([
+                    name.to_owned(),
+                    form.to_string(),
+                    percent(error(&ten, &with_clients(&data, &[5.0]))),
+                    percent(error(&ten, &with_clients(&data, &[20.0]))),
+                    percent(split),
+                    percent(error(&random_train, &random_test)),
+                    percent(Some(candidate.error)),
+                    format!("{:.4}", candidate.fit.r2),
+                ]);
+            }
+            let chosen = &model.fit;
+            // Both findings choose the form on the data they are fitted to, without looking at what they predict.
+            let blind = |train: &[Observation], test: &[Observation]| {
+                let model = Model::new(&stack, train)?;
+                Some((median_abs(&model.fit.errors(test))?, model.fit.form))
+            };
+            let splits = [
+                (
+                    "5 and 20 clients",
+                    "1, 10 and 30 clients",
+                    blind(&with_clients(&data, &[1.0, 10.0, 30.0]), &held_out),
+                ),
+                ("a random third", "the rest", blind(&random_train, &random_test)),
+            ];
+            for (what, from, found) in splits {
+                let Some((error, form)) = found else { continue };
+                outcome.finding(
+                    &format!("{what} predicted within 10 % (median) from {from}"),
+                    Some(error <= ALLOWED),
+                    format!("{name}: {} with the form '{form}'", percent(Some(error))),
+                );
+            }
+            outcome.remark(format!(
+                "{name}: chosen form '{}', CPU % = {}; R² {:.4}; nine of ten measurements lie between {} and {} of the \
+                 prediction (cross-validation).",
+                chosen.form,
+                weights(chosen),
+                chosen.r2,
+                times(model.ratio90.0),
+                times(model.ratio90.1)
+            ));
+            if let Some(paper) = model.candidates.iter().find(|one| one.fit.form == Form::Paper) {
+                outcome.remark(format!(
+                    "{name}: the paper's form, CPU % = {}; R² {:.4}; trained on 10 clients alone it sees one value of nc and \
+                     must trust its exponent of 0.3.",
+                    weights(&paper.fit),
+                    paper.fit.r2
+                ));
+            }
+            charts(name, &data, &model, outcome);
+        }
+        outcome.grids.insert(0, grid);
+        outcome.remark(
+            "Comparable: the method, R² and the relative errors (the paper shows curves and calls them close). Trained on 10 \
+             clients alone, no form can tell a price per signal from a price per client unless the rate varies: that is why \
+             the third column trains on 1, 10 and 30.",
+        );
+    }
+}
+
+fn times(ratio: f64) -> String {
+    format!("{} times", figures::number(ratio))
+}
+
+fn charts(name: &str, data: &[Observation], model: &Model, outcome: &mut Outcome) {
+    let mut series = Vec::new();
+    for (colour, clients) in [1.0, 10.0, 30.0].into_iter().enumerate() {
+        let dots: Vec<Point> = data
+            .iter()
+            .filter(|one| one.clients == clients)
+            .map(|one| Point::new(one.signals_per_s, one.cpu_percent))
+            .collect();
+        let most = dots.iter().map(|point| point.x).fold(0.0, f64::max);
+        let line: Vec<Point> = (0..=24)
+            .map(|step| {
+                let items = most / 10.0 * f64::from(step) / 24.0;
+                let load = Observation::planned(items, clients, 100.0, false);
+                let predicted = model.predict(&load);
+                Point {
+                    x: load.signals_per_s,
+                    y: predicted.cpu_percent,
+                    interval: Some(predicted.interval90),
+                }
+            })
+            .collect();
+        let label = format!("{clients} clients");
+        series.push(Series { name: label.clone(), mark: Mark::Band(line.clone()), colour });
+        let centre = line.into_iter().map(|point| Point::new(point.x, point.y)).collect();
+        series.push(Series { name: label.clone(), mark: Mark::Line(centre), colour });
+        series.push(Series { name: label, mark: Mark::Dots(dots), colour });
+    }
+    outcome.charts.push(Chart::plane(
+        &format!("Measured and fitted: {name}"),
+        "Dots are measurements, lines the fitted model, shaded where nine of ten measurements should lie.",
+        Axis::linear("signals/s"),
+        Axis::linear("CPU, % of one core"),
+        series,
+    ));
+    // The harder split: numbers of clients that the fit has not seen.
+    let train = with_clients(data, &[1.0, 10.0, 30.0]);
+    let forms = [(Form::Paper, 1), (model.fit.form, 0)];
+    let mut series: Vec<Series> = forms
+        .into_iter()
+        .filter_map(|(form, colour)| {
+            let fit = Fit::new(form, &train)?;
+            let test = with_clients(data, &[5.0, 20.0]);
+            let dots = test.iter().map(|one| Point::new(one.cpu_percent, fit.predict(one))).collect();
+            Some(Series { name: format!("form '{form}'"), mark: Mark::Dots(dots), colour })
+        })
+        .collect();
+    let most = data.iter().map(|one| one.cpu_percent).fold(0.0, f64::max);
+    let least = data.iter().map(|one| one.cpu_percent).fold(f64::MAX, f64::min);
+    let band =
+        [least, most].map(|x| Point { x, y: x, interval: Some((x * (1.0 - ALLOWED), x * (1.0 + ALLOWED))) });
+    series.insert(0, Series { name: "within 10 %".into(), mark: Mark::Band(band.into()), colour: 7 });
+    outcome.charts.push(Chart::plane(
+        &format!("Predicted against measured, 5 and 20 clients: {name}"),
+        "Each dot is a measurement with a number of clients that the fit has not seen: within the shaded band the prediction \
+         is within 10 %.",
+        Axis::log("measured CPU, %"),
+        Axis::log("predicted CPU, %"),
+        series,
+    ));
+}
+
+impl Experiment for Sizing {
+    fn id(&self) -> &'static str {
+        "burger-sizing"
+    }
+    fn question(&self) -> &'static str {
+        "Will two plants with 6 000 IO points fit on their nodes?"
+    }
+    fn source(&self) -> &'static str {
+        "Burger et al. 2019, §6.2, Figure 16, for a Raspberry Pi Zero with 1 GHz"
+    }
+    fn data(&self) -> &'static str {
+        "burger-cpu"
+    }
+    fn plan(&self, wish: &Wish<'_>) -> Plan {
+        Modelling.plan(wish)
+    }
+    fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
+        let nodes = [
+            ("1: 2 controllers", 3_000.0, 4.0, 100.0, "unreliable on this CPU"),
+            ("1: 8 FCIs", 750.0, 2.0, 100.0, "about 40 %"),
+            ("2: 10 controllers", 600.0, 4.0, 100.0, "about 0.4 GHz of 1 GHz"),
+            ("2: 40 FCIs", 150.0, 5.0, 50.0, "about 35 %"),
+        ];
+        for stack in stacks(measurements) {
+            let name = stack_name(&stack);
+            let Some(model) = Model::new(&stack, &observations(measurements, &stack)) else {
+                outcome.skipped.push(format!("{name}: too few valid measurements for a model"));
+                continue;
+            };
+            let mut grid = Grid::new(
+                &format!("CPU of each node of the two plants: {name} on one core of this machine"),
+                1,
+                &[
+                    "case and node",
+                    "IO points",
+                    "clients",
+                    "ms",
+                    "CPU %",
+                    "90 % interval",
+                    "headroom",
+                    "published",
+                ],
+            );
+            let mut predicted = Vec::new();
+            for (node, points, clients, interval, published) in nodes {
+                let load = Observation::planned(points, clients, interval, false);
+                let prediction = model.predict(&load);
+                let (low, high) = prediction.interval90;
+                let mark = if prediction.extrapolated { " (extrapolated)" } else { "" };
+                grid.row([
+                    node.to_owned(),
+                    figures::thousands(points as i64),
+                    clients.to_string(),
+                    interval.to_string(),
+                    figures::number(prediction.cpu_percent),
+                    format!("{} to {}{mark}", figures::number(low), figures::number(high)),
+                    // The paper finds that cycles are kept up to 75 %.
+                    format!("{} times", figures::number(75.0 / high)),
+                    published.to_owned(),
+                ]);
+                predicted.push(high);
+            }
+            outcome.grids.push(grid);
+            let fits = predicted.iter().all(|high| *high < 75.0);
+            outcome.finding(
+                "every node stays below 75 % of one core, above which the paper saw cycles missed",
+                Some(fits),
+                format!(
+                    "{name}: the busiest needs {} %",
+                    figures::number(predicted.iter().copied().fold(0.0, f64::max))
+                ),
+            );
+            if let [large, small, ..] = predicted[..] {
+                outcome.finding(
+                    "the controller of case 1 is the node under strain, as in the paper",
+                    Some(large > small),
+                    format!(
+                        "{name}: {} % against {} % of the FCI",
+                        figures::number(large),
+                        figures::number(small)
+                    ),
+                );
+            }
+        }
+        outcome.remark(
+            "Comparable: which node is under strain and in which order they stand. Not comparable: percent; the headroom here is \
+             that of one core of this machine. For another machine, run `taktwerk lab calibrate` there.",
+        );
+    }
+}

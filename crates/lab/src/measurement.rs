@@ -1,0 +1,203 @@
+//! The result of one measurement: figures by name, histograms, and why it may be worth nothing.
+
+use crate::latency::Times;
+use crate::scenario::Condition;
+use crate::statistics::Repeated;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// One measurement of one condition.
+#[derive(Debug, Clone)]
+pub struct Measurement {
+    /// Which experiment asked for it; empty for a scenario of the user.
+    pub experiment: String,
+    /// What was measured.
+    pub condition: Condition,
+    /// Which repetition of this condition.
+    pub repetition: u32,
+    /// All numbers of the document by their place in it, such as `server.cpu_percent`.
+    pub metrics: BTreeMap<String, f64>,
+    /// Whole distributions by name.
+    pub histograms: BTreeMap<String, Times>,
+    /// What the measuring program printed, without the histograms.
+    pub document: Value,
+    /// Why it is worth nothing; empty if it is valid.
+    pub invalid: Vec<String>,
+}
+
+impl Measurement {
+    /// From what a measuring program printed.
+    #[must_use]
+    pub fn from_document(
+        experiment: &str,
+        condition: Condition,
+        repetition: u32,
+        mut document: Value,
+    ) -> Self {
+        let mut histograms = BTreeMap::new();
+        if let Some(Value::Object(found)) = document.as_object_mut().and_then(|map| map.remove("histograms"))
+        {
+            for (name, value) in found {
+                let bytes = value.as_str().and_then(|text| BASE64_STANDARD.decode(text).ok());
+                if let Some(times) = bytes.as_deref().and_then(Times::from_bytes) {
+                    histograms.insert(name, times);
+                }
+            }
+        }
+        let mut metrics = BTreeMap::new();
+        flatten("", &document, &mut metrics);
+        let invalid = document.get("invalid").and_then(Value::as_array).into_iter().flatten();
+        let invalid = invalid.map(|reason| {
+            let said = reason.get("message").and_then(Value::as_str).map(str::to_owned);
+            said.unwrap_or_else(|| reason.to_string())
+        });
+        Self {
+            experiment: experiment.to_owned(),
+            invalid: invalid.collect(),
+            condition,
+            repetition,
+            metrics,
+            histograms,
+            document,
+        }
+    }
+
+    /// One that did not come about.
+    #[must_use]
+    pub fn failed(experiment: &str, condition: Condition, repetition: u32, why: String) -> Self {
+        Self {
+            experiment: experiment.to_owned(),
+            condition,
+            repetition,
+            metrics: BTreeMap::new(),
+            histograms: BTreeMap::new(),
+            document: Value::Null,
+            invalid: vec![why],
+        }
+    }
+
+    /// Whether it counts.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.invalid.is_empty()
+    }
+
+    /// A figure.
+    #[must_use]
+    pub fn get(&self, metric: &str) -> Option<f64> {
+        self.metrics.get(metric).copied()
+    }
+
+    /// Values per second that the server really delivered.
+    #[must_use]
+    pub fn signals_per_s(&self) -> Option<f64> {
+        self.get("per_second")
+    }
+}
+
+fn flatten(prefix: &str, value: &Value, into: &mut BTreeMap<String, f64>) {
+    match value {
+        Value::Number(number) => {
+            into.extend(number.as_f64().map(|number| (prefix.to_owned(), number)));
+        }
+        Value::Object(map) => {
+            for (name, value) in map {
+                // The machine stands in the run's fingerprint.
+                if !(prefix.is_empty() && name == "machine") {
+                    let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+                    flatten(&path, value, into);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Repetitions of one condition.
+#[derive(Debug)]
+pub struct Group<'a> {
+    /// What was measured.
+    pub condition: &'a Condition,
+    /// The valid ones, in the order they were measured.
+    pub valid: Vec<&'a Measurement>,
+    /// The others.
+    pub invalid: Vec<&'a Measurement>,
+}
+
+impl Group<'_> {
+    /// A figure over the valid repetitions.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> Option<Repeated> {
+        Repeated::new(self.valid.iter().filter_map(|measurement| measurement.get(name)).collect())
+    }
+
+    /// The mean of a figure.
+    #[must_use]
+    pub fn mean(&self, name: &str) -> Option<f64> {
+        let values: Vec<f64> = self.valid.iter().filter_map(|measurement| measurement.get(name)).collect();
+        crate::statistics::mean(&values)
+    }
+
+    /// All repetitions of a distribution in one: merged, never averaged.
+    #[must_use]
+    pub fn times(&self, name: &str) -> Times {
+        let mut all = Times::new();
+        self.valid
+            .iter()
+            .filter_map(|measurement| measurement.histograms.get(name))
+            .for_each(|t| all.merge(t));
+        all
+    }
+}
+
+/// Groups measurements by what they measured, in the order of their first appearance.
+#[must_use]
+pub fn group<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for measurement in measurements {
+        let at = groups.iter().position(|group| *group.condition == measurement.condition);
+        let at = at.unwrap_or_else(|| {
+            groups.push(Group { condition: &measurement.condition, valid: Vec::new(), invalid: Vec::new() });
+            groups.len() - 1
+        });
+        if let Some(group) = groups.get_mut(at) {
+            let list = if measurement.is_valid() { &mut group.valid } else { &mut group.invalid };
+            list.push(measurement);
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Kind, LoadSpec, Scenario};
+    use serde_json::json;
+
+    #[test]
+    fn a_document_becomes_figures_and_histograms() {
+        let condition = Scenario::new("x", LoadSpec::new(Kind::Read)).conditions().remove(0);
+        let mut times = Times::new();
+        times.record(5_000);
+        let document = json!({
+            "machine": {"cpus": 2},
+            "server": {"cpu_percent": 12.5, "name": "x"},
+            "histograms": {"latency": BASE64_STANDARD.encode(times.to_bytes()), "broken": "?"},
+            "invalid": [{"reason": "no_samples", "message": "nothing was measured"}],
+        });
+        let one = Measurement::from_document("e", condition.clone(), 0, document.clone());
+        assert_eq!(one.get("server.cpu_percent"), Some(12.5));
+        assert_eq!((one.metrics.len(), one.histograms.len()), (1, 1));
+        assert_eq!(one.invalid, ["nothing was measured"]);
+        let mut fine = document;
+        fine["invalid"] = json!([]);
+        let two = Measurement::from_document("e", condition, 1, fine);
+        let all = [one, two];
+        let groups = group(&all);
+        assert_eq!((groups.len(), groups[0].valid.len(), groups[0].invalid.len()), (1, 1, 1));
+        assert_eq!(groups[0].mean("server.cpu_percent"), Some(12.5));
+        assert_eq!(groups[0].times("latency").count(), 1);
+    }
+}

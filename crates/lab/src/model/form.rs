@@ -1,0 +1,142 @@
+//! The forms that take part in the choice.
+
+use super::Observation;
+use super::solve::least_squares;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A formula for CPU in percent with weights that are fitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// Burger et al. 2019: `1, ns·spr·nc^0.3`, unweighted least squares as there.
+    Paper,
+    /// The same terms, but fitted to relative errors.
+    PaperRelative,
+    /// A price per signal and one per message.
+    Messages,
+    /// Besides, the square root of their product: what neither linear term catches when batches grow.
+    Batches,
+    /// A price per signal, per message and per client: sessions that cost even when they are idle.
+    Sessions,
+    /// Universal Scalability Law: a price per signal that grows with contention and coherence between clients.
+    Usl,
+    /// A product of powers of signals and messages.
+    Power,
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Paper => "paper",
+            Self::PaperRelative => "paper, relative",
+            Self::Messages => "messages",
+            Self::Batches => "batches",
+            Self::Sessions => "sessions",
+            Self::Usl => "USL",
+            Self::Power => "power",
+        })
+    }
+}
+
+/// Encryption has a price per signal and one per message in every form but the paper's.
+fn encrypted(load: &Observation, value: f64) -> f64 {
+    if load.encrypted { value } else { 0.0 }
+}
+
+impl Form {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Paper,
+        Self::PaperRelative,
+        Self::Messages,
+        Self::Batches,
+        Self::Sessions,
+        Self::Usl,
+        Self::Power,
+    ];
+
+    /// What each weight is multiplied with.
+    #[must_use]
+    pub fn terms(self) -> &'static [&'static str] {
+        match self {
+            Self::Paper | Self::PaperRelative => &["1", "ns·spr·nc^0.3"],
+            Self::Messages => {
+                &["1", "signals/s", "messages/s", "encrypted signals/s", "encrypted messages/s"]
+            }
+            Self::Batches => &[
+                "1",
+                "signals/s",
+                "messages/s",
+                "√(signals·messages)/s",
+                "encrypted signals/s",
+                "encrypted messages/s",
+            ],
+            Self::Sessions => {
+                &["1", "signals/s", "messages/s", "clients", "encrypted signals/s", "encrypted messages/s"]
+            }
+            Self::Usl => &["1", "signals/s", "signals/s·(nc−1)", "signals/s·nc(nc−1)", "encrypted signals/s"],
+            Self::Power => &["ln 1", "ln signals/s", "ln messages/s"],
+        }
+    }
+
+    fn features(self, load: &Observation) -> Vec<f64> {
+        let Observation { clients, signals_per_s, messages_per_s, .. } = *load;
+        let secret = [encrypted(load, signals_per_s), encrypted(load, messages_per_s)];
+        match self {
+            Self::Paper | Self::PaperRelative => vec![1.0, signals_per_s * clients.powf(0.3)],
+            Self::Messages => vec![1.0, signals_per_s, messages_per_s, secret[0], secret[1]],
+            Self::Batches => {
+                let both = (signals_per_s * messages_per_s).sqrt();
+                vec![1.0, signals_per_s, messages_per_s, both, secret[0], secret[1]]
+            }
+            Self::Sessions => vec![1.0, signals_per_s, messages_per_s, clients, secret[0], secret[1]],
+            Self::Usl => vec![
+                1.0,
+                signals_per_s,
+                signals_per_s * (clients - 1.0),
+                signals_per_s * clients * (clients - 1.0),
+                secret[0],
+            ],
+            Self::Power => vec![1.0, signals_per_s.max(1e-9).ln(), messages_per_s.max(1e-9).ln()],
+        }
+    }
+
+    /// The weights; `None` if there is too little data.
+    pub(super) fn fit(self, data: &[Observation]) -> Option<Vec<f64>> {
+        let rows: Vec<Vec<f64>> = data.iter().map(|one| self.features(one)).collect();
+        let used = |term: usize| rows.iter().any(|row| row.get(term).is_some_and(|value| *value != 0.0));
+        let needed = (0..self.terms().len()).filter(|term| used(*term)).count();
+        if data.len() <= needed || data.iter().any(|one| one.cpu_percent.is_nan() || one.cpu_percent <= 0.0) {
+            return None;
+        }
+        let (targets, importance, is_positive): (Vec<f64>, Vec<f64>, bool) = match self {
+            Self::Paper => (data.iter().map(|one| one.cpu_percent).collect(), vec![1.0; data.len()], false),
+            // An error in the logarithm is a relative error already.
+            Self::Power => {
+                (data.iter().map(|one| one.cpu_percent.ln()).collect(), vec![1.0; data.len()], false)
+            }
+            _ => (
+                data.iter().map(|one| one.cpu_percent).collect(),
+                data.iter().map(|one| 1.0 / one.cpu_percent).collect(),
+                true,
+            ),
+        };
+        let mut weights = least_squares(&rows, &targets, &importance, is_positive)?;
+        if self == Self::Power {
+            // The mean of the logarithms is not the logarithm of the mean: put the difference into the constant.
+            let mean = data.iter().map(|one| one.cpu_percent / self.predict(&weights, one)).sum::<f64>()
+                / data.len() as f64;
+            if let Some(first) = weights.first_mut().filter(|_| mean > 0.0) {
+                *first += mean.ln();
+            }
+        }
+        Some(weights)
+    }
+
+    pub(super) fn predict(self, weights: &[f64], load: &Observation) -> f64 {
+        let sum =
+            self.features(load).iter().zip(weights).map(|(feature, weight)| feature * weight).sum::<f64>();
+        if self == Self::Power { sum.exp() } else { sum }
+    }
+}

@@ -1,0 +1,358 @@
+//! What a load costs: CPU time predicted from the application's profile.
+//!
+//! Burger et al. 2019 (§6) fit `cpu = w₀ + w₁ · ns·spr·nc^0.3` by least squares. That form stands here beside richer ones
+//! ([`form`]); which one predicts best is decided by cross-validation, not by taste. Errors are relative: a prediction of
+//! 2 % where 1 % was measured is as wrong as 80 % for 40 %.
+
+mod form;
+mod solve;
+
+pub use form::Form;
+
+use solve::least_squares;
+
+use crate::measurement::Measurement;
+use crate::scenario::Kind;
+use crate::statistics::{median, quantile};
+use serde::{Deserialize, Serialize};
+
+/// A load and what it cost.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Observation {
+    /// Clients, each with one subscription.
+    pub clients: f64,
+    /// Values delivered per second over all clients.
+    pub signals_per_s: f64,
+    /// Messages per second over all clients.
+    pub messages_per_s: f64,
+    /// Whether messages are signed and encrypted.
+    pub encrypted: bool,
+    /// The server's CPU in percent of one core.
+    pub cpu_percent: f64,
+}
+
+impl Observation {
+    /// From a valid measurement of a subscription; `None` for others.
+    #[must_use]
+    pub fn of(measurement: &Measurement) -> Option<Self> {
+        let condition = &measurement.condition;
+        let interval = condition.publishing_ms.filter(|interval| *interval > 0.0)?;
+        let cpu_percent = measurement.get("server.cpu_percent").filter(|cpu| *cpu > 0.0)?;
+        (measurement.is_valid() && condition.kind == Kind::Subscribe).then_some(Self {
+            clients: f64::from(condition.clients),
+            signals_per_s: measurement.get("per_second")?,
+            messages_per_s: f64::from(condition.clients) * 1e3 / interval,
+            encrypted: !condition.security.is_none(),
+            cpu_percent,
+        })
+    }
+
+    /// A load that is to be predicted: `items` values over all clients, all of which change at least once per interval.
+    #[must_use]
+    pub fn planned(items: f64, clients: f64, publishing_ms: f64, encrypted: bool) -> Self {
+        let rate = 1e3 / publishing_ms.max(1e-3);
+        Self {
+            clients,
+            signals_per_s: items * rate,
+            messages_per_s: clients * rate,
+            encrypted,
+            cpu_percent: f64::NAN,
+        }
+    }
+}
+
+/// A form with its weights.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fit {
+    /// Which form.
+    pub form: Form,
+    /// A weight for each of the form's terms.
+    pub weights: Vec<f64>,
+    /// Share of the variance that it explains, in the data it was fitted to.
+    pub r2: f64,
+}
+
+impl Fit {
+    /// Fits a form; `None` if there is too little data for it.
+    #[must_use]
+    pub fn new(form: Form, data: &[Observation]) -> Option<Self> {
+        let weights = form.fit(data)?;
+        let mut fit = Self { form, weights, r2: 0.0 };
+        let mean = data.iter().map(|one| one.cpu_percent).sum::<f64>() / data.len() as f64;
+        let (mut residual, mut total) = (0.0, 0.0);
+        for one in data {
+            residual += (one.cpu_percent - fit.predict(one)).powi(2);
+            total += (one.cpu_percent - mean).powi(2);
+        }
+        fit.r2 = if total > 0.0 { 1.0 - residual / total } else { 0.0 };
+        Some(fit)
+    }
+
+    /// CPU in percent of one core.
+    #[must_use]
+    pub fn predict(&self, load: &Observation) -> f64 {
+        self.form.predict(&self.weights, load)
+    }
+
+    /// Errors of its predictions relative to what was measured, signed: 0.1 is ten percent too much.
+    #[must_use]
+    pub fn errors(&self, data: &[Observation]) -> Vec<f64> {
+        data.iter().map(|one| self.predict(one) / one.cpu_percent - 1.0).collect()
+    }
+}
+
+/// The median of the absolute values.
+#[must_use]
+pub fn median_abs(errors: &[f64]) -> Option<f64> {
+    median(&errors.iter().map(|error| error.abs()).collect::<Vec<_>>())
+}
+
+/// Errors of predictions for data that the fit has not seen: the data are dealt into `folds` parts, in a fixed random
+/// order, and each part is predicted from the others.
+#[must_use]
+pub fn cross_validate(form: Form, data: &[Observation], folds: usize) -> Option<Vec<f64>> {
+    let folds = folds.clamp(2, data.len().max(2));
+    let order = shuffled(data.len());
+    let mut errors = Vec::with_capacity(data.len());
+    for fold in 0..folds {
+        let pick = |held_out: bool| -> Vec<Observation> {
+            let chosen = order.iter().enumerate().filter(|(at, _)| (at % folds == fold) == held_out);
+            chosen.filter_map(|(_, index)| data.get(*index).copied()).collect()
+        };
+        errors.extend(Fit::new(form, &pick(false))?.errors(&pick(true)));
+    }
+    Some(errors)
+}
+
+/// Numbers below `count` in an order that is random but always the same.
+#[must_use]
+pub fn shuffled(count: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    let mut random = 0x7461_6b74_u64;
+    for last in (1..count).rev() {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        order.swap(last, (random >> 33) as usize % (last + 1));
+    }
+    order
+}
+
+/// A form that took part in the choice.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// The fit to all data.
+    pub fit: Fit,
+    /// Median absolute error in cross-validation.
+    pub error: f64,
+}
+
+/// A fitted model: the form that predicted best, with what it takes to say how good a prediction is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Model {
+    /// What it is a model of: a stack.
+    pub stack: String,
+    /// The chosen fit.
+    pub fit: Fit,
+    /// All forms, the best first.
+    pub candidates: Vec<Candidate>,
+    /// How many observations it was fitted to.
+    pub observations: usize,
+    /// 5th and 95th percentile of measured over predicted, in cross-validation.
+    pub ratio90: (f64, f64),
+    /// Smallest and largest number of clients in the data.
+    pub clients: (f64, f64),
+    /// The same of signals per second.
+    pub signals_per_s: (f64, f64),
+    /// The same of messages per second.
+    pub messages_per_s: (f64, f64),
+    /// Whether there was encryption in the data.
+    pub encrypted: bool,
+    /// Memory in bytes: at rest, per item, per client. Empty without measurements of it.
+    #[serde(default)]
+    pub memory: Vec<f64>,
+    /// Bytes on the wire per second as Ethernet carries them: per signal, per message. Empty without measurements of it.
+    #[serde(default)]
+    pub wire: Vec<f64>,
+}
+
+/// What is predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Prediction {
+    /// CPU in percent of one core.
+    pub cpu_percent: f64,
+    /// Nine of ten measurements should lie in here.
+    pub interval90: (f64, f64),
+    /// Whether the load lies outside of what was measured: then the interval promises too much.
+    pub extrapolated: bool,
+}
+
+fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
+}
+
+impl Model {
+    /// Fits all forms and chooses; `None` if there is too little data for any.
+    #[must_use]
+    pub fn new(stack: &str, data: &[Observation]) -> Option<Self> {
+        const FOLDS: usize = 10;
+        let mut candidates: Vec<(Candidate, Vec<f64>)> = Vec::new();
+        for form in Form::ALL {
+            let (Some(fit), Some(errors)) = (Fit::new(form, data), cross_validate(form, data, FOLDS)) else {
+                continue;
+            };
+            let Some(error) = median_abs(&errors) else { continue };
+            candidates.push((Candidate { fit, error }, errors));
+        }
+        candidates.sort_by(|a, b| a.0.error.total_cmp(&b.0.error));
+        let (best, errors) = candidates.first()?;
+        // measured / predicted = 1 / (1 + error)
+        let ratios: Vec<f64> = errors.iter().map(|error| 1.0 / (1.0 + error).max(1e-3)).collect();
+        Some(Self {
+            stack: stack.to_owned(),
+            fit: best.fit.clone(),
+            observations: data.len(),
+            ratio90: (quantile(&ratios, 0.05)?, quantile(&ratios, 0.95)?),
+            clients: extent(data.iter().map(|one| one.clients)),
+            signals_per_s: extent(data.iter().map(|one| one.signals_per_s)),
+            messages_per_s: extent(data.iter().map(|one| one.messages_per_s)),
+            encrypted: data.iter().any(|one| one.encrypted),
+            candidates: candidates.into_iter().map(|(candidate, _)| candidate).collect(),
+            memory: Vec::new(),
+            wire: Vec::new(),
+        })
+    }
+
+    /// Fits everything to measurements of a stack: CPU, and memory and bandwidth if they were measured.
+    #[must_use]
+    pub fn of(stack: &str, measurements: &[Measurement]) -> Option<Self> {
+        let own: Vec<&Measurement> =
+            measurements.iter().filter(|one| one.condition.stack == stack && one.is_valid()).collect();
+        let data: Vec<Observation> = own.iter().filter_map(|one| Observation::of(one)).collect();
+        let mut model = Self::new(stack, &data)?;
+        let (mut rows, mut sizes) = (Vec::new(), Vec::new());
+        let (mut loads, mut bytes) = (Vec::new(), Vec::new());
+        for one in own {
+            if let (Some(items), Some(rss)) = (one.condition.items, one.get("server.rss_bytes")) {
+                rows.push(vec![1.0, f64::from(items), f64::from(one.condition.clients)]);
+                sizes.push(rss);
+            }
+            let total =
+                one.get("wire.total_bytes").zip(one.get("window_s")).filter(|(_, window)| *window > 0.0);
+            if let (Some(load), Some((total, window))) = (Observation::of(one), total) {
+                loads.push(vec![load.signals_per_s, load.messages_per_s]);
+                bytes.push(total / window);
+            }
+        }
+        let relative = |values: &[f64]| values.iter().map(|value| 1.0 / value.max(1.0)).collect::<Vec<f64>>();
+        model.memory = least_squares(&rows, &sizes, &relative(&sizes), true).unwrap_or_default();
+        model.wire = least_squares(&loads, &bytes, &relative(&bytes), true).unwrap_or_default();
+        Some(model)
+    }
+
+    /// Resident memory in bytes; none if it was not measured.
+    #[must_use]
+    pub fn memory(&self, items: f64, clients: f64) -> Option<f64> {
+        let [rest, item, client] = self.memory[..] else { return None };
+        Some(rest + item * items + client * clients)
+    }
+
+    /// Bytes per second on the wire; none if they were not measured.
+    #[must_use]
+    pub fn wire(&self, load: &Observation) -> Option<f64> {
+        let [signal, message] = self.wire[..] else { return None };
+        Some(signal * load.signals_per_s + message * load.messages_per_s)
+    }
+
+    /// What a load costs.
+    #[must_use]
+    pub fn predict(&self, load: &Observation) -> Prediction {
+        let cpu_percent = self.fit.predict(load).max(0.0);
+        // A little room at the edges: the rate that is delivered is never exactly the one that was asked for.
+        let outside = |(low, high): (f64, f64), value: f64| value < low * 0.95 || value > high * 1.05;
+        Prediction {
+            cpu_percent,
+            interval90: (cpu_percent * self.ratio90.0, cpu_percent * self.ratio90.1),
+            extrapolated: outside(self.clients, load.clients)
+                || outside(self.signals_per_s, load.signals_per_s)
+                || outside(self.messages_per_s, load.messages_per_s)
+                || (load.encrypted && !self.encrypted),
+        }
+    }
+}
+
+/// Data for the tests of this module and of those that use it.
+#[cfg(test)]
+pub(crate) mod tests_support {
+    use super::*;
+
+    /// A server that costs 0.3 % at rest, 0.4 µs per signal and 20 µs per message, with 3 % of noise.
+    pub(crate) fn synthetic() -> Vec<Observation> {
+        let mut data = Vec::new();
+        let mut random = 7u64;
+        for clients in [1.0, 5.0, 10.0, 20.0, 30.0] {
+            for signals_per_s in [5_000.0, 20_000.0, 50_000.0, 100_000.0] {
+                for _ in 0..3 {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    let noise = 1.0 + ((random >> 40) as f64 / (1u64 << 24) as f64 - 0.5) * 0.06;
+                    let messages_per_s = clients * 10.0;
+                    let cpu_percent = (0.3 + signals_per_s * 0.4e-4 + messages_per_s * 20e-4) * noise;
+                    data.push(Observation {
+                        clients,
+                        signals_per_s,
+                        messages_per_s,
+                        encrypted: false,
+                        cpu_percent,
+                    });
+                }
+            }
+        }
+        data
+    }
+
+    pub(crate) fn synthetic_model() -> Model {
+        Model::new("synthetic", &synthetic()).unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tests_support::synthetic;
+    use super::*;
+
+    #[test]
+    fn the_true_form_is_found_and_predicts_what_it_has_not_seen() {
+        let data = synthetic();
+        let model = Model::new("synthetic", &data).unwrap();
+        assert!(model.candidates.len() >= 4);
+        assert!(model.candidates[0].error < 0.03, "{:?}", model.candidates);
+        let (train, test): (Vec<_>, Vec<_>) =
+            data.iter().copied().partition(|one| ![5.0, 20.0].contains(&one.clients));
+        let error = median_abs(&Fit::new(Form::Messages, &train).unwrap().errors(&test)).unwrap();
+        assert!(error < 0.03, "{error}");
+        let paper = model.candidates.iter().find(|one| one.fit.form == Form::Paper).unwrap();
+        assert!(paper.error > model.candidates[0].error);
+    }
+
+    #[test]
+    fn weights_are_those_of_the_server() {
+        let fit = Fit::new(Form::Messages, &synthetic()).unwrap();
+        let [rest, signal, message] = fit.weights[..3] else { panic!() };
+        assert!((rest - 0.3).abs() < 0.05 && (signal / 0.4e-4 - 1.0).abs() < 0.05, "{:?}", fit.weights);
+        assert!((message / 20e-4 - 1.0).abs() < 0.1 && fit.r2 > 0.99);
+    }
+
+    #[test]
+    fn predictions_have_an_interval_and_know_where_they_extrapolate() {
+        let model = Model::new("synthetic", &synthetic()).unwrap();
+        let inside = model.predict(&Observation::planned(2_000.0, 10.0, 100.0, false));
+        let (low, high) = inside.interval90;
+        assert!(low < 1.3 && high > 1.3 && high - low < 0.3 && !inside.extrapolated, "{inside:?}");
+        assert!(model.predict(&Observation::planned(2_000.0, 60.0, 100.0, false)).extrapolated);
+        assert!(model.predict(&Observation::planned(2_000.0, 10.0, 100.0, true)).extrapolated);
+    }
+
+    #[test]
+    fn too_little_data_is_no_model() {
+        assert!(Model::new("x", &[]).is_none());
+        assert!(Model::new("x", &synthetic()[..2]).is_none());
+    }
+}

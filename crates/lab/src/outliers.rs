@@ -1,0 +1,230 @@
+//! Why an answer was slow: what can be proved from the scheduler's and TCP's own accounts, and nothing else.
+//!
+//! The paper on the C-GW correlated peaks of the round-trip delay with peaks of the CPU load and could not explain all
+//! of them. A correlation is no cause. Here each slow sample is held against what happened between its request and its
+//! answer; the largest part that explains at least half of the excess is its cause.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs;
+
+/// One request with what happened meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// When it was due, seconds after the beginning.
+    pub at_s: f64,
+    /// Sent to answered, microseconds.
+    pub rtt_us: f64,
+    /// What happened meanwhile.
+    pub context: Context,
+}
+
+/// What happened between a request and its answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Context {
+    /// How late the client's timer was before the request; not part of the round trip.
+    pub timer_late_us: f64,
+    /// How long the server's threads were ready to run and had no CPU.
+    pub server_wait_us: f64,
+    /// How long the server's threads ran.
+    pub server_run_us: f64,
+    /// How long the client was ready to run and had no CPU.
+    pub client_wait_us: f64,
+    /// Segments that TCP sent again.
+    pub retransmitted: u64,
+    /// How busy the server's CPU was in the tenth of a second before the answer, by whatever program.
+    pub load_percent: Option<f64>,
+    /// Whether the server runs on this machine, so that its accounts are known.
+    pub server_known: bool,
+}
+
+/// What a slow answer is put down to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The server was ready to run and another program had its CPU.
+    ServerRunQueue,
+    /// The server itself worked on something for long.
+    ServerTurn,
+    /// TCP lost a segment and sent it again.
+    Retransmission,
+    /// The client was ready to run and another program had its CPU: the measurement's own fault.
+    Generator,
+    /// None of these: the link, an interrupt, or a hypervisor that had taken the CPU away.
+    NotProven,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::ServerRunQueue, Self::ServerTurn, Self::Retransmission, Self::Generator, Self::NotProven];
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ServerRunQueue => "server waiting for its CPU",
+            Self::ServerTurn => "a long turn of the server",
+            Self::Retransmission => "TCP retransmission",
+            Self::Generator => "client waiting for its CPU",
+            Self::NotProven => "nothing that can be proved",
+        })
+    }
+}
+
+/// A slow sample with its cause.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Slow {
+    /// Which sample.
+    pub index: usize,
+    /// How slow.
+    pub rtt_us: f64,
+    /// Beyond the median, this is what has to be explained.
+    pub excess_us: f64,
+    /// Why.
+    pub cause: Cause,
+    /// The figures behind it, in words.
+    pub proof: String,
+}
+
+/// Names the cause of each sample from `times` times the fastest on.
+#[must_use]
+pub fn explain(samples: &[Sample], times: f64) -> Vec<Slow> {
+    let of = |value: fn(&Sample) -> f64| -> f64 {
+        crate::statistics::median(&samples.iter().map(value).collect::<Vec<_>>()).unwrap_or(0.0)
+    };
+    let Some(fastest) = samples.iter().map(|sample| sample.rtt_us).min_by(f64::total_cmp) else {
+        return Vec::new();
+    };
+    let usual = of(|sample| sample.rtt_us);
+    let usual_run = of(|sample| sample.context.server_run_us);
+    let mut slow = Vec::new();
+    for (index, sample) in samples.iter().enumerate() {
+        if sample.rtt_us <= fastest * times {
+            continue;
+        }
+        let context = &sample.context;
+        let excess = (sample.rtt_us - usual).max(0.0);
+        let parts = [
+            (Cause::ServerRunQueue, context.server_wait_us),
+            (Cause::ServerTurn, (context.server_run_us - usual_run).max(0.0)),
+            (Cause::Generator, context.client_wait_us),
+        ];
+        let largest = parts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        let (cause, proof) = match largest {
+            // A lost segment costs at least a retransmission timeout: nothing else needs to be looked for.
+            _ if context.retransmitted > 0 => {
+                (Cause::Retransmission, format!("{} segments were sent again", context.retransmitted))
+            }
+            Some((cause, part)) if part >= excess / 2.0 => {
+                (cause, format!("{cause} for {part:.0} of {excess:.0} µs beyond the usual {usual:.0} µs"))
+            }
+            _ => {
+                let known = if context.server_known { "" } else { " (the server's accounts are not known)" };
+                let proof = format!(
+                    "of {excess:.0} µs beyond the usual {usual:.0} µs, the server waited {:.0} µs for its CPU and ran \
+                     {:.0} µs, the client waited {:.0} µs{known}",
+                    context.server_wait_us, context.server_run_us, context.client_wait_us
+                );
+                (Cause::NotProven, proof)
+            }
+        };
+        slow.push(Slow { index, rtt_us: sample.rtt_us, excess_us: excess, cause, proof });
+    }
+    slow
+}
+
+/// Pearson's correlation of two binary sequences (their φ coefficient); `None` if one of them never changes.
+#[must_use]
+pub fn pearson(one: &[bool], two: &[bool]) -> Option<f64> {
+    let [both, first, second, none] = contingency(one, two);
+    let product = (both + first) * (second + none) * (both + second) * (first + none);
+    (product > 0.0).then(|| (both * none - first * second) / product.sqrt())
+}
+
+/// Kulczynski's second coefficient: the mean of P(two | one) and P(one | two); `None` if either never happens.
+#[must_use]
+pub fn kulczynski(one: &[bool], two: &[bool]) -> Option<f64> {
+    let [both, first, second, _] = contingency(one, two);
+    (both + first > 0.0 && both + second > 0.0)
+        .then(|| (both / (both + first) + both / (both + second)) / 2.0)
+}
+
+fn contingency(one: &[bool], two: &[bool]) -> [f64; 4] {
+    let mut table = [0.0; 4];
+    for (a, b) in one.iter().zip(two) {
+        let [both, first, second, none] = &mut table;
+        let cell = match (a, b) {
+            (true, true) => both,
+            (true, false) => first,
+            (false, true) => second,
+            (false, false) => none,
+        };
+        *cell += 1.0;
+    }
+    table
+}
+
+/// Nanoseconds that a CPU has been busy so far, with the resolution of a clock tick (`/proc/stat`); `None` without it.
+#[must_use]
+pub fn busy(cpu: usize) -> Option<u64> {
+    let text = fs::read_to_string("/proc/stat").ok()?;
+    let name = format!("cpu{cpu} ");
+    let ticks = text.lines().find_map(|line| line.strip_prefix(&name))?.split_ascii_whitespace();
+    // user, nice, system, idle, iowait, irq, softirq: all but the two idle ones.
+    let busy = ticks.take(7).enumerate().filter(|(at, _)| ![3, 4].contains(at));
+    let sum: u64 = busy.filter_map(|(_, ticks)| ticks.parse::<u64>().ok()).sum();
+    Some(sum * 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(rtt_us: f64, context: Context) -> Sample {
+        Sample { at_s: 0.0, rtt_us, context }
+    }
+
+    #[test]
+    fn each_cause_is_named_by_its_proof() {
+        let quiet = Context { server_run_us: 10.0, server_known: true, ..Context::default() };
+        let mut samples = vec![sample(100.0, quiet); 20];
+        samples.push(sample(1_100.0, Context { server_wait_us: 900.0, ..quiet }));
+        samples.push(sample(1_100.0, Context { server_run_us: 800.0, ..quiet }));
+        samples.push(sample(1_100.0, Context { client_wait_us: 700.0, server_wait_us: 100.0, ..quiet }));
+        samples.push(sample(200_000.0, Context { retransmitted: 1, server_wait_us: 900.0, ..quiet }));
+        samples.push(sample(1_100.0, Context { server_wait_us: 300.0, ..quiet }));
+        let causes: Vec<Cause> = explain(&samples, 5.0).iter().map(|slow| slow.cause).collect();
+        assert_eq!(
+            causes,
+            [
+                Cause::ServerRunQueue,
+                Cause::ServerTurn,
+                Cause::Generator,
+                Cause::Retransmission,
+                Cause::NotProven
+            ]
+        );
+        assert!(explain(&samples, 5.0)[0].proof.contains("900 of 1000"));
+        assert!(explain(&[], 5.0).is_empty());
+    }
+
+    #[test]
+    fn correlations_of_peaks() {
+        let t = true;
+        let f = false;
+        assert_eq!(pearson(&[t, f, t, f], &[t, f, t, f]), Some(1.0));
+        assert_eq!(kulczynski(&[t, f, t, f], &[t, f, t, f]), Some(1.0));
+        assert_eq!(pearson(&[t, f, t, f], &[f, t, f, t]), Some(-1.0));
+        assert_eq!(kulczynski(&[t, t, f, f], &[t, f, f, f]), Some(0.75));
+        assert_eq!((pearson(&[t, t], &[t, f]), kulczynski(&[f, f], &[t, f])), (None, None));
+    }
+
+    #[test]
+    fn a_busy_cpu_is_seen() {
+        if let Some(first) = busy(0) {
+            assert!(first > 0);
+            assert_eq!(busy(100_000), None);
+        }
+    }
+}

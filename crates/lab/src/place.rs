@@ -1,0 +1,443 @@
+//! Where measurements happen: which programs there are, which CPUs, and one measurement from start to end.
+
+use crate::clock;
+use crate::links::{Effort, Link, Probed, Profile, probe};
+use crate::machine::Machine;
+use crate::measurement::Measurement;
+use crate::peers::{self, PEERS, Peer, PeerOptions, Role, State};
+use crate::pin::{CpuList, ParseCpuListError};
+use crate::program::{Program, ProgramError, Running};
+use crate::scenario::{Condition, CpuCondition, Kind};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A server with many nodes takes a while to start.
+const START_LIMIT: Duration = Duration::from_secs(60);
+/// What a measurement may take beyond its own time.
+const SLACK: Duration = Duration::from_secs(60);
+
+/// Why a measurement did not come about.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// A program failed.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// A list of CPUs makes no sense.
+    #[error(transparent)]
+    Cpus(#[from] ParseCpuListError),
+    /// A peer is not there.
+    #[error("the peer {name:?} is not installed: {how}")]
+    NoPeer {
+        /// Which.
+        name: String,
+        /// What to do.
+        how: String,
+    },
+    /// A link is not there.
+    #[error("the link {name:?} cannot be emulated here: {why}")]
+    NoLink {
+        /// Which.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// The load did not come to an end that can be used.
+    #[error("{line} ended with {status}: {stderr}")]
+    Load {
+        /// The command line.
+        line: String,
+        /// How it ended.
+        status: String,
+        /// What it said.
+        stderr: String,
+    },
+}
+
+/// The programs, the CPUs and the links that stand.
+#[derive(Debug)]
+pub struct Place {
+    /// The `taktwerk` program: server, client and load generator in one.
+    exe: PathBuf,
+    /// Where peers are installed.
+    peers: PathBuf,
+    allowed: Vec<usize>,
+    /// Links that have been made and probed. They go when this goes.
+    links: Mutex<BTreeMap<String, Arc<Standing>>>,
+}
+
+/// A link that stands, with what was seen of it.
+#[derive(Debug)]
+struct Standing {
+    link: Link,
+    probed: Probed,
+}
+
+/// A server under test.
+struct Server {
+    url: String,
+    pid: Option<u32>,
+    /// Stops it when dropped.
+    _running: Option<Running>,
+}
+
+/// How thoroughly a link is looked at before it is measured over.
+const PROBING: Effort = Effort {
+    round_trips: Duration::from_secs(2),
+    round_trips_max: 100,
+    datagrams: 300,
+    rate: Duration::from_millis(400),
+};
+/// The same link every time.
+const SEED: u64 = 0x7461_6b74;
+
+impl Place {
+    /// This machine with the program `exe`, and peers below `peers`.
+    #[must_use]
+    pub fn new(exe: PathBuf, peers: PathBuf) -> Self {
+        Self { exe, peers, allowed: CpuList::allowed().cpus().to_vec(), links: Mutex::default() }
+    }
+
+    /// The CPU of servers: the first this process may use.
+    #[must_use]
+    pub fn server_cpu(&self) -> usize {
+        self.allowed.first().copied().unwrap_or(0)
+    }
+
+    /// The CPU of the load: the second, or the same on a machine with one.
+    #[must_use]
+    pub fn load_cpu(&self) -> usize {
+        self.allowed.get(1).copied().unwrap_or_else(|| self.server_cpu())
+    }
+
+    /// Whether server and load have a CPU each.
+    #[must_use]
+    pub fn has_two_cpus(&self) -> bool {
+        self.allowed.len() > 1
+    }
+
+    /// What stands beside every result.
+    #[must_use]
+    pub fn fingerprint(&self) -> Value {
+        let version = |stack: &String| {
+            let peer = peers::find(stack)?;
+            Some((stack.clone(), json!(peer.version)))
+        };
+        let peers: serde_json::Map<String, Value> = self.stacks().iter().filter_map(version).collect();
+        json!({
+            "machine": Machine::this(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "server_cpu": self.server_cpu(),
+            "load_cpu": self.load_cpu(),
+            "peers": peers,
+        })
+    }
+
+    /// The stacks that can be measured here: `own` first.
+    #[must_use]
+    pub fn stacks(&self) -> Vec<String> {
+        let mut stacks = vec!["own".to_owned()];
+        let installed = PEERS.iter().filter(|peer| peer.role == Role::OpcUa && self.has(peer));
+        stacks.extend(installed.map(|peer| peer.name.to_owned()));
+        stacks
+    }
+
+    fn has(&self, peer: &Peer) -> bool {
+        matches!(peers::state(peer, &self.peers), State::Installed { .. })
+            || (peer.name == "open62541" && self.open62541().is_file())
+    }
+
+    fn open62541(&self) -> PathBuf {
+        self.peers.join("open62541/bin/o6-server")
+    }
+
+    /// Whether a link can be had: it is made and probed now if it does not stand yet.
+    ///
+    /// # Errors
+    /// If there is none of this name, or this machine cannot emulate it as it should be.
+    pub fn check_link(&self, name: &str) -> Result<(), PlaceError> {
+        self.link(name).map(drop)
+    }
+
+    /// Whether there is a link of this name, without making it.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn know_link(&self, name: &str) -> Result<(), PlaceError> {
+        let unknown =
+            |why: &dyn std::fmt::Display| PlaceError::NoLink { name: name.to_owned(), why: why.to_string() };
+        name.parse::<Profile>().map(drop).map_err(|error| unknown(&error))
+    }
+
+    fn link(&self, name: &str) -> Result<Arc<Standing>, PlaceError> {
+        let failed = |why: String| PlaceError::NoLink { name: name.to_owned(), why };
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(standing) = links.get(name) {
+            return Ok(Arc::clone(standing));
+        }
+        let profile: Profile = name.parse().map_err(|error| failed(format!("{error}")))?;
+        let link = Link::up(&profile, SEED).map_err(|error| failed(error.to_string()))?;
+        let probed = probe(&link, &PROBING).map_err(|error| failed(format!("probing failed: {error}")))?;
+        if !probed.is_verified() {
+            return Err(failed(format!("it does not do what it should: {}", probed.deviations.join("; "))));
+        }
+        let standing = Arc::new(Standing { link, probed });
+        links.insert(name.to_owned(), Arc::clone(&standing));
+        Ok(standing)
+    }
+
+    fn own_program(&self, condition: &Condition, bind: IpAddr) -> Program {
+        let server = &condition.server;
+        let mut program = Program::new(&self.exe)
+            .args(["serve", "--no-plant", "--signals"])
+            .arg(condition.signals())
+            .args(["--threads", &server.threads.to_string()])
+            .args(["--bind", &bind.to_string()])
+            .arg("--update")
+            .arg(server.update_ms)
+            .args(["--port", "0", "--max-sessions", "10000", "--exit-with-stdin"]);
+        if server.interop {
+            program = program.arg("--interop");
+        }
+        program
+    }
+
+    /// open62541 with security, which the common interface of peers does not have.
+    fn open62541_program(&self, condition: &Condition, bind: IpAddr) -> Program {
+        let mut program = Program::new(self.open62541())
+            .arg("--variables")
+            .arg(condition.signals())
+            .args(["--bind", &bind.to_string()])
+            .arg("--update")
+            .arg(condition.server.update_ms)
+            .args(["--port", "0", "--max-sessions", "10000", "--exit-with-stdin"]);
+        if !condition.security.is_none() {
+            program = program.args(["--policies", "all", "--trust-all"]);
+        }
+        program
+    }
+
+    fn start(
+        &self,
+        condition: &Condition,
+        cpus: CpuList,
+        link: Option<&Standing>,
+    ) -> Result<Server, PlaceError> {
+        let stack = condition.stack.as_str();
+        if stack.contains("://") {
+            if link.is_some() {
+                return Err(PlaceError::NoLink {
+                    name: condition.link.clone().unwrap_or_default(),
+                    why: "a server that runs already cannot be put behind an emulated link".to_owned(),
+                });
+            }
+            return Ok(Server { url: stack.to_owned(), pid: None, _running: None });
+        }
+        let bind = link.map_or(Ipv4Addr::LOCALHOST.into(), |standing| standing.link.server_address());
+        let network = link.and_then(|standing| standing.link.server_place());
+        let program = match stack {
+            "own" => Some(self.own_program(condition, bind)),
+            "open62541" if self.open62541().is_file() => Some(self.open62541_program(condition, bind)),
+            _ => None,
+        };
+        let running = match (program, peers::find(stack)) {
+            (Some(mut program), _) => {
+                if let Some(network) = network {
+                    program = program.within(network);
+                }
+                program.on(cpus).serve(START_LIMIT)?
+            }
+            (None, Some(peer)) => {
+                let options = PeerOptions {
+                    bind,
+                    variables: condition.signals(),
+                    update: Duration::from_secs_f64(condition.server.update_ms.max(0.0) / 1e3),
+                    cpus: Some(cpus),
+                    network: network.cloned(),
+                    ..PeerOptions::default()
+                };
+                let failed = |error: peers::StartError| PlaceError::NoPeer {
+                    name: stack.to_owned(),
+                    how: error.to_string(),
+                };
+                peers::start(peer, &self.peers, &options).map_err(failed)?
+            }
+            (None, None) => {
+                let how = "`taktwerk lab peers list` says which there are".to_owned();
+                return Err(PlaceError::NoPeer { name: stack.to_owned(), how });
+            }
+        };
+        let mut url = running.url().to_owned();
+        if let Some(standing) = link {
+            url = through(&standing.link, &url).map_err(|why| PlaceError::NoLink {
+                name: condition.link.clone().unwrap_or_default(),
+                why,
+            })?;
+        }
+        Ok(Server { url, pid: Some(running.pid()), _running: Some(running) })
+    }
+
+    /// Measures a condition once.
+    ///
+    /// # Errors
+    /// If something is missing or a program fails. A measurement that is worth nothing is no error: it says so itself.
+    pub fn measure(
+        &self,
+        experiment: &str,
+        condition: &Condition,
+        repetition: u32,
+    ) -> Result<Measurement, PlaceError> {
+        let link = condition.link.as_ref().map(|name| self.link(name)).transpose()?;
+        let list = |text: &Option<String>, cpu: usize| -> Result<CpuList, PlaceError> {
+            Ok(text.as_ref().map_or(Ok(CpuList::single(cpu)), |text| text.parse())?)
+        };
+        let server_cpus = list(&condition.cpu.server, self.server_cpu())?;
+        let load_cpu = match condition.cpu.condition {
+            CpuCondition::Same => self.server_cpu(),
+            CpuCondition::Isolated | CpuCondition::Shared => self.load_cpu(),
+        };
+        let load_cpus = list(&condition.cpu.load, load_cpu)?;
+        let _bursts =
+            (condition.cpu.condition == CpuCondition::Shared).then(|| Bursts::on(server_cpus.clone()));
+        let mut program = Program::new(&self.exe).arg("bench").args(condition.arguments());
+        let server = match condition.kind {
+            Kind::Update => {
+                program = program.on(server_and_load(&server_cpus, &load_cpus));
+                None
+            }
+            _ => {
+                let server = self.start(condition, server_cpus.clone(), link.as_deref())?;
+                program = program.arg(&server.url).arg("--exit-with-stdin").on(load_cpus);
+                if let Some(network) = link.as_ref().and_then(|standing| standing.link.client_place()) {
+                    program = program.within(network);
+                }
+                if let Some(pid) = server.pid {
+                    program = program.arg("--server-pid").arg(pid);
+                }
+                if let (Kind::Probe, Some(cpu)) = (condition.kind, server_cpus.cpus().first()) {
+                    program = program.arg("--server-cpu").arg(cpu);
+                }
+                Some(server)
+            }
+        };
+        let limit = Duration::from_secs_f64(condition.seconds() * 3.0) + SLACK;
+        let result = run(&program.arg("--json"), limit);
+        drop(server);
+        let mut document = result?;
+        if let (Some(standing), Some(document)) = (link, document.as_object_mut()) {
+            // What was asked of the link and what was seen of it belongs to the result.
+            document.insert("link".to_owned(), json!(standing.probed));
+        }
+        Ok(Measurement::from_document(experiment, condition.clone(), repetition, document))
+    }
+}
+
+/// The URL by which clients reach a server behind a link.
+fn through(link: &Link, url: &str) -> Result<String, String> {
+    let rest = url.strip_prefix("opc.tcp://").ok_or_else(|| format!("{url} is no opc.tcp URL"))?;
+    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let (_, port) = authority.rsplit_once(':').ok_or_else(|| format!("{url} has no port"))?;
+    let port: u16 = port.parse().map_err(|_| format!("{url} has no port"))?;
+    let address =
+        link.reach(SocketAddr::new(link.server_address(), port)).map_err(|error| error.to_string())?;
+    Ok(format!("opc.tcp://{address}{path}"))
+}
+
+fn server_and_load(server: &CpuList, load: &CpuList) -> CpuList {
+    let text = format!("{server},{load}");
+    text.parse().unwrap_or_else(|_| server.clone())
+}
+
+fn run(program: &Program, limit: Duration) -> Result<Value, PlaceError> {
+    let output = program.run(limit)?;
+    let line = program.line();
+    let failed = || PlaceError::Load {
+        line: line.clone(),
+        status: output.status.to_string(),
+        stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+    };
+    // 5 is a measurement that calls itself invalid: it has printed why.
+    if !output.status.success() && output.status.code() != Some(5) {
+        return Err(failed());
+    }
+    serde_json::from_slice(&output.stdout).map_err(|_| failed())
+}
+
+/// A thread that computes in bursts on given CPUs, half of the time, as other programs on a gateway do.
+struct Bursts {
+    end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Bursts {
+    fn on(cpus: CpuList) -> Self {
+        let end = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&end);
+        let thread = std::thread::Builder::new().name("bursts".to_owned()).spawn(move || {
+            if cpus.pin().is_err() {
+                return;
+            }
+            // Bursts of 1 to 16 ms, each followed by a rest as long as itself.
+            let mut random = 1u64;
+            while !ended.load(Ordering::Relaxed) {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let span = 1_000_000 + (random >> 33) % 15_000_000;
+                let until = clock::monotonic() + span;
+                while clock::monotonic() < until {
+                    std::hint::spin_loop();
+                }
+                clock::sleep_until(until + span);
+            }
+        });
+        Self { end, thread: thread.ok() }
+    }
+}
+
+impl Drop for Bursts {
+    fn drop(&mut self) {
+        self.end.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{LoadSpec, Scenario};
+
+    #[test]
+    fn a_missing_peer_and_a_failing_load_are_told() {
+        let place = Place::new("/bin/sh".into(), "/no/such/peers".into());
+        assert_eq!(place.stacks(), ["own"]);
+        let mut scenario = Scenario::new("x", LoadSpec::new(Kind::Read));
+        scenario.stacks = vec!["milo".into()];
+        let condition = scenario.conditions().remove(0);
+        let error = place.measure("", &condition, 0).unwrap_err().to_string();
+        assert!(error.contains("milo") && error.contains("not installed"), "{error}");
+        scenario.link = Some("moon".into());
+        let error = place.measure("", &scenario.conditions()[0], 0).unwrap_err().to_string();
+        assert!(error.contains("moon") && error.contains("wan-tokyo"), "{error}");
+        scenario.link = None;
+        scenario.stacks = vec!["opc.tcp://127.0.0.1:1".into()];
+        // A shell knows no program called bench: it fails, and says so.
+        let error = place.measure("", &scenario.conditions()[0], 0).unwrap_err();
+        assert!(matches!(error, PlaceError::Load { .. }), "{error}");
+    }
+
+    #[test]
+    fn bursts_end() {
+        let first = CpuList::single(CpuList::allowed().cpus()[0]);
+        let bursts = Bursts::on(first);
+        let end = Arc::clone(&bursts.end);
+        drop(bursts);
+        assert!(end.load(Ordering::Relaxed));
+    }
+}

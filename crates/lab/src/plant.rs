@@ -1,0 +1,379 @@
+//! Will it fit? A plant's nodes against a model of what loads cost.
+
+use crate::model::{Model, Observation};
+use serde::{Deserialize, Serialize};
+
+/// A plant as it is written.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plant {
+    /// What it is called.
+    pub name: String,
+    /// Kinds of hardware.
+    #[serde(default, rename = "hardware")]
+    pub hardware: Vec<Hardware>,
+    /// Kinds of nodes.
+    #[serde(rename = "node")]
+    pub nodes: Vec<Node>,
+}
+
+/// A kind of hardware.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hardware {
+    /// What nodes call it.
+    pub name: String,
+    /// How many times slower one of its cores is than one of the machine that the model was measured on. Without it, the
+    /// model's machine itself is meant.
+    #[serde(default = "one")]
+    pub slower: f64,
+    /// Memory for the server, megabytes.
+    #[serde(default = "plenty")]
+    pub memory_mb: f64,
+    /// The network's rate, Mbit/s.
+    #[serde(default = "fast_ethernet")]
+    pub network_mbit: f64,
+    /// CPU that the server may use, percent of one core. Burger et al. 2019 saw cycles missed above 75.
+    #[serde(default = "three_quarters")]
+    pub cpu_percent: f64,
+}
+
+fn one() -> f64 {
+    1.0
+}
+fn plenty() -> f64 {
+    512.0
+}
+fn fast_ethernet() -> f64 {
+    100.0
+}
+fn three_quarters() -> f64 {
+    75.0
+}
+fn single() -> u32 {
+    1
+}
+
+impl Default for Hardware {
+    fn default() -> Self {
+        Self {
+            name: "the model's machine".to_owned(),
+            slower: one(),
+            memory_mb: plenty(),
+            network_mbit: fast_ethernet(),
+            cpu_percent: three_quarters(),
+        }
+    }
+}
+
+/// A kind of node: a server with what is asked of it.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// What it is called.
+    pub name: String,
+    /// How many of them there are.
+    #[serde(default = "single")]
+    pub count: u32,
+    /// Values that are monitored, over all connections.
+    pub points: f64,
+    /// Connections with one subscription each.
+    pub clients: f64,
+    /// Publishing interval in milliseconds.
+    pub interval_ms: f64,
+    /// Share of the points that change in an interval.
+    #[serde(default = "one")]
+    pub changing: f64,
+    /// Whether messages are signed and encrypted.
+    #[serde(default)]
+    pub encrypted: bool,
+    /// On which hardware; the model's machine without it.
+    #[serde(default)]
+    pub hardware: Option<String>,
+}
+
+/// A plant that makes no sense.
+#[derive(Debug, thiserror::Error)]
+pub enum PlantError {
+    /// It is not written as a plant.
+    #[error("{file}: {source}")]
+    Parse {
+        /// Which file.
+        file: String,
+        /// Where and why.
+        source: Box<toml::de::Error>,
+    },
+    /// A node names hardware that is not there, or has impossible figures.
+    #[error("node {node:?}: {problem}")]
+    Node {
+        /// Which.
+        node: String,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// A need against what there is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Need {
+    /// What is expected.
+    pub expected: f64,
+    /// Nine of ten should need at least and at most this.
+    pub interval90: (f64, f64),
+    /// What there is.
+    pub limit: f64,
+}
+
+impl Need {
+    /// Share of the limit that is needed, to be on the safe side.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.interval90.1 / self.limit.max(1e-9)
+    }
+}
+
+/// Whether a node's load fits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Also at the upper end of the interval.
+    Fits,
+    /// As expected, but not at the upper end.
+    Tight,
+    /// Not even as expected.
+    DoesNotFit,
+}
+
+impl Verdict {
+    /// In words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fits => "fits",
+            Self::Tight => "tight",
+            Self::DoesNotFit => "does not fit",
+        }
+    }
+}
+
+/// A change that makes a node need less CPU.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Change {
+    /// What to do.
+    pub what: String,
+    /// CPU then, percent of one core.
+    pub cpu_percent: f64,
+    /// Whether it fits then.
+    pub fits: bool,
+}
+
+/// What became of a kind of node.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sized {
+    /// The node.
+    pub node: Node,
+    /// CPU, percent of one core.
+    pub cpu: Need,
+    /// Memory, megabytes; none if the model has no measurements of it.
+    pub memory: Option<Need>,
+    /// Bandwidth, Mbit/s; none likewise.
+    pub network: Option<Need>,
+    /// Whether it fits.
+    pub verdict: Verdict,
+    /// The need that is nearest to its limit.
+    pub first_limit: &'static str,
+    /// Times that the load could grow until that limit is hit.
+    pub headroom: f64,
+    /// The three cheapest changes.
+    pub changes: Vec<Change>,
+    /// Whether the load lies outside of what the model was fitted to.
+    pub extrapolated: bool,
+    /// Whether figures were scaled from the model's machine to another one.
+    pub scaled: bool,
+}
+
+/// How much the fits of memory and bandwidth are trusted: both hardly vary.
+const SPREAD: f64 = 0.15;
+
+impl Plant {
+    /// Reads a plant. `file` is for messages.
+    ///
+    /// # Errors
+    /// With line and column.
+    pub fn parse(text: &str, file: &str) -> Result<Self, PlantError> {
+        let plant: Self = toml::from_str(text)
+            .map_err(|source| PlantError::Parse { file: file.to_owned(), source: Box::new(source) })?;
+        for node in &plant.nodes {
+            let wrong = |problem: &str| {
+                Err(PlantError::Node { node: node.name.clone(), problem: problem.to_owned() })
+            };
+            if !(node.points >= 0.0 && node.clients > 0.0 && node.interval_ms > 0.0) {
+                return wrong("points, clients and interval_ms must be positive");
+            }
+            if !(0.0..=1.0).contains(&node.changing) {
+                return wrong("changing is a share from 0 to 1");
+            }
+            let known = |name: &String| plant.hardware.iter().any(|hardware| hardware.name == *name);
+            if node.hardware.as_ref().is_some_and(|name| !known(name)) {
+                return wrong("its hardware is not described: add [[hardware]] with this name");
+            }
+        }
+        Ok(plant)
+    }
+
+    /// Sizes every node.
+    #[must_use]
+    pub fn size(&self, model: &Model) -> Vec<Sized> {
+        self.nodes.iter().map(|node| size(node, &self.hardware_of(node), model)).collect()
+    }
+
+    fn hardware_of(&self, node: &Node) -> Hardware {
+        let named = node.hardware.as_ref();
+        let found = named.and_then(|name| self.hardware.iter().find(|hardware| hardware.name == *name));
+        found.cloned().unwrap_or_default()
+    }
+}
+
+fn load(node: &Node) -> Observation {
+    let mut load = Observation::planned(node.points, node.clients, node.interval_ms, node.encrypted);
+    load.signals_per_s *= node.changing;
+    load
+}
+
+fn cpu(node: &Node, hardware: &Hardware, model: &Model) -> (Need, bool) {
+    let predicted = model.predict(&load(node));
+    let (low, high) = predicted.interval90;
+    let need = Need {
+        expected: predicted.cpu_percent * hardware.slower,
+        interval90: (low * hardware.slower, high * hardware.slower),
+        limit: hardware.cpu_percent,
+    };
+    (need, predicted.extrapolated)
+}
+
+fn size(node: &Node, hardware: &Hardware, model: &Model) -> Sized {
+    let (cpu_need, extrapolated) = cpu(node, hardware, model);
+    let around = |expected: f64, limit: f64| Need {
+        expected,
+        interval90: (expected * (1.0 - SPREAD), expected * (1.0 + SPREAD)),
+        limit,
+    };
+    let memory = model.memory(node.points, node.clients).map(|bytes| around(bytes / 1e6, hardware.memory_mb));
+    let network = model.wire(&load(node)).map(|bytes| around(bytes * 8.0 / 1e6, hardware.network_mbit));
+    let needs = [("CPU", Some(cpu_need)), ("memory", memory), ("network", network)];
+    let (first_limit, nearest) = needs
+        .iter()
+        .filter_map(|(name, need)| need.map(|need| (*name, need)))
+        .max_by(|a, b| a.1.share().total_cmp(&b.1.share()))
+        .unwrap_or(("CPU", cpu_need));
+    let all = |holds: &dyn Fn(&Need) -> bool| needs.iter().filter_map(|(_, need)| need.as_ref()).all(holds);
+    let verdict = if all(&|need| need.share() <= 1.0) {
+        Verdict::Fits
+    } else if all(&|need| need.expected <= need.limit) {
+        Verdict::Tight
+    } else {
+        Verdict::DoesNotFit
+    };
+    Sized {
+        node: node.clone(),
+        cpu: cpu_need,
+        memory,
+        network,
+        verdict,
+        first_limit,
+        headroom: 1.0 / nearest.share().max(1e-9),
+        changes: changes(node, hardware, model),
+        extrapolated,
+        scaled: (hardware.slower - 1.0).abs() > 1e-9,
+    }
+}
+
+/// The three cheapest changes: those that make it fit first, the easiest in front; otherwise those that help most.
+fn changes(node: &Node, hardware: &Hardware, model: &Model) -> Vec<Change> {
+    let mut ideas: Vec<(String, Node, f64)> = Vec::new();
+    let mut idea = |what: String, node: Node, slower: f64| ideas.push((what, node, slower));
+    // From what costs an afternoon to what costs money.
+    idea(
+        format!("publish every {} ms", node.interval_ms * 2.0),
+        Node { interval_ms: node.interval_ms * 2.0, ..node.clone() },
+        1.0,
+    );
+    idea(
+        "report half of the values (a deadband, or points nobody needs)".to_owned(),
+        Node { changing: node.changing / 2.0, ..node.clone() },
+        1.0,
+    );
+    if node.clients >= 2.0 {
+        let clients = (node.clients / 2.0).ceil();
+        idea(
+            format!("{clients} connections (an aggregating server for the others)"),
+            Node { clients, ..node.clone() },
+            1.0,
+        );
+    }
+    idea("two nodes instead of one".to_owned(), Node { points: node.points / 2.0, ..node.clone() }, 1.0);
+    idea("a CPU that is twice as fast".to_owned(), node.clone(), 0.5);
+    let mut changes: Vec<Change> = ideas
+        .into_iter()
+        .map(|(what, changed, slower)| {
+            let faster = Hardware { slower: hardware.slower * slower, ..hardware.clone() };
+            let (need, _) = cpu(&changed, &faster, model);
+            Change { what, cpu_percent: need.expected, fits: need.share() <= 1.0 }
+        })
+        .collect();
+    if changes.iter().any(|change| change.fits) {
+        changes.sort_by_key(|change| !change.fits);
+    } else {
+        changes.sort_by(|a, b| a.cpu_percent.total_cmp(&b.cpu_percent));
+    }
+    changes.truncate(3);
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::tests_support::synthetic_model;
+
+    const TEXT: &str = r#"
+        name = "case 1"
+        [[hardware]]
+        name = "small"
+        slower = 100
+        memory_mb = 64
+        [[node]]
+        name = "controller"
+        count = 2
+        points = 3000
+        clients = 4
+        interval_ms = 100
+        hardware = "small"
+        [[node]]
+        name = "FCI"
+        points = 750
+        clients = 2
+        interval_ms = 100
+    "#;
+
+    #[test]
+    fn nodes_are_sized_and_ways_out_are_named() {
+        let plant = Plant::parse(TEXT, "x").unwrap();
+        let sized = plant.size(&synthetic_model());
+        let [controller, fci] = &sized[..] else { panic!() };
+        // 0.3 + 30 000 · 0.4e-4 + 40 · 20e-4 = 1.58 %, a hundred times slower: more than there is.
+        assert!((controller.cpu.expected - 158.0).abs() < 10.0, "{:?}", controller.cpu);
+        assert_eq!((controller.verdict, controller.first_limit), (Verdict::DoesNotFit, "CPU"));
+        assert!(controller.scaled && controller.changes.len() == 3 && controller.headroom < 1.0);
+        assert_eq!((fci.verdict, fci.scaled), (Verdict::Fits, false));
+        assert!(fci.headroom > 50.0 && fci.changes[0].fits);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let error =
+            Plant::parse(&TEXT.replace("hardware = \"small\"", "hardware = \"tiny\""), "x").unwrap_err();
+        assert!(error.to_string().contains("not described"), "{error}");
+        assert!(Plant::parse(&TEXT.replace("points", "pionts"), "x").is_err());
+        assert!(Plant::parse(&TEXT.replace("clients = 4", "clients = 0"), "x").is_err());
+    }
+}

@@ -1,0 +1,132 @@
+//! Runs conditions in an order in which a slow drift of the machine hits all of them alike, and stores every result at
+//! once.
+
+use crate::measurement::Measurement;
+use crate::place::{Place, PlaceError};
+use crate::scenario::Condition;
+use crate::store::{Store, StoreError};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a runner tells while it works.
+#[derive(Debug)]
+pub enum Step<'a> {
+    /// A measurement begins.
+    Begin {
+        /// What.
+        condition: &'a Condition,
+        /// How many are done.
+        done: usize,
+        /// Of how many.
+        total: usize,
+        /// Roughly how long the rest takes, seconds.
+        seconds_left: f64,
+    },
+    /// A measurement is over, valid or not.
+    End(&'a Measurement),
+}
+
+/// Why a run stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The results cannot be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The user asked to stop. What was measured until then is kept.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Everything a run needs.
+#[derive(Debug)]
+pub struct Runner<'a> {
+    /// Where it happens.
+    pub place: &'a Place,
+    /// Where results go.
+    pub store: &'a mut Store,
+    /// The run in the store.
+    pub run: i64,
+    /// Set when the user wants to stop.
+    pub asked: &'a AtomicBool,
+}
+
+/// All measurements of conditions, each as often as it wants: repetition after repetition, and within a repetition in an
+/// order that is shuffled anew, the same for everybody who runs the same plan.
+#[must_use]
+pub fn order(conditions: &[(String, Condition)]) -> Vec<(usize, u32)> {
+    let most = conditions.iter().map(|(_, condition)| condition.time.repetitions).max().unwrap_or(0);
+    let mut plan = Vec::new();
+    for repetition in 0..most {
+        let mut round: Vec<usize> = (0..conditions.len())
+            .filter(|at| conditions.get(*at).is_some_and(|(_, c)| c.time.repetitions > repetition))
+            .collect();
+        let mut random = 0x7461_6b74_u64 + u64::from(repetition);
+        for last in (1..round.len()).rev() {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            round.swap(last, (random >> 33) as usize % (last + 1));
+        }
+        plan.extend(round.into_iter().map(|at| (at, repetition)));
+    }
+    plan
+}
+
+impl Runner<'_> {
+    /// Measures all of it. Each condition comes with the id of the experiment that asked for it.
+    ///
+    /// # Errors
+    /// If results cannot be stored, or the user wants to stop.
+    pub fn run(
+        &mut self,
+        conditions: &[(String, Condition)],
+        mut tell: impl FnMut(Step<'_>),
+    ) -> Result<Vec<Measurement>, RunError> {
+        let plan = order(conditions);
+        let mut left: f64 =
+            plan.iter().filter_map(|(at, _)| conditions.get(*at)).map(|(_, c)| c.seconds()).sum();
+        let mut measurements = Vec::with_capacity(plan.len());
+        for (done, (at, repetition)) in plan.iter().enumerate() {
+            let Some((experiment, condition)) = conditions.get(*at) else { continue };
+            if self.asked.load(Ordering::Relaxed) {
+                return Err(RunError::Interrupted);
+            }
+            tell(Step::Begin { condition, done, total: plan.len(), seconds_left: left });
+            let measured = self.place.measure(experiment, condition, *repetition);
+            if self.asked.load(Ordering::Relaxed) {
+                // The signal has reached the programs as well: what came back is only a part.
+                return Err(RunError::Interrupted);
+            }
+            let measurement = measured.unwrap_or_else(|error: PlaceError| {
+                Measurement::failed(experiment, condition.clone(), *repetition, error.to_string())
+            });
+            self.store.add(self.run, &measurement)?;
+            left -= condition.seconds();
+            tell(Step::End(&measurement));
+            measurements.push(measurement);
+        }
+        Ok(measurements)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Kind, LoadSpec, Scenario, Sweep};
+
+    #[test]
+    fn repetitions_are_interleaved_and_shuffled_the_same_way_each_time() {
+        let mut load = LoadSpec::new(Kind::Read);
+        load.batch = Some(Sweep::Many(vec![1, 10, 100, 1000]));
+        let mut scenario = Scenario::new("x", load);
+        scenario.time.repetitions = 3;
+        let conditions: Vec<_> = scenario.conditions().into_iter().map(|c| (String::new(), c)).collect();
+        let plan = order(&conditions);
+        assert_eq!(plan.len(), 12);
+        assert_eq!(plan, order(&conditions));
+        for repetition in 0..3 {
+            let mut round: Vec<usize> =
+                plan.iter().filter(|(_, r)| *r == repetition).map(|(at, _)| *at).collect();
+            assert!(plan[repetition as usize * 4..][..4].iter().all(|(_, r)| *r == repetition));
+            round.sort_unstable();
+            assert_eq!(round, [0, 1, 2, 3]);
+        }
+    }
+}

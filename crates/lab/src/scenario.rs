@@ -1,0 +1,635 @@
+//! Scenarios: a TOML file that says what to measure. Unknown keys are errors, so that a typing mistake is not silently
+//! another measurement.
+//!
+//! ```toml
+//! name = "fifty clients"
+//! stacks = ["own", "open62541"]        # or a URL, opc.tcp://plc:4840
+//! link = "wan-frankfurt"               # optional, see `taktwerk lab links`
+//!
+//! [server]                             # of "own" and of peers
+//! signals = 1000
+//! update_ms = 100
+//!
+//! [load]
+//! kind = "subscribe"                   # read, write, browse, subscribe, connect, roundtrip, fan, probe, update
+//! clients = [1, 10, 50]                # a list is measured one by one
+//! items = 1000
+//! publishing_ms = 100
+//!
+//! [time]
+//! warmup_s = 2
+//! duration_s = 10
+//! repetitions = 5
+//!
+//! [[threshold]]
+//! metric = "delivery.p99_us"
+//! below = 150000
+//! ```
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A scenario as it is written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// What its results are called.
+    pub name: String,
+    /// Which stacks are measured: `own`, the name of a peer, or the URL of a server that runs already.
+    #[serde(default = "own")]
+    pub stacks: Vec<String>,
+    /// The link between load and server; none is this machine's loopback interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    /// What the server under test offers. Ignored for a URL.
+    #[serde(default)]
+    pub server: ServerSpec,
+    /// What is sent to it.
+    pub load: LoadSpec,
+    /// SecurityPolicy and MessageSecurityMode.
+    #[serde(default)]
+    pub security: SecuritySpec,
+    /// Which CPUs who runs on.
+    #[serde(default)]
+    pub cpu: CpuSpec,
+    /// How long and how often.
+    #[serde(default)]
+    pub time: TimeSpec,
+    /// What must hold; otherwise the command ends with exit code 99.
+    #[serde(default, rename = "threshold", skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<Threshold>,
+}
+
+fn own() -> Vec<String> {
+    vec!["own".to_owned()]
+}
+
+/// What the server under test offers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerSpec {
+    /// Double variables that change together; 0 takes as many as the load has items.
+    pub signals: u32,
+    /// How often they change, milliseconds; 0 never.
+    pub update_ms: f64,
+    /// Threads that serve connections (own stack only).
+    pub threads: u32,
+    /// Adds the interop test nodes, of which `roundtrip` needs one.
+    pub interop: bool,
+}
+
+impl Default for ServerSpec {
+    fn default() -> Self {
+        Self { signals: 0, update_ms: 100.0, threads: 1, interop: false }
+    }
+}
+
+/// One value or several that are measured one by one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Sweep<T> {
+    /// One.
+    One(T),
+    /// Several.
+    Many(Vec<T>),
+}
+
+impl<T: Clone> Sweep<T> {
+    fn values(&self) -> Vec<T> {
+        match self {
+            Self::One(value) => vec![value.clone()],
+            Self::Many(values) => values.clone(),
+        }
+    }
+}
+
+impl<T> From<T> for Sweep<T> {
+    fn from(value: T) -> Self {
+        Self::One(value)
+    }
+}
+
+/// A kind of load: the sub-command of `taktwerk bench` with the same name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)] // the names say it
+pub enum Kind {
+    Read,
+    Write,
+    Browse,
+    Subscribe,
+    Connect,
+    Roundtrip,
+    Fan,
+    Probe,
+    Update,
+}
+
+impl Kind {
+    /// The sub-command.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Browse => "browse",
+            Self::Subscribe => "subscribe",
+            Self::Connect => "connect",
+            Self::Roundtrip => "roundtrip",
+            Self::Fan => "fan",
+            Self::Probe => "probe",
+            Self::Update => "update",
+        }
+    }
+}
+
+/// What is sent to a server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // documented in the book of scenarios: the options of `taktwerk bench` with the same names
+pub struct LoadSpec {
+    pub kind: Kind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<Sweep<u32>>,
+    /// Monitored items over all clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<Sweep<u32>>,
+    /// Nodes per request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<Sweep<u32>>,
+    /// Requests per second over all clients: an open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Sweep<f64>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publishing_ms: Option<Sweep<f64>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling_ms: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<u32>,
+    /// Bytes of a value (`roundtrip`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Sweep<u32>>,
+    /// Rest before each request, milliseconds (`read`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause_ms: Option<f64>,
+    /// Requests in all, instead of a duration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Threads that set values (`update`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<Sweep<u32>>,
+}
+
+impl LoadSpec {
+    /// A load without options.
+    #[must_use]
+    pub fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            clients: None,
+            items: None,
+            batch: None,
+            rate: None,
+            publishing_ms: None,
+            sampling_ms: None,
+            queue: None,
+            payload: None,
+            pause_ms: None,
+            count: None,
+            threads: None,
+        }
+    }
+}
+
+/// SecurityPolicy and MessageSecurityMode.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SecuritySpec {
+    /// As the specification names it, without the URI in front.
+    pub policy: String,
+    /// `None`, `Sign` or `SignAndEncrypt`.
+    pub mode: String,
+}
+
+impl Default for SecuritySpec {
+    fn default() -> Self {
+        Self { policy: "None".to_owned(), mode: "None".to_owned() }
+    }
+}
+
+impl SecuritySpec {
+    /// Basic256Sha256, signed and encrypted.
+    #[must_use]
+    pub fn encrypted() -> Self {
+        Self { policy: "Basic256Sha256".to_owned(), mode: "SignAndEncrypt".to_owned() }
+    }
+
+    /// Whether nothing is protected.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.mode.eq_ignore_ascii_case("none")
+    }
+}
+
+/// Which CPUs who runs on. Without an entry, the laboratory gives each the CPU that it has.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CpuSpec {
+    /// Of the server, such as `"0"` or `"0,2-3"`.
+    pub server: Option<String>,
+    /// Of the load.
+    pub load: Option<String>,
+    /// `shared` adds a program that competes with the server for its CPU half of the time, `isolated` does not.
+    pub condition: CpuCondition,
+}
+
+/// Whether the server has its CPU for itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CpuCondition {
+    /// Nothing else of ours runs there.
+    #[default]
+    Isolated,
+    /// The load runs on the server's CPU as well.
+    Same,
+    /// A program that computes in bursts competes for it.
+    Shared,
+}
+
+impl CpuCondition {
+    /// As it is written.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Isolated => "isolated",
+            Self::Same => "same",
+            Self::Shared => "shared",
+        }
+    }
+}
+
+/// How long and how often.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TimeSpec {
+    /// Load before the window, seconds.
+    pub warmup_s: f64,
+    /// The window, seconds.
+    pub duration_s: f64,
+    /// Whether the window begins only when the load has become steady (`subscribe`).
+    pub steady: bool,
+    /// How often each condition is measured. An interval needs at least 2, the rules of this laboratory 5.
+    pub repetitions: u32,
+}
+
+impl Default for TimeSpec {
+    fn default() -> Self {
+        Self { warmup_s: 2.0, duration_s: 10.0, steady: true, repetitions: 5 }
+    }
+}
+
+/// What must hold, for the mean over the repetitions of each condition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Threshold {
+    /// A figure of the result, such as `server.cpu_percent` or `latency.corrected.p99_us`.
+    pub metric: String,
+    /// It must be lower.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<f64>,
+    /// It must be higher.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub above: Option<f64>,
+}
+
+/// One combination of everything that varies: what one measurement measures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // as in the scenario
+pub struct Condition {
+    pub scenario: String,
+    pub stack: String,
+    pub link: Option<String>,
+    pub server: ServerSpec,
+    pub kind: Kind,
+    pub clients: u32,
+    pub items: Option<u32>,
+    pub batch: Option<u32>,
+    pub rate: Option<f64>,
+    pub publishing_ms: Option<f64>,
+    pub sampling_ms: Option<f64>,
+    pub queue: Option<u32>,
+    pub payload: Option<u32>,
+    pub pause_ms: Option<f64>,
+    pub count: Option<u64>,
+    pub threads: Option<u32>,
+    pub security: SecuritySpec,
+    pub cpu: CpuSpec,
+    pub time: TimeSpec,
+}
+
+/// A scenario that cannot be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// It is not written as a scenario.
+    #[error("{file}: {source}")]
+    Parse {
+        /// Which.
+        file: String,
+        /// Where and why.
+        source: Box<toml::de::Error>,
+    },
+    /// It makes no sense.
+    #[error("{scenario}: {problem}")]
+    Nonsense {
+        /// Which.
+        scenario: String,
+        /// What, and what to write instead.
+        problem: String,
+    },
+}
+
+fn or_none<T: Clone>(sweep: Option<&Sweep<T>>) -> Vec<Option<T>> {
+    sweep.map_or_else(|| vec![None], |sweep| sweep.values().into_iter().map(Some).collect())
+}
+
+impl Scenario {
+    /// A scenario with one load against this project's own server.
+    #[must_use]
+    pub fn new(name: &str, load: LoadSpec) -> Self {
+        Self {
+            name: name.to_owned(),
+            stacks: own(),
+            link: None,
+            server: ServerSpec::default(),
+            load,
+            security: SecuritySpec::default(),
+            cpu: CpuSpec::default(),
+            time: TimeSpec::default(),
+            thresholds: Vec::new(),
+        }
+    }
+
+    /// Reads a scenario. `file` is for messages.
+    ///
+    /// # Errors
+    /// With line and column, and the keys that would have been understood.
+    pub fn parse(text: &str, file: &str) -> Result<Self, ScenarioError> {
+        let scenario: Self = toml::from_str(text)
+            .map_err(|source| ScenarioError::Parse { file: file.to_owned(), source: Box::new(source) })?;
+        scenario.check()?;
+        Ok(scenario)
+    }
+
+    /// Checks what the types do not.
+    ///
+    /// # Errors
+    /// What makes no sense.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        let wrong = |problem: &str| {
+            Err(ScenarioError::Nonsense { scenario: self.name.clone(), problem: problem.to_owned() })
+        };
+        let time = &self.time;
+        if self.name.trim().is_empty() {
+            return wrong("it has no name: write name = \"…\"");
+        }
+        if self.stacks.is_empty() {
+            return wrong("stacks is empty: write stacks = [\"own\"]");
+        }
+        if time.repetitions == 0 {
+            return wrong("time.repetitions is 0: write at least 1, better 5");
+        }
+        if !(time.duration_s > 0.0 && time.duration_s <= 86_400.0 && time.warmup_s >= 0.0) {
+            return wrong(
+                "time.duration_s must lie between 0 and 86 400, and time.warmup_s must not be negative",
+            );
+        }
+        if self.load.kind == Kind::Fan && self.load.clients.is_none() {
+            return wrong("a fan needs load.clients of at least 2");
+        }
+        if self.thresholds.iter().any(|threshold| threshold.below.is_none() && threshold.above.is_none()) {
+            return wrong("a threshold needs below or above");
+        }
+        if self.load.clients.as_ref().is_some_and(|sweep| sweep.values().contains(&0)) {
+            return wrong("load.clients must not be 0");
+        }
+        let (policy, mode) = (self.security.policy.eq_ignore_ascii_case("none"), self.security.is_none());
+        if policy != mode {
+            return wrong("security.policy and security.mode must both be None, or neither");
+        }
+        Ok(())
+    }
+
+    /// All combinations of what varies, stacks innermost.
+    #[must_use]
+    pub fn conditions(&self) -> Vec<Condition> {
+        let load = &self.load;
+        let mut conditions = Vec::new();
+        for clients in or_none(load.clients.as_ref()) {
+            for items in or_none(load.items.as_ref()) {
+                for batch in or_none(load.batch.as_ref()) {
+                    for rate in or_none(load.rate.as_ref()) {
+                        for publishing_ms in or_none(load.publishing_ms.as_ref()) {
+                            for payload in or_none(load.payload.as_ref()) {
+                                for threads in or_none(load.threads.as_ref()) {
+                                    conditions.extend(self.stacks.iter().map(|stack| Condition {
+                                        scenario: self.name.clone(),
+                                        stack: stack.clone(),
+                                        link: self.link.clone(),
+                                        server: self.server.clone(),
+                                        kind: load.kind,
+                                        clients: clients.unwrap_or(1),
+                                        items,
+                                        batch,
+                                        rate,
+                                        publishing_ms,
+                                        sampling_ms: load.sampling_ms,
+                                        queue: load.queue,
+                                        payload,
+                                        pause_ms: load.pause_ms,
+                                        count: load.count,
+                                        threads,
+                                        security: self.security.clone(),
+                                        cpu: self.cpu.clone(),
+                                        time: self.time.clone(),
+                                    }));
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        conditions
+    }
+}
+
+impl Condition {
+    /// Signals that the server needs for it.
+    #[must_use]
+    pub fn signals(&self) -> u32 {
+        let needed = match self.kind {
+            Kind::Fan => self.clients,
+            _ => self.items.unwrap_or(0).max(self.batch.unwrap_or(1)),
+        };
+        if self.server.signals == 0 { needed.max(1) } else { self.server.signals }
+    }
+
+    /// How long one measurement takes, roughly, in seconds.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        let by_count = |count: u64| match (self.rate, self.pause_ms, self.kind) {
+            (_, _, Kind::Update) => count as f64 * self.publishing_ms.unwrap_or(500.0) / 1e3,
+            (Some(rate), _, _) => count as f64 / rate,
+            (None, Some(pause), _) => count as f64 * pause / 1e3,
+            (None, None, Kind::Roundtrip | Kind::Fan) => count as f64 * 2e-3,
+            (None, None, _) => count as f64 * 5e-5,
+        };
+        self.time.warmup_s + self.count.map_or(self.time.duration_s, by_count) + 0.5
+    }
+
+    /// The options for `taktwerk bench`, without URL and process id.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec![self.kind.name().to_owned()];
+        let mut option = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                arguments.extend([name.to_owned(), value]);
+            }
+        };
+        let text = |value: Option<u32>| value.map(|value| value.to_string());
+        let number = |value: Option<f64>| value.map(|value| format!("{value}"));
+        if self.kind == Kind::Update {
+            option("--signals", Some(self.signals().to_string()));
+            option("--threads", text(self.threads));
+            option("-I", number(self.publishing_ms));
+            option("-n", self.count.map(|count| count.to_string()));
+            return arguments;
+        }
+        option("-c", Some(self.clients.to_string()));
+        option("--warmup", Some(format!("{}ms", self.time.warmup_s * 1e3)));
+        match self.count {
+            Some(count) if self.kind != Kind::Subscribe => option("-n", Some(count.to_string())),
+            _ => option("-d", Some(format!("{}ms", self.time.duration_s * 1e3))),
+        }
+        match self.kind {
+            Kind::Subscribe => {
+                option("--items", text(self.items));
+                option("-I", number(self.publishing_ms));
+                option("--sampling", number(self.sampling_ms));
+                option("--queue", text(self.queue));
+                let update = self.server.update_ms;
+                option("--update", (update > 0.0).then(|| format!("{update}")));
+            }
+            Kind::Roundtrip => {
+                option("--payload", text(self.payload));
+                option("-I", number(self.publishing_ms));
+            }
+            Kind::Fan => option("-I", number(self.publishing_ms)),
+            Kind::Read | Kind::Write | Kind::Browse => {
+                option("--batch", text(self.batch));
+                option("--rate", number(self.rate));
+                option("--pause", number(self.pause_ms));
+            }
+            Kind::Probe => {
+                option("--batch", text(self.batch));
+                option("--rate", number(self.rate));
+            }
+            Kind::Connect => option("--rate", number(self.rate)),
+            Kind::Update => {}
+        }
+        if !self.security.is_none() {
+            option("--policy", Some(self.security.policy.clone()));
+            option("--mode", Some(self.security.mode.clone()));
+        }
+        if self.kind == Kind::Subscribe && self.time.steady {
+            arguments.push("--steady".to_owned());
+        }
+        arguments
+    }
+
+    /// What distinguishes it from others, for tables and for grouping repetitions.
+    #[must_use]
+    pub fn factors(&self) -> BTreeMap<String, String> {
+        let mut factors = BTreeMap::new();
+        let mut note = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                factors.insert(name.to_owned(), value);
+            }
+        };
+        note("stack", Some(self.stack.clone()));
+        note("link", self.link.clone());
+        note("clients", Some(self.clients.to_string()));
+        note("items", self.items.map(|value| value.to_string()));
+        note("batch", self.batch.map(|value| value.to_string()));
+        note("rate", self.rate.map(|value| format!("{value}")));
+        note("publishing_ms", self.publishing_ms.map(|value| format!("{value}")));
+        note("payload", self.payload.map(|value| value.to_string()));
+        note("pause_ms", self.pause_ms.map(|value| format!("{value}")));
+        note("threads", self.threads.map(|value| value.to_string()));
+        note("security", (!self.security.is_none()).then(|| self.security.policy.clone()));
+        note(
+            "cpu",
+            (self.cpu.condition != CpuCondition::Isolated).then(|| self.cpu.condition.name().to_owned()),
+        );
+        factors
+    }
+
+    /// The factors in one line.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let parts: Vec<String> =
+            self.factors().iter().map(|(name, value)| format!("{name}={value}")).collect();
+        format!("{} {}", self.scenario, parts.join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+        name = "x"
+        stacks = ["own", "open62541"]
+        [load]
+        kind = "subscribe"
+        clients = [1, 10]
+        items = 1000
+        publishing_ms = 100.0
+        [[threshold]]
+        metric = "delivery.p99_us"
+        below = 150000
+    "#;
+
+    #[test]
+    fn lists_are_measured_one_by_one() {
+        let scenario = Scenario::parse(TEXT, "x.toml").unwrap();
+        let conditions = scenario.conditions();
+        assert_eq!(conditions.len(), 4);
+        assert_eq!((conditions[0].clients, conditions[1].stack.as_str()), (1, "open62541"));
+        assert_eq!(conditions[3].signals(), 1000);
+        let arguments = conditions[2].arguments().join(" ");
+        assert_eq!(
+            arguments,
+            "subscribe -c 10 --warmup 2000ms -d 10000ms --items 1000 -I 100 --update 100 --steady"
+        );
+        assert_eq!(scenario.thresholds[0].below, Some(150_000.0));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let error = Scenario::parse(&TEXT.replace("items", "itmes"), "x.toml").unwrap_err().to_string();
+        assert!(error.contains("itmes") && error.contains("items") && error.contains("line 7"), "{error}");
+        let error = Scenario::parse(&TEXT.replace("[1, 10]", "0"), "x.toml").unwrap_err().to_string();
+        assert!(error.contains("must not be 0"), "{error}");
+        let error = Scenario::parse(&TEXT.replace("below = 150000", ""), "x.toml").unwrap_err();
+        assert!(error.to_string().contains("below or above"));
+        assert!(Scenario::parse(&TEXT.replace("subscribe", "subscribing"), "x.toml").is_err());
+    }
+
+    #[test]
+    fn a_scenario_survives_being_written() {
+        let scenario = Scenario::parse(TEXT, "x.toml").unwrap();
+        let text = toml::to_string(&scenario).unwrap();
+        assert_eq!(Scenario::parse(&text, "again").unwrap(), scenario);
+    }
+}

@@ -1,0 +1,539 @@
+//! All results in one SQLite file: named runs that are only ever added.
+//!
+//! Each measurement is one transaction, so what is in the file is whole. A run whose writer has ended before it finished
+//! is found by its writer's identity (boot, process id and start time): its measurements are kept, it is marked as
+//! incomplete, and comparisons and reports skip it unless it is named.
+
+use crate::latency::Times;
+use crate::measurement::Measurement;
+use crate::scenario::Condition;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Version of the tables, in SQLite's `user_version`.
+const VERSION: i32 = 1;
+
+const TABLES: &str = "
+    CREATE TABLE run (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL,
+        what TEXT NOT NULL,
+        quick INTEGER NOT NULL,
+        started_unix_ms INTEGER NOT NULL,
+        finished_unix_ms INTEGER,
+        outcome TEXT,
+        fingerprint TEXT NOT NULL,
+        notes TEXT NOT NULL,
+        writer TEXT NOT NULL
+    );
+    CREATE TABLE measurement (
+        id INTEGER PRIMARY KEY,
+        run INTEGER NOT NULL REFERENCES run(id),
+        experiment TEXT NOT NULL,
+        condition TEXT NOT NULL,
+        repetition INTEGER NOT NULL,
+        invalid TEXT NOT NULL,
+        document TEXT NOT NULL
+    );
+    CREATE INDEX measurement_of_run ON measurement(run, experiment);
+    CREATE TABLE metric (
+        measurement INTEGER NOT NULL REFERENCES measurement(id),
+        name TEXT NOT NULL,
+        value REAL NOT NULL,
+        PRIMARY KEY (measurement, name)
+    ) WITHOUT ROWID;
+    CREATE TABLE histogram (
+        measurement INTEGER NOT NULL REFERENCES measurement(id),
+        name TEXT NOT NULL,
+        hdr_v2_deflate BLOB NOT NULL,
+        PRIMARY KEY (measurement, name)
+    ) WITHOUT ROWID;
+";
+
+/// Why the file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// SQLite refuses.
+    #[error("the results in {path}: {source}")]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite::Error,
+    },
+    /// The directory cannot be made.
+    #[error("cannot create {path}: {source}")]
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A later version of this program wrote it.
+    #[error(
+        "{path} was written by a later version of this program (format {found}, this one knows {VERSION})"
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: i32,
+    },
+    /// There is no such run.
+    #[error("there is no run {wanted:?} in {path}; `taktwerk lab runs` lists them")]
+    NoRun {
+        /// What was asked for.
+        wanted: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// What stands in a column is not what this program writes.
+    #[error("measurement {measurement} in {path} cannot be read: {problem}")]
+    Damaged {
+        /// Its id.
+        measurement: i64,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// What became of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Its writer has not ended yet.
+    Running,
+    /// All was measured.
+    Complete,
+    /// It was interrupted or killed; what it has is whole, but it is not all.
+    Incomplete,
+}
+
+impl State {
+    /// In one word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Complete => "complete",
+            Self::Incomplete => "incomplete",
+        }
+    }
+}
+
+/// One run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Run {
+    /// Ascending.
+    pub id: i64,
+    /// Given by the user, or made from what was measured and when.
+    pub name: String,
+    /// The experiments or the scenario.
+    pub what: String,
+    /// Whether it was the short form.
+    pub quick: bool,
+    /// When it began, milliseconds since 1970.
+    pub started_unix_ms: i64,
+    /// When it ended.
+    pub finished_unix_ms: Option<i64>,
+    /// What became of it.
+    pub state: State,
+    /// The machine and the versions.
+    pub fingerprint: Value,
+    /// What was skipped and why.
+    pub notes: Vec<String>,
+    /// Measurements in it.
+    pub measurements: u64,
+    /// Of these, invalid ones.
+    pub invalid: u64,
+}
+
+/// The file.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+/// Where results are kept unless the user says otherwise: `$TAKTWERK_RESULTS`, or `taktwerk/results.sqlite` in the
+/// user's data directory.
+#[must_use]
+pub fn default_path() -> PathBuf {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    variable("TAKTWERK_RESULTS").unwrap_or_else(|| {
+        let data = variable("XDG_DATA_HOME")
+            .or_else(|| variable("HOME").map(|home| home.join(".local/share")))
+            .unwrap_or_else(|| PathBuf::from("."));
+        data.join("taktwerk").join("results.sqlite")
+    })
+}
+
+fn now_ms() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .ok()
+        .and_then(|since| i64::try_from(since.as_millis()).ok())
+        .unwrap_or(0)
+}
+
+/// Start time of a process in clock ticks since boot; with the boot's id it is unique for ever.
+fn start_time(pid: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19).map(str::to_owned)
+}
+
+fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+fn writer() -> String {
+    let pid = std::process::id();
+    format!("{} {pid} {}", boot(), start_time(pid).unwrap_or_default())
+}
+
+/// Whether the process that began a run still runs.
+fn is_alive(writer: &str) -> bool {
+    let mut parts = writer.split(' ');
+    let (Some(of), Some(pid), Some(start)) = (parts.next(), parts.next(), parts.next()) else { return false };
+    let found = pid.parse().ok().and_then(start_time);
+    of == boot() && found.as_deref() == Some(start)
+}
+
+impl Store {
+    /// Opens the file, or makes it.
+    ///
+    /// # Errors
+    /// If it cannot be made or is no store of this program.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+            fs::create_dir_all(directory)
+                .map_err(|source| StoreError::Directory { path: directory.to_owned(), source })?;
+        }
+        let failed = |source| StoreError::Sqlite { path: path.to_owned(), source };
+        let mut connection = Connection::open(path).map_err(failed)?;
+        connection.busy_timeout(Duration::from_secs(20)).map_err(failed)?;
+        // With write-ahead logging, a reader sees whole transactions while a run is being written.
+        connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
+        connection.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
+        let transaction =
+            connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
+        let found: i32 =
+            transaction.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
+        match found {
+            0 => {
+                transaction.execute_batch(TABLES).map_err(failed)?;
+                transaction.pragma_update(None, "user_version", VERSION).map_err(failed)?;
+            }
+            VERSION => {}
+            found => return Err(StoreError::Version { path: path.to_owned(), found }),
+        }
+        transaction.commit().map_err(failed)?;
+        Ok(Self { connection, path: path.to_owned() })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn failed(&self, source: rusqlite::Error) -> StoreError {
+        StoreError::Sqlite { path: self.path.clone(), source }
+    }
+
+    /// Begins a run. A name that is taken gets a number behind it: nothing is ever overwritten.
+    ///
+    /// # Errors
+    /// Of SQLite.
+    pub fn begin(
+        &mut self,
+        name: &str,
+        what: &str,
+        quick: bool,
+        fingerprint: &Value,
+    ) -> Result<i64, StoreError> {
+        let mut free = name.to_owned();
+        let mut number = 1;
+        while self.find(&free)?.is_some() {
+            number += 1;
+            free = format!("{name}-{number}");
+        }
+        self.connection
+            .execute(
+                "INSERT INTO run (name, what, quick, started_unix_ms, fingerprint, notes, writer)
+                 VALUES (?1, ?2, ?3, ?4, ?5, '[]', ?6)",
+                params![free, what, quick, now_ms(), fingerprint.to_string(), writer()],
+            )
+            .map_err(|error| self.failed(error))?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
+    /// Adds a measurement, all of it or nothing.
+    ///
+    /// # Errors
+    /// Of SQLite.
+    pub fn add(&mut self, run: i64, measurement: &Measurement) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        let failed = |source| StoreError::Sqlite { path: path.clone(), source };
+        let transaction = self.connection.transaction().map_err(failed)?;
+        // A Condition holds nothing that JSON cannot.
+        let condition = serde_json::to_string(&measurement.condition).unwrap_or_default();
+        transaction
+            .execute(
+                "INSERT INTO measurement (run, experiment, condition, repetition, invalid, document)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![
+                    run,
+                    measurement.experiment,
+                    condition,
+                    measurement.repetition,
+                    serde_json::to_string(&measurement.invalid).unwrap_or_default(),
+                    measurement.document.to_string(),
+                ],
+            )
+            .map_err(failed)?;
+        let id = transaction.last_insert_rowid();
+        for (name, value) in &measurement.metrics {
+            transaction
+                .execute("INSERT INTO metric VALUES (?1, ?2, ?3)", params![id, name, value])
+                .map_err(failed)?;
+        }
+        for (name, times) in &measurement.histograms {
+            transaction
+                .execute("INSERT INTO histogram VALUES (?1, ?2, ?3)", params![id, name, times.to_bytes()])
+                .map_err(failed)?;
+        }
+        transaction.commit().map_err(failed)
+    }
+
+    /// Ends a run. `outcome` is what was found, `notes` what was skipped and why.
+    ///
+    /// # Errors
+    /// Of SQLite.
+    pub fn finish(&mut self, run: i64, notes: &[String]) -> Result<(), StoreError> {
+        let notes = serde_json::to_string(notes).unwrap_or_default();
+        self.connection
+            .execute(
+                "UPDATE run SET finished_unix_ms = ?2, notes = ?3 WHERE id = ?1",
+                params![run, now_ms(), notes],
+            )
+            .map_err(|error| self.failed(error))?;
+        Ok(())
+    }
+
+    /// All runs, the oldest first.
+    ///
+    /// # Errors
+    /// Of SQLite.
+    pub fn runs(&self) -> Result<Vec<Run>, StoreError> {
+        let query =
+            "SELECT id, name, what, quick, started_unix_ms, finished_unix_ms, fingerprint, notes, writer,
+            (SELECT COUNT(*) FROM measurement WHERE run = run.id),
+            (SELECT COUNT(*) FROM measurement WHERE run = run.id AND invalid != '[]')
+            FROM run ORDER BY id";
+        let mut statement = self.connection.prepare(query).map_err(|error| self.failed(error))?;
+        let rows = statement.query_map([], run).map_err(|error| self.failed(error))?;
+        rows.collect::<Result<_, _>>().map_err(|error| self.failed(error))
+    }
+
+    /// A run by its name or number.
+    ///
+    /// # Errors
+    /// Of SQLite.
+    pub fn find(&self, wanted: &str) -> Result<Option<Run>, StoreError> {
+        let id: Option<i64> = self
+            .connection
+            .query_row(
+                "SELECT id FROM run WHERE name = ?1 OR CAST(id AS TEXT) = ?1 ORDER BY name = ?1 DESC LIMIT 1",
+                [wanted],
+                |row| row.get(0),
+            )
+            .optional()
+            .map_err(|error| self.failed(error))?;
+        Ok(self.runs()?.into_iter().find(|run| Some(run.id) == id))
+    }
+
+    /// The run that was named, or the last complete one.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn choose(&self, wanted: Option<&str>) -> Result<Run, StoreError> {
+        let missing = |wanted: &str| StoreError::NoRun { wanted: wanted.to_owned(), path: self.path.clone() };
+        match wanted {
+            Some(wanted) => self.find(wanted)?.ok_or_else(|| missing(wanted)),
+            None => {
+                let complete = self.runs()?.into_iter().rev().find(|run| run.state == State::Complete);
+                complete.ok_or_else(|| missing("the last complete one"))
+            }
+        }
+    }
+
+    /// All measurements of a run, in the order they were made.
+    ///
+    /// # Errors
+    /// Of SQLite, or if something in the file is not what this program wrote.
+    pub fn measurements(&self, run: i64) -> Result<Vec<Measurement>, StoreError> {
+        let failed = |error| self.failed(error);
+        let mut statement = self
+            .connection
+            .prepare(
+                "SELECT id, experiment, condition, repetition, invalid, document FROM measurement
+                 WHERE run = ?1 ORDER BY id",
+            )
+            .map_err(failed)?;
+        let columns = |row: &Row<'_>| -> rusqlite::Result<(i64, String, String, u32, String, String)> {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
+        };
+        let rows = statement.query_map([run], columns).map_err(failed)?;
+        let mut measurements = Vec::new();
+        for row in rows {
+            let (id, experiment, condition, repetition, invalid, document) = row.map_err(failed)?;
+            let damaged = |problem: serde_json::Error| StoreError::Damaged {
+                measurement: id,
+                path: self.path.clone(),
+                problem: problem.to_string(),
+            };
+            let condition: Condition = serde_json::from_str(&condition).map_err(damaged)?;
+            measurements.push(Measurement {
+                experiment,
+                condition,
+                repetition,
+                invalid: serde_json::from_str(&invalid).map_err(damaged)?,
+                document: serde_json::from_str(&document).map_err(damaged)?,
+                metrics: self.metrics(id)?,
+                histograms: self.histograms(id)?,
+            });
+        }
+        Ok(measurements)
+    }
+
+    fn metrics(&self, measurement: i64) -> Result<BTreeMap<String, f64>, StoreError> {
+        let failed = |error| self.failed(error);
+        let query = "SELECT name, value FROM metric WHERE measurement = ?1";
+        let mut statement = self.connection.prepare_cached(query).map_err(failed)?;
+        let rows =
+            statement.query_map([measurement], |row| Ok((row.get(0)?, row.get(1)?))).map_err(failed)?;
+        rows.collect::<Result<_, _>>().map_err(failed)
+    }
+
+    fn histograms(&self, measurement: i64) -> Result<BTreeMap<String, Times>, StoreError> {
+        let failed = |error| self.failed(error);
+        let query = "SELECT name, hdr_v2_deflate FROM histogram WHERE measurement = ?1";
+        let mut statement = self.connection.prepare_cached(query).map_err(failed)?;
+        let columns =
+            |row: &Row<'_>| -> rusqlite::Result<(String, Vec<u8>)> { Ok((row.get(0)?, row.get(1)?)) };
+        let mut histograms = BTreeMap::new();
+        for row in statement.query_map([measurement], columns).map_err(failed)? {
+            let (name, bytes) = row.map_err(failed)?;
+            let times = Times::from_bytes(&bytes).ok_or_else(|| StoreError::Damaged {
+                measurement,
+                path: self.path.clone(),
+                problem: format!("histogram {name:?}"),
+            })?;
+            histograms.insert(name, times);
+        }
+        Ok(histograms)
+    }
+}
+
+fn run(row: &Row<'_>) -> rusqlite::Result<Run> {
+    let finished: Option<i64> = row.get(5)?;
+    let fingerprint: String = row.get(6)?;
+    let notes: String = row.get(7)?;
+    let writer: String = row.get(8)?;
+    let state = match finished {
+        Some(_) => State::Complete,
+        None if is_alive(&writer) => State::Running,
+        None => State::Incomplete,
+    };
+    Ok(Run {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        what: row.get(2)?,
+        quick: row.get(3)?,
+        started_unix_ms: row.get(4)?,
+        finished_unix_ms: finished,
+        state,
+        fingerprint: serde_json::from_str(&fingerprint).unwrap_or_default(),
+        notes: serde_json::from_str(&notes).unwrap_or_default(),
+        measurements: u64::try_from(row.get::<_, i64>(9)?).unwrap_or(0),
+        invalid: u64::try_from(row.get::<_, i64>(10)?).unwrap_or(0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Kind, LoadSpec, Scenario};
+    use serde_json::json;
+
+    fn temporary(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("taktwerk-store-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        path.join("results.sqlite")
+    }
+
+    fn measurement() -> Measurement {
+        let condition = Scenario::new("x", LoadSpec::new(Kind::Read)).conditions().remove(0);
+        let mut times = Times::new();
+        (1..500).for_each(|value| times.record(value * 997));
+        let mut one = Measurement::from_document("e", condition, 3, json!({"a": {"b": 1.5}}));
+        one.histograms.insert("latency".into(), times);
+        one
+    }
+
+    #[test]
+    fn runs_are_added_and_come_back_whole() {
+        let path = temporary("whole");
+        let mut store = Store::open(&path).unwrap();
+        let run = store.begin("first", "burger-cpu", true, &json!({"cpu": "x"})).unwrap();
+        store.add(run, &measurement()).unwrap();
+        assert_eq!(store.find("first").unwrap().unwrap().state, State::Running);
+        store.finish(run, &["nothing".into()]).unwrap();
+        let again = store.begin("first", "burger-cpu", true, &json!({})).unwrap();
+        assert_ne!(run, again);
+        drop(store);
+        let store = Store::open(&path).unwrap();
+        let names: Vec<String> = store.runs().unwrap().into_iter().map(|run| run.name).collect();
+        assert_eq!(names, ["first", "first-2"]);
+        let found = store.choose(None).unwrap();
+        assert_eq!((found.id, found.measurements, found.state), (run, 1, State::Complete));
+        let back = store.measurements(run).unwrap().remove(0);
+        let sent = measurement();
+        assert_eq!((back.condition, back.repetition, &back.metrics), (sent.condition, 3, &sent.metrics));
+        assert_eq!(back.histograms["latency"].summary(), sent.histograms["latency"].summary());
+        assert!(store.choose(Some("second")).unwrap_err().to_string().contains("lab runs"));
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_run_of_a_dead_writer_is_incomplete() {
+        let path = temporary("dead");
+        let mut store = Store::open(&path).unwrap();
+        let run = store.begin("killed", "x", false, &json!({})).unwrap();
+        store.add(run, &measurement()).unwrap();
+        let nobody = format!("{} {} 1", boot(), std::process::id());
+        store.connection.execute("UPDATE run SET writer = ?1", [nobody]).unwrap();
+        assert_eq!(store.runs().unwrap()[0].state, State::Incomplete);
+        assert!(store.choose(None).is_err());
+        assert_eq!(store.measurements(run).unwrap().len(), 1);
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_later_format_is_refused() {
+        let path = temporary("later");
+        let store = Store::open(&path).unwrap();
+        store.connection.pragma_update(None, "user_version", 99).unwrap();
+        drop(store);
+        assert!(Store::open(&path).unwrap_err().to_string().contains("later version"));
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+}

@@ -39,11 +39,11 @@ pub mod files;
 pub mod latency;
 pub mod links;
 pub mod machine;
-pub mod mqtt;
 #[cfg(feature = "laboratory")]
 pub mod measurement;
 #[cfg(feature = "laboratory")]
 pub mod model;
+pub mod mqtt;
 pub mod orphans;
 #[cfg(feature = "laboratory")]
 pub mod outcome;

@@ -85,7 +85,10 @@ impl Outcome {
     /// For a terminal.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = format!("{}: {}\n  {}\n", self.id, self.question, self.source);
+        let mut text = format!("{}: {}\n", self.id, self.question);
+        if !self.source.is_empty() {
+            text.push_str(&format!("  {}\n", self.source));
+        }
         for grid in &self.grids {
             let align = |at: usize| if at < grid.text_columns { Align::Left } else { Align::Right };
             let columns: Vec<(&str, Align)> =

@@ -9,8 +9,8 @@
 mod account;
 mod common;
 mod connect;
-mod mqtt;
 mod fan;
+mod mqtt;
 mod nodes;
 mod probe;
 mod report;

@@ -18,7 +18,6 @@ pub mod tools;
 pub use catalogue::{PEERS, Peer, Role, find};
 pub use install::{InstallError, State, install, state};
 pub use start::{PeerOptions, StartError, program, start};
-pub use start::{PeerOptions, StartError, start};
 
 use std::path::{Path, PathBuf};
 

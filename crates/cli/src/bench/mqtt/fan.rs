@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) 
     fan.outcome = Outcome { lost, missing, ..Outcome::default() };
 
     let bytes_before = fan.fleet.bytes();
-    let window = Window::open(broker.process())?;
+    let window = Window::open(broker.process(), broker.address().port())?;
     let start = window.start();
     let end = if arguments.count.is_some() { u64::MAX } else { start + nanos(arguments.duration) };
     let mut schedule = arguments.rate.map(|rate| OpenLoop::new(start, rate, arguments.count));

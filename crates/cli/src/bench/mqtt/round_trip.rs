@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) 
 
     let due_before = schedule.map_or(0, |it| it.taken());
     let bytes_before = load.fleet.bytes();
-    let window = Window::open(broker.process())?;
+    let window = Window::open(broker.process(), broker.address().port())?;
     let by_count =
         arguments.rate.zip(arguments.count).map(|(rate, count)| (count as f64 / rate * 1e9) as u64);
     let end = start + by_count.unwrap_or_else(|| nanos(arguments.duration));

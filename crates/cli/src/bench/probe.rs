@@ -107,7 +107,7 @@ pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) 
             .collect(),
         ..Default::default()
     };
-    let connected = BlockingClient::connect(common.client_config(), common.target()?);
+    let connected = BlockingClient::connect(common.client_config()?, common.target()?);
     let (mut client, _) =
         connected.map_err(|error| session::unreachable(&common.connection.endpoint, &error))?;
 

@@ -40,7 +40,7 @@ pub(crate) enum LabCommand {
     /// Measure what a load costs on this machine, for `taktwerk model`.
     Calibrate(calibrate::CalibrateArgs),
     /// Search for the largest load that a server sustains.
-    Capacity(capacity::CapacityArgs),
+    Capacity(Box<capacity::CapacityArgs>),
     /// CPU conditions: pinning, isolation, scheduling class, governor.
     #[command(subcommand)]
     Cpu(cpu::CpuCommand),

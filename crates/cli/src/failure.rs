@@ -21,8 +21,8 @@ pub(crate) enum Failure {
     /// The measurement is worth nothing, as another program said.
     #[error("the measurement is invalid: {0}")]
     Worthless(String),
-    /// A threshold of a scenario does not hold.
-    #[error("threshold: {0}")]
+    /// What was measured is not what was demanded; it has been printed.
+    #[error("does not hold: {0}")]
     Threshold(String),
     /// Something is missing on this machine.
     #[error("{0}")]

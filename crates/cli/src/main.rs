@@ -18,6 +18,7 @@ mod config;
 mod connection;
 mod endpoint;
 mod failure;
+mod flood;
 mod interrupt;
 mod logging;
 mod node;

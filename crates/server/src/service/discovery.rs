@@ -6,6 +6,7 @@ use super::reply::Reply;
 use super::request::Request;
 use crate::config::{EndpointConfig, ServerConfig};
 use crate::error::Fault;
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_crypto::SecurityPolicy;
@@ -77,6 +78,7 @@ fn may_ask(cx: &Context<'_>) -> Result<(), Fault> {
 #[derive(Debug, Default)]
 pub(crate) struct DiscoveryCache {
     known: Mutex<Vec<Arc<Known>>>,
+    has_warned: AtomicBool,
 }
 
 /// The answers for one host.
@@ -106,7 +108,15 @@ impl DiscoveryCache {
         let mut servers = Vec::new();
         encode_len(1, &mut servers);
         application(config, used_url).encode(&mut servers);
-        let endpoints = bounded_endpoints(config, used_url);
+        let (endpoints, told) = bounded_endpoints(config, used_url);
+        if told < config.endpoints.len() && !self.has_warned.swap(true, Ordering::Relaxed) {
+            // Once: strangers decide how often this happens.
+            tracing::error!(
+                told,
+                of = config.endpoints.len(),
+                "the list of endpoints is longer than discovery_response_len_max: clients get only the first"
+            );
+        }
         let new = Arc::new(Known { host: host.into(), made: now, endpoints, servers });
         if known.len() >= KNOWN_MAX {
             known.remove(0);
@@ -116,17 +126,17 @@ impl DiscoveryCache {
     }
 }
 
-/// All endpoints, encoded, within the limit of an answer to strangers.
-fn bounded_endpoints(config: &ServerConfig, used_url: &str) -> Vec<u8> {
+/// The endpoints, encoded, within the limit of an answer to strangers, and how many of them those are.
+fn bounded_endpoints(config: &ServerConfig, used_url: &str) -> (Vec<u8>, usize) {
     let max = config.limits.discovery_response_len_max;
     let mut all = endpoints(config, used_url);
     let mut out = Vec::new();
     all.encode(&mut out);
     if out.len() > max {
-        tracing::warn!(
+        tracing::debug!(
             len = out.len(),
             max,
-            "the list of endpoints is too long: issuers' certificates are left out"
+            "the list of endpoints is too long without its issuers left out"
         );
         for endpoint in &mut all {
             let leaf = leaf(endpoint.server_certificate.as_bytes());
@@ -136,15 +146,10 @@ fn bounded_endpoints(config: &ServerConfig, used_url: &str) -> Vec<u8> {
         all.encode(&mut out);
     }
     while out.len() > max && all.pop().is_some() {
-        tracing::error!(
-            endpoints = all.len(),
-            max,
-            "the list of endpoints is still too long: only the first are told"
-        );
         out.clear();
         all.encode(&mut out);
     }
-    out
+    (out, all.len())
 }
 
 /// The first certificate of a chain: one DER SEQUENCE (X.690 §8.1). What does not look like one is left as it is.

@@ -315,7 +315,7 @@ impl Shard {
         while budgets.reassembly.is_over() {
             // What shows for other shards is theirs to give back.
             let Some(id) = self.largest(|connection| connection.held) else { break };
-            tracing::warn!(
+            tracing::debug!(
                 "the budget of incomplete messages is used up: the connection with most of it is closed"
             );
             evicted.up();
@@ -326,7 +326,9 @@ impl Shard {
         }
         while budgets.unsent.is_over() {
             let Some(id) = self.largest(|connection| connection.unsent_taken) else { break };
-            tracing::warn!("the budget of unsent bytes is used up: the connection with most of it is closed");
+            tracing::debug!(
+                "the budget of unsent bytes is used up: the connection with most of it is closed"
+            );
             evicted.up();
             // It takes nothing, so it is told nothing.
             self.detach(id, now);

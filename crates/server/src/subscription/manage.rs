@@ -226,7 +226,8 @@ impl Engine {
         let Some(mut subscription) = self.subscriptions.get_mut(place as usize).and_then(Option::take) else {
             return;
         };
-        for index in core::mem::take(&mut subscription.items) {
+        // The newest first: they stand at the front of the lists of who watches a slot, where removing costs nothing.
+        for index in core::mem::take(&mut subscription.items).into_iter().rev() {
             self.forget_item(index);
         }
         self.budgets.retransmission.give(subscription.retransmission.len_bytes());
@@ -506,7 +507,10 @@ impl Engine {
         let queued = item.is_queued();
         if let Some(state) = self.groups.get_mut(group as usize) {
             if polled {
-                state.polled.retain(|other| *other != index);
+                // Those that go together go from the end.
+                if let Some(at) = state.polled.iter().rposition(|other| *other == index) {
+                    state.polled.remove(at);
+                }
             } else if queued {
                 state.every_tick = state.every_tick.saturating_sub(1);
             }

@@ -16,6 +16,7 @@ mod session;
 pub(crate) use session::write_whole;
 
 use crate::failure::Failure;
+use crate::flood::{self, FloodArgs};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use clap::{Args, Subcommand};
@@ -47,6 +48,8 @@ pub(crate) enum LabCommand {
     /// Networks to measure over: Wi-Fi, 3G, far away, slow, lossy.
     #[command(subcommand)]
     Links(links::LinksCommand),
+    /// Attack a server on this machine while an honest client looks whether it notices.
+    Flood(FloodArgs),
     /// Other stacks and brokers to compare with.
     #[command(subcommand)]
     Peers(peers::PeersCommand),
@@ -102,6 +105,7 @@ pub(crate) fn run(command: &LabCommand, output: Output, interrupt: &Interrupt) -
         LabCommand::Capacity(arguments) => capacity::run(arguments, output, interrupt),
         LabCommand::Cpu(command) => cpu::run(command, output, interrupt),
         LabCommand::Links(command) => links::run(command, output, interrupt),
+        LabCommand::Flood(arguments) => flood::run(arguments, output, interrupt),
         LabCommand::Peers(command) => peers::run(command, output, interrupt),
         LabCommand::Runs(arguments) => runs::run(arguments, output),
         LabCommand::Compare(arguments) => compare::run(arguments, output),

@@ -1,0 +1,89 @@
+//! Messages that never end.
+
+use super::Scene;
+use super::report::{Findings, Tally};
+use super::wire::{Raw, Wire, chunk_head};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Bytes of a chunk.
+const CHUNK: u32 = 65_536;
+/// The budget of incomplete messages, and what a server may need besides.
+const GROWTH_MAX: u64 = (64 + 32) << 20;
+
+struct Talker {
+    raw: Raw,
+    channel: u32,
+    sequence: u32,
+    /// What is left of the chunk under way.
+    left: Vec<u8>,
+}
+
+/// Intermediate chunks on all connections until so many bytes are sent; who is closed comes back.
+pub(super) fn endless(scene: &Scene<'_>) -> Result<Findings, String> {
+    let mut findings = Findings::default();
+    let before = scene.rss();
+    let mut talkers: Vec<Option<Talker>> = (0..scene.connections).map(|_| None).collect();
+    let mut tally = Tally::default();
+    let (mut sent, mut opened, mut failed) = (0u64, 0u64, 0u64);
+    let end = Instant::now() + scene.duration.max(Duration::from_secs(1)) * 30;
+    while sent < scene.bytes && Instant::now() < end && !scene.is_over() {
+        let mut moved = false;
+        for (number, place) in talkers.iter_mut().enumerate() {
+            if place.is_none() {
+                match start(scene, number) {
+                    Some(talker) => {
+                        opened += 1;
+                        *place = Some(talker);
+                    }
+                    None => failed += 1,
+                }
+            }
+            let Some(talker) = place else { continue };
+            let count = talker.talk();
+            sent += count as u64;
+            moved |= count > 0;
+            if talker.raw.is_closed {
+                talker.raw.listen();
+                tally.status(talker.raw.error());
+                *place = None;
+                moved = true;
+            }
+        }
+        if !moved {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    let growth = scene.peak().saturating_sub(before);
+    findings.fact("sent", format!("{:.1} MB on {opened} connections (failed: {failed})", sent as f64 / 1e6));
+    findings.fact("ended by the server", tally);
+    findings.fact("memory", format!("{:.1} MiB more at most", growth as f64 / f64::from(1 << 20)));
+    findings.claim("all bytes were sent", sent >= scene.bytes);
+    if scene.judges_times {
+        let claim = "memory grows by the budget of incomplete messages + 32 MiB at most";
+        findings.claim(claim, growth <= GROWTH_MAX);
+    }
+    Ok(findings)
+}
+
+fn start(scene: &Scene<'_>, number: usize) -> Option<Talker> {
+    let wire = Wire::open(scene.address, scene.source(number, 2)).ok()?;
+    let channel = wire.channel_id();
+    let raw = Raw::new(wire.into_stream()).ok()?;
+    Some(Talker { raw, channel, sequence: 1, left: Vec::new() })
+}
+
+impl Talker {
+    /// Sends what the kernel takes of a chunk.
+    fn talk(&mut self) -> usize {
+        if self.left.is_empty() {
+            self.sequence += 1;
+            self.left = chunk_head(b'C', CHUNK, self.channel, 1, self.sequence, 7);
+            self.left.resize(CHUNK as usize, 0x55);
+        }
+        let count = self.raw.send(&self.left);
+        self.left.drain(..count);
+        self.raw.listen();
+        count
+    }
+}

@@ -1,0 +1,105 @@
+//! Many sockets at once.
+
+use super::Scene;
+use super::report::Tally;
+use super::wire::{Raw, dial};
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// One of many.
+pub(crate) struct Member {
+    pub(crate) raw: Raw,
+    /// When it was connected.
+    pub(crate) since: Instant,
+    /// When the server ended it.
+    pub(crate) ended: Option<Instant>,
+}
+
+/// Connections that are looked at in turn.
+#[derive(Default)]
+pub(crate) struct Crowd {
+    pub(crate) members: Vec<Member>,
+    /// Connects that failed.
+    pub(crate) failed: u64,
+}
+
+impl Crowd {
+    /// Connects `count` sockets, `per_address` from each address, and lets `greet` say something on each.
+    pub(crate) fn gather(
+        scene: &Scene<'_>,
+        count: usize,
+        per_address: usize,
+        mut greet: impl FnMut(&mut Raw),
+    ) -> Self {
+        let mut crowd = Self::default();
+        for number in 0..count {
+            if scene.is_over() {
+                break;
+            }
+            match dial(scene.address, scene.source(number, per_address), None).and_then(Raw::new) {
+                Ok(mut raw) => {
+                    greet(&mut raw);
+                    crowd.members.push(Member { raw, since: Instant::now(), ended: None });
+                }
+                Err(_) => crowd.failed += 1,
+            }
+            // The kernel's queue of connections is not what is tested.
+            if number % 256 == 255 {
+                thread::sleep(Duration::from_millis(5));
+                crowd.listen();
+            }
+        }
+        crowd
+    }
+
+    /// Looks at all of them once.
+    pub(crate) fn listen(&mut self) {
+        for member in self.members.iter_mut().filter(|member| member.ended.is_none()) {
+            member.raw.listen();
+            if member.raw.is_closed {
+                member.ended = Some(Instant::now());
+            }
+        }
+    }
+
+    pub(crate) fn open(&self) -> usize {
+        self.members.iter().filter(|member| member.ended.is_none()).count()
+    }
+
+    /// Waits until the server has ended all of them, at most `patience`, doing something each time round.
+    pub(crate) fn wait(&mut self, scene: &Scene<'_>, patience: Duration, mut each: impl FnMut(&mut Self)) {
+        let end = Instant::now() + patience;
+        while self.open() > 0 && Instant::now() < end && !scene.is_over() {
+            each(self);
+            self.listen();
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// The longest that one was open.
+    pub(crate) fn longest(&self) -> Duration {
+        let now = Instant::now();
+        let lived = self.members.iter().map(|member| member.ended.unwrap_or(now) - member.since);
+        lived.max().unwrap_or_default()
+    }
+
+    /// What the server said when it ended them.
+    pub(crate) fn farewells(&self) -> Tally {
+        let mut tally = Tally::default();
+        for member in &self.members {
+            match member.ended {
+                Some(_) => tally.status(member.raw.error()),
+                None => tally.add("still open"),
+            }
+        }
+        tally
+    }
+}
+
+/// Connects and times it.
+pub(crate) fn timed_dial(scene: &Scene<'_>, number: usize, per_address: usize) -> io::Result<(Raw, Instant)> {
+    let began = Instant::now();
+    let raw = Raw::new(dial(scene.address, scene.source(number, per_address), None)?)?;
+    Ok((raw, began))
+}

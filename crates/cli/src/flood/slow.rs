@@ -1,0 +1,67 @@
+//! Slow loris: just enough to look alive.
+
+use super::Scene;
+use super::crowd::Crowd;
+use super::idle::STAGE;
+use super::report::Findings;
+use super::wire::{Raw, Wire, chunk_head, hello, open};
+use std::time::{Duration, Instant};
+
+/// A third of the connections each sends its Hello, its OpenSecureChannel and a message at one byte per second.
+pub(super) fn loris(scene: &Scene<'_>) -> Result<Findings, String> {
+    let mut findings = Findings::default();
+    let none = "http://opcfoundation.org/UA/SecurityPolicy#None";
+    let mut crowd = Crowd::default();
+    let mut texts = Vec::new();
+    for number in 0..scene.connections {
+        if scene.is_over() {
+            break;
+        }
+        let source = scene.source(number, 40);
+        let made = match number % 3 {
+            0 => super::wire::dial(scene.address, source, None).and_then(Raw::new).map(|raw| (raw, hello())),
+            1 => super::wire::dial(scene.address, source, None).and_then(Raw::new).map(|mut raw| {
+                raw.send(&hello());
+                (raw, open(none, None, None, &[0; 120]))
+            }),
+            _ => match Wire::open(scene.address, source) {
+                Ok(wire) => {
+                    let mut text = chunk_head(b'F', 8_000, wire.channel_id(), 1, 52, 2);
+                    text.resize(8_000, 0);
+                    Raw::new(wire.into_stream()).map(|raw| (raw, text))
+                }
+                Err(_) => {
+                    crowd.failed += 1;
+                    continue;
+                }
+            },
+        };
+        match made {
+            Ok((raw, text)) => {
+                crowd.members.push(super::crowd::Member { raw, since: Instant::now(), ended: None });
+                texts.push(text);
+            }
+            Err(_) => crowd.failed += 1,
+        }
+    }
+    let mut next = 0;
+    let mut due = Instant::now();
+    // The last of them may only just have begun.
+    crowd.wait(scene, scene.patience(STAGE), |crowd| {
+        if Instant::now() < due {
+            return;
+        }
+        due += Duration::from_secs(1);
+        for (member, text) in crowd.members.iter_mut().zip(&texts) {
+            if let (None, Some(byte)) = (member.ended, text.get(next..=next)) {
+                member.raw.send(byte);
+            }
+        }
+        next += 1;
+    });
+    findings.fact("connected", format!("{} (failed: {})", crowd.members.len(), crowd.failed));
+    findings.fact("ended by the server", crowd.farewells());
+    findings.fact("longest", format!("{:.1} s", crowd.longest().as_secs_f64()));
+    findings.claim("all are closed at the deadline of their stage", crowd.open() == 0);
+    Ok(findings)
+}

@@ -1,0 +1,90 @@
+//! Connections and handshakes as fast as they go.
+
+use super::Scene;
+use super::report::{Findings, Tally};
+use super::wire::{Raw, dial, hello, open};
+use std::collections::VecDeque;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long the server may take to say something.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Connections that are open at a time.
+const ALIVE_MAX: usize = 200;
+
+/// Connects and closes, from as many addresses as there are connections.
+pub(super) fn connects(scene: &Scene<'_>) -> Result<Findings, String> {
+    let mut findings = Findings::default();
+    let (made, tally) = storm(scene, false, |_| {});
+    let rate = made as f64 / scene.duration.as_secs_f64();
+    findings.fact("connections", format!("{made}, {rate:.0} per second"));
+    findings.fact("outcome", tally);
+    Ok(findings)
+}
+
+/// OpenSecureChannel with a policy that needs RSA, a certificate that is none and a body of noise.
+pub(super) fn opens(scene: &Scene<'_>) -> Result<Findings, String> {
+    let mut findings = Findings::default();
+    let policy = "http://opcfoundation.org/UA/SecurityPolicy#Basic256Sha256";
+    let mut noise = vec![0u8; 512];
+    for (at, byte) in noise.iter_mut().enumerate() {
+        *byte = (at * 167 + 13) as u8;
+    }
+    let mut message = hello();
+    message.extend_from_slice(&open(policy, Some(&[0x30; 900]), Some(&[7; 20]), &noise));
+    let (made, tally) = storm(scene, true, |raw| {
+        raw.send(&message);
+    });
+    let rate = made as f64 / scene.duration.as_secs_f64();
+    let held = tally.count("open until it was closed here");
+    findings.fact("requests", format!("{made}, {rate:.0} per second"));
+    findings.fact("outcome", tally);
+    findings.claim("every one is refused", held == 0);
+    Ok(findings)
+}
+
+/// Connects until time is over; each connection lives until so many others came after it.
+fn storm(scene: &Scene<'_>, expects_words: bool, mut greet: impl FnMut(&mut Raw)) -> (u64, Tally) {
+    let mut tally = Tally::default();
+    let mut alive: VecDeque<(Raw, Instant)> = VecDeque::new();
+    let (mut made, mut number) = (0, 0);
+    let end = Instant::now() + scene.duration;
+    while Instant::now() < end && !scene.is_over() {
+        number += 1;
+        match dial(scene.address, scene.source(number % scene.connections.max(1), 1), None).and_then(Raw::new)
+        {
+            Ok(mut raw) => {
+                made += 1;
+                greet(&mut raw);
+                alive.push_back((raw, Instant::now()));
+            }
+            Err(error) => {
+                tally.add(format!("connect: {}", error.kind()));
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        let is_old = |since: &Instant| since.elapsed() > PATIENCE;
+        while alive.len() > ALIVE_MAX || alive.front().is_some_and(|(_, since)| is_old(since)) {
+            let Some((raw, since)) = alive.pop_front() else { break };
+            settle(raw, since, &mut tally, expects_words);
+        }
+    }
+    for (raw, since) in alive {
+        settle(raw, since, &mut tally, expects_words);
+    }
+    (made, tally)
+}
+
+/// Notes how a connection ended; if the server has to say something, it gets the time to.
+fn settle(mut raw: Raw, since: Instant, tally: &mut Tally, expects_words: bool) {
+    raw.listen();
+    while expects_words && !raw.is_closed && raw.error().is_none() && since.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(1));
+        raw.listen();
+    }
+    if raw.is_closed || raw.error().is_some() {
+        tally.status(raw.error());
+    } else {
+        tally.add("open until it was closed here");
+    }
+}

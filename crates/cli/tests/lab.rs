@@ -111,7 +111,7 @@ fn opc_ua_over_links() {
         };
         let server = format!("exec {exe} serve --no-plant --signals 10 --update 100 --port {listen} $BIND");
         let server = match method {
-            "tun" => server.replace("$BIND", "--bind 10.198.77.2"),
+            "tun" => server.replace("$BIND", "--bind 10.198.77.2 --policy None"),
             _ => server.replace("$BIND", ""),
         };
         let load = format!("{exe} bench read {load} -n 5 --warmup 0 --json");

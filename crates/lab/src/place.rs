@@ -201,6 +201,10 @@ impl Place {
             .arg("--update")
             .arg(server.update_ms)
             .args(["--port", "0", "--max-sessions", "10000", "--exit-with-stdin"]);
+        if !bind.is_loopback() {
+            // A network of the lab's own; beyond loopback a server wants to be told what it offers.
+            program = program.args(["--policy", &condition.security.policy]);
+        }
         if server.interop {
             program = program.arg("--interop");
         }

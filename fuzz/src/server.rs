@@ -138,6 +138,18 @@ impl Server {
         self.clients.iter().flatten().count()
     }
 
+    /// The connection that a client has now; another one than before if it was closed and its number given away again.
+    #[must_use]
+    pub fn connection(&self, client: usize) -> Option<ConnectionId> {
+        self.clients.get(client).and_then(Option::as_ref).map(|client| client.connection)
+    }
+
+    /// How long the server listens to a client that says nothing and has no session.
+    #[must_use]
+    pub fn silence_max() -> Duration {
+        Duration::from_secs_f64(limits().sessionless_timeout / 1000.0)
+    }
+
     /// Whether a client can send messages.
     #[must_use]
     pub fn is_open(&self, client: usize) -> bool {

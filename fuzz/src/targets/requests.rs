@@ -18,9 +18,11 @@ use taktwerk_schema::{
     SubscriptionAcknowledgement, TimestampsToReturn, TransferSubscriptionsRequest,
     TranslateBrowsePathsToNodeIdsRequest, UnregisterNodesRequest, WriteRequest, WriteValue,
 };
+use taktwerk_server::ConnectionId;
 use taktwerk_sim::plant::variable_id;
 use taktwerk_types::{
-    ByteString, DataValue, Decode, DecodeLimits, ExtensionObject, NodeId, QualifiedName, StatusCode, Variant,
+    ByteString, DataValue, Decode, DecodeLimits, ExtensionObject, Instant, NodeId, QualifiedName, StatusCode,
+    Variant,
 };
 
 /// Clients that hold sessions.
@@ -42,6 +44,10 @@ pub fn run(data: &[u8]) {
 struct Actor {
     /// Its number with the server.
     client: usize,
+    /// What stands behind that number.
+    connection: Option<ConnectionId>,
+    /// When it said something last.
+    heard: Instant,
     token: NodeId,
     handle: u32,
     continuation_points: Vec<ByteString>,
@@ -75,8 +81,9 @@ impl Scene {
 
     /// Connects, with a new session.
     fn open(&mut self, at: usize) {
-        let client = self.server.connect();
-        self.actors[at] = Actor { client, ..Actor::default() };
+        self.actors[at] = Actor::default();
+        self.connect(at);
+        let client = self.actors[at].client;
         let create = CreateSessionRequest {
             requested_session_timeout: 60_000.0,
             ..self.with_header(at, CreateSessionRequest::default())
@@ -88,8 +95,23 @@ impl Scene {
         }
     }
 
+    fn connect(&mut self, at: usize) {
+        let client = self.server.connect();
+        let actor = &mut self.actors[at];
+        actor.client = client;
+        actor.connection = self.server.connection(client);
+        actor.heard = self.server.now.instant;
+    }
+
+    /// Whether the server has closed an actor's connection.
+    fn is_gone(&self, at: usize) -> bool {
+        let actor = &self.actors[at];
+        self.server.connection(actor.client) != actor.connection
+    }
+
     fn with_header<R: Request>(&mut self, at: usize, mut request: R) -> R {
         let actor = &mut self.actors[at];
+        actor.heard = self.server.now.instant;
         actor.handle += 1;
         *request.header_mut() = RequestHeader {
             authentication_token: actor.token.clone(),
@@ -463,7 +485,7 @@ impl Scene {
                 // The connection breaks; another one takes the session over.
                 self.server.disconnect(self.actors[at].client);
                 self.server.pass(Duration::from_millis(pause(input)));
-                self.actors[at].client = self.server.connect();
+                self.connect(at);
                 self.actors[at].numbers.clear();
                 self.send(at, ActivateSessionRequest::default());
             }
@@ -524,6 +546,12 @@ impl Scene {
     /// Publish responses come in order; there is no gap in their numbers.
     fn check(&mut self) {
         for at in 0..CLIENTS {
+            if self.is_gone(at) {
+                // Whatever they ask for, connections stay; only without a session one has to say something at times.
+                let silence = self.server.now.instant.since(self.actors[at].heard);
+                assert!(silence >= Server::silence_max(), "closed after {silence:?}");
+                self.open(at);
+            }
             for answer in self.server.take_answers(self.actors[at].client) {
                 let Some(response) = answer.read::<PublishResponse>() else { continue };
                 let message = &response.notification_message;
@@ -546,7 +574,6 @@ impl Scene {
                 }
             }
         }
-        // The actors' connections stay, whatever they ask for.
         assert!(self.server.connected() >= CLIENTS);
     }
 }

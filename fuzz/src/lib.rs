@@ -39,4 +39,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("x509_revocation_list", targets::certificate::revocation_list),
     ("x509_request", targets::certificate::request),
     ("certificate_validation", targets::certificate::validation),
+    ("pubsub_uadp", targets::pubsub::uadp::run),
+    ("pubsub_json", targets::pubsub::json::run),
+    ("pubsub_discovery", targets::pubsub::discovery::run),
+    ("pubsub_action", targets::pubsub::action::run),
+    ("pubsub_configuration", targets::pubsub::configuration::run),
 ];

@@ -3,6 +3,8 @@
 //! `cargo test --no-default-features --lib write_seeds -- --ignored` writes them anew. Inputs that once made a target
 //! panic are added by hand as `found-…` and stay.
 
+mod pubsub;
+
 use std::path::Path;
 use taktwerk_schema as schema;
 use taktwerk_schema::{
@@ -348,6 +350,11 @@ fn write_seeds() {
         ("x509_revocation_list", certificates("crl")),
         ("x509_request", certificates("csr")),
         ("certificate_validation", certificate_validation()),
+        ("pubsub_uadp", pubsub::uadp()),
+        ("pubsub_json", pubsub::json()),
+        ("pubsub_discovery", pubsub::discovery()),
+        ("pubsub_action", pubsub::action()),
+        ("pubsub_configuration", pubsub::configuration()),
     ];
     for (target, seeds) in all {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target);

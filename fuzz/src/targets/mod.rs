@@ -7,6 +7,7 @@ pub mod crypto;
 pub mod decode;
 pub mod dynamic;
 pub mod nodeset;
+pub mod pubsub;
 pub mod requests;
 pub mod server;
 pub mod text;

@@ -240,8 +240,9 @@ fn value(
         return Ok(rest);
     }
     let variant = match kind {
+        // A field of any type whose type is not written: the encodings that leave it out.
+        Some(BuiltInType::Variant) | None => guess(json),
         Some(kind) => variant_from_json(kind, json, context)?,
-        None => guess(json),
     };
     Ok(DataValue { value: Some(variant).filter(|value| !value.is_empty()), ..DataValue::default() })
 }

@@ -1,7 +1,8 @@
 //! A certificate revocation list (RFC 5280 §5), read strictly and once.
 
 use super::extensions::{AUTHORITY_KEY_IDENTIFIER, CRL_NUMBER, REASON_CODE, authority_key_identifier, each};
-use super::key::{SignatureAlgorithm, signature_algorithm};
+use super::frame::{Frame, Signed};
+use super::key::SignatureAlgorithm;
 use super::reader::{Item, Malformed, context};
 use super::x509::Certificate;
 use super::{REVOCATION_LIST_LEN_MAX, name};
@@ -16,13 +17,10 @@ use taktwerk_types::UtcTime;
 pub struct RevocationList(Arc<Inner>);
 
 struct Inner {
-    der: Box<[u8]>,
-    signed: Range<usize>,
+    signed: Signed,
     issuer: Range<usize>,
     this_update: UtcTime,
     next_update: Option<UtcTime>,
-    algorithm: SignatureAlgorithm,
-    signature: Range<usize>,
     authority_key_identifier: Option<Range<usize>>,
     /// Sorted by serial number.
     revoked: Vec<Entry>,
@@ -42,28 +40,16 @@ impl RevocationList {
     /// [`Malformed`] if the bytes are not DER or not a revocation list as RFC 5280 describes it.
     pub fn from_der(der: &[u8]) -> Result<Self, Malformed> {
         const WHAT: &str = "revocation list";
-        if der.len() > REVOCATION_LIST_LEN_MAX {
-            return Err(Malformed { what: WHAT, at: 0 });
-        }
-        let mut parts = Item::only(der, WHAT)?.expect(Tag::Sequence, WHAT)?.items(WHAT)?;
-        let signed = parts.expect(Tag::Sequence, WHAT)?;
-        let outer_algorithm = parts.expect(Tag::Sequence, "signature algorithm")?;
-        let signature = parts.expect(Tag::BitString, "signature")?;
-        parts.finish(WHAT)?;
-        let signature_bytes = signature.whole_bits("signature")?;
-        let end = signature.at + signature.raw.len();
-
-        let mut fields = signed.items(WHAT)?;
+        let frame = Frame::read(der, REVOCATION_LIST_LEN_MAX, WHAT)?;
+        let mut fields = frame.body.items(WHAT)?;
         if let Some(version) = fields.optional(Tag::Integer, "version")?
             && version.small("version")? != 1
         {
             return Err(Malformed { what: "version", at: version.at });
         }
-        let inner_algorithm = fields.expect(Tag::Sequence, "signature algorithm")?;
-        if inner_algorithm.raw != outer_algorithm.raw {
-            return Err(Malformed { what: "signature algorithm", at: outer_algorithm.at });
-        }
-        let issuer = fields.expect(Tag::Sequence, "issuer")?;
+        let inner_algorithm = fields.tagged(Tag::Sequence, "signature algorithm")?;
+        frame.agrees_with(&inner_algorithm)?;
+        let issuer = fields.tagged(Tag::Sequence, "issuer")?;
         name::check(issuer.value, issuer.value_range().start)?;
         let this_update = fields.next("thisUpdate")?.time("thisUpdate")?;
         let mut next_update = None;
@@ -102,13 +88,10 @@ impl RevocationList {
         }
         fields.finish(WHAT)?;
         Ok(Self(Arc::new(Inner {
-            der: der.into(),
-            signed: signed.range(),
+            signed: frame.sealed(der)?,
             issuer: issuer.range(),
             this_update,
             next_update,
-            algorithm: signature_algorithm(&outer_algorithm)?,
-            signature: end - signature_bytes.len()..end,
             authority_key_identifier: key_identifier,
             revoked,
             unsupported,
@@ -116,38 +99,34 @@ impl RevocationList {
         })))
     }
 
-    fn part(&self, range: &Range<usize>) -> &[u8] {
-        self.0.der.get(range.clone()).unwrap_or_default()
-    }
-
     /// The list's DER.
     #[must_use]
     pub fn der(&self) -> &[u8] {
-        &self.0.der
+        &self.0.signed.der
     }
 
     /// What the signature covers (tbsCertList).
     #[must_use]
     pub fn signed_bytes(&self) -> &[u8] {
-        self.part(&self.0.signed)
+        self.0.signed.body()
     }
 
     /// The signature.
     #[must_use]
     pub fn signature(&self) -> &[u8] {
-        self.part(&self.0.signature)
+        self.0.signed.signature()
     }
 
     /// How it is signed.
     #[must_use]
     pub fn signature_algorithm(&self) -> SignatureAlgorithm {
-        self.0.algorithm
+        self.0.signed.algorithm
     }
 
     /// The issuer's distinguished name in DER.
     #[must_use]
     pub fn issuer(&self) -> &[u8] {
-        self.part(&self.0.issuer)
+        self.0.signed.part(&self.0.issuer)
     }
 
     /// The issuer for people, escaped.
@@ -177,7 +156,8 @@ impl RevocationList {
     /// When the certificate with this serial number (as DER writes it) was revoked; `None` if it was not.
     #[must_use]
     pub fn revoked(&self, serial: &[u8]) -> Option<UtcTime> {
-        let found = self.0.revoked.binary_search_by(|entry| self.part(&entry.serial).cmp(serial)).ok()?;
+        let found =
+            self.0.revoked.binary_search_by(|entry| self.0.signed.part(&entry.serial).cmp(serial)).ok()?;
         self.0.revoked.get(found).map(|entry| entry.at)
     }
 
@@ -189,7 +169,7 @@ impl RevocationList {
 
     /// Whether `issuer` could have issued this one.
     pub(super) fn names_issuer(&self, issuer: &Certificate) -> bool {
-        let key = self.0.authority_key_identifier.as_ref().map(|range| self.part(range));
+        let key = self.0.authority_key_identifier.as_ref().map(|range| self.0.signed.part(range));
         self.issuer() == issuer.subject()
             && key.is_none_or(|key| issuer.subject_key_identifier().is_none_or(|theirs| key == theirs))
     }
@@ -205,8 +185,8 @@ impl RevocationList {
 
 fn entry(item: &Item<'_>, unsupported: &mut Option<String>) -> Result<Entry, Malformed> {
     const WHAT: &str = "revokedCertificates";
-    let mut parts = item.expect(Tag::Sequence, WHAT)?.items(WHAT)?;
-    let serial = parts.expect(Tag::Integer, WHAT)?;
+    let mut parts = item.tagged(Tag::Sequence, WHAT)?.items(WHAT)?;
+    let serial = parts.tagged(Tag::Integer, WHAT)?;
     let at = parts.next(WHAT)?.time(WHAT)?;
     if !parts.is_finished() {
         let extensions = parts.next(WHAT)?;
@@ -224,7 +204,7 @@ fn entry(item: &Item<'_>, unsupported: &mut Option<String>) -> Result<Entry, Mal
 
 impl PartialEq for RevocationList {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0.der == other.0.der
+        Arc::ptr_eq(&self.0, &other.0) || self.0.signed.der == other.0.signed.der
     }
 }
 

@@ -139,18 +139,18 @@ pub(super) fn each<'a>(
     mut visit: impl FnMut(Raw<'a>) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
     const WHAT: &str = "extensions";
-    let mut items = sequence.expect(Tag::Sequence, WHAT)?.items(WHAT)?;
+    let mut items = sequence.tagged(Tag::Sequence, WHAT)?.items(WHAT)?;
     let mut seen: Vec<ObjectIdentifier> = Vec::new();
     while !items.is_finished() {
-        let item = items.expect(Tag::Sequence, WHAT)?;
+        let item = items.tagged(Tag::Sequence, WHAT)?;
         let mut parts = item.items(WHAT)?;
-        let id = parts.expect(Tag::ObjectIdentifier, WHAT)?.oid(WHAT)?;
+        let id = parts.tagged(Tag::ObjectIdentifier, WHAT)?.oid(WHAT)?;
         let critical = match parts.optional(Tag::Boolean, WHAT)? {
             // DER leaves a default out, but many issuers write it.
             Some(flag) => flag.boolean(WHAT)?,
             None => false,
         };
-        let octets = parts.expect(Tag::OctetString, WHAT)?;
+        let octets = parts.tagged(Tag::OctetString, WHAT)?;
         parts.finish(WHAT)?;
         if seen.contains(&id) || seen.len() == EXTENSIONS_MAX {
             return Err(Malformed { what: WHAT, at: item.at });
@@ -178,7 +178,7 @@ impl Extensions {
             SUBJECT_ALT_NAME => self.subject_alt_name(extension)?,
             SUBJECT_KEY_IDENTIFIER => {
                 const WHAT: &str = "subjectKeyIdentifier";
-                let item = extension.content(WHAT)?.expect(Tag::OctetString, WHAT)?;
+                let item = extension.content(WHAT)?.tagged(Tag::OctetString, WHAT)?;
                 self.subject_key_identifier = Some(item.value_range());
             }
             AUTHORITY_KEY_IDENTIFIER => {
@@ -197,7 +197,7 @@ impl Extensions {
 
     fn subject_alt_name(&mut self, extension: &Raw<'_>) -> Result<(), Malformed> {
         const WHAT: &str = "subjectAltName";
-        let mut names = extension.content(WHAT)?.expect(Tag::Sequence, WHAT)?.items(WHAT)?;
+        let mut names = extension.content(WHAT)?.tagged(Tag::Sequence, WHAT)?.items(WHAT)?;
         let mut count = 0;
         while !names.is_finished() {
             let name = names.next(WHAT)?;
@@ -233,7 +233,7 @@ fn ip_address(bytes: &[u8]) -> Option<IpAddr> {
 
 fn basic_constraints(extension: &Raw<'_>) -> Result<BasicConstraints, Malformed> {
     const WHAT: &str = "basicConstraints";
-    let mut items = extension.content(WHAT)?.expect(Tag::Sequence, WHAT)?.items(WHAT)?;
+    let mut items = extension.content(WHAT)?.tagged(Tag::Sequence, WHAT)?.items(WHAT)?;
     let is_ca = match items.optional(Tag::Boolean, WHAT)? {
         Some(flag) => flag.boolean(WHAT)?,
         None => false,
@@ -259,9 +259,9 @@ fn extended_key_usage(extension: &Raw<'_>) -> Result<ExtendedKeyUsage, Malformed
     const WHAT: &str = "extendedKeyUsage";
     let critical = extension.critical;
     let mut usage = ExtendedKeyUsage { server_auth: false, client_auth: false, critical };
-    let mut items = extension.content(WHAT)?.expect(Tag::Sequence, WHAT)?.items(WHAT)?;
+    let mut items = extension.content(WHAT)?.tagged(Tag::Sequence, WHAT)?.items(WHAT)?;
     while !items.is_finished() {
-        match items.expect(Tag::ObjectIdentifier, WHAT)?.oid(WHAT)? {
+        match items.tagged(Tag::ObjectIdentifier, WHAT)?.oid(WHAT)? {
             SERVER_AUTH => usage.server_auth = true,
             CLIENT_AUTH => usage.client_auth = true,
             _ => {}
@@ -278,7 +278,7 @@ pub(super) struct AuthorityKey {
 
 pub(super) fn authority_key_identifier(extension: &Raw<'_>) -> Result<AuthorityKey, Malformed> {
     const WHAT: &str = "authorityKeyIdentifier";
-    let mut items = extension.content(WHAT)?.expect(Tag::Sequence, WHAT)?.items(WHAT)?;
+    let mut items = extension.content(WHAT)?.tagged(Tag::Sequence, WHAT)?.items(WHAT)?;
     let identifier = items.optional(context(0, false), WHAT)?.map(|item| item.value_range());
     let _issuer = items.optional(context(1, true), WHAT)?;
     let serial = items.optional(context(2, false), WHAT)?.map(|item| item.value_range());

@@ -148,7 +148,7 @@ const SHA512: ObjectIdentifier = oid("2.16.840.1.101.3.4.2.3");
 pub(super) fn signature_algorithm(item: &Item<'_>) -> Result<SignatureAlgorithm, Malformed> {
     const WHAT: &str = "signature algorithm";
     let mut items = item.items(WHAT)?;
-    let name = items.expect(Tag::ObjectIdentifier, WHAT)?.oid(WHAT)?;
+    let name = items.tagged(Tag::ObjectIdentifier, WHAT)?.oid(WHAT)?;
     let parameters = if items.is_finished() { None } else { Some(items.next(WHAT)?) };
     items.finish(WHAT)?;
     Ok(match name {
@@ -176,18 +176,18 @@ fn pss(parameters: &Item<'_>) -> Result<SignatureAlgorithm, Malformed> {
     let (mut hash, mut mask_hash) = (SHA1, SHA1);
     fn first_oid<'a>(item: &Item<'a>) -> Result<(ObjectIdentifier, Items<'a>), Malformed> {
         let mut items = item.items(WHAT)?;
-        let name = items.expect(Tag::ObjectIdentifier, WHAT)?.oid(WHAT)?;
+        let name = items.tagged(Tag::ObjectIdentifier, WHAT)?.oid(WHAT)?;
         Ok((name, items))
     }
     if let Some(item) = items.optional(context(0, true), WHAT)? {
-        hash = first_oid(&item.items(WHAT)?.expect(Tag::Sequence, WHAT)?)?.0;
+        hash = first_oid(&item.items(WHAT)?.tagged(Tag::Sequence, WHAT)?)?.0;
     }
     if let Some(item) = items.optional(context(1, true), WHAT)? {
-        let (name, mut rest) = first_oid(&item.items(WHAT)?.expect(Tag::Sequence, WHAT)?)?;
+        let (name, mut rest) = first_oid(&item.items(WHAT)?.tagged(Tag::Sequence, WHAT)?)?;
         if name != MGF1 {
             return Ok(SignatureAlgorithm::Unknown);
         }
-        mask_hash = first_oid(&rest.expect(Tag::Sequence, WHAT)?)?.0;
+        mask_hash = first_oid(&rest.tagged(Tag::Sequence, WHAT)?)?.0;
     }
     let known = match hash {
         _ if hash != mask_hash => return Ok(SignatureAlgorithm::Unknown),
@@ -203,12 +203,12 @@ fn pss(parameters: &Item<'_>) -> Result<SignatureAlgorithm, Malformed> {
 /// Reads a SubjectPublicKeyInfo: the kind, and where the key itself stands (the content of the bit string).
 pub(super) fn public_key(info: &Item<'_>) -> Result<(KeyKind, core::ops::Range<usize>), Malformed> {
     const WHAT: &str = "public key";
-    let mut items = info.expect(Tag::Sequence, WHAT)?.items(WHAT)?;
-    let mut algorithm = items.expect(Tag::Sequence, WHAT)?.items(WHAT)?;
-    let name = algorithm.expect(Tag::ObjectIdentifier, WHAT)?.oid(WHAT)?;
+    let mut items = info.tagged(Tag::Sequence, WHAT)?.items(WHAT)?;
+    let mut algorithm = items.tagged(Tag::Sequence, WHAT)?.items(WHAT)?;
+    let name = algorithm.tagged(Tag::ObjectIdentifier, WHAT)?.oid(WHAT)?;
     let parameters = if algorithm.is_finished() { None } else { Some(algorithm.next(WHAT)?) };
     algorithm.finish(WHAT)?;
-    let item = items.expect(Tag::BitString, WHAT)?;
+    let item = items.tagged(Tag::BitString, WHAT)?;
     items.finish(WHAT)?;
     let bytes = item.whole_bits(WHAT)?;
     let end = item.at + item.raw.len();
@@ -238,10 +238,10 @@ const MODULUS_BITS_MAX: usize = 16_384;
 
 fn modulus_bits(key: &[u8]) -> Result<u16, Malformed> {
     const WHAT: &str = "RSA key";
-    let mut items = Item::only(key, WHAT)?.expect(Tag::Sequence, WHAT)?.items(WHAT)?;
-    let item = items.expect(Tag::Integer, WHAT)?;
+    let mut items = Item::only(key, WHAT)?.tagged(Tag::Sequence, WHAT)?.items(WHAT)?;
+    let item = items.tagged(Tag::Integer, WHAT)?;
     let modulus = item.unsigned(WHAT)?;
-    let exponent = items.expect(Tag::Integer, WHAT)?.unsigned(WHAT)?;
+    let exponent = items.tagged(Tag::Integer, WHAT)?.unsigned(WHAT)?;
     items.finish(WHAT)?;
     let fault = Malformed { what: WHAT, at: item.at };
     let first = modulus.first().copied().filter(|byte| *byte != 0).ok_or(fault)?;

@@ -14,6 +14,7 @@ mod aws_lc;
 mod chain;
 mod crl;
 mod extensions;
+mod frame;
 mod key;
 mod name;
 mod options;

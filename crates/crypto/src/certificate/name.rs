@@ -32,11 +32,11 @@ fn attributes<'a>(
     let mut sets = Items::new(bytes, base, WHAT)?;
     let mut parts = 0;
     while !sets.is_finished() {
-        let set = sets.expect(Tag::Set, WHAT)?;
+        let set = sets.tagged(Tag::Set, WHAT)?;
         let mut pairs = set.items(WHAT)?;
         while !pairs.is_finished() {
-            let mut pair = pairs.expect(Tag::Sequence, WHAT)?.items(WHAT)?;
-            let name = pair.expect(Tag::ObjectIdentifier, WHAT)?.oid(WHAT)?;
+            let mut pair = pairs.tagged(Tag::Sequence, WHAT)?.items(WHAT)?;
+            let name = pair.tagged(Tag::ObjectIdentifier, WHAT)?.oid(WHAT)?;
             let value = pair.next(WHAT)?;
             pair.finish(WHAT)?;
             parts += 1;

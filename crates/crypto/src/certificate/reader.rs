@@ -63,7 +63,7 @@ impl<'a> Item<'a> {
         Ok(Items { reader: reader(self.value, what, self.at)?, base })
     }
 
-    pub(super) fn expect(self, tag: Tag, what: &'static str) -> Result<Self, Malformed> {
+    pub(super) fn tagged(self, tag: Tag, what: &'static str) -> Result<Self, Malformed> {
         if self.tag == tag { Ok(self) } else { Err(self.fault(what)) }
     }
 
@@ -145,8 +145,8 @@ impl<'a> Items<'a> {
     }
 
     /// The next element, which has to have a tag.
-    pub(super) fn expect(&mut self, tag: Tag, what: &'static str) -> Result<Item<'a>, Malformed> {
-        self.next(what)?.expect(tag, what)
+    pub(super) fn tagged(&mut self, tag: Tag, what: &'static str) -> Result<Item<'a>, Malformed> {
+        self.next(what)?.tagged(tag, what)
     }
 
     /// The next element, if it has a tag.

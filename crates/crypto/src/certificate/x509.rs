@@ -1,8 +1,9 @@
 //! An X.509 v3 certificate (RFC 5280 §4.1), read strictly and once.
 
 use super::extensions::Extensions;
-use super::key::{KeyKind, SignatureAlgorithm, public_key, signature_algorithm};
-use super::reader::{Item, Items, Malformed, context};
+use super::frame::{Frame, Signed};
+use super::key::{KeyKind, SignatureAlgorithm, public_key};
+use super::reader::{Items, Malformed, context};
 use super::{CERTIFICATE_LEN_MAX, name};
 use core::fmt;
 use core::ops::Range;
@@ -20,8 +21,7 @@ const SERIAL_LEN_MAX: usize = 64;
 pub struct Certificate(Arc<Inner>);
 
 struct Inner {
-    der: Box<[u8]>,
-    signed: Range<usize>,
+    signed: Signed,
     serial: Range<usize>,
     issuer: Range<usize>,
     subject: Range<usize>,
@@ -30,8 +30,6 @@ struct Inner {
     public_key_info: Range<usize>,
     public_key: Range<usize>,
     key: KeyKind,
-    algorithm: SignatureAlgorithm,
-    signature: Range<usize>,
     extensions: Extensions,
     /// The public key by which the signature was found good, once it was.
     verified_by: OnceLock<Box<[u8]>>,
@@ -44,37 +42,24 @@ impl Certificate {
     /// [`Malformed`] if the bytes are not DER, not version 3, or not a certificate as RFC 5280 describes it.
     pub fn from_der(der: &[u8]) -> Result<Self, Malformed> {
         const WHAT: &str = "certificate";
-        if der.len() > CERTIFICATE_LEN_MAX {
-            return Err(Malformed { what: WHAT, at: 0 });
-        }
-        let mut parts = Item::only(der, WHAT)?.expect(Tag::Sequence, WHAT)?.items(WHAT)?;
-        let signed = parts.expect(Tag::Sequence, WHAT)?;
-        let outer_algorithm = parts.expect(Tag::Sequence, "signature algorithm")?;
-        let signature = parts.expect(Tag::BitString, "signature")?;
-        parts.finish(WHAT)?;
-        let signature_bytes = signature.whole_bits("signature")?;
-        let end = signature.at + signature.raw.len();
-
-        let mut fields = signed.items(WHAT)?;
+        let frame = Frame::read(der, CERTIFICATE_LEN_MAX, WHAT)?;
+        let mut fields = frame.body.items(WHAT)?;
         version(&mut fields)?;
-        let serial = fields.expect(Tag::Integer, "serial number")?;
+        let serial = fields.tagged(Tag::Integer, "serial number")?;
         if serial.value.is_empty() || serial.value.len() > SERIAL_LEN_MAX {
             return Err(Malformed { what: "serial number", at: serial.at });
         }
-        let inner_algorithm = fields.expect(Tag::Sequence, "signature algorithm")?;
-        if inner_algorithm.raw != outer_algorithm.raw {
-            // RFC 5280 §4.1.1.2: or the signed bytes could be passed off as signed otherwise.
-            return Err(Malformed { what: "signature algorithm", at: outer_algorithm.at });
-        }
-        let issuer = fields.expect(Tag::Sequence, "issuer")?;
+        let inner_algorithm = fields.tagged(Tag::Sequence, "signature algorithm")?;
+        frame.agrees_with(&inner_algorithm)?;
+        let issuer = fields.tagged(Tag::Sequence, "issuer")?;
         name::check(issuer.value, issuer.value_range().start)?;
-        let mut validity = fields.expect(Tag::Sequence, "validity")?.items("validity")?;
+        let mut validity = fields.tagged(Tag::Sequence, "validity")?.items("validity")?;
         let not_before = validity.next("validity")?.time("validity")?;
         let not_after = validity.next("validity")?.time("validity")?;
         validity.finish("validity")?;
-        let subject = fields.expect(Tag::Sequence, "subject")?;
+        let subject = fields.tagged(Tag::Sequence, "subject")?;
         name::check(subject.value, subject.value_range().start)?;
-        let info = fields.expect(Tag::Sequence, "public key")?;
+        let info = fields.tagged(Tag::Sequence, "public key")?;
         let (key, public_key) = public_key(&info)?;
         for unique_id in [1, 2] {
             fields.optional(context(unique_id, false), "unique identifier")?;
@@ -90,8 +75,7 @@ impl Certificate {
         };
         fields.finish(WHAT)?;
         Ok(Self(Arc::new(Inner {
-            der: der.into(),
-            signed: signed.range(),
+            signed: frame.sealed(der)?,
             serial: serial.value_range(),
             issuer: issuer.range(),
             subject: subject.range(),
@@ -100,58 +84,51 @@ impl Certificate {
             public_key_info: info.range(),
             public_key,
             key,
-            algorithm: signature_algorithm(&outer_algorithm)?,
-            signature: end - signature_bytes.len()..end,
             extensions,
             verified_by: OnceLock::new(),
         })))
     }
 
-    /// All ranges were made from these bytes; an empty slice is never seen.
-    fn part(&self, range: &Range<usize>) -> &[u8] {
-        self.0.der.get(range.clone()).unwrap_or_default()
-    }
-
     /// The certificate's DER.
     #[must_use]
     pub fn der(&self) -> &[u8] {
-        &self.0.der
+        &self.0.signed.der
     }
 
     /// What the signature covers (tbsCertificate).
     #[must_use]
     pub fn signed_bytes(&self) -> &[u8] {
-        self.part(&self.0.signed)
+        self.0.signed.body()
     }
 
     /// The signature.
     #[must_use]
     pub fn signature(&self) -> &[u8] {
-        self.part(&self.0.signature)
+        self.0.signed.signature()
     }
 
     /// How it is signed.
     #[must_use]
     pub fn signature_algorithm(&self) -> SignatureAlgorithm {
-        self.0.algorithm
+        self.0.signed.algorithm
     }
 
     /// The serial number's bytes as DER writes them.
     #[must_use]
     pub fn serial(&self) -> &[u8] {
-        self.part(&self.0.serial)
+        self.0.signed.part(&self.0.serial)
     }
 
     /// The issuer's distinguished name in DER. Compare these bytes, not the text.
     #[must_use]
     pub fn issuer(&self) -> &[u8] {
-        self.part(&self.0.issuer)
+        self.0.signed.part(&self.0.issuer)
     }
 
     /// The subject's distinguished name in DER. Compare these bytes, not the text.
     #[must_use]
     pub fn subject(&self) -> &[u8] {
-        self.part(&self.0.subject)
+        self.0.signed.part(&self.0.subject)
     }
 
     /// The issuer for people, escaped.
@@ -193,13 +170,13 @@ impl Certificate {
     /// The SubjectPublicKeyInfo in DER.
     #[must_use]
     pub fn public_key_info(&self) -> &[u8] {
-        self.part(&self.0.public_key_info)
+        self.0.signed.part(&self.0.public_key_info)
     }
 
     /// The public key itself: an RSAPublicKey in DER, an uncompressed point, or the bytes of an Edwards-curve key.
     #[must_use]
     pub fn public_key(&self) -> &[u8] {
-        self.part(&self.0.public_key)
+        self.0.signed.part(&self.0.public_key)
     }
 
     /// The extensions.
@@ -220,19 +197,19 @@ impl Certificate {
     /// The bytes of subjectKeyIdentifier.
     #[must_use]
     pub fn subject_key_identifier(&self) -> Option<&[u8]> {
-        self.0.extensions.subject_key_identifier.as_ref().map(|range| self.part(range))
+        self.0.extensions.subject_key_identifier.as_ref().map(|range| self.0.signed.part(range))
     }
 
     /// The keyIdentifier of authorityKeyIdentifier.
     #[must_use]
     pub fn authority_key_identifier(&self) -> Option<&[u8]> {
-        self.0.extensions.authority_key_identifier.as_ref().map(|range| self.part(range))
+        self.0.extensions.authority_key_identifier.as_ref().map(|range| self.0.signed.part(range))
     }
 
     /// The authorityCertSerialNumber of authorityKeyIdentifier.
     #[must_use]
     pub fn authority_serial(&self) -> Option<&[u8]> {
-        self.0.extensions.authority_serial.as_ref().map(|range| self.part(range))
+        self.0.extensions.authority_serial.as_ref().map(|range| self.0.signed.part(range))
     }
 
     /// Whether subject and issuer are the same name. Only a signature check says whether it is self-signed.
@@ -275,16 +252,16 @@ impl Certificate {
 /// The version has to be 3, or there are no extensions to decide by (Part 6 §6.2.2).
 fn version(fields: &mut Items<'_>) -> Result<(), Malformed> {
     const WHAT: &str = "version (X.509 v3 is required)";
-    let item = fields.expect(context(0, true), WHAT)?;
+    let item = fields.tagged(context(0, true), WHAT)?;
     let mut inner = item.items(WHAT)?;
-    let number = inner.expect(Tag::Integer, WHAT)?.small(WHAT)?;
+    let number = inner.tagged(Tag::Integer, WHAT)?.small(WHAT)?;
     inner.finish(WHAT)?;
     if number == 2 { Ok(()) } else { Err(Malformed { what: WHAT, at: item.at }) }
 }
 
 impl PartialEq for Certificate {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0.der == other.0.der
+        Arc::ptr_eq(&self.0, &other.0) || self.0.signed.der == other.0.signed.der
     }
 }
 
@@ -295,7 +272,7 @@ impl fmt::Debug for Certificate {
         f.debug_struct("Certificate")
             .field("subject", &self.subject_text())
             .field("issuer", &self.issuer_text())
-            .field("len", &self.0.der.len())
+            .field("len", &self.0.signed.der.len())
             .finish_non_exhaustive()
     }
 }

@@ -16,18 +16,17 @@ fn without_files_connections_wait_and_nobody_spins() {
     let address = server.running.addresses()[0];
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(200), maximum: limit.maximum }).unwrap();
-    // Clients take every second one, until all are gone; the last clients wait in the kernel's queue.
-    let mut clients = Vec::new();
-    while let Ok(client) = TcpStream::connect(address) {
-        clients.push(client);
-    }
-    let spare: Vec<File> = core::iter::from_fn(|| File::open("/dev/null").ok()).collect();
-    let waiting = clients.len() - server.running.connections();
-    assert!(clients.len() > 50 && waiting > 0, "{} of {} wait", waiting, clients.len());
+    let mut clients: Vec<_> = (0..60).map(|_| TcpStream::connect(address).unwrap()).collect();
+    common::wait_until("all are accepted", || server.running.connections() == clients.len());
+    // The last descriptor of all goes to a client, so that none is left to accept it with.
+    let mut spare: Vec<File> = core::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    assert!(spare.pop().is_some(), "the limit leaves descriptors to take");
+    clients.push(TcpStream::connect(address).unwrap());
     let before = clock::process_cpu();
     std::thread::sleep(Duration::from_millis(500));
     let used = clock::process_cpu() - before;
     assert!(used < Duration::from_millis(50), "{used:?} of CPU while there was nothing to do");
+    assert_eq!(server.running.connections() + 1, clients.len());
     drop(spare);
     setrlimit(Resource::Nofile, limit).unwrap();
     common::wait_until("all are accepted", || server.running.connections() == clients.len());

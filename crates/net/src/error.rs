@@ -62,6 +62,12 @@ pub enum StartError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// Trust lists could not be watched, and changes would go unnoticed.
+    #[error("cannot watch the trust lists: {source}")]
+    TrustList {
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// The text that names an address is none.
     #[error("cannot listen on {address:?}: {reason}; write address:port, such as 127.0.0.1:4840")]
     Address {
@@ -84,7 +90,7 @@ impl StartError {
     pub const fn status(&self) -> StatusCode {
         match self {
             Self::Bind(error) => error.status(),
-            Self::Thread { .. } => StatusCode::BAD_RESOURCE_UNAVAILABLE,
+            Self::Thread { .. } | Self::TrustList { .. } => StatusCode::BAD_RESOURCE_UNAVAILABLE,
             Self::Address { .. } | Self::Config(_) | Self::NoAddress => StatusCode::BAD_CONFIGURATION_ERROR,
         }
     }

@@ -64,6 +64,7 @@ pub use client::Client;
 pub use error::BuildError;
 pub use server::{RunningServer, Server, ServerBuilder};
 pub use space::{Namespace, Node, Variable};
+pub use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 pub use taktwerk_net::StartError;
 pub use taktwerk_schema as schema;
 pub use taktwerk_server::Limits;

@@ -10,12 +10,16 @@ use std::sync::Arc;
 use taktwerk_crypto::policy::AsymmetricEncryption;
 use taktwerk_crypto::{MessageSecurityMode, Provider, SecurityPolicy};
 use taktwerk_net::{AuditSink, Listener, SocketOptions, StartError};
+use taktwerk_pki::StoreValidator;
 use taktwerk_server::audit::AuditConfig;
 use taktwerk_server::config::BuildInfo;
 use taktwerk_server::{Authorization, IdentityVerifier, Limits, ServerConfig};
 
 /// Connections that the kernel holds until they are accepted; the kernel caps it at net.core.somaxconn.
 const BACKLOG: i32 = 4096;
+
+/// How soon a server notices that a trust list has changed.
+const TRUST_LIST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A server to be. Whatever is not set has the default that is named with it.
 #[derive(Debug)]
@@ -32,6 +36,7 @@ pub struct ServerBuilder {
     identities: Identities,
     allow_clear_passwords: bool,
     provider: Option<Arc<dyn Provider>>,
+    trust: Option<Arc<StoreValidator>>,
     authorization: Authorization,
     audit: AuditConfig,
     limits: Limits,
@@ -53,6 +58,7 @@ impl Default for ServerBuilder {
             identities: Identities::default(),
             allow_clear_passwords: false,
             provider: None,
+            trust: None,
             authorization: Authorization::open(),
             audit: AuditConfig::default(),
             limits: Limits::default(),
@@ -115,11 +121,13 @@ impl ServerBuilder {
     }
 
     /// Takes the server's certificates and trust lists from a folder, and the ApplicationUri from its certificate if none
-    /// was set: needed for every policy but None. What is offered is said by [`Self::security`].
+    /// was set: needed for every policy but None. What is offered is said by [`Self::security`]. When a trust list changes
+    /// while the server runs, channels end whose certificates are no longer trusted.
     pub fn pki(mut self, pki: &Pki) -> Self {
         if self.application_uri.is_none() {
             self.application_uri = pki.application_uri().map(str::to_owned);
         }
+        self.trust = Some(Arc::clone(pki.validator()));
         self.provider(pki.provider())
     }
 
@@ -227,6 +235,9 @@ impl ServerBuilder {
         }
         let config = self.config(&listeners);
         config.check()?;
+        if let Some(trust) = &self.trust {
+            trust.watch(TRUST_LIST_INTERVAL).map_err(|source| StartError::TrustList { source })?;
+        }
         Ok(Server::new(config, self.shards, self.options, listeners))
     }
 
@@ -252,6 +263,9 @@ impl ServerBuilder {
         config.allow_clear_passwords = self.allow_clear_passwords;
         if let Some(provider) = self.provider.take() {
             config.provider = provider;
+        }
+        if let Some(trust) = &self.trust {
+            config.trust_list_changes = trust.change_counter();
         }
         let none = (SecurityPolicy::None, MessageSecurityMode::None);
         let security = if self.security.is_empty() { vec![none] } else { self.security.clone() };

@@ -2,6 +2,7 @@
 //!
 //! - [`server`]: a server's shards on threads; [`client`]: clients as tasks, on a thread, or by the thousand;
 //! - [`clock`]: one reading per turn for both the monotonic and the wall clock; [`entropy`]: randomness;
+//! - [`pubsub`]: publishers and subscribers on UDP and Ethernet;
 //! - `poll`, `socket`, `recv`, `wake`: epoll, TCP sockets, and waking a sleeping loop; [`affinity`]: pinning threads;
 //!   [`files`]: how many connections there can be;
 //! - `workers`, `executor`: where slow work and futures run;
@@ -23,6 +24,7 @@ mod executor;
 pub mod files;
 mod poll;
 mod port_owner;
+pub mod pubsub;
 mod recv;
 pub mod server;
 mod socket;

@@ -1,0 +1,30 @@
+//! PubSub on a real network: transports, the publisher's timer thread, the subscriber's receiving thread.
+//!
+//! - [`publisher`]: WriterGroups on an absolute timer; [`subscriber`]: datagrams into the subscriber engine;
+//! - [`udp`], [`ethernet`]: datagrams; [`interface`]: which network card; [`address`]: the URLs of Part 14 §7.3;
+//! - [`timer`]: sleeping to the microsecond, real-time scheduling; [`lateness`]: how late each cycle was, and why;
+//! - [`keys`]: where the keys of security groups come from; [`error`]: what can go wrong, with advice.
+
+pub mod address;
+pub mod error;
+pub mod ethernet;
+mod inlet;
+pub mod interface;
+pub mod keys;
+pub mod lateness;
+mod link;
+pub mod publisher;
+pub mod subscriber;
+pub mod timer;
+pub mod udp;
+
+pub use address::{Address, VlanTag};
+pub use error::PubSubError;
+pub use inlet::Inlet;
+pub use keys::{KeySource, StaticKeys};
+pub use lateness::{Histogram, HistogramSnapshot, Lateness, LatenessSnapshot};
+pub use link::Link;
+pub use publisher::{Prepare, PublisherDriverOptions, RunningPublisher, SentTotals};
+pub use subscriber::{RunningSubscriber, SubscriberDriverOptions};
+pub use timer::{RealTime, sleep_until};
+pub use udp::{UdpOptions, UdpReceiver, UdpSender};

@@ -1,0 +1,509 @@
+//! A publisher on its own thread, which sleeps until absolute times and does nothing but make and send messages.
+//!
+//! A cycle is woken early by what making its messages is known to take, and sends when it is due: neither the number of
+//! signals nor the lateness of the last cycle moves the next one. Several WriterGroups share the thread; what is due at
+//! the same time goes out together.
+
+use super::inlet::{self, Inlet};
+use super::keys::{KeySource, KeyThread, LOOK};
+use super::lateness::{Lateness, LatenessSnapshot, TurnTimes};
+use super::link::{self, Link};
+use super::timer::{RealTime, sleep_until};
+use super::udp::UdpOptions;
+use super::{Address, PubSubError};
+use crate::clock::{Clock, monotonic};
+use crate::entropy::OsEntropy;
+use crate::poll::{Interest, Poller};
+use crate::wake::Waker;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use taktwerk_crypto::PubSubProvider;
+use taktwerk_pubsub::config::{Configuration, Connection};
+use taktwerk_pubsub::{Now, Publisher, PublisherEvent, PublisherOptions, Transmit, Values};
+use taktwerk_types::{Instant, UtcTime};
+
+/// Making messages that takes less than this is not worth an early wake-up.
+const WORTH_PREPARING: u64 = 20_000;
+/// What waking itself may take when a cycle is prepared early.
+const WAKE_ALLOWANCE: u64 = 40_000;
+/// Discovery probes that wait for the timer thread.
+const PROBES_MAX: usize = 256;
+
+/// How much earlier than due a cycle's messages are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Prepare {
+    /// By what making them has taken lately: values are as fresh as being on time allows.
+    #[default]
+    Automatic,
+    /// Not at all: values are sampled when the cycle is due, and sent when that is done.
+    WhenDue,
+    /// By a fixed span.
+    Early(Duration),
+}
+
+/// What a publisher's thread is told of what happened; called on it, so it must not wait.
+pub type EventHandler = Box<dyn FnMut(&PublisherEvent) + Send>;
+
+/// What a publisher is given besides its configuration.
+#[non_exhaustive]
+pub struct PublisherDriverOptions {
+    /// Of the engine.
+    pub engine: PublisherOptions,
+    /// How datagrams travel.
+    pub udp: UdpOptions,
+    /// What the kernel is asked to do for the timer thread.
+    pub real_time: RealTime,
+    /// When messages are made.
+    pub prepare: Prepare,
+    /// Cycles sent later than this after they were due are counted as late, with the reason.
+    pub late_after: Duration,
+    /// When the first cycle is, on the monotonic clock; `None`: at once.
+    pub start: Option<Instant>,
+    /// Answer discovery probes.
+    pub discovery: bool,
+    /// Where keys of security groups come from.
+    pub keys: Option<Box<dyn KeySource>>,
+    /// Told what happened.
+    pub events: Option<EventHandler>,
+    /// Links that were opened elsewhere, by the position of their connection.
+    pub links: Vec<(usize, Box<dyn Link>)>,
+}
+
+impl Default for PublisherDriverOptions {
+    fn default() -> Self {
+        Self {
+            engine: PublisherOptions::default(),
+            udp: UdpOptions::default(),
+            real_time: RealTime::default(),
+            prepare: Prepare::default(),
+            late_after: Duration::from_millis(1),
+            start: None,
+            discovery: true,
+            keys: None,
+            events: None,
+            links: Vec::new(),
+        }
+    }
+}
+
+impl core::fmt::Debug for PublisherDriverOptions {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("PublisherDriverOptions")
+            .field("udp", &self.udp)
+            .field("real_time", &self.real_time)
+            .field("prepare", &self.prepare)
+            .finish_non_exhaustive()
+    }
+}
+
+type Command = Box<dyn FnOnce(&mut Publisher, Now) + Send>;
+
+/// What has left since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SentTotals {
+    /// Turns of the timer thread in which something was sent.
+    pub turns: u64,
+    /// NetworkMessages the kernel or the broker's client took.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// NetworkMessages they did not take.
+    pub failed: u64,
+    /// CPU time the thread has used, in nanoseconds.
+    pub cpu_nanos: u64,
+}
+
+#[derive(Default)]
+struct Shared {
+    stop: AtomicBool,
+    has_commands: AtomicBool,
+    commands: Mutex<VecDeque<Command>>,
+    probes: Mutex<VecDeque<(usize, Vec<u8>)>>,
+    has_probes: AtomicBool,
+    lateness: Lateness,
+    turns: AtomicU64,
+    messages: AtomicU64,
+    bytes: AtomicU64,
+    failed: AtomicU64,
+    cpu_nanos: AtomicU64,
+}
+
+/// A publisher that runs; it stops when this is dropped.
+#[derive(Debug)]
+pub struct RunningPublisher {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    listener: Option<(Waker, JoinHandle<()>)>,
+}
+
+impl core::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Shared").field("stop", &self.stop).finish_non_exhaustive()
+    }
+}
+
+impl RunningPublisher {
+    /// Opens the links of a configuration and starts publishing.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration, its addresses, or what was asked of the kernel.
+    pub fn start(
+        configuration: Configuration,
+        values: impl Values + Send + 'static,
+        provider: Arc<dyn PubSubProvider>,
+        mut options: PublisherDriverOptions,
+    ) -> Result<Self, PubSubError> {
+        fit_to_frames(&configuration, &mut options);
+        let mut links = Vec::new();
+        for (position, connection) in configuration.connections.iter().enumerate() {
+            let is_publishing = !connection.writer_groups.is_empty();
+            let given = options.links.iter().position(|(of, _)| *of == position);
+            let link = match given.map(|at| options.links.swap_remove(at).1) {
+                Some(given) => Some(given),
+                None if is_publishing => Some(link::open(connection, &options.udp)?),
+                None => None,
+            };
+            links.push(link);
+        }
+        let shared = Arc::new(Shared::default());
+        let listener = if options.discovery { listen(&configuration, &shared) } else { None };
+        let engine_options = core::mem::take(&mut options.engine);
+        let engine = Publisher::new(configuration, engine_options, provider, Box::new(OsEntropy))
+            .map_err(PubSubError::Configuration)?;
+        let keys = options.keys.take().map(|source| KeyThread::start(source, || ())).transpose();
+        let keys = keys.map_err(|source| PubSubError::Thread { thread: "key", source })?;
+        let (tell, told) = mpsc::channel();
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("pubsub-timer".to_owned())
+            .spawn(move || {
+                let outcome = options.real_time.apply();
+                let is_fine = outcome.is_ok();
+                if tell.send(outcome).is_err() || !is_fine {
+                    return;
+                }
+                let turn = Timer {
+                    engine,
+                    links,
+                    values: Box::new(values),
+                    shared: theirs,
+                    keys,
+                    out: Transmit::new(),
+                    estimate: 0,
+                    options,
+                };
+                turn.run();
+            })
+            .map_err(|source| PubSubError::Thread { thread: "publisher's timer", source })?;
+        let running = Self { shared, thread: Some(thread), listener };
+        match told.recv() {
+            Ok(Ok(())) => Ok(running),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(PubSubError::Thread {
+                thread: "publisher's timer",
+                source: std::io::Error::other("it ended at once"),
+            }),
+        }
+    }
+
+    /// Runs something on the engine, within some milliseconds.
+    pub fn run(&self, command: impl FnOnce(&mut Publisher, Now) + Send + 'static) {
+        lock(&self.shared.commands).push_back(Box::new(command));
+        self.shared.has_commands.store(true, Ordering::Release);
+    }
+
+    /// Runs something on the engine and waits for what it gives; `None` if the publisher has stopped.
+    pub fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Publisher, Now) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (tell, told) = mpsc::channel();
+        self.run(move |engine, now| {
+            let _ = tell.send(question(engine, now));
+        });
+        told.recv_timeout(Duration::from_secs(10)).ok()
+    }
+
+    /// How late its cycles were, and why.
+    #[must_use]
+    pub fn lateness(&self) -> LatenessSnapshot {
+        self.shared.lateness.snapshot()
+    }
+
+    /// What has left.
+    #[must_use]
+    pub fn sent(&self) -> SentTotals {
+        let load = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
+        SentTotals {
+            turns: load(&self.shared.turns),
+            messages: load(&self.shared.messages),
+            bytes: load(&self.shared.bytes),
+            failed: load(&self.shared.failed),
+            cpu_nanos: load(&self.shared.cpu_nanos),
+        }
+    }
+
+    /// Stops and waits for the thread.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        if let Some((waker, thread)) = self.listener.take() {
+            waker.wake();
+            let _ = thread.join();
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for RunningPublisher {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // What a panicking command has left is still a queue.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Messages are made to fit a frame, where the configuration does not ask for larger ones.
+fn fit_to_frames(configuration: &Configuration, options: &mut PublisherDriverOptions) {
+    for connection in &configuration.connections {
+        let frame = match Address::parse(&connection.url) {
+            Ok(Address::Udp(address)) if address.is_ipv6() => 1452,
+            Ok(Address::Udp(_)) => 1472,
+            Ok(Address::Ethernet { .. }) => super::ethernet::PAYLOAD_MAX,
+            _ => continue,
+        };
+        if !connection.writer_groups.is_empty() {
+            options.engine.message_len_max = options.engine.message_len_max.min(frame);
+        }
+        let largest = connection.writer_groups.iter().map(|group| group.max_network_message_size).max();
+        if largest.is_some_and(|size| size as usize > frame) {
+            options.udp.fragment = true;
+        }
+    }
+}
+
+/// What the timer thread works with.
+struct Timer {
+    engine: Publisher,
+    links: Vec<Option<Box<dyn Link>>>,
+    values: Box<dyn Values + Send>,
+    shared: Arc<Shared>,
+    keys: Option<KeyThread>,
+    out: Transmit,
+    /// Nanoseconds that making a turn's messages has taken lately.
+    estimate: u64,
+    options: PublisherDriverOptions,
+}
+
+impl Timer {
+    fn run(mut self) {
+        let mut clock = Clock::new();
+        let now = read(&mut clock);
+        self.engine.start(self.options.start.unwrap_or(now.instant), now);
+        while !self.shared.stop.load(Ordering::Acquire) {
+            let now = read(&mut clock);
+            self.look(now);
+            let due = self.engine.poll_timeout().unwrap_or(Instant::FAR);
+            let wanted = Instant::from_nanos(due.as_nanos().saturating_sub(self.lead()));
+            let look = now.instant + LOOK;
+            if wanted > look {
+                sleep_until(look);
+                continue;
+            }
+            sleep_until(wanted);
+            self.turn(&mut clock, wanted, due);
+        }
+        let now = read(&mut clock);
+        self.engine.stop(now);
+    }
+
+    /// By how many nanoseconds the next cycle is prepared early.
+    fn lead(&self) -> u64 {
+        match self.options.prepare {
+            Prepare::WhenDue if self.options.udp.send_time => WAKE_ALLOWANCE,
+            Prepare::WhenDue => 0,
+            Prepare::Early(span) => u64::try_from(span.as_nanos()).unwrap_or(u64::MAX),
+            Prepare::Automatic if self.options.udp.send_time => self.estimate + 5 * WAKE_ALLOWANCE,
+            Prepare::Automatic if self.estimate > WORTH_PREPARING => self.estimate + WAKE_ALLOWANCE,
+            Prepare::Automatic => 0,
+        }
+    }
+
+    fn turn(&mut self, clock: &mut Clock, wanted: Instant, due: Instant) {
+        let woken = read(clock);
+        // What is prepared early is dated at the time it is due.
+        let ahead = due.since(woken.instant);
+        let now = Now { instant: woken.instant.max(due), utc: woken.utc.plus(ahead) };
+        self.out.clear();
+        self.engine.poll(now, &mut *self.values, &mut self.out);
+        if self.out.is_empty() {
+            self.events();
+            return;
+        }
+        let prepared = monotonic();
+        let encode = nanos_between(woken.instant, prepared);
+        // Follows rises at once and falls slowly.
+        self.estimate = encode.max(self.estimate - self.estimate / 16);
+        let at = self.options.udp.send_time.then_some(due.as_nanos());
+        if prepared < due && at.is_none() {
+            sleep_until(due);
+        }
+        let sending = monotonic();
+        let mut sent = super::udp::Sent::default();
+        for (connection, link) in self.links.iter_mut().enumerate() {
+            if let Some(link) = link {
+                sent.add(link.send(connection, &self.out, at));
+            }
+        }
+        let done = monotonic();
+        let times = TurnTimes {
+            total: nanos_between(due, sending),
+            timer: nanos_between(wanted, woken.instant).max(match prepared < due {
+                // The second sleep of a prepared cycle is the timer's too.
+                true => nanos_between(due, sending),
+                false => 0,
+            }),
+            encode,
+            send: nanos_between(sending, done),
+        };
+        let late_after = u64::try_from(self.options.late_after.as_nanos()).unwrap_or(u64::MAX);
+        self.shared.lateness.record(times, late_after);
+        let add = |cell: &AtomicU64, more: usize| {
+            cell.store(cell.load(Ordering::Relaxed) + more as u64, Ordering::Relaxed);
+        };
+        add(&self.shared.turns, 1);
+        add(&self.shared.messages, sent.datagrams);
+        add(&self.shared.bytes, sent.bytes);
+        add(&self.shared.failed, sent.failed);
+        if let Some(error) = sent.error {
+            let error = std::io::Error::from_raw_os_error(error);
+            tracing::debug!(failed = sent.failed, %error, "messages were not sent");
+        }
+        self.events();
+        let cpu = crate::clock::thread_cpu();
+        self.shared.cpu_nanos.store(u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn events(&mut self) {
+        while let Some(event) = self.engine.poll_event() {
+            tracing::debug!(?event, "publisher");
+            if let Some(handler) = &mut self.options.events {
+                handler(&event);
+            }
+        }
+    }
+
+    /// Commands, keys and probes.
+    fn look(&mut self, now: Now) {
+        if self.shared.has_commands.swap(false, Ordering::Acquire) {
+            while let Some(command) = { lock(&self.shared.commands).pop_front() } {
+                command(&mut self.engine, now);
+            }
+            self.events();
+        }
+        if self.shared.has_probes.swap(false, Ordering::Acquire) {
+            while let Some((connection, probe)) = { lock(&self.shared.probes).pop_front() } {
+                self.engine.receive(connection, &probe, now);
+            }
+        }
+        let Some(keys) = &self.keys else { return };
+        while let Some((group, outcome)) = keys.answer() {
+            if let Err(error) = self.engine.set_keys(&group, outcome.as_ref().map_err(|status| *status), now)
+            {
+                tracing::warn!(group, %error, "the key service's answer is of no use");
+            }
+        }
+        if self.engine.key_timeout().is_some_and(|due| due <= now.instant) {
+            while let Some(request) = self.engine.poll_key_request(now) {
+                keys.ask(request);
+            }
+        }
+    }
+}
+
+fn nanos_between(from: Instant, to: Instant) -> u64 {
+    to.as_nanos().saturating_sub(from.as_nanos())
+}
+
+/// The time on both clocks.
+pub(crate) fn read(clock: &mut Clock) -> Now {
+    let (instant, utc): (Instant, UtcTime) = clock.read();
+    Now { instant, utc }
+}
+
+/// Starts the thread that takes discovery probes; without one, probes are not answered.
+fn listen(configuration: &Configuration, shared: &Arc<Shared>) -> Option<(Waker, JoinHandle<()>)> {
+    let publishing: Vec<(usize, Connection)> = configuration
+        .connections
+        .iter()
+        .enumerate()
+        .filter(|(_, connection)| {
+            !connection.writer_groups.is_empty() && connection.url.starts_with("opc.udp")
+        })
+        .map(|(position, connection)| (position, connection.clone()))
+        .collect();
+    if publishing.is_empty() {
+        return None;
+    }
+    let waker = Waker::new().ok()?;
+    let (theirs, shared) = (waker.clone(), Arc::clone(shared));
+    let thread = std::thread::Builder::new().name("pubsub-probes".to_owned()).spawn(move || {
+        if let Err(error) = take_probes(&publishing, &theirs, &shared) {
+            tracing::warn!(%error, "discovery probes are not answered");
+        }
+    });
+    Some((waker, thread.ok()?))
+}
+
+fn take_probes(
+    publishing: &[(usize, Connection)],
+    waker: &Waker,
+    shared: &Shared,
+) -> Result<(), PubSubError> {
+    let fail = |error: std::io::Error| PubSubError::socket("wait for discovery probes", error);
+    let mut poller = Poller::new().map_err(fail)?;
+    poller.add_edge(waker.fd(), u64::MAX).map_err(fail)?;
+    let mut inlets: Vec<(usize, Box<dyn Inlet>)> = Vec::new();
+    for (position, connection) in publishing {
+        // Where data is sent to one station, that station's port is not ours to listen at.
+        let is_group = Address::parse(&connection.url)?.is_multicast();
+        let inlet = match inlet::open_discovery(connection)? {
+            Some(inlet) => inlet,
+            None if is_group => inlet::open(connection)?,
+            None => continue,
+        };
+        poller.add(inlet.fd(), inlets.len() as u64, Interest::READ).map_err(fail)?;
+        inlets.push((*position, inlet));
+    }
+    while !shared.stop.load(Ordering::Acquire) {
+        if waker.sleep() {
+            poller.wait(Some(Duration::from_secs(1))).map_err(fail)?;
+        }
+        waker.awake();
+        for (connection, inlet) in &mut inlets {
+            let more = inlet.receive(&mut |datagram| {
+                let mut probes = lock(&shared.probes);
+                if probes.len() < PROBES_MAX {
+                    probes.push_back((*connection, datagram.to_vec()));
+                    shared.has_probes.store(true, Ordering::Release);
+                }
+            });
+            more.map_err(fail)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,338 @@
+//! A subscriber on its own thread: waits for datagrams on all its sockets and hands what is in them to a [`Sink`].
+
+use super::inlet::{self, Inlet};
+use super::keys::{KeySource, KeyThread};
+use super::link::{self, Link};
+use super::publisher::read;
+use super::timer::RealTime;
+use super::udp::UdpOptions;
+use super::{Address, PubSubError};
+use crate::clock::Clock;
+use crate::poll::{Interest, Poller};
+use crate::wake::Waker;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use taktwerk_crypto::PubSubProvider;
+use taktwerk_pubsub::config::Configuration;
+use taktwerk_pubsub::subscriber::SubscriberCounters;
+use taktwerk_pubsub::{Now, Sink, Subscriber, SubscriberOptions, Transmit};
+use taktwerk_types::Instant;
+
+/// Batches taken from one socket before the others have their turn.
+const BATCHES: usize = 8;
+/// How long to sleep when nothing is due.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// A socket or queue that was opened elsewhere; made on the subscriber's thread, which is woken through the waker.
+pub type InletMaker = Box<dyn FnOnce() -> Result<Box<dyn Inlet>, PubSubError> + Send>;
+
+/// What a subscriber is given besides its configuration.
+#[non_exhaustive]
+#[derive(Default)]
+pub struct SubscriberDriverOptions {
+    /// Of the engine.
+    pub engine: SubscriberOptions,
+    /// How probes travel.
+    pub udp: UdpOptions,
+    /// What the kernel is asked to do for the thread.
+    pub real_time: RealTime,
+    /// Never sleep: the CPU is spent on taking datagrams without the wait for a wake-up.
+    pub busy_poll: bool,
+    /// Where keys of security groups come from.
+    pub keys: Option<Box<dyn KeySource>>,
+    /// Inlets that are opened elsewhere, by the position of their connection.
+    pub inlets: Vec<(usize, InletMaker)>,
+    /// Links for probes that are opened elsewhere, by the position of their connection.
+    pub links: Vec<(usize, Box<dyn Link>)>,
+}
+
+impl core::fmt::Debug for SubscriberDriverOptions {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SubscriberDriverOptions")
+            .field("real_time", &self.real_time)
+            .field("busy_poll", &self.busy_poll)
+            .finish_non_exhaustive()
+    }
+}
+
+type Command = Box<dyn FnOnce(&mut Subscriber, Now, &mut dyn Sink) + Send>;
+
+#[derive(Default)]
+struct Shared {
+    stop: AtomicBool,
+    commands: Mutex<VecDeque<Command>>,
+    counters: Mutex<SubscriberCounters>,
+}
+
+/// A subscriber that runs; it stops when this is dropped.
+pub struct RunningSubscriber {
+    shared: Arc<Shared>,
+    waker: Waker,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl core::fmt::Debug for RunningSubscriber {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("RunningSubscriber").field("counters", &self.counters()).finish_non_exhaustive()
+    }
+}
+
+impl RunningSubscriber {
+    /// Listens at the addresses of a configuration's reader groups. `sink` is called on the thread, so it must not wait.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration, its addresses, or what was asked of the kernel.
+    pub fn start(
+        configuration: Configuration,
+        sink: impl Sink + Send + 'static,
+        provider: Arc<dyn PubSubProvider>,
+        mut options: SubscriberDriverOptions,
+    ) -> Result<Self, PubSubError> {
+        let fail = |source| PubSubError::Thread { thread: "subscriber's", source };
+        let waker = Waker::new().map_err(fail)?;
+        let engine =
+            Subscriber::new(configuration, options.engine, provider).map_err(PubSubError::Configuration)?;
+        let wake = waker.clone();
+        let keys = options.keys.take().map(|source| KeyThread::start(source, move || wake.wake()));
+        let keys = keys.transpose().map_err(fail)?;
+        let shared = Arc::new(Shared::default());
+        let (theirs, their_waker) = (Arc::clone(&shared), waker.clone());
+        let (tell, told) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("pubsub-receive".to_owned())
+            .spawn(move || {
+                let opened = options.real_time.apply().and_then(|()| {
+                    Receiving::open(engine, Box::new(sink), options, keys, theirs, their_waker)
+                });
+                match opened {
+                    Ok(receiving) => {
+                        if tell.send(Ok(())).is_ok() {
+                            receiving.run();
+                        }
+                    }
+                    Err(error) => {
+                        let _ = tell.send(Err(error));
+                    }
+                }
+            })
+            .map_err(fail)?;
+        let running = Self { shared, waker, thread: Some(thread) };
+        match told.recv() {
+            Ok(Ok(())) => Ok(running),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(fail(std::io::Error::other("it ended at once"))),
+        }
+    }
+
+    /// Runs something on the engine soon.
+    pub fn run(&self, command: impl FnOnce(&mut Subscriber, Now, &mut dyn Sink) + Send + 'static) {
+        lock(&self.shared.commands).push_back(Box::new(command));
+        self.waker.wake();
+    }
+
+    /// Runs something on the engine and waits for what it gives; `None` if the subscriber has stopped.
+    pub fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Subscriber, Now, &mut dyn Sink) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (tell, told) = mpsc::channel();
+        self.run(move |engine, now, sink| {
+            let _ = tell.send(question(engine, now, sink));
+        });
+        told.recv_timeout(Duration::from_secs(10)).ok()
+    }
+
+    /// What was received so far.
+    #[must_use]
+    pub fn counters(&self) -> SubscriberCounters {
+        *lock(&self.shared.counters)
+    }
+
+    /// Stops and waits for the thread.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.waker.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for RunningSubscriber {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // What a panicking command has left is still a queue.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the thread works with.
+struct Receiving {
+    engine: Subscriber,
+    sink: Box<dyn Sink + Send>,
+    inlets: Vec<(usize, Box<dyn Inlet>)>,
+    links: Vec<Option<Box<dyn Link>>>,
+    keys: Option<KeyThread>,
+    poller: Poller,
+    shared: Arc<Shared>,
+    waker: Waker,
+    out: Transmit,
+    busy_poll: bool,
+}
+
+impl Receiving {
+    fn open(
+        engine: Subscriber,
+        sink: Box<dyn Sink + Send>,
+        mut options: SubscriberDriverOptions,
+        keys: Option<KeyThread>,
+        shared: Arc<Shared>,
+        waker: Waker,
+    ) -> Result<Self, PubSubError> {
+        let fail = |error: std::io::Error| PubSubError::socket("wait for messages", error);
+        let poller = Poller::new().map_err(fail)?;
+        poller.add_edge(waker.fd(), u64::MAX).map_err(fail)?;
+        let mut inlets: Vec<(usize, Box<dyn Inlet>)> = Vec::new();
+        let mut links = Vec::new();
+        let configuration = Arc::clone(engine.configuration());
+        for (position, connection) in configuration.connections.iter().enumerate() {
+            let given = options.inlets.iter().position(|(of, _)| *of == position);
+            let given_link = options.links.iter().position(|(of, _)| *of == position);
+            links.push(given_link.map(|at| options.links.swap_remove(at).1));
+            if let Some(at) = given {
+                inlets.push((position, options.inlets.swap_remove(at).1()?));
+                continue;
+            }
+            if connection.reader_groups.is_empty() {
+                continue;
+            }
+            inlets.push((position, inlet::open(connection)?));
+            // Without discovery, data that needs none still comes.
+            match inlet::open_discovery(connection) {
+                Ok(discovery) => inlets.extend(discovery.map(|inlet| (position, inlet))),
+                Err(error) => {
+                    tracing::warn!(connection = connection.name, %error, "announcements are not received");
+                }
+            }
+            // Probes go to the discovery address; a unicast address of ours is nothing to send to.
+            if let (Some(slot), Ok(Address::Udp(_))) = (links.last_mut(), Address::parse(&connection.url)) {
+                if slot.is_none() {
+                    match link::open(connection, &options.udp) {
+                        Ok(link) => *slot = Some(link),
+                        Err(error) => {
+                            tracing::warn!(connection = connection.name, %error, "no probes are sent");
+                        }
+                    }
+                }
+            }
+        }
+        for (key, (_, inlet)) in inlets.iter().enumerate() {
+            poller.add(inlet.fd(), key as u64, Interest::READ).map_err(fail)?;
+        }
+        Ok(Self {
+            engine,
+            sink,
+            inlets,
+            links,
+            keys,
+            poller,
+            shared,
+            waker,
+            out: Transmit::new(),
+            busy_poll: options.busy_poll,
+        })
+    }
+
+    fn run(mut self) {
+        let mut clock = Clock::new();
+        let now = read(&mut clock);
+        self.engine.start(now, &mut *self.sink);
+        let mut ready: Vec<usize> = (0..self.inlets.len()).collect();
+        while !self.shared.stop.load(Ordering::Acquire) {
+            let more = self.receive(&mut clock, &ready);
+            let now = read(&mut clock);
+            self.look(now);
+            if self.engine.poll_timeout().is_some_and(|due| due <= now.instant) {
+                self.out.clear();
+                self.engine.poll(now, &mut *self.sink, &mut self.out);
+                for (connection, link) in self.links.iter_mut().enumerate() {
+                    if let Some(link) = link {
+                        link.send(connection, &self.out, None);
+                    }
+                }
+            }
+            *lock(&self.shared.counters) = self.engine.counters();
+            ready.clear();
+            if more || self.busy_poll {
+                ready.extend(0..self.inlets.len());
+                continue;
+            }
+            if self.waker.sleep() {
+                let due = self.engine.poll_timeout().unwrap_or(Instant::FAR);
+                let keys = self.keys.as_ref().and_then(|_| self.engine.key_timeout()).unwrap_or(Instant::FAR);
+                let span = due.min(keys).since(now.instant).min(IDLE);
+                if let Err(error) = self.poller.wait(Some(span)) {
+                    tracing::error!(%error, "the subscriber cannot wait for messages and stops");
+                    break;
+                }
+            }
+            self.waker.awake();
+            let keys = (0..self.poller.len()).filter_map(|at| self.poller.get(at));
+            ready.extend(keys.filter_map(|event| usize::try_from(event.key).ok()));
+        }
+        self.engine.stop(&mut *self.sink);
+    }
+
+    /// Takes what waits at some inlets. True: there is more.
+    fn receive(&mut self, clock: &mut Clock, ready: &[usize]) -> bool {
+        let mut more = false;
+        for at in ready {
+            let Some((connection, inlet)) = self.inlets.get_mut(*at) else { continue };
+            for _ in 0..BATCHES {
+                let outcome = inlet.receive(&mut |datagram| {
+                    self.engine.receive(*connection, datagram, read(clock), &mut *self.sink);
+                });
+                match outcome {
+                    Ok(true) => more = true,
+                    Ok(false) => {
+                        more = false;
+                        break;
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, connection, "cannot receive");
+                        break;
+                    }
+                }
+            }
+        }
+        more
+    }
+
+    /// Commands and keys.
+    fn look(&mut self, now: Now) {
+        while let Some(command) = { lock(&self.shared.commands).pop_front() } {
+            command(&mut self.engine, now, &mut *self.sink);
+        }
+        let Some(keys) = &self.keys else { return };
+        while let Some((group, outcome)) = keys.answer() {
+            if let Err(error) = self.engine.set_keys(&group, outcome.as_ref().map_err(|status| *status), now)
+            {
+                tracing::warn!(group, %error, "the key service's answer is of no use");
+            }
+        }
+        while let Some(request) = self.engine.poll_key_request(now) {
+            keys.ask(request);
+        }
+    }
+}

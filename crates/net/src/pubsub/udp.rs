@@ -1,0 +1,361 @@
+//! UADP over UDP (Part 14 §7.3.2): multicast, broadcast and unicast, IPv4 and IPv6.
+//!
+//! The messages of a cycle go out with one `sendmmsg`, and what waits is taken with one `recvmmsg`. Datagrams are never
+//! fragmented unless the configuration asks for messages larger than a frame.
+
+use super::PubSubError;
+use super::interface::Interface;
+use core::mem::MaybeUninit;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::time::Duration;
+use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::addr::SocketAddrArg;
+use rustix::net::{
+    AddressFamily, MMsgHdr, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrAny, SocketFlags,
+    SocketType, TxTimeFlags, bind, ipproto, sendmmsg, socket_with, sockopt,
+};
+use rustix::time::{ClockId, Timespec};
+use smallvec::SmallVec;
+use std::io::{self, IoSlice, IoSliceMut};
+
+/// Datagrams of one `sendmmsg` or `recvmmsg`.
+const BATCH: usize = 32;
+/// The largest UDP payload.
+const DATAGRAM_MAX: usize = 65_535;
+/// What is asked for the kernel's buffers: a burst of a cycle must fit.
+const SOCKET_BUFFER: usize = 8 << 20;
+/// How long a full send buffer may hold up a cycle.
+const SEND_PATIENCE: Duration = Duration::from_millis(1);
+
+/// How datagrams travel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UdpOptions {
+    /// Routers a multicast datagram may pass, plus one; 1: it stays in its network.
+    pub time_to_live: u8,
+    /// Whether other programs on this machine get our multicast datagrams too.
+    pub loopback: bool,
+    /// Differentiated services field (the IPv4 TOS byte), for networks that look at it.
+    pub type_of_service: u8,
+    /// Let IP fragment datagrams that are larger than a frame; otherwise these are refused.
+    pub fragment: bool,
+    /// The kernel sends each datagram at the time it is given (SO_TXTIME): needs an `fq` or `etf` queueing discipline.
+    pub send_time: bool,
+}
+
+impl Default for UdpOptions {
+    fn default() -> Self {
+        Self { time_to_live: 1, loopback: true, type_of_service: 0, fragment: false, send_time: false }
+    }
+}
+
+/// What became of a batch of datagrams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sent {
+    /// Datagrams the kernel took.
+    pub datagrams: usize,
+    /// Their bytes.
+    pub bytes: usize,
+    /// Datagrams it did not take.
+    pub failed: usize,
+    /// Why it did not take the last of these, as the number of the error.
+    pub error: Option<i32>,
+}
+
+impl Sent {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.datagrams += other.datagrams;
+        self.bytes += other.bytes;
+        self.failed += other.failed;
+        self.error = other.error.or(self.error);
+    }
+}
+
+/// Sends datagrams.
+#[derive(Debug)]
+pub struct UdpSender {
+    fd: OwnedFd,
+    to: SocketAddr,
+    any: SocketAddrAny,
+    send_time: bool,
+}
+
+fn new_socket(address: &SocketAddr, doing: &str) -> Result<OwnedFd, PubSubError> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socket_with(family, SocketType::DGRAM, flags, Some(ipproto::UDP))
+        .map_err(|error| PubSubError::socket(doing, error))
+}
+
+impl UdpSender {
+    /// A socket that sends to an address. Without an interface the kernel's routes choose one; where there is no route
+    /// for multicast at all, it is the loopback.
+    ///
+    /// # Errors
+    /// The socket cannot be opened or set up.
+    pub fn new(to: SocketAddr, interface: &Interface, options: &UdpOptions) -> Result<Self, PubSubError> {
+        let doing = format!("send to {to}");
+        let fd = new_socket(&to, &doing)?;
+        let fail = |error: Errno| PubSubError::socket(doing.clone(), error);
+        // More than the limit only for the privileged; else as much as there is.
+        if sockopt::set_socket_send_buffer_size_force(&fd, SOCKET_BUFFER).is_err() {
+            let _ = sockopt::set_socket_send_buffer_size(&fd, SOCKET_BUFFER);
+        }
+        match to.ip() {
+            IpAddr::V4(ip) if ip.is_multicast() => {
+                sockopt::set_ip_multicast_ttl(&fd, options.time_to_live.into()).map_err(fail)?;
+                sockopt::set_ip_multicast_loop(&fd, options.loopback).map_err(fail)?;
+                if interface.index != 0 {
+                    multicast_if_v4(&fd, interface).map_err(fail)?;
+                } else if no_route(&to) {
+                    multicast_if_v4(&fd, &Interface::loopback()?).map_err(fail)?;
+                }
+            }
+            IpAddr::V4(ip) => {
+                if ip.is_broadcast() || ip.octets().last() == Some(&255) {
+                    sockopt::set_socket_broadcast(&fd, true).map_err(fail)?;
+                }
+                if options.time_to_live > 1 {
+                    sockopt::set_ip_ttl(&fd, options.time_to_live.into()).map_err(fail)?;
+                }
+            }
+            IpAddr::V6(ip) if ip.is_multicast() => {
+                sockopt::set_ipv6_multicast_hops(&fd, options.time_to_live.into()).map_err(fail)?;
+                sockopt::set_ipv6_multicast_loop(&fd, options.loopback).map_err(fail)?;
+                let index = match interface.index {
+                    0 if no_route(&to) => Interface::loopback()?.index,
+                    index => index,
+                };
+                if index != 0 {
+                    sockopt::set_ipv6_multicast_if(&fd, index).map_err(fail)?;
+                }
+            }
+            IpAddr::V6(_) => {}
+        }
+        if options.type_of_service != 0 && to.is_ipv4() {
+            sockopt::set_ip_tos(&fd, options.type_of_service).map_err(fail)?;
+        }
+        if !options.fragment {
+            if to.is_ipv4() {
+                sockopt::set_ip_mtu_discover(&fd, sockopt::Ipv4PathMtuDiscovery::DO).map_err(fail)?;
+            } else {
+                sockopt::set_ipv6_mtu_discover(&fd, sockopt::Ipv6PathMtuDiscovery::DO).map_err(fail)?;
+            }
+        }
+        if options.send_time {
+            sockopt::set_txtime(&fd, ClockId::Monotonic, TxTimeFlags::empty()).map_err(fail)?;
+        }
+        Ok(Self { fd, to, any: to.as_any(), send_time: options.send_time })
+    }
+
+    /// Where it sends to.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.to
+    }
+
+    /// Sends datagrams in their order; the kernel sends them at `at`, on the monotonic clock in nanoseconds, if it was
+    /// asked to.
+    pub fn send(&self, datagrams: &[&[u8]], at: Option<u64>) -> Sent {
+        let at = at.filter(|_| self.send_time);
+        let mut sent = Sent::default();
+        for batch in datagrams.chunks(BATCH) {
+            sent.add(self.send_batch(batch, at));
+        }
+        sent
+    }
+
+    fn send_batch(&self, datagrams: &[&[u8]], at: Option<u64>) -> Sent {
+        let slices: SmallVec<[[IoSlice<'_>; 1]; BATCH]> =
+            datagrams.iter().map(|datagram| [IoSlice::new(datagram)]).collect();
+        let mut spaces = [[MaybeUninit::uninit(); rustix::cmsg_space!(TxTime(1))]; BATCH];
+        let mut controls: SmallVec<[SendAncillaryBuffer<'_, '_, '_>; BATCH]> = spaces
+            .iter_mut()
+            .take(if at.is_some() { BATCH } else { 0 })
+            .map(|space| {
+                let mut control = SendAncillaryBuffer::new(space);
+                if let Some(at) = at {
+                    control.push(SendAncillaryMessage::TxTime(at));
+                }
+                control
+            })
+            .collect();
+        // Without a time nothing is attached: a buffer of no bytes.
+        if at.is_none() {
+            controls.extend((0..slices.len()).map(|_| SendAncillaryBuffer::default()));
+        }
+        let mut headers: SmallVec<[MMsgHdr<'_>; BATCH]> = slices
+            .iter()
+            .zip(controls.iter_mut())
+            .map(|(slice, control)| MMsgHdr::new_with_addr(&self.any, slice, control))
+            .collect();
+        let mut sent = Sent::default();
+        let mut rest = headers.as_mut_slice();
+        let mut waited = false;
+        while !rest.is_empty() {
+            match sendmmsg(&self.fd, rest, SendFlags::NOSIGNAL) {
+                Ok(count) if count > 0 => {
+                    let (done, left) = rest.split_at_mut(count.min(rest.len()));
+                    sent.datagrams += done.len();
+                    sent.bytes += done.iter().map(|header| header.bytes_sent()).sum::<usize>();
+                    rest = left;
+                }
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::AGAIN | Errno::NOBUFS) if !waited => {
+                    waited = true;
+                    self.wait_writable();
+                }
+                Err(error) => {
+                    // What stands in front cannot be sent; the others may.
+                    sent.failed += 1;
+                    sent.error = Some(error.raw_os_error());
+                    rest = rest.get_mut(1..).unwrap_or_default();
+                }
+            }
+        }
+        sent
+    }
+
+    fn wait_writable(&self) {
+        let patience = Timespec { tv_sec: 0, tv_nsec: SEND_PATIENCE.subsec_nanos().into() };
+        let _ = poll(&mut [PollFd::new(&self.fd, PollFlags::OUT)], Some(&patience));
+    }
+}
+
+fn multicast_if_v4(fd: &OwnedFd, interface: &Interface) -> Result<(), Errno> {
+    let unspecified = Ipv4Addr::UNSPECIFIED;
+    sockopt::set_ip_multicast_if_with_ifindex(fd, &unspecified, &unspecified, interface.index)
+}
+
+/// Whether the kernel knows no way to an address: connecting a socket to it sends nothing.
+fn no_route(to: &SocketAddr) -> bool {
+    let Ok(fd) = new_socket(to, "look for a route") else { return false };
+    matches!(rustix::net::connect(&fd, to), Err(Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NODEV))
+}
+
+/// Receives datagrams, many at once, into buffers that are used again.
+pub struct UdpReceiver {
+    fd: OwnedFd,
+    buffers: Vec<u8>,
+    headers: MultiHeaders<()>,
+}
+
+impl core::fmt::Debug for UdpReceiver {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("UdpReceiver").field("fd", &self.fd).finish_non_exhaustive()
+    }
+}
+
+impl UdpReceiver {
+    /// Listens at an address: a multicast group that is joined, a broadcast address, or one of this machine's. If it is
+    /// none of these, the port is listened at on all addresses.
+    ///
+    /// # Errors
+    /// The socket cannot be opened or set up.
+    pub fn new(at: SocketAddr, interface: &Interface) -> Result<Self, PubSubError> {
+        let doing = format!("listen at {at}");
+        let fd = new_socket(&at, &doing)?;
+        let fail = |error: Errno| PubSubError::socket(doing.clone(), error);
+        // Several subscribers of a group on one machine each get every datagram.
+        sockopt::set_socket_reuseaddr(&fd, true).map_err(fail)?;
+        if sockopt::set_socket_recv_buffer_size_force(&fd, SOCKET_BUFFER).is_err() {
+            let _ = sockopt::set_socket_recv_buffer_size(&fd, SOCKET_BUFFER);
+        }
+        if at.is_ipv6() {
+            sockopt::set_ipv6_v6only(&fd, true).map_err(fail)?;
+        }
+        match bind(&fd, &at) {
+            Ok(()) => {}
+            Err(Errno::ADDRNOTAVAIL) => {
+                let all = match at.ip() {
+                    IpAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, at.port())),
+                    IpAddr::V6(_) => SocketAddr::from((core::net::Ipv6Addr::UNSPECIFIED, at.port())),
+                };
+                bind(&fd, &all).map_err(fail)?;
+            }
+            Err(error) => return Err(fail(error)),
+        }
+        join(&fd, at, interface).map_err(fail)?;
+        Ok(Self {
+            fd,
+            buffers: vec![0; BATCH * DATAGRAM_MAX],
+            headers: MultiHeaders::preallocate(BATCH, None),
+        })
+    }
+
+    /// The address it listens at, with the port that was really taken.
+    ///
+    /// # Errors
+    /// The kernel does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        SocketAddr::try_from(rustix::net::getsockname(&self.fd)?).map_err(io::Error::from)
+    }
+
+    /// Takes what waits, at most a batch; gives how many there were. Less than [`Self::batch`]: no more wait.
+    ///
+    /// # Errors
+    /// The socket is broken.
+    pub fn receive(&mut self, mut take: impl FnMut(&mut [u8])) -> io::Result<usize> {
+        let mut lengths: SmallVec<[usize; BATCH]> = SmallVec::new();
+        {
+            let mut buffers = self.buffers.chunks_exact_mut(DATAGRAM_MAX);
+            let mut slices: [[IoSliceMut<'_>; 1]; BATCH] =
+                core::array::from_fn(|_| [IoSliceMut::new(buffers.next().unwrap_or_default())]);
+            let fd = self.fd.as_raw_fd();
+            match recvmmsg(fd, &mut self.headers, slices.iter_mut(), MsgFlags::MSG_DONTWAIT, None) {
+                Ok(messages) => lengths.extend(messages.map(|message| message.bytes)),
+                Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR) => return Ok(0),
+                // An ICMP message about something we have sent: it says nothing about receiving.
+                Err(nix::errno::Errno::ECONNREFUSED) => return Ok(0),
+                Err(error) => return Err(io::Error::from_raw_os_error(error as i32)),
+            }
+        }
+        for (buffer, length) in self.buffers.chunks_exact_mut(DATAGRAM_MAX).zip(&lengths) {
+            if let Some(datagram) = buffer.get_mut(..*length) {
+                take(datagram);
+            }
+        }
+        Ok(lengths.len())
+    }
+
+    /// Most datagrams of one [`Self::receive`].
+    #[must_use]
+    pub const fn batch(&self) -> usize {
+        BATCH
+    }
+}
+
+impl AsFd for UdpReceiver {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn join(fd: &OwnedFd, group: SocketAddr, interface: &Interface) -> Result<(), Errno> {
+    match group.ip() {
+        IpAddr::V4(ip) if ip.is_multicast() => {
+            let add =
+                |index| sockopt::set_ip_add_membership_with_ifindex(fd, &ip, &Ipv4Addr::UNSPECIFIED, index);
+            match add(interface.index) {
+                Err(Errno::NODEV) if interface.index == 0 => add(loopback_index()?),
+                outcome => outcome,
+            }
+        }
+        IpAddr::V6(ip) if ip.is_multicast() => {
+            let add = |index| sockopt::set_ipv6_add_membership(fd, &ip, index);
+            match add(interface.index) {
+                Err(Errno::NODEV) if interface.index == 0 => add(loopback_index()?),
+                outcome => outcome,
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Where there is no route for multicast, publishers of this machine send through the loopback.
+fn loopback_index() -> Result<u32, Errno> {
+    Interface::loopback().map(|interface| interface.index).map_err(|_| Errno::NODEV)
+}

@@ -110,6 +110,14 @@ impl Row {
         self
     }
 
+    /// Requires nothing.
+    pub(super) fn for_information(mut self) -> Self {
+        self.ratio = self.ours.zip(self.peer).map(|(ours, peer)| ours / peer);
+        self.holds = true;
+        "–".clone_into(&mut self.required);
+        self
+    }
+
     /// Requires our own figure.
     pub(super) fn absolute(mut self, required: Required, shown: &str) -> Self {
         self.ratio = self.ours.zip(self.peer).map(|(ours, peer)| ours / peer);

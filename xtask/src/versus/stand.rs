@@ -68,6 +68,7 @@ pub(super) enum StandError {
 /// Everything that is needed, built.
 pub(super) struct Stand {
     ours: PathBuf,
+    library: PathBuf,
     peer: PathBuf,
     floor: PathBuf,
     allocations: PathBuf,
@@ -107,6 +108,10 @@ impl Stand {
             "building taktwerk",
             &mut release(&["build", "--release", "-p", "taktwerk-cli", "--bins"]),
         )?;
+        run_visibly(
+            "building a program with the library",
+            &mut release(&["build", "--release", "-p", "taktwerk", "--example", "minimal"]),
+        )?;
         let bench = release(&["bench", "-p", "taktwerk-cli", "--bench", "allocations", "--no-run"])
             .args(["--message-format", "json-render-diagnostics"])
             .stderr(std::process::Stdio::inherit())
@@ -115,6 +120,7 @@ impl Stand {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
         Ok(Self {
             ours: target.join("release/taktwerk"),
+            library: target.join("release/examples/minimal"),
             peer: peers.join("bin/o6-server"),
             floor: peers.join("bin/tcp-floor"),
             allocations: executable(&bench.stdout, "allocations").ok_or(StandError::Build {
@@ -136,6 +142,11 @@ impl Stand {
             .arg("--exit-with-stdin")
             .on(CpuList::single(SERVER_CPU));
         Ok(program.serve(START_LIMIT)?)
+    }
+
+    /// A program that has our library and nothing else in it, as the peer's server has theirs.
+    pub(super) fn library_server(&self) -> Result<Running, StandError> {
+        Ok(Program::new(&self.library).on(CpuList::single(SERVER_CPU)).serve(START_LIMIT)?)
     }
 
     /// The load generator on its CPU against a server whose CPU time it accounts for.

@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
 # Builds open62541 from the C sources that the pinned crate open62541-sys bundles, and our programs
-# o6-server, o6-server-nodiag and o6-client against it, plus tcp-floor, which needs no library.
+# o6-server, o6-server-nodiag, o6-client and o6-pubsub against it, plus tcp-floor, which needs no
+# library.
 #
 #   build.sh [OUT_DIR]        default: target/peers/open62541 of the checkout
 #   JOBS=n build.sh           parallel jobs, default 2
 #   DIAGNOSTICS_TOO=0         leave out o6-server-nodiag (a second build of the library)
+#   PUBSUB_TOO=0              leave out o6-pubsub (another one, over mbedTLS: its OpenSSL side has
+#                             no message security for PubSub)
 #
 # The programs end up in OUT_DIR/bin. Running it again when nothing has changed takes no time.
 set -eu
@@ -15,6 +18,7 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 out=${1:-$here/../../target/peers/open62541}
 jobs=${JOBS:-2}
 nodiag=${DIAGNOSTICS_TOO:-1}
+pubsub=${PUBSUB_TOO:-1}
 mkdir -p "$out"
 out=$(CDPATH='' cd -- "$out" && pwd)
 
@@ -29,7 +33,7 @@ fingerprint() {
             "$here/Cargo.lock" "$here/build.sh"
         ${CC:-cc} --version 2>/dev/null || true
         openssl version 2>/dev/null || true
-        echo "$nodiag"
+        echo "$nodiag $pubsub"
     } | cksum
 }
 now=$(fingerprint)
@@ -45,6 +49,8 @@ command -v ${CC:-cc} >/dev/null || need="$need gcc libc6-dev"
 command -v make >/dev/null || command -v ninja >/dev/null || need="$need make"
 command -v python3 >/dev/null || need="$need python3"
 echo '#include <openssl/ssl.h>' | ${CC:-cc} -E -x c - >/dev/null 2>&1 || need="$need libssl-dev"
+[ "$pubsub" = 0 ] || echo '#include <mbedtls/aes.h>' | ${CC:-cc} -E -x c - >/dev/null 2>&1 ||
+    need="$need libmbedtls-dev"
 if [ -n "$need" ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         say "installing:$need"
@@ -112,6 +118,10 @@ programs library -DPEER_SERVER_NAME=o6-server -DPEER_CLIENT=ON
 if [ "$nodiag" = 1 ]; then
     library library-nodiag -DUA_ENABLE_DIAGNOSTICS=OFF
     programs library-nodiag -DPEER_SERVER_NAME=o6-server-nodiag
+fi
+if [ "$pubsub" = 1 ]; then
+    library library-mbedtls -DUA_ENABLE_ENCRYPTION=MBEDTLS
+    programs library-mbedtls -DPEER_PUBSUB=ON
 fi
 echo "$now" >"$stamp"
 say "built: $out/bin"

@@ -35,6 +35,7 @@ const STEPS: &[Step] = &[
     step("tests", "cargo", &["test", "--workspace", "--no-fail-fast"]),
     slow("release build", "cargo", &["build", "--release", "-p", "taktwerk-cli"]),
     slow("interoperability", "interop/run.sh", &[]),
+    slow("interoperability of PubSub", "interop/pubsub.sh", &[]),
     slow("fuzzing", "fuzz/run.sh", &["8"]),
 ];
 

@@ -1,7 +1,7 @@
 //! The `taktwerk` command.
 //!
-//! Each command is a module that holds its arguments and what it does: [`serve`], those in [`commands`], [`config`], [`user`] and
-//! [`bench`].
+//! Each command is a module that holds its arguments and what it does: [`serve`], those in [`commands`], [`config`], [`user`],
+//! [`pubsub`] and [`bench`].
 //! What they share:
 //!
 //! - [`endpoint`], [`node`], [`attribute`], [`value`], [`span`]: how servers, nodes, values and times are written;
@@ -24,6 +24,7 @@ mod logging;
 mod node;
 mod output;
 mod progress;
+mod pubsub;
 mod resolve;
 mod security;
 mod serve;
@@ -82,6 +83,9 @@ enum Command {
     /// The users of a server, with their passwords and roles.
     #[command(subcommand)]
     User(user::UserCommand),
+    /// Publish and subscribe without a connection.
+    #[command(subcommand, name = "pubsub")]
+    PubSub(pubsub::PubSubCommand),
     /// Load a server and measure it.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
@@ -120,6 +124,7 @@ fn run(command: &Command, output: Output, interrupt: &Interrupt) -> Result<(), F
         Command::Watch(arguments) => watch::run(arguments, output, interrupt),
         Command::Config(command) => config::run(command, output),
         Command::User(command) => user::run(command, output),
+        Command::PubSub(command) => pubsub::run(command, output, interrupt),
         Command::Bench(command) => bench::run(command, output, interrupt),
         Command::Lab(command) => lab::run(command, output, interrupt),
         Command::Model(command) => model::run(command, output),

@@ -46,6 +46,7 @@
 //! # The map
 //! - [`server`]: configuring, starting and stopping a server; [`space`]: its nodes, values and methods;
 //! - [`client`]: connecting, reading, writing, browsing, calling, subscribing;
+//! - [`pubsub`]: publishing and subscribing without a connection;
 //! - [`pki`]: certificates and trust from a folder;
 //! - [`value`]: Rust types as OPC UA values; [`mod@unit`]: engineering units;
 //! - [`error`]: what can go wrong, with advice.
@@ -55,6 +56,7 @@
 pub mod client;
 pub mod error;
 pub mod pki;
+pub mod pubsub;
 pub mod server;
 pub mod space;
 pub mod unit;

@@ -1,7 +1,7 @@
 //! `taktwerk bench`: load for any OPC UA server, and what it did to it.
 //!
 //! - [`request`]: Read, Write and Browse, back to back or at a rate; [`connect`]: sessions; [`subscribe`]: values;
-//! - [`mqtt`]: the same questions put to an MQTT broker;
+//! - [`mqtt`]: the same questions put to an MQTT broker; [`pubsub`]: a publisher and how late it is;
 //! - [`roundtrip`], [`fan`]: values that come back; [`probe`]: why a request was slow; [`update`]: setting values;
 //! - [`common`]: options that they share; [`nodes`]: which nodes are used; [`account`]: CPU, memory, switches;
 //! - [`report`]: the table and the document.
@@ -13,6 +13,7 @@ mod fan;
 mod mqtt;
 mod nodes;
 mod probe;
+mod pubsub;
 mod report;
 mod request;
 mod roundtrip;
@@ -39,6 +40,9 @@ pub(crate) enum BenchCommand {
     Subscribe(subscribe::SubscribeArgs),
     /// Round trips, fan-out and fan-in through an MQTT broker.
     Mqtt(mqtt::MqttArgs),
+    /// Publish values and see how late, how expensive and how fast that is.
+    #[command(name = "pubsub")]
+    PubSub(pubsub::PubSubArgs),
     /// Write a value and wait until a subscription brings it back.
     Roundtrip(roundtrip::RoundtripArgs),
     /// One client writes, all others answer, the first waits for all of them.
@@ -59,6 +63,7 @@ pub(crate) fn run(command: &BenchCommand, output: Output, interrupt: &Interrupt)
         BenchCommand::Browse(arguments) => request::browse(arguments, output, interrupt),
         BenchCommand::Subscribe(arguments) => subscribe::run(arguments, output, interrupt),
         BenchCommand::Mqtt(arguments) => mqtt::run(arguments, output, interrupt),
+        BenchCommand::PubSub(arguments) => pubsub::run(arguments, output, interrupt),
         BenchCommand::Roundtrip(arguments) => roundtrip::run(arguments, output, interrupt),
         BenchCommand::Fan(arguments) => fan::run(arguments, output, interrupt),
         BenchCommand::Probe(arguments) => probe::run(arguments, output, interrupt),

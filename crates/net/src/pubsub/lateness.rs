@@ -106,16 +106,25 @@ impl HistogramSnapshot {
         0
     }
 
-    /// What has come since an earlier snapshot of the same histogram. The maximum stays that of all.
+    /// What has come since an earlier snapshot of the same histogram. The maximum is known to 3 %.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let before = earlier.buckets.iter().copied().chain(core::iter::repeat(0));
+        let buckets: Vec<u64> =
+            self.buckets.iter().zip(before).map(|(now, then)| now.saturating_sub(then)).collect();
+        let max = buckets.iter().rposition(|count| *count > 0).map_or(0, upper).min(self.max);
         Self {
-            buckets: self.buckets.iter().zip(before).map(|(now, then)| now.saturating_sub(then)).collect(),
+            buckets,
             count: self.count.saturating_sub(earlier.count),
             sum: self.sum.saturating_sub(earlier.sum),
-            max: self.max,
+            max,
         }
+    }
+
+    /// The values, rounded up to the bounds of their buckets, with how often each was seen.
+    pub fn values(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let buckets = self.buckets.iter().enumerate().filter(|(_, count)| **count > 0);
+        buckets.map(|(index, count)| (upper(index).min(self.max), *count))
     }
 }
 

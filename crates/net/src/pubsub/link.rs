@@ -22,6 +22,11 @@ pub trait Link: Send {
     /// Sends what `out` has for the connection, in its order. `at` is when, on the monotonic clock in nanoseconds, for
     /// links that can wait by themselves.
     fn send(&mut self, connection: usize, out: &Transmit, at: Option<u64>) -> Sent;
+
+    /// Whether metadata has to be announced now without being asked for: once after each connection to a broker.
+    fn wants_announcement(&mut self) -> bool {
+        false
+    }
 }
 
 /// The URL in a NetworkAddressUrlDataType.

@@ -420,6 +420,11 @@ impl Timer {
                 self.engine.receive(connection, &probe, now);
             }
         }
+        for (connection, link) in self.links.iter_mut().enumerate() {
+            if link.as_mut().is_some_and(|link| link.wants_announcement()) {
+                self.engine.announce(connection, now);
+            }
+        }
         let Some(keys) = &self.keys else { return };
         while let Some((group, outcome)) = keys.answer() {
             if let Err(error) = self.engine.set_keys(&group, outcome.as_ref().map_err(|status| *status), now)

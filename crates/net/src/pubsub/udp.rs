@@ -97,6 +97,7 @@ impl UdpSender {
     /// # Errors
     /// The socket cannot be opened or set up.
     pub fn new(to: SocketAddr, interface: &Interface, options: &UdpOptions) -> Result<Self, PubSubError> {
+        let to = scoped(to, interface)?;
         let doing = format!("send to {to}");
         let fd = new_socket(&to, &doing)?;
         let fail = |error: Errno| PubSubError::socket(doing.clone(), error);
@@ -230,6 +231,22 @@ fn multicast_if_v4(fd: &OwnedFd, interface: &Interface) -> Result<(), Errno> {
     sockopt::set_ip_multicast_if_with_ifindex(fd, &unspecified, &unspecified, interface.index)
 }
 
+/// A link-local address with the interface it is local to.
+fn scoped(address: SocketAddr, interface: &Interface) -> Result<SocketAddr, PubSubError> {
+    let SocketAddr::V6(mut v6) = address else { return Ok(address) };
+    let first = v6.ip().octets();
+    let is_link_local = v6.ip().is_unicast_link_local() || first[0] == 0xff && first[1] & 0xf == 2;
+    if !is_link_local || v6.scope_id() != 0 {
+        return Ok(address);
+    }
+    if interface.index == 0 {
+        let reason = "it is local to a network: name the network interface";
+        return Err(PubSubError::address(&format!("opc.udp://{address}"), reason));
+    }
+    v6.set_scope_id(interface.index);
+    Ok(SocketAddr::V6(v6))
+}
+
 /// Whether the kernel knows no way to an address: connecting a socket to it sends nothing.
 fn no_route(to: &SocketAddr) -> bool {
     let Ok(fd) = new_socket(to, "look for a route") else { return false };
@@ -256,6 +273,7 @@ impl UdpReceiver {
     /// # Errors
     /// The socket cannot be opened or set up.
     pub fn new(at: SocketAddr, interface: &Interface) -> Result<Self, PubSubError> {
+        let at = scoped(at, interface)?;
         let doing = format!("listen at {at}");
         let fd = new_socket(&at, &doing)?;
         let fail = |error: Errno| PubSubError::socket(doing.clone(), error);

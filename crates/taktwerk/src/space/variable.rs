@@ -313,6 +313,10 @@ impl<T: Value> Variable<T> {
         &self.node.id
     }
 
+    pub(crate) fn handle(&self) -> &VariableHandle {
+        &self.handle
+    }
+
     /// The variable as a node: properties and further variables can be added to it.
     #[must_use]
     pub fn node(&self) -> &Node {

@@ -1,0 +1,184 @@
+//! Publisher and subscriber under measurement.
+
+use super::plant::{Plant, values};
+use super::{Mode, PubSubArgs, add, failure};
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use taktwerk::pubsub::{DataSetMessage, Prepare, RealTime, Sink};
+use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
+use taktwerk_lab::latency::Times;
+use taktwerk_net::clock::monotonic;
+use taktwerk_net::pubsub::{
+    PublisherDriverOptions, RunningPublisher, RunningSubscriber, SubscriberDriverOptions,
+};
+use taktwerk_pubsub::GroupIndex;
+use taktwerk_types::Variant;
+
+/// Cycles before a round counts: pages are touched, the estimate of the preparation has settled.
+const WARM_UP_CYCLES: u32 = 5;
+const WARM_UP: Duration = Duration::from_millis(200);
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) total: Times,
+    pub(super) encode: Times,
+    pub(super) send: Times,
+    pub(super) delivery: Times,
+    pub(super) period: Times,
+    /// Nanoseconds by which the periods of all rounds differ from the configured ones, and their sum.
+    drift: (f64, f64),
+    pub(super) cycles: u64,
+    pub(super) missed: u64,
+    pub(super) messages: u64,
+    pub(super) failed: u64,
+    pub(super) bytes: u64,
+    pub(super) cpu_nanos: u64,
+    pub(super) nanos: u64,
+    /// Late because of the timer, of making messages, of sending.
+    pub(super) late: [u64; 3],
+    pub(super) received: u64,
+    pub(super) missing_messages: u64,
+}
+
+impl Outcome {
+    /// By how much the mean period is too long, in millionths.
+    pub(super) fn drift_ppm(&self) -> Option<f64> {
+        (self.drift.1 > 0.0).then(|| self.drift.0 / self.drift.1 * 1e6)
+    }
+}
+
+#[derive(Default)]
+struct Heard {
+    counts: bool,
+    delivery: Times,
+    period: Times,
+    first: Option<(u64, u32)>,
+    last: Option<(u64, u32)>,
+    received: u64,
+    missing: u64,
+}
+
+/// The subscriber's side.
+#[derive(Clone, Default)]
+struct Ear(Arc<Mutex<Heard>>);
+
+impl Sink for Ear {
+    fn message(&mut self, message: &DataSetMessage<'_>) {
+        let now = monotonic().as_nanos();
+        let [stamp, cycle] = message.fields else { return };
+        let (Some(Variant::UInt64(stamp)), Some(Variant::UInt32(cycle))) =
+            (&stamp.value.value, &cycle.value.value)
+        else {
+            return;
+        };
+        let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !heard.counts {
+            return;
+        }
+        heard.received += 1;
+        heard.delivery.record(now.saturating_sub(*stamp));
+        if let Some((before, number)) = heard.last {
+            if number.wrapping_add(1) == *cycle {
+                heard.period.record(now.saturating_sub(before));
+            } else {
+                heard.missing += u64::from(cycle.wrapping_sub(number).wrapping_sub(1));
+            }
+        }
+        heard.first.get_or_insert((now, *cycle));
+        heard.last = Some((now, *cycle));
+    }
+}
+
+/// Runs both for a round.
+pub(super) fn run(
+    arguments: &PubSubArgs,
+    plant: &Plant,
+    round: Duration,
+    interrupt: &Interrupt,
+    outcome: &mut Outcome,
+) -> Result<(), Failure> {
+    let ear = Ear::default();
+    let is_secured = arguments.security != Mode::None;
+    let subscriber = if arguments.no_subscriber {
+        None
+    } else {
+        let mut options = SubscriberDriverOptions::default();
+        let mut real_time = RealTime::default();
+        real_time.cpu = arguments.subscriber_cpu;
+        (options.real_time, options.busy_poll) = (real_time, arguments.busy_poll);
+        options.keys = is_secured.then(|| Box::new(Plant::keys()) as _);
+        let provider = Arc::new(AwsPubSubProvider);
+        Some(RunningSubscriber::start(plant.subscriber(), ear.clone(), provider, options).map_err(failure)?)
+    };
+    let mut options = PublisherDriverOptions::default();
+    options.real_time = arguments.real_time();
+    options.discovery = false;
+    options.keys = is_secured.then(|| Box::new(Plant::keys()) as _);
+    if arguments.when_due {
+        options.prepare = Prepare::WhenDue;
+    }
+    let provider = Arc::new(AwsPubSubProvider);
+    let publisher =
+        RunningPublisher::start(plant.configuration.clone(), values(), provider, options).map_err(failure)?;
+    wait(WARM_UP.max(arguments.interval * WARM_UP_CYCLES), interrupt);
+    let missed = |publisher: &RunningPublisher| {
+        let group = GroupIndex { connection: 0, group: 0 };
+        publisher.ask(move |engine, _| engine.counters(group)).map_or(0, |counters| counters.missed)
+    };
+    let (missed_before, sent_before, lateness_before) =
+        (missed(&publisher), publisher.sent(), publisher.lateness());
+    let start = monotonic();
+    with(&ear, |heard| heard.counts = true);
+    wait(round, interrupt);
+    with(&ear, |heard| heard.counts = false);
+    let end = monotonic();
+    let (sent, lateness) = (publisher.sent(), publisher.lateness());
+    let missed_after = missed(&publisher);
+    publisher.stop();
+    drop(subscriber);
+    outcome.nanos += end.as_nanos() - start.as_nanos();
+    add(&mut outcome.total, &lateness.total.since(&lateness_before.total));
+    add(&mut outcome.encode, &lateness.encode.since(&lateness_before.encode));
+    add(&mut outcome.send, &lateness.send.since(&lateness_before.send));
+    outcome.late[0] += lateness.late_timer - lateness_before.late_timer;
+    outcome.late[1] += lateness.late_encode - lateness_before.late_encode;
+    outcome.late[2] += lateness.late_send - lateness_before.late_send;
+    outcome.cycles += sent.turns - sent_before.turns;
+    outcome.messages += sent.messages - sent_before.messages;
+    outcome.failed += sent.failed - sent_before.failed;
+    outcome.bytes += sent.bytes - sent_before.bytes;
+    outcome.cpu_nanos += sent.cpu_nanos - sent_before.cpu_nanos;
+    outcome.missed += missed_after - missed_before;
+    let heard = ear.0.lock().unwrap_or_else(PoisonError::into_inner);
+    outcome.delivery.merge(&heard.delivery);
+    outcome.period.merge(&heard.period);
+    outcome.received += heard.received;
+    outcome.missing_messages += heard.missing;
+    if let (Some((first, from)), Some((last, to))) = (heard.first, heard.last) {
+        let expected = f64::from(to.wrapping_sub(from)) * arguments.interval_nanos() as f64;
+        // Cycles that the publisher missed have no number.
+        if outcome.missed == 0 {
+            outcome.drift.0 += (last - first) as f64 - expected;
+            outcome.drift.1 += expected;
+        }
+    }
+    Ok(())
+}
+
+fn with(ear: &Ear, change: impl FnOnce(&mut Heard)) {
+    change(&mut ear.0.lock().unwrap_or_else(PoisonError::into_inner));
+}
+
+fn wait(span: Duration, interrupt: &Interrupt) {
+    let end = Instant::now() + span;
+    while !interrupt.asked() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(100)));
+    }
+}

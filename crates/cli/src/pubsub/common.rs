@@ -1,0 +1,135 @@
+//! What publishing and listening have in common.
+
+use super::keys::KeyFile;
+use crate::failure::Failure;
+use clap::{Args, ValueEnum};
+use std::path::{Path, PathBuf};
+use taktwerk::pubsub::config::{Configuration, binary_file, toml};
+use taktwerk::pubsub::{PubSubError, PubSubStartError, PublisherId, SecurityMode};
+
+/// The address that is used unless another one is given: administratively scoped, so that it does not leave the site.
+pub(super) const URL: &str = "opc.udp://239.192.0.1:4840";
+
+/// How messages are protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Mode {
+    /// Not at all.
+    None,
+    /// Nobody without the keys can forge or change them.
+    Sign,
+    /// Nor read them.
+    SignAndEncrypt,
+}
+
+impl Mode {
+    pub(super) fn mode(self) -> SecurityMode {
+        match self {
+            Self::None => SecurityMode::None,
+            Self::Sign => SecurityMode::Sign,
+            Self::SignAndEncrypt => SecurityMode::SignAndEncrypt,
+        }
+    }
+}
+
+/// Address, configuration and security.
+#[derive(Debug, Clone, Args)]
+pub(super) struct CommonArgs {
+    /// Where: opc.udp://host[:4840] (multicast or a station), or opc.eth://mac[:vlan[.priority]].
+    #[arg(value_name = "URL", default_value = URL)]
+    pub(super) url: String,
+
+    /// The whole configuration from a file: TOML, or the standard binary file (.uabinary). URL is not used then.
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+
+    /// Network interface, by name or address.
+    #[arg(long, value_name = "NAME")]
+    pub(super) interface: Option<String>,
+
+    /// How messages are protected; needs --keys.
+    #[arg(long, value_name = "MODE", value_enum, default_value = "none")]
+    pub(super) security: Mode,
+
+    /// File with the keys of the security group (taktwerk pubsub keys makes one). May be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub(super) keys: Vec<PathBuf>,
+}
+
+impl CommonArgs {
+    /// The configuration of the file, if one was given.
+    pub(super) fn configuration(&self) -> Result<Option<Configuration>, Failure> {
+        let Some(path) = &self.config else { return Ok(None) };
+        let mut configuration = read(path)?;
+        if let Some(interface) = &self.interface {
+            for connection in &mut configuration.connections {
+                connection.network_interface.clone_from(interface);
+            }
+        }
+        Ok(Some(configuration))
+    }
+
+    /// The keys, and the security group of the first file.
+    pub(super) fn key_files(&self) -> Result<Vec<KeyFile>, Failure> {
+        let files = self.keys.iter().map(|path| KeyFile::read(path)).collect::<Result<Vec<_>, _>>()?;
+        if self.security != Mode::None && files.is_empty() {
+            return Err(Failure::Usage(
+                "--security needs --keys FILE; make one with: taktwerk pubsub keys plant > plant.keys"
+                    .to_owned(),
+            ));
+        }
+        Ok(files)
+    }
+}
+
+fn read(path: &Path) -> Result<Configuration, Failure> {
+    let name = path.display();
+    let bytes =
+        std::fs::read(path).map_err(|error| Failure::Environment(format!("cannot read {name}: {error}")))?;
+    match std::str::from_utf8(&bytes) {
+        Ok(text) if path.extension().is_some_and(|extension| extension == "toml") => {
+            toml::from_toml(text).map_err(|error| Failure::Usage(format!("{name}: {error}")))
+        }
+        _ => binary_file::read(&bytes).map_err(|error| Failure::Usage(format!("{name}: {error}"))),
+    }
+}
+
+/// A publisher id: a number (of 16 bits, or with a type such as `uint32:7`) or a text (`string:line-1`).
+pub(super) fn publisher_id(text: &str) -> Result<PublisherId, String> {
+    let wrong =
+        || format!("{text:?} is no publisher id: write 2234, byte:1, uint32:7, uint64:7 or string:line-1");
+    let (kind, value) = text.split_once(':').unwrap_or(("uint16", text));
+    Ok(match kind {
+        "byte" => PublisherId::Byte(value.parse().map_err(|_| wrong())?),
+        "uint16" => PublisherId::UInt16(value.parse().map_err(|_| wrong())?),
+        "uint32" => PublisherId::UInt32(value.parse().map_err(|_| wrong())?),
+        "uint64" => PublisherId::UInt64(value.parse().map_err(|_| wrong())?),
+        "string" if !value.is_empty() => PublisherId::String(value.into()),
+        _ => return Err(wrong()),
+    })
+}
+
+/// What becomes of a publisher or subscriber that does not start.
+pub(super) fn failure(error: PubSubStartError) -> Failure {
+    match &error {
+        PubSubStartError::PubSub(PubSubError::Socket { .. }) => Failure::Connect(error.to_string()),
+        PubSubStartError::PubSub(PubSubError::NotPermitted { .. } | PubSubError::Thread { .. }) => {
+            Failure::Environment(error.to_string())
+        }
+        _ => Failure::Usage(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn publisher_ids() {
+        assert_eq!(publisher_id("7"), Ok(PublisherId::UInt16(7)));
+        assert_eq!(publisher_id("byte:7"), Ok(PublisherId::Byte(7)));
+        assert_eq!(publisher_id("string:a:b"), Ok(PublisherId::String("a:b".into())));
+        for wrong in ["", "x", "70000", "byte:300", "string:", "int:3"] {
+            assert!(publisher_id(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! `taktwerk pubsub listen`.
+
+use super::common::{CommonArgs, Mode, failure, publisher_id};
+use super::keys;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::{self, Output};
+use crate::span;
+use clap::Args;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+use taktwerk::pubsub::{DataSetMessage, DataSetMessageKind, PublisherId, Subscriber, SubscriberEvent, named};
+use taktwerk_pubsub::PublisherIdRef;
+use taktwerk_pubsub::uadp::announcement::Announcement;
+use taktwerk_pubsub::uadp::probe::Probe;
+use taktwerk_schema::DataSetMetaDataType;
+use taktwerk_types::{DataValue, StatusCode, UtcTime};
+
+/// Arguments of `taktwerk pubsub listen`.
+#[derive(Debug, Args)]
+pub(crate) struct ListenArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+
+    /// Only this publisher: 2234, byte:1, uint32:7, string:line-1.
+    #[arg(long, value_name = "ID", value_parser = publisher_id)]
+    publisher_id: Option<PublisherId>,
+
+    /// Only this WriterGroup.
+    #[arg(long, value_name = "ID")]
+    group: Option<u16>,
+
+    /// Only this DataSetWriter.
+    #[arg(long, value_name = "ID")]
+    writer: Option<u16>,
+
+    /// Stop after so many DataSetMessages.
+    #[arg(short = 'n', long, value_name = "N")]
+    count: Option<u64>,
+
+    /// Stop after so long.
+    #[arg(short, long, value_name = "SPAN", value_parser = span::seconds)]
+    duration: Option<Duration>,
+}
+
+/// How often interruption is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+/// Messages that wait to be printed; more are dropped, and that is said.
+const WAITING: usize = 10_000;
+
+/// A message as it is printed.
+struct Received {
+    connection: usize,
+    id: Option<PublisherId>,
+    has_names: bool,
+    indexes: Vec<u16>,
+    time: Option<UtcTime>,
+    publisher: String,
+    group: Option<u16>,
+    writer: Option<u16>,
+    number: Option<u32>,
+    missing: u32,
+    kind: DataSetMessageKind,
+    status: StatusCode,
+    fields: Vec<(String, DataValue)>,
+}
+
+enum Heard {
+    Message(Box<Received>),
+    Event(Box<SubscriberEvent>),
+}
+
+/// What is known of the fields of publishers that no configuration describes.
+#[derive(Default)]
+struct Directory {
+    asked: BTreeSet<(PublisherId, u16)>,
+    known: BTreeMap<(PublisherId, u16), DataSetMetaDataType>,
+}
+
+/// Publishers and writers that are remembered: anybody can invent them.
+const REMEMBERED: usize = 10_000;
+
+impl Directory {
+    /// Gives fields that have only numbers their names, and asks for them where they are not known.
+    fn name(&mut self, message: &mut Received, subscriber: &Subscriber) {
+        let (Some(id), Some(writer)) = (message.id.clone(), message.writer) else { return };
+        if message.has_names || self.asked.len() >= REMEMBERED {
+            return;
+        }
+        let key = (id, writer);
+        match self.known.get(&key) {
+            Some(meta_data) => {
+                for ((name, _), index) in message.fields.iter_mut().zip(&message.indexes) {
+                    if let Some(field) = meta_data.fields.get(usize::from(*index)) {
+                        *name = field.name.as_str().to_owned();
+                    }
+                }
+            }
+            None if self.asked.insert(key.clone()) => {
+                let (connection, probe) = (message.connection, Probe::DataSetMetaData(vec![writer]));
+                subscriber
+                    .driver()
+                    .run(move |engine, now, _| engine.probe(connection, Some(key.0), probe, now));
+            }
+            None => {}
+        }
+    }
+
+    fn learn(&mut self, event: &SubscriberEvent) {
+        if let SubscriberEvent::Announcement { publisher_id: Some(id), announcement, .. } = event
+            && let Announcement::DataSetMetaData { writer_id, meta_data, .. } = &announcement.announcement
+            && self.asked.contains(&(id.clone(), *writer_id))
+        {
+            self.known.insert((id.clone(), *writer_id), (**meta_data).clone());
+        }
+    }
+}
+
+/// Prints until enough has come or the user ends it.
+#[allow(clippy::print_stderr)] // a command line talks
+pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let files = arguments.common.key_files()?;
+    let mut builder = match arguments.common.configuration()? {
+        Some(configuration) => Subscriber::of(configuration),
+        None => {
+            let mut builder = Subscriber::builder(&arguments.common.url);
+            if let Some(interface) = &arguments.common.interface {
+                builder = builder.interface(interface);
+            }
+            if let Some(id) = &arguments.publisher_id {
+                builder = builder.publisher(id.clone());
+            }
+            if let Some(id) = arguments.group {
+                builder = builder.writer_group(id);
+            }
+            if let Some(id) = arguments.writer {
+                builder = builder.writer(id);
+            }
+            builder
+        }
+    };
+    if let (Some(first), true) = (files.first(), arguments.common.security != Mode::None) {
+        builder = builder.security(arguments.common.security.mode(), &first.group, keys::source(&files));
+    } else if !files.is_empty() {
+        builder = builder.keys(keys::source(&files));
+    }
+    let (tell, heard) = mpsc::sync_channel(WAITING);
+    let tell_event = tell.clone();
+    let subscriber = builder
+        .on_message(move |message| {
+            let _ = tell.try_send(Heard::Message(Box::new(received(message))));
+        })
+        .on_event(move |event| {
+            let _ = tell_event.try_send(Heard::Event(Box::new(event)));
+        })
+        .start()
+        .map_err(failure)?;
+    let mut directory = Directory::default();
+    let end = arguments.duration.map(|span| Instant::now() + span);
+    let mut left = arguments.count.unwrap_or(u64::MAX);
+    while left > 0 && !interrupt.asked() {
+        let now = Instant::now();
+        if end.is_some_and(|end| now >= end) {
+            break;
+        }
+        match heard.recv_timeout(end.map_or(LOOK, |end| LOOK.min(end - now))) {
+            Ok(Heard::Message(mut message)) => {
+                directory.name(&mut message, &subscriber);
+                print(&message, output)?;
+                left -= 1;
+            }
+            Ok(Heard::Event(event)) => {
+                directory.learn(&event);
+                if !output.is_json()
+                    && let SubscriberEvent::Dropped { reason, .. } = &*event
+                {
+                    eprintln!("{}", output.bad(&format!("dropped: {reason}")));
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    let counters = subscriber.counters();
+    subscriber.stop();
+    if output.is_json() {
+        output.line(&json!({
+            "Event": "End",
+            "NetworkMessages": counters.network_messages,
+            "DataSetMessages": counters.data_set_messages,
+            "Missing": counters.missing,
+            "Duplicates": counters.duplicates,
+            "Malformed": counters.malformed,
+            "SecurityErrors": counters.security_errors,
+            "Unwanted": counters.unwanted,
+        }))?;
+    } else {
+        eprintln!(
+            "{} network messages, {} data set messages; missing {}, twice {}, malformed {}, security {}",
+            counters.network_messages,
+            counters.data_set_messages,
+            counters.missing,
+            counters.duplicates,
+            counters.malformed,
+            counters.security_errors
+        );
+    }
+    let is_bounded = arguments.count.is_some() || arguments.duration.is_some();
+    if interrupt.asked() && is_bounded { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+fn received(message: &DataSetMessage<'_>) -> Received {
+    Received {
+        connection: message.reader.connection,
+        id: message.publisher_id.map(owned),
+        has_names: !message.meta_data.fields.is_empty(),
+        indexes: message.fields.iter().map(|field| field.index).collect(),
+        time: message.timestamp,
+        publisher: message.publisher_id.map_or_else(|| "?".to_owned(), |id| id.to_string()),
+        group: message.writer_group_id,
+        writer: message.data_set_writer_id,
+        number: message.sequence_number,
+        missing: message.missing,
+        kind: message.kind,
+        status: message.status,
+        fields: named(message).map(|(name, value)| (name.into_owned(), value.clone())).collect(),
+    }
+}
+
+fn owned(id: PublisherIdRef<'_>) -> PublisherId {
+    match id {
+        PublisherIdRef::Byte(id) => PublisherId::Byte(id),
+        PublisherIdRef::UInt16(id) => PublisherId::UInt16(id),
+        PublisherIdRef::UInt32(id) => PublisherId::UInt32(id),
+        PublisherIdRef::UInt64(id) => PublisherId::UInt64(id),
+        PublisherIdRef::String(id) => PublisherId::String(id.into()),
+    }
+}
+
+fn kind_name(kind: DataSetMessageKind) -> &'static str {
+    match kind {
+        DataSetMessageKind::KeyFrame => "KeyFrame",
+        DataSetMessageKind::DeltaFrame => "DeltaFrame",
+        DataSetMessageKind::Event => "Event",
+        DataSetMessageKind::KeepAlive => "KeepAlive",
+        _ => "Other",
+    }
+}
+
+fn print(message: &Received, output: Output) -> Result<(), Failure> {
+    if output.is_json() {
+        let fields: Map<String, Value> =
+            message.fields.iter().map(|(name, value)| (name.clone(), output::data_value(value))).collect();
+        return output.line(&json!({
+            "Timestamp": message.time.map(|time| time.to_string()),
+            "PublisherId": message.publisher,
+            "WriterGroupId": message.group,
+            "DataSetWriterId": message.writer,
+            "SequenceNumber": message.number,
+            "Missing": message.missing,
+            "MessageType": kind_name(message.kind),
+            "Status": message.status.to_string(),
+            "Fields": fields,
+        }));
+    }
+    let id = |id: Option<u16>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
+    let mut line = format!(
+        "{}  {}/{}/{}",
+        output.faint(&output::short(message.time)),
+        message.publisher,
+        id(message.group),
+        id(message.writer)
+    );
+    if let Some(number) = message.number {
+        line.push_str(&format!(" #{number}"));
+    }
+    if message.kind != DataSetMessageKind::KeyFrame {
+        line.push_str(&format!(" {}", kind_name(message.kind)));
+    }
+    for (name, value) in &message.fields {
+        let shown = value.value.as_ref().map_or_else(|| "–".to_owned(), ToString::to_string);
+        let status = value.status();
+        let quality =
+            if status.is_good() { String::new() } else { format!(" {}", output.bad(&status.to_string())) };
+        line.push_str(&format!("  {name}={shown}{quality}"));
+    }
+    if !message.status.is_good() {
+        line.push_str(&format!("  {}", output.bad(&message.status.to_string())));
+    }
+    if message.missing > 0 {
+        line.push_str(&format!("  {}", output.bad(&format!("{} missing before", message.missing))));
+    }
+    output.text(&line)
+}

@@ -1,0 +1,35 @@
+//! `taktwerk pubsub`: publishing and subscribing without a server.
+//!
+//! - [`publish`]: values made up, or of a server ([`bridge`]); [`listen`]: what comes;
+//! - [`keys`]: files with the keys of security groups; [`common`]: options that both have.
+
+mod bridge;
+mod common;
+mod keys;
+mod listen;
+mod publish;
+
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use clap::Subcommand;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PubSubCommand {
+    /// Publish values: simulated ones, or those of any server.
+    Publish(Box<publish::PublishArgs>),
+    /// Print what others publish.
+    Listen(listen::ListenArgs),
+    /// Make a file with new keys for a security group, on standard output.
+    Keys(keys::KeysArgs),
+}
+
+/// Does it.
+pub(crate) fn run(command: &PubSubCommand, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    match command {
+        PubSubCommand::Publish(arguments) => publish::run(arguments, output, interrupt),
+        PubSubCommand::Listen(arguments) => listen::run(arguments, output, interrupt),
+        PubSubCommand::Keys(arguments) => keys::run(arguments, output),
+    }
+}

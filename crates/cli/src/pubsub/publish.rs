@@ -1,0 +1,368 @@
+//! `taktwerk pubsub publish`.
+
+use super::bridge::{self, Bridge};
+use super::common::{CommonArgs, Mode, failure, publisher_id};
+use super::keys;
+use crate::connection::SecurityArgs;
+use crate::endpoint::Endpoint;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::node::NodeSpec;
+use crate::output::Output;
+use crate::span;
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use taktwerk::pubsub::config::build::field;
+use taktwerk::pubsub::config::{Configuration, DataSetSource, binary_file};
+use taktwerk::pubsub::publisher::Layout;
+use taktwerk::pubsub::{DataSet, Prepare, Publisher, PublisherBuilder, PublisherId, RealTime};
+use taktwerk::schema::FieldMetaData;
+use taktwerk_lab::figures;
+use taktwerk_types::{BuiltInType, DataValue, NodeId, Variant};
+
+/// How messages are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LayoutName {
+    /// Messages say what they hold.
+    Dynamic,
+    /// Every field has a fixed position; subscribers need the configuration.
+    PeriodicFixed,
+}
+
+/// Arguments of `taktwerk pubsub publish`.
+#[derive(Debug, Args)]
+pub(crate) struct PublishArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+
+    /// Who publishes: 2234, byte:1, uint32:7, string:line-1.
+    #[arg(long, value_name = "ID", default_value = "1", value_parser = publisher_id)]
+    publisher_id: PublisherId,
+
+    /// From cycle to cycle; a plain number counts milliseconds.
+    #[arg(short = 'I', long, value_name = "MS", default_value = "1000", value_parser = span::millis)]
+    interval: Duration,
+
+    /// How messages are laid out.
+    #[arg(long, value_enum, default_value = "dynamic")]
+    layout: LayoutName,
+
+    /// How many simulated values to publish, when they do not come from a server.
+    #[arg(long, value_name = "N", default_value_t = 5, conflicts_with = "from")]
+    signals: u32,
+
+    /// Publish the values of this server.
+    #[arg(long, value_name = "SERVER")]
+    from: Option<Endpoint>,
+
+    /// Which of its nodes: NodeIds or browse paths (with * and ?). With --config: those of the configuration.
+    #[arg(long, value_name = "NODE", num_args = 1.., requires = "from")]
+    nodes: Vec<NodeSpec>,
+
+    #[command(flatten)]
+    server: SecurityArgs,
+
+    /// Real-time priority (SCHED_FIFO), 1 to 99.
+    #[arg(long, value_name = "PRIORITY")]
+    fifo: Option<u8>,
+
+    /// The CPU for the timer thread.
+    #[arg(long, value_name = "N")]
+    cpu: Option<usize>,
+
+    /// Keep all memory in RAM.
+    #[arg(long)]
+    lock_memory: bool,
+
+    /// Let the kernel send at the exact time (SO_TXTIME); the interface needs the queueing discipline fq or etf.
+    #[arg(long)]
+    send_time: bool,
+
+    /// Make messages so much before they are due, instead of as early as making them takes.
+    #[arg(long, value_name = "SPAN", value_parser = span::micros)]
+    prepare: Option<Duration>,
+
+    /// Stop after so long.
+    #[arg(short, long, value_name = "SPAN", value_parser = span::seconds)]
+    duration: Option<Duration>,
+
+    /// Write the configuration for subscribers (--config) to this file and go on.
+    #[arg(long, value_name = "FILE")]
+    write_subscriber: Option<PathBuf>,
+}
+
+/// Fills in the fields of a data set.
+type Fill = Box<dyn FnMut(&mut [DataValue]) -> bool + Send>;
+
+/// How often interruption is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Publishes until the time is over or the user ends it.
+pub(super) fn run(arguments: &PublishArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let files = arguments.common.key_files()?;
+    let configuration = arguments.common.configuration()?;
+    let mut bridge = open_bridge(arguments, configuration.as_ref(), interrupt)?;
+    let mut builder = match configuration {
+        Some(configuration) => from_configuration(configuration, bridge.as_ref())?,
+        None => short_form(arguments, bridge.as_ref()),
+    };
+    if let (Some(first), true) = (files.first(), arguments.common.security != Mode::None) {
+        builder = builder.security(arguments.common.security.mode(), &first.group, keys::source(&files));
+    } else if !files.is_empty() {
+        builder = builder.keys(keys::source(&files));
+    }
+    let mut real_time = RealTime::default();
+    (real_time.fifo, real_time.cpu, real_time.lock_memory) =
+        (arguments.fifo, arguments.cpu, arguments.lock_memory);
+    let mut udp = taktwerk::pubsub::UdpOptions::default();
+    udp.send_time = arguments.send_time;
+    builder = builder.real_time(real_time).udp(udp);
+    if let Some(span) = arguments.prepare {
+        builder = builder.prepare(Prepare::Early(span));
+    }
+    let configuration = builder.configuration();
+    if let Some(path) = &arguments.write_subscriber {
+        write_subscriber(&configuration, path)?;
+    }
+    let publisher = builder.start().map_err(failure)?;
+    announce(&configuration, output);
+    let end = arguments.duration.map(|span| Instant::now() + span);
+    while !interrupt.asked() && end.is_none_or(|end| Instant::now() < end) {
+        match &mut bridge {
+            Some(server) => {
+                if let Err(error) = server.turn(LOOK) {
+                    bridge::lost(&server.values);
+                    publisher.stop();
+                    return Err(error);
+                }
+            }
+            None => std::thread::sleep(LOOK.min(end.map_or(LOOK, |end| end - Instant::now().min(end)))),
+        }
+    }
+    let outcome = summary(&publisher, output);
+    publisher.stop();
+    if let Some(bridge) = bridge {
+        bridge.close();
+    }
+    outcome?;
+    // Whoever publishes without an end ends it with Ctrl-C: that is no failure.
+    if interrupt.asked() && arguments.duration.is_some() { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+fn open_bridge(
+    arguments: &PublishArgs,
+    configuration: Option<&Configuration>,
+    interrupt: &Interrupt,
+) -> Result<Option<Bridge>, Failure> {
+    let Some(endpoint) = &arguments.from else { return Ok(None) };
+    let mut specs = arguments.nodes.clone();
+    if let Some(configuration) = configuration {
+        // In the order in which the fields are filled in.
+        specs.clear();
+        for data_set in &configuration.data_sets {
+            if let DataSetSource::Items(items) = &data_set.source {
+                for item in items {
+                    let text = item.published_variable.to_string();
+                    specs.push(text.parse().map_err(|error| Failure::Usage(format!("{text}: {error}")))?);
+                }
+            }
+        }
+    }
+    if specs.is_empty() {
+        return Err(Failure::Usage(
+            "say which nodes: --nodes, or node = … at the fields of --config".to_owned(),
+        ));
+    }
+    let interval = arguments.interval.min(Duration::from_millis(100));
+    Bridge::open(endpoint, &arguments.server, &specs, interval, interrupt).map(Some)
+}
+
+/// A configuration's data sets get their values from the server, or are simulated.
+fn from_configuration(
+    configuration: Configuration,
+    bridge: Option<&Bridge>,
+) -> Result<PublisherBuilder, Failure> {
+    let mut fills: Vec<(String, Fill)> = Vec::new();
+    let mut first = 0;
+    for data_set in &configuration.data_sets {
+        let name = data_set.name.clone();
+        match (&data_set.source, bridge) {
+            (DataSetSource::Items(items), Some(bridge)) => {
+                let (values, start) = (Arc::clone(&bridge.values), first);
+                first += items.len();
+                let fill = move |fields: &mut [DataValue]| {
+                    bridge::copy(&values, start, fields);
+                    true
+                };
+                fills.push((name, Box::new(fill)));
+            }
+            (DataSetSource::Items(_) | DataSetSource::Custom { .. }, _) => {
+                let mut wave = Wave::new(&data_set.meta_data.fields);
+                fills.push((name, Box::new(move |fields: &mut [DataValue]| wave.fill(fields))));
+            }
+            _ => {}
+        }
+    }
+    let builder = Publisher::of(configuration);
+    Ok(fills.into_iter().fold(builder, |builder, (name, fill)| builder.values(&name, fill)))
+}
+
+fn short_form(arguments: &PublishArgs, bridge: Option<&Bridge>) -> PublisherBuilder {
+    let data_set = match bridge {
+        Some(bridge) => {
+            let kinds: Vec<(NodeId, BuiltInType)> = {
+                let values = bridge.values.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let kind = |value: &DataValue| value.value.as_ref().and_then(Variant::built_in_type);
+                let kinds = values.iter().map(|value| kind(value).unwrap_or(BuiltInType::Variant));
+                bridge.nodes.iter().cloned().zip(kinds).collect()
+            };
+            let fields = kinds.into_iter().map(|(node, kind)| field(&node.to_string(), kind));
+            let values = Arc::clone(&bridge.values);
+            DataSet::from_fn("server", fields, move |fields| bridge::copy(&values, 0, fields))
+        }
+        None => {
+            let fields: Vec<_> = (1..=arguments.signals)
+                .map(|number| field(&format!("s{number}"), BuiltInType::Float))
+                .collect();
+            let mut wave = Wave::new(&fields);
+            DataSet::from_fn("waves", fields, move |fields| {
+                wave.fill(fields);
+            })
+        }
+    };
+    let mut builder = Publisher::builder(&arguments.common.url)
+        .publisher(arguments.publisher_id.clone())
+        .interval(arguments.interval)
+        .data_set(data_set);
+    if arguments.layout == LayoutName::PeriodicFixed {
+        builder = builder.layout(Layout::PeriodicFixed);
+    }
+    match &arguments.common.interface {
+        Some(interface) => builder.interface(interface),
+        None => builder,
+    }
+}
+
+/// Sines of different speed for floating-point fields, counters for the others.
+struct Wave {
+    kinds: Vec<BuiltInType>,
+    cycle: u64,
+}
+
+impl Wave {
+    fn new(fields: &[FieldMetaData]) -> Self {
+        let kind = |field: &FieldMetaData| BuiltInType::from_number(field.built_in_type);
+        Self {
+            kinds: fields.iter().map(|field| kind(field).unwrap_or(BuiltInType::Float)).collect(),
+            cycle: 0,
+        }
+    }
+
+    fn fill(&mut self, fields: &mut [DataValue]) -> bool {
+        self.cycle += 1;
+        for (number, (field, kind)) in fields.iter_mut().zip(&self.kinds).enumerate() {
+            let phase = self.cycle as f64 * 0.05 * (1.0 + number as f64 / 10.0);
+            *field = DataValue::new(made_up(*kind, phase.sin() * 50.0 + 50.0, self.cycle));
+        }
+        true
+    }
+}
+
+fn made_up(kind: BuiltInType, wave: f64, cycle: u64) -> Variant {
+    match kind {
+        BuiltInType::Boolean => cycle.is_multiple_of(2).into(),
+        BuiltInType::SByte => (wave as i8).into(),
+        BuiltInType::Byte => (wave as u8).into(),
+        BuiltInType::Int16 => (wave as i16).into(),
+        BuiltInType::UInt16 => (wave as u16).into(),
+        BuiltInType::Int32 => ((cycle & 0x7fff_ffff) as i32).into(),
+        BuiltInType::UInt32 => ((cycle & 0xffff_ffff) as u32).into(),
+        BuiltInType::Int64 => ((cycle & 0x7fff_ffff_ffff_ffff) as i64).into(),
+        BuiltInType::UInt64 => cycle.into(),
+        BuiltInType::Double => wave.into(),
+        BuiltInType::String => format!("{cycle}").into(),
+        BuiltInType::DateTime => taktwerk_net::clock::wall().into(),
+        BuiltInType::Float => (wave as f32).into(),
+        _ => Variant::Empty,
+    }
+}
+
+fn write_subscriber(configuration: &Configuration, path: &PathBuf) -> Result<(), Failure> {
+    let theirs = Configuration::subscriber_of(configuration);
+    let is_toml = path.extension().is_some_and(|extension| extension == "toml");
+    let bytes = if is_toml {
+        let text = taktwerk::pubsub::config::toml::to_toml(&theirs);
+        text.map_err(|error| Failure::Usage(error.to_string()))?.into_bytes()
+    } else {
+        binary_file::write(&theirs)
+    };
+    std::fs::write(path, bytes)
+        .map_err(|error| Failure::Environment(format!("cannot write {}: {error}", path.display())))
+}
+
+#[allow(clippy::print_stderr)] // a command line talks
+fn announce(configuration: &Configuration, output: Output) {
+    if output.is_json() {
+        return;
+    }
+    for connection in &configuration.connections {
+        for group in &connection.writer_groups {
+            let id = connection.publisher_id.as_ref().map_or_else(String::new, |id| format!("{id}"));
+            eprintln!(
+                "publisher {id}, group {} with {} data set{}, every {} ms, to {}",
+                group.writer_group_id,
+                group.writers.len(),
+                if group.writers.len() == 1 { "" } else { "s" },
+                group.publishing_interval,
+                connection.url
+            );
+        }
+    }
+}
+
+/// What was sent, and how late.
+fn summary(publisher: &Publisher, output: Output) -> Result<(), Failure> {
+    let (sent, lateness) = (publisher.sent(), publisher.lateness());
+    let micros = |nanos: u64| nanos as f64 / 1e3;
+    let missed: u64 = publisher.groups().iter().map(|(_, _, counters)| counters.missed).sum();
+    if output.is_json() {
+        return output.document(&json!({
+            "cycles": sent.turns,
+            "missed": missed,
+            "messages": sent.messages,
+            "bytes": sent.bytes,
+            "failed": sent.failed,
+            "cpu_s": sent.cpu_nanos as f64 / 1e9,
+            "lateness_us": {
+                "p50": micros(lateness.total.quantile(0.5)),
+                "p99": micros(lateness.total.quantile(0.99)),
+                "max": micros(lateness.total.max),
+            },
+            "late": {
+                "timer": lateness.late_timer,
+                "encode": lateness.late_encode,
+                "send": lateness.late_send,
+            },
+        }));
+    }
+    let late = lateness.late_timer + lateness.late_encode + lateness.late_send;
+    output.text(&format!(
+        "{} cycles, {missed} missed; {} messages with {}, {} not sent",
+        sent.turns,
+        sent.messages,
+        figures::bytes(sent.bytes as f64),
+        sent.failed
+    ))?;
+    output.text(&format!(
+        "late: p50 {}, p99 {}, at most {}; {late} cycles by more than 1 ms (timer {}, encode {}, send {})",
+        figures::micros(micros(lateness.total.quantile(0.5))),
+        figures::micros(micros(lateness.total.quantile(0.99))),
+        figures::micros(micros(lateness.total.max)),
+        lateness.late_timer,
+        lateness.late_encode,
+        lateness.late_send
+    ))
+}

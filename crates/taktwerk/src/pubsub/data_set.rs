@@ -1,0 +1,180 @@
+//! What is published: fields, and where their values come from.
+
+use super::PubSubStartError;
+use crate::space::Variable;
+use crate::value::Value;
+use core::fmt;
+use std::sync::Arc;
+use taktwerk_pubsub::config::{Configuration, DataSetSource, PublishedDataSet};
+use taktwerk_pubsub::{Now, Values};
+use taktwerk_schema::{FieldMetaData, PublishedVariableDataType};
+use taktwerk_server::space::{AddressSpace, VariableHandle};
+use taktwerk_types::{DataValue, NodeId, StatusCode, Variant};
+
+/// The attribute that is published.
+const VALUE: u32 = 13;
+
+/// Fills in the fields of a data set; false: nothing to send in this cycle.
+pub(super) type Fill = Box<dyn FnMut(&mut [DataValue]) -> bool + Send>;
+
+/// Where the values of one data set come from.
+pub(super) enum Source {
+    /// Variables of a server: a snapshot of their slots, without locks and without allocation.
+    Variables(Vec<Published>),
+    Application(Fill),
+    /// None: a heartbeat, or events and actions that are not sampled.
+    Nothing,
+}
+
+/// A published Variable.
+pub(super) struct Published {
+    handle: VariableHandle,
+    /// Sent instead of a bad value (Part 14 §6.2.3.7).
+    substitute: Variant,
+}
+
+impl Published {
+    fn new(handle: VariableHandle) -> Self {
+        Self { handle, substitute: Variant::Empty }
+    }
+
+    fn read(&self) -> DataValue {
+        let value = self.handle.get();
+        if value.status().is_bad() && !self.substitute.is_empty() {
+            let status = Some(StatusCode::UNCERTAIN_SUBSTITUTE_VALUE);
+            return DataValue { value: Some(self.substitute.clone()), status, ..value };
+        }
+        value
+    }
+}
+
+/// The values of all data sets of a configuration, in its order.
+pub(super) struct Sources(pub(super) Vec<Source>);
+
+impl Values for Sources {
+    fn sample(&mut self, data_set: usize, fields: &mut [DataValue], _: Now) -> bool {
+        match self.0.get_mut(data_set) {
+            Some(Source::Variables(variables)) => {
+                for (field, variable) in fields.iter_mut().zip(variables) {
+                    *field = variable.read();
+                }
+                true
+            }
+            Some(Source::Application(fill)) => fill(fields),
+            Some(Source::Nothing) | None => false,
+        }
+    }
+}
+
+/// A data set to be published.
+#[must_use = "nothing is published before it is given to a publisher"]
+pub struct DataSet {
+    pub(super) name: String,
+    pub(super) fields: Vec<FieldMetaData>,
+    variables: Vec<VariableHandle>,
+    fill: Option<Fill>,
+}
+
+impl fmt::Debug for DataSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DataSet").field("name", &self.name).field("fields", &self.fields.len()).finish()
+    }
+}
+
+impl DataSet {
+    /// A data set without fields.
+    pub fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), fields: Vec::new(), variables: Vec::new(), fill: None }
+    }
+
+    /// A data set whose fields the application fills in, each cycle anew: `fill` is called on the timer thread, so it
+    /// must not wait. It finds in the slice what was sent the last time.
+    pub fn from_fn(
+        name: &str,
+        fields: impl IntoIterator<Item = FieldMetaData>,
+        mut fill: impl FnMut(&mut [DataValue]) + Send + 'static,
+    ) -> Self {
+        let fill: Fill = Box::new(move |values| {
+            fill(values);
+            true
+        });
+        Self { fields: fields.into_iter().collect(), fill: Some(fill), ..Self::new(name) }
+    }
+
+    /// Adds a Variable of a server as a field.
+    pub fn variable<T: Value>(mut self, name: &str, variable: &Variable<T>) -> Self {
+        let built_in = variable.data_value().value.as_ref().and_then(Variant::built_in_type);
+        let built_in_type = built_in.map_or(T::DATA_TYPE as u8, |kind| kind.number());
+        self.fields.push(FieldMetaData {
+            name: name.into(),
+            built_in_type,
+            data_type: NodeId::numeric(0, T::DATA_TYPE),
+            value_rank: T::VALUE_RANK,
+            ..FieldMetaData::default()
+        });
+        self.variables.push(variable.handle().clone());
+        self
+    }
+
+    pub(super) fn into_parts(self) -> (PublishedDataSet, Source) {
+        let source = match self.fill {
+            Some(fill) => Source::Application(fill),
+            None => Source::Variables(self.variables.into_iter().map(Published::new).collect()),
+        };
+        (PublishedDataSet::new(&self.name, self.fields), source)
+    }
+}
+
+/// Finds the sources of the data sets of a configuration that were not given as such.
+pub(super) fn resolve(
+    configuration: &Configuration,
+    mut given: Vec<(String, Source)>,
+    space: Option<&Arc<AddressSpace>>,
+) -> Result<Sources, PubSubStartError> {
+    let mut sources = Vec::new();
+    for data_set in &configuration.data_sets {
+        if let Some(at) = given.iter().position(|(name, _)| *name == data_set.name) {
+            sources.push(given.swap_remove(at).1);
+            continue;
+        }
+        sources.push(match &data_set.source {
+            DataSetSource::Items(items) => {
+                let space =
+                    space.ok_or_else(|| PubSubStartError::NoSpace { data_set: data_set.name.clone() })?;
+                variables(data_set, items, space)?
+            }
+            DataSetSource::Custom { .. } => {
+                return Err(PubSubStartError::NoValues { data_set: data_set.name.clone() });
+            }
+            _ => Source::Nothing,
+        });
+    }
+    Ok(Sources(sources))
+}
+
+fn variables(
+    data_set: &PublishedDataSet,
+    items: &[PublishedVariableDataType],
+    space: &Arc<AddressSpace>,
+) -> Result<Source, PubSubStartError> {
+    let mut variables = Vec::new();
+    for (item, field) in items.iter().zip(&data_set.meta_data.fields) {
+        let named = || (data_set.name.clone(), field.name.as_str().to_owned());
+        let unsupported = |what| {
+            let (data_set, field) = named();
+            Err(PubSubStartError::Unsupported { data_set, field, what })
+        };
+        if item.attribute_id != 0 && item.attribute_id != VALUE {
+            return unsupported("an attribute other than Value");
+        }
+        if !item.index_range.is_empty() {
+            return unsupported("an index range");
+        }
+        let handle = space.variable(&item.published_variable).map_err(|source| {
+            let (data_set, field) = named();
+            PubSubStartError::Variable { data_set, field, source }
+        })?;
+        variables.push(Published { handle, substitute: item.substitute_value.clone() });
+    }
+    Ok(Source::Variables(variables))
+}

@@ -1,0 +1,61 @@
+//! Why a publisher or subscriber does not start.
+
+use taktwerk_net::pubsub::PubSubError;
+use taktwerk_server::space::NodeError;
+use taktwerk_types::StatusCode;
+
+/// A publisher or subscriber could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PubSubStartError {
+    /// The configuration, an address, a socket or a thread.
+    #[error(transparent)]
+    PubSub(#[from] PubSubError),
+    /// A published or target Variable is not there.
+    #[error("field {field:?} of {data_set:?}: {source}")]
+    Variable {
+        /// The data set.
+        data_set: String,
+        /// The field.
+        field: String,
+        /// What is wrong with the node.
+        source: NodeError,
+    },
+    /// A data set names Variables, but no server was given that has them.
+    #[error(
+        "{data_set:?} names Variables of a server: give the builder the address space they are in (space())"
+    )]
+    NoSpace {
+        /// The data set or reader.
+        data_set: String,
+    },
+    /// A data set gets its values from the application, but the application gives none.
+    #[error("nobody gives the values of the data set {data_set:?}: call values() with its name")]
+    NoValues {
+        /// The data set.
+        data_set: String,
+    },
+    /// Something the configuration asks for is not supported here.
+    #[error("field {field:?} of {data_set:?}: {what} is not supported")]
+    Unsupported {
+        /// The data set or reader.
+        data_set: String,
+        /// The field.
+        field: String,
+        /// What was asked for.
+        what: &'static str,
+    },
+}
+
+impl PubSubStartError {
+    /// The matching status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::PubSub(error) => error.status(),
+            Self::Variable { source, .. } => source.status(),
+            Self::NoSpace { .. } | Self::NoValues { .. } => StatusCode::BAD_CONFIGURATION_ERROR,
+            Self::Unsupported { .. } => StatusCode::BAD_NOT_SUPPORTED,
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Publishing.
+
+use super::data_set::{DataSet, Source, resolve};
+use super::{KeySource, LatenessSnapshot, Prepare, PubSubStartError, PublisherId, RealTime, SecurityMode};
+use core::fmt;
+use core::time::Duration;
+use std::sync::Arc;
+use taktwerk_crypto::PubSubProvider;
+use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
+use taktwerk_net::pubsub::publisher::EventHandler;
+use taktwerk_net::pubsub::{Link, PublisherDriverOptions, RunningPublisher, SentTotals, UdpOptions};
+use taktwerk_pubsub::config::{Configuration, Connection, DataSetWriter, GroupSecurity, WriterGroup};
+use taktwerk_pubsub::publisher::GroupCounters;
+use taktwerk_pubsub::state::PubSubState;
+use taktwerk_pubsub::{GroupIndex, PublisherEvent};
+use taktwerk_server::space::AddressSpace;
+use taktwerk_types::DataValue;
+
+/// How messages are laid out (Part 14 Annex A).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Layout {
+    /// Messages say what they hold: subscribers need no configuration.
+    #[default]
+    Dynamic,
+    /// Every field has a fixed position: the shortest messages, and the cheapest to make and to read.
+    PeriodicFixed,
+    /// JSON, for brokers.
+    Json,
+}
+
+/// A publisher to be. Whatever is not set has the default that is named with it.
+#[must_use = "nothing happens before start()"]
+pub struct PublisherBuilder {
+    configuration: Configuration,
+    /// Of the one connection and group that the short form makes.
+    short: Option<Short>,
+    sources: Vec<(String, Source)>,
+    space: Option<Arc<AddressSpace>>,
+    options: PublisherDriverOptions,
+    provider: Arc<dyn PubSubProvider>,
+}
+
+struct Short {
+    connection: Connection,
+    interval: Duration,
+    layout: Layout,
+    security: GroupSecurity,
+    message_size: u32,
+}
+
+impl fmt::Debug for PublisherBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PublisherBuilder").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl PublisherBuilder {
+    fn new(configuration: Configuration, short: Option<Short>) -> Self {
+        Self {
+            configuration,
+            short,
+            sources: Vec::new(),
+            space: None,
+            options: PublisherDriverOptions::default(),
+            provider: Arc::new(AwsPubSubProvider),
+        }
+    }
+
+    fn short(mut self, set: impl FnOnce(&mut Short)) -> Self {
+        if let Some(short) = &mut self.short {
+            set(short);
+        }
+        self
+    }
+
+    /// Who publishes: a number of 16 bits. Default: 1.
+    pub fn publisher_id(self, id: u16) -> Self {
+        self.publisher(PublisherId::UInt16(id))
+    }
+
+    /// Who publishes, as any kind of id.
+    pub fn publisher(self, id: PublisherId) -> Self {
+        self.short(|short| short.connection.publisher_id = Some(id))
+    }
+
+    /// The network interface by name or address. Default: what the kernel's routes choose.
+    pub fn interface(self, interface: &str) -> Self {
+        self.short(|short| short.connection.network_interface = interface.to_owned())
+    }
+
+    /// From cycle to cycle. Default: 100 ms.
+    pub fn interval(self, interval: Duration) -> Self {
+        self.short(|short| short.interval = interval)
+    }
+
+    /// How messages are laid out. Default: [`Layout::Dynamic`]; JSON with a URL that begins with `mqtt+json`.
+    pub fn layout(self, layout: Layout) -> Self {
+        self.short(|short| short.layout = layout)
+    }
+
+    /// Largest NetworkMessage in bytes. Default: what fits a frame; more lets IP fragment it.
+    pub fn message_size(self, bytes: u32) -> Self {
+        self.short(|short| short.message_size = bytes)
+    }
+
+    /// Message security with the keys of a security group, which come from `keys`.
+    pub fn security(
+        mut self,
+        mode: SecurityMode,
+        security_group_id: &str,
+        keys: impl KeySource + 'static,
+    ) -> Self {
+        self.options.keys = Some(Box::new(keys));
+        self.short(|short| {
+            short.security.mode = mode;
+            short.security.security_group_id = security_group_id.to_owned();
+        })
+    }
+
+    /// Adds a data set, with a DataSetWriter of its own: 1 for the first, 2 for the second.
+    pub fn data_set(mut self, data_set: DataSet) -> Self {
+        let (published, source) = data_set.into_parts();
+        self.sources.push((published.name.clone(), source));
+        self.configuration.data_sets.push(published);
+        self
+    }
+
+    /// Where the Variables are that the configuration's PublishedDataItems name.
+    pub fn space(mut self, space: &Arc<AddressSpace>) -> Self {
+        self.space = Some(Arc::clone(space));
+        self
+    }
+
+    /// Gives the values of a data set of the configuration. `fill` is called on the timer thread, so it must not wait;
+    /// false: nothing to send in this cycle (for data sets that are not cyclic).
+    pub fn values(
+        mut self,
+        data_set: &str,
+        fill: impl FnMut(&mut [DataValue]) -> bool + Send + 'static,
+    ) -> Self {
+        self.sources.push((data_set.to_owned(), Source::Application(Box::new(fill))));
+        self
+    }
+
+    /// Where keys of security groups come from.
+    pub fn keys(mut self, keys: impl KeySource + 'static) -> Self {
+        self.options.keys = Some(Box::new(keys));
+        self
+    }
+
+    /// What the kernel is asked to do for being on time. Default: nothing that needs a right.
+    pub fn real_time(mut self, real_time: RealTime) -> Self {
+        self.options.real_time = real_time;
+        self
+    }
+
+    /// How much earlier than due the messages of a cycle are made. Default: [`Prepare::Automatic`].
+    pub fn prepare(mut self, prepare: Prepare) -> Self {
+        self.options.prepare = prepare;
+        self
+    }
+
+    /// How datagrams travel.
+    pub fn udp(mut self, options: UdpOptions) -> Self {
+        self.options.udp = options;
+        self
+    }
+
+    /// Cycles that leave later than this are counted as late, with the reason. Default: 1 ms.
+    pub fn late_after(mut self, span: Duration) -> Self {
+        self.options.late_after = span;
+        self
+    }
+
+    /// Whether discovery probes are answered. Default: yes.
+    pub fn discovery(mut self, answer: bool) -> Self {
+        self.options.discovery = answer;
+        self
+    }
+
+    /// Is told what happens to the groups, on the timer thread: it must not wait.
+    pub fn on_event(mut self, handler: impl FnMut(&PublisherEvent) + Send + 'static) -> Self {
+        let handler: EventHandler = Box::new(handler);
+        self.options.events = Some(handler);
+        self
+    }
+
+    /// A transport of the application's own for a connection, by its position.
+    pub fn link(mut self, connection: usize, link: Box<dyn Link>) -> Self {
+        self.options.links.push((connection, link));
+        self
+    }
+
+    /// Another cryptographic library. Default: aws-lc.
+    pub fn provider(mut self, provider: Arc<dyn PubSubProvider>) -> Self {
+        self.provider = provider;
+        self
+    }
+
+    /// The configuration as it stands: what a subscriber on the other side needs
+    /// ([`Configuration::subscriber_of`]).
+    #[must_use]
+    pub fn configuration(&self) -> Configuration {
+        let mut configuration = self.configuration.clone();
+        let Some(short) = &self.short else { return configuration };
+        let millis = short.interval.as_secs_f64() * 1000.0;
+        let mut group = match short.layout {
+            Layout::Dynamic => WriterGroup::dynamic("group", 1, millis),
+            Layout::PeriodicFixed => WriterGroup::periodic_fixed("group", 1, millis),
+            Layout::Json => WriterGroup::json("group", 1, millis),
+        };
+        group.security = short.security.clone();
+        group.max_network_message_size = short.message_size;
+        for (position, data_set) in configuration.data_sets.iter().enumerate() {
+            let make = match short.layout {
+                Layout::Dynamic => DataSetWriter::dynamic,
+                Layout::PeriodicFixed => DataSetWriter::periodic_fixed,
+                Layout::Json => DataSetWriter::json,
+            };
+            let id = u16::try_from(position + 1).unwrap_or(u16::MAX);
+            group.writers.push(make(&data_set.name, id, &data_set.name));
+        }
+        let mut connection = short.connection.clone();
+        connection.writer_groups.push(group);
+        configuration.connections.push(connection);
+        configuration
+    }
+
+    /// Starts publishing.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration, its addresses, the Variables it names, or what was asked of the kernel.
+    pub fn start(self) -> Result<Publisher, PubSubStartError> {
+        let configuration = self.configuration();
+        let sources = resolve(&configuration, self.sources, self.space.as_ref())?;
+        let running = RunningPublisher::start(configuration, sources, self.provider, self.options)?;
+        Ok(Publisher { running })
+    }
+}
+
+/// A running publisher. It stops when it is dropped.
+#[derive(Debug)]
+pub struct Publisher {
+    running: RunningPublisher,
+}
+
+impl Publisher {
+    /// A publisher with one connection and one WriterGroup.
+    pub fn builder(url: &str) -> PublisherBuilder {
+        let connection = Connection::new("connection", Some(PublisherId::UInt16(1)), url);
+        let is_json = url.starts_with("mqtt+json");
+        let short = Short {
+            connection,
+            interval: Duration::from_millis(100),
+            layout: if is_json { Layout::Json } else { Layout::Dynamic },
+            security: GroupSecurity::default(),
+            message_size: 0,
+        };
+        PublisherBuilder::new(Configuration { enabled: true, ..Configuration::default() }, Some(short))
+    }
+
+    /// A publisher of a whole configuration.
+    pub fn of(configuration: Configuration) -> PublisherBuilder {
+        PublisherBuilder::new(configuration, None)
+    }
+
+    /// How late its cycles were, and why.
+    #[must_use]
+    pub fn lateness(&self) -> LatenessSnapshot {
+        self.running.lateness()
+    }
+
+    /// What has left.
+    #[must_use]
+    pub fn sent(&self) -> SentTotals {
+        self.running.sent()
+    }
+
+    /// State and counters of each WriterGroup; empty if the publisher has failed.
+    #[must_use]
+    pub fn groups(&self) -> Vec<(GroupIndex, PubSubState, GroupCounters)> {
+        let all = self.running.ask(|engine, _| {
+            let groups = engine.groups();
+            groups.map(|group| (group, engine.state(group), engine.counters(group))).collect()
+        });
+        all.unwrap_or_default()
+    }
+
+    /// Enables or disables a WriterGroup.
+    pub fn set_enabled(&self, group: GroupIndex, enabled: bool) {
+        self.running.run(move |engine, now| engine.set_enabled(group, enabled, now.instant, now));
+    }
+
+    /// The engine's thread.
+    #[must_use]
+    pub fn driver(&self) -> &RunningPublisher {
+        &self.running
+    }
+
+    /// Stops and waits for the thread.
+    pub fn stop(self) {
+        self.running.stop();
+    }
+}

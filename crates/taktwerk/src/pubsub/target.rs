@@ -1,0 +1,188 @@
+//! Received values into Variables of a server (Part 14 §6.2.10.2).
+
+use super::PubSubStartError;
+use std::sync::Arc;
+use taktwerk_pubsub::config::{Configuration, SubscribedDataSet};
+use taktwerk_pubsub::state::PubSubState;
+use taktwerk_pubsub::{DataSetMessage, ReaderIndex, Sink, SubscriberEvent};
+use taktwerk_schema::{FieldTargetDataType, OverrideValueHandling};
+use taktwerk_server::space::{AddressSpace, VariableHandle};
+use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
+
+/// The attribute that is written.
+const VALUE: u32 = 13;
+
+struct Target {
+    handle: VariableHandle,
+    handling: OverrideValueHandling,
+    override_value: Variant,
+    last_usable: Variant,
+}
+
+impl Target {
+    fn write(&mut self, received: &DataValue, timestamp: Option<UtcTime>, now: UtcTime) {
+        let status = received.status();
+        let source = received.source_timestamp.or(timestamp).unwrap_or(now);
+        match &received.value {
+            Some(value) if !status.is_bad() => {
+                if self.handling == OverrideValueHandling::LAST_USABLE_VALUE {
+                    self.last_usable.clone_from(value);
+                }
+                self.handle.set_with(value.clone(), status, source, now);
+            }
+            value => {
+                let value = value.clone().unwrap_or_default();
+                self.unusable(value, if status.is_bad() { status } else { StatusCode::BAD }, source, now);
+            }
+        }
+    }
+
+    /// There is no usable value: Part 14 Table 80 says what to write instead.
+    fn unusable(&mut self, value: Variant, status: StatusCode, source: UtcTime, now: UtcTime) {
+        match self.handling {
+            OverrideValueHandling::OVERRIDE_VALUE => {
+                self.handle.set_with(
+                    self.override_value.clone(),
+                    StatusCode::GOOD_LOCAL_OVERRIDE,
+                    source,
+                    now,
+                );
+            }
+            OverrideValueHandling::LAST_USABLE_VALUE if !self.last_usable.is_empty() => {
+                let status = StatusCode::UNCERTAIN_LAST_USABLE_VALUE;
+                self.handle.set_with(self.last_usable.clone(), status, source, now);
+            }
+            _ => self.handle.set_with(value, status, source, now),
+        }
+    }
+}
+
+/// The target Variables of one reader: one for each field, or none for it.
+struct ReaderTargets {
+    reader: ReaderIndex,
+    targets: Vec<Option<Target>>,
+}
+
+/// Writes what is received into the TargetVariables of a configuration, then hands it to another sink.
+pub struct Targets<S> {
+    readers: Vec<ReaderTargets>,
+    next: S,
+}
+
+impl<S> core::fmt::Debug for Targets<S> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Targets").field("readers", &self.readers.len()).finish_non_exhaustive()
+    }
+}
+
+impl<S: Sink> Targets<S> {
+    /// Finds the Variables that a configuration names.
+    ///
+    /// # Errors
+    /// A Variable is not there, there is no address space though one is needed, or something is not supported.
+    pub fn resolve(
+        configuration: &Configuration,
+        space: Option<&Arc<AddressSpace>>,
+        next: S,
+    ) -> Result<Self, PubSubStartError> {
+        let mut readers = Vec::new();
+        for (connection, of) in configuration.connections.iter().enumerate() {
+            for (group, of) in of.reader_groups.iter().enumerate() {
+                for (position, reader) in of.readers.iter().enumerate() {
+                    let SubscribedDataSet::TargetVariables(variables) = &reader.subscribed_data_set else {
+                        continue;
+                    };
+                    let space =
+                        space.ok_or_else(|| PubSubStartError::NoSpace { data_set: reader.name.clone() })?;
+                    let mut targets = Vec::new();
+                    for (number, target) in variables.target_variables.iter().enumerate() {
+                        // By the field's id, or by position where fields have none.
+                        let at = reader.meta_data.fields.iter().position(|field| {
+                            target.data_set_field_id != Default::default()
+                                && field.data_set_field_id == target.data_set_field_id
+                        });
+                        let at = at.unwrap_or(number);
+                        let name =
+                            reader.meta_data.fields.get(at).map(|field| field.name.as_str().to_owned());
+                        let target = open(target, space, &reader.name, name.unwrap_or_default())?;
+                        targets.resize_with(targets.len().max(at + 1), || None);
+                        if let Some(slot) = targets.get_mut(at) {
+                            *slot = target;
+                        }
+                    }
+                    let reader = ReaderIndex { connection, group, reader: position };
+                    readers.push(ReaderTargets { reader, targets });
+                }
+            }
+        }
+        Ok(Self { readers, next })
+    }
+}
+
+fn open(
+    target: &FieldTargetDataType,
+    space: &Arc<AddressSpace>,
+    reader: &str,
+    field: String,
+) -> Result<Option<Target>, PubSubStartError> {
+    if target.target_node_id.is_null() {
+        return Ok(None);
+    }
+    let what = match target {
+        _ if target.attribute_id != 0 && target.attribute_id != VALUE => {
+            Some("an attribute other than Value")
+        }
+        _ if !target.receiver_index_range.is_empty() || !target.write_index_range.is_empty() => {
+            Some("an index range")
+        }
+        _ => None,
+    };
+    if let Some(what) = what {
+        return Err(PubSubStartError::Unsupported { data_set: reader.to_owned(), field, what });
+    }
+    let handle = space.variable(&target.target_node_id).map_err(|source| PubSubStartError::Variable {
+        data_set: reader.to_owned(),
+        field,
+        source,
+    })?;
+    Ok(Some(Target {
+        handle,
+        handling: target.override_value_handling,
+        override_value: target.override_value.clone(),
+        last_usable: Variant::Empty,
+    }))
+}
+
+impl<S: Sink> Sink for Targets<S> {
+    fn message(&mut self, message: &DataSetMessage<'_>) {
+        if let Some(of) = self.readers.iter_mut().find(|of| of.reader == message.reader) {
+            let now = taktwerk_net::clock::wall();
+            for field in message.fields {
+                if let Some(Some(target)) = of.targets.get_mut(usize::from(field.index)) {
+                    target.write(&field.value, message.timestamp, now);
+                }
+            }
+        }
+        self.next.message(message);
+    }
+
+    fn event(&mut self, event: SubscriberEvent) {
+        if let SubscriberEvent::State { reader, state } = &event {
+            // Messages stay out, or the reader was switched off: what was received is not current any more.
+            let status = match *state {
+                PubSubState::ERROR => Some(StatusCode::BAD_NO_COMMUNICATION),
+                PubSubState::DISABLED | PubSubState::PAUSED => Some(StatusCode::BAD_OUT_OF_SERVICE),
+                _ => None,
+            };
+            let of = self.readers.iter_mut().find(|of| of.reader == *reader);
+            if let (Some(status), Some(of)) = (status, of) {
+                let now = taktwerk_net::clock::wall();
+                for target in of.targets.iter_mut().flatten() {
+                    let last = target.handle.get().value.unwrap_or_default();
+                    target.unusable(last, status, now, now);
+                }
+            }
+        }
+        self.next.event(event);
+    }
+}

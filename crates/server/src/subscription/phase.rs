@@ -24,6 +24,8 @@ pub(crate) const TORN: u32 = 2;
 const GAP_MIN: u32 = PIECES / 2;
 /// Cycles that are watched before anything is decided.
 const WINDOW: u32 = 6;
+/// Cycles with changes that a rate can be told from.
+const CYCLES_MIN: u32 = 4;
 /// Cycles between windows while all is well: clocks of sources drift.
 const PAUSE: u32 = 64;
 /// Moves that did not help make the pauses longer, up to `PAUSE << BACKOFF_MAX` cycles.
@@ -39,12 +41,16 @@ pub(crate) struct PhaseFinder {
     moves: u32,
     /// Whether the writers were as fast as the cycles when they were watched last.
     matched: bool,
+    /// Whether the last window said that they were not; one hiccup of theirs is no rate.
+    doubted: bool,
     /// Whether a value was overwritten by the next one before it was published.
     torn: bool,
     /// Pieces in which writes fell; bit 0 is the piece just before the cycle.
     written: u32,
     /// Changes that the items went through, those included that were overwritten.
     changes: u64,
+    /// Cycles since the first change was seen, that one included: items report their first value without a change.
+    cycles: u32,
     /// Items seen in this cycle, and in the fullest one.
     items: u32,
     items_most: u32,
@@ -57,9 +63,11 @@ impl Default for PhaseFinder {
             watching: true,
             moves: 0,
             matched: false,
+            doubted: false,
             torn: false,
             written: 0,
             changes: 0,
+            cycles: 0,
             items: 0,
             items_most: 0,
         }
@@ -102,6 +110,7 @@ impl PhaseFinder {
     /// A cycle begins. Returns by how much the next one should be moved, ns; mostly 0. `seed` spreads subscriptions
     /// that look for the same gap.
     pub(crate) fn turn(&mut self, interval: u64, seed: u32) -> i64 {
+        self.cycles += u32::from(self.items > 0 || self.cycles > 0);
         self.items_most = self.items_most.max(self.items);
         self.items = 0;
         self.left = self.left.saturating_sub(1);
@@ -118,6 +127,12 @@ impl PhaseFinder {
             return 0;
         }
         self.matched = self.is_matched();
+        if !self.matched && !self.doubted {
+            self.doubted = true;
+            self.watch(true, WINDOW);
+            return 0;
+        }
+        self.doubted = false;
         let pieces = if self.matched { self.verdict(seed) } else { 0 };
         if pieces == 0 {
             self.moves = 0;
@@ -135,13 +150,20 @@ impl PhaseFinder {
     }
 
     fn watch(&mut self, watching: bool, cycles: u32) {
-        *self = Self { left: cycles, watching, moves: self.moves, matched: self.matched, ..Self::default() };
+        *self = Self {
+            left: cycles,
+            watching,
+            moves: self.moves,
+            matched: self.matched,
+            doubted: self.doubted,
+            ..Self::default()
+        };
     }
 
     /// Whether values change about once per cycle; at another rate there is nothing to avoid.
     fn is_matched(&self) -> bool {
-        let expected = u64::from(self.items_most) * u64::from(WINDOW);
-        (expected * 4 / 5..=expected * 5 / 4).contains(&self.changes)
+        let expected = u64::from(self.items_most) * u64::from(self.cycles);
+        self.cycles >= CYCLES_MIN && (expected * 4 / 5..=expected * 5 / 4).contains(&self.changes)
     }
 
     /// By how many pieces to move, later if positive.
@@ -248,6 +270,24 @@ mod tests {
         // Into the first half of the gap.
         let age = 70_000_000 + moved.last().unwrap();
         assert!((33_000_000..60_000_000).contains(&age), "{age}");
+    }
+
+    #[test]
+    fn first_values_and_a_hiccup_do_not_hide_the_rate() {
+        // Two items, one a little early, one a little late; nothing in the first cycle, as after items were added.
+        for silent in [0..1, 0..2, 3..5, 0..4] {
+            let mut finder = PhaseFinder::default();
+            finder.restart();
+            let mut moves = 0;
+            for cycle in 0..40 {
+                if finder.is_watching() && !silent.contains(&cycle) {
+                    finder.note(1 + cycle % 2 * (cycle / 4 % 2), 10_000, TICKS);
+                    finder.note(1, 1_000, TICKS);
+                }
+                moves += u32::from(finder.turn(INTERVAL, 7) != 0);
+            }
+            assert!(moves > 0, "{silent:?}");
+        }
     }
 
     #[test]

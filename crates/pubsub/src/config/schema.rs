@@ -39,17 +39,72 @@ impl ConversionError {
 
 type Result<T> = core::result::Result<T, ConversionError>;
 
-/// Turns an ExtensionObject into one of the variants of an enumeration whose last one takes any.
-macro_rules! from_object {
-    ($object:expr, $what:expr, $target:ident { $($variant:ident: $type:ty),* $(,)? }) => {{
-        let object: &ExtensionObject = $object;
-        $(if object.is::<$type>() {
-            let value: core::result::Result<$type, DecodeError> = object.decode();
-            $target::$variant(value.map_err(|error| ConversionError::new($what, error))?)
-        } else)* {
-            $target::Other(object.clone())
+/// Settings of several kinds: an ExtensionObject becomes one of the variants of an enumeration and that again the same
+/// ExtensionObject. Kinds that are not known are kept.
+macro_rules! settings {
+    ($($target:ident { $([$none:ident])? $($variant:ident: $type:ty),* $(,)? })*) => {$(
+        impl $target {
+            fn from_object(object: &ExtensionObject, what: &str) -> Result<Self> {
+                $(if object.is_null() {
+                    return Ok(Self::$none);
+                })?
+                $(if object.is::<$type>() {
+                    let value: core::result::Result<$type, DecodeError> = object.decode();
+                    return value.map(Self::$variant).map_err(|error| ConversionError::new(what, error));
+                })*
+                Ok(Self::Other(object.clone()))
+            }
+
+            fn to_object(&self) -> ExtensionObject {
+                match self {
+                    $(Self::$none => ExtensionObject::NULL,)?
+                    $(Self::$variant(settings) => object(settings),)*
+                    Self::Other(settings) => settings.clone(),
+                }
+            }
         }
-    }};
+    )*};
+}
+
+settings! {
+    ConnectionTransport {
+        [None]
+        Datagram: taktwerk_schema::DatagramConnectionTransportDataType,
+        Datagram2: taktwerk_schema::DatagramConnectionTransport2DataType,
+        Broker: taktwerk_schema::BrokerConnectionTransportDataType,
+    }
+    WriterGroupTransport {
+        [None]
+        Datagram: taktwerk_schema::DatagramWriterGroupTransportDataType,
+        Datagram2: taktwerk_schema::DatagramWriterGroupTransport2DataType,
+        Broker: taktwerk_schema::BrokerWriterGroupTransportDataType,
+    }
+    DataSetWriterTransport {
+        [None]
+        Broker: taktwerk_schema::BrokerDataSetWriterTransportDataType,
+    }
+    DataSetReaderTransport {
+        [None]
+        Datagram: taktwerk_schema::DatagramDataSetReaderTransportDataType,
+        Broker: taktwerk_schema::BrokerDataSetReaderTransportDataType,
+    }
+    SubscribedDataSet {
+        [None]
+        TargetVariables: taktwerk_schema::TargetVariablesDataType,
+        Mirror: taktwerk_schema::SubscribedDataSetMirrorDataType,
+    }
+    WriterGroupMessage {
+        Uadp: taktwerk_schema::UadpWriterGroupMessageDataType,
+        Json: taktwerk_schema::JsonWriterGroupMessageDataType,
+    }
+    DataSetWriterMessage {
+        Uadp: taktwerk_schema::UadpDataSetWriterMessageDataType,
+        Json: taktwerk_schema::JsonDataSetWriterMessageDataType,
+    }
+    DataSetReaderMessage {
+        Uadp: taktwerk_schema::UadpDataSetReaderMessageDataType,
+        Json: taktwerk_schema::JsonDataSetReaderMessageDataType,
+    }
 }
 
 fn text(value: &UaString) -> String {
@@ -229,19 +284,7 @@ impl Connection {
         } else {
             source.address.decode().map_err(|error| ConversionError::new(format!("{what} address"), error))?
         };
-        let transport = if source.transport_settings.is_null() {
-            ConnectionTransport::None
-        } else {
-            from_object!(
-                &source.transport_settings,
-                what.clone(),
-                ConnectionTransport {
-                    Datagram: taktwerk_schema::DatagramConnectionTransportDataType,
-                    Datagram2: taktwerk_schema::DatagramConnectionTransport2DataType,
-                    Broker: taktwerk_schema::BrokerConnectionTransportDataType,
-                }
-            )
-        };
+        let transport = ConnectionTransport::from_object(&source.transport_settings, &what)?;
         let writer_groups = source.writer_groups.iter().map(WriterGroup::from_schema).collect::<Result<_>>();
         let reader_groups = source.reader_groups.iter().map(ReaderGroup::from_schema).collect::<Result<_>>();
         Ok(Self {
@@ -270,13 +313,7 @@ impl Connection {
             transport_profile_uri: ua(&self.transport_profile_uri),
             address: object(&address),
             connection_properties: self.properties.clone(),
-            transport_settings: match &self.transport {
-                ConnectionTransport::None => ExtensionObject::NULL,
-                ConnectionTransport::Datagram(settings) => object(settings),
-                ConnectionTransport::Datagram2(settings) => object(settings),
-                ConnectionTransport::Broker(settings) => object(settings),
-                ConnectionTransport::Other(settings) => settings.clone(),
-            },
+            transport_settings: self.transport.to_object(),
             writer_groups: self.writer_groups.iter().map(WriterGroup::to_schema).collect(),
             reader_groups: self.reader_groups.iter().map(ReaderGroup::to_schema).collect(),
         }
@@ -290,27 +327,8 @@ impl WriterGroup {
     /// The first part that cannot be understood.
     pub fn from_schema(source: &WriterGroupDataType) -> Result<Self> {
         let what = format!("writer group {:?}", source.name.as_str());
-        let transport = if source.transport_settings.is_null() {
-            WriterGroupTransport::None
-        } else {
-            from_object!(
-                &source.transport_settings,
-                what.clone(),
-                WriterGroupTransport {
-                    Datagram: taktwerk_schema::DatagramWriterGroupTransportDataType,
-                    Datagram2: taktwerk_schema::DatagramWriterGroupTransport2DataType,
-                    Broker: taktwerk_schema::BrokerWriterGroupTransportDataType,
-                }
-            )
-        };
-        let message = from_object!(
-            &source.message_settings,
-            what.clone(),
-            WriterGroupMessage {
-                Uadp: taktwerk_schema::UadpWriterGroupMessageDataType,
-                Json: taktwerk_schema::JsonWriterGroupMessageDataType,
-            }
-        );
+        let transport = WriterGroupTransport::from_object(&source.transport_settings, &what)?;
+        let message = WriterGroupMessage::from_object(&source.message_settings, &what)?;
         let writers = source.data_set_writers.iter().map(DataSetWriter::from_schema).collect::<Result<_>>();
         Ok(Self {
             name: text(&source.name),
@@ -352,18 +370,8 @@ impl WriterGroup {
             priority: self.priority,
             locale_ids: uas(&self.locale_ids),
             header_layout_uri: ua(&self.header_layout_uri),
-            transport_settings: match &self.transport {
-                WriterGroupTransport::None => ExtensionObject::NULL,
-                WriterGroupTransport::Datagram(settings) => object(settings),
-                WriterGroupTransport::Datagram2(settings) => object(settings),
-                WriterGroupTransport::Broker(settings) => object(settings),
-                WriterGroupTransport::Other(settings) => settings.clone(),
-            },
-            message_settings: match &self.message {
-                WriterGroupMessage::Uadp(settings) => object(settings),
-                WriterGroupMessage::Json(settings) => object(settings),
-                WriterGroupMessage::Other(settings) => settings.clone(),
-            },
+            transport_settings: self.transport.to_object(),
+            message_settings: self.message.to_object(),
             data_set_writers: self.writers.iter().map(DataSetWriter::to_schema).collect(),
         }
     }
@@ -376,15 +384,7 @@ impl DataSetWriter {
     /// The first part that cannot be understood.
     pub fn from_schema(source: &DataSetWriterDataType) -> Result<Self> {
         let what = format!("writer {:?}", source.name.as_str());
-        let transport = if source.transport_settings.is_null() {
-            DataSetWriterTransport::None
-        } else {
-            from_object!(
-                &source.transport_settings,
-                what.clone(),
-                DataSetWriterTransport { Broker: taktwerk_schema::BrokerDataSetWriterTransportDataType }
-            )
-        };
+        let transport = DataSetWriterTransport::from_object(&source.transport_settings, &what)?;
         Ok(Self {
             name: text(&source.name),
             enabled: source.enabled,
@@ -393,14 +393,7 @@ impl DataSetWriter {
             key_frame_count: source.key_frame_count,
             data_set_name: text(&source.data_set_name),
             transport,
-            message: from_object!(
-                &source.message_settings,
-                what,
-                DataSetWriterMessage {
-                    Uadp: taktwerk_schema::UadpDataSetWriterMessageDataType,
-                    Json: taktwerk_schema::JsonDataSetWriterMessageDataType,
-                }
-            ),
+            message: DataSetWriterMessage::from_object(&source.message_settings, &what)?,
             properties: source.data_set_writer_properties.clone(),
         })
     }
@@ -416,16 +409,8 @@ impl DataSetWriter {
             key_frame_count: self.key_frame_count,
             data_set_name: ua(&self.data_set_name),
             data_set_writer_properties: self.properties.clone(),
-            transport_settings: match &self.transport {
-                DataSetWriterTransport::None => ExtensionObject::NULL,
-                DataSetWriterTransport::Broker(settings) => object(settings),
-                DataSetWriterTransport::Other(settings) => settings.clone(),
-            },
-            message_settings: match &self.message {
-                DataSetWriterMessage::Uadp(settings) => object(settings),
-                DataSetWriterMessage::Json(settings) => object(settings),
-                DataSetWriterMessage::Other(settings) => settings.clone(),
-            },
+            transport_settings: self.transport.to_object(),
+            message_settings: self.message.to_object(),
         }
     }
 }
@@ -480,30 +465,8 @@ impl DataSetReader {
     /// The first part that cannot be understood.
     pub fn from_schema(source: &DataSetReaderDataType) -> Result<Self> {
         let what = format!("reader {:?}", source.name.as_str());
-        let transport = if source.transport_settings.is_null() {
-            DataSetReaderTransport::None
-        } else {
-            from_object!(
-                &source.transport_settings,
-                what.clone(),
-                DataSetReaderTransport {
-                    Datagram: taktwerk_schema::DatagramDataSetReaderTransportDataType,
-                    Broker: taktwerk_schema::BrokerDataSetReaderTransportDataType,
-                }
-            )
-        };
-        let subscribed_data_set = if source.subscribed_data_set.is_null() {
-            SubscribedDataSet::None
-        } else {
-            from_object!(
-                &source.subscribed_data_set,
-                what.clone(),
-                SubscribedDataSet {
-                    TargetVariables: taktwerk_schema::TargetVariablesDataType,
-                    Mirror: taktwerk_schema::SubscribedDataSetMirrorDataType,
-                }
-            )
-        };
+        let transport = DataSetReaderTransport::from_object(&source.transport_settings, &what)?;
+        let subscribed_data_set = SubscribedDataSet::from_object(&source.subscribed_data_set, &what)?;
         // Invalid: the settings of the group hold (Part 14 §6.2.9.9).
         let own_security = match source.security_mode {
             MessageSecurityMode::INVALID => None,
@@ -522,14 +485,7 @@ impl DataSetReader {
             header_layout_uri: text(&source.header_layout_uri),
             security: own_security,
             transport,
-            message: from_object!(
-                &source.message_settings,
-                what.clone(),
-                DataSetReaderMessage {
-                    Uadp: taktwerk_schema::UadpDataSetReaderMessageDataType,
-                    Json: taktwerk_schema::JsonDataSetReaderMessageDataType,
-                }
-            ),
+            message: DataSetReaderMessage::from_object(&source.message_settings, &what)?,
             subscribed_data_set,
             properties: source.data_set_reader_properties.clone(),
         })
@@ -554,23 +510,9 @@ impl DataSetReader {
             security_group_id: security.map_or(UaString::NULL, |own| ua(&own.security_group_id)),
             security_key_services: security.map_or_else(Vec::new, |own| own.security_key_services.clone()),
             data_set_reader_properties: self.properties.clone(),
-            transport_settings: match &self.transport {
-                DataSetReaderTransport::None => ExtensionObject::NULL,
-                DataSetReaderTransport::Datagram(settings) => object(settings),
-                DataSetReaderTransport::Broker(settings) => object(settings),
-                DataSetReaderTransport::Other(settings) => settings.clone(),
-            },
-            message_settings: match &self.message {
-                DataSetReaderMessage::Uadp(settings) => object(settings),
-                DataSetReaderMessage::Json(settings) => object(settings),
-                DataSetReaderMessage::Other(settings) => settings.clone(),
-            },
-            subscribed_data_set: match &self.subscribed_data_set {
-                SubscribedDataSet::None => ExtensionObject::NULL,
-                SubscribedDataSet::TargetVariables(settings) => object(settings),
-                SubscribedDataSet::Mirror(settings) => object(settings),
-                SubscribedDataSet::Other(settings) => settings.clone(),
-            },
+            transport_settings: self.transport.to_object(),
+            message_settings: self.message.to_object(),
+            subscribed_data_set: self.subscribed_data_set.to_object(),
         }
     }
 }

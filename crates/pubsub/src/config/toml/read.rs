@@ -1,0 +1,277 @@
+//! From text to a configuration.
+
+use super::shape::{Conn, Field, File, Id, Layout, Reader, Readers, Security, Set, Writer, Writers};
+use super::{Result, TomlError};
+use crate::config::build::field;
+use crate::config::{
+    Configuration, Connection, DataSetReader, DataSetReaderMessage, DataSetSource, DataSetWriter,
+    DataSetWriterMessage, GroupSecurity, PublishedDataSet, ReaderGroup, SubscribedDataSet, WriterGroup,
+    WriterGroupMessage,
+};
+use crate::publisher_id::PublisherId;
+use taktwerk_crypto::PubSubSecurityPolicy;
+use taktwerk_schema::{
+    ConfigurationVersionDataType, DataSetFieldContentMask, DataSetFieldFlags, DataSetOrderingType,
+    EndpointDescription, FieldMetaData, FieldTargetDataType, JsonDataSetMessageContentMask,
+    JsonNetworkMessageContentMask, PublishedVariableDataType, SecurityGroupDataType, TargetVariablesDataType,
+    UadpDataSetMessageContentMask, UadpNetworkMessageContentMask,
+};
+use taktwerk_types::{BuiltInType, LocalizedText, NodeId};
+
+/// Reads a configuration.
+///
+/// # Errors
+/// See [`TomlError`].
+pub fn from_toml(text: &str) -> Result<Configuration> {
+    let file: File = ::toml::from_str(text).map_err(|error| TomlError::Text(error.to_string()))?;
+    let services = |urls: &[String]| urls.iter().map(|url| service(url)).collect();
+    let groups = file.security_group.iter().map(|group| {
+        let policy: core::result::Result<PubSubSecurityPolicy, _> = group.policy.parse();
+        let element = || format!("security group {:?}", group.id);
+        let policy = policy.map_err(|_| {
+            TomlError::value(element(), "its policy is not PubSub-Aes128-CTR or PubSub-Aes256-CTR")
+        })?;
+        Ok(SecurityGroupDataType {
+            name: group.id.as_str().into(),
+            key_lifetime: group.key_lifetime,
+            security_policy_uri: policy.uri().into(),
+            max_future_key_count: group.future_keys,
+            max_past_key_count: group.past_keys,
+            security_group_id: group.id.as_str().into(),
+            ..SecurityGroupDataType::default()
+        })
+    });
+    Ok(Configuration {
+        enabled: file.enabled,
+        data_sets: file.data_set.iter().map(read_set).collect::<Result<_>>()?,
+        connections: file.connection.iter().map(read_connection).collect::<Result<_>>()?,
+        default_security_key_services: services(&file.key_services),
+        security_groups: groups.collect::<Result<_>>()?,
+        configuration_version: file.configuration_version,
+        ..Configuration::default()
+    })
+}
+
+fn service(url: &str) -> EndpointDescription {
+    EndpointDescription { endpoint_url: url.into(), ..EndpointDescription::default() }
+}
+
+fn read_field(element: &str, source: &Field) -> Result<FieldMetaData> {
+    let known = BuiltInType::ALL.into_iter().find(|kind| kind.to_string() == source.kind);
+    let element = format!("{element} / field {:?}", source.name);
+    let kind = known.ok_or_else(|| {
+        TomlError::value(element, format!("{:?} is no built-in type such as Float or String", source.kind))
+    })?;
+    let flags = if source.promoted { DataSetFieldFlags::PROMOTED_FIELD } else { DataSetFieldFlags::EMPTY };
+    let description = match source.description.as_str() {
+        "" => LocalizedText::default(),
+        text => text.into(),
+    };
+    Ok(FieldMetaData {
+        description,
+        field_flags: flags,
+        max_string_length: source.max_length,
+        value_rank: match source.dimensions.len() {
+            0 => -1,
+            rank => i32::try_from(rank).unwrap_or(i32::MAX),
+        },
+        array_dimensions: source.dimensions.clone(),
+        ..field(&source.name, kind)
+    })
+}
+
+fn node(element: &str, source: &Field) -> Result<NodeId> {
+    let text = source.node.as_deref().unwrap_or("");
+    text.parse().map_err(|error| TomlError::value(format!("{element} / field {:?}", source.name), error))
+}
+
+fn read_set(source: &Set) -> Result<PublishedDataSet> {
+    let element = format!("data set {:?}", source.name);
+    let fields = source.fields.iter().map(|field| read_field(&element, field)).collect::<Result<_>>()?;
+    let mut set = PublishedDataSet::new(&source.name, fields);
+    let [major_version, minor_version] = source.version;
+    set.meta_data.configuration_version = ConfigurationVersionDataType { major_version, minor_version };
+    set.source = DataSetSource::Custom { cyclic: source.cyclic };
+    let with_node = source.fields.iter().filter(|field| field.node.is_some()).count();
+    if with_node > 0 {
+        if with_node < source.fields.len() {
+            return Err(TomlError::value(element, "give all fields a node, or none"));
+        }
+        let items = source.fields.iter().map(|field| {
+            Ok(PublishedVariableDataType {
+                published_variable: node(&element, field)?,
+                attribute_id: 13,
+                sampling_interval_hint: field.sampling,
+                ..PublishedVariableDataType::default()
+            })
+        });
+        set.source = DataSetSource::Items(items.collect::<Result<_>>()?);
+    }
+    Ok(set)
+}
+
+fn read_id(id: &Id) -> PublisherId {
+    match id {
+        Id::Byte(id) => PublisherId::Byte(*id),
+        Id::UInt16(id) => PublisherId::UInt16(*id),
+        Id::UInt32(id) => PublisherId::UInt32(*id),
+        Id::UInt64(id) => PublisherId::UInt64(*id),
+        Id::String(id) => PublisherId::String(id.as_str().into()),
+    }
+}
+
+fn read_security(security: Option<&Security>) -> GroupSecurity {
+    security.map_or_else(GroupSecurity::default, |security| GroupSecurity {
+        mode: security.mode,
+        security_group_id: security.group.clone(),
+        security_key_services: security.key_services.iter().map(|url| service(url)).collect(),
+    })
+}
+
+fn read_connection(source: &Conn) -> Result<Connection> {
+    let has_json = source.writer_group.iter().any(|group| group.layout == Layout::Json)
+        || source
+            .reader_group
+            .iter()
+            .flat_map(|group| &group.readers)
+            .any(|reader| reader.layout == Layout::Json);
+    let mut connection =
+        Connection::new(&source.name, source.publisher_id.as_ref().map(read_id), &source.url);
+    if has_json && source.url.starts_with("mqtt") {
+        connection.transport_profile_uri = crate::config::TRANSPORT_MQTT_JSON.to_owned();
+    }
+    if let Some(transport) = &source.transport {
+        connection.transport_profile_uri.clone_from(transport);
+    }
+    connection.enabled = source.enabled;
+    connection.network_interface.clone_from(&source.interface);
+    connection.writer_groups = source.writer_group.iter().map(read_writers).collect();
+    connection.reader_groups = source.reader_group.iter().map(read_readers).collect::<Result<_>>()?;
+    Ok(connection)
+}
+
+fn read_writers(source: &Writers) -> WriterGroup {
+    let make = match source.layout {
+        Layout::Dynamic => WriterGroup::dynamic,
+        Layout::PeriodicFixed => WriterGroup::periodic_fixed,
+        Layout::Json => WriterGroup::json,
+    };
+    let mut group = make(&source.name, source.id, source.interval);
+    group.enabled = source.enabled;
+    group.keep_alive_time = source.keep_alive.unwrap_or(group.keep_alive_time);
+    group.priority = source.priority;
+    group.max_network_message_size = source.max_message_size;
+    group.security = read_security(source.security.as_ref());
+    if source.network_message_content.is_some() {
+        group.header_layout_uri.clear();
+    }
+    match &mut group.message {
+        WriterGroupMessage::Uadp(uadp) => {
+            if let Some(bits) = source.network_message_content {
+                uadp.network_message_content_mask = UadpNetworkMessageContentMask(bits);
+            }
+            uadp.group_version = source.group_version.unwrap_or(uadp.group_version);
+            uadp.sampling_offset = source.sampling_offset.unwrap_or(uadp.sampling_offset);
+            uadp.publishing_offset.clone_from(&source.publishing_offsets);
+            if source.one_writer_per_message {
+                uadp.data_set_ordering = DataSetOrderingType::ASCENDING_WRITER_ID_SINGLE;
+            }
+        }
+        WriterGroupMessage::Json(json) => {
+            if let Some(bits) = source.network_message_content {
+                json.network_message_content_mask = JsonNetworkMessageContentMask(bits);
+            }
+        }
+        WriterGroupMessage::Other(_) => {}
+    }
+    group.writers = source.writers.iter().map(|writer| read_writer(writer, source.layout)).collect();
+    group
+}
+
+fn read_writer(source: &Writer, layout: Layout) -> DataSetWriter {
+    let make = match layout {
+        Layout::Dynamic => DataSetWriter::dynamic,
+        Layout::PeriodicFixed => DataSetWriter::periodic_fixed,
+        Layout::Json => DataSetWriter::json,
+    };
+    let mut writer = make(&source.name, source.id, &source.data_set);
+    writer.enabled = source.enabled;
+    writer.key_frame_count = source.key_frame_count;
+    writer.field_content_mask =
+        source.field_content.map_or(writer.field_content_mask, DataSetFieldContentMask);
+    match &mut writer.message {
+        DataSetWriterMessage::Uadp(uadp) => {
+            uadp.configured_size = source.configured_size;
+            if let Some(bits) = source.message_content {
+                uadp.data_set_message_content_mask = UadpDataSetMessageContentMask(bits);
+            }
+        }
+        DataSetWriterMessage::Json(json) => {
+            if let Some(bits) = source.message_content {
+                json.data_set_message_content_mask = JsonDataSetMessageContentMask(bits);
+            }
+        }
+        DataSetWriterMessage::Other(_) => {}
+    }
+    writer
+}
+
+fn read_readers(source: &Readers) -> Result<ReaderGroup> {
+    let readers = source.readers.iter().map(read_reader).collect::<Result<_>>()?;
+    Ok(ReaderGroup {
+        enabled: source.enabled,
+        security: read_security(source.security.as_ref()),
+        ..ReaderGroup::new(&source.name, readers)
+    })
+}
+
+fn read_reader(source: &Reader) -> Result<DataSetReader> {
+    let element = format!("reader {:?}", source.name);
+    let fields: Vec<_> =
+        source.fields.iter().map(|field| read_field(&element, field)).collect::<Result<_>>()?;
+    let mut group = match source.layout {
+        Layout::Dynamic => WriterGroup::dynamic("", source.writer_group_id, 0.0),
+        Layout::PeriodicFixed => WriterGroup::periodic_fixed("", source.writer_group_id, 0.0),
+        Layout::Json => WriterGroup::json("", source.writer_group_id, 0.0),
+    };
+    group.keep_alive_time = 0.0;
+    let make = match source.layout {
+        Layout::Dynamic => DataSetWriter::dynamic,
+        Layout::PeriodicFixed => DataSetWriter::periodic_fixed,
+        Layout::Json => DataSetWriter::json,
+    };
+    let writer = make(&source.name, source.writer_id, "");
+    let mut set = PublishedDataSet::new("", fields);
+    if source.fields.is_empty() {
+        set.meta_data = Default::default();
+    } else {
+        let [major_version, minor_version] = source.version;
+        set.meta_data.configuration_version = ConfigurationVersionDataType { major_version, minor_version };
+    }
+    let mut reader = DataSetReader::of(source.publisher_id.as_ref().map(read_id), &group, &writer, &set);
+    reader.enabled = source.enabled;
+    reader.message_receive_timeout = source.timeout;
+    if let DataSetReaderMessage::Uadp(uadp) = &mut reader.message {
+        uadp.data_set_offset = source.offset;
+    }
+    let targets: Vec<_> = source
+        .fields
+        .iter()
+        .filter(|field| field.node.is_some())
+        .map(|field| {
+            Ok(FieldTargetDataType {
+                target_node_id: node(&element, field)?,
+                attribute_id: 13,
+                ..FieldTargetDataType::default()
+            })
+        })
+        .collect::<Result<_>>()?;
+    if !targets.is_empty() {
+        if targets.len() < source.fields.len() {
+            return Err(TomlError::value(element, "give all fields a node, or none"));
+        }
+        reader.subscribed_data_set =
+            SubscribedDataSet::TargetVariables(TargetVariablesDataType { target_variables: targets });
+    }
+    Ok(reader)
+}

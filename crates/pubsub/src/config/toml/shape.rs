@@ -1,0 +1,241 @@
+//! How a configuration looks in TOML: what serde reads and writes.
+
+use crate::uadp::SecurityMode;
+use serde::{Deserialize, Serialize};
+
+pub(super) fn yes() -> bool {
+    true
+}
+
+pub(super) fn is_yes(value: &bool) -> bool {
+    *value
+}
+
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct File {
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub(super) enabled: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) configuration_version: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) key_services: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) security_group: Vec<Group>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) data_set: Vec<Set>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) connection: Vec<Conn>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Group {
+    pub(super) id: String,
+    /// Milliseconds.
+    pub(super) key_lifetime: f64,
+    pub(super) policy: String,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) future_keys: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) past_keys: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Set {
+    pub(super) name: String,
+    /// Major and minor version.
+    #[serde(default = "first_version", skip_serializing_if = "is_first_version")]
+    pub(super) version: [u32; 2],
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub(super) cyclic: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) fields: Vec<Field>,
+}
+
+pub(super) fn first_version() -> [u32; 2] {
+    [1, 1]
+}
+
+pub(super) fn is_first_version(version: &[u32; 2]) -> bool {
+    *version == first_version()
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Field {
+    pub(super) name: String,
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    /// The Variable it is read from, or at a reader written to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) node: Option<String>,
+    /// Milliseconds; for Variables.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) sampling: f64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) max_length: u32,
+    /// The largest lengths of an array's dimensions; 0: not bounded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) dimensions: Vec<u32>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) promoted: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) description: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Id {
+    Byte(u8),
+    UInt16(u16),
+    UInt32(u32),
+    UInt64(u64),
+    String(String),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Conn {
+    pub(super) name: String,
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub(super) enabled: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) publisher_id: Option<Id>,
+    pub(super) url: String,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) interface: String,
+    /// The URI of the transport profile, if the URL does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) transport: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) writer_group: Vec<Writers>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) reader_group: Vec<Readers>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Security {
+    pub(super) mode: SecurityMode,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) group: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) key_services: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Default)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Layout {
+    #[default]
+    Dynamic,
+    PeriodicFixed,
+    Json,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Writers {
+    pub(super) name: String,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) id: u16,
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub(super) enabled: bool,
+    /// Milliseconds.
+    pub(super) interval: f64,
+    /// Milliseconds; ten intervals unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) keep_alive: Option<f64>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) priority: u8,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) max_message_size: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) layout: Layout,
+    /// Bits of the NetworkMessageContentMask, if they are not those of the layout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) network_message_content: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) group_version: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) one_writer_per_message: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) sampling_offset: Option<f64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) publishing_offsets: Vec<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) security: Option<Security>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) writers: Vec<Writer>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Writer {
+    pub(super) name: String,
+    pub(super) id: u16,
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub(super) enabled: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) data_set: String,
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub(super) key_frame_count: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) field_content: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) message_content: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) configured_size: u16,
+}
+
+pub(super) fn one() -> u32 {
+    1
+}
+
+pub(super) fn is_one(value: &u32) -> bool {
+    *value == 1
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Readers {
+    pub(super) name: String,
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub(super) enabled: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) security: Option<Security>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) readers: Vec<Reader>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Reader {
+    pub(super) name: String,
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub(super) enabled: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) publisher_id: Option<Id>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) writer_group_id: u16,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) writer_id: u16,
+    /// Milliseconds; 0: never in error.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) timeout: f64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) layout: Layout,
+    /// Offset of the DataSetMessage in messages without PayloadHeader.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) offset: u16,
+    #[serde(default = "first_version", skip_serializing_if = "is_first_version")]
+    pub(super) version: [u32; 2],
+    /// The fields, if the publisher is not to be asked; with `node` their targets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) fields: Vec<Field>,
+}

@@ -21,6 +21,8 @@ pub struct CallContext {
     pub object_id: NodeId,
     /// The roles of the session, in the order of their ids.
     pub roles: Arc<[NodeId]>,
+    /// Whether the channel encrypts: what hands out secrets asks for it.
+    pub encrypted: bool,
 }
 
 /// A future that a driver runs on its executor.

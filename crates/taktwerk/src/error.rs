@@ -45,6 +45,14 @@ pub enum BuildError {
         /// How many the function has.
         typed: usize,
     },
+    /// A SecurityGroup of PubSub is not in order.
+    #[error("the security group {id:?} cannot be served: {status}")]
+    SecurityGroup {
+        /// Its id.
+        id: String,
+        /// What is wrong: Bad_SecurityPolicyRejected, Bad_InvalidArgument (lifetime), Bad_BrowseNameDuplicated.
+        status: StatusCode,
+    },
 }
 
 impl BuildError {
@@ -57,6 +65,7 @@ impl BuildError {
             Self::File { .. } => StatusCode::BAD_CONFIGURATION_ERROR,
             Self::NoMember { .. } => StatusCode::BAD_NOT_FOUND,
             Self::Arguments { .. } => StatusCode::BAD_INVALID_ARGUMENT,
+            Self::SecurityGroup { status, .. } => *status,
         }
     }
 }

@@ -48,6 +48,7 @@
 //! - [`client`]: connecting, reading, writing, browsing, calling, subscribing;
 //! - [`pubsub`]: publishing and subscribing without a connection;
 //! - [`pki`]: certificates and trust from a folder;
+//! - [`pubsub_model`]: PubSub in a server's address space, and key services;
 //! - [`value`]: Rust types as OPC UA values; [`mod@unit`]: engineering units;
 //! - [`error`]: what can go wrong, with advice.
 
@@ -57,6 +58,7 @@ pub mod client;
 pub mod error;
 pub mod pki;
 pub mod pubsub;
+pub mod pubsub_model;
 pub mod server;
 pub mod space;
 pub mod unit;

@@ -82,6 +82,7 @@ impl Session {
             user: self.user.as_ref().and_then(User::client_user_id).map(Into::into),
             object_id,
             roles: Arc::clone(&self.decisions.grant.roles),
+            encrypted: self.mode == MessageSecurityMode::SignAndEncrypt,
         }
     }
 

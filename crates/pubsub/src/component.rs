@@ -1,0 +1,323 @@
+//! All components of a configuration and their states (Part 14 §6.2.1, §9.1.10): what a server shows of PubSub and
+//! what its Enable and Disable Methods do.
+//!
+//! WriterGroups and DataSetReaders run in the engines, which report what becomes of them; everything else is
+//! operational as soon as it is enabled and what it belongs to is. [`Components`] says which engine parts have to be
+//! started and stopped when something above them changes.
+
+use crate::config::Configuration;
+use crate::publisher::GroupIndex;
+use crate::state::{PubSubState, Trigger, next};
+use crate::subscriber::ReaderIndex;
+use taktwerk_types::StatusCode;
+
+/// A component: positions in the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)] // the fields are positions of what they are named after
+pub enum Component {
+    /// PublishSubscribe itself.
+    Root,
+    /// A PubSubConnection.
+    Connection { connection: usize },
+    /// A WriterGroup.
+    WriterGroup(GroupIndex),
+    /// A DataSetWriter.
+    DataSetWriter { group: GroupIndex, writer: usize },
+    /// A ReaderGroup.
+    ReaderGroup { connection: usize, group: usize },
+    /// A DataSetReader.
+    DataSetReader(ReaderIndex),
+}
+
+impl Component {
+    /// Whether an engine runs it.
+    const fn is_run(self) -> bool {
+        matches!(self, Self::WriterGroup(_) | Self::DataSetReader(_))
+    }
+}
+
+/// How often a component has changed its state, and why (Part 14 §9.1.11.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct StateCounters {
+    /// It failed.
+    pub error: u32,
+    /// It became operational because it was enabled.
+    pub operational_by_method: u32,
+    /// It became operational because what it belongs to did.
+    pub operational_by_parent: u32,
+    /// It became operational again after an error.
+    pub operational_from_error: u32,
+    /// It was paused because what it belongs to stopped.
+    pub paused_by_parent: u32,
+    /// It was disabled.
+    pub disabled_by_method: u32,
+}
+
+/// Something to do in an engine: start or stop a WriterGroup or DataSetReader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Switch {
+    /// Which one.
+    pub component: Component,
+    /// On or off.
+    pub on: bool,
+}
+
+/// What came of a change.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// Components that have another state now.
+    pub states: Vec<(Component, PubSubState)>,
+    /// What is to be done in the engines.
+    pub switches: Vec<Switch>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    component: Component,
+    parent: Option<usize>,
+    state: PubSubState,
+    /// Why it will be operational, when it will be.
+    by_method: bool,
+    counters: StateCounters,
+}
+
+/// The states of everything.
+#[derive(Debug)]
+pub struct Components {
+    /// Parents stand in front of their children.
+    entries: Vec<Entry>,
+}
+
+impl Components {
+    /// Everything as configured, started: what is enabled is operational or waits for its engine.
+    #[must_use]
+    pub fn new(configuration: &Configuration) -> Self {
+        let mut components = Self { entries: Vec::new() };
+        let root = components.add(Component::Root, None, configuration.enabled);
+        for (index, connection) in configuration.connections.iter().enumerate() {
+            let component = Component::Connection { connection: index };
+            let parent = components.add(component, Some(root), connection.enabled);
+            for (group, writers) in connection.writer_groups.iter().enumerate() {
+                let group = GroupIndex { connection: index, group };
+                let parent = components.add(Component::WriterGroup(group), Some(parent), writers.enabled);
+                for (writer, config) in writers.writers.iter().enumerate() {
+                    let component = Component::DataSetWriter { group, writer };
+                    components.add(component, Some(parent), config.enabled);
+                }
+            }
+            for (group, readers) in connection.reader_groups.iter().enumerate() {
+                let component = Component::ReaderGroup { connection: index, group };
+                let parent = components.add(component, Some(parent), readers.enabled);
+                for (reader, config) in readers.readers.iter().enumerate() {
+                    let index = ReaderIndex { connection: index, group, reader };
+                    components.add(Component::DataSetReader(index), Some(parent), config.enabled);
+                }
+            }
+        }
+        components.reset_counters();
+        components
+    }
+
+    fn add(&mut self, component: Component, parent: Option<usize>, enabled: bool) -> usize {
+        let parent_runs = self.is_operational(parent);
+        let at = self.entries.len();
+        let counters = StateCounters::default();
+        let state = PubSubState::DISABLED;
+        self.entries.push(Entry { component, parent, state, by_method: false, counters });
+        if enabled {
+            let mut changes = Changes::default();
+            self.trigger(at, Trigger::Enable, parent_runs, &mut changes);
+        }
+        at
+    }
+
+    fn is_operational(&self, at: Option<usize>) -> bool {
+        at.is_none_or(|at| self.entries.get(at).is_some_and(|entry| entry.state == PubSubState::OPERATIONAL))
+    }
+
+    fn position(&self, component: Component) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.component == component)
+    }
+
+    /// All components with their states, parents in front of their children.
+    pub fn iter(&self) -> impl Iterator<Item = (Component, PubSubState)> {
+        self.entries.iter().map(|entry| (entry.component, entry.state))
+    }
+
+    /// The state of a component; Disabled if there is none.
+    #[must_use]
+    pub fn state(&self, component: Component) -> PubSubState {
+        self.entries
+            .iter()
+            .find(|entry| entry.component == component)
+            .map_or(PubSubState::DISABLED, |entry| entry.state)
+    }
+
+    /// The counters of a component.
+    #[must_use]
+    pub fn counters(&self, component: Component) -> StateCounters {
+        self.entries
+            .iter()
+            .find(|entry| entry.component == component)
+            .map(|entry| entry.counters)
+            .unwrap_or_default()
+    }
+
+    /// Sets all counters back (the Reset Method).
+    pub fn reset_counters(&mut self) {
+        self.entries.iter_mut().for_each(|entry| entry.counters = StateCounters::default());
+    }
+
+    /// The Enable and Disable Methods (Part 14 §9.1.10.2, §9.1.10.3).
+    ///
+    /// # Errors
+    /// Bad_InvalidState if it is enabled or disabled already, Bad_NodeIdUnknown if there is no such component.
+    pub fn set_enabled(&mut self, component: Component, enabled: bool) -> Result<Changes, StatusCode> {
+        let at = self.position(component).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+        let entry = self.entries.get_mut(at).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+        if (entry.state == PubSubState::DISABLED) != enabled {
+            return Err(StatusCode::BAD_INVALID_STATE);
+        }
+        entry.by_method = enabled;
+        let parent = self.entries.get(at).and_then(|entry| entry.parent);
+        let mut changes = Changes::default();
+        let trigger = if enabled { Trigger::Enable } else { Trigger::Disable };
+        self.trigger(at, trigger, self.is_operational(parent), &mut changes);
+        Ok(changes)
+    }
+
+    /// An engine says what became of a WriterGroup or DataSetReader.
+    pub fn report(&mut self, component: Component, state: PubSubState) -> Changes {
+        let mut changes = Changes::default();
+        let Some(at) = self.position(component).filter(|_| component.is_run()) else { return changes };
+        let trigger = match state {
+            PubSubState::OPERATIONAL => Trigger::Ready,
+            PubSubState::ERROR => Trigger::Fault,
+            // Off and waiting are what we told it to be.
+            _ => return changes,
+        };
+        self.trigger(at, trigger, true, &mut changes);
+        changes
+    }
+
+    fn trigger(&mut self, at: usize, trigger: Trigger, parent_runs: bool, changes: &mut Changes) {
+        let Some(entry) = self.entries.get_mut(at) else { return };
+        let before = entry.state;
+        let mut state = next(before, trigger, parent_runs);
+        if state == PubSubState::PRE_OPERATIONAL && !entry.component.is_run() {
+            // Nothing to wait for.
+            state = PubSubState::OPERATIONAL;
+        }
+        if state == before {
+            return;
+        }
+        entry.state = state;
+        let counters = &mut entry.counters;
+        let counter = match state {
+            PubSubState::OPERATIONAL if before == PubSubState::ERROR => &mut counters.operational_from_error,
+            PubSubState::OPERATIONAL if entry.by_method => &mut counters.operational_by_method,
+            PubSubState::OPERATIONAL => &mut counters.operational_by_parent,
+            PubSubState::ERROR => &mut counters.error,
+            PubSubState::PAUSED => &mut counters.paused_by_parent,
+            PubSubState::DISABLED => &mut counters.disabled_by_method,
+            _ => &mut 0,
+        };
+        *counter = counter.saturating_add(1);
+        if matches!(state, PubSubState::OPERATIONAL) {
+            entry.by_method = false;
+        }
+        let component = entry.component;
+        changes.states.push((component, state));
+        if component.is_run() {
+            let runs = |state| state != PubSubState::DISABLED && state != PubSubState::PAUSED;
+            if runs(before) != runs(state) {
+                changes.switches.push(Switch { component, on: runs(state) });
+            }
+        }
+        let trigger = match (before, state) {
+            (_, PubSubState::OPERATIONAL) => Trigger::ParentOperational,
+            (PubSubState::OPERATIONAL, _) => Trigger::ParentStopped,
+            _ => return,
+        };
+        for child in at + 1..self.entries.len() {
+            if self.entries.get(child).is_some_and(|entry| entry.parent == Some(at)) {
+                self.trigger(child, trigger, true, changes);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Connection, DataSetReader, DataSetWriter, ReaderGroup, WriterGroup};
+    use crate::publisher_id::PublisherId;
+
+    const GROUP: GroupIndex = GroupIndex { connection: 0, group: 0 };
+    const WRITER: Component = Component::DataSetWriter { group: GROUP, writer: 0 };
+    const READER: Component = Component::DataSetReader(ReaderIndex { connection: 0, group: 0, reader: 0 });
+    const CONNECTION: Component = Component::Connection { connection: 0 };
+
+    fn components() -> Components {
+        let mut connection = Connection::new("c", Some(PublisherId::Byte(1)), "opc.udp://239.0.0.1:4840");
+        let mut group = WriterGroup::dynamic("g", 1, 10.0);
+        group.writers.push(DataSetWriter::dynamic("w", 1, ""));
+        connection.writer_groups.push(group);
+        let reader = DataSetReader { name: "r".into(), enabled: true, ..DataSetReader::default() };
+        connection.reader_groups.push(ReaderGroup::new("rg", vec![reader]));
+        Components::new(&Configuration {
+            enabled: true,
+            connections: vec![connection],
+            ..Configuration::default()
+        })
+    }
+
+    #[test]
+    fn what_an_engine_runs_waits_for_it() {
+        let mut components = components();
+        assert_eq!(components.state(Component::WriterGroup(GROUP)), PubSubState::PRE_OPERATIONAL);
+        assert_eq!(components.state(WRITER), PubSubState::PAUSED);
+        assert_eq!(components.state(READER), PubSubState::PRE_OPERATIONAL);
+        let changes = components.report(Component::WriterGroup(GROUP), PubSubState::OPERATIONAL);
+        let expected =
+            [(Component::WriterGroup(GROUP), PubSubState::OPERATIONAL), (WRITER, PubSubState::OPERATIONAL)];
+        assert_eq!((changes.states.as_slice(), changes.switches.len()), (expected.as_slice(), 0));
+        components.report(Component::WriterGroup(GROUP), PubSubState::ERROR);
+        assert_eq!(components.state(WRITER), PubSubState::PAUSED);
+        components.report(Component::WriterGroup(GROUP), PubSubState::OPERATIONAL);
+        let counters = components.counters(Component::WriterGroup(GROUP));
+        assert_eq!((counters.error, counters.operational_from_error), (1, 1));
+        assert_eq!(components.counters(WRITER).paused_by_parent, 1);
+        components.reset_counters();
+        assert_eq!(components.counters(WRITER), StateCounters::default());
+    }
+
+    #[test]
+    fn disabling_something_pauses_all_below_and_stops_the_engines() {
+        let mut components = components();
+        components.report(Component::WriterGroup(GROUP), PubSubState::OPERATIONAL);
+        components.report(READER, PubSubState::OPERATIONAL);
+        let changes = components.set_enabled(CONNECTION, false).unwrap();
+        let off = |component| Switch { component, on: false };
+        assert_eq!(changes.switches, [off(Component::WriterGroup(GROUP)), off(READER)]);
+        assert_eq!(components.state(CONNECTION), PubSubState::DISABLED);
+        for component in [WRITER, READER, Component::WriterGroup(GROUP)] {
+            assert_eq!(components.state(component), PubSubState::PAUSED, "{component:?}");
+        }
+        assert_eq!(components.set_enabled(CONNECTION, false), Err(StatusCode::BAD_INVALID_STATE));
+        // What is disabled below stays so.
+        components.set_enabled(READER, false).unwrap();
+        let changes = components.set_enabled(CONNECTION, true).unwrap();
+        let on = Switch { component: Component::WriterGroup(GROUP), on: true };
+        assert_eq!(changes.switches, [on]);
+        assert_eq!(components.state(READER), PubSubState::DISABLED);
+        assert_eq!(components.state(Component::WriterGroup(GROUP)), PubSubState::PRE_OPERATIONAL);
+        assert_eq!(components.counters(CONNECTION).operational_by_method, 1);
+        // A report that comes too late does not wake what was disabled.
+        assert_eq!(components.report(READER, PubSubState::OPERATIONAL), Changes::default());
+        assert_eq!(components.set_enabled(READER, true).unwrap().switches.len(), 1);
+        let unknown = Component::Connection { connection: 9 };
+        assert_eq!(components.set_enabled(unknown, true), Err(StatusCode::BAD_NODE_ID_UNKNOWN));
+    }
+}

@@ -1,0 +1,281 @@
+//! The key service in a server's address space (Part 14 §8), and keys that one pushes to us (§9.1.3.3).
+
+use super::states::States;
+use super::{computed, has_role, lock, set};
+use crate::error::BuildError;
+use crate::space::{Space, now, ns0};
+use std::sync::{Arc, Mutex};
+use taktwerk_net::clock;
+use taktwerk_net::entropy::OsEntropy;
+use taktwerk_pubsub::config::Configuration;
+use taktwerk_pubsub::security::{KeyService, SecurityKeys};
+use taktwerk_schema::ids::{method_ids, object_ids, object_type_ids, reference_type_ids, variable_ids};
+use taktwerk_schema::{PermissionType, RolePermissionType, SecurityGroupDataType};
+use taktwerk_server::callback::CallContext;
+use taktwerk_server::space::NodeSpec;
+use taktwerk_server::space::build::Under;
+use taktwerk_types::{ByteString, LocalizedText, NodeId, QualifiedName, StatusCode, UaString, Variant};
+
+/// SecurityGroups that administrators may add.
+const ADDED_MAX: usize = 1_024;
+
+type Service = Arc<Mutex<KeyService>>;
+type Outcome = Result<Vec<Variant>, StatusCode>;
+
+/// A SecurityGroup's object and who gets its keys.
+#[derive(Debug, Clone)]
+struct Group {
+    id: String,
+    node: NodeId,
+    permissions: Vec<RolePermissionType>,
+}
+
+/// What the Methods share.
+struct Server {
+    space: Space,
+    service: Service,
+    groups: Mutex<Vec<Group>>,
+}
+
+/// One argument of a call; number and types were checked.
+fn argument<T: TryFrom<Variant>>(inputs: &[Variant], at: usize) -> Result<T, StatusCode> {
+    let value = inputs.get(at).cloned().unwrap_or_default();
+    T::try_from(value).map_err(|_| StatusCode::BAD_INVALID_ARGUMENT)
+}
+
+fn text(inputs: &[Variant], at: usize) -> Result<String, StatusCode> {
+    argument::<UaString>(inputs, at).map(|text| text.as_str().to_owned())
+}
+
+/// Keys, and what decides about them, are for encrypting channels only.
+fn encrypts(caller: &CallContext) -> Result<(), StatusCode> {
+    if caller.encrypted { Ok(()) } else { Err(StatusCode::BAD_SECURITY_MODE_INSUFFICIENT) }
+}
+
+/// Lets those in who administer the key service.
+fn administers(caller: &CallContext) -> Result<(), StatusCode> {
+    encrypts(caller)?;
+    let roles = [object_ids::WELL_KNOWN_ROLE_SECURITY_KEY_SERVER_ADMIN];
+    if has_role(caller, &roles) { Ok(()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
+}
+
+/// Whether a caller gets the keys of a group: one of its roles may Call the group's object; if the group names no
+/// roles, SecurityKeyServerAccess.
+fn gets_keys(caller: &CallContext, permissions: &[RolePermissionType]) -> bool {
+    if permissions.is_empty() {
+        return has_role(caller, &[object_ids::WELL_KNOWN_ROLE_SECURITY_KEY_SERVER_ACCESS]);
+    }
+    permissions.iter().any(|permission| {
+        permission.permissions.contains(PermissionType::CALL) && caller.roles.contains(&permission.role_id)
+    })
+}
+
+impl Server {
+    fn group(&self, id: &str) -> Option<Group> {
+        lock(&self.groups).iter().find(|group| group.id == id).cloned()
+    }
+
+    /// GetSecurityKeys (Part 14 §8.3.2). A caller who may have no keys at all does not learn which groups there are.
+    fn get_keys(&self, caller: &CallContext, inputs: &[Variant]) -> Outcome {
+        let id = text(inputs, 0)?;
+        let (start, count): (u32, u32) = (argument(inputs, 1)?, argument(inputs, 2)?);
+        let permissions = self.group(&id).map(|group| group.permissions).unwrap_or_default();
+        let permitted = gets_keys(caller, &permissions);
+        let now = clock::monotonic();
+        let keys = lock(&self.service).get_security_keys(
+            &id,
+            start,
+            count,
+            caller.encrypted,
+            permitted,
+            &mut OsEntropy,
+            now,
+        )?;
+        let data: Vec<ByteString> = keys.keys.into_iter().map(ByteString::from).collect();
+        Ok(vec![
+            UaString::from(keys.security_policy_uri.as_str()).into(),
+            keys.first_token_id.into(),
+            data.into(),
+            keys.time_to_next_key.into(),
+            keys.key_lifetime.into(),
+        ])
+    }
+
+    /// GetSecurityGroup (Part 14 §8.3.3).
+    fn get_group(&self, caller: &CallContext, inputs: &[Variant]) -> Outcome {
+        encrypts(caller)?;
+        let group = self.group(&text(inputs, 0)?).ok_or(StatusCode::BAD_NO_MATCH)?;
+        if administers(caller).is_err() && !gets_keys(caller, &group.permissions) {
+            return Err(StatusCode::BAD_USER_ACCESS_DENIED);
+        }
+        Ok(vec![group.node.into()])
+    }
+
+    /// AddSecurityGroup (Part 14 §8.5.2): its name is its id.
+    fn add(self: &Arc<Self>, caller: &CallContext, inputs: &[Variant]) -> Outcome {
+        administers(caller)?;
+        let name = text(inputs, 0)?;
+        let group = SecurityGroupDataType {
+            name: name.as_str().into(),
+            security_group_id: name.as_str().into(),
+            key_lifetime: argument(inputs, 1)?,
+            security_policy_uri: argument(inputs, 2)?,
+            max_future_key_count: argument(inputs, 3)?,
+            max_past_key_count: argument(inputs, 4)?,
+            ..SecurityGroupDataType::default()
+        };
+        if lock(&self.groups).len() >= ADDED_MAX {
+            return Err(StatusCode::BAD_RESOURCE_UNAVAILABLE);
+        }
+        let node = self.add_group(&group)?;
+        Ok(vec![UaString::from(name.as_str()).into(), node.into()])
+    }
+
+    /// RemoveSecurityGroup (Part 14 §8.5.3).
+    fn remove(&self, caller: &CallContext, inputs: &[Variant]) -> Outcome {
+        administers(caller)?;
+        let node: NodeId = argument(inputs, 0)?;
+        let mut groups = lock(&self.groups);
+        let at = groups.iter().position(|group| group.node == node);
+        let group = groups.remove(at.ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?);
+        lock(&self.service).remove_group(&group.id)?;
+        for name in MEMBERS.iter().chain(&METHODS) {
+            if let Some(child) = self.space.child(&node, &QualifiedName::new(0, *name)) {
+                let _ = self.space.delete_node(&child);
+            }
+        }
+        self.space.delete_node(&node).map_err(|error| error.status())?;
+        Ok(Vec::new())
+    }
+
+    /// Makes a group's keys and its object.
+    fn add_group(self: &Arc<Self>, group: &SecurityGroupDataType) -> Result<NodeId, StatusCode> {
+        let id = group.security_group_id.as_str().to_owned();
+        lock(&self.service).add_group(group, &mut OsEntropy, clock::monotonic())?;
+        let node = self.add_node(&id, group).map_err(|error| {
+            // Without its object nobody could remove it.
+            let _ = lock(&self.service).remove_group(&id);
+            error.status()
+        })?;
+        let permissions = group.role_permissions.clone();
+        lock(&self.groups).push(Group { id, node: node.clone(), permissions });
+        Ok(node)
+    }
+
+    fn add_node(self: &Arc<Self>, id: &str, group: &SecurityGroupDataType) -> Result<NodeId, BuildError> {
+        let parent = ns0(object_ids::PUBLISH_SUBSCRIBE_SECURITY_GROUPS);
+        let (reference_type, type_id) =
+            (ns0(reference_type_ids::HAS_COMPONENT), ns0(object_type_ids::SECURITY_GROUP_TYPE));
+        let node = NodeId::string(1, format!("PubSub/SecurityGroups/{id}"));
+        let spec =
+            NodeSpec::object(node.clone(), QualifiedName::new(1, id)).display_name(LocalizedText::from(id));
+        let under =
+            Under { parent: &parent, reference_type: &reference_type, type_definition: Some(&type_id) };
+        let members = self.space.add_instance(spec, under, &METHODS, now())?;
+        let find = |name: &str| members.iter().find(|(path, _)| path == name).map(|(_, id)| id);
+        let values: [Variant; 5] = [
+            group.security_group_id.clone().into(),
+            group.key_lifetime.into(),
+            group.security_policy_uri.clone().into(),
+            group.max_future_key_count.into(),
+            group.max_past_key_count.into(),
+        ];
+        for (name, value) in MEMBERS.iter().zip(values) {
+            if let Some(member) = find(name) {
+                set(&self.space, member, value)?;
+            }
+        }
+        type Act =
+            fn(&mut KeyService, &str, &mut OsEntropy, taktwerk_types::Instant) -> Result<(), StatusCode>;
+        let acts: [Act; 2] = [
+            |service, id, entropy, now| service.invalidate_keys(id, entropy, now),
+            |service, id, entropy, now| service.force_key_rotation(id, entropy, now),
+        ];
+        for (name, act) in METHODS.iter().zip(acts) {
+            let (server, id) = (Arc::clone(self), id.to_owned());
+            let handler = move |caller: &CallContext, _: Vec<Variant>| {
+                administers(caller)?;
+                act(&mut lock(&server.service), &id, &mut OsEntropy, clock::monotonic())?;
+                Ok(Vec::new())
+            };
+            if let Some(member) = find(name) {
+                self.space.set_method(member, Arc::new(handler))?;
+            }
+        }
+        Ok(node)
+    }
+}
+
+/// The Properties of a SecurityGroup.
+const MEMBERS: [&str; 5] =
+    ["SecurityGroupId", "KeyLifetime", "SecurityPolicyUri", "MaxFutureKeyCount", "MaxPastKeyCount"];
+/// And its Methods.
+const METHODS: [&str; 2] = ["InvalidateKeys", "ForceKeyRotation"];
+
+/// Offers the key service.
+pub(super) fn serve(
+    space: &Space,
+    service: &Service,
+    configuration: &Configuration,
+) -> Result<(), BuildError> {
+    let server =
+        Arc::new(Server { space: Arc::clone(space), service: Arc::clone(service), groups: Mutex::default() });
+    for group in &configuration.security_groups {
+        let id = group.security_group_id.as_str().to_owned();
+        server.add_group(group).map_err(|status| BuildError::SecurityGroup { id, status })?;
+    }
+    type Run = fn(&Arc<Server>, &CallContext, &[Variant]) -> Outcome;
+    let methods: [(u32, Run); 4] = [
+        (method_ids::PUBLISH_SUBSCRIBE_GET_SECURITY_KEYS, |server, caller, inputs| {
+            server.get_keys(caller, inputs)
+        }),
+        (method_ids::PUBLISH_SUBSCRIBE_GET_SECURITY_GROUP, |server, caller, inputs| {
+            server.get_group(caller, inputs)
+        }),
+        (method_ids::PUBLISH_SUBSCRIBE_SECURITY_GROUPS_ADD_SECURITY_GROUP, Server::add),
+        (method_ids::PUBLISH_SUBSCRIBE_SECURITY_GROUPS_REMOVE_SECURITY_GROUP, |server, caller, inputs| {
+            server.remove(caller, inputs)
+        }),
+    ];
+    for (id, run) in methods {
+        let server = Arc::clone(&server);
+        let handler = move |caller: &CallContext, inputs: Vec<Variant>| run(&server, caller, &inputs);
+        space.set_method(&ns0(id), Arc::new(handler))?;
+    }
+    computed(space, variable_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CAPABLITIES_SUPPORT_SECURITY_KEY_SERVER, || true)
+}
+
+/// Takes pushed keys.
+pub(super) fn accept(space: &Space, states: &Arc<States>) -> Result<(), BuildError> {
+    let states = Arc::clone(states);
+    let handler = move |caller: &CallContext, inputs: Vec<Variant>| push(&states, caller, &inputs);
+    space.set_method(&ns0(method_ids::PUBLISH_SUBSCRIBE_SET_SECURITY_KEYS), Arc::new(handler))?;
+    computed(space, variable_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CAPABLITIES_SUPPORT_SECURITY_KEY_PUSH, || true)
+}
+
+/// SetSecurityKeys.
+fn push(states: &States, caller: &CallContext, inputs: &[Variant]) -> Outcome {
+    encrypts(caller)?;
+    if !has_role(caller, &[object_ids::WELL_KNOWN_ROLE_SECURITY_KEY_SERVER_PUSH]) {
+        return Err(StatusCode::BAD_USER_ACCESS_DENIED);
+    }
+    let current: ByteString = argument(inputs, 3)?;
+    let future: Vec<ByteString> = argument(inputs, 4)?;
+    let keys = core::iter::once(current).chain(future);
+    let keys = SecurityKeys {
+        security_policy_uri: text(inputs, 1)?,
+        first_token_id: argument(inputs, 2)?,
+        keys: keys.map(|key| key.as_bytes().to_vec()).collect(),
+        time_to_next_key: argument(inputs, 5)?,
+        key_lifetime: argument(inputs, 6)?,
+        current_token_id: None,
+    };
+    let policy = taktwerk_crypto::PubSubSecurityPolicy::from_uri(&keys.security_policy_uri)
+        .ok_or(StatusCode::BAD_SECURITY_POLICY_REJECTED)?;
+    let is_whole = keys.keys.iter().all(|key| key.len() == policy.key_data_len());
+    if !is_whole || keys.first_token_id == 0 {
+        return Err(StatusCode::BAD_INVALID_ARGUMENT);
+    }
+    states.set_security_keys(&text(inputs, 0)?, keys)?;
+    Ok(Vec::new())
+}

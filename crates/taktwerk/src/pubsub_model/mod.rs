@@ -1,0 +1,216 @@
+//! PubSub in a server's address space (Part 14 §9): its configuration as objects, their states, methods to switch them
+//! and to hand out keys.
+//!
+//! ```no_run
+//! # fn example(configuration: taktwerk_pubsub::config::Configuration) -> Result<(), Box<dyn std::error::Error>> {
+//! use taktwerk::pubsub_model::PubSubModel;
+//!
+//! let server = taktwerk::Server::builder().bind("127.0.0.1:0").build()?;
+//! let model = PubSubModel::add_to(&server, &configuration)?;
+//! model.serve_security_keys()?; // this server is the key service of the configuration's security groups
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`PubSubModel`] shows a configuration and its states; engines that run are attached to it
+//! ([`PubSubModel::attach_publisher`], [`PubSubModel::attach_subscriber`]) and report through
+//! [`PubSubModel::publisher_events`] and [`PubSubModel::observing`]. Methods that are not offered are not executable.
+//!
+//! - `nodes`: the objects; `states`: what switches them; `file`: the configuration as a file;
+//! - `keys`: the key service, and keys that are pushed to us; [`pull`]: the client of a key service.
+
+mod file;
+mod keys;
+mod nodes;
+pub mod pull;
+mod states;
+
+pub use pull::KeyServiceClient;
+pub use states::{RunsPublisher, RunsSubscriber};
+
+use crate::error::BuildError;
+use crate::server::Server;
+use crate::space::{Space, now, ns0};
+use states::States;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use taktwerk_net::entropy::OsEntropy;
+use taktwerk_net::pubsub::publisher::EventHandler;
+use taktwerk_pubsub::component::{Component, StateCounters};
+use taktwerk_pubsub::config::Configuration;
+use taktwerk_pubsub::security::KeyService;
+use taktwerk_pubsub::state::PubSubState;
+use taktwerk_pubsub::{DataSetMessage, PublisherEvent, Sink, SubscriberEvent};
+use taktwerk_schema::ids::object_ids;
+use taktwerk_server::callback::CallContext;
+use taktwerk_types::{NodeId, StatusCode};
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a caller has one of some well-known roles.
+fn has_role(caller: &CallContext, roles: &[u32]) -> bool {
+    caller.roles.iter().any(|role| role.ns0().is_some_and(|id| roles.contains(&id)))
+}
+
+/// Lets those in who administer the server.
+fn administers(caller: &CallContext) -> Result<(), StatusCode> {
+    let roles = [object_ids::WELL_KNOWN_ROLE_CONFIGURE_ADMIN, object_ids::WELL_KNOWN_ROLE_SECURITY_ADMIN];
+    if has_role(caller, &roles) { Ok(()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
+}
+
+/// PubSub as a server shows it. Clones are the same one.
+#[derive(Clone)]
+pub struct PubSubModel {
+    space: Space,
+    states: Arc<States>,
+    configuration: Arc<Configuration>,
+    service: Arc<Mutex<KeyService>>,
+}
+
+impl core::fmt::Debug for PubSubModel {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("PubSubModel").finish_non_exhaustive()
+    }
+}
+
+impl PubSubModel {
+    /// Adds a configuration's objects under PublishSubscribe. Methods that change something are for ConfigureAdmin and
+    /// SecurityAdmin.
+    ///
+    /// # Errors
+    /// The configuration has two elements of the same name, or was added to this server before.
+    pub fn add_to(server: &Server, configuration: &Configuration) -> Result<Self, BuildError> {
+        let space = Arc::clone(server.space());
+        let states = Arc::new(States::new(configuration));
+        nodes::add(&space, configuration, &states)?;
+        states.add_root(&space)?;
+        file::add(&space, configuration)?;
+        Ok(Self { space, states, configuration: Arc::new(configuration.clone()), service: Arc::default() })
+    }
+
+    /// The state of a component.
+    #[must_use]
+    pub fn state(&self, component: Component) -> PubSubState {
+        self.states.state(component)
+    }
+
+    /// How often a component has changed its state.
+    #[must_use]
+    pub fn counters(&self, component: Component) -> StateCounters {
+        self.states.counters(component)
+    }
+
+    /// Enables or disables a component, as the Methods do.
+    ///
+    /// # Errors
+    /// Bad_InvalidState if it is enabled or disabled already, Bad_NodeIdUnknown if there is no such component.
+    pub fn set_enabled(&self, component: Component, enabled: bool) -> Result<(), StatusCode> {
+        self.states.set_enabled(component, enabled)
+    }
+
+    /// An engine says what became of a WriterGroup or DataSetReader.
+    pub fn report(&self, component: Component, state: PubSubState) {
+        self.states.report(component, state);
+    }
+
+    /// What a publisher's events are told to, so that its WriterGroups' states are shown.
+    #[must_use]
+    pub fn publisher_events(&self) -> EventHandler {
+        let states = Arc::clone(&self.states);
+        Box::new(move |event| {
+            if let PublisherEvent::GroupState { group, state, .. } = event {
+                states.report(Component::WriterGroup(*group), *state);
+            }
+        })
+    }
+
+    /// A sink that shows the states of DataSetReaders and passes everything on.
+    #[must_use]
+    pub fn observing<S: Sink>(&self, sink: S) -> Observing<S> {
+        Observing { states: Arc::clone(&self.states), sink }
+    }
+
+    /// Lets methods start and stop the WriterGroups of a publisher, and gives it the keys that are pushed. The model
+    /// does not keep it running.
+    pub fn attach_publisher<P: RunsPublisher>(&self, publisher: &Arc<P>) {
+        let publisher: Weak<P> = Arc::downgrade(publisher);
+        self.states.attach_publisher(publisher);
+    }
+
+    /// Lets methods start and stop the DataSetReaders of a subscriber, and gives it the keys that are pushed. The model
+    /// does not keep it running.
+    pub fn attach_subscriber<S: RunsSubscriber>(&self, subscriber: &Arc<S>) {
+        let subscriber: Weak<S> = Arc::downgrade(subscriber);
+        self.states.attach_subscriber(subscriber);
+    }
+
+    /// Makes the server the key service (SKS, Part 14 §8) of the configuration's SecurityGroups, and of those that
+    /// administrators add. Keys are handed out over encrypting channels only: to the roles that a group names, or else
+    /// to SecurityKeyServerAccess.
+    ///
+    /// # Errors
+    /// A group is not in order.
+    pub fn serve_security_keys(&self) -> Result<(), BuildError> {
+        keys::serve(&self.space, &self.service, &self.configuration)
+    }
+
+    /// Takes keys that a key service pushes (SetSecurityKeys, Part 14 §9.1.3.3), over encrypting channels and from
+    /// SecurityKeyServerPush only.
+    ///
+    /// # Errors
+    /// Never, as long as namespace 0 has the Method.
+    pub fn accept_security_keys(&self) -> Result<(), BuildError> {
+        keys::accept(&self.space, &self.states)
+    }
+
+    /// Keys of a SecurityGroup for an engine in the same process, without a client.
+    ///
+    /// # Errors
+    /// Bad_NotFound.
+    pub fn local_keys(
+        &self,
+        security_group_id: &str,
+        requested_key_count: u32,
+    ) -> Result<taktwerk_pubsub::security::SecurityKeys, StatusCode> {
+        let now = taktwerk_net::clock::monotonic();
+        let mut service = lock(&self.service);
+        service.get_security_keys(security_group_id, 0, requested_key_count, true, true, &mut OsEntropy, now)
+    }
+}
+
+/// Shows the states of DataSetReaders and passes everything on: see [`PubSubModel::observing`].
+#[derive(Debug)]
+pub struct Observing<S> {
+    states: Arc<States>,
+    sink: S,
+}
+
+impl<S: Sink> Sink for Observing<S> {
+    fn message(&mut self, message: &DataSetMessage<'_>) {
+        self.sink.message(message);
+    }
+
+    fn event(&mut self, event: SubscriberEvent) {
+        if let SubscriberEvent::State { reader, state } = &event {
+            self.states.report(Component::DataSetReader(*reader), *state);
+        }
+        self.sink.event(event);
+    }
+}
+
+/// A node of namespace 0 whose value is made when it is read.
+fn computed<T: Into<taktwerk_types::Variant>>(
+    space: &Space,
+    id: u32,
+    value: impl Fn() -> T + Send + Sync + 'static,
+) -> Result<(), BuildError> {
+    let source = move || taktwerk_types::DataValue::new(value());
+    Ok(space.set_source(&ns0(id), Arc::new(source))?)
+}
+
+/// Sets the value of a Variable.
+fn set(space: &Space, id: &NodeId, value: impl Into<taktwerk_types::Variant>) -> Result<(), BuildError> {
+    space.variable(id)?.set_at(value, now());
+    Ok(())
+}

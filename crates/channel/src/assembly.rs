@@ -7,7 +7,7 @@ use taktwerk_types::Instant;
 #[derive(Debug)]
 pub(crate) struct Assembly {
     pub(crate) request_id: u32,
-    /// Grows with what arrives; at most twice what has arrived is reserved.
+    /// Grows with what arrives; at most a quarter more than what has arrived is reserved.
     body: Vec<u8>,
     chunks: u32,
     /// A limit was passed: the rest is dropped as it comes.
@@ -56,14 +56,21 @@ impl Assembly {
                 self.dropping = true;
                 self.body = Vec::new();
             }
-            (false, _) => self.body.extend_from_slice(part),
+            (false, _) => {
+                // Growing by a quarter copies a little more than doubling, and wastes a quarter at most.
+                if self.body.capacity() - self.body.len() < part.len() {
+                    let room = (limits.size_max as usize).saturating_sub(self.body.len());
+                    self.body.reserve_exact((self.body.len() / 4).min(room).max(part.len()));
+                }
+                self.body.extend_from_slice(part);
+            }
         }
         Ok(())
     }
 
-    /// Bytes stored so far.
+    /// Bytes of memory taken so far: what is reserved, which is what it costs.
     pub(crate) fn len(&self) -> usize {
-        self.body.len()
+        self.body.capacity()
     }
 
     /// The whole body, or `None` if it was dropped.

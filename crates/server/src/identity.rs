@@ -7,7 +7,7 @@ use crate::callback::BoxFuture;
 use core::fmt;
 use std::sync::Arc;
 use taktwerk_crypto::Secret;
-use taktwerk_types::StatusCode;
+use taktwerk_types::{StatusCode, UtcTime};
 
 /// Who uses a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,6 +113,9 @@ pub struct Accepted {
     pub roles: Vec<Box<str>>,
     /// The names in a token's `groups`.
     pub groups: Vec<Box<str>>,
+    /// When the credential ends to be good: the session ends then, unless its client has shown another one (Part 6
+    /// §6.5.2.3). `None` if it is good for ever.
+    pub valid_until: Option<UtcTime>,
 }
 
 impl Accepted {
@@ -135,6 +138,13 @@ impl Accepted {
     pub fn with_claims(mut self, roles: Vec<Box<str>>, groups: Vec<Box<str>>) -> Self {
         self.roles = roles;
         self.groups = groups;
+        self
+    }
+
+    /// Says when the credential ends to be good.
+    #[must_use]
+    pub fn until(mut self, end: UtcTime) -> Self {
+        self.valid_until = Some(end);
         self
     }
 }

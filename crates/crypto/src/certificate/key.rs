@@ -233,6 +233,17 @@ pub(super) fn public_key(info: &Item<'_>) -> Result<(KeyKind, core::ops::Range<u
     Ok((kind, range))
 }
 
+/// Reads a SubjectPublicKeyInfo (RFC 5280 §4.1.2.7), as it stands in PEM under `PUBLIC KEY`: its kind, and the key itself:
+/// an RSAPublicKey, or a point.
+///
+/// # Errors
+/// [`Malformed`]
+pub fn read_public_key(info: &[u8]) -> Result<(KeyKind, &[u8]), Malformed> {
+    const WHAT: &str = "public key";
+    let (kind, range) = public_key(&Item::only(info, WHAT)?)?;
+    Ok((kind, info.get(range).unwrap_or_default()))
+}
+
 /// Longer keys cost more to use than anybody can want.
 const MODULUS_BITS_MAX: usize = 16_384;
 

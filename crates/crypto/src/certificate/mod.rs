@@ -36,7 +36,7 @@ pub use aws_lc::{AwsLcVerifier, thumbprint};
 pub use chain::{ChainError, split_chain};
 pub use crl::RevocationList;
 pub use extensions::{BasicConstraints, ExtendedKeyUsage, Extensions, KeyUsage};
-pub use key::{Hash, KeyKind, SignatureAlgorithm};
+pub use key::{Hash, KeyKind, SignatureAlgorithm, read_public_key};
 pub use options::ValidationOptions;
 pub use reader::Malformed;
 pub use reason::Reason;

@@ -74,20 +74,22 @@ impl ConfigFile {
             ));
         }
         let identities = &config.identities;
-        if !identities.anonymous && identities.users_file.is_none() {
+        let has_secrets = identities.users_file.is_some() || identities.jwt.is_some();
+        if !identities.anonymous && !has_secrets {
             return Err(self.section_error(
                 "identities",
                 "nobody can log on",
-                "set users_file, or `anonymous = true` to let everybody in",
+                "set users_file or [identities.jwt], or `anonymous = true` to let everybody in",
             ));
         }
-        if identities.users_file.is_some() && !identities.clear_passwords {
+        if has_secrets && !identities.clear_passwords {
             return Err(self.section_error(
                 "identities",
-                "passwords would cross the network readably, because SecurityPolicy None is offered",
+                "passwords and tokens would cross the network readably, because SecurityPolicy None is offered",
                 "`clear_passwords = true` allows it where nobody can listen",
             ));
         }
+        self.tokens()?;
         let limits = &config.limits;
         let spans = [limits.session_timeout, limits.publishing_interval_min];
         if !spans.iter().all(|span| span.is_finite() && *span > 0.0) || limits.sessions == 0 {
@@ -229,7 +231,7 @@ impl ConfigFile {
     }
 
     /// What a name means.
-    fn named<T: Clone>(
+    pub(super) fn named<T: Clone>(
         &self,
         name: &Spanned<String>,
         kind: &str,

@@ -1,16 +1,20 @@
 //! The configuration file of `taktwerk serve`: TOML, in which nothing is ignored. What is misspelt or makes no sense is
 //! refused with its line and with what would be right.
 //!
-//! - `sections`: what can stand in a file, with the defaults; `meaning`: from names to roles, permissions and limits;
+//! - `sections`: what can stand in a file, with the defaults; `meaning`: from names to roles, permissions and limits; `tokens`:
+//!   access tokens;
 //! - [`EXAMPLE`]: a file that explains itself, which `taktwerk config init` writes.
 
 mod meaning;
 mod sections;
+mod tokens;
 
 pub use sections::{
-    AuditSection, Config, IdentitiesSection, LimitsSection, NamespaceSection, PermissionsSection,
+    AuditSection, Config, IdentitiesSection, JwtSection, LimitsSection, NamespaceSection, PermissionsSection,
     RoleSection, SecuritySection, ServerSection, Unspecified,
 };
+
+pub use tokens::TokensConfig;
 
 use crate::file;
 use core::fmt;
@@ -198,6 +202,32 @@ mod tests {
         assert!(clear.contains("readably"), "{clear}");
         let fine = "[security]\nnone = true\n[identities]\nanonymous = true\n";
         assert!(ConfigFile::parse(Path::new("server.toml"), fine).is_ok());
+    }
+
+    #[test]
+    fn tokens_need_an_issuer_an_audience_and_keys() {
+        let base = "[server]\napplication_uri = \"urn:a\"\n[security]\nnone = true\n";
+        let with = |identities: &str, jwt: &str| {
+            format!("{base}[identities]\n{identities}[identities.jwt]\nissuer = \"https://i\"\n{jwt}")
+        };
+        let clear = mistake(&with("", "keys = [\"a.json\"]\n"));
+        assert!(clear.contains("readably"), "{clear}");
+        let clear = "clear_passwords = true\n";
+        assert!(mistake(&with(clear, "")).contains("missing field `keys`"));
+        assert!(mistake(&with(clear, "keys = []\n")).contains("no keys"));
+        let weak = mistake(&with(clear, "keys = [\"a\"]\nalgorithms = [\"ES256\", \"HS256\"]\n"));
+        assert!(weak.starts_with("server.toml:10: there is no algorithm \"HS256\""), "{weak}");
+        let fine = with(clear, "keys = [\"a.json\"]\nalgorithms = [\"ES256\"]\nscopes = [\"plant\"]\n");
+        let file = ConfigFile::parse(Path::new("/etc/server.toml"), &fine).unwrap();
+        let tokens = file.tokens().unwrap().unwrap();
+        assert_eq!((&*tokens.settings.issuer, &*tokens.settings.audience), ("https://i", "urn:a"));
+        assert_eq!(tokens.keys, [Path::new("/etc/a.json")]);
+        let told: serde_json::Value = serde_json::from_str(&tokens.issuer_endpoint).unwrap();
+        assert_eq!(told["ua:resourceId"], "urn:a");
+        assert_eq!(told["ua:authorityUrl"], "https://i");
+        assert_eq!(told["ua:scopes"], serde_json::json!(["plant"]));
+        let nameless = fine.replace("application_uri = \"urn:a\"\n", "");
+        assert!(mistake(&nameless).contains("audience"), "{}", mistake(&nameless));
     }
 
     #[test]

@@ -77,8 +77,54 @@ pub struct IdentitiesSection {
     pub anonymous: bool,
     /// The file with users and their passwords.
     pub users_file: Option<PathBuf>,
-    /// Lets passwords cross the network readably.
+    /// Lets passwords and tokens cross the network readably.
     pub clear_passwords: bool,
+    /// `[identities.jwt]`
+    pub jwt: Option<JwtSection>,
+}
+
+/// The authorization service whose tokens are believed.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JwtSection {
+    /// The `iss` of its tokens.
+    pub issuer: String,
+    /// The `aud` of tokens for this server; its ApplicationUri unless the service knows it by another name.
+    pub audience: Option<String>,
+    /// Files with the service's public keys.
+    pub keys: Vec<PathBuf>,
+    /// How tokens may be signed; all that are supported unless they are named.
+    pub algorithms: Option<Vec<Spanned<String>>>,
+    /// By how many seconds clocks may differ.
+    #[serde(default = "leeway")]
+    pub leeway: u32,
+    /// The claim with roles.
+    #[serde(default = "roles_claim")]
+    pub roles_claim: String,
+    /// The claim with groups.
+    #[serde(default = "groups_claim")]
+    pub groups_claim: String,
+    /// What clients are told: the service's base URL; the issuer unless it is another one.
+    pub authority_url: Option<String>,
+    /// What clients are told: the profile of the service.
+    pub authority_profile_uri: Option<String>,
+    /// What clients are told: where tokens are asked for.
+    pub token_endpoint: Option<String>,
+    /// What clients are told: the scopes to ask for.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+}
+
+fn leeway() -> u32 {
+    30
+}
+
+fn roles_claim() -> String {
+    "roles".to_owned()
+}
+
+fn groups_claim() -> String {
+    "groups".to_owned()
 }
 
 /// Who is granted a role, and where from.

@@ -14,7 +14,7 @@ use crate::audit::{AuditAction, AuditRecord};
 use crate::error::Fault;
 use crate::identity::{Accepted, Credential, User, Verdict, Verification};
 use crate::session::continuation::Continuations;
-use crate::session::lockout::{Attempt, Suspect};
+use crate::session::lockout::{Attempt, Client, Suspect};
 use crate::session::proof::{OfferedKey, Proof, Proved, Proven, Refusal, SignatureProof};
 use crate::session::table::TokenOwner;
 use crate::session::{NONCE_LEN, Session, SessionKey};
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use taktwerk_channel::ephemeral;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy, SessionBinding};
 use taktwerk_schema::{ActivateSessionRequest, ActivateSessionResponse, ResponseHeader, SignatureData};
-use taktwerk_types::{Instant, StatusCode, UaString};
+use taktwerk_types::{Instant, StatusCode, UaString, UtcTime};
 
 const CLAUSE: &str = "Part 4 §5.7.3";
 
@@ -40,6 +40,8 @@ pub(crate) struct Activation {
     server_nonce: [u8; NONCE_LEN],
     locale_ids: Vec<UaString>,
     claim: Claim,
+    /// When the user's certificate ends to be good.
+    certificate_until: Option<UtcTime>,
     until: Instant,
     attempt: Option<Attempt>,
     next_key: Option<OfferedKey>,
@@ -106,6 +108,7 @@ pub(crate) fn activate(
         server_nonce,
         locale_ids: wanted.locale_ids.into_iter().take(limits.locale_ids_max).collect(),
         claim,
+        certificate_until: None,
         until: deadline(cx.now.instant, request.header.timeout_hint, limits.deferred_timeout),
         attempt: None,
         note: cx.audit.notes_sessions().then(|| {
@@ -183,7 +186,10 @@ impl Activation {
     fn begin_attempt(&mut self, cx: &Context<'_>) -> Result<(), Fault> {
         let Some(user) = self.claim.suspect() else { return Ok(()) };
         let provider = &cx.shared.config().provider;
-        let client = cx.peer.certificate.as_ref().map(|certificate| provider.thumbprint(certificate));
+        let client = match &cx.peer.certificate {
+            Some(certificate) => Client::Application(provider.thumbprint(certificate)),
+            None => cx.peer_address().map_or(Client::Unknown, |address| Client::Address(address.into())),
+        };
         let suspect = Suspect::new(user, client);
         match Attempt::begin(cx.shared.lockout(), suspect, cx.now.instant) {
             Some(attempt) => self.attempt = Some(attempt),
@@ -239,7 +245,7 @@ fn verify(
     let limit = cx.shared.config().limits.user_secret_len_max;
     let credential = match (&mut activation.claim, proven) {
         (Claim::Anonymous, _) => {
-            return finish(cx, activation, User::Anonymous, reply).map(|()| Outcome::Answered);
+            return finish(cx, activation, User::Anonymous, None, reply).map(|()| Outcome::Answered);
         }
         (Claim::Password { user_name, plain }, proven) => {
             let password = match proven {
@@ -257,7 +263,11 @@ fn verify(
             };
             token.map(|token| Credential::IssuedToken { token })
         }
-        (Claim::Certificate { certificate, thumbprint }, Proven::Thumbprint(digits)) => {
+        (
+            Claim::Certificate { certificate, thumbprint },
+            Proven::Certificate { thumbprint: digits, until },
+        ) => {
+            activation.certificate_until = until;
             thumbprint.clone_from(&digits);
             Some(Credential::Certificate { certificate: Arc::clone(certificate), thumbprint: digits })
         }
@@ -286,8 +296,14 @@ pub(crate) fn verified(
 ) -> Result<(), Fault> {
     match verdict {
         Ok(accepted) => {
+            let ends = [accepted.valid_until, activation.certificate_until];
+            let until = ends.into_iter().flatten().min();
+            if until.is_some_and(|until| until <= cx.now.utc) {
+                tracing::debug!("the credential is not good any more");
+                return Err(refuse(cx, activation));
+            }
             let user = user(&activation.claim, accepted);
-            finish(cx, activation, user, reply)
+            finish(cx, activation, user, until, reply)
         }
         Err(StatusCode::BAD_SERVER_TOO_BUSY) => {
             activation.settle(None, cx.now.instant);
@@ -307,7 +323,7 @@ pub(crate) fn failed(cx: &Context<'_>, activation: Activation) -> Fault {
 }
 
 fn user(claim: &Claim, accepted: Accepted) -> User {
-    let Accepted { user_id, subject, issuer, roles, groups } = accepted;
+    let Accepted { user_id, subject, issuer, roles, groups, .. } = accepted;
     match claim {
         Claim::Anonymous => User::Anonymous,
         Claim::Password { user_name, .. } => User::Named(user_id.unwrap_or_else(|| user_name.clone())),
@@ -348,6 +364,7 @@ fn finish(
     cx: &mut Context<'_>,
     mut activation: Activation,
     user: User,
+    until: Option<UtcTime>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Fault> {
     let fresh_nonce = nonce(cx.entropy);
@@ -379,11 +396,12 @@ fn finish(
         return Err(Fault::peer(StatusCode::BAD_IDENTITY_CHANGE_NOT_SUPPORTED, CLAUSE));
     }
     if changes {
-        // What another user has begun is not to be gone on with. Requests whose effects are still under way were
-        // looked at as the old user and are answered to the client that sent them.
+        // What another user has begun is not to be gone on with.
         session.continuations = Continuations::default();
     }
     session.user = Some(user);
+    let left_ms = |until: UtcTime| until.ticks().saturating_sub(cx.now.utc.ticks()) as f64 / 1e4;
+    session.user_until = until.map_or(Instant::FAR, |until| now.plus_millis_f64(left_ms(until)));
     session.ephemeral = next_key.map(|offered| (offered.policy, offered.key));
     let old = session.connection.replace(connection);
     session.channel_id = channel_id;
@@ -393,6 +411,15 @@ fn finish(
         session.entry.set_locale_ids(locale_ids);
     }
     let until = session.deadline();
+    if changes {
+        // Their effects run to their end where they cannot be stopped, but nobody hears of it: neither does the new user
+        // get what the old one asked for, nor is it answered as if nothing had happened (Part 2 §6, Part 4 §5.7.3.1).
+        for deferred in cx.deferrals.cancel_operations(key) {
+            if let Some(to) = deferred.reply_to {
+                cx.outbox.fault_to(to, StatusCode::BAD_REQUEST_CANCELLED_BY_CLIENT);
+            }
+        }
+    }
     cx.sessions.watch(key, until);
     cx.authorize(key);
     cx.audit_activated(key, activation_note);

@@ -13,6 +13,7 @@ use crate::shard::transfer::Transfers;
 use crate::shard::{ConnectionId, ReplyTo};
 use crate::shared::ServerShared;
 use crate::subscription::Engine;
+use core::net::IpAddr;
 use std::sync::Arc;
 use taktwerk_crypto::{Entropy, MessageSecurityMode, SecurityPolicy};
 use taktwerk_types::{Instant, StatusCode};
@@ -57,6 +58,11 @@ impl Context<'_> {
     pub(crate) fn channel_thumbprint(&self) -> Arc<[u8]> {
         let connection = self.outbox.connections.get(self.peer.connection.0);
         connection.map_or_else(Arc::default, |connection| connection.channel.thumbprint().into())
+    }
+
+    /// Where the request comes from, if there are addresses.
+    pub(crate) fn peer_address(&self) -> Option<IpAddr> {
+        self.outbox.connections.get(self.peer.connection.0).and_then(|connection| connection.address)
     }
 
     /// Where the response to the request goes.

@@ -10,7 +10,7 @@ use super::request::Request;
 use crate::error::Fault;
 use taktwerk_schema::{RegisterNodesResponse, UnregisterNodesResponse};
 use taktwerk_types::codec::encode_len;
-use taktwerk_types::{Decode, Encode, NodeIdRef};
+use taktwerk_types::{Decode, Encode, NodeIdRef, StatusCode};
 
 pub(crate) fn register(
     cx: &mut Context<'_>,
@@ -23,8 +23,15 @@ pub(crate) fn register(
     let count = operations(body.array_len(2)?, max, "nodes_per_register_nodes_max")?;
     let out = reply.begin::<RegisterNodesResponse>();
     encode_len(count, out);
+    let namespaces = cx.shared.space().namespace_count();
     for _ in 0..count {
-        NodeIdRef::decode(&mut body)?.encode(out);
+        let id = NodeIdRef::decode(&mut body)?;
+        // An id that cannot be a node's has the whole request refused (Part 4 §5.9.5.3). Whether there is such a node is
+        // not said: who may not see it would learn of it.
+        if id.is_null() || usize::from(id.namespace_index) >= namespaces {
+            return Err(Fault::peer(StatusCode::BAD_NODE_ID_INVALID, "Part 4 §5.9.5.3"));
+        }
+        id.encode(out);
     }
     Ok(Outcome::Answered)
 }

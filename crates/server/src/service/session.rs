@@ -26,7 +26,7 @@ use taktwerk_schema::{
     CreateSessionRequest, CreateSessionResponse, EphemeralKeyType, ResponseHeader, SignatureData,
 };
 use taktwerk_types::time::nanos_from_millis;
-use taktwerk_types::{ByteString, ExtensionObject, StatusCode};
+use taktwerk_types::{ByteString, ExtensionObject, Instant, StatusCode};
 
 const CLAUSE_CREATE: &str = "Part 4 §5.7.2";
 
@@ -248,6 +248,7 @@ fn finish_creation(
         client_nonce: wanted.client_nonce.as_bytes().into(),
         ephemeral: key.map(|offered| (offered.policy, offered.key)),
         user: None,
+        user_until: Instant::FAR,
         decisions: Arc::new(Decisions::nothing()),
         timeout_ns: nanos_from_millis(timeout),
         last_contact: cx.now.instant,
@@ -361,9 +362,9 @@ impl Context<'_> {
                 self.outbox.fault_to(to, StatusCode::BAD_SESSION_CLOSED);
             }
         }
-        if let (false, Some(user)) = (delete_subscriptions, &session.user) {
+        if let (false, Some(owner)) = (delete_subscriptions, session.owner()) {
             let left = self.engine.session_subscriptions(key.into()).map(|subscription| subscription.id);
-            self.sessions.leave_behind(left, user);
+            self.sessions.leave_behind(left, &owner);
             let engine = &*self.engine;
             self.sessions.tidy(engine.subscription_count(), |id| engine.find_any(id).is_some());
         }

@@ -6,7 +6,7 @@ use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
 use super::{Outcome, with_engine};
 use crate::error::Fault;
-use crate::session::SessionKey;
+use crate::session::{Session, SessionKey};
 use crate::shard::ReplyTo;
 use crate::shard::deferred;
 use crate::shard::outbox::Outbox;
@@ -29,7 +29,7 @@ pub(crate) fn transfer(
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
     let (key, session) = cx.session(request)?;
-    let user = session.user.clone();
+    let owner = session.owner();
     let mut decoder = request.body.clone();
     let count = with_engine(cx, key, |context| context.operation_count(&mut decoder, 4))?;
     let ids = (0..count).map(|_| u32::decode(&mut decoder)).collect::<Result<Vec<_>, DecodeError>>()?;
@@ -52,7 +52,7 @@ pub(crate) fn transfer(
             None => Some(within_shard(cx, key, id, send_initial_values)),
         });
     }
-    let (Some(user), false) = (user, asks.is_empty()) else {
+    let (Some(owner), false) = (owner, asks.is_empty()) else {
         encode(&results, reply.begin::<TransferSubscriptionsResponse>());
         return Ok(Outcome::Answered);
     };
@@ -63,7 +63,7 @@ pub(crate) fn transfer(
     let here = cx.sessions.shard();
     for (part, id, shard) in asks {
         let waiting = Waiting { request, part };
-        cx.transfers.ask(shard, Ask { id, user: user.clone(), shard: here, waiting, hops: 0 });
+        cx.transfers.ask(shard, Ask { id, owner: owner.clone(), shard: here, waiting, hops: 0 });
     }
     Ok(Outcome::Deferred)
 }
@@ -90,8 +90,8 @@ pub(crate) fn within_shard(
     if from == Some(key.into()) {
         return Err(StatusCode::BAD_NOTHING_TO_DO);
     }
-    let user = cx.sessions.get(key).and_then(|session| session.user.as_ref());
-    if !user.is_some_and(|user| cx.sessions.may_take(user, from, id)) {
+    let owner = cx.sessions.get(key).and_then(Session::owner);
+    if !owner.is_some_and(|owner| cx.sessions.may_take(&owner, from, id)) {
         return Err(StatusCode::BAD_USER_ACCESS_DENIED);
     }
     let decisions = cx.sessions.get(key).map(|session| Arc::clone(&session.decisions));

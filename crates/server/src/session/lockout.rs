@@ -1,8 +1,9 @@
 //! Guessing passwords gets slower (Part 4 §5.7.3.1).
 //!
-//! Failures are counted per name *and* client: somebody who guesses a user's password from one application locks that
-//! user out there, and nowhere else.
+//! Failures are counted per name *and* client: somebody who guesses a user's password from one application, or without a
+//! certificate from one address, locks that user out there, and nowhere else.
 
+use crate::admission::Origin;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_types::Instant;
@@ -22,12 +23,22 @@ const ENTRIES_MAX: usize = 10_000;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Suspect {
     user: Box<str>,
-    /// The client's certificate as its thumbprint; all clients without one are the same.
-    client: Option<[u8; 20]>,
+    client: Client,
+}
+
+/// Where guesses come from: somebody else's guesses elsewhere delay nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Client {
+    /// The application with this certificate, by its thumbprint.
+    Application([u8; 20]),
+    /// Without a certificate, everybody at an address.
+    Address(Origin),
+    /// Where there are no addresses.
+    Unknown,
 }
 
 impl Suspect {
-    pub(crate) fn new(user: &str, client: Option<[u8; 20]>) -> Self {
+    pub(crate) fn new(user: &str, client: Client) -> Self {
         Self { user: user.into(), client }
     }
 }
@@ -149,6 +160,7 @@ impl Drop for Attempt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::net::IpAddr;
     use core::time::Duration;
 
     const START: Instant = Instant::from_nanos(1_000_000_000);
@@ -163,7 +175,7 @@ mod tests {
 
     #[test]
     fn five_failures_are_free_and_then_delays_double_up_to_five_minutes() {
-        let (mut lockout, joe) = (LockOut::default(), Suspect::new("joe", None));
+        let (mut lockout, joe) = (LockOut::default(), Suspect::new("joe", Client::Unknown));
         let mut now = START;
         for _ in 0..5 {
             assert!(fail(&mut lockout, &joe, now));
@@ -184,12 +196,13 @@ mod tests {
     #[test]
     fn others_and_the_same_user_elsewhere_are_not_delayed() {
         let mut lockout = LockOut::default();
-        let attacker = Suspect::new("joe", Some([1; 20]));
+        let attacker = Suspect::new("joe", Client::Application([1; 20]));
         while fail(&mut lockout, &attacker, START) {}
         for other in [
-            Suspect::new("joe", Some([2; 20])),
-            Suspect::new("joe", None),
-            Suspect::new("ann", Some([1; 20])),
+            Suspect::new("joe", Client::Application([2; 20])),
+            Suspect::new("joe", Client::Address(IpAddr::from([10, 0, 0, 1]).into())),
+            Suspect::new("joe", Client::Unknown),
+            Suspect::new("ann", Client::Application([1; 20])),
         ] {
             assert!(lockout.begin(&other, START));
             lockout.ended(&other, Some(true), START);
@@ -198,7 +211,7 @@ mod tests {
 
     #[test]
     fn guesses_side_by_side_are_counted() {
-        let (mut lockout, joe) = (LockOut::default(), Suspect::new("joe", None));
+        let (mut lockout, joe) = (LockOut::default(), Suspect::new("joe", Client::Unknown));
         let started = (0..100).filter(|_| lockout.begin(&joe, START)).count();
         assert_eq!(started, 5);
         for _ in 0..started {
@@ -209,7 +222,7 @@ mod tests {
 
     #[test]
     fn sporadic_failures_are_forgotten_and_the_table_is_bounded() {
-        let (mut lockout, joe) = (LockOut::default(), Suspect::new("joe", None));
+        let (mut lockout, joe) = (LockOut::default(), Suspect::new("joe", Client::Unknown));
         for _ in 0..4 {
             fail(&mut lockout, &joe, START);
         }
@@ -219,7 +232,7 @@ mod tests {
         }
         assert!(!lockout.begin(&joe, later));
         for number in 0..ENTRIES_MAX + 100 {
-            fail(&mut lockout, &Suspect::new(&number.to_string(), None), later);
+            fail(&mut lockout, &Suspect::new(&number.to_string(), Client::Unknown), later);
         }
         assert!(lockout.records.len() <= ENTRIES_MAX);
         assert!(!lockout.begin(&joe, later), "whoever is locked out is forgotten last");

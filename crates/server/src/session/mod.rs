@@ -2,10 +2,12 @@
 //!
 //! - [`table`]: the sessions of a shard, their tokens and timeouts;
 //! - [`continuation`]: the continuation points of a session;
-//! - [`proof`]: the slow part of CreateSession and ActivateSession; [`lockout`]: guessing gets slower.
+//! - [`proof`]: the slow part of CreateSession and ActivateSession; [`lockout`]: guessing gets slower; [`owner`]: whose
+//!   subscriptions are whose.
 
 pub(crate) mod continuation;
 pub(crate) mod lockout;
+pub(crate) mod owner;
 pub(crate) mod proof;
 pub(crate) mod table;
 
@@ -60,6 +62,8 @@ pub(crate) struct Session {
     pub(crate) ephemeral: Option<(SecurityPolicy, Arc<dyn EphemeralKey>)>,
     /// `None` until ActivateSession has succeeded.
     pub(crate) user: Option<User>,
+    /// When what the user has shown ends to be good.
+    pub(crate) user_until: Instant,
     /// What its user may do; nothing before it is activated.
     pub(crate) decisions: Arc<Decisions>,
     /// ns.
@@ -86,8 +90,8 @@ impl Session {
         }
     }
 
-    /// When the session ends if nothing is heard of it.
+    /// When the session ends if nothing is heard of it, or nothing new of its user.
     pub(crate) fn deadline(&self) -> Instant {
-        Instant::from_nanos(self.last_contact.as_nanos().saturating_add(self.timeout_ns))
+        Instant::from_nanos(self.last_contact.as_nanos().saturating_add(self.timeout_ns)).min(self.user_until)
     }
 }

@@ -3,11 +3,13 @@
 
 use core::fmt;
 use std::sync::Arc;
+use taktwerk_crypto::certificate::Certificate;
+use taktwerk_crypto::der::leaf;
 use taktwerk_crypto::{
     CertificatePurpose, CryptoError, EphemeralKey, Job, JobOutput, OpenSecret, Provider, Secret,
     SecurityPolicy, SignedData,
 };
-use taktwerk_types::StatusCode;
+use taktwerk_types::{StatusCode, UtcTime};
 
 /// What the server does before it answers CreateSession: looks at whom it signs for, and signs.
 #[derive(Debug)]
@@ -130,8 +132,13 @@ pub(crate) enum Proven {
     Holds,
     /// It holds, and this is the secret.
     Secret(Secret),
-    /// It holds, and this is the thumbprint of the user's certificate in digits.
-    Thumbprint(Box<str>),
+    /// It holds for the user's certificate.
+    Certificate {
+        /// The certificate's thumbprint in digits.
+        thumbprint: Box<str>,
+        /// When the certificate ends to be good (Part 4 §7.40.5).
+        until: Option<UtcTime>,
+    },
 }
 
 impl fmt::Debug for Proven {
@@ -139,7 +146,7 @@ impl fmt::Debug for Proven {
         f.write_str(match self {
             Self::Holds => "Holds",
             Self::Secret(_) => "Secret",
-            Self::Thumbprint(_) => "Thumbprint",
+            Self::Certificate { .. } => "Certificate",
         })
     }
 }
@@ -194,7 +201,8 @@ impl Proof {
                 })?;
                 let thumbprint = provider.thumbprint(&certificate);
                 let digits: String = thumbprint.iter().map(|byte| format!("{byte:02X}")).collect();
-                Ok(Proven::Thumbprint(digits.into()))
+                let until = Certificate::from_der(leaf(&certificate)).ok().map(|read| read.not_after());
+                Ok(Proven::Certificate { thumbprint: digits.into(), until })
             }
             // Padding, length and nonce look alike from outside, and from here on.
             Some(UserProof::Secret(secret)) => secret.run(provider).map(Proven::Secret).map_err(|error| {

@@ -1,7 +1,7 @@
 //! The sessions of one shard.
 
+use super::owner::Owner;
 use super::{SECRET_LEN, Session, SessionKey};
-use crate::identity::User;
 use crate::shard::slab::{Key, Slab};
 use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_types::{Identifier, IdentifierRef, Instant, NodeId, NodeIdRef};
@@ -20,7 +20,7 @@ pub(crate) struct Sessions {
     /// When to look at which session. Looking again later is cheaper than moving the entry with every request.
     deadlines: BTreeSet<(Instant, Key)>,
     /// Owners of subscriptions without a session.
-    left_behind: BTreeMap<u32, User>,
+    left_behind: BTreeMap<u32, Owner>,
 }
 
 /// Where a token points.
@@ -154,9 +154,9 @@ impl Sessions {
     }
 
     /// Notes whose subscriptions they are that outlive their session.
-    pub(crate) fn leave_behind(&mut self, subscriptions: impl Iterator<Item = u32>, user: &User) {
+    pub(crate) fn leave_behind(&mut self, subscriptions: impl Iterator<Item = u32>, owner: &Owner) {
         for id in subscriptions {
-            self.left_behind.insert(id, user.clone());
+            self.left_behind.insert(id, owner.clone());
         }
     }
 
@@ -172,20 +172,19 @@ impl Sessions {
         }
     }
 
-    /// Whether a user may take over a subscription of a session, or of one that has ended: it has to be the same user's
-    /// (Part 4 §5.14.7.1).
+    /// Whether somebody may take over a subscription of a session, or of one that has ended (Part 4 §5.14.7.1).
     pub(crate) fn may_take(
         &self,
-        user: &User,
+        who: &Owner,
         from: Option<crate::subscription::SessionKey>,
         id: u32,
     ) -> bool {
         match from {
             Some(from) => {
                 let from = self.slab.key_at(from.0).and_then(|key| self.get(key));
-                from.and_then(|from| from.user.as_ref()).is_some_and(|owner| owner.is_same_as(user))
+                from.and_then(Session::owner).is_some_and(|owner| owner.is_same_as(who))
             }
-            None => self.left_behind.get(&id).is_some_and(|owner| owner.is_same_as(user)),
+            None => self.left_behind.get(&id).is_some_and(|owner| owner.is_same_as(who)),
         }
     }
 }

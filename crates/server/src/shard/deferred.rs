@@ -342,6 +342,11 @@ impl Deferrals {
         })
     }
 
+    /// Takes the requests of a session out, but for those that decide on whose session it is.
+    pub(crate) fn cancel_operations(&mut self, session: SessionKey) -> Vec<Deferred> {
+        self.take(|deferred| deferred.session == Some(session) && !matches!(deferred.kind, Kind::Activate(_)))
+    }
+
     /// Forgets what waits for a connection that is gone.
     pub(crate) fn disconnect(&mut self, connection: ConnectionId) {
         if self.slab.len() > 0 {

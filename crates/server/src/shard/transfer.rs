@@ -7,9 +7,10 @@
 
 use super::slab::Key;
 use super::{Shard, outbox};
-use crate::identity::User;
 use crate::now::Now;
 use crate::service::transfer::{self, Transferred};
+use crate::session::Session;
+use crate::session::owner::Owner;
 use crate::subscription::moving::MovedSubscription;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -40,7 +41,8 @@ pub(crate) struct Waiting {
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
     pub(crate) id: u32,
-    pub(crate) user: User,
+    /// Whom it works for.
+    pub(crate) owner: Owner,
     /// The shard that asks.
     pub(crate) shard: usize,
     pub(crate) waiting: Waiting,
@@ -122,7 +124,7 @@ impl Shard {
             return self.transferred(ask.waiting, result, now);
         }
         let from = self.engine.subscription(place).and_then(|subscription| subscription.session);
-        if !self.sessions.may_take(&ask.user, from, ask.id) {
+        if !self.sessions.may_take(&ask.owner, from, ask.id) {
             return self.transfers.refuse(&ask, StatusCode::BAD_USER_ACCESS_DENIED);
         }
         let limits = &self.shared.config().limits;
@@ -142,8 +144,8 @@ impl Shard {
         let id = moved.id();
         // The request may have been given up or its connection lost, the session closed or taken over by another user.
         let request = self.deferrals.transfer(ask.waiting.request).filter(|(session, _)| {
-            let user = self.sessions.get(*session).and_then(|session| session.user.as_ref());
-            user.is_some_and(|user| user.is_same_as(&ask.user))
+            let owner = self.sessions.get(*session).and_then(Session::owner);
+            owner.is_some_and(|owner| owner.is_same_as(&ask.owner))
         });
         let session = request.map(|(session, _)| session.into());
         let place = self.engine.import(moved, session, now);
@@ -156,7 +158,7 @@ impl Shard {
                 Ok(self.engine.available(place))
             }
             None => {
-                self.sessions.leave_behind(core::iter::once(id), &ask.user);
+                self.sessions.leave_behind(core::iter::once(id), &ask.owner);
                 Err(StatusCode::BAD_USER_ACCESS_DENIED)
             }
         };

@@ -156,6 +156,12 @@ impl AddressSpace {
         self.read().namespaces().to_vec()
     }
 
+    /// How many namespaces are registered.
+    #[must_use]
+    pub fn namespace_count(&self) -> usize {
+        self.read().namespaces().len()
+    }
+
     /// The index of a registered namespace.
     #[must_use]
     pub fn namespace_index(&self, uri: &str) -> Option<u16> {

@@ -46,13 +46,15 @@ pub(crate) mod flag {
     pub(crate) const FRESH: u16 = 1 << 10;
     /// Two bits: why the client does not get values, see [`Denial`](crate::authorization::Denial); 0 if it does.
     pub(crate) const DENIED: u16 = 3 << 11;
+    /// Two bits: the [`Trigger`](super::Trigger).
+    pub(super) const TRIGGER: u16 = 3 << 13;
 }
 
 /// Which changes are reported (Part 4 §7.10, DataChangeTrigger).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trigger {
-    Status,
     StatusValue,
+    Status,
     StatusValueTimestamp,
 }
 
@@ -69,6 +71,8 @@ pub(crate) struct Item {
     pub(crate) client_handle: u32,
     /// The next item on the same slot.
     pub(crate) next: u32,
+    /// The one before it; [`NONE`] for the first.
+    pub(crate) previous: u32,
     /// Where the item stands in its subscription's list.
     pub(crate) position: u32,
     /// The rate group, [`AT_PUBLISH`] or [`EVERY_WRITE`].
@@ -79,7 +83,6 @@ pub(crate) struct Item {
     last_change: u32,
     pub(crate) flags: u16,
     last_kind: u8,
-    pub(crate) trigger: Trigger,
     pub(crate) timestamps: TimestampsToReturn,
     pub(crate) node: NodeIx,
     pub(crate) ext: Option<Box<ItemExt>>,
@@ -136,6 +139,7 @@ impl Item {
             subscription,
             client_handle,
             next: NONE,
+            previous: NONE,
             position: 0,
             group: AT_PUBLISH,
             last_bits: 0,
@@ -143,7 +147,6 @@ impl Item {
             last_change: 0,
             flags: flag::ALIVE | flag::FORCED,
             last_kind: 0,
-            trigger: Trigger::StatusValue,
             timestamps: TimestampsToReturn::Both,
             node,
             ext: None,
@@ -162,6 +165,20 @@ impl Item {
         } else {
             self.flags &= !flag;
         }
+    }
+
+    /// Which changes are reported.
+    #[inline]
+    pub(crate) fn trigger(&self) -> Trigger {
+        match (self.flags & flag::TRIGGER) >> flag::TRIGGER.trailing_zeros() {
+            0 => Trigger::StatusValue,
+            1 => Trigger::Status,
+            _ => Trigger::StatusValueTimestamp,
+        }
+    }
+
+    pub(crate) fn set_trigger(&mut self, trigger: Trigger) {
+        self.flags = (self.flags & !flag::TRIGGER) | (trigger as u16) << flag::TRIGGER.trailing_zeros();
     }
 
     /// Lets the client have values or not.
@@ -234,7 +251,7 @@ impl Item {
         if new.status != self.last_status {
             return true;
         }
-        match self.trigger {
+        match self.trigger() {
             Trigger::Status => false,
             Trigger::StatusValue => self.value_passes(new),
             Trigger::StatusValueTimestamp => {
@@ -520,7 +537,7 @@ mod tests {
         item.remember(&snapshot(1.0, 3));
         let bad = Snapshot { status: StatusCode::BAD_OUT_OF_SERVICE, ..snapshot(1.0, 4) };
         assert!(item.passes(&bad));
-        item.trigger = Trigger::Status;
+        item.set_trigger(Trigger::Status);
         assert!(!item.passes(&snapshot(5.0, 9)));
         assert!(item.passes(&bad));
     }

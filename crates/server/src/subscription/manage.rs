@@ -226,8 +226,7 @@ impl Engine {
         let Some(mut subscription) = self.subscriptions.get_mut(place as usize).and_then(Option::take) else {
             return;
         };
-        // The newest first: they stand at the front of the lists of who watches a slot, where removing costs nothing.
-        for index in core::mem::take(&mut subscription.items).into_iter().rev() {
+        for index in core::mem::take(&mut subscription.items) {
             self.forget_item(index);
         }
         self.budgets.retransmission.give(subscription.retransmission.len_bytes());
@@ -434,7 +433,7 @@ impl Engine {
             return Revised { item_id: 0, sampling_interval: 0.0, queue_size: 0 };
         };
         item.group = group;
-        item.trigger = settings.filter.trigger;
+        item.set_trigger(settings.filter.trigger);
         let rare = queue_size > 1
             || settings.filter.deadband.is_some()
             || settings.filter.trigger == super::item::Trigger::StatusValueTimestamp;
@@ -601,7 +600,11 @@ impl Engine {
         if slot == NONE {
             return;
         }
-        item.next = self.watch.put_first(slot as usize, index);
+        let next = self.watch.put_first(slot as usize, index);
+        (item.next, item.previous) = (next, NONE);
+        if let Some(next) = self.items.get_mut(next as usize) {
+            next.previous = index;
+        }
         if let Some(handle) = self.store.handle(slot) {
             handle.set_watched(self.shard, true);
             handle.touch(self.shard);
@@ -610,19 +613,20 @@ impl Engine {
 
     pub(super) fn stop_watching(&mut self, index: u32) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
-        let (slot, next) = (item.slot, core::mem::replace(&mut item.next, NONE));
+        let slot = item.slot;
+        let next = core::mem::replace(&mut item.next, NONE);
+        let previous = core::mem::replace(&mut item.previous, NONE);
         let Some(head) = self.watch.head(slot as usize) else { return };
         if *head == index {
             *head = next;
+        } else if let Some(previous) = self.items.get_mut(previous as usize) {
+            previous.next = next;
         } else {
-            let mut at = *head;
-            while let Some(other) = self.items.get_mut(at as usize) {
-                if other.next == index {
-                    other.next = next;
-                    break;
-                }
-                at = other.next;
-            }
+            // It stands in no list.
+            return;
+        }
+        if let Some(next) = self.items.get_mut(next as usize) {
+            next.previous = previous;
         }
         if self.watch.first(slot as usize) == NONE {
             if let Some(handle) = self.store.handle(slot) {

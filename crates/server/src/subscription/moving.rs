@@ -247,7 +247,7 @@ impl Engine {
         };
         item.subscription = place;
         item.position = u32::try_from(position).unwrap_or(NONE);
-        item.next = NONE;
+        (item.next, item.previous) = (NONE, NONE);
         self.place_item(item)
     }
 

@@ -308,6 +308,39 @@ fn slow_requests_time_out_and_can_be_cancelled() {
 }
 
 #[test]
+fn another_user_does_not_hear_what_the_one_before_has_asked_for() {
+    use super::session::{login, with_users};
+    let anybody = |_: &str, _: &[u8]| Ok(());
+    let mut server = Server::with(|config| with_users(config, Arc::new(anybody)));
+    slow(&server);
+    let mut client = server.connect();
+    client.create(&mut server).unwrap();
+    let joe = login(&mut client, "joe", "x");
+    client.call(&mut server, &joe).unwrap();
+    let begun = |client: &mut Client, server: &mut Server| {
+        let request = request(client, vec![value_id(NodeId::numeric(1, 1), 13)]);
+        client.send(server, ReadRequest::BINARY_ENCODING_ID, &request)
+    };
+    // The same user once more changes nothing.
+    let id = begun(&mut client, &mut server);
+    let again = login(&mut client, "joe", "x");
+    client.call(&mut server, &again).unwrap();
+    while server.run_effect() {}
+    client.drain(&mut server);
+    assert!(client.response::<schema::ReadResponse>(id).unwrap().is_ok());
+    let id = begun(&mut client, &mut server);
+    let ann = login(&mut client, "ann", "x");
+    let activation = client.send(&mut server, schema::ActivateSessionRequest::BINARY_ENCODING_ID, &ann);
+    let cancelled = client.response::<schema::ReadResponse>(id);
+    assert_eq!(cancelled, Some(Err(StatusCode::BAD_REQUEST_CANCELLED_BY_CLIENT)));
+    assert!(client.response::<schema::ActivateSessionResponse>(activation).unwrap().is_ok());
+    // What comes of the work later is nobody's.
+    assert!(server.run_effect());
+    client.drain(&mut server);
+    assert!(client.responses.is_empty());
+}
+
+#[test]
 fn outstanding_effects_are_bounded() {
     let mut server = Server::with(|config| config.limits.effects_max = 2);
     slow(&server);

@@ -124,6 +124,24 @@ fn a_subscription_outlives_its_session_and_goes_to_the_same_user_only() {
     let id = subscribe(&mut client, &mut server, NodeId::numeric(1, 1));
     let close = schema::CloseSessionRequest { request_header: client.header(), delete_subscriptions: false };
     client.call(&mut server, &close).unwrap();
+    let mut stranger = server.connect();
+    let create = schema::CreateSessionRequest {
+        request_header: stranger.header(),
+        client_description: schema::ApplicationDescription {
+            application_uri: "urn:stranger".into(),
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    stranger.token = stranger.call(&mut server, &create).unwrap().authentication_token;
+    stranger.activate(&mut server).unwrap();
+    let request = schema::TransferSubscriptionsRequest {
+        request_header: stranger.header(),
+        subscription_ids: vec![id],
+        send_initial_values: true,
+    };
+    let results = stranger.call(&mut server, &request).unwrap().results;
+    assert_eq!(results[0].status_code, StatusCode::BAD_USER_ACCESS_DENIED, "another Anonymous");
     let mut other = server.session();
     let request = schema::TransferSubscriptionsRequest {
         request_header: other.header(),

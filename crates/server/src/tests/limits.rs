@@ -515,7 +515,12 @@ fn the_budget_of_incomplete_messages_closes_the_largest_and_nobody_else() {
     let large = unfinished(&mut server, 700_000);
     let budgets = Arc::clone(server.shard.shared().budgets());
     let expected = 800_000 - 2 * crate::limits::ALLOWANCE;
-    assert_eq!(budgets.reassembly.used(), expected);
+    // What is reserved counts: a quarter more than what has arrived at most.
+    assert!(
+        (expected..=expected + 200_000).contains(&budgets.reassembly.used()),
+        "{}",
+        budgets.reassembly.used()
+    );
     let more = unfinished(&mut server, 400_000);
     flush(&mut server);
     let gone = [&small, &large, &more, &honest].map(|client| is_gone(&server, client));

@@ -33,9 +33,14 @@ impl IdentityVerifier for Staff {
             }
             Credential::IssuedToken { token } => {
                 let token = core::str::from_utf8(token.expose()).unwrap_or_default();
-                token.strip_prefix("for ").map(|name| {
+                token.strip_prefix("for ").map(|rest| {
                     let roles = vec!["Operator".into()];
-                    Accepted::named(name.trim_end()).with_claims(roles, Vec::new())
+                    let (name, until) = rest.split_once(" until ").unwrap_or((rest, ""));
+                    let accepted = Accepted::named(name.trim_end()).with_claims(roles, Vec::new());
+                    match until.parse() {
+                        Ok(ticks) => accepted.until(UtcTime::from_ticks(ticks)),
+                        Err(_) => accepted,
+                    }
                 })
             }
         };
@@ -237,6 +242,38 @@ fn tokens_of_others_are_looked_at_by_the_verifier() {
     assert_eq!((&*user_id, &*roles), ("ann", ["Operator".into()].as_slice()));
     let token = party.issued(&"x".repeat(20_000));
     assert_eq!(party.activate(&mut server, &token).unwrap_err(), StatusCode::BAD_USER_ACCESS_DENIED);
+}
+
+#[test]
+fn a_session_ends_with_the_token_of_its_user() {
+    let mut server = staffed(&[ENCRYPT]);
+    let mut party = Party::created(&mut server, "client", ENCRYPT);
+    let until = |server: &Server, seconds| {
+        let end = server.now.utc.plus(Duration::from_secs(seconds));
+        format!("for ann until {}", end.ticks())
+    };
+    // What is over already opens nothing.
+    let over = party.issued(&until(&server, 0));
+    assert_eq!(party.activate(&mut server, &over).unwrap_err(), StatusCode::BAD_USER_ACCESS_DENIED);
+    let token = party.issued(&until(&server, 20));
+    party.activate(&mut server, &token).unwrap();
+    server.pass(Duration::from_secs(15));
+    party.works(&mut server).unwrap();
+    // Another token in time lets the session go on (Part 6 §6.5.2.3).
+    let token = party.issued(&until(&server, 30));
+    party.activate(&mut server, &token).unwrap();
+    server.pass(Duration::from_secs(29));
+    party.works(&mut server).unwrap();
+    server.pass(Duration::from_secs(2));
+    assert_eq!(party.works(&mut server).unwrap_err(), StatusCode::BAD_SESSION_ID_INVALID);
+    assert_eq!(server.shard.session_count(), 0);
+    // Whoever logs on otherwise afterwards is not bound to what the token said.
+    let mut party = Party::created(&mut server, "client", ENCRYPT);
+    let token = party.issued(&until(&server, 5));
+    party.activate(&mut server, &token).unwrap();
+    party.log_on(&mut server, "joe", "secret").unwrap();
+    server.pass(Duration::from_secs(10));
+    party.works(&mut server).unwrap();
 }
 
 #[test]

@@ -216,6 +216,19 @@ fn browse_paths_are_followed() {
 }
 
 #[test]
+fn ids_that_can_be_no_nodes_are_not_registered() {
+    let mut server = Server::new();
+    let mut client = server.session();
+    for id in [NodeId::NULL, NodeId::numeric(2, 1), NodeId::string(u16::MAX, "x")] {
+        let request = RegisterNodesRequest {
+            request_header: client.header(),
+            nodes_to_register: vec![NodeId::numeric(0, 84), id],
+        };
+        assert_eq!(client.call(&mut server, &request).unwrap_err(), StatusCode::BAD_NODE_ID_INVALID);
+    }
+}
+
+#[test]
 fn registered_nodes_keep_their_ids() {
     let mut server = Server::new();
     let mut client = server.session();

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use std::sync::Arc;
-use taktwerk_crypto::{MessageSecurityMode, NullProvider, Provider, SecurityPolicy};
+use taktwerk_crypto::{KeyLog, MessageSecurityMode, NullProvider, Provider, SecurityPolicy};
 use taktwerk_types::UtcTime;
 
 /// What a channel accepts. Each field says what its default costs or why it is what it is.
@@ -63,6 +63,8 @@ pub struct ChannelConfig {
     pub security: Vec<(SecurityPolicy, MessageSecurityMode)>,
     /// The wall time at [`taktwerk_types::Instant::ZERO`]: tokens carry the time of their creation.
     pub utc_origin: UtcTime,
+    /// Is told the keys of all tokens, as far as the provider discloses them. Default: nobody is.
+    pub key_log: Option<Arc<dyn KeyLog>>,
 }
 
 impl Default for ChannelConfig {
@@ -73,6 +75,7 @@ impl Default for ChannelConfig {
             provider: Arc::new(NullProvider),
             security: vec![(SecurityPolicy::None, MessageSecurityMode::None)],
             utc_origin: UtcTime::NULL,
+            key_log: None,
         }
     }
 }

@@ -12,7 +12,7 @@ use core::ops::Range;
 use std::sync::Arc;
 use taktwerk_crypto::{
     Agreed, Agreement, CertificatePurpose, CryptoError, Job, JobOutput, KeyAgreement, MessageSecurityMode,
-    OpenChunk, Role, SealChunk, SecurityPolicy,
+    OpenChunk, Role, SealChunk, SecurityPolicy, TokenKeys,
 };
 use taktwerk_schema::{
     ChannelSecurityToken, OpenSecureChannelResponse, ResponseHeader, SecurityTokenRequestType,
@@ -346,6 +346,11 @@ impl Channel {
     /// Puts a token into force.
     fn install(&mut self, token: Token) -> Event {
         self.pending = None;
+        if let Some(log) = &self.config.key_log
+            && let Some(keys) = token.keys.as_ref().and_then(|keys| keys.disclosed())
+        {
+            log.token(&TokenKeys::new((self.id, token.id), self.policy, self.mode, keys));
+        }
         match &mut self.tokens {
             Some(tokens) => {
                 tokens.renew(token);

@@ -4,7 +4,7 @@ use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::span;
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Which server, as whom, with which security.
@@ -36,8 +36,12 @@ pub(crate) struct SecurityArgs {
     #[arg(long, value_name = "FILE", help_heading = HEADING, requires = "user", env = "TAKTWERK_PASSWORD_FILE")]
     pub(crate) password_file: Option<PathBuf>,
 
-    /// Send the password although nothing protects it on its way. On loopback nothing has to.
-    #[arg(long, help_heading = HEADING, requires = "user")]
+    /// File with an access token, such as a JSON Web Token, to log on with.
+    #[arg(long, value_name = "FILE", help_heading = HEADING, conflicts_with = "user", env = "TAKTWERK_TOKEN_FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+
+    /// Send the password or token although nothing protects it on its way. On loopback nothing has to.
+    #[arg(long, help_heading = HEADING)]
     pub(crate) allow_plaintext_password: bool,
 
     /// SecurityPolicy: None, one such as Basic256Sha256, or best: the strongest that both sides have. Without it None,
@@ -65,6 +69,11 @@ pub(crate) struct SecurityArgs {
     #[arg(long, help_heading = HEADING)]
     pub(crate) trust_on_first_use: bool,
 
+    /// Write the keys of the connection to the file in OPCUA_KEYLOGFILE, and what goes over it to the one in
+    /// OPCUA_PCAP_FILE, for Wireshark. Together they give away everything, the password too.
+    #[arg(long, help_heading = HEADING)]
+    pub(crate) allow_key_log: bool,
+
     /// How long to wait for each answer.
     #[arg(long, value_name = "SPAN", help_heading = HEADING, default_value = "10s", value_parser = span::seconds)]
     pub(crate) timeout: Duration,
@@ -74,10 +83,28 @@ impl SecurityArgs {
     /// The password, wherever it stands; empty if none was given.
     pub(crate) fn read_password(&self) -> Result<String, Failure> {
         let Some(path) = &self.password_file else { return Ok(self.password.clone().unwrap_or_default()) };
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Failure::Environment(format!("cannot read {}: {error}", path.display())))?;
-        Ok(text.lines().next().unwrap_or_default().to_owned())
+        Ok(read(path)?.lines().next().unwrap_or_default().to_owned())
     }
+
+    /// The access token, if there is one.
+    pub(crate) fn read_token(&self) -> Result<Option<String>, Failure> {
+        let Some(path) = &self.token_file else { return Ok(None) };
+        let token = read(path)?.trim().to_owned();
+        if token.is_empty() {
+            return Err(Failure::Usage(format!("{} holds no token", path.display())));
+        }
+        Ok(Some(token))
+    }
+
+    /// Whether there is a secret to be sent.
+    pub(crate) fn has_secret(&self) -> bool {
+        self.user.is_some() || self.token_file.is_some()
+    }
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::Environment(format!("cannot read {}: {error}", path.display())))
 }
 
 #[cfg(test)]
@@ -127,6 +154,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         assert!(Command::try_parse_from(["x", "host", "-p", "secret"]).is_err());
+        assert!(Command::try_parse_from(["x", "host", "-u", "joe", "--token-file", "token"]).is_err());
         assert!(Command::try_parse_from(["x", "http://host"]).is_err());
         assert!(Command::try_parse_from(["x", "host", "--cert", "certificate.pem"]).is_err());
     }

@@ -25,6 +25,7 @@ mod node;
 mod output;
 mod progress;
 mod pubsub;
+mod recording;
 mod resolve;
 mod security;
 mod serve;

@@ -73,10 +73,12 @@ pub(crate) fn is_none(security: Security) -> bool {
 /// Our certificate and our trust list, if the connection needs them.
 pub(crate) fn provider(arguments: &SecurityArgs) -> Result<Option<Arc<dyn Provider>>, Failure> {
     let is_none = is_none(wanted(arguments)?);
-    if is_none && arguments.user.is_none() {
+    if is_none && !arguments.has_secret() {
         return Ok(None);
     }
-    let mut builder = client_pki(arguments.pki.as_ref())?.trust_on_first_use(arguments.trust_on_first_use);
+    let mut builder = client_pki(arguments.pki.as_ref())?
+        .trust_on_first_use(arguments.trust_on_first_use)
+        .disclose_keys(arguments.allow_key_log);
     if is_none && !builder.exists() {
         // A password may be encrypted on a connection without security, for a server that is trusted; whoever has never
         // trusted any gets no folder for it.

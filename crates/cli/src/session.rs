@@ -3,6 +3,7 @@
 use crate::connection::{ConnectionArgs, SecurityArgs};
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
+use crate::recording::Recording;
 use crate::security;
 use crate::types::Types;
 use std::sync::Arc;
@@ -89,9 +90,13 @@ pub(crate) fn target(endpoint: &Endpoint, security: &SecurityArgs) -> Result<Tar
         let password = security.read_password()?;
         target.identity =
             Identity::UserName { name: name.as_str().into(), password: password.as_str().into() };
-        // On loopback nothing crosses a network.
-        target.allow_plaintext_password = security.allow_plaintext_password || endpoint.is_loopback();
     }
+    if let Some(token) = security.read_token()? {
+        target.identity = Identity::IssuedToken { token: token.as_str().into() };
+    }
+    // On loopback nothing crosses a network.
+    target.allow_plaintext_password =
+        security.has_secret() && (security.allow_plaintext_password || endpoint.is_loopback());
     Ok(target)
 }
 
@@ -156,8 +161,14 @@ impl Session {
         let mut target = target(&arguments.endpoint, &arguments.security)?;
         // One more round trip, and the server can say what it offers instead.
         target.discover = true;
-        let config = Arc::new(config(&arguments.security)?);
-        let (client, info) = BlockingClient::connect(config, target)
+        let recording = Recording::open(arguments.security.allow_key_log)?;
+        let mut config = config(&arguments.security)?;
+        if recording.key_log.is_some() {
+            let channel =
+                ChannelConfig { key_log: recording.key_log, ..ChannelConfig::clone(&config.channel) };
+            config.channel = Arc::new(channel);
+        }
+        let (client, info) = BlockingClient::connect_captured(Arc::new(config), target, recording.capture)
             .map_err(|error| unreachable(&arguments.endpoint, &error))?;
         let namespaces: Vec<String> = info.namespaces.iter().map(|uri| uri.as_str().to_owned()).collect();
         let namespaces = (!namespaces.is_empty()).then_some(namespaces);

@@ -91,6 +91,48 @@ fn users_are_kept_in_a_private_file() {
 }
 
 #[test]
+fn a_token_of_an_authorization_service_opens_a_session_with_its_roles() {
+    use jsonwebtoken::{Algorithm, EncodingKey, Header};
+    let folder = tempfile::tempdir().unwrap();
+    let key = rcgen::KeyPair::generate().unwrap();
+    write(folder.path(), "keys.pem", &key.public_key_pem());
+    let config = write(
+        folder.path(),
+        "server.toml",
+        "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = true\napplication_uri = \"urn:test:plant\"\n\
+         [security]\nnone = true\n[identities]\nclear_passwords = true\n\
+         [identities.jwt]\nissuer = \"https://login\"\nkeys = [\"keys.pem\"]\n\
+         [[role]]\nname = \"Operator\"\ntoken_roles = [\"operators\"]\n\
+         [[role]]\nname = \"Observer\"\ntoken_groups = [\"shift-1\"]\n[audit]\nfile = \"audit.jsonl\"\n",
+    );
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let token = |name: &str, audience: &str, claim: &str, value: &str| {
+        let claims = serde_json::json!({
+            "iss": "https://login", "aud": audience, "sub": name, "exp": now + 600, claim: [value],
+        });
+        let key = EncodingKey::from_ec_der(&key.serialize_der());
+        let token = jsonwebtoken::encode(&Header::new(Algorithm::ES256), &claims, &key).unwrap();
+        write(folder.path(), name, &format!("{token}\n"))
+    };
+    let operator = token("olaf", "urn:test:plant", "roles", "operators");
+    let observer = token("otto", "urn:test:plant", "groups", "shift-1");
+    let foreign = token("udo", "urn:test:other", "roles", "operators");
+    let server = serve(&config);
+    let url = server.url().to_owned();
+    let node = "/Objects/2:Plant/2:TemperatureSetpoint";
+    let write_it = ["write", url.as_str(), &format!("{node}=61"), "--token-file"];
+    run(0, &[&write_it[..], &[operator.as_str()]].concat());
+    run(4, &[&write_it[..], &[observer.as_str()]].concat());
+    run(0, &["read", &url, node, "--token-file", &observer]);
+    run(3, &["read", &url, node, "--token-file", &foreign]);
+    run(3, &["read", &url, node]);
+    drop(server);
+    let audit = std::fs::read_to_string(folder.path().join("audit.jsonl")).unwrap();
+    let secret = std::fs::read_to_string(&operator).unwrap();
+    assert!(audit.contains("olaf") && !audit.contains(secret.trim()), "{audit}");
+}
+
+#[test]
 fn a_configured_server_knows_its_users_and_notes_what_they_do() {
     let folder = tempfile::tempdir().unwrap();
     let password = write(folder.path(), "password", CANARY);

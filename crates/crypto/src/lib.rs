@@ -48,8 +48,8 @@ pub use mode::MessageSecurityMode;
 pub use null::NullProvider;
 pub use policy::{PolicyInfo, SecurityPolicy};
 pub use provider::{
-    CertificatePurpose, ChunkLayout, ChunkNonce, EphemeralKey, KeyAgreement, PayloadKeys, PeerKey, Provider,
-    Role, SymmetricKeys,
+    CertificatePurpose, ChunkLayout, ChunkNonce, DisclosedKeys, EphemeralKey, KeyAgreement, KeyLog,
+    PayloadKeys, PeerKey, Provider, Role, SymmetricKeys, TokenKeys,
 };
 pub use pubsub::{PubSubKeys, PubSubProvider, PubSubSecurityPolicy};
 pub use secret::{EncryptedSecret, OpenSecret, SealSecret, Secret};

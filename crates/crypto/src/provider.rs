@@ -51,6 +51,60 @@ pub struct ChunkNonce {
     pub last_sequence_number: u32,
 }
 
+/// The keys of one direction as bytes.
+pub struct DisclosedKeys {
+    /// For signatures; empty with authenticated ciphers.
+    pub signing_key: Zeroizing<Vec<u8>>,
+    /// For encryption.
+    pub encrypting_key: Zeroizing<Vec<u8>>,
+    /// The initialization vector.
+    pub iv: Zeroizing<Vec<u8>>,
+}
+
+impl fmt::Debug for DisclosedKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DisclosedKeys(secret)")
+    }
+}
+
+/// Is told the keys of every security token, so that recorded messages can be read: for looking for faults, on purpose.
+/// Whoever has these keys has everything that the channel protects.
+pub trait KeyLog: Send + Sync + fmt::Debug {
+    /// A channel has a new token.
+    fn token(&self, token: &TokenKeys<'_>);
+}
+
+/// The keys of a security token, for a [`KeyLog`].
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct TokenKeys<'a> {
+    /// The SecureChannelId.
+    pub channel_id: u32,
+    /// The TokenId.
+    pub token_id: u32,
+    /// The policy.
+    pub policy: SecurityPolicy,
+    /// The mode.
+    pub mode: MessageSecurityMode,
+    /// What the client's messages are secured with.
+    pub client: &'a DisclosedKeys,
+    /// What the server's messages are secured with.
+    pub server: &'a DisclosedKeys,
+}
+
+impl<'a> TokenKeys<'a> {
+    /// The keys of a token that a provider has disclosed: the client's and the server's.
+    #[must_use]
+    pub fn new(
+        (channel_id, token_id): (u32, u32),
+        policy: SecurityPolicy,
+        mode: MessageSecurityMode,
+        (client, server): (&'a DisclosedKeys, &'a DisclosedKeys),
+    ) -> Self {
+        Self { channel_id, token_id, policy, mode, client, server }
+    }
+}
+
 /// The keys of one security token, for both directions, ready for use: a token's contexts are made once.
 pub trait SymmetricKeys: Send + fmt::Debug {
     /// How a chunk is laid out.
@@ -76,6 +130,11 @@ pub trait SymmetricKeys: Send + fmt::Debug {
 
     /// What the keys of the next token are chained to (policies with SecureChannelEnhancements, Part 6 §6.8.1).
     fn chain_secret(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// The keys of the client and of the server as bytes, if the provider was told to disclose them.
+    fn disclosed(&self) -> Option<(&DisclosedKeys, &DisclosedKeys)> {
         None
     }
 }

@@ -5,6 +5,7 @@
 //! - [`pubsub`]: publishers and subscribers on UDP and Ethernet;
 //! - `poll`, `socket`, `recv`, `wake`: epoll, TCP sockets, and waking a sleeping loop; [`affinity`]: pinning threads;
 //!   [`files`]: how many connections there can be;
+//! - [`capture`]: recording connections and keys, on purpose;
 //! - `workers`, `executor`: where slow work and futures run;
 //! - [`error`]: what can go wrong here, with advice.
 //!
@@ -16,6 +17,7 @@
 compile_error!("taktwerk-net drives sockets with epoll and so needs Linux");
 
 pub mod affinity;
+pub mod capture;
 pub mod client;
 pub mod clock;
 pub mod entropy;

@@ -6,8 +6,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{
-    AddressFamily, SendFlags, SocketFlags, SocketType, acceptfrom_with, bind, connect, getsockname, ipproto,
-    listen, send, socket_with, sockopt,
+    AddressFamily, SendFlags, SocketFlags, SocketType, acceptfrom_with, bind, connect, getpeername,
+    getsockname, ipproto, listen, send, socket_with, sockopt,
 };
 use rustix::time::Timespec;
 use std::io;
@@ -180,4 +180,10 @@ pub(crate) fn connect_blocking(
     connect_result(&fd)?;
     ioctl_fionbio(&fd, false)?;
     Ok(fd)
+}
+/// Both ends of a connected socket: ours and the peer's. `None` if it is no longer connected.
+pub(crate) fn addresses(fd: &OwnedFd) -> Option<(SocketAddr, SocketAddr)> {
+    let own = SocketAddr::try_from(getsockname(fd).ok()?).ok()?;
+    let peer = SocketAddr::try_from(getpeername(fd).ok()??).ok()?;
+    Some((own, peer))
 }

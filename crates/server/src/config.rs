@@ -7,7 +7,7 @@ use crate::limits::Limits;
 use core::sync::atomic::AtomicU64;
 use std::sync::Arc;
 use taktwerk_channel::ChannelLimits;
-use taktwerk_crypto::{MessageSecurityMode, NullProvider, Provider, SecurityPolicy};
+use taktwerk_crypto::{KeyLog, MessageSecurityMode, NullProvider, Provider, SecurityPolicy};
 use taktwerk_types::UtcTime;
 
 /// A server's configuration. Start from [`ServerConfig::new`] and change fields.
@@ -43,6 +43,9 @@ pub struct ServerConfig {
     /// Counts the changes of the provider's trust lists, by whoever notices them: when it moves, the certificates of
     /// all channels are looked at again, and channels that are no longer trusted are closed (Part 12 §7.8.2.5).
     pub trust_list_changes: Arc<AtomicU64>,
+    /// Is told the keys of all channels, as far as the provider discloses them: whoever reads it reads everything.
+    /// Default: nobody is.
+    pub key_log: Option<Arc<dyn KeyLog>>,
     /// Limits of sessions, services and subscriptions.
     pub limits: Limits,
     /// Limits of connections and channels.
@@ -69,6 +72,7 @@ impl ServerConfig {
             allow_clear_passwords: false,
             provider: Arc::new(NullProvider),
             trust_list_changes: Arc::default(),
+            key_log: None,
             limits: Limits::default(),
             channel: ChannelLimits::default(),
             start_time,

@@ -71,6 +71,7 @@ impl ServerShared {
             provider: Arc::clone(&config.provider),
             security,
             utc_origin: channel_origin,
+            key_log: config.key_log.clone(),
         });
         let homes = Arc::new(Homes::new(shards));
         let authorization = ArcSwap::from_pointee(config.authorization.clone());

@@ -63,6 +63,7 @@ pub struct PkiBuilder {
     own: Option<(PathBuf, PathBuf)>,
     options: ValidationOptions,
     trust_on_first_use: bool,
+    disclose_keys: bool,
 }
 
 impl Pki {
@@ -75,6 +76,7 @@ impl Pki {
             own: None,
             options: ValidationOptions::default(),
             trust_on_first_use: false,
+            disclose_keys: false,
         }
     }
 
@@ -171,6 +173,13 @@ impl PkiBuilder {
         self
     }
 
+    /// Keeps the keys of channels so that a key log can be told of them; see
+    /// [`ServerBuilder::key_log`](crate::server::ServerBuilder::key_log). Whoever has them reads everything.
+    pub fn disclose_keys(mut self, on: bool) -> Self {
+        self.disclose_keys = on;
+        self
+    }
+
     /// Whether the folder is there.
     #[must_use]
     pub fn exists(&self) -> bool {
@@ -225,7 +234,7 @@ impl PkiBuilder {
             identities.first().and_then(|(_, certificate)| certificate.application_uri().map(str::to_owned));
         let validator = StoreValidator::new(store, self.options).trust_on_first_use(self.trust_on_first_use);
         let validator = Arc::new(validator);
-        let mut provider = AwsLcProvider::new(validator.clone());
+        let mut provider = AwsLcProvider::new(validator.clone()).disclosing_keys(self.disclose_keys);
         for (identity, _) in identities {
             provider = provider.with_identity(identity);
         }

@@ -9,6 +9,7 @@ use taktwerk::Server;
 use taktwerk::server::{AuditSink, ServerBuilder};
 use taktwerk_gateway::audit::AuditFile;
 use taktwerk_gateway::config::ConfigFile;
+use taktwerk_gateway::tokens::{JwtVerifier, TokenAuthority};
 use taktwerk_gateway::users::{PasswordVerifier, UserStore};
 use taktwerk_net::server::audit::AuditTracing;
 use taktwerk_server::{Authorization, ServerShared};
@@ -17,6 +18,7 @@ use taktwerk_server::{Authorization, ServerShared};
 pub(super) struct Configured {
     file: ConfigFile,
     users: Option<Arc<UserStore>>,
+    tokens: Option<(Arc<TokenAuthority>, String)>,
 }
 
 impl Configured {
@@ -30,7 +32,16 @@ impl Configured {
                 Some(UserStore::open(&users).map_err(|error| Failure::Usage(error.to_string()))?)
             }
         };
-        Ok(Self { file, users })
+        let usage = |error: &dyn core::fmt::Display| Failure::Usage(error.to_string());
+        let tokens = match file.tokens().map_err(|error| usage(&error))? {
+            None => None,
+            Some(tokens) => {
+                let authority =
+                    TokenAuthority::open(tokens.settings, tokens.keys).map_err(|error| usage(&error))?;
+                Some((Arc::new(authority), tokens.issuer_endpoint))
+            }
+        };
+        Ok(Self { file, users, tokens })
     }
 
     /// The roles of the configuration and of the users.
@@ -79,6 +90,9 @@ impl Configured {
         if let Some(users) = &self.users {
             builder = builder.users(PasswordVerifier::new(Arc::clone(users)));
         }
+        if let Some((authority, issuer)) = &self.tokens {
+            builder = builder.issued_tokens(issuer, JwtVerifier::new(Arc::clone(authority)));
+        }
         if config.identities.clear_passwords {
             builder = builder.allow_clear_passwords();
         }
@@ -94,8 +108,17 @@ impl Configured {
         }
     }
 
-    /// Takes over a changed users file. One that is wrong is said once, and the users stay as they were.
+    /// Takes over changed files. One that is wrong is said once, and everything stays as it was.
     pub(super) fn refresh(&self, shared: &ServerShared) {
+        if let Some((authority, _)) = &self.tokens {
+            match authority.reload() {
+                Ok(false) => {}
+                Ok(true) => tracing::info!("the keys of the authorization service were read again"),
+                Err(error) => {
+                    tracing::error!(%error, "the keys of the authorization service stay as they were")
+                }
+            }
+        }
         let Some(users) = &self.users else { return };
         match users.reload() {
             Ok(false) => {}
@@ -116,6 +139,7 @@ impl Configured {
         let reach = if self.file.is_loopback() { "loopback only" } else { "open to the network" };
         let users = self.users.as_ref().map_or(0, |users| users.users().iter().len());
         let anonymous = if config.identities.anonymous { "anonymous clients let in" } else { "users only" };
-        format!("{reach}, SecurityPolicy None (readable on the network), {anonymous}, {users} users")
+        let tokens = if self.tokens.is_some() { ", access tokens" } else { "" };
+        format!("{reach}, SecurityPolicy None (readable on the network), {anonymous}, {users} users{tokens}")
     }
 }

@@ -10,6 +10,7 @@ mod updater;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::recording::Recording;
 use crate::span;
 use clap::Args;
 use configured::Configured;
@@ -96,6 +97,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SPAN", default_value = "0", value_parser = span::micros)]
     busy_poll: Duration,
 
+    /// Write the keys of channels to the file in OPCUA_KEYLOGFILE, and what goes over all connections to the one in
+    /// OPCUA_PCAP_FILE, for Wireshark. Together they give away everything that clients say, passwords too.
+    #[arg(long)]
+    allow_key_log: bool,
+
     /// End when standard input ends: for programs that start this one.
     #[arg(long)]
     exit_with_stdin: bool,
@@ -142,7 +148,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
             (builder, Some(offer))
         }
     };
-    let server = builder.build().map_err(environment)?;
+    let server = recorded(builder, arguments)?.build().map_err(environment)?;
     let content = match &configured {
         Some(configured) => configured.content(),
         None => Content { nodesets: arguments.nodeset.clone(), plant: !arguments.no_plant },
@@ -207,6 +213,18 @@ fn tuned(mut builder: ServerBuilder, arguments: &ServeArgs) -> ServerBuilder {
         builder = builder.cpus(cpus.cpus());
     }
     builder
+}
+
+/// Keys and captures, if they are allowed.
+fn recorded(mut builder: ServerBuilder, arguments: &ServeArgs) -> Result<ServerBuilder, Failure> {
+    let recording = Recording::open(arguments.allow_key_log)?;
+    if let Some(log) = recording.key_log {
+        builder = builder.key_log(log);
+    }
+    if let Some(capture) = recording.capture {
+        builder = builder.capture(capture);
+    }
+    Ok(builder)
 }
 
 /// Nobody opens a server to a network by the way.

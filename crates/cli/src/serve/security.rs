@@ -80,7 +80,11 @@ fn pki(arguments: &ServeArgs) -> Result<Pki, Failure> {
     if !arguments.bind.is_loopback() && !arguments.bind.is_unspecified() {
         settings.hosts.push(arguments.bind.to_string());
     }
-    let pki = Pki::in_folder(folder).settings(settings).create_missing(NEW_KEYS).open();
+    let pki = Pki::in_folder(folder)
+        .settings(settings)
+        .create_missing(NEW_KEYS)
+        .disclose_keys(arguments.allow_key_log)
+        .open();
     let pki = pki.map_err(environment)?;
     for path in pki.created() {
         eprintln!("made a certificate for this server: {}", path.display());

@@ -20,43 +20,56 @@ pub(super) fn start(
     policy: SecurityPolicy,
     mode: MessageSecurityMode,
     role: Role,
+    discloses: bool,
 ) -> Result<Box<dyn KeyAgreement>, CryptoError> {
     let info = policy.info();
+    let terms = Terms { info, mode, role, discloses };
     if info.key_exchange == KeyExchange::RsaNonces {
         let mut nonce = Zeroizing::new(vec![0; info.nonce_len]);
         fill_random(&mut nonce)?;
-        return Ok(Box::new(Nonces { info, mode, role, nonce }));
+        return Ok(Box::new(Nonces { terms, nonce }));
     }
-    Ok(Box::new(Handshake { info, mode, role, key: Ephemeral::generate(policy)? }))
+    Ok(Box::new(Handshake { terms, key: Ephemeral::generate(policy)? }))
+}
+
+/// What keys are made for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms {
+    pub(super) info: &'static PolicyInfo,
+    pub(super) mode: MessageSecurityMode,
+    pub(super) role: Role,
+    /// Whether the keys are kept to be shown.
+    pub(super) discloses: bool,
 }
 
 /// Contexts from both directions' key material.
 pub(super) fn contexts(
-    info: &'static PolicyInfo,
-    mode: MessageSecurityMode,
-    role: Role,
+    terms: Terms,
     client: &[u8],
     server: &[u8],
     chain: Option<Zeroizing<Vec<u8>>>,
 ) -> Result<Box<dyn SymmetricKeys>, CryptoError> {
+    let Terms { info, mode, role, discloses } = terms;
     let (client, server) = (Material::cut(client, info)?, Material::cut(server, info)?);
-    match role {
-        Role::Client => chunk::keys(info, mode, client, server, chain),
-        Role::Server => chunk::keys(info, mode, server, client, chain),
+    let keys = match role {
+        Role::Client => chunk::keys(info, mode, client, server, chain)?,
+        Role::Server => chunk::keys(info, mode, server, client, chain)?,
+    };
+    if !discloses {
+        return Ok(keys);
     }
+    Ok(Box::new(chunk::Disclosing { keys, client: client.disclose(), server: server.disclose() }))
 }
 
 /// Random nonces that travelled encrypted.
 struct Nonces {
-    info: &'static PolicyInfo,
-    mode: MessageSecurityMode,
-    role: Role,
+    terms: Terms,
     nonce: Zeroizing<Vec<u8>>,
 }
 
 impl fmt::Debug for Nonces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Nonces").field("policy", &self.info.policy).finish_non_exhaustive()
+        f.debug_struct("Nonces").field("policy", &self.terms.info.policy).finish_non_exhaustive()
     }
 }
 
@@ -70,18 +83,19 @@ impl KeyAgreement for Nonces {
         peer_nonce: &[u8],
         _: Option<&[u8]>,
     ) -> Result<Box<dyn SymmetricKeys>, CryptoError> {
-        if peer_nonce.len() != self.info.nonce_len || *peer_nonce == **self.nonce {
+        let Terms { info, role, .. } = self.terms;
+        if peer_nonce.len() != info.nonce_len || *peer_nonce == **self.nonce {
             return Err(CryptoError::Nonce);
         }
-        let len = Material::len(self.info);
+        let len = Material::len(info);
         // Each side's keys: the other's nonce is the secret, its own the seed (Part 6 §6.7.6, Table 62).
         let own = p_sha256(peer_nonce, &self.nonce, len);
         let peer = p_sha256(&self.nonce, peer_nonce, len);
-        let (client, server) = match self.role {
+        let (client, server) = match role {
             Role::Client => (&own, &peer),
             Role::Server => (&peer, &own),
         };
-        contexts(self.info, self.mode, self.role, client, server, None)
+        contexts(self.terms, client, server, None)
     }
 }
 
@@ -209,9 +223,7 @@ pub(super) fn hkdf(
 /// Ephemeral keys in OpenSecureChannel.
 #[derive(Debug)]
 struct Handshake {
-    info: &'static PolicyInfo,
-    mode: MessageSecurityMode,
-    role: Role,
+    terms: Terms,
     key: Ephemeral,
 }
 
@@ -225,21 +237,22 @@ impl KeyAgreement for Handshake {
         peer_nonce: &[u8],
         previous: Option<&[u8]>,
     ) -> Result<Box<dyn SymmetricKeys>, CryptoError> {
+        let Terms { info, role, .. } = self.terms;
         let mut secret = self.key.shared(peer_nonce)?;
-        if let Some(previous) = previous.filter(|_| self.info.enhancements) {
+        if let Some(previous) = previous.filter(|_| info.enhancements) {
             // Whoever steals one private key still does not know what came before (Part 6 §6.8.1, step 2).
             if previous.len() != secret.len() {
                 return Err(CryptoError::Internal);
             }
             secret.iter_mut().zip(previous).for_each(|(byte, before)| *byte ^= before);
         }
-        let (client_nonce, server_nonce) = match self.role {
+        let (client_nonce, server_nonce) = match role {
             Role::Client => (self.key.public.as_slice(), peer_nonce),
             Role::Server => (peer_nonce, self.key.public.as_slice()),
         };
-        let (client, server) = channel_material(self.info, &secret, client_nonce, server_nonce)?;
-        let chain = self.info.enhancements.then_some(secret);
-        contexts(self.info, self.mode, self.role, &client, &server, chain)
+        let (client, server) = channel_material(info, &secret, client_nonce, server_nonce)?;
+        let chain = info.enhancements.then_some(secret);
+        contexts(self.terms, &client, &server, chain)
     }
 }
 

@@ -2,7 +2,9 @@
 
 use super::hmac_algorithm;
 use crate::policy::SymmetricAlgorithms;
-use crate::{ChunkLayout, ChunkNonce, CryptoError, MessageSecurityMode, PolicyInfo, SymmetricKeys};
+use crate::{
+    ChunkLayout, ChunkNonce, CryptoError, DisclosedKeys, MessageSecurityMode, PolicyInfo, SymmetricKeys,
+};
 use aws_lc_rs::aead::{
     AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,
 };
@@ -31,6 +33,15 @@ impl<'a> Material<'a> {
     /// Bytes of key material that a policy needs per direction.
     pub(super) const fn len(info: &PolicyInfo) -> usize {
         info.signing_key_len + info.encrypting_key_len + info.iv_len
+    }
+
+    pub(super) fn disclose(&self) -> DisclosedKeys {
+        let keep = |bytes: &[u8]| Zeroizing::new(bytes.to_vec());
+        DisclosedKeys {
+            signing_key: keep(self.signing_key),
+            encrypting_key: keep(self.encrypting_key),
+            iv: keep(self.iv),
+        }
     }
 
     pub(super) fn cut(bytes: &'a [u8], info: &PolicyInfo) -> Result<Self, CryptoError> {
@@ -76,6 +87,41 @@ pub(super) fn keys(
             })
         }
     })
+}
+
+/// Contexts with the keys that they were made of.
+#[derive(Debug)]
+pub(super) struct Disclosing {
+    pub(super) keys: Box<dyn SymmetricKeys>,
+    pub(super) client: DisclosedKeys,
+    pub(super) server: DisclosedKeys,
+}
+
+impl SymmetricKeys for Disclosing {
+    fn layout(&self) -> ChunkLayout {
+        self.keys.layout()
+    }
+
+    fn seal(&mut self, chunk: &mut [u8], headers_len: usize, nonce: ChunkNonce) -> Result<(), CryptoError> {
+        self.keys.seal(chunk, headers_len, nonce)
+    }
+
+    fn open(
+        &mut self,
+        chunk: &mut [u8],
+        headers_len: usize,
+        nonce: ChunkNonce,
+    ) -> Result<usize, CryptoError> {
+        self.keys.open(chunk, headers_len, nonce)
+    }
+
+    fn chain_secret(&self) -> Option<Vec<u8>> {
+        self.keys.chain_secret()
+    }
+
+    fn disclosed(&self) -> Option<(&DisclosedKeys, &DisclosedKeys)> {
+        Some((&self.client, &self.server))
+    }
 }
 
 /// AES-CBC for one direction. The initialization vector belongs to the token (Part 6 §6.7.6).

@@ -37,13 +37,14 @@ use std::sync::Arc;
 pub struct AwsLcProvider {
     identities: Vec<Arc<Identity>>,
     validator: Arc<dyn CertificateValidator>,
+    discloses_keys: bool,
 }
 
 impl AwsLcProvider {
     /// A provider without identities: it can check certificates, but open no secured channel.
     #[must_use]
     pub fn new(validator: Arc<dyn CertificateValidator>) -> Self {
-        Self { identities: Vec::new(), validator }
+        Self { identities: Vec::new(), validator, discloses_keys: false }
     }
 
     /// Adds a certificate of ours with its key. Each kind of key serves its policies: an RSA key those of RSA, a key on
@@ -51,6 +52,14 @@ impl AwsLcProvider {
     #[must_use]
     pub fn with_identity(mut self, identity: impl Into<Arc<Identity>>) -> Self {
         self.identities.push(identity.into());
+        self
+    }
+
+    /// Keeps the keys of channels so that a [`KeyLog`](crate::KeyLog) can be told of them. Whoever has them reads
+    /// everything: for looking for faults, on purpose.
+    #[must_use]
+    pub fn disclosing_keys(mut self, on: bool) -> Self {
+        self.discloses_keys = on;
         self
     }
 
@@ -122,7 +131,8 @@ pub fn symmetric_keys(
     if !carries(policy) {
         return Err(CryptoError::PolicyUnsupported);
     }
-    agreement::contexts(policy.info(), mode, role, client_material, server_material, None)
+    let terms = agreement::Terms { info: policy.info(), mode, role, discloses: false };
+    agreement::contexts(terms, client_material, server_material, None)
 }
 
 impl Provider for AwsLcProvider {
@@ -182,7 +192,7 @@ impl Provider for AwsLcProvider {
         if !carries(policy) {
             return Err(CryptoError::PolicyUnsupported);
         }
-        agreement::start(policy, mode, role)
+        agreement::start(policy, mode, role, self.discloses_keys)
     }
 
     fn digest(&self, policy: SecurityPolicy, data: &[&[u8]]) -> Result<Vec<u8>, CryptoError> {

@@ -1,9 +1,10 @@
 //! One client on the calling thread. A request and its answer cost two system calls: send and recv.
 
 use super::resolve::Resolver;
+use crate::capture::{Capture, CaptureStream};
 use crate::clock::{self, monotonic};
 use crate::entropy::OsEntropy;
-use crate::socket::{self, SocketOptions};
+use crate::socket::{self, SocketOptions, addresses};
 use core::time::Duration;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -42,6 +43,9 @@ struct Line {
     resolver: Resolver,
     /// Spins instead of sleeping.
     busy_poll: bool,
+    /// Records connections, and this one.
+    capture: Option<Arc<Capture>>,
+    stream: Option<CaptureStream>,
     /// What happened to the connection, to be told to the core.
     ended: Option<(ConnectionId, String)>,
     connected: bool,
@@ -54,6 +58,18 @@ impl BlockingClient {
     /// # Errors
     /// Why it could not be.
     pub fn connect(config: Arc<ClientConfig>, target: Target) -> Result<(Self, SessionInfo), ClientError> {
+        Self::connect_captured(config, target, None)
+    }
+
+    /// Connects as [`Self::connect`] does and records what goes over the connection.
+    ///
+    /// # Errors
+    /// Why it could not be.
+    pub fn connect_captured(
+        config: Arc<ClientConfig>,
+        target: Target,
+        capture: Option<Arc<Capture>>,
+    ) -> Result<(Self, SessionInfo), ClientError> {
         let mut core = Client::new(config, Box::new(OsEntropy));
         core.set_utc_origin(clock::origin());
         core.connect(target, monotonic())?;
@@ -64,6 +80,8 @@ impl BlockingClient {
             filled: 0,
             resolver: Resolver::default(),
             busy_poll: false,
+            capture,
+            stream: None,
             ended: None,
             connected: false,
             jobs: VecDeque::new(),
@@ -211,7 +229,12 @@ impl Line {
                     (self.connection, self.filled) = (connection, 0);
                     core.set_utc_origin(clock::origin());
                     match self.resolver.resolve(&url).and_then(|address| open(&address)) {
-                        Ok(fd) => (self.fd, self.connected) = (Some(fd), true),
+                        Ok(fd) => {
+                            let ends =
+                                self.capture.as_ref().and_then(|capture| Some((capture, addresses(&fd)?)));
+                            self.stream = ends.map(|(capture, (own, peer))| capture.stream(own, peer));
+                            (self.fd, self.connected) = (Some(fd), true);
+                        }
                         Err(error) => {
                             let reason = format!("{}:{}: {error}", url.host, url.port);
                             self.ended = Some((connection, reason));
@@ -254,7 +277,12 @@ impl Line {
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             match send(fd, rest, SendFlags::NOSIGNAL) {
-                Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+                Ok(count) => {
+                    if let (Some(stream), Some(sent)) = (&mut self.stream, rest.get(..count)) {
+                        stream.client_says(sent);
+                    }
+                    rest = rest.get(count..).unwrap_or_default();
+                }
                 Err(Errno::INTR) => {}
                 Err(error) => {
                     self.ended = Some((self.connection, error.to_string()));
@@ -274,11 +302,14 @@ impl Line {
         loop {
             let room = self.buffer.get_mut(self.filled..).unwrap_or_default();
             let flags = if self.busy_poll { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
-            match recv(fd, room, flags) {
+            match recv(fd, &mut *room, flags) {
                 Ok((0, _)) => {
                     self.ended = Some((self.connection, "the server closed the connection".to_owned()));
                 }
                 Ok((count, _)) => {
+                    if let (Some(stream), Some(new)) = (&mut self.stream, room.get(..count)) {
+                        stream.server_says(new);
+                    }
                     self.filled += count;
                     let Some(bytes) = self.buffer.get_mut(..self.filled) else { return };
                     let used = core.received(self.connection, bytes, monotonic(), sink);

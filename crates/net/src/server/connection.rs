@@ -1,5 +1,6 @@
 //! A shard's connections as the driver sees them.
 
+use crate::capture::CaptureStream;
 use crate::poll::{Interest, Poller};
 use rustix::fd::OwnedFd;
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
@@ -17,6 +18,8 @@ pub(super) struct Connection<I> {
     pub(super) tail: Vec<u8>,
     /// Bytes wait in [`Self::tail`] because the core wants none at the moment, not because a chunk is incomplete.
     pub(super) paused: bool,
+    /// Records it.
+    pub(super) stream: Option<Box<CaptureStream>>,
 }
 
 impl<I> Connection<I> {
@@ -73,7 +76,7 @@ impl<I: Copy> Connections<I> {
         }
         if let Some(place) = self.places.get_mut(index) {
             debug_assert!(place.is_none(), "two connections with one number");
-            *place = Some(Connection { id, fd, epoch, interest, tail, paused: false });
+            *place = Some(Connection { id, fd, epoch, interest, tail, paused: false, stream: None });
             self.len += 1;
         }
         key(index, epoch)

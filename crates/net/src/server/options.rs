@@ -1,6 +1,7 @@
 //! How a server's threads behave.
 
 use super::audit::{AuditSink, AuditTracing};
+use crate::capture::Capture;
 use crate::socket::SocketOptions;
 use core::time::Duration;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ pub struct ServerOptions {
     pub socket: SocketOptions,
     /// Bytes that one read takes at most.
     pub receive_buffer_len: usize,
+    /// Records what goes over all connections. Default: nothing is.
+    pub capture: Option<Arc<Capture>>,
     /// Where audit records go. By default they are logged with the target `taktwerk::audit`.
     pub audit: Arc<dyn AuditSink>,
 }
@@ -34,6 +37,7 @@ impl Default for ServerOptions {
             workers_max: 4,
             socket: SocketOptions::default(),
             receive_buffer_len: 64 << 10,
+            capture: None,
             audit: Arc::new(AuditTracing),
         }
     }

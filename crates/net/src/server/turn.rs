@@ -13,7 +13,7 @@ use super::options::ServerOptions;
 use crate::clock::{Clock, monotonic};
 use crate::poll::{Interest, Poller};
 use crate::recv::{Read, read, read_behind};
-use crate::socket::{Sent, send_some};
+use crate::socket::{Sent, addresses, send_some};
 use core::net::SocketAddr;
 use core::time::Duration;
 use rustix::fd::OwnedFd;
@@ -243,6 +243,12 @@ impl<C: Core> Loop<C> {
         let index = C::index(id);
         let has_tail = !tail.is_empty();
         let key = self.connections.insert(index, id, fd, tail);
+        if let Some(capture) = &self.options.capture
+            && let Some(connection) = self.connections.get_mut(index)
+            && let Some((own, peer)) = addresses(&connection.fd)
+        {
+            connection.stream = Some(Box::new(capture.stream(peer, own)));
+        }
         let added = match self.connections.get_mut(index) {
             Some(connection) => self.poller.add(&connection.fd, key, Interest::READ),
             None => return,
@@ -271,6 +277,9 @@ impl<C: Core> Loop<C> {
                 if let Read::Bytes { count, .. } = outcome {
                     let id = connection.id;
                     let Some(bytes) = self.buffer.get_mut(..count) else { return };
+                    if let Some(stream) = &mut connection.stream {
+                        stream.client_says(bytes);
+                    }
                     let used = self.core.received(id, bytes, now);
                     if let Some(rest) = bytes.get(used..).filter(|rest| !rest.is_empty()) {
                         connection.tail.extend_from_slice(rest);
@@ -279,7 +288,11 @@ impl<C: Core> Loop<C> {
                 }
                 outcome
             } else {
+                let known = connection.tail.len();
                 let outcome = read_behind(&connection.fd, &mut connection.tail);
+                if let (Some(stream), Some(new)) = (&mut connection.stream, connection.tail.get(known..)) {
+                    stream.client_says(new);
+                }
                 if matches!(outcome, Read::Bytes { .. }) {
                     self.feed_tail(index, now);
                 }
@@ -383,6 +396,9 @@ impl<C: Core> Loop<C> {
             Sent::Blocked => 0,
             Sent::Gone(error) => return self.drop_connection(index, Some(error), now),
         };
+        if let (Some(stream), Some(sent)) = (&mut connection.stream, unsent.get(..count)) {
+            stream.server_says(sent);
+        }
         if count > 0 {
             self.core.sent(id, count);
         }

@@ -8,7 +8,8 @@ use core::time::Duration;
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
 use taktwerk_crypto::policy::AsymmetricEncryption;
-use taktwerk_crypto::{MessageSecurityMode, Provider, SecurityPolicy};
+use taktwerk_crypto::{KeyLog, MessageSecurityMode, Provider, SecurityPolicy};
+use taktwerk_net::capture::Capture;
 use taktwerk_net::{AuditSink, Listener, SocketOptions, StartError};
 use taktwerk_pki::StoreValidator;
 use taktwerk_server::audit::AuditConfig;
@@ -39,6 +40,7 @@ pub struct ServerBuilder {
     trust: Option<Arc<StoreValidator>>,
     authorization: Authorization,
     audit: AuditConfig,
+    key_log: Option<Arc<dyn KeyLog>>,
     limits: Limits,
     shards: usize,
     options: ServerOptions,
@@ -61,6 +63,7 @@ impl Default for ServerBuilder {
             trust: None,
             authorization: Authorization::open(),
             audit: AuditConfig::default(),
+            key_log: None,
             limits: Limits::default(),
             shards: 1,
             options: ServerOptions::default(),
@@ -211,6 +214,19 @@ impl ServerBuilder {
         self
     }
 
+    /// Tells somebody the keys of all channels, if [`PkiBuilder::disclose_keys`](crate::pki::PkiBuilder::disclose_keys)
+    /// was set too. For looking for faults: whoever has the keys reads everything. Default: nobody is told.
+    pub fn key_log(mut self, log: Arc<dyn KeyLog>) -> Self {
+        self.key_log = Some(log);
+        self
+    }
+
+    /// Records what goes over all connections. Default: nothing is recorded.
+    pub fn capture(mut self, capture: Arc<Capture>) -> Self {
+        self.options.capture = Some(capture);
+        self
+    }
+
     /// Sizes of the kernel's buffers per connection. Default: the kernel's.
     pub fn socket(mut self, options: SocketOptions) -> Self {
         self.options.socket = options;
@@ -257,6 +273,7 @@ impl ServerBuilder {
         config.limits = self.limits.clone();
         config.authorization = self.authorization.clone();
         config.audit = self.audit.clone();
+        config.key_log = self.key_log.take();
         if !self.identities.is_empty() {
             config.verifier = Some(Arc::new(core::mem::take(&mut self.identities)));
         }

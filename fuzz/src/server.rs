@@ -7,11 +7,11 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use taktwerk_channel::{Channel, ChannelConfig, Event, OpenParams, Received};
-use taktwerk_crypto::SeededEntropy;
+use taktwerk_crypto::{MessageSecurityMode, NullProvider, Provider, SecurityPolicy, SeededEntropy};
 use taktwerk_schema::service::{Request, Response};
 use taktwerk_schema::{ResponseHeader, ServiceFault};
 use taktwerk_server::space::VariableHandle;
-use taktwerk_server::{ConnectionId, Effect, Job, Limits, Now, Shard};
+use taktwerk_server::{ConnectionId, Effect, Job, Limits, Now, ServerConfig, Shard};
 use taktwerk_sim::plant::{Plant, url};
 use taktwerk_types::{
     Decode, DecodeError, DecodeLimits, Decoder, Encode, Instant, NodeId, Structure, UtcTime,
@@ -24,6 +24,9 @@ const TURNS_MAX: usize = 10_000;
 /// Most time that passes at once.
 const PASS_MAX: Duration = Duration::from_secs(3 * 3600);
 const NAME: &str = "fuzz";
+
+/// A policy and a mode.
+pub type Security = (SecurityPolicy, MessageSecurityMode);
 
 /// What an answer is checked with: decodes the whole body.
 type Check = fn(&mut Decoder<'_>) -> Result<(), DecodeError>;
@@ -43,6 +46,8 @@ pub struct Server {
 struct Client {
     connection: ConnectionId,
     channel: Channel,
+    /// Does what the channel asks for.
+    provider: Arc<dyn Provider>,
     /// To the server, not consumed by it.
     outbox: Vec<u8>,
     inbox: Vec<u8>,
@@ -99,24 +104,51 @@ impl Server {
     /// A server without clients.
     #[must_use]
     pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// A server without clients that is configured in another way.
+    #[must_use]
+    pub fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
         let utc = UtcTime::from_civil(2026, 1, 1, 0, 0, 0).unwrap_or_default();
         let entropy = Box::new(SeededEntropy::new(1));
-        let plant = Plant::new(NAME, VARIABLES, utc, entropy, |config| config.limits = limits())
-            .expect("the variables have different ids");
+        let plant = Plant::new(NAME, VARIABLES, utc, entropy, |config| {
+            config.limits = limits();
+            change(config);
+        })
+        .expect("the variables have different ids");
         let now = Now { instant: Instant::ZERO + Duration::from_secs(1), utc };
         Self { shard: plant.shard, variables: plant.variables, now, clients: Vec::new() }
     }
 
     /// A client connects; its number, which the next one that connects may get again.
     pub fn connect(&mut self) -> usize {
+        let none = (SecurityPolicy::None, MessageSecurityMode::None);
+        self.connect_with(Arc::new(NullProvider), none, &[])
+    }
+
+    /// A client with certificates connects.
+    pub fn connect_with(
+        &mut self,
+        provider: Arc<dyn Provider>,
+        (policy, mode): Security,
+        server_certificate: &[u8],
+    ) -> usize {
         let connection = self.shard.opened(self.now);
         let mut outbox = Vec::new();
-        let config = Arc::new(ChannelConfig::default());
-        let params = OpenParams::insecure(url(NAME));
-        let channel = Channel::client(config, params, self.now.instant, &mut outbox).expect("no security");
+        let config = ChannelConfig { provider: Arc::clone(&provider), ..ChannelConfig::default() };
+        let params = OpenParams {
+            policy,
+            mode,
+            server_certificate: policy.is_secure().then(|| server_certificate.into()),
+            ..OpenParams::insecure(url(NAME))
+        };
+        let channel = Channel::client(Arc::new(config), params, self.now.instant, &mut outbox);
+        let channel = channel.expect("the provider carries the policy");
         let client = Client {
             connection,
             channel,
+            provider,
             outbox,
             inbox: Vec::new(),
             waiting: BTreeMap::new(),
@@ -142,6 +174,13 @@ impl Server {
     #[must_use]
     pub fn connection(&self, client: usize) -> Option<ConnectionId> {
         self.clients.get(client).and_then(Option::as_ref).map(|client| client.connection)
+    }
+
+    /// The ChannelThumbprint of a client's channel.
+    #[must_use]
+    pub fn thumbprint(&self, client: usize) -> Vec<u8> {
+        let client = self.clients.get(client).and_then(Option::as_ref);
+        client.map(|client| client.channel.thumbprint().to_vec()).unwrap_or_default()
     }
 
     /// How long the server listens to a client that says nothing and has no session.
@@ -317,6 +356,15 @@ impl Client {
                 Event::Message { request_id, body } => {
                     let message = body.bytes(buf).to_vec();
                     self.answered(request_id, message);
+                }
+                Event::Effect(job) => {
+                    let mut next = Some(job);
+                    while let Some(job) = next.take() {
+                        let result = job.run(&*self.provider);
+                        if let Ok(Event::Effect(job)) = self.channel.complete(result, now, &mut self.outbox) {
+                            next = Some(job);
+                        }
+                    }
                 }
                 Event::Aborted { request_id, .. } => {
                     let known = self.waiting.remove(&request_id).is_some();

@@ -10,4 +10,6 @@ pub mod nodeset;
 pub mod pubsub;
 pub mod requests;
 pub mod server;
+pub mod sessions;
 pub mod text;
+pub mod token;

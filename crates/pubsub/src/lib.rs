@@ -5,11 +5,13 @@
 //! - [`publisher`], [`subscriber`]: the engines;
 //! - [`config`]: the configuration, typed; from and to the standard structures, the standard file, TOML;
 //! - [`security`]: message security, key rings, the key service and its clients;
+//! - [`action`]: requestors and responders of Actions;
 //! - [`component`]: all components with their states, as a server shows and switches them;
 //! - [`state`], [`sequence`], [`publisher_id`], [`time`]: what both engines need.
 
 #![forbid(unsafe_code)]
 
+pub mod action;
 pub mod component;
 pub mod config;
 #[cfg(feature = "json")]

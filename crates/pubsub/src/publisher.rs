@@ -28,6 +28,7 @@ mod schedule;
 mod writer;
 
 use answer::Announcer;
+pub(crate) use assemble::write_message;
 pub(crate) use frame::patch_scalar;
 use group::Group;
 

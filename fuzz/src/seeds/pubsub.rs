@@ -134,12 +134,21 @@ pub(super) fn action() -> Seeds {
         timeout_hint: Some(250.0),
     };
     let body = ActionBody { target_id: 3, request_id: 4, state: ActionState::EXECUTING };
-    numbered([full, ActionHeader::default()].map(|header| {
-        let mut bytes = Vec::new();
+    let headers = [full, ActionHeader::default()].map(|header| {
+        let mut bytes = vec![0];
         header.encode(&mut bytes);
         body.encode(&mut bytes);
         bytes
-    }))
+    });
+    // Without security and with it: ask, let everything pass that was said, finish, wait.
+    let script = |is_secured: u8| {
+        let mut script = vec![1, is_secured, 0, 9, 0, 10, 0, 1];
+        for round in 0..12 {
+            script.extend([5, round, 1, 1, 100, 0, round, 1, 2, 0, 7, round + 1, 1, 4, round + 2, 1]);
+        }
+        script
+    };
+    numbered(headers.into_iter().chain([script(0), script(1)]))
 }
 
 /// Files and texts of two configurations.

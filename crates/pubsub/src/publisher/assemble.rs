@@ -260,7 +260,7 @@ impl Envelope {
 ///
 /// `payload` is given the buffer and where the message starts in it.
 #[allow(clippy::too_many_arguments)] // what a message is made of
-pub(super) fn write_message(
+pub(crate) fn write_message(
     keys: &mut crate::security::KeyStore,
     entropy: &mut dyn taktwerk_crypto::Entropy,
     now: crate::Now,

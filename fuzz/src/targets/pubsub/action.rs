@@ -1,10 +1,109 @@
-//! The headers of Actions.
+//! Actions: their headers, and a responder that is asked anything.
 
+use super::plant::{self, PUBLISHER, at};
+use crate::input::Input;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use taktwerk_crypto::SeededEntropy;
+use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
+use taktwerk_pubsub::action::{
+    ActionTarget, Request, Requestor, RequestorOptions, Responder, ResponderOptions,
+};
+use taktwerk_pubsub::config::GroupSecurity;
+use taktwerk_pubsub::uadp::SecurityMode;
 use taktwerk_pubsub::uadp::action::{ActionBody, ActionHeader};
-use taktwerk_types::Decoder;
+use taktwerk_pubsub::{PublisherId, Transmit};
+use taktwerk_types::{Decoder, StatusCode};
+
+/// Either.
+pub fn run(data: &[u8]) {
+    let mut input = Input::new(data);
+    if input.flag() { exchange(&mut input) } else { headers(input.rest()) }
+}
+
+const TARGET: ActionTarget = ActionTarget { data_set_writer_id: 5, action_target_id: 2 };
+const EXECUTIONS_MAX: usize = 8;
+
+/// An honest requestor, somebody who changes and repeats what both say, and sends anything.
+fn exchange(input: &mut Input<'_>) {
+    let is_secured = input.flag();
+    let mode = if is_secured { SecurityMode::SignAndEncrypt } else { SecurityMode::None };
+    let security = GroupSecurity { mode, security_group_id: "group".into(), ..GroupSecurity::default() };
+    let provider = Arc::new(AwsPubSubProvider);
+    let responder_id = PublisherId::UInt16(PUBLISHER);
+    let mut options = ResponderOptions::new(responder_id.clone(), security.clone());
+    options.allow_unsecured = true;
+    options.executions_max = EXECUTIONS_MAX;
+    let entropy = |seed| Box::new(SeededEntropy::new(seed));
+    let mut responder =
+        Responder::new(options, [TARGET], provider.clone(), entropy(1)).expect("it may be unsecured");
+    let mut options = RequestorOptions::new(PublisherId::Byte(1), security);
+    options.allow_unsecured = true;
+    let mut requestor = Requestor::new(options, provider, entropy(2)).expect("it may be unsecured");
+    if is_secured {
+        requestor.set_keys("group", Ok(&plant::keys()), at(0)).expect("they are keys");
+        responder.set_keys("group", Ok(&plant::keys()), at(0)).expect("they are keys");
+    }
+    let (mut millis, mut asked, mut out) = (0, 0usize, Transmit::new());
+    let mut heard: Vec<Vec<u8>> = Vec::new();
+    let (mut executions, mut ended) = (Vec::new(), BTreeSet::new());
+    while !input.is_empty() {
+        match input.below(6) {
+            0 if asked < 64 => {
+                asked += 1;
+                let request = Request {
+                    connection: 0,
+                    responder: responder_id.clone(),
+                    data_set_writer_id: TARGET.data_set_writer_id,
+                    action_target_id: TARGET.action_target_id,
+                    inputs: vec![input.byte().into()],
+                    timeout_nanos: u64::from(input.u16()) * 1_000_000,
+                };
+                requestor.request(request, at(millis)).expect("there is room");
+            }
+            1 => millis += u64::from(input.u16() % 2_000),
+            2 if !executions.is_empty() => {
+                let at_end = input.below(executions.len());
+                let id = executions.swap_remove(at_end);
+                responder.finish(id, StatusCode::GOOD, vec![input.byte().into()], at(millis));
+            }
+            3 => {
+                let len = usize::from(input.u16() % 512);
+                heard.push(input.bytes(len).to_vec());
+            }
+            _ => {}
+        }
+        let _ = requestor.poll(at(millis), &mut out);
+        let _ = responder.poll(at(millis), &mut out);
+        heard.extend(out.iter().map(|datagram| datagram.bytes.to_vec()).take(16));
+        out.clear();
+        let Some(mut datagram) = heard.get(input.below(heard.len())).cloned() else { continue };
+        if input.one_in(4) {
+            let (place, change) = (usize::from(input.byte()), input.byte());
+            if let Some(byte) = datagram.get_mut(place) {
+                *byte ^= change;
+            }
+        }
+        if heard.len() > 128 {
+            heard.drain(..64);
+        }
+        let _ = requestor.receive(0, &mut datagram.clone(), at(millis));
+        for execution in responder.receive(&mut datagram, at(millis)).unwrap_or_default() {
+            assert_eq!(execution.target, TARGET);
+            executions.push(execution.id);
+            // With security nothing is executed that was not asked for.
+            assert!(!is_secured || executions.len() <= asked);
+        }
+        assert!(responder.len() <= EXECUTIONS_MAX);
+        while let Some(outcome) = requestor.poll_outcome() {
+            assert!(ended.insert(outcome.request_id), "a request ended twice");
+        }
+        assert!(ended.len() <= asked);
+    }
+}
 
 /// What is read is written and read again.
-pub fn run(data: &[u8]) {
+fn headers(data: &[u8]) {
     let mut decoder = Decoder::new(data, Default::default());
     let Ok(header) = ActionHeader::decode(&mut decoder) else { return };
     let mut written = Vec::new();

@@ -1,0 +1,29 @@
+//! Actions (Part 14 §5.4.3, §6.2.11.2): a [`Requestor`] asks a [`Responder`] to do something and gets its results, over
+//! transports that lose, repeat and reorder.
+//!
+//! Both say in every publishing interval where they are, until the other one agrees:
+//!
+//! ```text
+//! requestor   Executing ──────────────► Idle ───► (forgotten)
+//!                 │  ▲                    │  ▲
+//!                 ▼  │                    ▼  │
+//! responder   Executing ──► Done ─────► Idle
+//! ```
+//!
+//! An execution is known by its requestor, the requestor's correlation data and the RequestId; a request that comes twice
+//! does not execute twice, also not for a while after it was done. Both engines are driven like the others: datagrams in,
+//! [`Transmit`](crate::Transmit) out.
+//!
+//! Actions do something in the world, so they are secured: an engine without message security has to be asked for.
+
+mod message;
+mod requestor;
+mod responder;
+mod wire;
+
+pub use requestor::{Outcome, Request, RequestId, Requestor, RequestorOptions};
+pub use responder::{ActionTarget, Execution, ExecutionId, Responder, ResponderOptions};
+pub use wire::ActionError;
+
+#[cfg(test)]
+mod tests;

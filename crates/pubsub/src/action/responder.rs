@@ -1,0 +1,306 @@
+//! The responder: executes what is asked for, once, and says how it stands until the requestor knows
+//! (Part 14 §6.2.11.2).
+
+use super::message::Part;
+use super::requestor::later;
+use super::wire::{ActionError, Wire};
+use crate::config::GroupSecurity;
+use crate::publisher_id::PublisherId;
+use crate::security::{KeyRequest, SecurityError, SecurityKeys};
+use crate::time::Now;
+use crate::transmit::{About, DatagramKind, Transmit};
+use crate::uadp::action::{ActionBody, ActionHeader};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use taktwerk_crypto::{Entropy, PubSubProvider};
+use taktwerk_schema::ActionState;
+use taktwerk_types::{Encode, Instant, StatusCode, Variant};
+
+/// An Action that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ActionTarget {
+    /// The DataSetWriter that answers.
+    pub data_set_writer_id: u16,
+    /// The Action among those of its ActionMetaData.
+    pub action_target_id: u16,
+}
+
+/// What a responder is.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ResponderOptions {
+    /// Who answers.
+    pub publisher_id: PublisherId,
+    /// Position of its connection.
+    pub connection: usize,
+    /// Nanoseconds between responses: the publishing interval.
+    pub interval_nanos: u64,
+    /// Message security of requests and responses.
+    pub security: GroupSecurity,
+    /// Works without message security too: whoever reaches the address may ask for anything.
+    pub allow_unsecured: bool,
+    /// Executions that are known at the same time, those that are over and remembered included.
+    pub executions_max: usize,
+    /// Nanoseconds for which responses are repeated when the requestor says nothing any more.
+    pub patience_nanos: u64,
+    /// Nanoseconds for which an execution that is over is remembered, so that a late request does not repeat it.
+    pub memory_nanos: u64,
+}
+
+impl ResponderOptions {
+    /// A responder that answers every 100 ms.
+    #[must_use]
+    pub fn new(publisher_id: PublisherId, security: GroupSecurity) -> Self {
+        Self {
+            publisher_id,
+            connection: 0,
+            interval_nanos: 100_000_000,
+            security,
+            allow_unsecured: false,
+            executions_max: 1_024,
+            patience_nanos: 10_000_000_000,
+            memory_nanos: 60_000_000_000,
+        }
+    }
+}
+
+/// Names an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExecutionId(u64);
+
+/// Something to do for a requestor; [`Responder::finish`] when it is done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Execution {
+    /// Its name.
+    pub id: ExecutionId,
+    /// What is to be done.
+    pub target: ActionTarget,
+    /// The fields of the request.
+    pub inputs: Vec<Variant>,
+}
+
+/// What tells executions apart: the requestor, its data, the request and what it asks for.
+type Key = (Vec<u8>, Vec<u8>, u16, ActionTarget);
+
+#[derive(Debug)]
+struct Running {
+    id: ExecutionId,
+    state: ActionState,
+    requestor_id: Option<Variant>,
+    response_address: Option<String>,
+    status: StatusCode,
+    outputs: Vec<Variant>,
+    /// When a response is due; `None`: not before something happens.
+    next: Option<Instant>,
+    /// Forgotten then, whatever its state.
+    until: Instant,
+}
+
+/// Executes Actions for requestors.
+#[derive(Debug)]
+pub struct Responder {
+    options: ResponderOptions,
+    wire: Wire,
+    targets: BTreeSet<ActionTarget>,
+    running: BTreeMap<Key, Running>,
+    next_id: u64,
+}
+
+impl Responder {
+    /// A responder for some Actions.
+    ///
+    /// # Errors
+    /// [`ActionError::Unsecured`].
+    pub fn new(
+        options: ResponderOptions,
+        targets: impl IntoIterator<Item = ActionTarget>,
+        provider: Arc<dyn PubSubProvider>,
+        entropy: Box<dyn Entropy>,
+    ) -> Result<Self, ActionError> {
+        let wire = Wire::new(options.security.clone(), options.allow_unsecured, provider, entropy)?;
+        let targets = targets.into_iter().collect();
+        Ok(Self { options, wire, targets, running: BTreeMap::new(), next_id: 1 })
+    }
+
+    /// Takes a received datagram and gives what is to be done now. What is no request to this responder is ignored.
+    ///
+    /// # Errors
+    /// Why it was dropped.
+    pub fn receive(&mut self, datagram: &mut [u8], now: Now) -> Result<Vec<Execution>, ActionError> {
+        let Some(message) = self.wire.open(datagram, now)? else { return Ok(Vec::new()) };
+        if !message.header.is_request || self.options.publisher_id != message.responder {
+            return Ok(Vec::new());
+        }
+        let requestor_id = message.header.requestor_id;
+        let sender = requestor_id.as_ref().map(Encode::encode_to_vec).unwrap_or_default();
+        let correlation = message.header.correlation_data.unwrap_or_default().to_vec();
+        let mut fresh = Vec::new();
+        for part in message.parts {
+            let target =
+                ActionTarget { data_set_writer_id: part.writer_id, action_target_id: part.body.target_id };
+            let key = (sender.clone(), correlation.clone(), part.body.request_id, target);
+            let heard_until = later(now.instant, self.options.patience_nanos);
+            match (self.running.get_mut(&key), part.body.state) {
+                // Once more: it may have missed our response. What is over stays over.
+                (Some(running), ActionState::EXECUTING) if running.state != ActionState::IDLE => {
+                    running.until = running.until.max(heard_until);
+                    running.next = running.next.or(Some(now.instant));
+                }
+                // It has the result.
+                (Some(running), ActionState::IDLE) => {
+                    // While it executes this means: never mind. What was begun is not undone, but nobody waits.
+                    running.state = ActionState::IDLE;
+                    running.outputs = Vec::new();
+                    running.next = Some(now.instant);
+                    running.until = later(now.instant, self.options.memory_nanos);
+                }
+                (None, ActionState::EXECUTING) => {
+                    if !self.has_room() {
+                        return Err(ActionError::TooManyRequests(self.running.len()));
+                    }
+                    let id = ExecutionId(self.next_id);
+                    self.next_id += 1;
+                    let known = self.targets.contains(&target);
+                    let running = Running {
+                        id,
+                        state: if known { ActionState::EXECUTING } else { ActionState::DONE },
+                        requestor_id: requestor_id.clone(),
+                        response_address: message.header.response_address.map(str::to_owned),
+                        status: if known { StatusCode::GOOD } else { StatusCode::BAD_NOT_FOUND },
+                        outputs: Vec::new(),
+                        next: Some(now.instant),
+                        until: heard_until,
+                    };
+                    self.running.insert(key, running);
+                    if known {
+                        fresh.push(Execution { id, target, inputs: part.fields });
+                    }
+                }
+                // Done is what responders say; what is over or was never heard of is idle already.
+                _ => {}
+            }
+        }
+        Ok(fresh)
+    }
+
+    /// Room for one more; the oldest memory goes for it.
+    fn has_room(&mut self) -> bool {
+        if self.running.len() < self.options.executions_max {
+            return true;
+        }
+        let over = self.running.iter().filter(|(_, running)| running.state == ActionState::IDLE);
+        let oldest = over.min_by_key(|(_, running)| running.until).map(|(key, _)| key.clone());
+        oldest.is_some_and(|key| self.running.remove(&key).is_some())
+    }
+
+    /// An execution is over. False: nobody waits for its result any more.
+    pub fn finish(&mut self, id: ExecutionId, status: StatusCode, outputs: Vec<Variant>, now: Now) -> bool {
+        let patience = self.options.patience_nanos;
+        let found = self.running.values_mut().find(|running| running.id == id);
+        let Some(running) = found.filter(|running| running.state == ActionState::EXECUTING) else {
+            return false;
+        };
+        running.state = ActionState::DONE;
+        running.status = status;
+        running.outputs = outputs;
+        running.next = Some(now.instant);
+        running.until = later(now.instant, patience);
+        true
+    }
+
+    /// When [`Self::poll`] has something to do.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let due = |running: &Running| {
+            let ends = (running.state != ActionState::EXECUTING).then_some(running.until);
+            running.next.into_iter().chain(ends).min()
+        };
+        self.running.values().filter_map(due).min()
+    }
+
+    /// Sends the responses that are due.
+    ///
+    /// # Errors
+    /// The first message that could not be secured; it is tried again in the next interval.
+    pub fn poll(&mut self, now: Now, out: &mut Transmit) -> Result<(), SecurityError> {
+        let (wire, options) = (&mut self.wire, &self.options);
+        let mut result = Ok(());
+        self.running.retain(|(_, correlation, request_id, target), running| {
+            if now.instant >= running.until {
+                match running.state {
+                    // It is remembered for a while after nobody has fetched it.
+                    ActionState::DONE => {
+                        running.state = ActionState::IDLE;
+                        running.outputs = Vec::new();
+                        running.next = None;
+                        running.until = later(now.instant, options.memory_nanos);
+                    }
+                    // What executes is not forgotten; whoever asked hears nothing until it asks again.
+                    ActionState::EXECUTING => running.next = None,
+                    _ => return false,
+                }
+            }
+            let Some(next) = running.next.filter(|next| now.instant >= *next) else { return true };
+            // Idle is said once for each time that it is asked.
+            running.next =
+                (running.state != ActionState::IDLE).then(|| later(next, options.interval_nanos.max(1)));
+            let header = ActionHeader {
+                is_request: false,
+                response_address: None,
+                correlation_data: (!correlation.is_empty()).then_some(correlation.as_slice()),
+                requestor_id: running.requestor_id.clone(),
+                timeout_hint: None,
+            };
+            let (target_id, request_id) = (target.action_target_id, *request_id);
+            let part = Part {
+                writer_id: target.data_set_writer_id,
+                body: ActionBody { target_id, request_id, state: running.state },
+                status: running.status,
+                fields: running.outputs.clone(),
+            };
+            let about = About {
+                connection: options.connection,
+                writer_group: None,
+                writer: None,
+                kind: DatagramKind::ActionResponse,
+                due: now.instant,
+                address: running.response_address.as_deref(),
+            };
+            if let Err(error) = wire.send(about, options.publisher_id.as_ref(), &header, &part, now, out) {
+                result = Err(error);
+            }
+            true
+        });
+        result
+    }
+
+    /// How many executions are known, those that are over and remembered included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Whether none is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// A call of GetSecurityKeys to make now.
+    pub fn poll_key_request(&mut self, now: Now) -> Option<KeyRequest> {
+        self.wire.keys().poll_request(now.instant)
+    }
+
+    /// The outcome of such a call, or keys that were pushed.
+    ///
+    /// # Errors
+    /// The group is not known, or the keys cannot be used.
+    pub fn set_keys(
+        &mut self,
+        security_group_id: &str,
+        outcome: Result<&SecurityKeys, StatusCode>,
+        now: Now,
+    ) -> Result<(), SecurityError> {
+        self.wire.keys().answer(security_group_id, outcome, now.instant)
+    }
+}

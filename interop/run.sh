@@ -39,8 +39,6 @@ command -v cargo >/dev/null || die "cargo is missing: install Rust 1.90 or newer
 python3 -c 'import ensurepip, venv' 2>/dev/null || packages python3 python3-venv
 # The server without diagnostics is for comparisons of speed only.
 [ -x "$o6/o6-server-nodiag" ] || export DIAGNOSTICS_TOO=0
-# And o6-pubsub is for pubsub.sh.
-[ -x "$o6/o6-pubsub" ] || export PUBSUB_TOO=0
 "$here/open62541/build.sh" "$peers/open62541"
 "$here/asyncua/setup.sh" "$peers/asyncua" || die "asyncua cannot be installed; is the Python package index reachable?"
 cargo build --manifest-path "$root/Cargo.toml" --release --quiet -p taktwerk-cli

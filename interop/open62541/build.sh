@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
 # Builds open62541 from the C sources that the pinned crate open62541-sys bundles, and our programs
-# o6-server, o6-server-nodiag, o6-client and o6-pubsub against it, plus tcp-floor, which needs no
-# library.
+# o6-server, o6-server-nodiag and o6-client against it, plus tcp-floor, which needs no library.
 #
 #   build.sh [OUT_DIR]        default: target/peers/open62541 of the checkout
 #   JOBS=n build.sh           parallel jobs, default 2
 #   DIAGNOSTICS_TOO=0         leave out o6-server-nodiag (a second build of the library)
-#   PUBSUB_TOO=0              leave out o6-pubsub (another one, over mbedTLS: its OpenSSL side has
-#                             no message security for PubSub)
+#   PUBSUB_TOO=1              o6-pubsub as well (another build of the library, over mbedTLS: its
+#                             OpenSSL side has no message security for PubSub)
 #
 # The programs end up in OUT_DIR/bin. Running it again when nothing has changed takes no time.
 set -eu
@@ -18,7 +17,7 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 out=${1:-$here/../../target/peers/open62541}
 jobs=${JOBS:-2}
 nodiag=${DIAGNOSTICS_TOO:-1}
-pubsub=${PUBSUB_TOO:-1}
+pubsub=${PUBSUB_TOO:-0}
 mkdir -p "$out"
 out=$(CDPATH='' cd -- "$out" && pwd)
 
@@ -33,11 +32,12 @@ fingerprint() {
             "$here/Cargo.lock" "$here/build.sh"
         ${CC:-cc} --version 2>/dev/null || true
         openssl version 2>/dev/null || true
-        echo "$nodiag $pubsub"
+        echo "$nodiag"
     } | cksum
 }
 now=$(fingerprint)
-if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$now" ] && [ -x "$out/bin/o6-client" ]; then
+if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$now" ] && [ -x "$out/bin/o6-client" ] &&
+    { [ "$pubsub" = 0 ] || [ "$(cat "$out/pubsub.stamp" 2>/dev/null)" = "$now" ]; }; then
     say "up to date: $out/bin"
     exit 0
 fi
@@ -122,6 +122,7 @@ fi
 if [ "$pubsub" = 1 ]; then
     library library-mbedtls -DUA_ENABLE_ENCRYPTION=MBEDTLS
     programs library-mbedtls -DPEER_PUBSUB=ON
+    echo "$now" >"$out/pubsub.stamp"
 fi
 echo "$now" >"$stamp"
 say "built: $out/bin"

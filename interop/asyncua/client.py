@@ -16,6 +16,7 @@ import time
 
 import testnodes as tn
 from asyncua import Client, ua
+from asyncua.crypto import security_policies
 from asyncua.ua.ua_binary import struct_from_binary
 
 FIRST_SIGNAL = 100000
@@ -686,9 +687,19 @@ class Feed:
         return self.count[handle] - before
 
 
+async def secure(client, args, policy, mode):
+    policy = getattr(security_policies, f"SecurityPolicy{policy.replace('_', '')}")
+    mode = ua.MessageSecurityMode.Sign if mode == "sign" else ua.MessageSecurityMode.SignAndEncrypt
+    await client.set_security(policy, args.cert, args.key, mode=mode)
+
+
 async def connected(args):
     client = Client(args.url, timeout=args.timeout)
     client.application_uri = "urn:taktwerk:peer:asyncua:client"
+    if args.lifetime:
+        client.secure_channel_timeout = args.lifetime
+    if args.policy:
+        await secure(client, args, args.policy, args.mode)
     if args.user:
         client.set_user(args.user)
         client.set_password(args.password)
@@ -722,6 +733,67 @@ async def smoke(args):
         s.check("close-session", False, e)
     failed = sum(not c["ok"] for c in s.checks)
     return report(args, failed == 0, passed=len(s.checks) - failed, failed=failed, checks=s.checks)
+
+
+async def cell(args, policy, mode, user):
+    client = Client(args.url, timeout=args.timeout)
+    client.application_uri = "urn:taktwerk:peer:asyncua:client"
+    await secure(client, args, policy, mode)
+    if user == "user":
+        client.set_user(args.user)
+        client.set_password(args.password)
+    elif user == "x509":
+        await client.load_client_certificate(args.user_cert)
+        await client.load_private_key(args.user_key)
+    await client.connect()
+    try:
+        await client.get_node(ua.NodeId(2258)).read_value()
+    finally:
+        await client.disconnect()
+
+
+async def matrix(args):
+    """Every policy, mode and kind of user: one line per cell, `ok|failed POLICY MODE USER REASON`."""
+    failed = 0
+    for policy in args.policy.split(","):
+        for mode in ("sign", "encrypt"):
+            for user in ("anonymous", "user", "x509"):
+                reason = ""
+                try:
+                    await asyncio.wait_for(cell(args, policy, mode, user), args.timeout)
+                except Exception as e:  # noqa: BLE001
+                    reason = " ".join(f"{type(e).__name__} {e}".split())
+                    failed += 1
+                print("failed" if reason else "ok", policy, mode, user, reason, flush=True)
+    return 1 if failed else 0
+
+
+async def renew(args):
+    """Reads without a pause while the library renews the channel's token at 75 % of its lifetime."""
+    client = await connected(args)
+    renewals, open_channel = 0, client.open_secure_channel
+
+    async def counted(renew=False):
+        nonlocal renewals
+        await open_channel(renew)
+        renewals += renew
+
+    client.open_secure_channel = counted
+    node, reads, begin = client.get_node(ua.NodeId(2258)), 0, time.monotonic()
+    last = None
+    try:
+        while time.monotonic() - begin < args.seconds:
+            value = await node.read_value()
+            if last is not None and value < last:
+                return report(args, False, error="the clock went back: an old answer")
+            last, reads = value, reads + 1
+    except Exception as e:  # noqa: BLE001
+        return report(args, False, error=f"{type(e).__name__}: {e}", reads=reads, renewals=renewals)
+    seconds = time.monotonic() - begin
+    await client.disconnect()
+    return report(
+        args, True, reads=reads, renewals=renewals, seconds=seconds, lifetime_ms=args.lifetime
+    )
 
 
 class Counter:
@@ -775,7 +847,7 @@ async def subscribe(args):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("command", choices=["smoke", "subscribe"])
+    p.add_argument("command", choices=["smoke", "subscribe", "matrix", "renew"])
     p.add_argument("url")
     p.add_argument("--items", type=int, default=100)
     p.add_argument("--clients", type=int, default=1)
@@ -784,11 +856,19 @@ def main():
     p.add_argument("--timeout", type=float, default=20, help="seconds for each request")
     p.add_argument("--user")
     p.add_argument("--password", default="")
+    p.add_argument("--policy", help="such as Basic256Sha256; matrix takes several, with commas")
+    p.add_argument("--mode", choices=["sign", "encrypt"], default="encrypt")
+    p.add_argument("--cert", metavar="FILE")
+    p.add_argument("--key", metavar="FILE")
+    p.add_argument("--user-cert", metavar="FILE")
+    p.add_argument("--user-key", metavar="FILE")
+    p.add_argument("--lifetime", type=int, default=0, metavar="MS", help="of security tokens")
     p.add_argument("--verbose", action="store_true")
     args = p.parse_args()
     level = logging.INFO if args.verbose else logging.CRITICAL
     logging.basicConfig(stream=sys.stderr, level=level)
-    sys.exit(asyncio.run(smoke(args) if args.command == "smoke" else subscribe(args)))
+    command = {"smoke": smoke, "subscribe": subscribe, "matrix": matrix, "renew": renew}
+    sys.exit(asyncio.run(command[args.command](args)))
 
 
 if __name__ == "__main__":

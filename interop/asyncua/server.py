@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import logging
 import os
+import pathlib
 import signal
 import socket
 import sys
@@ -22,11 +23,17 @@ WRITE = 2
 
 
 class Users:
-    """Anonymous, and the two users of the test node set."""
+    """Anonymous, the two users of the test node set, and one with a certificate."""
 
     known = {"user1": "password", "user2": "password1"}
 
+    def __init__(self, certificate_user):
+        self.certificate_user = certificate_user
+
     def get_user(self, iserver, username=None, password=None, certificate=None):
+        # The library hands over the user's certificate, or the application's if the user is anonymous.
+        if username is None and certificate and certificate == self.certificate_user:
+            return User(role=UserRole.User, name="certificate")
         if username is None or self.known.get(username) == password:
             return User(role=UserRole.User, name=username or "anonymous")
         return None
@@ -211,13 +218,19 @@ def free_port():
 
 
 async def serve(args):
-    server = Server(user_manager=Users())
+    user = pathlib.Path(args.trust_user).read_bytes() if args.trust_user else None
+    server = Server(user_manager=Users(user))
     await server.init()
     port = args.port or free_port()
     server.set_endpoint(f"opc.tcp://{args.bind}:{port}")
     await server.set_application_uri("urn:taktwerk:peer:asyncua:server")
     server.set_server_name("asyncua peer")
-    server.set_security_policy([ua.SecurityPolicyType.NoSecurity])
+    policies = [ua.SecurityPolicyType.NoSecurity]
+    if args.policies == "all":
+        await server.load_certificate(args.cert)
+        await server.load_private_key(args.key)
+        policies += [p for p in ua.SecurityPolicyType if "256" in p.name and "Basic256_" not in p.name]
+    server.set_security_policy(policies)
 
     counter = await add_test_nodes(server)
     ids = await add_signals(server, args.variables)
@@ -251,6 +264,10 @@ def main():
     p.add_argument("--bind", default="127.0.0.1")
     p.add_argument("--variables", type=int, default=0)
     p.add_argument("--update", type=float, default=0, metavar="MS", help="0 = never")
+    p.add_argument("--policies", choices=["none", "all"], default="none")
+    p.add_argument("--cert", metavar="FILE")
+    p.add_argument("--key", metavar="FILE")
+    p.add_argument("--trust-user", metavar="FILE", help="the certificate of a user, DER")
     p.add_argument("--exit-with-stdin", action="store_true")
     p.add_argument("--verbose", action="store_true")
     args = p.parse_args()

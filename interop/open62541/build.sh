@@ -103,6 +103,8 @@ library() { # name, extra options
 programs() { # library, options
     name=$1
     shift
+    # The sources may lie elsewhere than the last time: checkouts share one place for peers.
+    rm -f "$out/programs-$name/CMakeCache.txt"
     cmake -S "$here" -B "$out/programs-$name" -DCMAKE_BUILD_TYPE=Release \
         -DCMAKE_C_FLAGS_RELEASE="-O3 -DNDEBUG" -DCMAKE_PREFIX_PATH="$out/$name" \
         -DPEER_BIN_DIR="$out/bin" "$@" >"$out/programs-$name.log" 2>&1 &&

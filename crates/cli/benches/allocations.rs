@@ -104,7 +104,7 @@ fn measure(taktwerk: PathBuf) -> Result<Value, Box<dyn Error>> {
 type Served = (RunningServer, Vec<Variable<f64>>);
 
 fn serve() -> Result<Served, Box<dyn Error>> {
-    let server = Server::builder().bind("127.0.0.1:0").build()?;
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build()?;
     let folder = server.objects().folder("signals")?;
     let signals = (0..SIGNALS)
         .map(|signal| {

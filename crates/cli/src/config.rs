@@ -5,10 +5,12 @@ use crate::output::Output;
 use clap::Subcommand;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use taktwerk_gateway::config::{ConfigFile, EXAMPLE};
+use taktwerk_crypto::SecurityPolicy;
+use taktwerk_gateway::config::{ConfigError, ConfigFile, EXAMPLE};
 use taktwerk_gateway::file;
 use taktwerk_gateway::users::Users;
 use taktwerk_lab::table::{Align, Table};
+use taktwerk_pki::{Group, Store};
 
 /// What to do with a configuration file.
 #[derive(Debug, Subcommand)]
@@ -63,29 +65,69 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
     let authorization = file.authorization().map_err(|error| Failure::Usage(error.to_string()))?;
     let known: Vec<&str> = authorization.roles.iter().map(|role| role.name.as_str()).collect();
     let user_list: Vec<_> = users.iter().flat_map(Users::iter).collect();
-    let unknown: Vec<String> = user_list
+    let mut warnings: Vec<String> = user_list
         .iter()
         .flat_map(|user| user.roles.iter().map(move |role| (user, role)))
         .filter(|(_, role)| !known.contains(&role.as_str()))
         .map(|(user, role)| format!("the user {:?} has the role {role:?}, which there is not", user.name))
         .collect();
+    let usage = |error: ConfigError| Failure::Usage(error.to_string());
+    let policies = file.policies().map_err(usage)?;
+    let policies: Option<Vec<_>> =
+        policies.map(|policies| policies.into_iter().map(SecurityPolicy::name).collect());
+    let modes: Vec<String> = file.modes().map_err(usage)?.iter().map(ToString::to_string).collect();
+    let pki = file.resolve(&config.security.pki);
+    let store = Store::at(&pki);
+    let trusted_users =
+        config.identities.certificates.then(|| store.trust_list(Group::Users, &mut Vec::new()).trusted_len());
+    if config.identities.users_file.is_some() && user_list.is_empty() {
+        warnings.push("there are no users yet; `taktwerk user add NAME --role ROLE` adds one".to_owned());
+    }
+    if trusted_users == Some(0) {
+        warnings.push(format!(
+            "no user's certificate is trusted yet; `taktwerk pki import --users --pki {} FILE` trusts one",
+            pki.display()
+        ));
+    }
     if output.is_json() {
         return output.document(&json!({
             "Bind": file.binds(),
             "LoopbackOnly": file.is_loopback(),
+            "Policies": policies,
+            "Modes": modes,
             "SecurityPolicyNone": config.security.none,
+            "Pki": pki.display().to_string(),
             "Anonymous": config.identities.anonymous,
             "Users": user_list.len(),
+            "CertificateUsers": trusted_users,
             "Roles": known,
-            "Warnings": unknown,
+            "Warnings": warnings,
         }));
     }
     let reach = if file.is_loopback() { "only this machine" } else { "every machine that can reach these" };
     let mut table = Table::new(&[("Setting", Align::Left), ("Meaning", Align::Left)]);
     table.row(["listens on", &format!("{} ({reach})", file.binds().join(", "))]);
-    table.row(["security", "SecurityPolicy None: readable by everybody on the network"]);
+    match policies {
+        Some(policies) if policies.is_empty() => {}
+        Some(policies) => {
+            table.row(["security", &modes.join(", ")]);
+            for policy in policies {
+                table.row(["", policy]);
+            }
+        }
+        None => {
+            table.row(["security", &format!("{} with all that the certificates serve", modes.join(", "))])
+        }
+    }
+    if config.security.none {
+        table.row(["SecurityPolicy None", "offered: readable by everybody on the network"]);
+    }
+    table.row(["certificates", &pki.display().to_string()]);
     table.row(["anonymous clients", if config.identities.anonymous { "let in" } else { "refused" }]);
-    table.row(["users", &format!("{}", user_list.len())]);
+    table.row(["users with passwords", &user_list.len().to_string()]);
+    let certificates =
+        trusted_users.map_or_else(|| "refused".to_owned(), |trusted| format!("{trusted} trusted"));
+    table.row(["users with certificates", &certificates]);
     let own = known.len() - taktwerk::server::authorization::role::well_known::ALL.len();
     table.row(["roles", &format!("the specification's and {own} of its own")]);
     table.row(["namespaces with rules", &config.namespace.len().to_string()]);
@@ -96,7 +138,7 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
     };
     table.row(["audit", &audit]);
     output.text(&table.to_string())?;
-    for warning in &unknown {
+    for warning in &warnings {
         eprintln!("warning: {warning}");
     }
     Ok(())
@@ -108,8 +150,20 @@ fn init(path: &Path, output: Output) -> Result<(), Failure> {
     }
     file::replace(path, EXAMPLE.as_bytes(), file::PUBLIC)
         .map_err(|error| Failure::Environment(format!("{}: {error}", path.display())))?;
-    if output.is_json() {
-        return output.document(&json!({ "File": path.display().to_string() }));
+    // The users that the example names: none yet, but in a file that only its owner can read.
+    let users = path.with_file_name("users.toml");
+    if !users.exists() {
+        Users::default().save(&users).map_err(|error| Failure::Environment(error.to_string()))?;
     }
-    output.text(&format!("wrote {0}; next: taktwerk serve --config {0}", path.display()))
+    if output.is_json() {
+        return output.document(&json!({
+            "File": path.display().to_string(),
+            "Users": users.display().to_string(),
+        }));
+    }
+    output.text(&format!(
+        "wrote {0}; next: taktwerk user add NAME --role Operator --file {1}, then taktwerk serve --config {0}",
+        path.display(),
+        users.display()
+    ))
 }

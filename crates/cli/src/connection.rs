@@ -61,6 +61,14 @@ pub(crate) struct SecurityArgs {
     #[arg(long, value_name = "FILE", help_heading = HEADING, requires = "cert")]
     pub(crate) key: Option<PathBuf>,
 
+    /// Log on as the user of this certificate, DER or PEM.
+    #[arg(long, value_name = "FILE", help_heading = HEADING, requires = "user_key", conflicts_with = "user", env = "TAKTWERK_USER_CERT")]
+    pub(crate) user_cert: Option<PathBuf>,
+
+    /// The private key of --user-cert: PKCS #8 or PKCS #1, DER or PEM.
+    #[arg(long, value_name = "FILE", help_heading = HEADING, requires = "user_cert", env = "TAKTWERK_USER_KEY")]
+    pub(crate) user_key: Option<PathBuf>,
+
     /// Folder with our certificate and the certificates that we trust. Default: ~/.local/share/taktwerk/pki.
     #[arg(long, value_name = "DIR", help_heading = HEADING, env = "TAKTWERK_PKI")]
     pub(crate) pki: Option<PathBuf>,
@@ -73,6 +81,10 @@ pub(crate) struct SecurityArgs {
     /// OPCUA_PCAP_FILE, for Wireshark. Together they give away everything, the password too.
     #[arg(long, help_heading = HEADING)]
     pub(crate) allow_key_log: bool,
+
+    /// How long keys are used before new ones are agreed upon; the server may shorten it.
+    #[arg(long, value_name = "SPAN", help_heading = HEADING, default_value = "3600s", value_parser = span::seconds)]
+    pub(crate) token_lifetime: Duration,
 
     /// How long to wait for each answer.
     #[arg(long, value_name = "SPAN", help_heading = HEADING, default_value = "10s", value_parser = span::seconds)]
@@ -157,5 +169,8 @@ mod tests {
         assert!(Command::try_parse_from(["x", "host", "-u", "joe", "--token-file", "token"]).is_err());
         assert!(Command::try_parse_from(["x", "http://host"]).is_err());
         assert!(Command::try_parse_from(["x", "host", "--cert", "certificate.pem"]).is_err());
+        assert!(Command::try_parse_from(["x", "host", "--user-cert", "olaf.pem"]).is_err());
+        let two_users = ["x", "host", "-u", "olaf", "--user-cert", "olaf.pem", "--user-key", "olaf.key"];
+        assert!(Command::try_parse_from(two_users).is_err());
     }
 }

@@ -15,6 +15,17 @@ const CLIENT_URI: &str = "urn:taktwerk:client";
 /// The keys that are made on first use: with them there is a policy in common with every server that has one.
 pub(crate) const NEW_KEYS: [NewKey; 2] = [NewKey::Rsa2048, NewKey::NistP256];
 
+/// The keys that serve policies: those above, or for policies that were named the ones that they take.
+pub(crate) fn new_keys(policies: &[SecurityPolicy]) -> Vec<NewKey> {
+    let mut keys = Vec::new();
+    for key in policies.iter().filter_map(|policy| NewKey::for_policy(*policy)) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    if keys.is_empty() { NEW_KEYS.to_vec() } else { keys }
+}
+
 /// Where the command keeps what it has to remember: `$XDG_DATA_HOME/taktwerk`, usually `~/.local/share/taktwerk`.
 pub(crate) fn data_folder() -> Result<PathBuf, Failure> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -70,9 +81,18 @@ pub(crate) fn is_none(security: Security) -> bool {
     matches!(security, Security::Exactly(SecurityPolicy::None, _))
 }
 
+/// The user's certificate with its key, if one is to log on with it.
+pub(crate) fn user(arguments: &SecurityArgs) -> Result<Option<Arc<dyn Provider>>, Failure> {
+    let (Some(certificate), Some(key)) = (&arguments.user_cert, &arguments.user_key) else { return Ok(None) };
+    // Only the key is used: it signs, and nobody is validated with this provider.
+    let pki = client_pki(arguments.pki.as_ref())?.own_files(certificate, key).open().map_err(environment)?;
+    Ok(Some(pki.provider()))
+}
+
 /// Our certificate and our trust list, if the connection needs them.
 pub(crate) fn provider(arguments: &SecurityArgs) -> Result<Option<Arc<dyn Provider>>, Failure> {
-    let is_none = is_none(wanted(arguments)?);
+    let wanted = wanted(arguments)?;
+    let is_none = is_none(wanted);
     if is_none && !arguments.has_secret() {
         return Ok(None);
     }
@@ -86,7 +106,14 @@ pub(crate) fn provider(arguments: &SecurityArgs) -> Result<Option<Arc<dyn Provid
     }
     builder = match (&arguments.cert, &arguments.key) {
         (Some(certificate), Some(key)) => builder.own_files(certificate, key),
-        _ => builder.create_missing(NEW_KEYS),
+        _ => {
+            let mut keys = NEW_KEYS.to_vec();
+            if let Security::Exactly(policy, _) = wanted {
+                // Besides the usual ones: which is taken first says who we are.
+                keys.extend(NewKey::for_policy(policy).filter(|key| !NEW_KEYS.contains(key)));
+            }
+            builder.create_missing(keys)
+        }
     };
     let pki = builder.open().map_err(environment)?;
     for path in pki.created() {

@@ -74,6 +74,7 @@ pub(crate) fn config(security: &SecurityArgs) -> Result<ClientConfig, Failure> {
     Ok(ClientConfig {
         channel: Arc::new(channel),
         request_timeout: security.timeout,
+        token_lifetime_ms: u32::try_from(security.token_lifetime.as_millis()).unwrap_or(u32::MAX),
         application_name: "taktwerk".into(),
         reconnect: ReconnectPolicy { enabled: false, ..ReconnectPolicy::default() },
         ..ClientConfig::default()
@@ -86,6 +87,9 @@ pub(crate) fn target(endpoint: &Endpoint, security: &SecurityArgs) -> Result<Tar
         .map_err(|error| Failure::Usage(format!("{endpoint}: {error}")))?;
     target.security = security::wanted(security)?;
     target.discover = !security::is_none(target.security);
+    if let Some(provider) = security::user(security)? {
+        target.identity = Identity::X509 { provider };
+    }
     if let Some(name) = &security.user {
         let password = security.read_password()?;
         target.identity =

@@ -40,10 +40,16 @@ fn a_configuration_is_begun_checked_and_refused_with_the_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("server.toml");
     let path = path.to_str().unwrap();
-    run(0, &["config", "init", path]);
+    let (next, _) = run(0, &["config", "init", path]);
+    assert!(next.contains("taktwerk user add"), "{next}");
     assert!(run(2, &["config", "init", path]).1.contains("exists already"));
-    let (table, _) = run(0, &["config", "check", path]);
+    let (table, warnings) = run(0, &["config", "check", path]);
     assert!(table.contains("127.0.0.1:4840 (only this machine)"), "{table}");
+    assert!(warnings.contains("there are no users yet"), "{warnings}");
+    let (json, _) = run(0, &["config", "check", path, "--json"]);
+    let check: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&check["SecurityPolicyNone"], &check["Anonymous"]), (&false.into(), &false.into()), "{json}");
+    assert_eq!(check["Modes"], serde_json::json!(["SignAndEncrypt"]));
     assert!(table.lines().all(|line| line.chars().count() <= 100));
     let text = std::fs::read_to_string(path).unwrap().replace("threads = 1", "treads = 1");
     let line = 1 + text.lines().position(|line| line == "treads = 1").unwrap();
@@ -147,7 +153,7 @@ fn a_configured_server_knows_its_users_and_notes_what_they_do() {
     let config = write(
         folder.path(),
         "server.toml",
-        "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = true\n[security]\nnone = true\n\
+        "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = true\n[security]\npolicies = []\nnone = true\n\
          [identities]\nanonymous = true\nusers_file = \"users.toml\"\nclear_passwords = true\n\
          [audit]\nfile = \"audit.jsonl\"\n",
     );
@@ -187,4 +193,81 @@ fn a_configured_server_knows_its_users_and_notes_what_they_do() {
     let written = records.iter().find(is_write).unwrap();
     assert_eq!((&written["ClientUserId"], &written["NewValue"]), (&"olaf".into(), &"61".into()), "{written}");
     assert!(records.iter().filter(is_write).any(|record| record["Status"] == false));
+}
+
+#[test]
+fn a_configured_server_is_secured_and_lets_in_whom_it_trusts() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let password = write(folder.path(), "password", CANARY);
+    let config = at("server.toml");
+    run(0, &["config", "init", &config]);
+    let text = std::fs::read_to_string(&config).unwrap();
+    let text = text
+        .replace("bind = [\"127.0.0.1:4840\"]", "bind = [\"127.0.0.1:0\"]")
+        .replace("# certificates = false", "certificates = true")
+        + "\n[[role]]\nname = \"Operator\"\nsubjects = ['CN=\"Clara\"/O=\"Example\"']\n";
+    std::fs::write(&config, text).unwrap();
+    let users = at("users.toml");
+    run(0, &["user", "add", "olaf", "--role", "Operator", "--password-file", &password, "--file", &users]);
+    let (server_pki, client_pki, clara, carl) = (at("pki"), at("client"), at("clara"), at("carl"));
+    for (name, pki) in [("Clara", &clara), ("Carl", &carl)] {
+        run(0, &["pki", "init", "--pki", pki, "--name", name, "--organization", "Example"]);
+    }
+    let file = |pki: &str, part: &str| {
+        let entry = std::fs::read_dir(Path::new(pki).join(part)).unwrap().next().unwrap().unwrap();
+        entry.path().display().to_string()
+    };
+
+    let server = serve(&config);
+    let url = server.url().to_owned();
+    let (listed, _) = run(0, &["endpoints", &url, "--json"]);
+    let listed: Vec<serde_json::Value> = serde_json::from_str(&listed).unwrap();
+    assert!(!listed.is_empty());
+    for endpoint in &listed {
+        assert_eq!(endpoint["SecurityMode"], "SignAndEncrypt", "{endpoint}");
+    }
+    let node = "ns=2;s=Plant/TemperatureSetpoint";
+    // Each policy has certificates of its own to be trusted; this one's key also serves the users' below.
+    let secured = ["--policy", "Aes256_Sha256_RsaPss", "--pki", client_pki.as_str()];
+    let olaf = ["-u", "olaf", "--password-file", password.as_str()];
+    let read = ["read", url.as_str(), node];
+    // Strangers to each other; then each is trusted by somebody who looked. The server is asked first.
+    run(3, &[&read[..], &secured, &olaf].concat());
+    run(0, &["pki", "trust", "--pki", &server_pki]);
+    let until = |what: &str, is_done: &dyn Fn() -> bool| {
+        let deadline = std::time::Instant::now() + LIMIT;
+        while !is_done() {
+            assert!(std::time::Instant::now() < deadline, "{what}");
+        }
+    };
+    until("the server does not look at its trust list again", &|| {
+        assert_eq!(taktwerk(&[&read[..], &secured, &olaf].concat()).status.code(), Some(3));
+        taktwerk(&["pki", "trust", "--pki", &client_pki]).status.code() == Some(0)
+    });
+    run(0, &[&read[..], &secured, &olaf].concat());
+    // Whoever was not asked in stays outside: without security, and without a user.
+    run(3, &["read", &url, node, "--policy", "None"]);
+    run(3, &[&read[..], &secured].concat());
+
+    let set = format!("{node}=63");
+    let write_it = ["write", url.as_str(), set.as_str()];
+    run(0, &[&write_it[..], &secured, &olaf].concat());
+    let as_user = |code, pki: &str, arguments: &[&str]| {
+        let (certificate, key) = (file(pki, "own/certs"), file(pki, "own/private"));
+        let user = ["--user-cert", certificate.as_str(), "--user-key", key.as_str()];
+        run(code, &[arguments, &secured, &user].concat())
+    };
+    as_user(3, &clara, &read);
+    for user in [&clara, &carl] {
+        run(0, &["pki", "import", "--users", "--pki", &server_pki, &file(user, "own/certs")]);
+    }
+    until("Clara is trusted and named, and not let in", &|| {
+        let (certificate, key) = (file(&clara, "own/certs"), file(&clara, "own/private"));
+        let user = ["--user-cert", certificate.as_str(), "--user-key", key.as_str()];
+        taktwerk(&[&write_it[..], &secured, &user].concat()).status.code() == Some(0)
+    });
+    // Carl is a user as well, but nobody granted him a role that may write.
+    as_user(0, &carl, &read);
+    as_user(4, &carl, &write_it);
 }

@@ -54,6 +54,8 @@ pub struct Client {
     pub(crate) attempts: u32,
     /// Whether the target has been reached once.
     pub(crate) was_up: bool,
+    /// Security tokens that took the place of others.
+    pub(crate) renewals: u64,
 }
 
 impl core::fmt::Debug for Client {
@@ -94,6 +96,7 @@ impl Client {
             next_job: 0,
             attempts: 0,
             was_up: false,
+            renewals: 0,
         }
     }
 
@@ -124,6 +127,12 @@ impl Client {
     #[must_use]
     pub fn round_trip(&self) -> Duration {
         self.link.round_trip
+    }
+
+    /// How often the channel's keys have been renewed, over all connections (Part 4 §5.6.2).
+    #[must_use]
+    pub fn renewals(&self) -> u64 {
+        self.renewals
     }
 
     /// Requests that wait for their answer: (Publish requests, others).
@@ -312,9 +321,9 @@ impl Client {
             ChannelEvent::Closed(taktwerk_channel::Closed::Close) => {
                 self.lose(ClientError::Connection("the server closed the channel".into()), now, sink);
             }
+            ChannelEvent::Renewed => self.renewals += 1,
             ChannelEvent::NeedMore { .. }
             | ChannelEvent::Handled
-            | ChannelEvent::Renewed
             | ChannelEvent::ReverseHello { .. }
             | ChannelEvent::Message { .. } => {}
         }

@@ -40,6 +40,11 @@ pub(crate) fn token_policy<'a>(
     provider: &dyn Provider,
 ) -> Option<&'a UserTokenPolicy> {
     let (wanted, _) = token_type(identity);
+    // A user's certificate serves the policies of its own key, not those of the application's.
+    let provider = match identity {
+        Identity::X509 { provider } => provider.as_ref(),
+        _ => provider,
+    };
     let level = |policy: &UserTokenPolicy| match SecurityPolicy::from_uri(policy.security_policy_uri.as_str())
     {
         // Broken policies protect no secret; curves agree on keys with whoever answers, so the channel has to say who.

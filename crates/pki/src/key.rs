@@ -9,7 +9,9 @@ use aws_lc_rs::signature::{
 };
 use core::fmt;
 use core::str::FromStr;
+use taktwerk_crypto::SecurityPolicy;
 use taktwerk_crypto::certificate::{Certificate, KeyKind};
+use taktwerk_crypto::policy::KeyExchange;
 use zeroize::Zeroizing;
 
 /// A private key.
@@ -43,6 +45,18 @@ impl NewKey {
     /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Rsa2048, Self::Rsa3072, Self::Rsa4096, Self::NistP256, Self::NistP384, Self::Ed25519];
+
+    /// The smallest key whose certificate serves a policy; `None` if we make none such.
+    #[must_use]
+    pub fn for_policy(policy: SecurityPolicy) -> Option<Self> {
+        match policy.info().key_exchange {
+            KeyExchange::RsaNonces | KeyExchange::Ffdhe3072 => Some(Self::Rsa2048),
+            KeyExchange::NistP256 => Some(Self::NistP256),
+            KeyExchange::NistP384 => Some(Self::NistP384),
+            KeyExchange::Curve25519 => Some(Self::Ed25519),
+            _ => None,
+        }
+    }
 
     /// The name as [`FromStr`] reads it.
     #[must_use]

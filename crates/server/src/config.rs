@@ -166,6 +166,15 @@ pub enum ConfigProblem {
     /// Elliptic curves agree on keys with whoever answers (Part 6 §6.8.2).
     #[error("{0} cannot protect the secrets of users on a channel without security")]
     EccWithoutChannel(SecurityPolicy),
+    /// No kind of user is let in.
+    #[error("nobody can log on: let in users, or anonymous clients if everybody may connect")]
+    NobodyCanLogOn,
+    /// Neither a policy nor None was asked for on a network.
+    #[error(
+        "nothing is offered to clients: give the server certificates, or ask for SecurityPolicy None if everybody on the \
+         network may read along"
+    )]
+    NothingOffered,
     /// Nobody decides on users.
     #[error("users other than Anonymous are offered, but there is no verifier that knows them")]
     NoVerifier,

@@ -8,7 +8,7 @@ use taktwerk::{Server, StatusCode, Unit};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:4840".to_owned());
-    let server = Server::builder().application_name("Boiler house").bind(&address).build()?;
+    let server = Server::builder().application_name("Boiler house").bind(&address).anonymous().build()?;
 
     let boiler = server.namespace("urn:example:boilers").object("Boiler 1").add()?;
     let temperature = boiler.variable("Temperature", 20.0).units(Unit::CELSIUS).range(0.0..=150.0).add()?;

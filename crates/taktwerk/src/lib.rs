@@ -4,7 +4,7 @@
 //! ```
 //! use taktwerk::{Server, Unit};
 //!
-//! let server = Server::builder().application_name("Boiler house").bind("127.0.0.1:0").build()?;
+//! let server = Server::builder().application_name("Boiler house").bind("127.0.0.1:0").anonymous().build()?;
 //! let boiler = server.namespace("urn:example:boilers").object("Boiler 1").add()?;
 //! let temperature = boiler
 //!     .variable("Temperature", 21.5)

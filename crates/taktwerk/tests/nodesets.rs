@@ -36,7 +36,7 @@ const COMPANIONS: [&str; 12] = [
 
 #[test]
 fn companion_specifications_load_in_any_order_and_their_types_have_instances() {
-    let server = Server::builder().bind("127.0.0.1:0").build().unwrap();
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let directory = published();
     let before = server.space().node_count();
     let imported = server.import_nodesets(COMPANIONS.iter().map(|name| directory.join(name))).unwrap();
@@ -62,7 +62,7 @@ fn companion_specifications_load_in_any_order_and_their_types_have_instances() {
 
 #[test]
 fn what_is_missing_is_named() {
-    let server = Server::builder().bind("127.0.0.1:0").build().unwrap();
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let directory = published();
     let before = server.space().node_count();
     let error = server.import_nodesets([directory.join("Opc.Ua.Machinery.NodeSet2.xml")]).unwrap_err();
@@ -119,7 +119,7 @@ const RECIPES: &str = r#"<?xml version="1.0"?>
 async fn structures_that_only_the_server_knows_are_taken_apart_and_put_together() {
     let path = std::env::temp_dir().join(format!("taktwerk-recipes-{}.xml", std::process::id()));
     std::fs::write(&path, RECIPES).unwrap();
-    let server = Server::builder().bind("127.0.0.1:0").build().unwrap();
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let _index = server.namespace("urn:something:else");
     let imported = server.import_nodesets([&path]);
     std::fs::remove_file(&path).unwrap();

@@ -10,7 +10,7 @@ use taktwerk::schema::Range;
 use taktwerk::{Client, RunningServer, Server, StatusCode, Struct, Unit, Variant};
 
 fn server(fill: impl FnOnce(&Server)) -> RunningServer {
-    let server = Server::builder().bind("127.0.0.1:0").build().unwrap();
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     fill(&server);
     server.spawn().unwrap()
 }
@@ -217,7 +217,7 @@ async fn the_space_is_browsed_by_pages_and_types_are_instantiated() {
 
 #[tokio::test]
 async fn changes_arrive_as_a_stream() {
-    let server = Server::builder().bind("127.0.0.1:0").build().unwrap();
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let plant = server.namespace("urn:plant");
     let level = plant.variable("Level", 0.0).range(0.0..=100.0).add().unwrap();
     let count = plant.variable("Count", 0u32).add().unwrap();
@@ -286,7 +286,6 @@ async fn endpoints_are_listed_and_refusals_explained() {
 async fn users_log_on_by_name() {
     let server = Server::builder()
         .bind("127.0.0.1:0")
-        .no_anonymous()
         .users(|name: &str, password: &[u8]| {
             if (name, password) == ("operator", b"secret") {
                 Ok(())
@@ -311,6 +310,20 @@ fn a_server_that_asks_for_readable_passwords_is_not_built() {
     let builder = Server::builder().bind("127.0.0.1:0").users(|_: &str, _: &[u8]| Ok(()));
     let error = builder.build().unwrap_err();
     assert!(error.to_string().contains("readably"), "{error}");
+}
+
+#[test]
+fn nobody_gets_in_who_was_not_asked_in() {
+    let builder = || Server::builder().bind("127.0.0.1:0");
+    let error = builder().build().unwrap_err();
+    assert!(error.to_string().contains("nobody can log on"), "{error}");
+    assert!(builder().anonymous().build().is_ok());
+    // Beyond loopback nothing is offered without security unless somebody says so.
+    let open = || Server::builder().bind("0.0.0.0:0").anonymous();
+    let error = open().build().unwrap_err();
+    assert!(error.to_string().contains("nothing is offered"), "{error}");
+    let none = (taktwerk::SecurityPolicy::None, taktwerk::MessageSecurityMode::None);
+    assert!(open().security(none.0, none.1).build().is_ok());
 }
 
 /// Applications spawn tasks that use a client: all its futures have to be Send.

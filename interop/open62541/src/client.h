@@ -6,6 +6,7 @@
 
 #include <open62541/client.h>
 #include <open62541/client_config_default.h>
+#include <open62541/client_highlevel.h>
 #include <open62541/client_highlevel_async.h>
 #include <open62541/client_subscriptions.h>
 
@@ -13,10 +14,10 @@
 
 typedef struct {
     const char *command, *url;
-    const char *user, *password, *policy, *cert, *key, *node;
+    const char *user, *password, *policy, *cert, *key, *user_cert, *user_key, *node;
     UA_MessageSecurityMode mode;
     UA_TimestampsToReturn timestamps;
-    unsigned nodes, requests, warmup, count, items, clients, seconds;
+    unsigned nodes, requests, warmup, count, items, clients, seconds, lifetime_ms;
     double interval_ms;
     bool verbose, browse_values;
     UA_ByteString cert_der, key_der; /* loaded once, shared by all sessions */
@@ -32,6 +33,7 @@ UA_NodeId signal_id(const Options *o, unsigned i);
 
 int run_read_rtt(Options *o);
 int run_connect(Options *o);
+int run_renew(Options *o);
 int run_subscribe(Options *o);
 int run_smoke(Options *o);
 

@@ -12,11 +12,14 @@
 #include <time.h>
 
 UA_LogLevel peer_log_level = UA_LOGLEVEL_WARNING;
+unsigned peer_renewals;
 
 static void log_stderr(void *context, UA_LogLevel level, UA_LogCategory category, const char *msg,
                        va_list args) {
     (void)context;
     (void)category;
+    if(strstr(msg, "renewed with a revised lifetime"))
+        peer_renewals++;
     if(level < peer_log_level)
         return;
     /* The library has its own conversions for its own types, so plain vfprintf will not do. */

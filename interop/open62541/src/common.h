@@ -14,6 +14,9 @@
 /* Messages below this level are dropped. Warnings and worse unless --verbose is given. */
 extern UA_LogLevel peer_log_level;
 
+/* How often a client has renewed its channel's token: the library says so in its log only. */
+extern unsigned peer_renewals;
+
 /* A new logger that writes to stderr; every owner frees its own. */
 UA_Logger *peer_logger(void);
 

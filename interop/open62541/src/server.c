@@ -381,6 +381,11 @@ static bool add_security(UA_ServerConfig *config, const Options *o) {
     }
     if(rc == UA_STATUSCODE_GOOD)
         rc = UA_ServerConfig_addAllSecurityPolicies(config, &cert, &key);
+    /* The library leaves these out of "all"; whether they are offered depends on the certificate. */
+    if(rc == UA_STATUSCODE_GOOD) {
+        UA_ServerConfig_addSecurityPolicyEccNistP256(config, &cert, &key);
+        UA_ServerConfig_addSecurityPolicyEccNistP384(config, &cert, &key);
+    }
     UA_ByteString_clear(&cert);
     UA_ByteString_clear(&key);
     if(rc != UA_STATUSCODE_GOOD)

@@ -76,6 +76,7 @@ pub(crate) fn run(arguments: &UpdateArgs, output: Output, interrupt: &Interrupt)
     }
     let server = Server::builder()
         .bind("127.0.0.1:0")
+        .anonymous()
         .build()
         .map_err(|error| Failure::Environment(error.to_string()))?;
     let handles = load::add(&server, arguments.signals)?;

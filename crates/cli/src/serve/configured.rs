@@ -1,17 +1,22 @@
 //! A server as its configuration file says.
 
 use super::Content;
+use super::security::{check_offer, report};
 use crate::config::load;
 use crate::failure::Failure;
+use crate::security::{environment, new_keys};
 use std::path::Path;
 use std::sync::Arc;
 use taktwerk::Server;
-use taktwerk::server::{AuditSink, ServerBuilder};
+use taktwerk::pki::Pki;
+use taktwerk::server::{AuditSink, ServerBuilder, default_application_uri};
+use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_gateway::audit::AuditFile;
-use taktwerk_gateway::config::ConfigFile;
+use taktwerk_gateway::config::{ConfigError, ConfigFile};
 use taktwerk_gateway::tokens::{JwtVerifier, TokenAuthority};
-use taktwerk_gateway::users::{PasswordVerifier, UserStore};
+use taktwerk_gateway::users::{CertificateVerifier, PasswordVerifier, UserStore};
 use taktwerk_net::server::audit::AuditTracing;
+use taktwerk_pki::CertificateSettings;
 use taktwerk_server::{Authorization, ServerShared};
 
 /// A configuration with the users that it names.
@@ -84,8 +89,9 @@ impl Configured {
         if let Some(host) = &config.server.host_name {
             builder = builder.host_name(host);
         }
-        if !config.identities.anonymous {
-            builder = builder.no_anonymous();
+        builder = self.secure(builder)?;
+        if config.identities.anonymous {
+            builder = builder.anonymous();
         }
         if let Some(users) = &self.users {
             builder = builder.users(PasswordVerifier::new(Arc::clone(users)));
@@ -93,10 +99,61 @@ impl Configured {
         if let Some((authority, issuer)) = &self.tokens {
             builder = builder.issued_tokens(issuer, JwtVerifier::new(Arc::clone(authority)));
         }
+        if config.identities.certificates {
+            builder = builder.certificate_users(CertificateVerifier::new());
+        }
         if config.identities.clear_passwords {
             builder = builder.allow_clear_passwords();
         }
         Ok(builder)
+    }
+
+    /// Offers what the file says, with the certificates of its folder.
+    fn secure(&self, mut builder: ServerBuilder) -> Result<ServerBuilder, Failure> {
+        let usage = |error: ConfigError| Failure::Usage(error.to_string());
+        let named = self.file.policies().map_err(usage)?;
+        if named.as_ref().is_none_or(|policies| !policies.is_empty()) {
+            let pki = self.pki(named.as_deref().unwrap_or_default())?;
+            let policies = named.unwrap_or_else(|| pki.policies());
+            check_offer(&pki, &policies)?;
+            builder = builder.pki(&pki);
+            for policy in policies {
+                for mode in self.file.modes().map_err(usage)? {
+                    builder = builder.security(policy, mode);
+                }
+            }
+        }
+        if self.file.config().security.none {
+            builder = builder.security(SecurityPolicy::None, MessageSecurityMode::None);
+        }
+        Ok(builder)
+    }
+
+    /// The folder with the certificates; what is missing is made.
+    fn pki(&self, policies: &[SecurityPolicy]) -> Result<Pki, Failure> {
+        let config = self.file.config();
+        let name = &config.server.application_name;
+        let uri = config.server.application_uri.clone().unwrap_or_else(|| default_application_uri(name));
+        let mut settings = CertificateSettings::new(name, &uri);
+        // Clients compare the names with the one that they dial.
+        settings.hosts.extend(config.server.host_name.clone());
+        settings.hosts.extend(self.file.hosts());
+        let folder = self.file.resolve(&config.security.pki);
+        let pki = Pki::in_folder(folder).settings(settings).create_missing(new_keys(policies)).open();
+        let pki = pki.map_err(environment)?;
+        report(&pki);
+        if let (Some(wanted), Some(certified)) = (&config.server.application_uri, pki.application_uri()) {
+            if wanted != certified {
+                return Err(Failure::Usage(format!(
+                    "application_uri is {wanted}, but the certificate in {} says {certified}: clients would refuse it; \
+                     take over that one, or make a new certificate with `taktwerk pki init --renew --uri {wanted} --pki \
+                     {}`",
+                    pki.store().root().display(),
+                    pki.store().root().display()
+                )));
+            }
+        }
+        Ok(pki)
     }
 
     /// What is in the address space.
@@ -137,9 +194,17 @@ impl Configured {
     pub(super) fn summary(&self) -> String {
         let config = self.file.config();
         let reach = if self.file.is_loopback() { "loopback only" } else { "open to the network" };
+        let security = match (self.file.policies(), config.security.none) {
+            (Ok(Some(policies)), true) if policies.is_empty() => {
+                "SecurityPolicy None only (readable on the network)"
+            }
+            (_, true) => "secured, and SecurityPolicy None (readable on the network)",
+            (_, false) => "secured connections only",
+        };
         let users = self.users.as_ref().map_or(0, |users| users.users().iter().len());
         let anonymous = if config.identities.anonymous { "anonymous clients let in" } else { "users only" };
         let tokens = if self.tokens.is_some() { ", access tokens" } else { "" };
-        format!("{reach}, SecurityPolicy None (readable on the network), {anonymous}, {users} users{tokens}")
+        let certificates = if config.identities.certificates { ", users with certificates" } else { "" };
+        format!("{reach}, {security}, {anonymous}, {users} users with passwords{certificates}{tokens}")
     }
 }

@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use taktwerk::server::ServerBuilder;
 use taktwerk::{RunningServer, Server, StatusCode};
+use taktwerk_gateway::users::CertificateVerifier;
 use taktwerk_lab::pin::CpuList;
 use taktwerk_server::Limits;
 use updater::Updater;
@@ -107,6 +108,13 @@ pub(crate) struct ServeArgs {
     exit_with_stdin: bool,
 }
 
+impl ServeArgs {
+    /// Whether anything but SecurityPolicy None is wanted.
+    fn offers_secured(&self) -> bool {
+        self.policy.is_empty() || self.policy.iter().any(|policy| !policy.eq_ignore_ascii_case("None"))
+    }
+}
+
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServeError {
@@ -179,6 +187,7 @@ fn builder(arguments: &ServeArgs) -> ServerBuilder {
     let builder = Server::builder()
         .application_name(security::APPLICATION_NAME)
         .application_uri(security::APPLICATION_URI)
+        .anonymous()
         .bind(&SocketAddr::new(arguments.bind, arguments.port).to_string())
         .shards(arguments.threads)
         .limits(|limits| {
@@ -194,14 +203,17 @@ fn builder(arguments: &ServeArgs) -> ServerBuilder {
                 limits.connections_per_address_max = limits.connections_max;
             }
         });
-    let builder = tuned(builder, arguments);
+    let mut builder = tuned(builder, arguments);
     if arguments.interop {
         let users = |name: &str, password: &[u8]| {
             let known = interop::USERS.iter().any(|user| user.0 == name && user.1.as_bytes() == password);
             if known { Ok(()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
         };
         // The users of the tests are known to everybody.
-        return builder.users(users).allow_clear_passwords();
+        builder = builder.users(users).allow_clear_passwords();
+        if arguments.offers_secured() {
+            builder = builder.certificate_users(CertificateVerifier::new());
+        }
     }
     builder
 }

@@ -2,7 +2,7 @@
 
 use super::ServeArgs;
 use crate::failure::Failure;
-use crate::security::{NEW_KEYS, client_pki, data_folder, environment};
+use crate::security::{NEW_KEYS, client_pki, data_folder, environment, new_keys};
 use std::path::PathBuf;
 use taktwerk::pki::Pki;
 use taktwerk::server::ServerBuilder;
@@ -38,20 +38,13 @@ pub(super) fn offer(
     let is_open = if named.is_empty() { arguments.bind.is_loopback() } else { named.contains(&none) };
     let mut offer = Offer { policies: Vec::new(), is_open, folder: None };
     if named.is_empty() || named.iter().any(|policy| *policy != none) {
-        match pki(arguments) {
+        match pki(arguments, &named) {
             Ok(pki) => {
                 builder = builder.pki(&pki);
                 offer.policies = if named.is_empty() { pki.policies() } else { named };
                 offer.policies.retain(|policy| *policy != none);
                 offer.folder = Some(pki.store().root().to_owned());
-                if let Some(missing) = offer.policies.iter().find(|policy| !pki.provider().supports(**policy))
-                {
-                    return Err(Failure::Usage(format!(
-                        "{missing} cannot be offered: it is broken, the library does not carry it, or there is no \
-                         certificate for it in {}",
-                        pki.store().root().display()
-                    )));
-                }
+                check_offer(&pki, &offer.policies)?;
             }
             Err(error) if named.is_empty() && is_open => {
                 eprintln!("{error}: only SecurityPolicy None is offered");
@@ -70,8 +63,29 @@ pub(super) fn offer(
     Ok((builder, offer))
 }
 
+/// Refuses policies that the certificates do not serve.
+pub(super) fn check_offer(pki: &Pki, policies: &[SecurityPolicy]) -> Result<(), Failure> {
+    let Some(missing) = policies.iter().find(|policy| !pki.provider().supports(**policy)) else {
+        return Ok(());
+    };
+    Err(Failure::Usage(format!(
+        "{missing} cannot be offered: it is broken, the library does not carry it, or there is no certificate for it in {}",
+        pki.store().root().display()
+    )))
+}
+
+/// Says what was made, and what does not count.
+pub(super) fn report(pki: &Pki) {
+    for path in pki.created() {
+        eprintln!("made a certificate for this server: {}", path.display());
+    }
+    for problem in pki.problems() {
+        eprintln!("{}: {}", problem.path.display(), problem.what);
+    }
+}
+
 /// The server's certificates; the demo's own folder unless another one was named.
-fn pki(arguments: &ServeArgs) -> Result<Pki, Failure> {
+fn pki(arguments: &ServeArgs, policies: &[SecurityPolicy]) -> Result<Pki, Failure> {
     let folder = match &arguments.pki {
         Some(folder) => folder.clone(),
         None => data_folder()?.join("demo-server").join("pki"),
@@ -82,16 +96,11 @@ fn pki(arguments: &ServeArgs) -> Result<Pki, Failure> {
     }
     let pki = Pki::in_folder(folder)
         .settings(settings)
-        .create_missing(NEW_KEYS)
+        .create_missing(new_keys(policies))
         .disclose_keys(arguments.allow_key_log)
         .open();
     let pki = pki.map_err(environment)?;
-    for path in pki.created() {
-        eprintln!("made a certificate for this server: {}", path.display());
-    }
-    for problem in pki.problems() {
-        eprintln!("{}: {}", problem.path.display(), problem.what);
-    }
+    report(&pki);
     if arguments.pki.is_none() && arguments.bind.is_loopback() {
         introduce(&pki)?;
     }

@@ -86,6 +86,41 @@ pub(super) fn common_name(name: &[u8]) -> Option<String> {
     found
 }
 
+/// The attributes that Part 18 §4.4.3 compares, in its order.
+const CRITERIA: [(ObjectIdentifier, &str); 9] = [
+    (COMMON_NAME, "CN"),
+    (ObjectIdentifier::new_unwrap("2.5.4.10"), "O"),
+    (ObjectIdentifier::new_unwrap("2.5.4.11"), "OU"),
+    (ObjectIdentifier::new_unwrap("0.9.2342.19200300.100.1.25"), "DC"),
+    (ObjectIdentifier::new_unwrap("2.5.4.7"), "L"),
+    (ObjectIdentifier::new_unwrap("2.5.4.8"), "S"),
+    (ObjectIdentifier::new_unwrap("2.5.4.6"), "C"),
+    (ObjectIdentifier::new_unwrap("2.5.4.46"), "dnQualifier"),
+    (ObjectIdentifier::new_unwrap("2.5.4.5"), "serialNumber"),
+];
+
+/// A name (with its tag) as Part 18 §4.4.3 writes the criteria of X509Subject: `CN="…"/O="…"`. `None` for a name in
+/// which a value holds a quotation mark: it could pass for another one.
+pub(super) fn criteria(name: &[u8]) -> Option<String> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut is_plain = true;
+    attributes(content(name)?, 0, |name, tag, value| {
+        if let Some(place) = CRITERIA.iter().position(|known| known.0 == name) {
+            let value = decoded(tag, value);
+            is_plain &= !value.contains('"');
+            found.push((place, value));
+        }
+    })
+    .ok()?;
+    // Stable: several of a kind stay in the order of the certificate.
+    found.sort_by_key(|(place, _)| *place);
+    let parts = found.iter().filter_map(|(place, value)| {
+        let (_, short) = CRITERIA.get(*place)?;
+        Some(format!("{short}=\"{value}\""))
+    });
+    is_plain.then(|| parts.collect::<Vec<_>>().join("/"))
+}
+
 fn content(name: &[u8]) -> Option<&[u8]> {
     super::reader::Item::only(name, "name").ok().map(|item| item.value)
 }
@@ -119,5 +154,51 @@ pub(super) fn push_escaped(out: &mut String, text: &str) {
             c if c.is_control() || reorders => out.extend(c.escape_unicode()),
             c => out.push(c),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::der::Encode;
+    use ::der::asn1::Utf8StringRef;
+
+    /// A name of one attribute per set.
+    fn name(parts: &[(&str, &str)]) -> Vec<u8> {
+        let item = |tag: u8, content: &[u8]| {
+            let length = u8::try_from(content.len()).unwrap();
+            let mut out = if length < 0x80 { vec![tag, length] } else { vec![tag, 0x81, length] };
+            out.extend_from_slice(content);
+            out
+        };
+        let mut sets = Vec::new();
+        for (oid, value) in parts {
+            let mut pair = ObjectIdentifier::new_unwrap(oid).to_der().unwrap();
+            pair.extend(Utf8StringRef::new(value).unwrap().to_der().unwrap());
+            sets.extend(item(0x31, &item(0x30, &pair)));
+        }
+        item(0x30, &sets)
+    }
+
+    #[test]
+    fn criteria_have_the_order_of_the_specification() {
+        let mixed = [
+            ("2.5.4.6", "DE"),
+            ("2.5.4.11", "Shift 1"),
+            ("2.5.4.10", "Example"),
+            ("1.2.840.113549.1.9.1", "olaf@example.com"),
+            ("2.5.4.11", "Shift 2"),
+            ("2.5.4.3", "Olaf, the \\ \u{201c}one\u{201d}"),
+        ];
+        let expected =
+            "CN=\"Olaf, the \\ \u{201c}one\u{201d}\"/O=\"Example\"/OU=\"Shift 1\"/OU=\"Shift 2\"/C=\"DE\"";
+        assert_eq!(criteria(&name(&mixed)).as_deref(), Some(expected));
+        assert_eq!(criteria(&name(&[])).as_deref(), Some(""));
+    }
+
+    #[test]
+    fn a_value_with_quotation_marks_passes_for_no_other_name() {
+        assert_eq!(criteria(&name(&[("2.5.4.3", "olaf\"/O=\"Example")])), None);
+        assert_eq!(criteria(&[0x30, 0x05, 0x31]), None);
     }
 }

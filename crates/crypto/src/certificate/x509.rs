@@ -143,6 +143,19 @@ impl Certificate {
         name::text(self.subject())
     }
 
+    /// The subject as roles are granted to it: `CN="…"/O="…"` (Part 18 §4.4.3). `None` if a value holds a quotation
+    /// mark, because it could pass for another name.
+    #[must_use]
+    pub fn subject_criteria(&self) -> Option<String> {
+        name::criteria(self.subject())
+    }
+
+    /// The issuer, written likewise.
+    #[must_use]
+    pub fn issuer_criteria(&self) -> Option<String> {
+        name::criteria(self.issuer())
+    }
+
     /// The subject's common name for people, escaped. Never a file name.
     #[must_use]
     pub fn common_name(&self) -> Option<String> {

@@ -3,7 +3,7 @@
 use super::sections::{NamespaceSection, RoleSection, Unspecified};
 use super::{ConfigError, ConfigFile};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use taktwerk_crypto::MessageSecurityMode;
+use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_schema::{AccessRestrictionType, PermissionType};
 use taktwerk_server::Limits;
 use taktwerk_server::audit::AuditConfig;
@@ -66,26 +66,44 @@ impl ConfigFile {
                 "1 serves some two million values a second",
             ));
         }
-        if !config.security.none {
+        let is_secured = self.policies()?.is_none_or(|policies| !policies.is_empty());
+        let modes = self.modes()?;
+        if is_secured && modes.is_empty() {
+            return Err(self.section_error(
+                "security",
+                "modes is empty",
+                "write modes = [\"SignAndEncrypt\"]",
+            ));
+        }
+        if !is_secured && !config.security.none {
             return Err(self.section_error(
                 "security",
                 "nothing is offered to clients",
-                "`none = true` offers SecurityPolicy None, where everybody on the network can read along",
+                "leave policies out to offer all that the certificates serve; `none = true` offers SecurityPolicy \
+                 None, where everybody on the network can read along",
             ));
         }
         let identities = &config.identities;
         let has_secrets = identities.users_file.is_some() || identities.jwt.is_some();
-        if !identities.anonymous && !has_secrets {
+        if !identities.anonymous && !has_secrets && !identities.certificates {
             return Err(self.section_error(
                 "identities",
                 "nobody can log on",
-                "set users_file or [identities.jwt], or `anonymous = true` to let everybody in",
+                "set users_file or [identities.jwt], `certificates = true` for users with certificates, or `anonymous = \
+                 true` to let everybody in",
             ));
         }
-        if has_secrets && !identities.clear_passwords {
+        if identities.certificates && !is_secured {
             return Err(self.section_error(
                 "identities",
-                "passwords and tokens would cross the network readably, because SecurityPolicy None is offered",
+                "users with certificates prove who they are with the algorithms of a policy, and none is offered",
+                "name policies in [security], or leave them out there to offer all",
+            ));
+        }
+        if has_secrets && !is_secured && !identities.clear_passwords {
+            return Err(self.section_error(
+                "identities",
+                "passwords and tokens would cross the network readably, because only SecurityPolicy None is offered",
                 "`clear_passwords = true` allows it where nobody can listen",
             ));
         }
@@ -108,10 +126,59 @@ impl ConfigFile {
         })
     }
 
+    /// The policies that are named, besides None; `None` for all that the certificates serve.
+    ///
+    /// # Errors
+    /// A name that is no policy, or that of a broken one.
+    pub fn policies(&self) -> Result<Option<Vec<SecurityPolicy>>, ConfigError> {
+        let Some(names) = &self.config().security.policies else { return Ok(None) };
+        let known: Vec<(&str, SecurityPolicy)> = SecurityPolicy::ALL
+            .iter()
+            .filter(|policy| policy.info().security_level > 0)
+            .map(|policy| (policy.name(), *policy))
+            .collect();
+        let mut policies = Vec::new();
+        for name in names {
+            if name.get_ref() == SecurityPolicy::None.name() {
+                let problem = "SecurityPolicy None is not among the policies";
+                return Err(self.error(name.span().start, problem, "`none = true` offers it"));
+            }
+            let policy = self.named(name, "usable policy", &known)?;
+            if !policies.contains(&policy) {
+                policies.push(policy);
+            }
+        }
+        Ok(Some(policies))
+    }
+
+    /// The modes that every policy is offered with.
+    ///
+    /// # Errors
+    /// A name that is no mode of a policy.
+    pub fn modes(&self) -> Result<Vec<MessageSecurityMode>, ConfigError> {
+        // MODES begins with None, which goes with the policy None only.
+        let secured = MODES.get(1..).unwrap_or_default();
+        self.config()
+            .security
+            .modes
+            .iter()
+            .map(|mode| self.named(mode, "mode of a policy", secured))
+            .collect()
+    }
+
     /// Where to listen, as it is written.
     #[must_use]
     pub fn binds(&self) -> Vec<&str> {
         self.config().server.bind.iter().map(|bind| bind.get_ref().as_str()).collect()
+    }
+
+    /// The hosts in the addresses to listen on, except for those that mean all.
+    #[must_use]
+    pub fn hosts(&self) -> Vec<String> {
+        let hosts = self.binds().into_iter().filter_map(|bind| bind.rsplit_once(':')).map(|(host, _)| host);
+        let hosts = hosts.map(|host| host.trim_start_matches('[').trim_end_matches(']'));
+        let is_any = |host: &str| host.parse().is_ok_and(|address: IpAddr| address.is_unspecified());
+        hosts.filter(|host| !is_any(host)).map(str::to_owned).collect()
     }
 
     /// Whether only programs on this machine can reach the server.
@@ -309,7 +376,6 @@ fn distance(one: &str, two: &str) -> usize {
 mod tests {
     use super::*;
     use std::path::Path;
-    use taktwerk_crypto::SecurityPolicy;
     use taktwerk_server::authorization::{Identity, UserIdentity, role::well_known};
 
     const BASE: &str = "[security]\nnone = true\n[identities]\nanonymous = true\n";
@@ -365,6 +431,41 @@ mod tests {
         let wrong = format!("{BASE}[[role]]\nname = \"Engineer\"\nthumbprints = [\"abc\"]\n");
         let error = ConfigFile::parse(Path::new("c"), &wrong).unwrap_err();
         assert!(error.to_string().starts_with("c:7: \"abc\" is no thumbprint"), "{error}");
+    }
+
+    #[test]
+    fn policies_and_modes_are_those_of_the_specification() {
+        let parse = |text: &str| {
+            let text = format!("[security]\n{text}\n[identities]\nanonymous = true\n");
+            ConfigFile::parse(Path::new("c"), &text).map_err(|error| error.to_string())
+        };
+        let all = parse("").unwrap();
+        assert_eq!(all.policies().unwrap(), None);
+        assert_eq!(all.modes().unwrap(), [MessageSecurityMode::SignAndEncrypt]);
+        let some =
+            parse("policies = [\"Basic256Sha256\", \"ECC_nistP256_AesGcm\"]\nmodes = [\"Sign\"]").unwrap();
+        let named = vec![SecurityPolicy::Basic256Sha256, SecurityPolicy::ECC_nistP256_AesGcm];
+        assert_eq!(some.policies().unwrap(), Some(named));
+        assert_eq!(some.modes().unwrap(), [MessageSecurityMode::Sign]);
+        for (text, expected) in [
+            ("policies = [\"Basic256Sha265\"]", "did you mean \"Basic256Sha256\"?"),
+            ("policies = [\"Basic128Rsa15\"]", "c:2: there is no usable policy \"Basic128Rsa15\""),
+            ("policies = [\"None\"]", "`none = true` offers it"),
+            ("modes = [\"None\"]", "c:2: there is no mode of a policy \"None\""),
+            ("modes = []", "modes is empty"),
+            ("policies = []", "nothing is offered"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn hosts_of_certificates_are_those_that_clients_dial() {
+        let text = "[server]\nbind = [\"0.0.0.0:1\", \"[::1]:2\", \"localhost:3\", \"192.0.2.7:4\"]\n\
+                    [identities]\nanonymous = true\n";
+        let file = ConfigFile::parse(Path::new("c"), text).unwrap();
+        assert_eq!(file.hosts(), ["::1", "localhost", "192.0.2.7"]);
     }
 
     #[test]

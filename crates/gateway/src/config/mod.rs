@@ -166,6 +166,10 @@ mod tests {
         assert_eq!(example.config().limits, default.limits);
         assert_eq!(example.config().audit, default.audit);
         assert_eq!(example.config().permissions, default.permissions);
+        let security = (&example.config().security, &default.security);
+        assert_eq!(security.0.pki, security.1.pki);
+        assert_eq!(security.0.none, security.1.none);
+        assert_eq!(all.config().security.policies.as_ref().map(Vec::len), Some(2));
     }
 
     #[test]
@@ -195,13 +199,28 @@ mod tests {
 
     #[test]
     fn what_is_not_safe_has_to_be_asked_for() {
-        assert!(mistake("").contains("nothing is offered"), "{}", mistake(""));
-        let nobody = mistake("[security]\nnone = true\n");
-        assert!(nobody.contains("nobody can log on"), "{nobody}");
-        let clear = mistake("[security]\nnone = true\n[identities]\nusers_file = \"users.toml\"\n");
+        assert!(mistake("").contains("nobody can log on"), "{}", mistake(""));
+        let fine = |text: &str| ConfigFile::parse(Path::new("server.toml"), text).unwrap();
+        let default = fine("[identities]\nusers_file = \"users.toml\"\n");
+        let config = default.config();
+        assert!(!config.security.none && !config.identities.anonymous && !config.identities.clear_passwords);
+        let none_only = "[security]\npolicies = []\nnone = true\n[identities]\n";
+        let clear = mistake(&format!("{none_only}users_file = \"users.toml\"\n"));
         assert!(clear.contains("readably"), "{clear}");
-        let fine = "[security]\nnone = true\n[identities]\nanonymous = true\n";
-        assert!(ConfigFile::parse(Path::new("server.toml"), fine).is_ok());
+        fine(&format!("{none_only}users_file = \"users.toml\"\nclear_passwords = true\n"));
+        let proof = mistake(&format!("{none_only}certificates = true\n"));
+        assert!(proof.contains("prove"), "{proof}");
+        fine("[identities]\ncertificates = true\n");
+        fine("[security]\nnone = true\n[identities]\nanonymous = true\n");
+    }
+
+    #[test]
+    fn the_example_offers_neither_none_nor_anonymous() {
+        let example = ConfigFile::parse(Path::new("server.toml"), EXAMPLE).unwrap();
+        let config = example.config();
+        assert!(!config.security.none && !config.identities.anonymous && !config.identities.clear_passwords);
+        assert_eq!(example.policies().unwrap(), None);
+        assert_eq!(example.modes().unwrap(), [taktwerk_crypto::MessageSecurityMode::SignAndEncrypt]);
     }
 
     #[test]

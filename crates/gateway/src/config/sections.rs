@@ -62,11 +62,28 @@ impl Default for ServerSection {
 }
 
 /// How messages are secured.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecuritySection {
+    /// The folder with the server's certificates and those that it trusts.
+    pub pki: PathBuf,
+    /// The policies that are offered besides None; without it all that the certificates serve.
+    pub policies: Option<Vec<Spanned<String>>>,
+    /// The modes of each policy.
+    pub modes: Vec<Spanned<String>>,
     /// Offers SecurityPolicy None.
     pub none: bool,
+}
+
+impl Default for SecuritySection {
+    fn default() -> Self {
+        Self {
+            pki: PathBuf::from("pki"),
+            policies: None,
+            modes: vec![Spanned::new(0..0, "SignAndEncrypt".to_owned())],
+            none: false,
+        }
+    }
 }
 
 /// Who can log on.
@@ -77,6 +94,8 @@ pub struct IdentitiesSection {
     pub anonymous: bool,
     /// The file with users and their passwords.
     pub users_file: Option<PathBuf>,
+    /// Lets users log on whose certificate is trusted in the `users` folder of the PKI.
+    pub certificates: bool,
     /// Lets passwords and tokens cross the network readably.
     pub clear_passwords: bool,
     /// `[identities.jwt]`

@@ -9,12 +9,15 @@
 //!
 //! `taktwerk user` writes it. Nobody but its owner may read it: hashes can be guessed at.
 //!
-//! - `hash`: passwords and their hashes; [`store`]: the file of a running server; `verify`: who checks passwords with it.
+//! - `hash`: passwords and their hashes; [`store`]: the file of a running server; `verify`: who checks passwords with it;
+//! - `certificate`: users who log on with a certificate, and are in no file.
 
+mod certificate;
 mod hash;
 pub mod store;
 mod verify;
 
+pub use certificate::CertificateVerifier;
 pub use hash::{Cost, PasswordHash};
 pub use store::UserStore;
 pub use verify::PasswordVerifier;

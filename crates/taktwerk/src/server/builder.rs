@@ -14,7 +14,7 @@ use taktwerk_net::{AuditSink, Listener, SocketOptions, StartError};
 use taktwerk_pki::StoreValidator;
 use taktwerk_server::audit::AuditConfig;
 use taktwerk_server::config::BuildInfo;
-use taktwerk_server::{Authorization, IdentityVerifier, Limits, ServerConfig};
+use taktwerk_server::{Authorization, ConfigProblem, IdentityVerifier, Limits, ServerConfig};
 
 /// Connections that the kernel holds until they are accepted; the kernel caps it at net.core.somaxconn.
 const BACKLOG: i32 = 4096;
@@ -38,6 +38,7 @@ pub struct ServerBuilder {
     allow_clear_passwords: bool,
     provider: Option<Arc<dyn Provider>>,
     trust: Option<Arc<StoreValidator>>,
+    usable_policies: Vec<SecurityPolicy>,
     authorization: Authorization,
     audit: AuditConfig,
     key_log: Option<Arc<dyn KeyLog>>,
@@ -56,11 +57,12 @@ impl Default for ServerBuilder {
             binds: Vec::new(),
             host_name: None,
             security: Vec::new(),
-            user_tokens: vec![UserTokenConfig::anonymous()],
+            user_tokens: Vec::new(),
             identities: Identities::default(),
             allow_clear_passwords: false,
             provider: None,
             trust: None,
+            usable_policies: Vec::new(),
             authorization: Authorization::open(),
             audit: AuditConfig::default(),
             key_log: None,
@@ -111,7 +113,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Offers a security policy and mode; may be called several times, the preferred one first. Default: None.
+    /// Offers a security policy and mode; may be called several times, the preferred one first. Default: with
+    /// [`Self::pki`] all that its certificates serve, except for deprecated ones; without it None on loopback, and
+    /// elsewhere nothing, so that the server is not built.
     pub fn security(mut self, policy: SecurityPolicy, mode: MessageSecurityMode) -> Self {
         self.security.push((policy, mode));
         self
@@ -127,6 +131,7 @@ impl ServerBuilder {
     /// was set: needed for every policy but None. What is offered is said by [`Self::security`]. When a trust list changes
     /// while the server runs, channels end whose certificates are no longer trusted.
     pub fn pki(mut self, pki: &Pki) -> Self {
+        self.usable_policies = pki.policies();
         if self.application_uri.is_none() {
             self.application_uri = pki.application_uri().map(str::to_owned);
         }
@@ -134,9 +139,12 @@ impl ServerBuilder {
         self.provider(pki.provider())
     }
 
-    /// Refuses users without a name. Default: they are let in.
-    pub fn no_anonymous(mut self) -> Self {
-        self.user_tokens.retain(|token| *token != UserTokenConfig::anonymous());
+    /// Lets in clients without a user. Default: they are refused, and a server that nobody can log on to is not built.
+    pub fn anonymous(mut self) -> Self {
+        let anonymous = UserTokenConfig::anonymous();
+        if !self.user_tokens.contains(&anonymous) {
+            self.user_tokens.insert(0, anonymous);
+        }
         self
     }
 
@@ -249,12 +257,36 @@ impl ServerBuilder {
                 listeners.push(Listener::bind(address, BACKLOG)?);
             }
         }
+        if self.security.is_empty() {
+            self.security = self.default_security(&listeners)?;
+        }
+        if self.user_tokens.is_empty() {
+            return Err(ConfigProblem::NobodyCanLogOn.into());
+        }
         let config = self.config(&listeners);
         config.check()?;
         if let Some(trust) = &self.trust {
             trust.watch(TRUST_LIST_INTERVAL).map_err(|source| StartError::TrustList { source })?;
         }
         Ok(Server::new(config, self.shards, self.options, listeners))
+    }
+
+    /// What is offered by whoever does not say what.
+    fn default_security(
+        &self,
+        listeners: &[Listener],
+    ) -> Result<Vec<(SecurityPolicy, MessageSecurityMode)>, StartError> {
+        let modes = [MessageSecurityMode::SignAndEncrypt, MessageSecurityMode::Sign];
+        let secured =
+            self.usable_policies.iter().flat_map(|policy| modes.iter().map(move |mode| (*policy, *mode)));
+        let secured: Vec<_> = secured.collect();
+        if !secured.is_empty() {
+            return Ok(secured);
+        }
+        if listeners.iter().all(|listener| listener.address().ip().is_loopback()) {
+            return Ok(vec![(SecurityPolicy::None, MessageSecurityMode::None)]);
+        }
+        Err(ConfigProblem::NothingOffered.into())
     }
 
     fn config(&mut self, listeners: &[Listener]) -> ServerConfig {
@@ -265,7 +297,8 @@ impl ServerBuilder {
                 None => format!("opc.tcp://{}", listener.address()),
             })
             .collect();
-        let uri = self.application_uri.take().unwrap_or_else(|| default_uri(&self.application_name));
+        let uri =
+            self.application_uri.take().unwrap_or_else(|| default_application_uri(&self.application_name));
         let first_url = urls.first().map_or("", String::as_str);
         let mut config = ServerConfig::new(&self.application_name, &uri, first_url, crate::space::now());
         config.product_uri = self.product_uri.take().unwrap_or_else(|| "urn:taktwerk".to_owned());
@@ -284,8 +317,7 @@ impl ServerBuilder {
         if let Some(trust) = &self.trust {
             config.trust_list_changes = trust.change_counter();
         }
-        let none = (SecurityPolicy::None, MessageSecurityMode::None);
-        let security = if self.security.is_empty() { vec![none] } else { self.security.clone() };
+        let security = self.security.clone();
         config.endpoints = urls
             .iter()
             .flat_map(|url| security.iter().map(move |(policy, mode)| (url, *policy, *mode)))
@@ -337,8 +369,10 @@ fn resolve(bind: &str) -> Result<Vec<SocketAddr>, StartError> {
     Ok(addresses)
 }
 
-/// `urn:<host>:<application>`, with what a URN does not allow replaced.
-fn default_uri(application_name: &str) -> String {
+/// The ApplicationUri of a server that was given none: `urn:<host>:<application>`, with what a URN does not allow
+/// replaced.
+#[must_use]
+pub fn default_application_uri(application_name: &str) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = host.trim();
     let plain = |text: &str| -> String {

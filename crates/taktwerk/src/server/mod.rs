@@ -5,7 +5,7 @@ mod identities;
 mod import;
 mod running;
 
-pub use builder::ServerBuilder;
+pub use builder::{ServerBuilder, default_application_uri};
 pub use running::RunningServer;
 pub use taktwerk_crypto::Secret;
 pub use taktwerk_net::{AuditSink, ServerOptions};

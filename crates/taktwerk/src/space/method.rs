@@ -62,7 +62,7 @@ tuples! {
 /// A method to be: name its arguments, then give it one of the three kinds of function, which adds it.
 ///
 /// ```
-/// # let server = taktwerk::Server::builder().bind("127.0.0.1:0").build().unwrap();
+/// # let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
 /// # let machine = server.namespace("urn:example").object("Machine").add().unwrap();
 /// machine
 ///     .method("Divide")

@@ -48,10 +48,14 @@ pub(crate) fn run<R: Request<Response: 'static>>(
     let now = clock::monotonic();
     answers.close(now);
     let account = window.close()?;
+    let renewals: u64 = (0..common.clients)
+        .filter_map(|client| fleet.with(MemberId(client), |core, _| core.renewals(), &mut answers))
+        .sum();
     drain(&mut fleet, &mut answers)?;
     let mut outcome = answers.outcome;
     outcome.due = outcome.sent;
     outcome.span = now - start;
+    outcome.renewals = Some(renewals);
     outcome.account = Some(account);
     Ok(outcome)
 }

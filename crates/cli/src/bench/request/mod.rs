@@ -105,6 +105,8 @@ pub(crate) struct Outcome {
     pub(crate) failed: u64,
     /// Connections that were lost.
     pub(crate) lost: usize,
+    /// How often all clients have renewed their keys, if that was counted.
+    pub(crate) renewals: Option<u64>,
     /// Length of the window in nanoseconds.
     pub(crate) span: u64,
     pub(crate) account: Option<super::account::Account>,
@@ -207,6 +209,9 @@ fn report(command: &str, arguments: &RequestArgs, nodes: usize, outcome: &Outcom
     report.set("failed", outcome.failed);
     report.set("bad", outcome.bad);
     report.set("connections_lost", outcome.lost);
+    if let Some(renewals) = outcome.renewals {
+        report.set("token_renewals", renewals);
+    }
     report.latency(&outcome.latency, arguments.rate.is_some());
     if let Some(account) = &outcome.account {
         // Of the schedule's window, not of the account's, which a late generator begins late.

@@ -263,7 +263,7 @@ fi
 # --- renewals under load ----------------------------------------------------------------------------------------------
 
 # A token of 1 s is renewed after 0.75 s. All four directions at the same time, each reading without a pause.
-seconds=$(awk "BEGIN { printf \"%d\", $renewals * 0.75 + 2.5 }")
+seconds=$(awk "BEGIN { printf \"%d\", $renewals * 0.76 + 3 }")
 serve
 ours_url=$url
 o6_server rsa

@@ -36,6 +36,7 @@ const STEPS: &[Step] = &[
     slow("release build", "cargo", &["build", "--release", "-p", "taktwerk-cli"]),
     slow("interoperability", "interop/run.sh", &[]),
     slow("interoperability of PubSub", "interop/pubsub.sh", &[]),
+    slow("secured interoperability", "interop/security.sh", &[]),
     slow("fuzzing", "fuzz/run.sh", &["8"]),
 ];
 

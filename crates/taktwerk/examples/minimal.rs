@@ -8,7 +8,7 @@ use std::io::Read as _;
 use taktwerk::Server;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let running = Server::builder().bind("127.0.0.1:0").build()?.spawn()?;
+    let running = Server::builder().bind("127.0.0.1:0").anonymous().build()?.spawn()?;
     println!("READY {}", running.url());
     std::io::stdin().read_to_end(&mut Vec::new())?;
     running.stop(Duration::from_secs(1));

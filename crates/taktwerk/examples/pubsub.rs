@@ -9,7 +9,8 @@ use taktwerk::pubsub::{DataSet, Publisher, Subscriber, named};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::args().nth(1).unwrap_or_else(|| "opc.udp://239.192.0.1:4840".to_owned());
-    let server = Server::builder().application_name("Boiler house").bind("127.0.0.1:0").build()?;
+    let server =
+        Server::builder().application_name("Boiler house").bind("127.0.0.1:0").anonymous().build()?;
     let boiler = server.namespace("urn:example:boilers").object("Boiler 1").add()?;
     let temperature = boiler.variable("Temperature", 20.0).add()?;
     let is_heating = boiler.variable("Heating", true).add()?;

@@ -10,7 +10,7 @@ use taktwerk::schema::{FieldTargetDataType, OverrideValueHandling, TargetVariabl
 use taktwerk::{RunningServer, Server, StatusCode, UtcTime, Variable, Variant};
 
 fn server() -> RunningServer {
-    Server::builder().bind("127.0.0.1:0").build().unwrap().spawn().unwrap()
+    Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap().spawn().unwrap()
 }
 
 /// Ports of their own for tests that run side by side.

@@ -47,6 +47,7 @@ async fn a_client_that_is_no_longer_trusted_loses_its_connection() {
     let policy = SecurityPolicy::ECC_nistP256_AesGcm;
     let server = Server::builder()
         .bind("127.0.0.1:0")
+        .anonymous()
         .pki(&ours)
         .security(policy, MessageSecurityMode::SignAndEncrypt)
         .build()

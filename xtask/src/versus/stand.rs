@@ -65,13 +65,32 @@ pub(super) enum StandError {
     },
 }
 
+/// How a connection is secured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Secured {
+    pub(super) policy: &'static str,
+    /// SignAndEncrypt, or Sign.
+    pub(super) encrypts: bool,
+}
+
 /// Everything that is needed, built.
 pub(super) struct Stand {
     ours: PathBuf,
     library: PathBuf,
     peer: PathBuf,
+    peer_client: PathBuf,
     floor: PathBuf,
     allocations: PathBuf,
+    cipher: PathBuf,
+    /// Certificates, made for this run.
+    folder: PathBuf,
+}
+
+impl Drop for Stand {
+    fn drop(&mut self) {
+        // It lies among temporary files: what cannot be removed now is removed some day.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
 }
 
 /// A document that a measurement printed.
@@ -112,22 +131,157 @@ impl Stand {
             "building a program with the library",
             &mut release(&["build", "--release", "-p", "taktwerk", "--example", "minimal"]),
         )?;
-        let bench = release(&["bench", "-p", "taktwerk-cli", "--bench", "allocations", "--no-run"])
-            .args(["--message-format", "json-render-diagnostics"])
-            .stderr(std::process::Stdio::inherit())
-            .output()
-            .map_err(|source| ProgramError::Start { path: "cargo".into(), source })?;
+        let bench = |arguments: &[&str], name: &str, what: &'static str| {
+            let output = release(arguments)
+                .args(["--bench", name, "--no-run", "--message-format", "json-render-diagnostics"])
+                .stderr(std::process::Stdio::inherit())
+                .output()
+                .map_err(|source| ProgramError::Start { path: "cargo".into(), source })?;
+            let status = output.status.to_string();
+            executable(&output.stdout, name).ok_or(StandError::Build { what, status })
+        };
+        let allocations =
+            bench(&["bench", "-p", "taktwerk-cli"], "allocations", "building the allocation benchmark")?;
+        let cipher = bench(
+            &["bench", "-p", "taktwerk-crypto", "--features", "aws-lc"],
+            "floor",
+            "building the floor of cryptography",
+        )?;
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
-        Ok(Self {
+        let stand = Self {
             ours: target.join("release/taktwerk"),
             library: target.join("release/examples/minimal"),
             peer: peers.join("bin/o6-server"),
+            peer_client: peers.join("bin/o6-client"),
             floor: peers.join("bin/tcp-floor"),
-            allocations: executable(&bench.stdout, "allocations").ok_or(StandError::Build {
-                what: "building the allocation benchmark",
-                status: bench.status.to_string(),
-            })?,
-        })
+            allocations,
+            cipher,
+            folder: std::env::temp_dir().join(format!("taktwerk-versus-{}", std::process::id())),
+        };
+        stand.make_certificates()?;
+        Ok(stand)
+    }
+
+    /// Certificates of our server and client, which trust each other, and of the peer, for both kinds of keys.
+    fn make_certificates(&self) -> Result<(), StandError> {
+        let pki = |arguments: &[&str], store: &str| {
+            let program = Program::new(&self.ours).arg("pki").args(arguments);
+            let program = program.arg("--pki").arg(self.folder.join(store).display());
+            let output = program.run(START_LIMIT)?;
+            if output.status.success() {
+                return Ok(());
+            }
+            let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            Err(StandError::Failed { line: program.line(), status: output.status.to_string(), stderr })
+        };
+        for key in ["rsa2048", "p256"] {
+            let with_key = |uri| ["init", "--key", key, "--uri", uri];
+            pki(&with_key("urn:taktwerk:demo-server"), "server")?;
+            pki(&with_key("urn:taktwerk:client"), "client")?;
+            pki(&with_key("urn:taktwerk:peer:open62541:server"), &format!("peer-{key}"))?;
+            pki(&with_key("urn:taktwerk:peer:open62541:client"), &format!("peer-client-{key}"))?;
+        }
+        for (from, to) in
+            [("client", "server"), ("server", "client"), ("peer-rsa2048", "client"), ("peer-p256", "client")]
+        {
+            for certificate in self.files(from, "own/certs")? {
+                pki(&["import", &certificate], to)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The files of a folder in a store.
+    fn files(&self, store: &str, folder: &str) -> Result<Vec<String>, StandError> {
+        let path = self.folder.join(store).join(folder);
+        let failed = |source| StandError::Write { path: path.clone(), source };
+        let entries = std::fs::read_dir(&path).map_err(failed)?;
+        entries.map(|entry| entry.map(|entry| entry.path().display().to_string()).map_err(failed)).collect()
+    }
+
+    /// Certificate and key of the peer as arguments of its programs.
+    fn peer_certificate(&self, store: &str, security: Secured) -> Result<Vec<String>, StandError> {
+        let key = if security.policy.starts_with("ECC") { "p256" } else { "rsa2048" };
+        let mut arguments = Vec::new();
+        for (flag, folder) in [("--cert", "own/certs"), ("--key", "own/private")] {
+            let files = self.files(&format!("{store}-{key}"), folder)?;
+            arguments.extend([vec![flag.to_owned()], files].concat());
+        }
+        Ok(arguments)
+    }
+
+    /// A server of a side that offers this security, on its CPU or on all.
+    pub(super) fn secured_server(
+        &self,
+        side: Side,
+        signals: usize,
+        update_ms: u32,
+        security: Option<Secured>,
+        pinned: bool,
+    ) -> Result<Running, StandError> {
+        let mut program = match side {
+            Side::Peer => Program::new(&self.peer).args(["--variables"]),
+            Side::Ours | Side::Floor => Program::new(&self.ours).args(["serve", "--no-plant", "--signals"]),
+        };
+        program = program
+            .arg(signals)
+            .args(["--update", &update_ms.to_string(), "--port", "0", "--max-sessions", "2000"])
+            .arg("--exit-with-stdin");
+        if side != Side::Peer {
+            program = program.arg("--pki").arg(self.folder.join("server").display());
+            program = program.args(["--policy", security.map_or("None", |security| security.policy)]);
+        } else if let Some(security) = security {
+            program = program.args(["--policies", "all", "--trust-all"]);
+            program = program.args(self.peer_certificate("peer", security)?);
+        }
+        if pinned {
+            program = program.on(CpuList::single(SERVER_CPU));
+        }
+        Ok(program.serve(START_LIMIT)?)
+    }
+
+    /// Our load generator with this security: beside the server on its CPU, or on the other one.
+    pub(super) fn secured_bench(
+        &self,
+        server: &Running,
+        arguments: &[&str],
+        security: Option<Secured>,
+        beside: bool,
+        limit: Duration,
+    ) -> Result<Outcome, StandError> {
+        let folder = self.folder.join("client").display().to_string();
+        let mut all = arguments.to_vec();
+        if let Some(security) = security {
+            let mode = if security.encrypts { "SignAndEncrypt" } else { "Sign" };
+            all.extend(["--policy", security.policy, "--mode", mode, "--pki", &folder]);
+        }
+        self.bench_on(if beside { SERVER_CPU } else { LOAD_CPU }, server, &all, limit)
+    }
+
+    /// The peer's own client on the server's CPU.
+    pub(super) fn peer_client(
+        &self,
+        command: &str,
+        server: &Running,
+        arguments: &[&str],
+        security: Option<Secured>,
+        beside: bool,
+        limit: Duration,
+    ) -> Result<Outcome, StandError> {
+        let mut program = Program::new(&self.peer_client).arg(command).arg(server.url()).args(arguments);
+        if let Some(security) = security {
+            let mode = if security.encrypts { "encrypt" } else { "sign" };
+            program = program.args(["--policy", security.policy, "--mode", mode]);
+            program = program.args(self.peer_certificate("peer-client", security)?);
+        }
+        let cpu = if beside { SERVER_CPU } else { LOAD_CPU };
+        run_measurement(&program.on(CpuList::single(cpu)), limit)
+    }
+
+    /// The bare cryptography of a message.
+    pub(super) fn cipher(&self, length: usize, limit: Duration) -> Result<Outcome, StandError> {
+        let program = Program::new(&self.cipher).arg("--length").arg(length);
+        run_measurement(&program.on(CpuList::single(SERVER_CPU)), limit)
     }
 
     /// A server of a side on its CPU, with `signals` variables that change every `update_ms`.

@@ -1,5 +1,6 @@
-//! The honest client that must not notice anything (`docs/security/README.md`): it reads ten times a second and has a
-//! subscription of a hundred items with a publishing interval of 100 ms in which no value may be missing.
+//! The honest client that must not notice anything (`docs/security/README.md`): over Basic256Sha256 and SignAndEncrypt it
+//! reads ten times a second and has a subscription of a hundred items with a publishing interval of 100 ms in which no
+//! value may be missing.
 
 use core::time::Duration;
 use serde::Serialize;
@@ -7,11 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use taktwerk_client::config::ReconnectPolicy;
+use taktwerk_channel::ChannelConfig;
+use taktwerk_client::config::{ReconnectPolicy, Security};
 use taktwerk_client::{
     Client, ClientConfig, ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent,
     SubscriptionHandle, SubscriptionParams, Target,
 };
+use taktwerk_crypto::{MessageSecurityMode, Provider, SecurityPolicy};
 use taktwerk_lab::latency::Times;
 use taktwerk_net::client::{Fleet, FleetOptions, FleetSink, MemberId};
 use taktwerk_net::clock::monotonic;
@@ -71,14 +74,16 @@ pub(crate) struct Canary {
 
 impl Canary {
     /// Starts it and waits until values arrive.
-    pub(crate) fn start(url: &str) -> Result<Self, String> {
-        let target = Target::direct(url).map_err(|error| error.to_string())?;
+    pub(crate) fn start(url: &str, provider: Arc<dyn Provider>) -> Result<Self, String> {
+        let mut target = Target::new(url).map_err(|error| error.to_string())?;
+        target.security =
+            Security::Exactly(SecurityPolicy::Basic256Sha256, MessageSecurityMode::SignAndEncrypt);
         let stop = Arc::new(AtomicBool::new(false));
         let ready = Arc::new(AtomicBool::new(false));
         let (stopped, is_ready) = (Arc::clone(&stop), Arc::clone(&ready));
         let thread = thread::Builder::new()
             .name("canary".to_owned())
-            .spawn(move || sing(target, &stopped, &is_ready))
+            .spawn(move || sing(target, provider, &stopped, &is_ready))
             .map_err(|error| error.to_string())?;
         let mut canary = Self { stop, thread: Some(thread) };
         let end = monotonic() + Duration::from_secs(10);
@@ -169,9 +174,9 @@ impl FleetSink for Ear {
     }
 }
 
-fn sing(target: Target, stop: &AtomicBool, ready: &AtomicBool) -> Song {
+fn sing(target: Target, provider: Arc<dyn Provider>, stop: &AtomicBool, ready: &AtomicBool) -> Song {
     let mut ear = Ear::default();
-    if let Err(error) = try_sing(target, stop, ready, &mut ear) {
+    if let Err(error) = try_sing(target, provider, stop, ready, &mut ear) {
         ear.song.error.get_or_insert(error);
     }
     let millis = |nanos: u64| nanos as f64 / 1e6;
@@ -183,10 +188,17 @@ fn sing(target: Target, stop: &AtomicBool, ready: &AtomicBool) -> Song {
     ear.song
 }
 
-fn try_sing(target: Target, stop: &AtomicBool, ready: &AtomicBool, ear: &mut Ear) -> Result<(), String> {
+fn try_sing(
+    target: Target,
+    provider: Arc<dyn Provider>,
+    stop: &AtomicBool,
+    ready: &AtomicBool,
+    ear: &mut Ear,
+) -> Result<(), String> {
     let text = |error: &dyn core::fmt::Display| error.to_string();
     let reconnect = ReconnectPolicy { retry_first: true, ..ReconnectPolicy::default() };
-    let config = ClientConfig { read_limits: false, reconnect, ..ClientConfig::default() };
+    let channel = Arc::new(ChannelConfig { provider, ..ChannelConfig::default() });
+    let config = ClientConfig { read_limits: false, reconnect, channel, ..ClientConfig::default() };
     let mut fleet = Fleet::new(Arc::new(config), FleetOptions::default()).map_err(|error| text(&error))?;
     let member = fleet.add(target);
     while !ear.is_connected && !stop.load(Ordering::Relaxed) {

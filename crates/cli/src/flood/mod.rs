@@ -5,13 +5,14 @@
 //! - [`storm`]: connections and handshakes as fast as they go; [`chunks`]: messages that never end;
 //! - [`services`]: sessions, subscriptions, items, requests up to their limits and beyond; [`discovery`]: what
 //!   strangers are answered; [`login`]: guessed passwords;
-//! - [`canary`]: the honest client; [`crowd`], [`wire`]: sockets; [`report`]: what came of it.
+//! - [`canary`]: the honest client, and [`keys`] for it; [`crowd`], [`wire`]: sockets; [`report`]: what came of it.
 
 mod canary;
 mod chunks;
 mod crowd;
 mod discovery;
 mod idle;
+mod keys;
 mod login;
 mod reader;
 mod report;
@@ -25,6 +26,7 @@ use crate::interrupt::Interrupt;
 use crate::output::Output;
 use canary::Canary;
 use clap::{Args, ValueEnum};
+use keys::Keys;
 use report::{Findings, Memory, Report};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -175,13 +177,14 @@ pub(crate) fn run(arguments: &FloodArgs, output: Output, interrupt: &Interrupt) 
     let connections = arguments.connections.unwrap_or(arguments.attack.connections());
     let files = taktwerk_lab::files::raise_limit();
     enough_files(arguments.attack, connections, files)?;
-    let server = start(arguments)?;
+    let keys = Keys::make()?;
+    let server = start(arguments, &keys)?;
     let (url, pid) = (server.url().to_owned(), server.pid());
     let address = address(&url)?;
     let process = Process::new(pid);
     let failed = |what: String| Failure::Environment(what);
-    let mut canary =
-        Canary::start(&url).map_err(|error| failed(format!("the canary does not start: {error}")))?;
+    let mut canary = Canary::start(&url, keys.canary())
+        .map_err(|error| failed(format!("the canary does not start: {error}")))?;
     // What the first requests allocate is no part of the comparison.
     pause(Duration::from_secs(arguments.settle.min(2)), interrupt);
     let peak = Arc::new(AtomicU64::new(0));
@@ -249,12 +252,14 @@ fn enough_files(attack: Attack, connections: usize, limit: u64) -> Result<(), Fa
 }
 
 /// The server under attack: this program, so that its memory is its own.
-fn start(arguments: &FloodArgs) -> Result<Running, Failure> {
+fn start(arguments: &FloodArgs, keys: &Keys) -> Result<Running, Failure> {
     let environment = |error: &dyn core::fmt::Display| Failure::Environment(error.to_string());
     let path = std::env::current_exe().map_err(|error| environment(&error))?;
     let mut program = Program::new(path)
         .args(["serve", "--port", "0", "--no-plant", "--update", "100", "--exit-with-stdin", "--signals"])
-        .arg(canary::ITEMS);
+        .arg(canary::ITEMS)
+        .arg("--pki")
+        .arg(keys.server().display());
     if !arguments.wide {
         program = program.arg("--guarded");
     }

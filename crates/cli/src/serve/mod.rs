@@ -7,6 +7,8 @@ mod plant;
 mod security;
 mod updater;
 
+pub(crate) use security::{APPLICATION_NAME, APPLICATION_URI};
+
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;

@@ -10,9 +10,9 @@ use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_pki::CertificateSettings;
 
 /// The demo server's ApplicationUri; its certificate says the same.
-pub(super) const APPLICATION_URI: &str = "urn:taktwerk:demo-server";
+pub(crate) const APPLICATION_URI: &str = "urn:taktwerk:demo-server";
 /// Its name for people.
-pub(super) const APPLICATION_NAME: &str = "Taktwerk demo server";
+pub(crate) const APPLICATION_NAME: &str = "Taktwerk demo server";
 
 /// What is offered.
 pub(super) struct Offer {

@@ -250,7 +250,7 @@ impl KeyAgreement for Handshake {
             Role::Client => (self.key.public.as_slice(), peer_nonce),
             Role::Server => (peer_nonce, self.key.public.as_slice()),
         };
-        let (client, server) = channel_material(info, &secret, client_nonce, server_nonce)?;
+        let (client, server) = channel_material(info, self.terms.mode, &secret, client_nonce, server_nonce)?;
         let chain = info.enhancements.then_some(secret);
         contexts(self.terms, &client, &server, chain)
     }
@@ -262,11 +262,12 @@ type KeyMaterial = Zeroizing<Vec<u8>>;
 /// The key material of client and server (Part 6 §6.8.1, steps 1 to 3).
 pub(super) fn channel_material(
     info: &PolicyInfo,
+    mode: MessageSecurityMode,
     secret: &[u8],
     client_nonce: &[u8],
     server_nonce: &[u8],
 ) -> Result<(KeyMaterial, KeyMaterial), CryptoError> {
-    let len = Material::len(info);
+    let len = Material::agreed_len(info, mode);
     let len_field = u16::try_from(len).map_err(|_| CryptoError::Internal)?.to_le_bytes();
     let server_salt = [&len_field, b"opcua-server".as_slice(), server_nonce, client_nonce].concat();
     let client_salt = [&len_field, b"opcua-client".as_slice(), client_nonce, server_nonce].concat();

@@ -44,9 +44,21 @@ impl<'a> Material<'a> {
         }
     }
 
+    /// Bytes of key material that are agreed upon with ephemeral keys: where messages are only signed, and not by an
+    /// authenticated cipher, nothing but a signing key (Part 6 §6.8.1, step 1: the length is part of the salt).
+    pub(super) const fn agreed_len(info: &PolicyInfo, mode: MessageSecurityMode) -> usize {
+        match mode {
+            MessageSecurityMode::Sign if !info.is_aead() => info.signing_key_len,
+            _ => Self::len(info),
+        }
+    }
+
     pub(super) fn cut(bytes: &'a [u8], info: &PolicyInfo) -> Result<Self, CryptoError> {
         let cut = || {
             let (signing_key, rest) = bytes.split_at_checked(info.signing_key_len)?;
+            if rest.is_empty() {
+                return Some(Self { signing_key, encrypting_key: &[], iv: &[] });
+            }
             let (encrypting_key, iv) = rest.split_at_checked(info.encrypting_key_len)?;
             (iv.len() == info.iv_len).then_some(Self { signing_key, encrypting_key, iv })
         };
@@ -72,8 +84,8 @@ pub(super) fn keys(
         SymmetricAlgorithms::AesGcm | SymmetricAlgorithms::ChaCha20Poly1305 => Box::new(AeadKeys {
             layout,
             encrypts,
-            own: Aead::new(info, own)?,
-            peer: Aead::new(info, peer)?,
+            own: Aead::new(info, encrypts, own)?,
+            peer: Aead::new(info, encrypts, peer)?,
             chain,
         }),
         _ => {
@@ -240,8 +252,11 @@ pub(super) struct Aead {
 }
 
 impl Aead {
-    fn new(info: &PolicyInfo, material: Material<'_>) -> Result<Self, CryptoError> {
-        Self::keyed(info, material.encrypting_key, material.iv)
+    fn new(info: &PolicyInfo, encrypts: bool, material: Material<'_>) -> Result<Self, CryptoError> {
+        // Policies that derive a signing key use it for messages that are only signed.
+        let signs_apart = !encrypts && !material.signing_key.is_empty();
+        let key = if signs_apart { material.signing_key } else { material.encrypting_key };
+        Self::keyed(info, key, material.iv)
     }
 
     pub(super) fn keyed(info: &PolicyInfo, key: &[u8], iv: &[u8]) -> Result<Self, CryptoError> {

@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn tokens_need_an_issuer_an_audience_and_keys() {
-        let base = "[server]\napplication_uri = \"urn:a\"\n[security]\nnone = true\n";
+        let base = "[server]\napplication_uri = \"urn:a\"\n[security]\npolicies = []\nnone = true\n";
         let with = |identities: &str, jwt: &str| {
             format!("{base}[identities]\n{identities}[identities.jwt]\nissuer = \"https://i\"\n{jwt}")
         };
@@ -235,7 +235,7 @@ mod tests {
         assert!(mistake(&with(clear, "")).contains("missing field `keys`"));
         assert!(mistake(&with(clear, "keys = []\n")).contains("no keys"));
         let weak = mistake(&with(clear, "keys = [\"a\"]\nalgorithms = [\"ES256\", \"HS256\"]\n"));
-        assert!(weak.starts_with("server.toml:10: there is no algorithm \"HS256\""), "{weak}");
+        assert!(weak.starts_with("server.toml:11: there is no algorithm \"HS256\""), "{weak}");
         let fine = with(clear, "keys = [\"a.json\"]\nalgorithms = [\"ES256\"]\nscopes = [\"plant\"]\n");
         let file = ConfigFile::parse(Path::new("/etc/server.toml"), &fine).unwrap();
         let tokens = file.tokens().unwrap().unwrap();

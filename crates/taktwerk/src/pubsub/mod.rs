@@ -7,7 +7,7 @@
 //! use taktwerk::pubsub::{DataSet, Publisher};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let server = Server::builder().bind("127.0.0.1:4840").build()?;
+//! let server = Server::builder().bind("127.0.0.1:4840").anonymous().build()?;
 //! let boiler = server.namespace("urn:example:boilers").object("Boiler 1").add()?;
 //! let temperature = boiler.variable("Temperature", 21.5).add()?;
 //! let pressure = boiler.variable("Pressure", 1.2).add()?;

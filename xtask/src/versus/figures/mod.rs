@@ -3,6 +3,7 @@
 mod allocations;
 mod memory;
 mod read;
+mod security;
 mod slow_reader;
 mod subscribe;
 mod sustained;
@@ -40,5 +41,10 @@ pub(super) fn all(quick: bool) -> Vec<Box<dyn Figure>> {
         Box::new(memory::Idle),
         Box::new(slow_reader::SlowReader { quick }),
         Box::new(allocations::Allocations),
+        Box::new(security::SecureRead { quick }),
+        Box::new(security::SecureConnect { quick }),
+        Box::new(security::SecureSessions { quick }),
+        Box::new(security::SecureSignals { quick, clients: "1" }),
+        Box::new(security::SecureSignals { quick, clients: "10" }),
     ]
 }

@@ -2,7 +2,7 @@
 
 use crate::aws_lc::agreement::{channel_material, hkdf, p_sha256};
 use crate::aws_lc::chunk::{Aead, cbc_decrypt, cbc_encrypt};
-use crate::{ChunkNonce, SecurityPolicy};
+use crate::{ChunkNonce, MessageSecurityMode, SecurityPolicy};
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.chars().filter_map(|c| c.to_digit(16)).map(|digit| digit as u8).collect();
@@ -152,9 +152,21 @@ fn key_derivation_of_part_6() {
         ),
     ] {
         let (client_nonce, server_nonce) = (vec![1; nonce_len], vec![2; nonce_len]);
-        let made =
-            channel_material(policy.info(), &bytes(secret_len), &client_nonce, &server_nonce).unwrap();
-        assert_eq!((made.0.to_vec(), made.1.to_vec()), (hex(client), hex(server)), "{policy}");
+        let made = |mode| {
+            let secret = bytes(secret_len);
+            let made = channel_material(policy.info(), mode, &secret, &client_nonce, &server_nonce).unwrap();
+            (made.0.to_vec(), made.1.to_vec())
+        };
+        let both = made(MessageSecurityMode::SignAndEncrypt);
+        assert_eq!(both, (hex(client), hex(server)), "{policy}");
+        // The length is part of the salt: what is only signed has other keys, and no more than it needs.
+        let signed = made(MessageSecurityMode::Sign);
+        if policy.info().is_aead() {
+            assert_eq!(signed, both, "{policy}");
+        } else {
+            assert_eq!(signed.0.len(), policy.info().signing_key_len, "{policy}");
+            assert!(!both.0.starts_with(&signed.0), "{policy}");
+        }
     }
     assert!(hkdf(SecurityPolicy::ECC_nistP256.info(), b"secret", b"salt", 255 * 32 + 1).is_err());
 }

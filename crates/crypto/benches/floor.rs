@@ -1,0 +1,62 @@
+//! What the bare cryptography of a message costs: AES-256-CBC and HMAC-SHA256 of AWS-LC over so many bytes, with keyed
+//! contexts that are kept. No chunk, no header, no copy: the floor for SignAndEncrypt with Basic256Sha256.
+//!
+//! `cargo bench -p taktwerk-crypto --features aws-lc --bench floor -- --length BYTES` prints one JSON document.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods)] // a benchmark talks, and has a clock
+
+use aws_lc_rs::cipher::{AES_256, EncryptingKey, EncryptionContext, UnboundCipherKey};
+use aws_lc_rs::hmac;
+use aws_lc_rs::iv::FixedLength;
+use std::error::Error;
+use std::hint::black_box;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Runs whose median counts.
+const RUNS: usize = 21;
+/// Bytes of one run: some milliseconds.
+const RUN_LEN: usize = 8 << 20;
+/// A block of AES.
+const BLOCK_LEN: usize = 16;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // `cargo test` and `cargo bench` without arguments only see whether this builds and starts.
+    let Some(at) = arguments.iter().position(|argument| argument == "--length") else {
+        eprintln!("give the length of a message: --length BYTES");
+        return ExitCode::SUCCESS;
+    };
+    let length: Option<usize> =
+        arguments.get(at + 1).and_then(|text| text.parse().ok()).filter(|length| *length > 0);
+    match length.ok_or_else(|| "--length takes a number of bytes".into()).and_then(measure) {
+        Ok(nanoseconds) => {
+            println!("{{\"length\":{},\"seal_ns\":{nanoseconds:.1}}}", length.unwrap_or_default());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Nanoseconds for one message: signed, then encrypted where it lies.
+fn measure(length: usize) -> Result<f64, Box<dyn Error>> {
+    let cipher = EncryptingKey::cbc(UnboundCipherKey::new(&AES_256, &[7; 32])?)?;
+    let signer = hmac::Key::new(hmac::HMAC_SHA256, &[9; 32]);
+    let mut message = vec![0x5a; length.next_multiple_of(BLOCK_LEN)];
+    let rounds = (RUN_LEN / message.len()).max(16);
+    let mut runs = Vec::with_capacity(RUNS);
+    for _ in 0..RUNS {
+        let begin = Instant::now();
+        for _ in 0..rounds {
+            black_box(hmac::sign(&signer, black_box(&message)));
+            let context = EncryptionContext::Iv128(FixedLength::from([3; BLOCK_LEN]));
+            cipher.less_safe_encrypt(black_box(&mut message), context)?;
+        }
+        runs.push(begin.elapsed().as_nanos() as f64 / rounds as f64);
+    }
+    runs.sort_by(f64::total_cmp);
+    runs.get(RUNS / 2).copied().ok_or_else(|| "nothing was measured".into())
+}

@@ -1,0 +1,282 @@
+//! What security costs: round trips, sessions, and CPU per signal, with and without it.
+//!
+//! Round trips and single connections are measured stack against stack, each with its own client; sessions per second
+//! and CPU per signal with our client for both servers.
+
+use super::Figure;
+use crate::versus::report::{Required, Row, Unit};
+use crate::versus::samples::{Quantities, Samples, Side};
+use crate::versus::stand::{Secured, Stand, StandError};
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(120);
+const SERVERS: [Side; 2] = [Side::Ours, Side::Peer];
+const RSA: &str = "Basic256Sha256";
+
+/// What is compared with no security at all.
+const MODES: [(&str, Option<Secured>); 3] = [
+    ("None", None),
+    ("Sign", Some(Secured { policy: RSA, encrypts: false })),
+    ("SignAndEncrypt", Some(Secured { policy: RSA, encrypts: true })),
+];
+
+/// Read round trip of one node, client and server on one CPU.
+pub(super) struct SecureRead {
+    pub(super) quick: bool,
+}
+
+impl Figure for SecureRead {
+    fn id(&self) -> &'static str {
+        "secure-read"
+    }
+
+    fn sides(&self) -> &[Side] {
+        &SERVERS
+    }
+
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+        let rounds = if self.quick { "10000" } else { "50000" };
+        let mut quantities = Vec::new();
+        for (name, security) in MODES {
+            let server = stand.secured_server(side, 100, 0, security, true)?;
+            let p50 = if side == Side::Ours {
+                let arguments =
+                    ["read", "--closed", "-n", rounds, "--batch", "1", "--nodes", "ns=1;i=100000"];
+                let outcome = stand.secured_bench(&server, &arguments, security, true, LIMIT)?;
+                outcome.number("/latency/uncorrected/p50_us")?
+            } else {
+                let arguments = ["--nodes", "1", "--requests", rounds, "--warmup", "1000"];
+                stand
+                    .peer_client("read-rtt", &server, &arguments, security, true, LIMIT)?
+                    .number("/p50_us")?
+            };
+            quantities.push((name, p50));
+        }
+        Ok(quantities)
+    }
+
+    fn judge(&self, samples: &Samples) -> Vec<Row> {
+        let row = |(name, security): (&'static str, Option<Secured>)| {
+            let most = if security.is_some_and(|security| security.encrypts) { 0.5 } else { 1.0 };
+            Row::new("secure-read", format!("read round trip, one cpu, {name}"), Unit::Micros)
+                .figures(samples.median(Side::Ours, name), samples.median(Side::Peer, name), None)
+                .ratio(
+                    samples.of(Side::Ours, name),
+                    samples.of(Side::Peer, name),
+                    Required::AtMost(most),
+                    "of peer",
+                )
+        };
+        MODES.into_iter().map(row).collect()
+    }
+}
+
+/// From the connection to the activated session, one after the other.
+pub(super) struct SecureConnect {
+    pub(super) quick: bool,
+}
+
+/// Policy, and what the medians of the first and of later connections are called.
+const CONNECTIONS: [(&str, &str, &str); 6] = [
+    ("None", "None", "None, cold"),
+    ("Basic256Sha256", "Basic256Sha256", "Basic256Sha256, cold"),
+    ("Aes128_Sha256_RsaOaep", "Aes128_Sha256_RsaOaep", "Aes128_Sha256_RsaOaep, cold"),
+    ("Aes256_Sha256_RsaPss", "Aes256_Sha256_RsaPss", "Aes256_Sha256_RsaPss, cold"),
+    ("ECC_nistP256_AesGcm", "ECC_nistP256_AesGcm", "ECC_nistP256_AesGcm, cold"),
+    ("ECC_nistP256_ChaChaPoly", "ECC_nistP256_ChaChaPoly", "ECC_nistP256_ChaChaPoly, cold"),
+];
+
+impl Figure for SecureConnect {
+    fn id(&self) -> &'static str {
+        "secure-connect"
+    }
+
+    fn sides(&self) -> &[Side] {
+        &SERVERS
+    }
+
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+        let count = if self.quick { "10" } else { "30" };
+        let mut quantities = Vec::new();
+        for (policy, warm, cold) in CONNECTIONS {
+            let security = (policy != "None").then_some(Secured { policy, encrypts: true });
+            let server = stand.secured_server(side, 10, 0, security, true)?;
+            // The first connection to a server that nobody has met, from a program that has met nobody.
+            for (count, name) in [("1", cold), (count, warm)] {
+                let p50 = if side == Side::Ours {
+                    let arguments = ["connect", "-c", "1", "-n", count];
+                    let outcome = stand.secured_bench(&server, &arguments, security, false, LIMIT)?;
+                    outcome.number("/latency/uncorrected/p50_us")?
+                } else {
+                    let arguments = ["--count", count];
+                    stand
+                        .peer_client("connect", &server, &arguments, security, false, LIMIT)?
+                        .number("/connect/p50_us")?
+                };
+                quantities.push((name, p50));
+            }
+        }
+        Ok(quantities)
+    }
+
+    fn judge(&self, samples: &Samples) -> Vec<Row> {
+        let row = |name: &'static str| {
+            Row::new("secure-connect", format!("to an activated session, {name}"), Unit::Micros)
+                .figures(samples.median(Side::Ours, name), samples.median(Side::Peer, name), None)
+                .ratio(
+                    samples.of(Side::Ours, name),
+                    samples.of(Side::Peer, name),
+                    Required::AtMost(1.0),
+                    "of peer",
+                )
+        };
+        CONNECTIONS.iter().flat_map(|(_, warm, cold)| [row(warm), row(cold)]).collect()
+    }
+}
+
+/// Sessions per second with Basic256Sha256: opened and closed, eight at a time, two CPUs for server and clients.
+pub(super) struct SecureSessions {
+    pub(super) quick: bool,
+}
+
+impl Figure for SecureSessions {
+    fn id(&self) -> &'static str {
+        "secure-sessions"
+    }
+
+    fn sides(&self) -> &[Side] {
+        &SERVERS
+    }
+
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+        let security = Some(Secured { policy: RSA, encrypts: true });
+        let server = stand.secured_server(side, 10, 0, security, false)?;
+        let arguments = ["connect", "-c", "8", "-d", if self.quick { "2" } else { "5" }];
+        let outcome = stand.secured_bench(&server, &arguments, security, false, LIMIT)?;
+        let cpu = outcome.number("/server/cpu_us_per_session")?;
+        // The load takes its share of the two CPUs. What a server could do with both is told by its CPU time: ours signs
+        // on as many threads as there are CPUs, the peer has one.
+        let threads = if side == Side::Ours { 2.0 } else { 1.0 };
+        Ok(vec![
+            ("per_second", outcome.number("/per_second")?),
+            ("server_cpu", cpu),
+            ("capacity", threads * 1e6 / cpu),
+        ])
+    }
+
+    fn judge(&self, samples: &Samples) -> Vec<Row> {
+        let row = |what: &str, name: &'static str, unit: Unit, required: Required| {
+            Row::new("secure-sessions", what, unit)
+                .figures(samples.median(Side::Ours, name), samples.median(Side::Peer, name), None)
+                .ratio(samples.of(Side::Ours, name), samples.of(Side::Peer, name), required, "× peer")
+        };
+        vec![
+            row(
+                "sessions, clients on the same 2 cpus",
+                "per_second",
+                Unit::PerSecond,
+                Required::AtLeast(1.0),
+            ),
+            row("server CPU per session", "server_cpu", Unit::Micros, Required::AtMost(1.0)),
+            row("sessions, 2 cpus for the server", "capacity", Unit::PerSecond, Required::AtLeast(2.0)),
+        ]
+    }
+}
+
+/// Server CPU per signal at 50 000 signals/s, without security and with all of it.
+pub(super) struct SecureSignals {
+    pub(super) quick: bool,
+    pub(super) clients: &'static str,
+}
+
+/// Signals that change every 100 ms.
+const SIGNALS: usize = 5_000;
+/// Messages are signed and encrypted in chunks of at most so many bytes.
+const CHUNK_LEN: f64 = 65_536.0;
+/// A fourth of what the load costs without security is allowed, or a fifth more than the bare cryptography.
+const SHARE_MAX: f64 = 0.25;
+const OF_FLOOR_MAX: f64 = 1.2;
+
+impl Figure for SecureSignals {
+    fn id(&self) -> &'static str {
+        if self.clients == "1" { "secure-signals-1" } else { "secure-signals-10" }
+    }
+
+    fn sides(&self) -> &[Side] {
+        &SERVERS
+    }
+
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+        let seconds = if self.quick { "4" } else { "8" };
+        let items = SIGNALS.to_string();
+        let mut quantities = Vec::new();
+        for (name, security) in [MODES[0], MODES[2]] {
+            let server = stand.secured_server(side, SIGNALS, 100, security, true)?;
+            let arguments = [
+                "subscribe",
+                "-c",
+                self.clients,
+                "--items",
+                &items,
+                "-I",
+                "100",
+                "--sampling",
+                "100",
+                "--queue",
+                "1",
+                "--update",
+                "100",
+                "-d",
+                seconds,
+                "--warmup",
+                "2",
+            ];
+            let outcome = stand.secured_bench(&server, &arguments, security, false, LIMIT)?;
+            let cpu = outcome.number("/server/cpu_us_per_signal")?;
+            quantities.push((name, cpu));
+            if security.is_some() && side == Side::Ours {
+                let signals = outcome.number("/window_s")? * SIGNALS as f64 * 10.0;
+                let bytes = outcome.number("/wire/payload_in_bytes")? / signals;
+                let per_message = bytes * SIGNALS as f64 / self.clients.parse::<f64>().unwrap_or(1.0);
+                let length = per_message.clamp(64.0, CHUNK_LEN);
+                let seal = stand.cipher(length as usize, LIMIT)?.number("/seal_ns")?;
+                // Nanoseconds per byte at this length, times the bytes that a signal needs.
+                quantities.push(("floor", seal / length * bytes / 1e3));
+                quantities.push(("bytes", bytes));
+            }
+        }
+        Ok(quantities)
+    }
+
+    fn judge(&self, samples: &Samples) -> Vec<Row> {
+        let (none, all) = (MODES[0].0, MODES[2].0);
+        let added = |side| -> Vec<f64> {
+            let pairs = samples.of(side, none).iter().zip(samples.of(side, all));
+            pairs.map(|(none, all)| all - none).collect()
+        };
+        let (ours, peer) = (added(Side::Ours), added(Side::Peer));
+        let median = |values: &[f64]| taktwerk_lab::statistics::median(values);
+        let limits = samples.of(Side::Ours, none).iter().zip(samples.of(Side::Ours, "floor"));
+        let limits: Vec<f64> =
+            limits.map(|(none, floor)| (SHARE_MAX * none).max(OF_FLOOR_MAX * floor)).collect();
+        let clients =
+            if self.clients == "1" { "1 client".to_owned() } else { format!("{} clients", self.clients) };
+        let plain = |what: &str, name: &'static str| {
+            Row::new(self.id(), format!("CPU per signal, {clients}, {what}"), Unit::Micros)
+                .figures(samples.median(Side::Ours, name), samples.median(Side::Peer, name), None)
+                .ratio(
+                    samples.of(Side::Ours, name),
+                    samples.of(Side::Peer, name),
+                    Required::AtMost(1.0),
+                    "of peer",
+                )
+        };
+        vec![
+            plain("None", none),
+            plain("SignAndEncrypt", all),
+            Row::new(self.id(), format!("added by encryption, {clients}"), Unit::Micros)
+                .figures(median(&ours), median(&peer), samples.median(Side::Ours, "floor"))
+                .ratio(&ours, &limits, Required::AtMost(1.0), "of what is allowed"),
+        ]
+    }
+}

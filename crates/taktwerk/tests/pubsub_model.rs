@@ -79,8 +79,12 @@ async fn status<T: std::fmt::Debug>(
 
 #[tokio::test]
 async fn a_configuration_is_shown_and_switched() {
-    let server =
-        Server::builder().bind("127.0.0.1:0").authorization(with_roles(&["ConfigureAdmin"])).build().unwrap();
+    let server = Server::builder()
+        .bind("127.0.0.1:0")
+        .anonymous()
+        .authorization(with_roles(&["ConfigureAdmin"]))
+        .build()
+        .unwrap();
     let configuration = configuration(SecurityMode::None);
     let model = PubSubModel::add_to(&server, &configuration).unwrap();
     assert!(PubSubModel::add_to(&server, &configuration).is_err(), "its names are taken");
@@ -159,7 +163,7 @@ async fn a_configuration_is_shown_and_switched() {
 
 #[tokio::test]
 async fn strangers_may_look_and_nothing_else() {
-    let server = Server::builder().bind("127.0.0.1:0").build().unwrap();
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let model = PubSubModel::add_to(&server, &configuration(SecurityMode::None)).unwrap();
     model.serve_security_keys().unwrap();
     let running = server.spawn().unwrap();
@@ -214,6 +218,7 @@ fn key_service(folder: &Folder, roles: &[&str]) -> (RunningServer, Pki) {
     theirs.trust_those_of(&ours).unwrap();
     let server = Server::builder()
         .bind("127.0.0.1:0")
+        .anonymous()
         .pki(&ours)
         .security(SecurityPolicy::ECC_nistP256_AesGcm, MessageSecurityMode::SignAndEncrypt)
         .authorization(with_roles(roles))

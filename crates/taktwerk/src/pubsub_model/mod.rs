@@ -5,7 +5,7 @@
 //! # fn example(configuration: taktwerk_pubsub::config::Configuration) -> Result<(), Box<dyn std::error::Error>> {
 //! use taktwerk::pubsub_model::PubSubModel;
 //!
-//! let server = taktwerk::Server::builder().bind("127.0.0.1:0").build()?;
+//! let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build()?;
 //! let model = PubSubModel::add_to(&server, &configuration)?;
 //! model.serve_security_keys()?; // this server is the key service of the configuration's security groups
 //! # Ok(())

@@ -106,7 +106,7 @@ fn a_token_of_an_authorization_service_opens_a_session_with_its_roles() {
         folder.path(),
         "server.toml",
         "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = true\napplication_uri = \"urn:test:plant\"\n\
-         [security]\nnone = true\n[identities]\nclear_passwords = true\n\
+         [security]\npolicies = []\nnone = true\n[identities]\nclear_passwords = true\n\
          [identities.jwt]\nissuer = \"https://login\"\nkeys = [\"keys.pem\"]\n\
          [[role]]\nname = \"Operator\"\ntoken_roles = [\"operators\"]\n\
          [[role]]\nname = \"Observer\"\ntoken_groups = [\"shift-1\"]\n[audit]\nfile = \"audit.jsonl\"\n",

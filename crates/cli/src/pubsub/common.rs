@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use taktwerk::pubsub::config::{Configuration, binary_file, toml};
+use taktwerk::pubsub::{MqttOptions, MqttVersion, QualityOfService};
 use taktwerk::pubsub::{PubSubError, PubSubStartError, PublisherId, SecurityMode};
 
 /// The address that is used unless another one is given: administratively scoped, so that it does not leave the site.
@@ -34,7 +35,8 @@ impl Mode {
 /// Address, configuration and security.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CommonArgs {
-    /// Where: opc.udp://host[:4840] (multicast or a station), or opc.eth://mac[:vlan[.priority]].
+    /// Where: opc.udp://host[:4840] (multicast or a station), opc.eth://mac[:vlan[.priority]], or over a broker:
+    /// mqtt://host[:1883] and mqtts:// (binary), mqtt+json:// and mqtts+json:// (JSON).
     #[arg(value_name = "URL", default_value = URL)]
     pub(super) url: String,
 
@@ -45,6 +47,18 @@ pub(super) struct CommonArgs {
     /// Network interface, by name or address.
     #[arg(long, value_name = "NAME")]
     pub(super) interface: Option<String>,
+
+    /// MQTT version: 3.1.1 or 5.
+    #[arg(long, value_name = "VERSION", default_value = "3.1.1", value_parser = ["3.1.1", "5"])]
+    pub(super) mqtt: String,
+
+    /// MQTT quality of service: 0, 1 or 2.
+    #[arg(long, value_name = "LEVEL", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=2))]
+    pub(super) qos: u8,
+
+    /// Certificates of the authorities that vouch for the broker, PEM; the system's without it.
+    #[arg(long, value_name = "FILE")]
+    pub(super) broker_ca: Option<PathBuf>,
 
     /// How messages are protected; needs --keys.
     #[arg(long, value_name = "MODE", value_enum, default_value = "none")]
@@ -66,6 +80,19 @@ impl CommonArgs {
             }
         }
         Ok(Some(configuration))
+    }
+
+    /// How to talk to a broker.
+    pub(super) fn mqtt(&self) -> MqttOptions {
+        let mut options = MqttOptions::default();
+        options.version = if self.mqtt == "5" { MqttVersion::V5 } else { MqttVersion::V311 };
+        options.quality_of_service = match self.qos {
+            0 => QualityOfService::AtMostOnce,
+            1 => QualityOfService::AtLeastOnce,
+            _ => QualityOfService::ExactlyOnce,
+        };
+        options.ca_file.clone_from(&self.broker_ca);
+        options
     }
 
     /// The keys, and the security group of the first file.

@@ -149,6 +149,7 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
     let (tell, heard) = mpsc::sync_channel(WAITING);
     let tell_event = tell.clone();
     let subscriber = builder
+        .mqtt(arguments.common.mqtt())
         .on_message(move |message| {
             let _ = tell.try_send(Heard::Message(Box::new(received(message))));
         })

@@ -119,7 +119,7 @@ pub(super) fn run(arguments: &PublishArgs, output: Output, interrupt: &Interrupt
         (arguments.fifo, arguments.cpu, arguments.lock_memory);
     let mut udp = taktwerk::pubsub::UdpOptions::default();
     udp.send_time = arguments.send_time;
-    builder = builder.real_time(real_time).udp(udp);
+    builder = builder.real_time(real_time).udp(udp).mqtt(arguments.common.mqtt());
     if let Some(span) = arguments.prepare {
         builder = builder.prepare(Prepare::Early(span));
     }

@@ -2,6 +2,7 @@
 //!
 //! - [`publisher`]: WriterGroups on an absolute timer; [`subscriber`]: datagrams into the subscriber engine;
 //! - [`udp`], [`ethernet`]: datagrams; [`interface`]: which network card; [`address`]: the URLs of Part 14 §7.3;
+//! - `mqtt` (feature `mqtt`): brokers;
 //! - [`timer`]: sleeping to the microsecond, real-time scheduling; [`lateness`]: how late each cycle was, and why;
 //! - [`keys`]: where the keys of security groups come from; [`error`]: what can go wrong, with advice.
 
@@ -13,6 +14,8 @@ pub mod interface;
 pub mod keys;
 pub mod lateness;
 mod link;
+#[cfg(feature = "mqtt")]
+pub mod mqtt;
 pub mod publisher;
 pub mod subscriber;
 pub mod timer;

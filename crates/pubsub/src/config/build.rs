@@ -46,14 +46,15 @@ impl PublishedDataSet {
 }
 
 impl Connection {
-    /// A connection of a URL: `opc.udp://…` or `mqtt://…` (UADP), or `mqtt+json://…`.
+    /// A connection of a URL: `opc.udp://…`, `opc.eth://…`, `mqtt://…` and `mqtts://…` (UADP), or `mqtt+json://…` and
+    /// `mqtts+json://…`.
     #[must_use]
     pub fn new(name: &str, publisher_id: Option<PublisherId>, url: &str) -> Self {
-        let (profile, url) = match url.strip_prefix("mqtt+json") {
-            Some(rest) => (TRANSPORT_MQTT_JSON, format!("mqtt{rest}")),
-            None if url.starts_with("mqtt") => (TRANSPORT_MQTT_UADP, url.to_owned()),
-            None if url.starts_with("opc.eth") => (super::TRANSPORT_ETH_UADP, url.to_owned()),
-            None => (TRANSPORT_UDP_UADP, url.to_owned()),
+        let (profile, url) = match url.split_once("+json://") {
+            Some((scheme @ ("mqtt" | "mqtts"), rest)) => (TRANSPORT_MQTT_JSON, format!("{scheme}://{rest}")),
+            _ if url.starts_with("mqtt") => (TRANSPORT_MQTT_UADP, url.to_owned()),
+            _ if url.starts_with("opc.eth") => (super::TRANSPORT_ETH_UADP, url.to_owned()),
+            _ => (TRANSPORT_UDP_UADP, url.to_owned()),
         };
         Self {
             name: name.to_owned(),

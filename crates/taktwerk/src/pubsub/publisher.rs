@@ -38,6 +38,8 @@ pub struct PublisherBuilder {
     sources: Vec<(String, Source)>,
     space: Option<Arc<AddressSpace>>,
     options: PublisherDriverOptions,
+    #[cfg(feature = "mqtt")]
+    mqtt: taktwerk_net::pubsub::mqtt::MqttOptions,
     provider: Arc<dyn PubSubProvider>,
 }
 
@@ -63,6 +65,8 @@ impl PublisherBuilder {
             sources: Vec::new(),
             space: None,
             options: PublisherDriverOptions::default(),
+            #[cfg(feature = "mqtt")]
+            mqtt: Default::default(),
             provider: Arc::new(AwsPubSubProvider),
         }
     }
@@ -94,7 +98,7 @@ impl PublisherBuilder {
         self.short(|short| short.interval = interval)
     }
 
-    /// How messages are laid out. Default: [`Layout::Dynamic`]; JSON with a URL that begins with `mqtt+json`.
+    /// How messages are laid out. Default: [`Layout::Dynamic`]; JSON with a URL such as `mqtt+json://…`.
     pub fn layout(self, layout: Layout) -> Self {
         self.short(|short| short.layout = layout)
     }
@@ -192,6 +196,13 @@ impl PublisherBuilder {
         self
     }
 
+    /// How to talk to brokers.
+    #[cfg(feature = "mqtt")]
+    pub fn mqtt(mut self, options: taktwerk_net::pubsub::mqtt::MqttOptions) -> Self {
+        self.mqtt = options;
+        self
+    }
+
     /// Another cryptographic library. Default: aws-lc.
     pub fn provider(mut self, provider: Arc<dyn PubSubProvider>) -> Self {
         self.provider = provider;
@@ -231,11 +242,29 @@ impl PublisherBuilder {
     ///
     /// # Errors
     /// What is wrong with the configuration, its addresses, the Variables it names, or what was asked of the kernel.
-    pub fn start(self) -> Result<Publisher, PubSubStartError> {
+    #[cfg_attr(not(feature = "mqtt"), allow(unused_mut))] // brokers' links are added
+    pub fn start(mut self) -> Result<Publisher, PubSubStartError> {
         let configuration = self.configuration();
+        #[cfg(feature = "mqtt")]
+        let brokers = {
+            let mut brokers = Vec::new();
+            for (position, connection) in configuration.connections.iter().enumerate() {
+                let is_given = self.options.links.iter().any(|(of, _)| *of == position);
+                if connection.url.starts_with("mqtt") && !connection.writer_groups.is_empty() && !is_given {
+                    let (link, status) = taktwerk_net::pubsub::mqtt::publisher_link(connection, &self.mqtt)?;
+                    self.options.links.push((position, link));
+                    brokers.push(status);
+                }
+            }
+            brokers
+        };
         let sources = resolve(&configuration, self.sources, self.space.as_ref())?;
         let running = RunningPublisher::start(configuration, sources, self.provider, self.options)?;
-        Ok(Publisher { running })
+        Ok(Publisher {
+            running,
+            #[cfg(feature = "mqtt")]
+            brokers,
+        })
     }
 }
 
@@ -243,13 +272,15 @@ impl PublisherBuilder {
 #[derive(Debug)]
 pub struct Publisher {
     running: RunningPublisher,
+    #[cfg(feature = "mqtt")]
+    brokers: Vec<taktwerk_net::pubsub::mqtt::BrokerStatus>,
 }
 
 impl Publisher {
     /// A publisher with one connection and one WriterGroup.
     pub fn builder(url: &str) -> PublisherBuilder {
         let connection = Connection::new("connection", Some(PublisherId::UInt16(1)), url);
-        let is_json = url.starts_with("mqtt+json");
+        let is_json = url.contains("+json://");
         let short = Short {
             connection,
             interval: Duration::from_millis(100),
@@ -275,6 +306,13 @@ impl Publisher {
     #[must_use]
     pub fn sent(&self) -> SentTotals {
         self.running.sent()
+    }
+
+    /// How the connections to brokers stand.
+    #[cfg(feature = "mqtt")]
+    #[must_use]
+    pub fn brokers(&self) -> &[taktwerk_net::pubsub::mqtt::BrokerStatus] {
+        &self.brokers
     }
 
     /// State and counters of each WriterGroup; empty if the publisher has failed.

@@ -48,6 +48,8 @@ pub struct SubscriberBuilder {
     callbacks: Callbacks,
     space: Option<Arc<AddressSpace>>,
     options: SubscriberDriverOptions,
+    #[cfg(feature = "mqtt")]
+    mqtt: taktwerk_net::pubsub::mqtt::MqttOptions,
     provider: Arc<dyn PubSubProvider>,
 }
 
@@ -65,6 +67,8 @@ impl SubscriberBuilder {
             callbacks: Callbacks::default(),
             space: None,
             options: SubscriberDriverOptions::default(),
+            #[cfg(feature = "mqtt")]
+            mqtt: Default::default(),
             provider: Arc::new(AwsPubSubProvider),
         }
     }
@@ -176,6 +180,13 @@ impl SubscriberBuilder {
         self
     }
 
+    /// How to talk to brokers.
+    #[cfg(feature = "mqtt")]
+    pub fn mqtt(mut self, options: taktwerk_net::pubsub::mqtt::MqttOptions) -> Self {
+        self.mqtt = options;
+        self
+    }
+
     /// Another cryptographic library. Default: aws-lc.
     pub fn provider(mut self, provider: Arc<dyn PubSubProvider>) -> Self {
         self.provider = provider;
@@ -186,10 +197,29 @@ impl SubscriberBuilder {
     ///
     /// # Errors
     /// What is wrong with the configuration, its addresses, the Variables it names, or what was asked of the kernel.
-    pub fn start(self) -> Result<Subscriber, PubSubStartError> {
+    #[cfg_attr(not(feature = "mqtt"), allow(unused_mut))] // brokers' inlets are added
+    pub fn start(mut self) -> Result<Subscriber, PubSubStartError> {
+        #[cfg(feature = "mqtt")]
+        let brokers = {
+            let mut brokers = Vec::new();
+            for (position, connection) in self.configuration.connections.iter().enumerate() {
+                let is_given = self.options.inlets.iter().any(|(of, _)| *of == position);
+                if connection.url.starts_with("mqtt") && !connection.reader_groups.is_empty() && !is_given {
+                    let (inlet, status) =
+                        taktwerk_net::pubsub::mqtt::subscriber_inlet(connection, &self.mqtt)?;
+                    self.options.inlets.push((position, inlet));
+                    brokers.push(status);
+                }
+            }
+            brokers
+        };
         let sink = Targets::resolve(&self.configuration, self.space.as_ref(), self.callbacks)?;
         let running = RunningSubscriber::start(self.configuration, sink, self.provider, self.options)?;
-        Ok(Subscriber { running })
+        Ok(Subscriber {
+            running,
+            #[cfg(feature = "mqtt")]
+            brokers,
+        })
     }
 }
 
@@ -197,6 +227,8 @@ impl SubscriberBuilder {
 #[derive(Debug)]
 pub struct Subscriber {
     running: RunningSubscriber,
+    #[cfg(feature = "mqtt")]
+    brokers: Vec<taktwerk_net::pubsub::mqtt::BrokerStatus>,
 }
 
 impl Subscriber {
@@ -220,6 +252,13 @@ impl Subscriber {
     /// A subscriber of a whole configuration; [`Configuration::subscriber_of`] makes it of a publisher's.
     pub fn of(configuration: Configuration) -> SubscriberBuilder {
         SubscriberBuilder::new(configuration, false)
+    }
+
+    /// How the connections to brokers stand.
+    #[cfg(feature = "mqtt")]
+    #[must_use]
+    pub fn brokers(&self) -> &[taktwerk_net::pubsub::mqtt::BrokerStatus] {
+        &self.brokers
     }
 
     /// What was received so far.

@@ -1,0 +1,259 @@
+//! What publishers and subscribers see of a broker.
+
+use super::super::PubSubError;
+use super::super::inlet::Inlet;
+use super::super::link::Link;
+use super::super::subscriber::InletMaker;
+use super::super::udp::Sent;
+use super::client::{self, Threads};
+use super::options::{Broker, MqttOptions};
+use super::outbox::{Message, Outbox};
+use super::topics;
+use crate::entropy::OsEntropy;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use taktwerk_crypto::Entropy;
+use taktwerk_pubsub::Transmit;
+use taktwerk_pubsub::config::Connection;
+
+/// Received messages that wait for the subscriber's thread.
+const RECEIVED_MAX: usize = 10_000;
+
+/// A broker's connection as its threads and its users share it.
+pub(super) struct Shared {
+    pub(super) stop: AtomicBool,
+    pub(super) connected: AtomicBool,
+    pub(super) outbox: Outbox,
+    connections: AtomicU64,
+    received: Mutex<VecDeque<Vec<u8>>>,
+    lost: AtomicU64,
+    error: Mutex<String>,
+    event: OwnedFd,
+}
+
+impl Shared {
+    fn new(outbox: usize) -> io::Result<Self> {
+        Ok(Self {
+            stop: AtomicBool::new(false),
+            connected: AtomicBool::new(false),
+            outbox: Outbox::new(outbox),
+            connections: AtomicU64::new(0),
+            received: Mutex::default(),
+            lost: AtomicU64::new(0),
+            error: Mutex::default(),
+            event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+        })
+    }
+
+    pub(super) fn set_connected(&self) {
+        self.connections.fetch_add(1, Ordering::AcqRel);
+        self.connected.store(true, Ordering::Release);
+        lock(&self.error).clear();
+    }
+
+    pub(super) fn set_error(&self, error: String) {
+        *lock(&self.error) = error;
+    }
+
+    pub(super) fn received(&self, payload: &[u8]) {
+        let mut received = lock(&self.received);
+        if received.len() >= RECEIVED_MAX {
+            received.pop_front();
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        received.push_back(payload.to_vec());
+        drop(received);
+        // The counter cannot overflow in practice, and if it did the reader would be awake already.
+        let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How a broker's connection stands; may be looked at from any thread.
+#[derive(Clone)]
+pub struct BrokerStatus(Arc<Shared>);
+
+impl core::fmt::Debug for BrokerStatus {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("BrokerStatus")
+            .field("connected", &self.is_connected())
+            .field("connections", &self.connections())
+            .finish_non_exhaustive()
+    }
+}
+
+impl BrokerStatus {
+    /// Whether there is a connection now.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.0.connected.load(Ordering::Acquire)
+    }
+
+    /// How often a connection was made.
+    #[must_use]
+    pub fn connections(&self) -> u64 {
+        self.0.connections.load(Ordering::Acquire)
+    }
+
+    /// Messages that wait for the broker, and those that were dropped because too many did.
+    #[must_use]
+    pub fn outbox(&self) -> (usize, u64) {
+        self.0.outbox.counts()
+    }
+
+    /// Received messages that were dropped because the subscriber did not take them.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.0.lost.load(Ordering::Relaxed)
+    }
+
+    /// Why there is no connection; empty if there is one.
+    #[must_use]
+    pub fn error(&self) -> String {
+        lock(&self.0.error).clone()
+    }
+}
+
+/// Ends the threads when it is dropped.
+struct Running {
+    shared: Arc<Shared>,
+    threads: Threads,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // What waits gets a moment if there is a broker: a last message is often the important one.
+        let patience = std::time::Instant::now() + core::time::Duration::from_millis(500);
+        self.shared.outbox.close();
+        while self.shared.connected.load(Ordering::Acquire)
+            && !self.shared.outbox.is_done()
+            && std::time::Instant::now() < patience
+        {
+            std::thread::sleep(core::time::Duration::from_millis(5));
+        }
+        self.shared.stop.store(true, Ordering::Release);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn client_id(options: &MqttOptions, role: &str) -> String {
+    if !options.client_id.is_empty() {
+        return options.client_id.clone();
+    }
+    // MQTT 3.1.1 brokers need not take more than 23 characters.
+    let mut random = [0; 6];
+    OsEntropy.fill(&mut random);
+    let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("taktwerk-{}{random}", role.get(..1).unwrap_or_default())
+}
+
+fn start(
+    connection: &Connection,
+    filters: Vec<(String, super::QualityOfService)>,
+    role: &str,
+    options: &MqttOptions,
+) -> Result<Running, PubSubError> {
+    let broker = Broker::parse(&connection.url, options)?;
+    let fail = |source| PubSubError::Thread { thread: "MQTT", source };
+    let shared = Arc::new(Shared::new(options.outbox).map_err(fail)?);
+    let content_type =
+        if topics::is_json(connection) { "application/json" } else { "application/opcua+uadp" };
+    let id = client_id(options, role);
+    let threads = client::start(broker, id, filters, content_type, options, &shared).map_err(fail)?;
+    Ok(Running { shared, threads })
+}
+
+struct MqttLink {
+    connection: Connection,
+    options: MqttOptions,
+    running: Running,
+    /// Connections that metadata was announced for.
+    announced: u64,
+}
+
+impl Link for MqttLink {
+    fn send(&mut self, connection: usize, out: &Transmit, _at: Option<u64>) -> Sent {
+        let mut sent = Sent::default();
+        for datagram in out.iter().filter(|datagram| datagram.connection == connection) {
+            let Some(to) = topics::destination(&self.options.prefix, &self.connection, &datagram) else {
+                continue;
+            };
+            self.running.shared.outbox.push(Message {
+                topic: to.topic,
+                retain: to.retain,
+                quality: to.quality.unwrap_or(self.options.quality_of_service),
+                payload: datagram.bytes.to_vec(),
+            });
+            sent.datagrams += 1;
+            sent.bytes += datagram.bytes.len();
+        }
+        sent
+    }
+
+    fn wants_announcement(&mut self) -> bool {
+        let connections = self.running.shared.connections.load(Ordering::Acquire);
+        core::mem::replace(&mut self.announced, connections) != connections
+    }
+}
+
+/// A publisher's link to the broker of a connection. It connects in the background, and again whenever the connection
+/// is lost.
+///
+/// # Errors
+/// The URL or the certificates cannot be used.
+pub fn publisher_link(
+    connection: &Connection,
+    options: &MqttOptions,
+) -> Result<(Box<dyn Link>, BrokerStatus), PubSubError> {
+    let running = start(connection, Vec::new(), "publisher", options)?;
+    let status = BrokerStatus(Arc::clone(&running.shared));
+    let link = MqttLink { connection: connection.clone(), options: options.clone(), running, announced: 0 };
+    Ok((Box::new(link), status))
+}
+
+struct MqttInlet {
+    running: Running,
+}
+
+impl Inlet for MqttInlet {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.running.shared.event.as_fd()
+    }
+
+    fn receive(&mut self, take: &mut dyn FnMut(&mut [u8])) -> io::Result<bool> {
+        let mut counter = [0; 8];
+        // Nothing to read: somebody looked without being told to.
+        let _ = rustix::io::read(&self.running.shared.event, &mut counter);
+        let received = core::mem::take(&mut *lock(&self.running.shared.received));
+        for mut message in received {
+            take(&mut message);
+        }
+        Ok(false)
+    }
+}
+
+/// What a subscriber receives from the broker of a connection: the topics of its readers.
+///
+/// # Errors
+/// The URL or the certificates cannot be used.
+pub fn subscriber_inlet(
+    connection: &Connection,
+    options: &MqttOptions,
+) -> Result<(InletMaker, BrokerStatus), PubSubError> {
+    let filters = topics::filters(&options.prefix, connection).into_iter();
+    let filters = filters.map(|(filter, quality)| (filter, quality.unwrap_or(options.quality_of_service)));
+    let running = start(connection, filters.collect(), "subscriber", options)?;
+    let status = BrokerStatus(Arc::clone(&running.shared));
+    let inlet = MqttInlet { running };
+    let make: InletMaker = Box::new(move || Ok(Box::new(inlet) as Box<dyn Inlet>));
+    Ok((make, status))
+}

@@ -1,0 +1,241 @@
+//! The threads of a broker's connection: one drives it, one feeds it from the outbox.
+//!
+//! The feeder blocks while the broker is away, because the client takes nothing then; what the publisher makes meanwhile
+//! stays in the outbox.
+
+use super::broker::Shared;
+use super::options::{Broker, MqttOptions, MqttVersion, QualityOfService};
+use super::outbox::Message;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Messages between feeder and connection: what can be lost with a connection under QoS 0.
+const IN_HAND: usize = 16;
+/// Between attempts to connect: at first, and at most.
+const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How often the threads look whether they are still wanted.
+const LOOK: Duration = Duration::from_millis(100);
+/// The largest packet in either direction.
+const PACKET_MAX: usize = 16 << 20;
+
+/// Threads to wait for at the end.
+pub(super) type Threads = Vec<JoinHandle<()>>;
+
+/// Starts the threads.
+pub(super) fn start(
+    broker: Broker,
+    client_id: String,
+    filters: Vec<(String, QualityOfService)>,
+    content_type: &'static str,
+    options: &MqttOptions,
+    shared: &Arc<Shared>,
+) -> io::Result<Threads> {
+    // What has to arrive must be kept by the broker while we are away.
+    let is_clean = options.quality_of_service == QualityOfService::AtMostOnce
+        && filters.iter().all(|(_, quality)| *quality == QualityOfService::AtMostOnce);
+    match options.version {
+        MqttVersion::V311 => v311::start(broker, client_id, filters, is_clean, options, shared),
+        MqttVersion::V5 => v5::start(broker, client_id, filters, content_type, is_clean, options, shared),
+    }
+}
+
+/// Drives a connection: `step` gives what came, or why there is none.
+fn drive<E: core::fmt::Display>(shared: &Shared, mut step: impl FnMut(&Shared) -> Option<Result<(), E>>) {
+    let mut pause = PAUSE;
+    while !shared.stop.load(Ordering::Acquire) {
+        match step(shared) {
+            None => {}
+            Some(Ok(())) => pause = PAUSE,
+            Some(Err(error)) => {
+                if shared.connected.swap(false, Ordering::AcqRel) || pause == PAUSE {
+                    tracing::warn!(%error, "no connection to the broker; trying again");
+                }
+                shared.set_error(error.to_string());
+                // In slices, so that the end does not wait for it.
+                let mut left = pause;
+                while !left.is_zero() && !shared.stop.load(Ordering::Acquire) {
+                    let slice = left.min(LOOK);
+                    std::thread::sleep(slice);
+                    left -= slice;
+                }
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+        }
+    }
+    shared.connected.store(false, Ordering::Release);
+}
+
+/// Feeds a connection until it is gone or nothing will come any more.
+fn feed(shared: &Shared, publish: impl Fn(Message) -> bool) {
+    while !shared.outbox.is_done() {
+        if let Some(message) = shared.outbox.pop(LOOK) {
+            if !publish(message) {
+                return;
+            }
+        }
+    }
+}
+
+macro_rules! mqtt_version {
+    ($module:ident, $($path:ident)::+, $incoming:path, $packet:path, $qos:path, $reason:path) => {
+        fn quality(quality: QualityOfService) -> $qos {
+            use $qos as Qos;
+            match quality {
+                QualityOfService::AtMostOnce => Qos::AtMostOnce,
+                QualityOfService::AtLeastOnce => Qos::AtLeastOnce,
+                QualityOfService::ExactlyOnce => Qos::ExactlyOnce,
+            }
+        }
+
+        fn run(
+            mut connection: $($path)::+::Connection,
+            client: $($path)::+::Client,
+            filters: Vec<(String, QualityOfService)>,
+            shared: Arc<Shared>,
+        ) {
+            use $incoming as Incoming;
+            use $packet as Packet;
+            let mut unsubscribed: Vec<usize> = Vec::new();
+            drive(&shared, |shared| {
+                // What did not fit at first.
+                unsubscribed.retain(|at| {
+                    filters.get(*at).is_some_and(|(filter, qos)| {
+                        client.try_subscribe(filter.as_str(), quality(*qos)).is_err()
+                    })
+                });
+                match connection.recv_timeout(LOOK) {
+                    Err(_) => None,
+                    Ok(Ok(Incoming::Incoming(Packet::ConnAck(_)))) => {
+                        shared.set_connected();
+                        unsubscribed = (0..filters.len()).collect();
+                        Some(Ok(()))
+                    }
+                    Ok(Ok(Incoming::Incoming(Packet::Publish(publish)))) => {
+                        shared.received(&publish.payload);
+                        Some(Ok(()))
+                    }
+                    Ok(Ok(_)) => Some(Ok(())),
+                    Ok(Err(error)) => Some(Err(error)),
+                }
+            });
+            // What the broker has to be told before the connection goes.
+            let _ = client.try_disconnect();
+            for _ in 0..IN_HAND * 4 {
+                if !matches!(connection.recv_timeout(Duration::from_millis(50)), Ok(Ok(_))) {
+                    return;
+                }
+            }
+        }
+    };
+}
+
+mod v311 {
+    use super::*;
+    use rumqttc::{Client, MqttOptions as Settings, TlsConfiguration, Transport};
+
+    mqtt_version!(v311, rumqttc, rumqttc::Event, rumqttc::Packet, rumqttc::QoS, rumqttc::ConnectReturnCode);
+
+    pub(super) fn start(
+        broker: Broker,
+        client_id: String,
+        filters: Vec<(String, QualityOfService)>,
+        is_clean: bool,
+        options: &MqttOptions,
+        shared: &Arc<Shared>,
+    ) -> io::Result<Threads> {
+        let mut settings = Settings::new(client_id, broker.host, broker.port);
+        settings.set_keep_alive(options.keep_alive.max(Duration::from_secs(1)));
+        settings.set_clean_session(is_clean);
+        settings.set_max_packet_size(PACKET_MAX, PACKET_MAX);
+        if let Some((user, password)) = broker.credentials {
+            settings.set_credentials(user, password);
+        }
+        if let Some(config) = broker.tls {
+            settings.set_transport(Transport::tls_with_config(TlsConfiguration::Rustls(config)));
+        }
+        let (client, mut connection) = Client::new(settings, IN_HAND);
+        let mut network = connection.eventloop.network_options();
+        network.set_tcp_nodelay(true);
+        connection.eventloop.set_network_options(network);
+        let (theirs, feeding, subscribing) = (Arc::clone(shared), client.clone(), client);
+        let feeder = std::thread::Builder::new().name("pubsub-mqtt-out".to_owned()).spawn(move || {
+            feed(&theirs, |message| {
+                let qos = quality(message.quality);
+                feeding.publish(message.topic, qos, message.retain, message.payload).is_ok()
+            });
+        })?;
+        let theirs = Arc::clone(shared);
+        let driver = std::thread::Builder::new()
+            .name("pubsub-mqtt".to_owned())
+            .spawn(move || run(connection, subscribing, filters, theirs))?;
+        Ok(vec![driver, feeder])
+    }
+}
+
+mod v5 {
+    use super::*;
+    use rumqttc::v5::mqttbytes::v5::PublishProperties;
+    use rumqttc::v5::{Client, MqttOptions as Settings};
+    use rumqttc::{TlsConfiguration, Transport};
+
+    mqtt_version!(
+        v5,
+        rumqttc::v5,
+        rumqttc::v5::Event,
+        rumqttc::v5::mqttbytes::v5::Packet,
+        rumqttc::v5::mqttbytes::QoS,
+        rumqttc::v5::mqttbytes::v5::ConnectReturnCode
+    );
+
+    /// How long a broker keeps our session, in seconds.
+    const SESSION: u32 = 3600;
+
+    pub(super) fn start(
+        broker: Broker,
+        client_id: String,
+        filters: Vec<(String, QualityOfService)>,
+        content_type: &'static str,
+        is_clean: bool,
+        options: &MqttOptions,
+        shared: &Arc<Shared>,
+    ) -> io::Result<Threads> {
+        let mut settings = Settings::new(client_id, broker.host, broker.port);
+        settings.set_keep_alive(options.keep_alive.max(Duration::from_secs(1)));
+        settings.set_clean_start(is_clean);
+        if !is_clean {
+            settings.set_session_expiry_interval(Some(SESSION));
+        }
+        settings.set_max_packet_size(Some(PACKET_MAX as u32));
+        if let Some((user, password)) = broker.credentials {
+            settings.set_credentials(user, password);
+        }
+        if let Some(config) = broker.tls {
+            settings.set_transport(Transport::tls_with_config(TlsConfiguration::Rustls(config)));
+        }
+        let mut network = settings.network_options();
+        network.set_tcp_nodelay(true);
+        settings.set_network_options(network);
+        let (client, connection) = Client::new(settings, IN_HAND);
+        let (theirs, feeding, subscribing) = (Arc::clone(shared), client.clone(), client);
+        let feeder = std::thread::Builder::new().name("pubsub-mqtt-out".to_owned()).spawn(move || {
+            feed(&theirs, |message| {
+                let properties = PublishProperties {
+                    content_type: Some(content_type.to_owned()),
+                    ..PublishProperties::default()
+                };
+                let qos = quality(message.quality);
+                let (topic, payload) = (message.topic, message.payload);
+                feeding.publish_with_properties(topic, qos, message.retain, payload, properties).is_ok()
+            });
+        })?;
+        let theirs = Arc::clone(shared);
+        let driver = std::thread::Builder::new()
+            .name("pubsub-mqtt".to_owned())
+            .spawn(move || run(connection, subscribing, filters, theirs))?;
+        Ok(vec![driver, feeder])
+    }
+}

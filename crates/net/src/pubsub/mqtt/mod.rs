@@ -1,0 +1,18 @@
+//! NetworkMessages over an MQTT broker (Part 14 §7.3.4): MQTT 3.1.1 and 5, with and without TLS.
+//!
+//! - [`options`]: the broker's URL and how to talk to it; [`topics`]: where messages go and come from;
+//! - [`outbox`]: what waits while the broker is away, bounded; `client`: the connection's threads;
+//! - [`broker`]: what publishers and subscribers see.
+//!
+//! The publisher's timer thread only puts messages into the outbox. Metadata is retained, and announced anew whenever a
+//! connection was made: a broker that has lost its memory gets it back.
+
+pub mod broker;
+mod client;
+pub mod options;
+pub mod outbox;
+pub mod tls;
+pub mod topics;
+
+pub use broker::{BrokerStatus, publisher_link, subscriber_inlet};
+pub use options::{MqttOptions, MqttVersion, QualityOfService};

@@ -1,0 +1,137 @@
+//! The broker's URL and how to talk to it.
+
+use super::super::PubSubError;
+use super::tls;
+use core::time::Duration;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio_rustls::rustls::ClientConfig;
+
+/// Which MQTT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MqttVersion {
+    /// 3.1.1: what every broker speaks.
+    #[default]
+    V311,
+    /// 5: messages say what they contain.
+    V5,
+}
+
+/// MQTT's quality of service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum QualityOfService {
+    /// 0.
+    #[default]
+    AtMostOnce,
+    /// 1.
+    AtLeastOnce,
+    /// 2.
+    ExactlyOnce,
+}
+
+/// How to talk to a broker.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct MqttOptions {
+    /// Which MQTT.
+    pub version: MqttVersion,
+    /// Where the configuration does not ask for a delivery guarantee.
+    pub quality_of_service: QualityOfService,
+    /// The client's name; made of the process and the connection if it is empty.
+    pub client_id: String,
+    /// User and password; those in the URL if there are none here.
+    pub credentials: Option<(String, String)>,
+    /// Certificates of the authorities that the broker's is checked against, PEM; the system's without it.
+    pub ca_file: Option<PathBuf>,
+    /// Our certificate and its key, PEM, for brokers that want one.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// The first level of topics that the configuration does not name.
+    pub prefix: String,
+    /// Messages that wait while the broker is away; beyond, the oldest are dropped and counted.
+    pub outbox: usize,
+    /// Silence after which the broker is asked whether it is there.
+    pub keep_alive: Duration,
+}
+
+impl Default for MqttOptions {
+    fn default() -> Self {
+        Self {
+            version: MqttVersion::V311,
+            quality_of_service: QualityOfService::AtMostOnce,
+            client_id: String::new(),
+            credentials: None,
+            ca_file: None,
+            certificate: None,
+            prefix: "opcua".to_owned(),
+            outbox: 1000,
+            keep_alive: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A broker, as its URL says.
+#[derive(Clone)]
+pub(super) struct Broker {
+    pub(super) host: String,
+    pub(super) port: u16,
+    pub(super) credentials: Option<(String, String)>,
+    pub(super) tls: Option<Arc<ClientConfig>>,
+}
+
+impl Broker {
+    /// Reads `mqtt[s]://[user:password@]host[:port]`.
+    pub(super) fn parse(url: &str, options: &MqttOptions) -> Result<Self, PubSubError> {
+        let wrong = |reason: &str| PubSubError::address(url, reason);
+        let (rest, port, is_tls) = match (url.strip_prefix("mqtt://"), url.strip_prefix("mqtts://")) {
+            (Some(rest), _) => (rest, 1883, false),
+            (_, Some(rest)) => (rest, 8883, true),
+            _ => return Err(wrong("write mqtt://host[:1883] or mqtts://host[:8883]")),
+        };
+        let rest = rest.split('/').next().unwrap_or_default();
+        let (user, host) = match rest.rsplit_once('@') {
+            Some((user, host)) => (Some(user), host),
+            None => (None, rest),
+        };
+        let in_url = user.map(|user| {
+            let (user, password) = user.split_once(':').unwrap_or((user, ""));
+            (user.to_owned(), password.to_owned())
+        });
+        let (host, port) = match host.rsplit_once(':') {
+            Some((name, number)) if !number.ends_with(']') => {
+                (name, number.parse().map_err(|_| wrong("the port is no number up to 65535"))?)
+            }
+            _ => (host, port),
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        if host.is_empty() {
+            return Err(wrong("it names no host"));
+        }
+        let tls = if is_tls { Some(tls::config(options)?) } else { None };
+        Ok(Self { host, port, credentials: options.credentials.clone().or(in_url), tls })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls() {
+        let parse = |url: &str| {
+            Broker::parse(url, &MqttOptions::default()).map(|broker| {
+                let user = broker.credentials.map(|(user, password)| format!("{user}/{password}"));
+                (broker.host, broker.port, user, broker.tls.is_some())
+            })
+        };
+        assert_eq!(parse("mqtt://host").unwrap(), ("host".to_owned(), 1883, None, false));
+        assert_eq!(parse("mqtt://[::1]:7/").unwrap(), ("::1".to_owned(), 7, None, false));
+        let user = Some("me/a:b".to_owned());
+        assert_eq!(parse("mqtt://me:a:b@10.0.0.1:99").unwrap(), ("10.0.0.1".to_owned(), 99, user, false));
+        for wrong in ["tcp://host", "mqtt://", "mqtt://host:x", "mqtt://host:70000"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        let missing = MqttOptions { ca_file: Some("/nowhere/ca.pem".into()), ..MqttOptions::default() };
+        let error = Broker::parse("mqtts://host", &missing).err().map(|error| error.to_string());
+        assert!(error.is_some_and(|error| error.contains("/nowhere/ca.pem")));
+    }
+}

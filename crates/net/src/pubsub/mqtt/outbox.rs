@@ -1,0 +1,117 @@
+//! Messages that wait for the broker: bounded, the oldest go first when there are too many.
+
+use super::options::QualityOfService;
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// A message to be published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Where to.
+    pub topic: String,
+    /// Whether the broker keeps it.
+    pub retain: bool,
+    /// How.
+    pub quality: QualityOfService,
+    /// What.
+    pub payload: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    waiting: VecDeque<Message>,
+    dropped: u64,
+    closed: bool,
+}
+
+/// The queue between a publisher's thread and a broker's client.
+#[derive(Debug)]
+pub struct Outbox {
+    inner: Mutex<Inner>,
+    filled: Condvar,
+    limit: usize,
+}
+
+impl Outbox {
+    /// A queue of at most `limit` messages.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self { inner: Mutex::default(), filled: Condvar::new(), limit: limit.max(1) }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends a message. If there is no room, the oldest that is not retained goes: metadata outlives values.
+    pub fn push(&self, message: Message) {
+        let mut inner = self.lock();
+        if inner.waiting.len() >= self.limit {
+            let at = inner.waiting.iter().position(|waiting| !waiting.retain).unwrap_or(0);
+            inner.waiting.remove(at);
+            inner.dropped += 1;
+        }
+        inner.waiting.push_back(message);
+        self.filled.notify_one();
+    }
+
+    /// The oldest message, waiting for one at most so long.
+    pub fn pop(&self, span: Duration) -> Option<Message> {
+        let mut inner = self.lock();
+        if inner.waiting.is_empty() && !inner.closed {
+            inner = self.filled.wait_timeout(inner, span).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        inner.waiting.pop_front()
+    }
+
+    /// Nothing will come any more: waiting ends.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.filled.notify_all();
+    }
+
+    /// Whether it was closed and is empty.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        let inner = self.lock();
+        inner.closed && inner.waiting.is_empty()
+    }
+
+    /// Messages that wait, and those that were dropped.
+    #[must_use]
+    pub fn counts(&self) -> (usize, u64) {
+        let inner = self.lock();
+        (inner.waiting.len(), inner.dropped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(number: u8, retain: bool) -> Message {
+        Message {
+            topic: "t".to_owned(),
+            retain,
+            quality: QualityOfService::AtMostOnce,
+            payload: vec![number],
+        }
+    }
+
+    #[test]
+    fn the_oldest_values_go_and_metadata_stays() {
+        let outbox = Outbox::new(3);
+        outbox.push(message(0, true));
+        (1..=5).for_each(|number| outbox.push(message(number, false)));
+        assert_eq!(outbox.counts(), (3, 3));
+        let mut left = Vec::new();
+        while let Some(message) = outbox.pop(Duration::ZERO) {
+            left.push(message.payload[0]);
+        }
+        assert_eq!(left, [0, 4, 5]);
+        assert!(!outbox.is_done());
+        outbox.close();
+        assert!(outbox.is_done() && outbox.pop(Duration::from_secs(60)).is_none());
+    }
+}

@@ -1,0 +1,210 @@
+//! Topics: those of the configuration, or the default tree of Part 14 §7.3.4.7.
+
+use super::options::QualityOfService;
+use taktwerk_pubsub::config::{
+    Connection, DataSetReader, DataSetReaderTransport, DataSetWriterTransport, TRANSPORT_MQTT_JSON,
+    WriterGroupTransport,
+};
+use taktwerk_pubsub::{Datagram, DatagramKind, PublisherId};
+use taktwerk_schema::BrokerTransportQualityOfService as Guarantee;
+
+/// Whether a connection's messages are JSON.
+pub(super) fn is_json(connection: &Connection) -> bool {
+    connection.transport_profile_uri == TRANSPORT_MQTT_JSON
+}
+
+fn level(id: Option<&PublisherId>) -> String {
+    id.map_or_else(|| "+".to_owned(), |id| clean(&id.to_string()))
+}
+
+/// A level of a topic must not contain what separates levels or stands for several.
+fn clean(name: &str) -> String {
+    name.chars().map(|one| if matches!(one, '/' | '+' | '#' | '\0') { '_' } else { one }).collect()
+}
+
+fn root(prefix: &str, connection: &Connection, kind: &str) -> String {
+    format!("{prefix}/{}/{kind}", if is_json(connection) { "json" } else { "uadp" })
+}
+
+fn quality(guarantee: Guarantee) -> Option<QualityOfService> {
+    match guarantee {
+        Guarantee::BEST_EFFORT | Guarantee::AT_MOST_ONCE => Some(QualityOfService::AtMostOnce),
+        Guarantee::AT_LEAST_ONCE => Some(QualityOfService::AtLeastOnce),
+        Guarantee::EXACTLY_ONCE => Some(QualityOfService::ExactlyOnce),
+        _ => None,
+    }
+}
+
+/// Where a message goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    /// The topic.
+    pub topic: String,
+    /// Whether the broker keeps it for those who subscribe later.
+    pub retain: bool,
+    /// As the configuration asks for it.
+    pub quality: Option<QualityOfService>,
+}
+
+/// Where a publisher's message goes; `None`: nowhere.
+#[must_use]
+pub fn destination(prefix: &str, connection: &Connection, datagram: &Datagram<'_>) -> Option<Destination> {
+    let publisher = level(connection.publisher_id.as_ref());
+    let group = datagram.writer_group.and_then(|group| connection.writer_groups.get(group));
+    let writer = group.and_then(|group| group.writers.get(datagram.writer?));
+    let broker_group = group.and_then(|group| match &group.transport {
+        WriterGroupTransport::Broker(broker) => Some(broker),
+        _ => None,
+    });
+    let broker_writer = writer.and_then(|writer| match &writer.transport {
+        DataSetWriterTransport::Broker(broker) => Some(broker),
+        _ => None,
+    });
+    let guarantee = broker_writer
+        .and_then(|broker| quality(broker.requested_delivery_guarantee))
+        .or_else(|| broker_group.and_then(|broker| quality(broker.requested_delivery_guarantee)));
+    let to = |topic: String, retain| Some(Destination { topic, retain, quality: guarantee });
+    let named = |name: Option<&str>| name.filter(|name| !name.is_empty()).map(str::to_owned);
+    match datagram.kind {
+        DatagramKind::Data => {
+            let own = named(broker_writer.map(|broker| broker.queue_name.as_str()))
+                .or_else(|| named(broker_group.map(|broker| broker.queue_name.as_str())));
+            let topic = own.unwrap_or_else(|| {
+                let group = group.map_or_else(String::new, |group| clean(&group.name));
+                format!("{}/{publisher}/{group}", root(prefix, connection, "data"))
+            });
+            to(topic, false)
+        }
+        DatagramKind::MetaData => {
+            let own = named(broker_writer.map(|broker| broker.meta_data_queue_name.as_str()));
+            let topic = own.unwrap_or_else(|| {
+                let group = group.map_or_else(String::new, |group| clean(&group.name));
+                let writer = writer.map_or_else(String::new, |writer| clean(&writer.name));
+                format!("{}/{publisher}/{group}/{writer}", root(prefix, connection, "metadata"))
+            });
+            to(topic, true)
+        }
+        // Which of the announcements it is, its first bytes say; subscribers of one get the others and skip them.
+        DatagramKind::Announcement => {
+            to(format!("{}/{publisher}", root(prefix, connection, "connection")), true)
+        }
+        DatagramKind::ActionRequest => {
+            to(format!("{}/{publisher}", root(prefix, connection, "action-request")), false)
+        }
+        DatagramKind::ActionResponse => match datagram.address {
+            Some(topic) => to(topic.to_owned(), false),
+            None => to(format!("{}/{publisher}", root(prefix, connection, "action-response")), false),
+        },
+        // There are no probes on a broker: what they would ask for is retained.
+        _ => None,
+    }
+}
+
+/// What the readers of a connection subscribe to.
+#[must_use]
+pub fn filters(prefix: &str, connection: &Connection) -> Vec<(String, Option<QualityOfService>)> {
+    let mut filters: Vec<(String, Option<QualityOfService>)> = Vec::new();
+    let mut add = |filter: String, quality| {
+        if !filters.iter().any(|(known, _)| *known == filter) {
+            filters.push((filter, quality));
+        }
+    };
+    for reader in connection.reader_groups.iter().flat_map(|group| &group.readers) {
+        let (data, meta_data, guarantee) = reader_topics(prefix, connection, reader);
+        // Metadata first: it is retained, and there before the data that needs it.
+        add(meta_data, Some(QualityOfService::AtLeastOnce));
+        add(data, guarantee);
+    }
+    filters
+}
+
+fn reader_topics(
+    prefix: &str,
+    connection: &Connection,
+    reader: &DataSetReader,
+) -> (String, String, Option<QualityOfService>) {
+    let publisher = level(reader.publisher_id.as_ref());
+    let broker = match &reader.transport {
+        DataSetReaderTransport::Broker(broker) => Some(broker),
+        _ => None,
+    };
+    let named = |name: Option<&str>| name.filter(|name| !name.is_empty()).map(str::to_owned);
+    let data = named(broker.map(|broker| broker.queue_name.as_str()))
+        .unwrap_or_else(|| format!("{}/{publisher}/#", root(prefix, connection, "data")));
+    let meta_data = named(broker.map(|broker| broker.meta_data_queue_name.as_str()))
+        .unwrap_or_else(|| format!("{}/{publisher}/#", root(prefix, connection, "metadata")));
+    (data, meta_data, broker.and_then(|broker| quality(broker.requested_delivery_guarantee)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk_pubsub::config::{DataSetWriter, ReaderGroup, WriterGroup};
+    use taktwerk_schema::BrokerWriterGroupTransportDataType;
+    use taktwerk_types::Instant;
+
+    fn datagram(kind: DatagramKind, writer: Option<usize>) -> Datagram<'static> {
+        Datagram {
+            connection: 0,
+            writer_group: Some(0),
+            writer,
+            kind,
+            due: Instant::ZERO,
+            address: None,
+            bytes: &[],
+        }
+    }
+
+    #[test]
+    fn default_tree_and_names_of_the_configuration() {
+        let id = Some(PublisherId::String("line/1".into()));
+        let mut connection = Connection::new("c", id, "mqtt+json://host");
+        let mut group = WriterGroup::json("fast", 1, 10.0);
+        group.writers.push(DataSetWriter::json("boiler", 1, "boiler"));
+        connection.writer_groups.push(group);
+        let topic = |connection: &Connection, kind, writer| {
+            destination("opcua", connection, &datagram(kind, writer))
+                .map(|to| (to.topic, to.retain, to.quality))
+        };
+        let plain = |topic: &str, retain| Some((topic.to_owned(), retain, None));
+        assert_eq!(
+            topic(&connection, DatagramKind::Data, Some(0)),
+            plain("opcua/json/data/line_1/fast", false)
+        );
+        assert_eq!(
+            topic(&connection, DatagramKind::MetaData, Some(0)),
+            plain("opcua/json/metadata/line_1/fast/boiler", true)
+        );
+        assert_eq!(topic(&connection, DatagramKind::Probe, None), None);
+        connection.writer_groups[0].transport =
+            WriterGroupTransport::Broker(BrokerWriterGroupTransportDataType {
+                queue_name: "my/topic".into(),
+                requested_delivery_guarantee: Guarantee::EXACTLY_ONCE,
+                ..Default::default()
+            });
+        let exactly = Some(("my/topic".to_owned(), false, Some(QualityOfService::ExactlyOnce)));
+        assert_eq!(topic(&connection, DatagramKind::Data, None), exactly);
+    }
+
+    #[test]
+    fn readers_subscribe_once_to_each_topic() {
+        let mut connection = Connection::new("c", None, "mqtt://host");
+        let reader = |id: Option<u16>| DataSetReader {
+            publisher_id: id.map(PublisherId::UInt16),
+            ..DataSetReader::default()
+        };
+        connection
+            .reader_groups
+            .push(ReaderGroup::new("g", vec![reader(Some(7)), reader(Some(7)), reader(None)]));
+        let filters: Vec<_> = filters("opcua", &connection).into_iter().map(|(filter, _)| filter).collect();
+        assert_eq!(
+            filters,
+            [
+                "opcua/uadp/metadata/7/#",
+                "opcua/uadp/data/7/#",
+                "opcua/uadp/metadata/+/#",
+                "opcua/uadp/data/+/#"
+            ]
+        );
+    }
+}

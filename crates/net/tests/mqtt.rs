@@ -1,0 +1,290 @@
+//! Publishers and subscribers with a broker between them: mosquitto, where it is installed (`lab peers install mosquitto`).
+
+#![allow(clippy::unwrap_used)] // a test may
+
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
+use taktwerk_net::pubsub::mqtt::{
+    BrokerStatus, MqttOptions, MqttVersion, QualityOfService, publisher_link, subscriber_inlet,
+};
+use taktwerk_net::pubsub::{
+    PublisherDriverOptions, RunningPublisher, RunningSubscriber, SubscriberDriverOptions,
+};
+use taktwerk_pubsub::config::build::field;
+use taktwerk_pubsub::config::{Configuration, Connection, DataSetWriter, PublishedDataSet, WriterGroup};
+use taktwerk_pubsub::{DataSetMessage, PublisherId};
+use taktwerk_types::{BuiltInType, DataValue, Variant};
+
+fn program() -> Option<PathBuf> {
+    let known = [Path::new("/usr/sbin/mosquitto"), Path::new("/usr/local/sbin/mosquitto")];
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut all = std::env::split_paths(&path).map(|folder| folder.join("mosquitto"));
+    all.find(|file| file.is_file())
+        .or_else(|| known.iter().find(|file| file.is_file()).map(|file| file.into()))
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A broker that ends with this; `None` where there is no mosquitto.
+struct Mosquitto {
+    child: Child,
+    _folder: tempfile::TempDir,
+}
+
+impl Drop for Mosquitto {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Mosquitto {
+    fn start(port: u16, tls: Option<(&str, &str)>) -> Option<Self> {
+        let program = program()?;
+        let folder = tempfile::tempdir().unwrap();
+        let mut text =
+            format!("listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nuser root\n");
+        if let Some((certificate, key)) = tls {
+            for (name, pem) in [("cert.pem", certificate), ("key.pem", key)] {
+                std::fs::write(folder.path().join(name), pem).unwrap();
+            }
+            let path = |name: &str| folder.path().join(name).display().to_string();
+            text.push_str(&format!("certfile {}\nkeyfile {}\n", path("cert.pem"), path("key.pem")));
+        }
+        let conf = folder.path().join("conf");
+        std::fs::File::create(&conf).unwrap().write_all(text.as_bytes()).unwrap();
+        let child = Command::new(program)
+            .arg("-c")
+            .arg(&conf)
+            .stderr(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let broker = Self { child, _folder: folder };
+        assert!(until(|| TcpStream::connect(("127.0.0.1", port)).is_ok()), "mosquitto does not start");
+        Some(broker)
+    }
+}
+
+fn until(what: impl Fn() -> bool) -> bool {
+    let end = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < end {
+        if what() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
+
+fn configuration(url: &str) -> Configuration {
+    let is_json = url.contains("+json");
+    let mut configuration = Configuration { enabled: true, ..Configuration::default() };
+    let fields = vec![field("count", BuiltInType::UInt32), field("value", BuiltInType::Double)];
+    configuration.data_sets.push(PublishedDataSet::new("set", fields));
+    let mut connection = Connection::new("c", Some(PublisherId::UInt16(7)), url);
+    let (mut group, writer) = if is_json {
+        (WriterGroup::json("fast", 1, 20.0), DataSetWriter::json("w", 1, "set"))
+    } else {
+        (WriterGroup::dynamic("fast", 1, 20.0), DataSetWriter::dynamic("w", 1, "set"))
+    };
+    group.writers.push(writer);
+    connection.writer_groups.push(group);
+    configuration.connections.push(connection);
+    configuration
+}
+
+fn options(version: MqttVersion, quality: QualityOfService) -> MqttOptions {
+    let mut options = MqttOptions::default();
+    (options.version, options.quality_of_service) = (version, quality);
+    options
+}
+
+fn publish(configuration: &Configuration, options: &MqttOptions) -> (RunningPublisher, BrokerStatus) {
+    let (link, status) = publisher_link(&configuration.connections[0], options).unwrap();
+    let mut driver = PublisherDriverOptions::default();
+    driver.links.push((0, link));
+    let mut count = 0u32;
+    let values = move |_: usize, fields: &mut [DataValue]| {
+        count += 1;
+        fields[0] = DataValue::new(count);
+        fields[1] = DataValue::new(f64::from(count) / 4.0);
+    };
+    let provider = Arc::new(AwsPubSubProvider);
+    (RunningPublisher::start(configuration.clone(), values, provider, driver).unwrap(), status)
+}
+
+type Counts = Arc<Mutex<Vec<(u32, Vec<String>)>>>;
+
+fn subscribe(
+    configuration: &Configuration,
+    options: &MqttOptions,
+) -> (RunningSubscriber, BrokerStatus, Counts) {
+    let (inlet, status) = subscriber_inlet(&configuration.connections[0], options).unwrap();
+    let mut driver = SubscriberDriverOptions::default();
+    driver.inlets.push((0, inlet));
+    let counts = Counts::default();
+    let theirs = Arc::clone(&counts);
+    let sink = move |message: &DataSetMessage<'_>| {
+        let count = match message.fields.first().and_then(|field| field.value.value.clone()) {
+            Some(Variant::UInt32(count)) => count,
+            _ => return,
+        };
+        let names = message.meta_data.fields.iter().map(|field| field.name.as_str().to_owned()).collect();
+        theirs.lock().unwrap().push((count, names));
+    };
+    let provider = Arc::new(AwsPubSubProvider);
+    let running = RunningSubscriber::start(configuration.clone(), sink, provider, driver).unwrap();
+    (running, status, counts)
+}
+
+fn in_order(counts: &Counts, at_least: usize) {
+    assert!(until(|| counts.lock().unwrap().len() >= at_least), "{:?}", counts.lock().unwrap().len());
+    let counts = counts.lock().unwrap();
+    assert!(counts.windows(2).all(|pair| pair[1].0 == pair[0].0 + 1), "{counts:?}");
+}
+
+#[test]
+fn binary_and_json_in_both_versions_and_all_qualities() {
+    let port = free_port();
+    let Some(_broker) = Mosquitto::start(port, None) else { return };
+    let cases = [
+        ("mqtt", MqttVersion::V311, QualityOfService::AtMostOnce),
+        ("mqtt", MqttVersion::V5, QualityOfService::ExactlyOnce),
+        ("mqtt+json", MqttVersion::V311, QualityOfService::AtLeastOnce),
+        ("mqtt+json", MqttVersion::V5, QualityOfService::AtMostOnce),
+    ];
+    for (scheme, version, quality) in cases {
+        let configuration = configuration(&format!("{scheme}://127.0.0.1:{port}"));
+        let mut options = options(version, quality);
+        options.prefix = format!("{scheme}-{version:?}-{quality:?}").to_lowercase().replace('+', "-");
+        let theirs = Configuration::subscriber_of(&configuration);
+        let (_subscriber, heard, counts) = subscribe(&theirs, &options);
+        assert!(until(|| heard.is_connected()), "{}", heard.error());
+        let (publisher, status) = publish(&configuration, &options);
+        in_order(&counts, 10);
+        assert_eq!(status.connections(), 1);
+        assert_eq!((status.outbox().1, heard.lost()), (0, 0));
+        publisher.stop();
+    }
+}
+
+#[test]
+fn a_plain_mqtt_client_reads_the_json_and_the_retained_metadata() {
+    let port = free_port();
+    let Some(_broker) = Mosquitto::start(port, None) else { return };
+    let configuration = configuration(&format!("mqtt+json://127.0.0.1:{port}"));
+    let options = options(MqttVersion::V311, QualityOfService::AtMostOnce);
+    let (publisher, _) = publish(&configuration, &options);
+    assert!(until(|| publisher.sent().messages > 5));
+    // Later than the metadata was sent: only because it is retained does it come.
+    let settings = rumqttc::MqttOptions::new("plain", "127.0.0.1", port);
+    let (client, mut connection) = rumqttc::Client::new(settings, 10);
+    client.subscribe("opcua/json/#", rumqttc::QoS::AtMostOnce).unwrap();
+    let (mut data, mut meta_data) = (None, None);
+    let end = Instant::now() + Duration::from_secs(30);
+    while (data.is_none() || meta_data.is_none()) && Instant::now() < end {
+        let Ok(Ok(event)) = connection.recv_timeout(Duration::from_secs(1)) else { continue };
+        let rumqttc::Event::Incoming(rumqttc::Packet::Publish(publish)) = event else { continue };
+        let json: serde_json::Value = serde_json::from_slice(&publish.payload).unwrap();
+        match publish.topic.as_str() {
+            "opcua/json/data/7/fast" => data = Some(json),
+            "opcua/json/metadata/7/fast/w" => {
+                assert!(publish.retain);
+                meta_data = Some(json);
+            }
+            _ => {}
+        }
+    }
+    let (data, meta_data) = (data.unwrap(), meta_data.unwrap());
+    assert_eq!(data["MessageType"], "ua-data", "{data}");
+    assert_eq!(data["PublisherId"], "7");
+    let payload = &data["Messages"][0]["Payload"];
+    let number = |field: &str| {
+        let value = &payload[field];
+        value.as_f64().or_else(|| value["Value"].as_f64()).unwrap()
+    };
+    assert_eq!(number("value"), number("count") / 4.0, "{data}");
+    assert_eq!(meta_data["MessageType"], "ua-metadata", "{meta_data}");
+    assert_eq!(meta_data["MetaData"]["Fields"][0]["Name"], "count");
+}
+
+#[test]
+fn a_subscriber_learns_from_retained_metadata() {
+    let port = free_port();
+    let Some(_broker) = Mosquitto::start(port, None) else { return };
+    let configuration = configuration(&format!("mqtt://127.0.0.1:{port}"));
+    let options = options(MqttVersion::V311, QualityOfService::AtLeastOnce);
+    let (publisher, _) = publish(&configuration, &options);
+    assert!(until(|| publisher.sent().messages > 5));
+    let mut theirs = Configuration::subscriber_of(&configuration);
+    theirs.connections[0].reader_groups[0].readers[0].meta_data = Default::default();
+    let (_subscriber, _, counts) = subscribe(&theirs, &options);
+    assert!(until(|| {
+        let counts = counts.lock().unwrap();
+        counts.last().is_some_and(|(_, names)| names == &["count", "value"])
+    }));
+}
+
+#[test]
+fn the_broker_goes_and_comes_back() {
+    let port = free_port();
+    let Some(broker) = Mosquitto::start(port, None) else { return };
+    let configuration = configuration(&format!("mqtt://127.0.0.1:{port}"));
+    let mut options = options(MqttVersion::V311, QualityOfService::AtMostOnce);
+    options.outbox = 10;
+    let (_subscriber, heard, counts) = subscribe(&Configuration::subscriber_of(&configuration), &options);
+    let (publisher, status) = publish(&configuration, &options);
+    assert!(until(|| counts.lock().unwrap().len() >= 5));
+    drop(broker);
+    assert!(until(|| !status.is_connected() && !status.error().is_empty()));
+    // Publishing goes on; what waits is bounded, and what is dropped is counted.
+    let before = publisher.sent().turns;
+    assert!(until(|| status.outbox().1 >= 20 && publisher.sent().turns >= before + 20));
+    assert!(status.outbox().0 <= 10);
+    let last = counts.lock().unwrap().last().unwrap().0;
+    let _broker = Mosquitto::start(port, None).unwrap();
+    assert!(until(|| counts.lock().unwrap().last().unwrap().0 > last + 20), "{status:?} {heard:?}");
+    assert!(status.connections() >= 2 && heard.connections() >= 2);
+    // The new broker knows nothing; metadata was announced to it again.
+    let mut theirs = Configuration::subscriber_of(&configuration);
+    theirs.connections[0].reader_groups[0].readers[0].meta_data = Default::default();
+    let (_late, _, names) = subscribe(&theirs, &options);
+    assert!(until(|| names.lock().unwrap().last().is_some_and(|(_, names)| names.len() == 2)));
+}
+
+#[test]
+fn tls_with_an_authority_of_ones_own_and_not_without() {
+    let port = free_port();
+    let certified = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (certificate, key) = (certified.cert.pem(), certified.signing_key.serialize_pem());
+    let Some(_broker) = Mosquitto::start(port, Some((&certificate, &key))) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let ca_file = folder.path().join("ca.pem");
+    std::fs::write(&ca_file, &certificate).unwrap();
+    let configuration = configuration(&format!("mqtts://localhost:{port}"));
+    for version in [MqttVersion::V311, MqttVersion::V5] {
+        let mut options = options(version, QualityOfService::AtLeastOnce);
+        options.ca_file = Some(ca_file.clone());
+        options.prefix = format!("tls-{version:?}").to_lowercase();
+        let (_subscriber, heard, counts) = subscribe(&Configuration::subscriber_of(&configuration), &options);
+        assert!(until(|| heard.is_connected()), "{}", heard.error());
+        let (_publisher, _) = publish(&configuration, &options);
+        in_order(&counts, 5);
+    }
+    // Another authority does not vouch for this broker.
+    let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(&ca_file, other.cert.pem()).unwrap();
+    let mut options = options(MqttVersion::V311, QualityOfService::AtMostOnce);
+    options.ca_file = Some(ca_file);
+    let (_publisher, status) = publish(&configuration, &options);
+    assert!(until(|| !status.error().is_empty()));
+    assert_eq!(status.connections(), 0);
+}

@@ -134,6 +134,12 @@ impl Latency {
         Self::default()
     }
 
+    /// The times that count: from the schedule if there was one.
+    #[must_use]
+    pub fn counted(&self, is_scheduled: bool) -> &Times {
+        if is_scheduled { &self.corrected } else { &self.uncorrected }
+    }
+
     /// Counts one request, all times in monotonic nanoseconds.
     #[inline]
     pub fn record(&mut self, scheduled: u64, sent: u64, done: u64) {

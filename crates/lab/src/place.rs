@@ -7,7 +7,7 @@ use crate::measurement::Measurement;
 use crate::peers::{self, PEERS, Peer, PeerOptions, Role, State};
 use crate::pin::{CpuList, ParseCpuListError};
 use crate::program::{Program, ProgramError, Running};
-use crate::scenario::{Condition, CpuCondition, Kind};
+use crate::scenario::{Condition, CpuCondition, Kind, broker};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -147,6 +147,13 @@ impl Place {
         stacks
     }
 
+    /// The MQTT brokers that are installed, the one that is best known first.
+    #[must_use]
+    pub fn brokers(&self) -> Vec<&'static str> {
+        let installed = PEERS.iter().filter(|peer| peer.role == Role::Mqtt && self.has(peer));
+        installed.map(|peer| peer.name).collect()
+    }
+
     fn has(&self, peer: &Peer) -> bool {
         matches!(peers::state(peer, &self.peers), State::Installed { .. })
             || (peer.name == "open62541" && self.open62541().is_file())
@@ -249,7 +256,8 @@ impl Place {
             "open62541" if self.open62541().is_file() => Some(self.open62541_program(condition, bind)),
             _ => None,
         };
-        let running = match (program, peers::find(stack)) {
+        let peer = broker(stack).map_or(stack, |(peer, _)| peer);
+        let running = match (program, peers::find(peer)) {
             (Some(mut program), _) => {
                 if let Some(network) = network {
                     program = program.within(network);
@@ -341,15 +349,15 @@ impl Place {
     }
 }
 
-/// The URL by which clients reach a server behind a link.
+/// The URL by which clients reach a server or broker behind a link.
 fn through(link: &Link, url: &str) -> Result<String, String> {
-    let rest = url.strip_prefix("opc.tcp://").ok_or_else(|| format!("{url} is no opc.tcp URL"))?;
+    let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("{url} is no URL"))?;
     let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     let (_, port) = authority.rsplit_once(':').ok_or_else(|| format!("{url} has no port"))?;
     let port: u16 = port.parse().map_err(|_| format!("{url} has no port"))?;
     let address =
         link.reach(SocketAddr::new(link.server_address(), port)).map_err(|error| error.to_string())?;
-    Ok(format!("opc.tcp://{address}{path}"))
+    Ok(format!("{scheme}://{address}{path}"))
 }
 
 fn server_and_load(server: &CpuList, load: &CpuList) -> CpuList {

@@ -35,7 +35,8 @@ use std::collections::BTreeMap;
 pub struct Scenario {
     /// What its results are called.
     pub name: String,
-    /// Which stacks are measured: `own`, the name of a peer, or the URL of a server that runs already.
+    /// Which stacks are measured: `own`, the name of a peer, the URL of a server that runs already, or for `roundtrip` and
+    /// `fan` an MQTT broker with its quality of service, such as `mosquitto-qos0`.
     #[serde(default = "own")]
     pub stacks: Vec<String>,
     /// The link between load and server; none is this machine's loopback interface.
@@ -268,6 +269,14 @@ impl CpuCondition {
     }
 }
 
+/// An MQTT broker as a stack: `mosquitto-qos1` is the peer `mosquitto`, and messages with quality of service 1.
+#[must_use]
+pub fn broker(stack: &str) -> Option<(&str, u8)> {
+    let (peer, level) = stack.rsplit_once("-qos")?;
+    let level = level.parse().ok().filter(|level| *level <= 2)?;
+    Some((peer, level))
+}
+
 /// How long and how often.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -409,6 +418,10 @@ impl Scenario {
         if self.thresholds.iter().any(|threshold| threshold.below.is_none() && threshold.above.is_none()) {
             return wrong("a threshold needs below or above");
         }
+        let has_broker = self.stacks.iter().any(|stack| broker(stack).is_some());
+        if has_broker && !matches!(self.load.kind, Kind::Roundtrip | Kind::Fan) {
+            return wrong("MQTT brokers can be measured with load.kind roundtrip and fan only");
+        }
         if self.load.clients.as_ref().is_some_and(|sweep| sweep.values().contains(&0)) {
             return wrong("load.clients must not be 0");
         }
@@ -490,6 +503,9 @@ impl Condition {
     /// The options for `taktwerk bench`, without URL and process id.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
+        if let Some((_, qos)) = broker(&self.stack) {
+            return self.mqtt_arguments(qos);
+        }
         let mut arguments = vec![self.kind.name().to_owned()];
         let mut option = |name: &str, value: Option<String>| {
             if let Some(value) = value {
@@ -543,6 +559,23 @@ impl Condition {
         }
         if self.kind == Kind::Subscribe && self.time.steady {
             arguments.push("--steady".to_owned());
+        }
+        arguments
+    }
+
+    /// The same load with MQTT instead of OPC UA. A fan's messages are the 16 bytes that a Double with its time takes.
+    fn mqtt_arguments(&self, qos: u8) -> Vec<String> {
+        let pattern = if self.kind == Kind::Fan { "fan" } else { "round-trip" };
+        let mut arguments = vec!["mqtt".to_owned()];
+        let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
+        option("--pattern", pattern.to_owned());
+        option("--qos", qos.to_string());
+        option("--payload", self.payload.unwrap_or(16).to_string());
+        option("-c", self.clients.to_string());
+        option("--warmup", format!("{}ms", self.time.warmup_s * 1e3));
+        match self.count {
+            Some(count) => option("-n", count.to_string()),
+            None => option("-d", format!("{}ms", self.time.duration_s * 1e3)),
         }
         arguments
     }
@@ -613,6 +646,20 @@ mod tests {
             "subscribe -c 10 --warmup 2000ms -d 10000ms --items 1000 -I 100 --update 100 --steady"
         );
         assert_eq!(scenario.thresholds[0].below, Some(150_000.0));
+    }
+
+    #[test]
+    fn brokers_have_a_quality_of_service_and_two_kinds_of_load() {
+        assert_eq!(broker("mosquitto-qos2"), Some(("mosquitto", 2)));
+        assert_eq!((broker("mosquitto"), broker("mosquitto-qos3"), broker("own")), (None, None, None));
+        let text = TEXT.replace("\"own\"", "\"mosquitto-qos1\"");
+        let error = Scenario::parse(&text, "x.toml").unwrap_err().to_string();
+        assert!(error.contains("roundtrip"), "{error}");
+        let scenario = Scenario::parse(&text.replace("\"subscribe\"", "\"fan\""), "x.toml").unwrap();
+        assert_eq!(
+            scenario.conditions()[0].arguments().join(" "),
+            "mqtt --pattern fan --qos 1 --payload 16 -c 1 --warmup 2000ms -d 10000ms"
+        );
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl CommonArgs {
 }
 
 /// Ends this process as soon as nobody holds the other end of its standard input.
-fn end_with_stdin() -> Result<(), Failure> {
+pub(super) fn end_with_stdin() -> Result<(), Failure> {
     let watch = || {
         let mut sink = [0u8; 256];
         while matches!(std::io::stdin().read(&mut sink), Ok(1..)) {}

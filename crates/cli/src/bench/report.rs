@@ -94,7 +94,7 @@ impl Report {
                 "lateness": if is_scheduled { summary(&latency.lateness) } else { Value::Null },
             }),
         );
-        self.histogram("latency", if is_scheduled { &latency.corrected } else { &latency.uncorrected });
+        self.histogram("latency", latency.counted(is_scheduled));
         if is_scheduled {
             self.histogram("latency_uncorrected", &latency.uncorrected);
             self.histogram("lateness", &latency.lateness);

@@ -9,6 +9,7 @@ mod fan;
 mod round_trip;
 
 use super::account::Account;
+use super::common::end_with_stdin;
 use super::report::Report;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -96,6 +97,10 @@ pub(crate) struct MqttArgs {
     /// Never sleep while waiting for messages.
     #[arg(long)]
     busy_poll: bool,
+
+    /// End when standard input ends: for programs that start this one.
+    #[arg(long, hide = true)]
+    exit_with_stdin: bool,
 }
 
 /// What came of it.
@@ -120,6 +125,9 @@ pub(super) struct Outcome {
 
 /// Runs `bench mqtt`.
 pub(crate) fn run(arguments: &MqttArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    if arguments.exit_with_stdin {
+        end_with_stdin()?;
+    }
     if let Some(cpus) = &arguments.cpu {
         cpus.pin().map_err(|error| Failure::Environment(error.to_string()))?;
     }
@@ -166,6 +174,10 @@ fn report(arguments: &MqttArgs, broker: &broker::Broker, outcome: &Outcome) -> R
     }
     report.set("connections_lost", outcome.lost);
     report.latency(&outcome.latency, arguments.rate.is_some());
+    // By the names that the same loads have with OPC UA, so that the two can stand side by side.
+    let name = if is_fan { "transaction" } else { "roundtrip" };
+    report.set(name, json!(outcome.latency.counted(arguments.rate.is_some()).summary()));
+    report.histogram(name, outcome.latency.counted(arguments.rate.is_some()));
     if is_fan {
         report.set("fan_out_each", json!(outcome.each.summary()));
         report.set("fan_out_last", json!(outcome.last.summary()));

@@ -14,7 +14,7 @@ use taktwerk_client::{
     Client, ClientConfig, ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent,
     SubscriptionHandle, SubscriptionParams, Target,
 };
-use taktwerk_crypto::{MessageSecurityMode, Provider, SecurityPolicy};
+use taktwerk_crypto::{MessageSecurityMode, NullProvider, Provider, SecurityPolicy};
 use taktwerk_lab::latency::Times;
 use taktwerk_net::client::{Fleet, FleetOptions, FleetSink, MemberId};
 use taktwerk_net::clock::monotonic;
@@ -74,10 +74,15 @@ pub(crate) struct Canary {
 
 impl Canary {
     /// Starts it and waits until values arrive.
-    pub(crate) fn start(url: &str, provider: Arc<dyn Provider>) -> Result<Self, String> {
-        let mut target = Target::new(url).map_err(|error| error.to_string())?;
-        target.security =
-            Security::Exactly(SecurityPolicy::Basic256Sha256, MessageSecurityMode::SignAndEncrypt);
+    /// Without a provider it goes without security.
+    pub(crate) fn start(url: &str, provider: Option<Arc<dyn Provider>>) -> Result<Self, String> {
+        let parsed = if provider.is_some() { Target::new(url) } else { Target::direct(url) };
+        let mut target = parsed.map_err(|error| error.to_string())?;
+        if provider.is_some() {
+            target.security =
+                Security::Exactly(SecurityPolicy::Basic256Sha256, MessageSecurityMode::SignAndEncrypt);
+        }
+        let provider = provider.unwrap_or_else(|| Arc::new(NullProvider));
         let stop = Arc::new(AtomicBool::new(false));
         let ready = Arc::new(AtomicBool::new(false));
         let (stopped, is_ready) = (Arc::clone(&stop), Arc::clone(&ready));

@@ -183,7 +183,9 @@ pub(crate) fn run(arguments: &FloodArgs, output: Output, interrupt: &Interrupt) 
     let address = address(&url)?;
     let process = Process::new(pid);
     let failed = |what: String| Failure::Environment(what);
-    let mut canary = Canary::start(&url, keys.canary())
+    // Where passwords are readable, nothing is secured.
+    let provider = (arguments.attack != Attack::Logins).then(|| keys.canary());
+    let mut canary = Canary::start(&url, provider)
         .map_err(|error| failed(format!("the canary does not start: {error}")))?;
     // What the first requests allocate is no part of the comparison.
     pause(Duration::from_secs(arguments.settle.min(2)), interrupt);

@@ -322,6 +322,14 @@ impl Place {
                 program = program.on(server_and_load(&server_cpus, &load_cpus));
                 None
             }
+            Kind::PubSub => {
+                let pair = server_cpus.cpus().first().zip(load_cpus.cpus().first());
+                if let Some((publisher, subscriber)) = pair {
+                    program = program.arg("--publisher-cpu").arg(publisher);
+                    program = program.arg("--subscriber-cpu").arg(subscriber);
+                }
+                None
+            }
             _ => {
                 let server = self.start(condition, server_cpus.clone(), link.as_deref())?;
                 program = program.arg(&server.url).arg("--exit-with-stdin").on(load_cpus);

@@ -124,6 +124,9 @@ pub enum Kind {
     Fan,
     Probe,
     Update,
+    /// Publisher and subscriber without a server; the stack is our own.
+    #[serde(rename = "pubsub")]
+    PubSub,
 }
 
 impl Kind {
@@ -140,6 +143,7 @@ impl Kind {
             Self::Fan => "fan",
             Self::Probe => "probe",
             Self::Update => "update",
+            Self::PubSub => "pubsub",
         }
     }
 }
@@ -521,6 +525,14 @@ impl Condition {
             option("-n", self.count.map(|count| count.to_string()));
             return arguments;
         }
+        if self.kind == Kind::PubSub {
+            option("--signals", Some(self.signals().to_string()));
+            option("-I", number(self.publishing_ms));
+            option("-d", Some(format!("{}ms", self.time.duration_s * 1e3)));
+            option("--rounds", Some("1".to_owned()));
+            arguments.push("--no-bare".to_owned());
+            return arguments;
+        }
         option("-c", Some(self.clients.to_string()));
         option("--warmup", Some(format!("{}ms", self.time.warmup_s * 1e3)));
         match self.count {
@@ -551,7 +563,7 @@ impl Condition {
                 option("--rate", number(self.rate));
             }
             Kind::Connect => option("--rate", number(self.rate)),
-            Kind::Update => {}
+            Kind::Update | Kind::PubSub => {}
         }
         if !self.security.is_none() {
             option("--policy", Some(self.security.policy.clone()));
@@ -660,6 +672,15 @@ mod tests {
             scenario.conditions()[0].arguments().join(" "),
             "mqtt --pattern fan --qos 1 --payload 16 -c 1 --warmup 2000ms -d 10000ms"
         );
+    }
+
+    #[test]
+    fn publishers_have_options_of_their_own() {
+        let mut load = LoadSpec::new(Kind::PubSub);
+        (load.items, load.publishing_ms) = (Some(1000.into()), Some(100.0.into()));
+        let scenario = Scenario::new("x", load);
+        let arguments = scenario.conditions()[0].arguments().join(" ");
+        assert_eq!(arguments, "pubsub --signals 1000 -I 100 -d 10000ms --rounds 1 --no-bare");
     }
 
     #[test]

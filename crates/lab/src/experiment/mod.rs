@@ -14,7 +14,7 @@ use crate::latency::Times;
 use crate::measurement::{Group, Measurement, group};
 use crate::outcome::{Grid, Outcome, interval};
 use crate::place::Place;
-use crate::scenario::{Condition, Scenario, TimeSpec};
+use crate::scenario::{Condition, Kind, Scenario, TimeSpec};
 
 /// How an experiment is to be run.
 #[derive(Debug)]
@@ -47,6 +47,10 @@ pub trait Experiment: Sync {
     /// The experiment whose measurements it uses: its own, or another one's.
     fn data(&self) -> &'static str {
         self.id()
+    }
+    /// Whether it looks at measurements of a kind: those of publishers only if it knows them.
+    fn uses(&self, kind: Kind) -> bool {
+        kind != Kind::PubSub
     }
     /// Why it cannot be run yet, if so.
     fn missing(&self) -> Option<&'static str> {
@@ -89,8 +93,11 @@ pub fn evaluate(experiment: &dyn Experiment, measurements: &[Measurement], notes
         outcome.skipped.push(missing.to_owned());
         return outcome;
     }
-    let own: Vec<Measurement> =
-        measurements.iter().filter(|one| one.experiment == experiment.data()).cloned().collect();
+    let own: Vec<Measurement> = measurements
+        .iter()
+        .filter(|one| one.experiment == experiment.data() && experiment.uses(one.condition.kind))
+        .cloned()
+        .collect();
     let prefix = format!("{}: ", experiment.data());
     outcome.skipped.extend(notes.iter().filter_map(|note| note.strip_prefix(&prefix)).map(str::to_owned));
     if own.is_empty() {

@@ -317,12 +317,10 @@ impl Experiment for Subscription {
         outcome.remark(
             "The delay begins where the server stamps the message (its PublishTime, whose clock is the client's as well on \
              one machine), which is what 'response ready' means for any stack from outside. Comparable: order and shape. \
-             Not comparable: absolute times, and PubSub's, which is not measured here yet.",
+             Not comparable: absolute times.",
         );
     }
 }
-
-const NO_PUBSUB: &str = "PubSub is not part of this laboratory yet";
 
 impl Experiment for PubSub {
     fn id(&self) -> &'static str {
@@ -334,13 +332,82 @@ impl Experiment for PubSub {
     fn source(&self) -> &'static str {
         "Morato et al. 2021, Table IX, Figure 11"
     }
-    fn missing(&self) -> Option<&'static str> {
-        Some(NO_PUBSUB)
+    fn uses(&self, _: Kind) -> bool {
+        true
     }
-    fn plan(&self, _: &Wish<'_>) -> Plan {
-        Plan::default()
+    fn plan(&self, wish: &Wish<'_>) -> Plan {
+        let kinds = [CpuCondition::Isolated, CpuCondition::Shared];
+        let scenarios = kinds.into_iter().flat_map(|kind| {
+            [Kind::PubSub, Kind::Subscribe].map(|load| {
+                let mut load = LoadSpec::new(load);
+                load.items = Some(1.into());
+                load.publishing_ms = Some(100.0.into());
+                load.sampling_ms = (load.kind == Kind::Subscribe).then_some(100.0);
+                let mut scenario = Scenario::new("morato-pubsub", load);
+                scenario.server.update_ms = 30.0;
+                scenario.server.signals = 1;
+                scenario.cpu.condition = kind;
+                scenario.time = if wish.quick { time(0.3, 4.0, 2) } else { time(2.0, 120.0, 5) };
+                scenario
+            })
+        });
+        // The publisher is our own: the peers of this laboratory have none.
+        let conditions = scenarios.flat_map(|scenario| scenario.conditions()).collect();
+        Plan { conditions, skipped: Vec::new() }
     }
-    fn evaluate(&self, _: &[Measurement], _: &mut Outcome) {}
+    fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
+        let groups = valid_groups(measurements);
+        let delivery = |kind: Kind, cpu: CpuCondition| {
+            let of = groups
+                .iter()
+                .find(|group| group.condition.kind == kind && group.condition.cpu.condition == cpu)?;
+            Some(of.times(if kind == Kind::PubSub { "delivery" } else { "transfer" }))
+        };
+        let (mut rows, mut curves) = (Vec::new(), Vec::new());
+        for (name, kind) in [("PubSub, UADP over UDP", Kind::PubSub), ("subscription", Kind::Subscribe)] {
+            for cpu in [CpuCondition::Isolated, CpuCondition::Shared] {
+                let Some(times) = delivery(kind, cpu) else { continue };
+                curves.push((format!("{name}, {}", cpu.name()), times.clone()));
+                rows.push((vec![name.to_owned(), cpu.name().to_owned()], times));
+            }
+        }
+        outcome.grids.push(times_grid("Delivery time, measured", &["service", "CPU"], &rows, false));
+        let mut grid = Grid::new("Published, open62541", 2, &["service", "CPU", "mean µs", "std µs"]);
+        for (name, of) in [
+            ("PubSub, UADP over UDP", published::morato_pubsub as fn(&str, bool) -> Option<(f64, f64)>),
+            ("subscription", published::morato_delivery),
+        ] {
+            for isolated in [false, true] {
+                if let Some((mean, std)) = of("open62541", isolated) {
+                    let cpu = if isolated { "isolated" } else { "shared" };
+                    grid.row([name.to_owned(), cpu.to_owned(), figures::number(mean), figures::number(std)]);
+                }
+            }
+        }
+        outcome.grids.push(grid);
+        outcome.charts.push(Chart::distribution("Delivery time", &curves));
+        for cpu in [CpuCondition::Isolated, CpuCondition::Shared] {
+            let pair = delivery(Kind::PubSub, cpu).zip(delivery(Kind::Subscribe, cpu));
+            let Some((pubsub, subscription)) = pair else { continue };
+            let p50 = |times: &Times| times.percentile(50.0) as f64 / 1e3;
+            outcome.finding(
+                "PubSub delivers sooner than a subscription (the paper found the contrary)",
+                Some(p50(&pubsub) < p50(&subscription)),
+                format!(
+                    "{}: p50 {} over PubSub, {} over a subscription: {}",
+                    cpu.name(),
+                    figures::micros(p50(&pubsub)),
+                    figures::micros(p50(&subscription)),
+                    times_as(p50(&pubsub) / p50(&subscription))
+                ),
+            );
+        }
+        outcome.remark(
+            "PubSub's delay begins where the value is sampled and so contains making the message; the subscription's begins \
+             where the server stamps the finished message. Comparable: the order of the two services. Not comparable: \
+             absolute times.",
+        );
+    }
 }
 
 impl Experiment for Power {

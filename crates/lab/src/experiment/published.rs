@@ -53,6 +53,16 @@ pub(super) fn morato_delivery(implementation: &str, is_isolated: bool) -> Option
     Some((figure(MORATO_DELIVERY, &wanted, "mean_us")?, figure(MORATO_DELIVERY, &wanted, "std_us")?))
 }
 
+/// Morato, Table IX: the same over PubSub.
+pub(super) fn morato_pubsub(implementation: &str, is_isolated: bool) -> Option<(f64, f64)> {
+    let wanted = [
+        ("service", "pubsub-uadp-udp"),
+        ("implementation", implementation),
+        ("isolated_cpu", if is_isolated { "yes" } else { "no" }),
+    ];
+    Some((figure(MORATO_DELIVERY, &wanted, "mean_us")?, figure(MORATO_DELIVERY, &wanted, "std_us")?))
+}
+
 /// C-GW, Table II: mean, standard deviation, minimum, maximum in milliseconds, throughput in kbit/s.
 pub(super) fn cgw_rtd(environment: &str, scenario: &str) -> Option<[f64; 5]> {
     let wanted = [("environment", environment), ("scenario", scenario)];

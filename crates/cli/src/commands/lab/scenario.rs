@@ -50,6 +50,13 @@ fn shown(kind: Kind) -> &'static [(&'static str, &'static str)] {
         Kind::Roundtrip => &[("p50 µs", "roundtrip.p50_us"), ("p99 µs", "roundtrip.p99_us")],
         Kind::Fan => &[("p50 µs", "transaction.p50_us"), ("max µs", "transaction.max_us")],
         Kind::Update => &[("p50 µs", "run_span.p50_us"), ("max µs", "run_span.max_us")],
+        Kind::PubSub => &[
+            ("signals/s", "signals_per_s"),
+            ("CPU %", "publisher_cpu_percent"),
+            ("ns/signal", "publisher_cpu_ns_per_signal"),
+            ("late p99 µs", "lateness.p99_us"),
+            ("delivery p50 µs", "delivery.p50_us"),
+        ],
     }
 }
 
@@ -60,6 +67,7 @@ fn distribution(kind: Kind) -> &'static str {
         Kind::Roundtrip => "roundtrip",
         Kind::Fan => "transaction",
         Kind::Update => "run_span",
+        Kind::PubSub => "delivery",
         Kind::Read | Kind::Write | Kind::Browse | Kind::Probe | Kind::Connect => "latency",
     }
 }

@@ -20,12 +20,14 @@ use std::process::ExitCode;
 
 const USAGE: &str =
     "usage: cargo xtask versus open62541 [--json] [--quick] [--rows ID,…] [--repetitions N] [--out FILE]
+       [--programs DIR]
 
   --json            print the JSON document instead of the table (it is always written to --out)
   --quick           2 repetitions and short windows: does it work, not how good is it
   --rows ID,…       only these rows
   --repetitions N   default 5
   --out FILE        default target/versus.json
+  --programs DIR    build nothing of ours: taktwerk and the benchmarks (floor, allocations, minimal) lie there
 
 exit codes: 0 every row holds, 99 one does not, 6 something is missing, 2 usage";
 
@@ -49,6 +51,7 @@ struct Options {
     rows: Vec<String>,
     repetitions: usize,
     out: Option<String>,
+    programs: Option<std::path::PathBuf>,
 }
 
 /// Runs the comparison; never fails silently.
@@ -71,7 +74,8 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
 }
 
 fn parse(arguments: &[&str]) -> Result<Options, String> {
-    let mut options = Options { json: false, quick: false, rows: Vec::new(), repetitions: 0, out: None };
+    let mut options =
+        Options { json: false, quick: false, rows: Vec::new(), repetitions: 0, out: None, programs: None };
     let mut rest = arguments.iter();
     if rest.next() != Some(&"open62541") {
         return Err("the peer is missing: only open62541 can be compared with".into());
@@ -91,6 +95,7 @@ fn parse(arguments: &[&str]) -> Result<Options, String> {
                     .ok_or(format!("{text:?} is no number of repetitions"))?;
             }
             "--out" => options.out = Some((*value()?).to_owned()),
+            "--programs" => options.programs = Some(value()?.into()),
             other => return Err(format!("unknown argument {other:?}")),
         }
     }
@@ -105,7 +110,10 @@ fn parse(arguments: &[&str]) -> Result<Options, String> {
 }
 
 fn compare(root: &Path, options: &Options) -> Result<bool, StandError> {
-    let stand = Stand::build(root)?;
+    let stand = match &options.programs {
+        None => Stand::build(root)?,
+        Some(folder) => Stand::of(root, folder)?,
+    };
     let load = load_average();
     if load > BUSY {
         eprintln!("warning: the load average is {load:.1}: what else runs here distorts the figures");
@@ -182,5 +190,7 @@ mod tests {
         assert!(parse(&["milo"]).is_err() && parse(&[]).is_err());
         assert!(parse(&["open62541", "--rows", "nothing"]).unwrap_err().contains("read-rtt"));
         assert!(parse(&["open62541", "--repetitions", "0"]).is_err());
+        let programs = parse(&["open62541", "--programs", "somewhere"]).unwrap().programs;
+        assert_eq!(programs, Some("somewhere".into()));
     }
 }

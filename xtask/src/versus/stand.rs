@@ -110,10 +110,6 @@ impl Outcome {
 impl Stand {
     /// Builds the peer, the floor and this project in release mode.
     pub(super) fn build(root: &Path) -> Result<Self, StandError> {
-        let allowed = CpuList::allowed();
-        if ![SERVER_CPU, LOAD_CPU].iter().all(|cpu| allowed.cpus().contains(cpu)) {
-            return Err(StandError::Cpus(allowed));
-        }
         let peers = root.join("target/peers/open62541");
         let build = root.join("interop/open62541/build.sh");
         run_visibly("building the peer", Command::new(build).arg(&peers))?;
@@ -147,10 +143,33 @@ impl Stand {
             "floor",
             "building the floor of cryptography",
         )?;
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
+        let target: PathBuf =
+            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
+        let release = target.join("release");
+        Self::with(&peers, release.join("taktwerk"), release.join("examples/minimal"), allocations, cipher)
+    }
+
+    /// Programs of ours that were built before, in one folder.
+    pub(super) fn of(root: &Path, folder: &Path) -> Result<Self, StandError> {
+        let peers = root.join("target/peers/open62541");
+        let at = |name: &str| folder.join(name);
+        Self::with(&peers, at("taktwerk"), at("minimal"), at("allocations"), at("floor"))
+    }
+
+    fn with(
+        peers: &Path,
+        ours: PathBuf,
+        library: PathBuf,
+        allocations: PathBuf,
+        cipher: PathBuf,
+    ) -> Result<Self, StandError> {
+        let allowed = CpuList::allowed();
+        if ![SERVER_CPU, LOAD_CPU].iter().all(|cpu| allowed.cpus().contains(cpu)) {
+            return Err(StandError::Cpus(allowed));
+        }
         let stand = Self {
-            ours: target.join("release/taktwerk"),
-            library: target.join("release/examples/minimal"),
+            ours,
+            library,
             peer: peers.join("bin/o6-server"),
             peer_client: peers.join("bin/o6-client"),
             floor: peers.join("bin/tcp-floor"),

@@ -6,6 +6,7 @@
 #
 #   run.sh [PAIR…]      all pairs, or those named, such as o6-client--taktwerk-server
 #   JOBS=n run.sh       parallel jobs while building, default 2
+#   PROGRAMS=DIR run.sh takes taktwerk and examples/interop_smoke from there instead of building them
 #   OUT=DIR run.sh      keep the results and logs there; without it they are kept only if something failed
 #
 # Builds what is missing: the peers into target/peers, our programs in release mode. As root it installs missing Debian
@@ -17,7 +18,7 @@ root=$(CDPATH='' cd -- "$here/.." && pwd)
 peers=$root/target/peers
 o6=$peers/open62541/bin
 py=$peers/asyncua/bin/python
-release=${CARGO_TARGET_DIR:-$root/target}/release
+programs=${PROGRAMS:-${CARGO_TARGET_DIR:-$root/target}/release}
 
 say() { echo "run.sh: $*" >&2; }
 die() { say "$*"; exit 6; }
@@ -41,8 +42,10 @@ python3 -c 'import ensurepip, venv' 2>/dev/null || packages python3 python3-venv
 [ -x "$o6/o6-server-nodiag" ] || export DIAGNOSTICS_TOO=0
 "$here/open62541/build.sh" "$peers/open62541"
 "$here/asyncua/setup.sh" "$peers/asyncua" || die "asyncua cannot be installed; is the Python package index reachable?"
-cargo build --manifest-path "$root/Cargo.toml" --release --quiet -p taktwerk-cli
-cargo build --manifest-path "$root/Cargo.toml" --release --quiet -p taktwerk --example interop_smoke
+if [ -z "${PROGRAMS:-}" ]; then
+    cargo build --manifest-path "$root/Cargo.toml" --release --quiet -p taktwerk-cli
+    cargo build --manifest-path "$root/Cargo.toml" --release --quiet -p taktwerk --example interop_smoke
+fi
 
 # --- running ---------------------------------------------------------------------------------------------------------
 
@@ -171,17 +174,17 @@ pair() { # name, what starts the server, command of a client without the URL
 
 # A server of its own for each pair: what one client leaves behind (sessions that it never closes, for example) must not
 # come and go under the next one's eyes.
-ours() { start taktwerk-server "$release/taktwerk" serve --port 0 --interop --no-plant --signals 100; }
+ours() { start taktwerk-server "$programs/taktwerk" serve --port 0 --interop --no-plant --signals 100; }
 open62541() { start o6-server "$o6/o6-server" --port 0 --variables 100 --update 100; }
 asyncua() { start asyncua-server "$py" "$here/asyncua/server.py" --port 0 --variables 100 --update 100; }
 
 # Our smoke client has no certificate to protect a password with, so this server must not ask for it.
-plain() { start taktwerk-server "$release/taktwerk" serve --port 0 --interop --no-plant --signals 100 --policy None; }
+plain() { start taktwerk-server "$programs/taktwerk" serve --port 0 --interop --no-plant --signals 100 --policy None; }
 pair o6-client--taktwerk-server ours "$o6/o6-client" smoke
 pair asyncua-client--taktwerk-server ours "$py" "$here/asyncua/client.py" smoke
-pair taktwerk-client--taktwerk-server plain "$release/examples/interop_smoke"
-pair taktwerk-client--o6-server open62541 "$release/examples/interop_smoke"
-pair taktwerk-client--asyncua-server asyncua "$release/examples/interop_smoke"
+pair taktwerk-client--taktwerk-server plain "$programs/examples/interop_smoke"
+pair taktwerk-client--o6-server open62541 "$programs/examples/interop_smoke"
+pair taktwerk-client--asyncua-server asyncua "$programs/examples/interop_smoke"
 if [ "$ran" = 0 ]; then
     say "there is no such pair: $selected"
     exit 2

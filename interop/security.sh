@@ -8,6 +8,7 @@
 #   security.sh                 builds what is missing, as run.sh does
 #   RENEWALS=100 security.sh    so many renewals in each of the four directions, default 10; 0.75 s each
 #   TAKTWERK=FILE security.sh   takes this taktwerk instead of building one
+#   PROGRAMS=DIR security.sh    takes the taktwerk in there
 #   PEERS=DIR security.sh       where the peers are or will be built, default target/peers
 #
 # Prints a table: + it works, F it fails, P the peer cannot (known/security.txt says why; such a cell that works is a
@@ -23,7 +24,9 @@ renewals=${RENEWALS:-10}
 [ -x "$o6/o6-server-nodiag" ] || export DIAGNOSTICS_TOO=0
 "$here/open62541/build.sh" "$peers/open62541"
 "$here/asyncua/setup.sh" "$peers/asyncua"
-if [ -z "${TAKTWERK:-}" ]; then
+if [ -n "${PROGRAMS:-}" ]; then
+    TAKTWERK=$PROGRAMS/taktwerk
+elif [ -z "${TAKTWERK:-}" ]; then
     cargo build --manifest-path "$root/Cargo.toml" --release --quiet -p taktwerk-cli
     TAKTWERK=${CARGO_TARGET_DIR:-$root/target}/release/taktwerk
 fi

@@ -1,0 +1,31 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# Everything with other stacks: run.sh, pubsub.sh and security.sh, side by side, because each of them mostly waits.
+#
+#   PROGRAMS=DIR all.sh     takes our programs from there instead of building them
+#
+# Prints what each has printed, one after the other, and ends with 1 if one of them did not end well.
+set -u
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+peers=$(CDPATH='' cd -- "$here/.." && pwd)/target/peers
+PUBSUB_TOO=1 "$here/open62541/build.sh" "$peers/open62541" || exit
+"$here/asyncua/setup.sh" "$peers/asyncua" || exit
+
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+for script in run pubsub security; do
+    {
+        "$here/$script.sh" >"$logs/$script" 2>&1
+        echo $? >"$logs/$script.status"
+    } &
+done
+wait
+status=0
+for script in run pubsub security; do
+    echo "== $script.sh"
+    cat "$logs/$script"
+    [ "$(cat "$logs/$script.status")" = 0 ] || { echo "$script.sh ended with $(cat "$logs/$script.status")"; status=1; }
+done
+exit $status

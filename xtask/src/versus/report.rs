@@ -6,6 +6,9 @@ use taktwerk_lab::figures;
 use taktwerk_lab::machine::Machine;
 use taktwerk_lab::table::{Align, Table};
 
+/// Instead of a requirement, in rows that are there to be looked at.
+const NOTHING_REQUIRED: &str = "–";
+
 /// The unit of a row's figures.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Unit {
@@ -48,6 +51,7 @@ pub(super) struct Row {
     required: String,
     holds: bool,
     problems: Vec<String>,
+    doubt: Option<&'static str>,
     samples: Value,
 }
 
@@ -89,6 +93,7 @@ impl Row {
             required: String::new(),
             holds: false,
             problems: Vec::new(),
+            doubt: None,
             samples: Value::Null,
         }
     }
@@ -114,7 +119,7 @@ impl Row {
     pub(super) fn for_information(mut self) -> Self {
         self.ratio = self.ours.zip(self.peer).map(|(ours, peer)| ours / peer);
         self.holds = true;
-        "–".clone_into(&mut self.required);
+        NOTHING_REQUIRED.clone_into(&mut self.required);
         self
     }
 
@@ -126,9 +131,19 @@ impl Row {
         self
     }
 
+    /// Requires that the figures can be believed.
+    pub(super) fn and_only_if(mut self, is_credible: bool, otherwise: &'static str) -> Self {
+        if !is_credible {
+            self.doubt = Some(otherwise);
+            self.holds = false;
+        }
+        self
+    }
+
     /// Adds what could not be measured: a row with too few repetitions does not hold.
     pub(super) fn with_problems(mut self, samples: &Samples) -> Self {
         self.problems = samples.problems().iter().map(|(side, what)| format!("{side}: {what}")).collect();
+        self.problems.extend(self.doubt.map(str::to_owned));
         self.samples = samples.document();
         self.holds &= self.problems.is_empty();
         self
@@ -175,7 +190,12 @@ pub(super) fn table(rows: &[Row]) -> String {
             row.unit.show(row.floor),
             row.ratio.map_or_else(|| "–".to_owned(), figures::number),
             row.required.clone(),
-            (if row.holds { "yes" } else { "NO" }).to_owned(),
+            match row.holds {
+                true if row.required == NOTHING_REQUIRED => NOTHING_REQUIRED,
+                true => "yes",
+                false => "NO",
+            }
+            .to_owned(),
         ]);
     }
     let mut text = table.to_string();

@@ -7,6 +7,7 @@ use super::Figure;
 use crate::versus::report::{Required, Row, Unit};
 use crate::versus::samples::{Quantities, Samples, Side};
 use crate::versus::stand::{Secured, Stand, StandError};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -165,20 +166,29 @@ impl Figure for SecureSessions {
     }
 
     fn judge(&self, samples: &Samples) -> Vec<Row> {
-        let row = |what: &str, name: &'static str, unit: Unit, required: Required| {
-            Row::new("secure-sessions", what, unit)
-                .figures(samples.median(Side::Ours, name), samples.median(Side::Peer, name), None)
-                .ratio(samples.of(Side::Ours, name), samples.of(Side::Peer, name), required, "× peer")
+        let row = |what: &str, name: &'static str, unit: Unit| {
+            Row::new("secure-sessions", what, unit).figures(
+                samples.median(Side::Ours, name),
+                samples.median(Side::Peer, name),
+                None,
+            )
         };
+        let of = |name, side| samples.of(side, name);
         vec![
-            row(
-                "sessions, clients on the same 2 cpus",
-                "per_second",
-                Unit::PerSecond,
-                Required::AtLeast(1.0),
+            row("sessions, clients on the same 2 cpus", "per_second", Unit::PerSecond).ratio(
+                of("per_second", Side::Ours),
+                of("per_second", Side::Peer),
+                Required::AtLeast(2.0),
+                "× peer",
             ),
-            row("server CPU per session", "server_cpu", Unit::Micros, Required::AtMost(1.0)),
-            row("sessions, 2 cpus for the server", "capacity", Unit::PerSecond, Required::AtLeast(2.0)),
+            row("server CPU per session", "server_cpu", Unit::Micros).ratio(
+                of("server_cpu", Side::Ours),
+                of("server_cpu", Side::Peer),
+                Required::AtMost(1.0),
+                "of peer",
+            ),
+            // Nobody has seen a server do it: it tells where the first row's limit is.
+            row("computed for 2 cpus of its own", "capacity", Unit::PerSecond).for_information(),
         ]
     }
 }
@@ -210,7 +220,9 @@ impl Figure for SecureSignals {
         let seconds = if self.quick { "4" } else { "8" };
         let items = SIGNALS.to_string();
         let mut quantities = Vec::new();
-        for (name, security) in [MODES[0], MODES[2]] {
+        let mut cpu_of = BTreeMap::<&'static str, Vec<f64>>::new();
+        // What is looked for is a difference: a machine that gets slower meanwhile must not pass for it.
+        for (name, security) in [MODES[0], MODES[2], MODES[2], MODES[0]] {
             let server = stand.secured_server(side, SIGNALS, 100, security, true)?;
             let arguments = [
                 "subscribe",
@@ -232,9 +244,9 @@ impl Figure for SecureSignals {
                 "2",
             ];
             let outcome = stand.secured_bench(&server, &arguments, security, false, LIMIT)?;
-            let cpu = outcome.number("/server/cpu_us_per_signal")?;
-            quantities.push((name, cpu));
-            if security.is_some() && side == Side::Ours {
+            let measured = cpu_of.entry(name).or_default();
+            measured.push(outcome.number("/server/cpu_us_per_signal")?);
+            if security.is_some() && side == Side::Ours && measured.len() == 1 {
                 let signals = outcome.number("/window_s")? * SIGNALS as f64 * 10.0;
                 let bytes = outcome.number("/wire/payload_in_bytes")? / signals;
                 let per_message = bytes * SIGNALS as f64 / self.clients.parse::<f64>().unwrap_or(1.0);
@@ -245,6 +257,8 @@ impl Figure for SecureSignals {
                 quantities.push(("bytes", bytes));
             }
         }
+        let mean = |values: &[f64]| taktwerk_lab::statistics::mean(values);
+        quantities.extend(cpu_of.iter().filter_map(|(name, values)| Some((*name, mean(values)?))));
         Ok(quantities)
     }
 
@@ -276,7 +290,11 @@ impl Figure for SecureSignals {
             plain("SignAndEncrypt", all),
             Row::new(self.id(), format!("added by encryption, {clients}"), Unit::Micros)
                 .figures(median(&ours), median(&peer), samples.median(Side::Ours, "floor"))
-                .ratio(&ours, &limits, Required::AtMost(1.0), "of what is allowed"),
+                .ratio(&ours, &limits, Required::AtMost(1.0), "of what is allowed")
+                .and_only_if(
+                    median(&ours).zip(samples.median(Side::Ours, "floor")).is_some_and(|(added, floor)| added >= floor / 2.0),
+                    "encryption seems to cost less than half of its bare cryptography: that is noise, measure again",
+                ),
         ]
     }
 }

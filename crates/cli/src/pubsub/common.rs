@@ -13,7 +13,7 @@ pub(super) const URL: &str = "opc.udp://239.192.0.1:4840";
 
 /// How messages are protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Mode {
+pub(crate) enum Mode {
     /// Not at all.
     None,
     /// Nobody without the keys can forge or change them.
@@ -23,7 +23,7 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    pub(super) fn mode(self) -> SecurityMode {
+    pub(crate) fn mode(self) -> SecurityMode {
         match self {
             Self::None => SecurityMode::None,
             Self::Sign => SecurityMode::Sign,

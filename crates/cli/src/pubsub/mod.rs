@@ -9,6 +9,8 @@ mod keys;
 mod listen;
 mod publish;
 
+pub(crate) use common::Mode;
+
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;

@@ -12,11 +12,12 @@ use super::report::Report;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::pubsub::Mode;
 use crate::span;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::time::Duration;
-use taktwerk::pubsub::{PubSubError, RealTime, SecurityMode};
+use taktwerk::pubsub::{PubSubError, RealTime};
 use taktwerk_lab::figures;
 use taktwerk_lab::latency::Times;
 use taktwerk_lab::validity::Invalid;
@@ -29,27 +30,6 @@ pub(super) enum LayoutName {
     PeriodicFixed,
     /// Messages say what they hold.
     Dynamic,
-}
-
-/// How messages are protected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Mode {
-    /// Not at all.
-    None,
-    /// HMAC-SHA256.
-    Sign,
-    /// And AES-256-CTR.
-    SignAndEncrypt,
-}
-
-impl Mode {
-    pub(super) fn mode(self) -> SecurityMode {
-        match self {
-            Self::None => SecurityMode::None,
-            Self::Sign => SecurityMode::Sign,
-            Self::SignAndEncrypt => SecurityMode::SignAndEncrypt,
-        }
-    }
 }
 
 /// Arguments of `taktwerk bench pubsub`.

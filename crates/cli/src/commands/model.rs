@@ -56,11 +56,18 @@ pub(crate) struct PredictArgs {
     #[arg(long)]
     encrypted: bool,
 
+    #[command(flatten)]
+    source: ModelArgs,
+}
+
+/// Where a model comes from.
+#[derive(Debug, Args)]
+pub(super) struct ModelArgs {
     /// Which stack.
     #[arg(long, value_name = "NAME", default_value = "own")]
     stack: String,
 
-    /// Models that `model fit -o` wrote, instead of a run.
+    /// Models that `model fit -o` wrote, of this machine or of another one, instead of a run.
     #[arg(long, value_name = "FILE", conflicts_with = "run")]
     model: Option<PathBuf>,
 
@@ -105,26 +112,29 @@ fn of_run(store: &StoreArgs, wanted: Option<&str>) -> Result<Vec<Model>, Failure
     fit_all(&store.measurements(run.id)?)
 }
 
-/// Models from a file, or else from a run.
-pub(crate) fn known(
-    file: Option<&PathBuf>,
-    store: &StoreArgs,
-    run: Option<&str>,
-) -> Result<Vec<Model>, Failure> {
-    let Some(path) = file else { return of_run(store, run) };
-    let wrong = |error: &dyn std::fmt::Display| {
-        Failure::Usage(format!("{} is no file of models: {error}", path.display()))
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
-    serde_json::from_str(&text).map_err(|error| wrong(&error))
-}
-
-/// The model of a stack.
-pub(crate) fn of_stack<'a>(models: &'a [Model], stack: &str) -> Result<&'a Model, Failure> {
-    let known: Vec<&str> = models.iter().map(|model| model.stack.as_str()).collect();
-    models.iter().find(|model| model.stack == stack).ok_or_else(|| {
-        Failure::Usage(format!("there is no model of {stack:?}, only of {}", known.join(", ")))
-    })
+impl ModelArgs {
+    /// The stack's model, from the file or else from the run.
+    pub(super) fn load(&self) -> Result<Model, Failure> {
+        let mut models = match &self.model {
+            None => of_run(&self.store, self.run.as_deref())?,
+            Some(path) => {
+                let wrong = |error: &dyn std::fmt::Display| {
+                    Failure::Usage(format!("{} is no file of models: {error}", path.display()))
+                };
+                let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+                serde_json::from_str::<Vec<Model>>(&text).map_err(|error| wrong(&error))?
+            }
+        };
+        let Some(at) = models.iter().position(|model| model.stack == self.stack) else {
+            let known: Vec<&str> = models.iter().map(|model| model.stack.as_str()).collect();
+            return Err(Failure::Usage(format!(
+                "there is no model of {:?}, only of {}",
+                self.stack,
+                known.join(", ")
+            )));
+        };
+        Ok(models.swap_remove(at))
+    }
 }
 
 fn fit(arguments: &FitArgs, output: Output) -> Result<(), Failure> {
@@ -177,8 +187,7 @@ pub(crate) fn print(models: &[Model], output: Output) -> Result<(), Failure> {
 }
 
 fn predict(arguments: &PredictArgs, output: Output) -> Result<(), Failure> {
-    let models = known(arguments.model.as_ref(), &arguments.store, arguments.run.as_deref())?;
-    let model = of_stack(&models, &arguments.stack)?;
+    let model = arguments.source.load()?;
     let interval = arguments.interval.as_secs_f64() * 1e3;
     if !(arguments.items >= 0.0 && arguments.clients > 0.0 && interval > 0.0) {
         return Err(Failure::Usage("give --items, -c and -I greater than zero".to_owned()));

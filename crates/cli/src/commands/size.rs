@@ -1,7 +1,6 @@
 //! `taktwerk size`: will a plant fit on its nodes?
 
-use super::lab::StoreArgs;
-use super::model;
+use super::model::ModelArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use clap::Args;
@@ -18,20 +17,8 @@ pub(crate) struct SizeArgs {
     #[arg(value_name = "PLANT")]
     file: PathBuf,
 
-    /// Which stack its servers use.
-    #[arg(long, value_name = "NAME", default_value = "own")]
-    stack: String,
-
-    /// Models that `model fit -o` wrote, of this machine or of another one.
-    #[arg(long, value_name = "FILE", conflicts_with = "run")]
-    model: Option<PathBuf>,
-
-    /// Name or number of the run to learn from; the last complete one by default.
-    #[arg(long, value_name = "RUN")]
-    run: Option<String>,
-
     #[command(flatten)]
-    store: StoreArgs,
+    source: ModelArgs,
 }
 
 fn need(need: Option<&Need>, unit: &str) -> String {
@@ -47,9 +34,8 @@ pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
     let text = std::fs::read_to_string(&arguments.file)
         .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}")))?;
     let plant = Plant::parse(&text, &file).map_err(|error| Failure::Usage(error.to_string()))?;
-    let models = model::known(arguments.model.as_ref(), &arguments.store, arguments.run.as_deref())?;
-    let model = model::of_stack(&models, &arguments.stack)?;
-    let sized = plant.size(model);
+    let model = arguments.source.load()?;
+    let sized = plant.size(&model);
     if output.is_json() {
         return output.document(&json!({"plant": plant.name, "stack": model.stack, "nodes": sized}));
     }

@@ -28,9 +28,30 @@ use taktwerk_types::{
 struct Target {
     slot: SlotHandle,
     handler: Option<Arc<dyn WriteHandler>>,
+    /// What to store; without its value if only a part of that is written.
     value: DataValue,
+    part: Option<Part>,
     /// The variable whose values mean something else after this write.
     gives_meaning_to: Option<SlotHandle>,
+}
+
+/// A part of a value that is written, and what the whole has to be like.
+struct Part {
+    range: NumericRange,
+    written: Variant,
+    expected: Expected,
+}
+
+impl Part {
+    /// The whole with the part in it.
+    fn merge(&self, nodes: &Nodes, mut present: Variant) -> Result<Variant, StatusCode> {
+        let written = self.expected.part(&present, self.written.clone());
+        self.range.write(&mut present, &written)?;
+        match self.expected.fit(nodes, present) {
+            Fit::Yes(merged) => Ok(merged),
+            Fit::WrongType | Fit::TooLong => Err(StatusCode::BAD_TYPE_MISMATCH),
+        }
+    }
 }
 
 /// Properties that say what a variable's values mean: a change sets the SemanticsChanged bit of the next value
@@ -102,12 +123,17 @@ pub(crate) fn write(
         }
         let status = match check(&nodes, &decisions, id, attribute_id, index_range, value, cx.now.utc) {
             Err(status) => status,
-            Ok(Target { handler: None, slot, value, gives_meaning_to }) => {
+            Ok(Target { handler: None, slot, value, part, gives_meaning_to }) => {
                 note.iter_mut().for_each(|note| note.replaces(&slot));
-                store(&slot, value, gives_meaning_to.as_ref(), cx.now.utc);
-                StatusCode::GOOD
+                match store(&nodes, &slot, value, part.as_ref(), cx.now.utc) {
+                    Err(status) => status,
+                    Ok(()) => {
+                        gives_meaning_to.iter().for_each(SlotHandle::semantics_changed);
+                        StatusCode::GOOD
+                    }
+                }
             }
-            Ok(Target { handler: Some(handler), slot, value, gives_meaning_to }) => {
+            Ok(Target { handler: Some(handler), slot, value, gives_meaning_to, .. }) => {
                 // A handler is the application's code: it runs with the address space unlocked.
                 drop(nodes);
                 let sessions = &cx.sessions;
@@ -117,7 +143,8 @@ pub(crate) fn write(
                 let status = match handler.write(caller, value) {
                     Ok(value) => {
                         note.iter_mut().for_each(|note| note.replaces(&slot));
-                        store(&slot, value, gives_meaning_to.as_ref(), cx.now.utc);
+                        store_whole(&slot, value, cx.now.utc);
+                        gives_meaning_to.iter().for_each(SlotHandle::semantics_changed);
                         StatusCode::GOOD
                     }
                     Err(status) => status,
@@ -182,17 +209,31 @@ fn write_plain(
     value.value.is_none()
 }
 
-fn store(slot: &SlotHandle, value: DataValue, gives_meaning_to: Option<&SlotHandle>, now: UtcTime) {
+fn store_whole(slot: &SlotHandle, value: DataValue, now: UtcTime) {
     let status = value.status();
     let source = value.source_timestamp.unwrap_or(now);
     let server = value.server_timestamp.unwrap_or(now);
     slot.set(value.value.unwrap_or_default(), status, source, server);
-    if let Some(variable) = gives_meaning_to {
-        variable.semantics_changed();
-    }
 }
 
-/// Checks one WriteValue, and merges an IndexRange into the present value.
+/// Stores a value, or changes a part of the present one with no other write in between.
+fn store(
+    nodes: &Nodes,
+    slot: &SlotHandle,
+    value: DataValue,
+    part: Option<&Part>,
+    now: UtcTime,
+) -> Result<(), StatusCode> {
+    let Some(part) = part else {
+        store_whole(slot, value, now);
+        return Ok(());
+    };
+    let source = value.source_timestamp.unwrap_or(now);
+    let server = value.server_timestamp.unwrap_or(now);
+    slot.update(value.status(), source, server, |present| part.merge(nodes, present))
+}
+
+/// Checks one WriteValue. A part is merged into the present value here only for a handler, which gets whole values.
 fn check(
     nodes: &Nodes,
     decisions: &Decisions,
@@ -236,37 +277,23 @@ fn check(
     // A value is always part of what can be written here.
     let written = value.value.take().ok_or(StatusCode::BAD_WRITE_NOT_SUPPORTED)?;
     let expected = Expected::of_variable(nodes, &view)?;
-    value.value = Some(match NumericRange::parse(index_range)? {
+    let mut part = None;
+    match NumericRange::parse(index_range)? {
         None => match expected.fit(nodes, written) {
-            Fit::Yes(written) => written,
+            Fit::Yes(written) => value.value = Some(written),
             Fit::WrongType => return Err(StatusCode::BAD_TYPE_MISMATCH),
             Fit::TooLong => return Err(StatusCode::BAD_OUT_OF_RANGE),
         },
-        Some(range) => merge(nodes, ix, &slot, &expected, &range, written)?,
-    });
-    Ok(Target { slot, handler: handler.cloned(), value, gives_meaning_to: described(nodes, ix) })
-}
-
-/// Puts the written part into the present value.
-///
-/// Another writer of the same variable can come in between; as with any read and write after each other, the later
-/// one stays.
-fn merge(
-    nodes: &Nodes,
-    ix: NodeIx,
-    slot: &SlotHandle,
-    expected: &Expected,
-    range: &NumericRange,
-    written: Variant,
-) -> Result<Variant, StatusCode> {
-    let _ = ix;
-    let mut present = slot.read().value();
-    let written = expected.part(&present, written);
-    range.write(&mut present, &written)?;
-    match expected.fit(nodes, present) {
-        Fit::Yes(merged) => Ok(merged),
-        Fit::WrongType | Fit::TooLong => Err(StatusCode::BAD_TYPE_MISMATCH),
+        Some(range) => {
+            let given = Part { range, written, expected };
+            if handler.is_some() {
+                value.value = Some(given.merge(nodes, slot.read().value())?);
+            } else {
+                part = Some(given);
+            }
+        }
     }
+    Ok(Target { slot, handler: handler.cloned(), value, part, gives_meaning_to: described(nodes, ix) })
 }
 
 /// Status and timestamps that come with a value (Part 4 §5.11.4.2; Part 3 §8.57 for the bits).

@@ -19,6 +19,9 @@ pub const SHARDS_MAX: usize = 63;
 /// Bit of [`Slot::watchers`]: some item wants every value, not only the newest.
 const QUEUED: u64 = 1 << 63;
 
+/// How often a change of a part of a value is tried anew because another write came in between.
+const UPDATE_ATTEMPTS_MAX: usize = 64;
+
 /// The value is not inline but in [`Slot::payload`].
 const KIND_PAYLOAD: u8 = 0xff;
 
@@ -166,13 +169,30 @@ impl Slot {
     fn write(&self, value: Variant, status: StatusCode, source: UtcTime, server: UtcTime) -> (bool, u64) {
         let start = loop {
             let seq = self.seq.load(Ordering::Relaxed);
-            if seq & 1 == 0
-                && self.seq.compare_exchange_weak(seq, seq + 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
-            {
+            if seq & 1 == 0 && self.enter(seq) {
                 break seq;
             }
             core::hint::spin_loop();
         };
+        self.write_inside(start, value, status, source, server)
+    }
+
+    /// Becomes the one writer, if nobody has written since the sequence number was `seq`, which is even.
+    #[inline]
+    fn enter(&self, seq: u64) -> bool {
+        self.seq.compare_exchange_weak(seq, seq + 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Stores a value as the one writer, who entered at the sequence number `start`, and leaves.
+    #[inline]
+    fn write_inside(
+        &self,
+        start: u64,
+        value: Variant,
+        status: StatusCode,
+        source: UtcTime,
+        server: UtcTime,
+    ) -> (bool, u64) {
         // Orders the data stores behind the odd sequence number, for readers that see one of them.
         fence(Ordering::Release);
         let meta = self.meta.load(Ordering::Relaxed);
@@ -228,6 +248,12 @@ impl Slot {
     /// A consistent copy.
     #[inline]
     pub(crate) fn read(&self) -> Snapshot {
+        self.read_with_seq().0
+    }
+
+    /// A consistent copy, and the sequence number at which it was taken.
+    #[inline]
+    fn read_with_seq(&self) -> (Snapshot, u64) {
         loop {
             let before = self.seq.load(Ordering::Acquire);
             if before & 1 == 0 {
@@ -244,7 +270,7 @@ impl Slot {
                 };
                 fence(Ordering::Acquire);
                 if self.seq.load(Ordering::Relaxed) == before {
-                    return snapshot;
+                    return (snapshot, before);
                 }
             }
             core::hint::spin_loop();
@@ -577,6 +603,29 @@ impl SlotHandle {
         self.page.set(self.index, value, status, source, server);
     }
 
+    /// Changes the value to what `change` makes of it, with no other write in between; `change` runs again when there
+    /// was one. An error is the first one of `change`, or Bad_ResourceUnavailable when others write all the time.
+    pub(crate) fn update(
+        &self,
+        status: StatusCode,
+        source: UtcTime,
+        server: UtcTime,
+        mut change: impl FnMut(Variant) -> Result<Variant, StatusCode>,
+    ) -> Result<(), StatusCode> {
+        for _ in 0..UPDATE_ATTEMPTS_MAX {
+            let (present, seq) = self.slot().read_with_seq();
+            let value = change(present.value())?;
+            if self.slot().enter(seq) {
+                let (_, watchers) = self.slot().write_inside(seq, value, status, source, server);
+                if watchers != 0 {
+                    self.page.hub.notify(&self.page, self.slot(), self.index, watchers);
+                }
+                return Ok(());
+            }
+        }
+        Err(StatusCode::BAD_RESOURCE_UNAVAILABLE)
+    }
+
     /// Tells the watching shards that the variable's values mean something else from now on.
     pub(crate) fn semantics_changed(&self) {
         let watchers = self.slot().watchers.load(Ordering::Acquire) & !QUEUED;
@@ -664,6 +713,40 @@ mod tests {
             handle.set(value.clone(), StatusCode::GOOD, UtcTime::from_ticks(1), UtcTime::from_ticks(2));
             assert_eq!(handle.read().value(), value);
         }
+    }
+
+    #[test]
+    fn an_update_loses_no_write_of_another_thread() {
+        const TIMES: i32 = 2_000;
+        let store = SlotStore::new(1, 1);
+        let slot = store.allocate();
+        slot.set(Variant::from(vec![0, 0]), StatusCode::GOOD, UtcTime::NULL, UtcTime::NULL);
+        let count = |at: usize| {
+            let slot = slot.clone();
+            move || {
+                let mut done = 0;
+                while done < TIMES {
+                    let outcome = slot.update(StatusCode::GOOD, UtcTime::NULL, UtcTime::NULL, |present| {
+                        let mut numbers: Vec<i32> = present.try_into().unwrap();
+                        numbers[at] += 1;
+                        Ok(Variant::from(numbers))
+                    });
+                    // Refused only when the other one was always quicker.
+                    assert!(matches!(outcome, Ok(()) | Err(StatusCode::BAD_RESOURCE_UNAVAILABLE)));
+                    done += i32::from(outcome.is_ok());
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(count(0));
+            scope.spawn(count(1));
+        });
+        assert_eq!(slot.read().value(), Variant::from(vec![TIMES, TIMES]));
+        let refused = slot.update(StatusCode::GOOD, UtcTime::NULL, UtcTime::NULL, |_| {
+            Err(StatusCode::BAD_INDEX_RANGE_NO_DATA)
+        });
+        assert_eq!(refused, Err(StatusCode::BAD_INDEX_RANGE_NO_DATA));
+        assert_eq!(slot.read().value(), Variant::from(vec![TIMES, TIMES]));
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! `bench fan`: one client writes, all others see it and answer with a write of their own, and the first waits until it
 //! has seen all answers (Rocha et al. 2019, Fig. 12).
 
-use super::account::Window;
-use super::common::{CommonArgs, environment, nanos};
+use super::common::{CommonArgs, environment};
 use super::report::Report;
-use crate::attribute::Attribute;
+use super::transaction::{self, Transactions};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -16,16 +15,10 @@ use serde_json::json;
 use std::time::Duration;
 use taktwerk_client::{
     ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent, SubscriptionHandle,
-    SubscriptionParams,
 };
-use taktwerk_lab::latency::Times;
-use taktwerk_lab::validity::Invalid;
-use taktwerk_lab::{clock, figures};
+use taktwerk_lab::clock;
 use taktwerk_net::client::{Fleet, FleetSink, MemberId};
-use taktwerk_schema::{
-    MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, ReadValueId, WriteRequest, WriteValue,
-};
-use taktwerk_types::{DataValue, Instant, NodeId, Variant};
+use taktwerk_types::{Instant, NodeId, Variant};
 
 /// Arguments of `taktwerk bench fan`. The server needs as many signals as there are clients (`serve --signals N
 /// --update 0`).
@@ -128,24 +121,6 @@ fn signal(index: u32) -> NodeId {
     NodeId::numeric(1, 100_000 + index)
 }
 
-fn item(index: u32) -> MonitoredItemCreateRequest {
-    MonitoredItemCreateRequest {
-        item_to_monitor: ReadValueId {
-            node_id: signal(index),
-            attribute_id: Attribute::VALUE.id(),
-            ..Default::default()
-        },
-        monitoring_mode: MonitoringMode::REPORTING,
-        requested_parameters: MonitoringParameters {
-            client_handle: index,
-            sampling_interval: 0.0,
-            queue_size: 1,
-            discard_oldest: true,
-            ..Default::default()
-        },
-    }
-}
-
 /// Measures and reports.
 pub(crate) fn run(arguments: &FanArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let common = &arguments.common;
@@ -161,29 +136,11 @@ pub(crate) fn run(arguments: &FanArgs, output: Output, interrupt: &Interrupt) ->
     }
     set_up(arguments, &mut fleet, &mut star, interrupt)?;
     let mut number = BASE;
-    let warm = clock::monotonic() + nanos(common.warmup);
-    while clock::monotonic() < warm && !interrupt.asked() {
-        number += 1.0;
-        one(common, &mut fleet, &mut star, number, interrupt)?;
-    }
-    let window = Window::open(server, common.port())?;
-    let start = window.start();
-    let count = arguments.count.unwrap_or(u64::MAX);
-    let end = if arguments.count.is_some() { u64::MAX } else { start + nanos(common.duration) };
-    let mut progress = match arguments.count {
-        Some(count) => Progress::new("transactions", count),
-        None => Progress::of_time("measuring", common.duration),
-    };
-    let mut times = Times::new();
-    while times.count() < count && clock::monotonic() < end && !interrupt.asked() {
-        number += 1.0;
-        if let Some(time) = one(common, &mut fleet, &mut star, number, interrupt)? {
-            times.record(time);
-        }
-        let seconds = (clock::monotonic() - start) / 1_000_000_000;
-        progress.at(if arguments.count.is_some() { times.count() } else { seconds });
-    }
-    let account = window.close()?;
+    let transactions =
+        Transactions::measure(common, server, arguments.count, "transactions", interrupt, || {
+            number += 1.0;
+            one(common, &mut fleet, &mut star, number, interrupt)
+        })?;
     for member in 0..common.clients {
         fleet.with(MemberId(member), |core, now| core.disconnect(now), &mut star);
     }
@@ -193,28 +150,12 @@ pub(crate) fn run(arguments: &FanArgs, output: Output, interrupt: &Interrupt) ->
         json!({"clients": common.clients, "publishing_ms": arguments.interval.as_secs_f64() * 1e3,
             "count": arguments.count}),
     );
-    report.set("revised_publishing_ms", star.revised_ms);
-    report.set("transaction", json!(times.summary()));
-    report.histogram("transaction", &times);
-    report.times("write to last answer", &times);
-    report.fact("publishing interval", format!("revised to {} ms", figures::number(star.revised_ms)));
-    report.account(&account, "transaction", times.count());
-    if times.count() == 0 {
-        report.invalid([Invalid::NoSamples]);
-    }
-    report.print(output, interrupt)
+    let names = ("transaction", "write to last answer", "transaction");
+    transactions.report(report, names, star.revised_ms, output, interrupt)
 }
 
 fn write(fleet: &mut Fleet, star: &mut Star, member: u32, index: u32, number: f64) -> Result<(), Failure> {
-    let mut request = WriteRequest {
-        nodes_to_write: vec![WriteValue {
-            node_id: signal(index),
-            attribute_id: Attribute::VALUE.id(),
-            value: DataValue { value: Some(Variant::Double(number)), ..DataValue::default() },
-            ..Default::default()
-        }],
-        ..Default::default()
-    };
+    let mut request = transaction::write(signal(index), Variant::Double(number));
     match fleet.with(MemberId(member), |core, now| core.request(&mut request, None, now), star) {
         Some(Err(error)) => Err(session::failure(&error)),
         _ => Ok(()),
@@ -268,13 +209,7 @@ fn set_up(
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let clients = arguments.common.clients;
-    let interval = arguments.interval.as_secs_f64() * 1e3;
-    let params = SubscriptionParams {
-        publishing_interval_ms: interval,
-        lifetime_count: (120_000.0 / interval.max(1.0)) as u32,
-        keep_alive_count: (10_000.0 / interval.max(1.0)) as u32,
-        ..SubscriptionParams::default()
-    };
+    let params = transaction::subscription(arguments.interval);
     // The first client watches the answers of all others, each of them the first signal.
     let wanted = 2 * (clients as usize - 1);
     let begin = clock::monotonic();
@@ -293,7 +228,8 @@ fn set_up(
             fleet.with(MemberId(member), |core, now| core.create_subscription(params.clone(), now), star);
         }
         for (member, handle) in std::mem::take(&mut star.created) {
-            let items: Vec<_> = if member == 0 { (1..clients).map(item).collect() } else { vec![item(0)] };
+            let watched = if member == 0 { 1..clients } else { 0..1 };
+            let items: Vec<_> = watched.map(|index| transaction::item(signal(index), index)).collect();
             let added = fleet.with(MemberId(member), |core, now| core.add_items(handle, items, now), star);
             if let Some(Err(error)) = added {
                 return Err(Failure::Connect(error.to_string()));

@@ -2,7 +2,8 @@
 //!
 //! - [`request`]: Read, Write and Browse, back to back or at a rate; [`connect`]: sessions; [`subscribe`]: values;
 //! - [`mqtt`]: the same questions put to an MQTT broker; [`pubsub`]: a publisher and how late it is;
-//! - [`roundtrip`], [`fan`]: values that come back; [`probe`]: why a request was slow; [`update`]: setting values;
+//! - [`roundtrip`], [`fan`]: values that come back, one [`transaction`] after the other;
+//! - [`probe`]: why a request was slow; [`update`]: setting values;
 //! - [`common`]: options that they share; [`nodes`]: which nodes are used; [`account`]: CPU, memory, switches;
 //! - [`report`]: the table and the document.
 
@@ -18,6 +19,7 @@ mod report;
 mod request;
 mod roundtrip;
 mod subscribe;
+mod transaction;
 mod update;
 
 use crate::failure::Failure;

@@ -1,14 +1,12 @@
 //! `bench roundtrip`: a client writes a payload and waits until its own subscription brings it back (Rocha et al. 2019).
 
-use super::account::Window;
-use super::common::{CommonArgs, environment, nanos};
+use super::common::{CommonArgs, environment};
 use super::report::Report;
-use crate::attribute::Attribute;
+use super::transaction::{self, Transactions};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::node::NodeSpec;
 use crate::output::Output;
-use crate::progress::Progress;
 use crate::resolve;
 use crate::session::{self, Session};
 use crate::span;
@@ -17,16 +15,10 @@ use serde_json::json;
 use std::time::Duration;
 use taktwerk_client::{
     ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent, SubscriptionHandle,
-    SubscriptionParams,
 };
-use taktwerk_lab::latency::Times;
-use taktwerk_lab::validity::Invalid;
 use taktwerk_lab::{clock, figures};
 use taktwerk_net::client::{Fleet, FleetSink, MemberId};
-use taktwerk_schema::{
-    MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, ReadValueId, WriteRequest, WriteValue,
-};
-use taktwerk_types::{ByteString, DataValue, Instant, NodeId, Variant};
+use taktwerk_types::{ByteString, Instant, NodeId, Variant};
 
 /// Arguments of `taktwerk bench roundtrip`.
 #[derive(Debug, Args)]
@@ -146,29 +138,11 @@ pub(crate) fn run(arguments: &RoundtripArgs, output: Output, interrupt: &Interru
     set_up(arguments, &mut fleet, &mut echo, &node, interrupt)?;
 
     let mut number = 0u64;
-    let warm = clock::monotonic() + nanos(common.warmup);
-    while clock::monotonic() < warm && !interrupt.asked() {
-        number += 1;
-        one(arguments, &mut fleet, &mut echo, &node, number, interrupt)?;
-    }
-    let window = Window::open(server, common.port())?;
-    let start = window.start();
-    let count = arguments.count.unwrap_or(u64::MAX);
-    let end = if arguments.count.is_some() { u64::MAX } else { start + nanos(common.duration) };
-    let mut times = Times::new();
-    let mut progress = match arguments.count {
-        Some(count) => Progress::new("round trips", count),
-        None => Progress::of_time("measuring", common.duration),
-    };
-    while times.count() < count && clock::monotonic() < end && !interrupt.asked() {
-        number += 1;
-        if let Some(time) = one(arguments, &mut fleet, &mut echo, &node, number, interrupt)? {
-            times.record(time);
-        }
-        let seconds = (clock::monotonic() - start) / 1_000_000_000;
-        progress.at(if arguments.count.is_some() { times.count() } else { seconds });
-    }
-    let account = window.close()?;
+    let transactions =
+        Transactions::measure(common, server, arguments.count, "round trips", interrupt, || {
+            number += 1;
+            one(arguments, &mut fleet, &mut echo, &node, number, interrupt)
+        })?;
     fleet.with(MemberId(0), |core, now| core.disconnect(now), &mut echo);
 
     let mut report = Report::new("roundtrip", &common.connection.endpoint.to_string());
@@ -177,17 +151,9 @@ pub(crate) fn run(arguments: &RoundtripArgs, output: Output, interrupt: &Interru
         json!({"payload_bytes": arguments.payload, "publishing_ms": arguments.interval.as_secs_f64() * 1e3,
             "count": arguments.count}),
     );
-    report.set("revised_publishing_ms", echo.revised_ms);
-    report.set("roundtrip", json!(times.summary()));
-    report.histogram("roundtrip", &times);
-    report.times("write to own notification", &times);
     report.fact("payload", figures::bytes(f64::from(arguments.payload)));
-    report.fact("publishing interval", format!("revised to {} ms", figures::number(echo.revised_ms)));
-    report.account(&account, "round_trip", times.count());
-    if times.count() == 0 {
-        report.invalid([Invalid::NoSamples]);
-    }
-    report.print(output, interrupt)
+    let names = ("roundtrip", "write to own notification", "round_trip");
+    transactions.report(report, names, echo.revised_ms, output, interrupt)
 }
 
 /// One value there and back; `None` if interrupted meanwhile.
@@ -199,18 +165,7 @@ fn one(
     number: u64,
     interrupt: &Interrupt,
 ) -> Result<Option<u64>, Failure> {
-    let mut request = WriteRequest {
-        nodes_to_write: vec![WriteValue {
-            node_id: node.clone(),
-            attribute_id: Attribute::VALUE.id(),
-            value: DataValue {
-                value: Some(payload(number, arguments.payload as usize)),
-                ..DataValue::default()
-            },
-            ..Default::default()
-        }],
-        ..Default::default()
-    };
+    let mut request = transaction::write(node.clone(), payload(number, arguments.payload as usize));
     let begin = clock::monotonic();
     if let Some(Err(error)) = fleet.with(MemberId(0), |core, now| core.request(&mut request, None, now), echo)
     {
@@ -246,28 +201,8 @@ fn set_up(
     node: &NodeId,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let interval = arguments.interval.as_secs_f64() * 1e3;
-    let params = SubscriptionParams {
-        publishing_interval_ms: interval,
-        lifetime_count: (120_000.0 / interval.max(1.0)) as u32,
-        keep_alive_count: (10_000.0 / interval.max(1.0)) as u32,
-        ..SubscriptionParams::default()
-    };
-    let item = MonitoredItemCreateRequest {
-        item_to_monitor: ReadValueId {
-            node_id: node.clone(),
-            attribute_id: Attribute::VALUE.id(),
-            ..Default::default()
-        },
-        monitoring_mode: MonitoringMode::REPORTING,
-        requested_parameters: MonitoringParameters {
-            client_handle: 1,
-            sampling_interval: 0.0,
-            queue_size: 1,
-            discard_oldest: true,
-            ..Default::default()
-        },
-    };
+    let params = transaction::subscription(arguments.interval);
+    let item = transaction::item(node.clone(), 1);
     let (mut subscribing, mut adding) = (false, false);
     let begin = clock::monotonic();
     while !echo.ready {

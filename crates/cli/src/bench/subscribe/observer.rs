@@ -33,10 +33,14 @@ fn widen(extent: &mut Option<Extent>, value: f64) {
 }
 
 fn show(extent: Option<Extent>, unit: &str) -> String {
+    // Most are whole numbers, and nobody asks for a queue of 1.00.
+    let number = |value: f64| {
+        if value.fract() == 0.0 { figures::thousands(value as i64) } else { figures::number(value) }
+    };
     match extent {
         None => "–".to_owned(),
-        Some(Extent { min, max }) if min == max => format!("{}{unit}", figures::number(min)),
-        Some(Extent { min, max }) => format!("{} to {}{unit}", figures::number(min), figures::number(max)),
+        Some(Extent { min, max }) if min == max => format!("{}{unit}", number(min)),
+        Some(Extent { min, max }) => format!("{} to {}{unit}", number(min), number(max)),
     }
 }
 

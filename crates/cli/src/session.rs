@@ -9,7 +9,7 @@ use crate::types::Types;
 use std::sync::Arc;
 use taktwerk_channel::{ChannelConfig, ChannelError};
 use taktwerk_client::config::{Identity, ReconnectPolicy, Security, Target};
-use taktwerk_client::{ClientConfig, ClientError, SecurityProblem, Splittable};
+use taktwerk_client::{ClientConfig, ClientError, SecurityProblem, Splittable, TypeReader};
 use taktwerk_crypto::{CryptoError, MessageSecurityMode, SecurityPolicy};
 use taktwerk_net::client::BlockingClient;
 use taktwerk_schema::ids::variable_ids;
@@ -192,6 +192,11 @@ impl Session {
     /// Sends a request, in parts if the server wants that.
     pub(crate) fn request<R: Splittable>(&mut self, request: R) -> Result<R::Response, Failure> {
         self.client.operate(request).map_err(|error| failure(&error))
+    }
+
+    /// Asks for what a reader of types wants to know.
+    pub(crate) fn learn(&mut self, types: &mut TypeReader) -> Result<(), Failure> {
+        self.client.learn(types).map_err(|error| failure(&error))
     }
 
     /// Reads attributes with both timestamps, from the source.

@@ -55,4 +55,4 @@ pub use event::{
 pub use limits::{OperationKind, OperationLimits};
 pub use notification::{DataChanges, EventNotifications};
 pub use subscription::{ItemResult, SubscriptionHandle, SubscriptionParams};
-pub use types::TypeReader;
+pub use types::{TypeQuestion, TypeReader};

@@ -1,12 +1,10 @@
 //! Learning a server's own data types: which to ask for, and what the answers mean (Part 3 §5.8.3, §8.48).
 //!
-//! A [`TypeReader`] stands beside a [`Client`]: the application tells it the ids it does not know, lets it send requests
-//! and shows it the responses. In rounds it finds the DataType of each encoding, reads its definition, and goes on with
-//! the types of its fields until a [`TypeRegistry`] knows them all.
+//! A [`TypeReader`] is told the ids that the application does not know. In rounds of questions, which any client can put
+//! to the server, it finds the DataType of each encoding, reads its definition, and goes on with the types of its fields
+//! until a [`TypeRegistry`] knows them all.
 
-use crate::client::Client;
 use crate::error::ClientError;
-use crate::event::{OwnedReply, RequestHandle};
 use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_schema::dynamic::TypeRegistry;
 use taktwerk_schema::ids::reference_type_ids;
@@ -14,7 +12,7 @@ use taktwerk_schema::{
     BrowseDescription, BrowseDirection, BrowseRequest, BrowseResponse, BrowseResult, BrowseResultMask,
     ReadRequest, ReadResponse, ReadValueId, TimestampsToReturn,
 };
-use taktwerk_types::{DataValue, ExtensionObject, Instant, NodeId, Variant};
+use taktwerk_types::{ArrayValues, DataValue, ExtensionObject, NodeId, Variant};
 
 /// AttributeId of BrowseName (Part 6 Annex A).
 const BROWSE_NAME: u32 = 3;
@@ -33,28 +31,41 @@ pub struct TypeReader {
     encodings: BTreeSet<NodeId>,
     /// DataTypes to be read.
     data_types: BTreeSet<NodeId>,
-    /// Types without a definition, with their supertype: usable once that is known.
-    subtypes: BTreeMap<NodeId, NodeId>,
+    /// Types that are usable once their supertype is known.
+    waiting: BTreeMap<NodeId, Waiting>,
     /// Ids that were asked for, so that none is asked for twice.
     asked: BTreeSet<NodeId>,
     round: Round,
 }
 
-/// The requests that are under way.
+/// What a [`TypeReader`] asks next.
+#[derive(Debug)]
+pub enum TypeQuestion {
+    /// The answer goes to [`TypeReader::browsed`].
+    Browse(BrowseRequest),
+    /// The answer goes to [`TypeReader::read`].
+    Read(ReadRequest),
+}
+
+/// A type whose supertype is not known.
+#[derive(Debug)]
+struct Waiting {
+    base: NodeId,
+    /// Name and definition, where it has one of its own: option sets are as long as their supertype.
+    definition: Option<(String, ExtensionObject)>,
+}
+
+/// What is being asked.
 #[derive(Debug, Default)]
 enum Round {
     #[default]
     Idle,
     /// From encodings to DataTypes.
-    Encodings { browse: RequestHandle, ids: Vec<NodeId> },
-    /// Definitions, names, supertypes and encodings.
-    Definitions { read: RequestHandle, browse: RequestHandle, ids: Vec<NodeId>, answers: Answers },
-}
-
-#[derive(Debug, Default)]
-struct Answers {
-    values: Option<Vec<DataValue>>,
-    references: Option<Vec<BrowseResult>>,
+    Encodings(Vec<NodeId>),
+    /// Definitions and names.
+    Definitions(Vec<NodeId>),
+    /// Supertypes and encodings, with the definitions and names.
+    References(Vec<NodeId>, Vec<DataValue>),
 }
 
 impl TypeReader {
@@ -73,6 +84,19 @@ impl TypeReader {
     /// Asks for the type of a structure that was received. False if it is known, or was asked for before.
     pub fn want(&mut self, object: &ExtensionObject) -> bool {
         self.want_encoding(&object.type_id)
+    }
+
+    /// Asks for the types of all structures in a value.
+    pub fn want_all(&mut self, value: &Variant) {
+        match value {
+            Variant::ExtensionObject(object) => _ = self.want(object),
+            Variant::Array(array) => {
+                if let ArrayValues::ExtensionObject(objects) = &array.values {
+                    objects.iter().for_each(|object| _ = self.want(object));
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Asks for the DataType that has this encoding.
@@ -105,92 +129,74 @@ impl TypeReader {
         matches!(self.round, Round::Idle) && self.encodings.is_empty() && self.data_types.is_empty()
     }
 
-    /// Sends the next requests, unless some are under way.
+    /// What to ask the server next; the same until there is an answer. `None` when there is nothing left.
+    pub fn question(&mut self) -> Option<TypeQuestion> {
+        if matches!(self.round, Round::Idle) {
+            self.round = if !self.encodings.is_empty() {
+                Round::Encodings(core::mem::take(&mut self.encodings).into_iter().collect())
+            } else if !self.data_types.is_empty() {
+                Round::Definitions(core::mem::take(&mut self.data_types).into_iter().collect())
+            } else {
+                return None;
+            };
+        }
+        Some(match &self.round {
+            Round::Idle => return None,
+            Round::Encodings(ids) => {
+                let inverse = |id| reference(id, reference_type_ids::HAS_ENCODING, BrowseDirection::INVERSE);
+                browse(ids.iter().map(inverse).collect())
+            }
+            Round::Definitions(ids) => {
+                let attributes = ids
+                    .iter()
+                    .flat_map(|id| [DATA_TYPE_DEFINITION, BROWSE_NAME].map(|attribute| (id, attribute)));
+                let nodes_to_read = attributes.map(|(id, attribute_id)| ReadValueId {
+                    node_id: id.clone(),
+                    attribute_id,
+                    ..ReadValueId::default()
+                });
+                TypeQuestion::Read(ReadRequest {
+                    nodes_to_read: nodes_to_read.collect(),
+                    timestamps_to_return: TimestampsToReturn::NEITHER,
+                    ..ReadRequest::default()
+                })
+            }
+            Round::References(ids, _) => {
+                let references = ids.iter().flat_map(|id| {
+                    [
+                        reference(id, reference_type_ids::HAS_SUBTYPE, BrowseDirection::INVERSE),
+                        reference(id, reference_type_ids::HAS_ENCODING, BrowseDirection::FORWARD),
+                    ]
+                });
+                browse(references.collect())
+            }
+        })
+    }
+
+    /// The answer to [`TypeQuestion::Browse`].
     ///
     /// # Errors
-    /// As [`Client::operate`]; what is wanted stays wanted.
-    pub fn advance(&mut self, client: &mut Client, now: Instant) -> Result<(), ClientError> {
-        if !matches!(self.round, Round::Idle) {
-            return Ok(());
-        }
-        if !self.encodings.is_empty() {
-            let ids: Vec<NodeId> = self.encodings.iter().cloned().collect();
-            let inverse = |id| reference(id, reference_type_ids::HAS_ENCODING, BrowseDirection::INVERSE);
-            let browse = client.operate(browse(ids.iter().map(inverse).collect()), now)?;
-            self.encodings.clear();
-            self.round = Round::Encodings { browse, ids };
-        } else if !self.data_types.is_empty() {
-            let ids: Vec<NodeId> = self.data_types.iter().cloned().collect();
-            let attributes = ids
-                .iter()
-                .flat_map(|id| [DATA_TYPE_DEFINITION, BROWSE_NAME].map(|attribute| (id, attribute)));
-            let nodes_to_read = attributes.map(|(id, attribute_id)| ReadValueId {
-                node_id: id.clone(),
-                attribute_id,
-                ..ReadValueId::default()
-            });
-            let request = ReadRequest {
-                nodes_to_read: nodes_to_read.collect(),
-                timestamps_to_return: TimestampsToReturn::NEITHER,
-                ..ReadRequest::default()
-            };
-            let references = ids.iter().flat_map(|id| {
-                [
-                    reference(id, reference_type_ids::HAS_SUBTYPE, BrowseDirection::INVERSE),
-                    reference(id, reference_type_ids::HAS_ENCODING, BrowseDirection::FORWARD),
-                ]
-            });
-            let read = client.operate(request, now)?;
-            let browse = client.operate(browse(references.collect()), now)?;
-            self.data_types.clear();
-            self.round = Round::Definitions { read, browse, ids, answers: Answers::default() };
+    /// There was no answer, and the question is still open. A server that refuses to answer defines nothing.
+    pub fn browsed(&mut self, response: Result<BrowseResponse, ClientError>) -> Result<(), ClientError> {
+        let results = answer(response)?.map(|response| response.results).unwrap_or_default();
+        match core::mem::take(&mut self.round) {
+            Round::Encodings(ids) => self.take_encodings(&ids, &results),
+            Round::References(ids, values) => self.take_definitions(ids, &values, &results),
+            other => self.round = other,
         }
         Ok(())
     }
 
-    /// Looks at a response. Gives it back if it is not the answer to a request of this reader. Call
-    /// [`TypeReader::advance`] afterwards. What a lost connection interrupted is asked for again.
+    /// The answer to [`TypeQuestion::Read`].
     ///
     /// # Errors
-    /// The response, untouched, for its owner.
-    #[allow(clippy::type_complexity)] // the response as the sink had it
-    pub fn response(
-        &mut self,
-        handle: RequestHandle,
-        result: Result<OwnedReply, ClientError>,
-    ) -> Result<(), Result<OwnedReply, ClientError>> {
-        match &mut self.round {
-            Round::Encodings { browse, ids } if *browse == handle => {
-                let ids = core::mem::take(ids);
-                self.round = Round::Idle;
-                if result.as_ref().is_err_and(ClientError::is_connection) {
-                    self.encodings.extend(ids);
-                    return Ok(());
-                }
-                let results = result.and_then(OwnedReply::decode::<BrowseResponse>);
-                self.take_encodings(&ids, &results.map(|response| response.results).unwrap_or_default());
-            }
-            // The other request of the round fails as well and is then nobody's.
-            Round::Definitions { read, browse, ids, .. }
-                if (*read == handle || *browse == handle)
-                    && result.as_ref().is_err_and(ClientError::is_connection) =>
-            {
-                let ids = core::mem::take(ids);
-                self.round = Round::Idle;
-                self.data_types.extend(ids);
-            }
-            Round::Definitions { read, answers, .. } if *read == handle => {
-                let response = result.and_then(OwnedReply::decode::<ReadResponse>);
-                answers.values = Some(response.map(|response| response.results).unwrap_or_default());
-                self.take_definitions();
-            }
-            Round::Definitions { browse, answers, .. } if *browse == handle => {
-                let response = result.and_then(OwnedReply::decode::<BrowseResponse>);
-                answers.references = Some(response.map(|response| response.results).unwrap_or_default());
-                self.take_definitions();
-            }
-            _ => return Err(result),
-        }
+    /// As [`TypeReader::browsed`].
+    pub fn read(&mut self, response: Result<ReadResponse, ClientError>) -> Result<(), ClientError> {
+        let results = answer(response)?.map(|response| response.results).unwrap_or_default();
+        self.round = match core::mem::take(&mut self.round) {
+            Round::Definitions(ids) => Round::References(ids, results),
+            other => other,
+        };
         Ok(())
     }
 
@@ -209,18 +215,7 @@ impl TypeReader {
         }
     }
 
-    fn take_definitions(&mut self) {
-        let Round::Definitions {
-            ids,
-            answers: Answers { values: Some(values), references: Some(references) },
-            ..
-        } = &mut self.round
-        else {
-            return;
-        };
-        let (ids, values, references) =
-            (core::mem::take(ids), core::mem::take(values), core::mem::take(references));
-        self.round = Round::Idle;
+    fn take_definitions(&mut self, ids: Vec<NodeId>, values: &[DataValue], references: &[BrowseResult]) {
         for (at, data_type) in ids.into_iter().enumerate() {
             let base = references.get(2 * at).and_then(first_target).unwrap_or_default();
             for encoding in references.get(2 * at + 1).iter().flat_map(|result| &result.references) {
@@ -235,36 +230,54 @@ impl TypeReader {
                 _ => data_type.to_string(),
             };
             let definition = match values.get(2 * at).and_then(|value| value.value.as_ref()) {
-                Some(Variant::ExtensionObject(definition)) => Some(definition),
+                Some(Variant::ExtensionObject(definition)) => Some((**definition).clone()),
                 _ => None,
             };
-            let added = definition.is_some_and(|definition| {
+            let added = definition.as_ref().is_some_and(|definition| {
                 self.registry.add(data_type.clone(), &name, &base, definition).is_ok()
             });
             if !added && !base.is_null() {
-                // A subtype of a simple type has no definition: it is encoded like its supertype.
                 self.want_data_type(&base);
-                self.subtypes.insert(data_type, base);
+                let definition = definition.map(|definition| (name, definition));
+                self.waiting.insert(data_type, Waiting { base, definition });
             }
         }
-        self.resolve_subtypes();
+        self.resolve_waiting();
         for missing in self.registry.missing() {
-            if !self.subtypes.contains_key(&missing) {
+            if !self.waiting.contains_key(&missing) {
                 self.want_data_type(&missing);
             }
         }
     }
 
-    /// Adds the types without a definition whose supertype has become known; each may make the next one known.
-    fn resolve_subtypes(&mut self) {
+    /// Adds the types whose supertype has become known; each may make the next one known. A subtype of a simple type
+    /// has no definition: it is encoded like its supertype.
+    fn resolve_waiting(&mut self) {
         let registry = &mut self.registry;
+        let mut add = |data_type: &NodeId, waiting: &Waiting| {
+            let defined = waiting.definition.as_ref().is_some_and(|(name, definition)| {
+                registry.add(data_type.clone(), name, &waiting.base, definition).is_ok()
+            });
+            defined || registry.add_subtype(data_type.clone(), &waiting.base).is_ok()
+        };
         loop {
-            let before = self.subtypes.len();
-            self.subtypes.retain(|data_type, base| registry.add_subtype(data_type.clone(), base).is_err());
-            if self.subtypes.len() == before {
+            let before = self.waiting.len();
+            self.waiting.retain(|data_type, waiting| !add(data_type, waiting));
+            if self.waiting.len() == before {
                 return;
             }
         }
+    }
+}
+
+/// `None` for a server that has answered, but not what was asked: it would do so again.
+fn answer<T>(response: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
+    match response {
+        Ok(response) => Ok(Some(response)),
+        Err(ClientError::Service { .. } | ClientError::Decode(_) | ClientError::UnexpectedResponse(_)) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -279,8 +292,8 @@ fn reference(node_id: &NodeId, reference_type: u32, browse_direction: BrowseDire
     }
 }
 
-fn browse(nodes_to_browse: Vec<BrowseDescription>) -> BrowseRequest {
-    BrowseRequest { nodes_to_browse, ..BrowseRequest::default() }
+fn browse(nodes_to_browse: Vec<BrowseDescription>) -> TypeQuestion {
+    TypeQuestion::Browse(BrowseRequest { nodes_to_browse, ..BrowseRequest::default() })
 }
 
 fn first_target(result: &BrowseResult) -> Option<NodeId> {

@@ -14,7 +14,7 @@ use std::io;
 use std::sync::Arc;
 use taktwerk_client::{
     Client, ClientConfig, ClientError, ConnectionId, Delivery, Effect, Event, EventQueue, Reply,
-    RequestHandle, SessionInfo, Sink, Splittable, SubscriptionHandle, Target,
+    RequestHandle, SessionInfo, Sink, Splittable, SubscriptionHandle, Target, TypeQuestion, TypeReader,
 };
 use taktwerk_schema::service::Request;
 use taktwerk_types::Instant;
@@ -146,6 +146,20 @@ impl BlockingClient {
     pub fn operate<R: Splittable>(&mut self, request: R) -> Result<R::Response, ClientError> {
         let handle = self.core.operate(request, monotonic())?;
         self.answer(handle, |reply| reply.decode())?
+    }
+
+    /// Asks the server what a reader of types wants to know, until it knows everything.
+    ///
+    /// # Errors
+    /// There was no answer; the reader goes on where it was with the next call.
+    pub fn learn(&mut self, reader: &mut TypeReader) -> Result<(), ClientError> {
+        while let Some(question) = reader.question() {
+            match question {
+                TypeQuestion::Browse(request) => reader.browsed(self.operate(request))?,
+                TypeQuestion::Read(request) => reader.read(self.operate(request))?,
+            }
+        }
+        Ok(())
     }
 
     fn answer<T>(

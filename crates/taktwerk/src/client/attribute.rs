@@ -3,7 +3,7 @@
 use super::{Client, Error, ToNodeId};
 use crate::value::{Initial, Value};
 use taktwerk_schema::{ReadRequest, ReadValueId, TimestampsToReturn, WriteRequest, WriteValue};
-use taktwerk_types::{DataValue, NodeId, StatusCode, Variant};
+use taktwerk_types::{DataValue, NodeId, StatusCode};
 
 /// The attributes of nodes (Part 6 Annex A.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -142,14 +142,5 @@ impl Client {
             })
             .collect();
         Ok(self.operate(WriteRequest { nodes_to_write, ..WriteRequest::default() }).await?.results)
-    }
-
-    /// Reads an attribute that has to be there, as a Variant.
-    pub(super) async fn attribute_value(&self, id: &NodeId, attribute: Attribute) -> Result<Variant, Error> {
-        let value = self.read_data(id.clone(), attribute).await?;
-        match value.value {
-            Some(variant) if !value.status().is_bad() => Ok(variant),
-            _ => Err(Error::status_of(format!("read {attribute:?} of {id}"), value.status())),
-        }
     }
 }

@@ -27,8 +27,8 @@ pub use taktwerk_net::client::ClientEvents;
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
+use taktwerk_client::TypeReader;
 use taktwerk_net::client::AsyncClient;
-use taktwerk_schema::dynamic::TypeRegistry;
 use taktwerk_schema::service::Request;
 use taktwerk_schema::{EndpointDescription, GetEndpointsRequest};
 use taktwerk_types::{NodeId, UaString};
@@ -44,7 +44,7 @@ pub struct Client {
     inner: AsyncClient,
     info: Arc<SessionInfo>,
     events: Arc<Mutex<Option<ClientEvents>>>,
-    types: Arc<Mutex<TypeRegistry>>,
+    types: Arc<tokio::sync::Mutex<TypeReader>>,
 }
 
 impl Client {
@@ -83,7 +83,7 @@ impl Client {
             inner,
             info: Arc::new(info),
             events: Arc::new(Mutex::new(Some(events))),
-            types: Arc::new(Mutex::new(TypeRegistry::new())),
+            types: Arc::default(),
         }
     }
 

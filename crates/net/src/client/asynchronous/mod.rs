@@ -15,7 +15,7 @@ use queue::{Receiver, channel};
 use std::sync::Arc;
 use taktwerk_client::{
     Client, ClientConfig, ClientError, Event, Misuse, OwnedReply, RequestHandle, SessionInfo, Splittable,
-    SubscriptionEvent, SubscriptionHandle, SubscriptionParams, Target,
+    SubscriptionEvent, SubscriptionHandle, SubscriptionParams, Target, TypeQuestion, TypeReader,
 };
 use taktwerk_schema::service::Request;
 use taktwerk_schema::{MonitoredItemCreateRequest, MonitoringMode};
@@ -159,6 +159,20 @@ impl AsyncClient {
     /// Why there is no answer.
     pub async fn operate<R: Splittable>(&self, request: R) -> Result<R::Response, ClientError> {
         self.reply(move |core| core.operate(request, monotonic())).await?.decode()
+    }
+
+    /// Asks the server what a reader of types wants to know, until it knows everything.
+    ///
+    /// # Errors
+    /// There was no answer; the reader goes on where it was with the next call.
+    pub async fn learn(&self, reader: &mut TypeReader) -> Result<(), ClientError> {
+        while let Some(question) = reader.question() {
+            match question {
+                TypeQuestion::Browse(request) => reader.browsed(self.operate(request).await)?,
+                TypeQuestion::Read(request) => reader.read(self.operate(request).await)?,
+            }
+        }
+        Ok(())
     }
 
     /// Adds a subscription. It is created at once, and again whenever the server loses it.

@@ -27,30 +27,50 @@ impl Updater {
     ) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
-        let period = period_ns.max(1);
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
-            let start = phase(clock::monotonic());
-            let (mut number, mut skipped) = (0u64, 0u64);
+            let mut cycles = Cycles::new(clock::monotonic(), period_ns);
             while !asked.load(Ordering::Relaxed) {
-                let due = start.saturating_add((number + 1).saturating_mul(period));
                 let now = clock::monotonic();
-                if now < due {
-                    clock::sleep_until(due.min(now + LOOK));
-                    continue;
+                match cycles.next(now) {
+                    Err(due) => clock::sleep_until(due.min(now + LOOK)),
+                    Ok((number, skipped)) => {
+                        if skipped > 0 {
+                            tracing::warn!(
+                                skipped,
+                                "updates take longer than their period: lower --signals or raise --update"
+                            );
+                        }
+                        cycle(number);
+                    }
                 }
-                let late = (now - due) / period;
-                if late > 0 {
-                    skipped += late;
-                    tracing::warn!(
-                        skipped,
-                        "updates take longer than their period: lower --signals or raise --update"
-                    );
-                }
-                number += 1 + late;
-                cycle(number);
             }
         })?;
         Ok(Self { stop, thread: Some(thread) })
+    }
+}
+
+/// Which cycle is due when.
+struct Cycles {
+    start: u64,
+    period: u64,
+    /// The last one that ran.
+    number: u64,
+}
+
+impl Cycles {
+    fn new(now: u64, period: u64) -> Self {
+        Self { start: phase(now), period: period.max(1), number: 0 }
+    }
+
+    /// The cycle that is due, and how many before it were missed since the last one; or when the next one is due.
+    fn next(&mut self, now: u64) -> Result<(u64, u64), u64> {
+        let due = self.start.saturating_add((self.number + 1).saturating_mul(self.period));
+        if now < due {
+            return Err(due);
+        }
+        let missed = (now - due) / self.period;
+        self.number += 1 + missed;
+        Ok((self.number, missed))
     }
 }
 
@@ -80,22 +100,27 @@ mod tests {
 
     #[test]
     fn cycles_do_not_drift_and_late_ones_are_skipped() {
+        let mut cycles = Cycles::new(1, 100);
+        let start = 7_500_000;
+        assert_eq!(cycles.next(start), Err(start + 100));
+        assert_eq!(cycles.next(start + 100), Ok((1, 0)));
+        // Late by less than a period: the one after it is due as if it had not been.
+        assert_eq!(cycles.next(start + 260), Ok((2, 0)));
+        assert_eq!(cycles.next(start + 261), Err(start + 300));
+        assert_eq!(cycles.next(start + 655), Ok((6, 3)));
+        assert_eq!(cycles.next(start + 699), Err(start + 700));
+    }
+
+    #[test]
+    fn the_thread_runs_rising_cycles_until_it_is_dropped() {
         let (tell, told) = mpsc::channel();
-        let start = clock::monotonic();
-        let updater = Updater::start("test", 10_000_000, move |number| {
-            tell.send((number, clock::monotonic())).unwrap();
-            if number == 2 {
-                thread::sleep(Duration::from_millis(35));
-            }
-        })
-        .unwrap();
-        let cycles: Vec<(u64, u64)> =
-            (0..4).map(|_| told.recv_timeout(Duration::from_secs(5)).unwrap()).collect();
+        let updater = Updater::start("test", 1_000_000, move |number| tell.send(number).unwrap()).unwrap();
+        let numbers: Vec<u64> = (0..4).map(|_| told.recv_timeout(Duration::from_secs(60)).unwrap()).collect();
         drop(updater);
-        assert_eq!((cycles[0].0, cycles[1].0), (1, 2));
-        assert!(cycles[2].0 >= 5, "{cycles:?}");
-        for (number, at) in cycles {
-            assert!(at >= phase(start) + number * 10_000_000);
+        assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{numbers:?}");
+        // Whatever was sent before the end, the sender is gone.
+        while let Ok(number) = told.recv() {
+            assert!(number > numbers[3]);
         }
     }
 }

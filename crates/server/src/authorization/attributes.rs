@@ -67,7 +67,7 @@ fn user_access_level(level: u8, mine: PermissionType) -> u8 {
     level & left
 }
 
-fn structures(all: &[(NodeId, PermissionType)], wanted: impl Fn(&NodeId) -> bool) -> Variant {
+pub(super) fn structures(all: &[(NodeId, PermissionType)], wanted: impl Fn(&NodeId) -> bool) -> Variant {
     let list: Vec<ExtensionObject> = all
         .iter()
         .filter(|(role, _)| wanted(role))

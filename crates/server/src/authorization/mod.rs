@@ -9,7 +9,8 @@
 //! - [`role`]: the well-known roles and what a role is granted for; [`identity`]: what is known of a client;
 //! - [`access`]: RolePermissions and AccessRestrictions of nodes and namespaces;
 //! - `decisions`: what a session may do with each kind of node, and the answer for what it may not;
-//! - `attributes`: the attributes that depend on who asks; `role_set`: what the RoleSet object shows;
+//! - `attributes`: the attributes that depend on who asks; `role_set`, `metadata`: what the RoleSet and
+//!   NamespaceMetadata objects show;
 //! - `refresh`: sessions and monitored items after a change.
 //!
 //! # What a client is told
@@ -22,6 +23,7 @@ pub mod access;
 mod attributes;
 mod decisions;
 pub mod identity;
+pub(crate) mod metadata;
 mod refresh;
 pub mod role;
 pub(crate) mod role_set;

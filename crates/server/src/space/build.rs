@@ -381,23 +381,33 @@ impl AddressSpace {
         optional: &[&str],
         now: UtcTime,
     ) -> Result<Vec<(String, NodeId)>, NodeError> {
-        let mut nodes = self.write();
-        let type_id = under.type_definition.ok_or(NodeError::Unknown(NodeId::NULL))?;
-        let type_ix = nodes.find(type_id)?;
-        let instance_id = spec.id.clone();
-        let mut added = Vec::new();
-        let root = add_under(&mut nodes, spec, under, now)?;
-        added.push((String::new(), instance_id, root));
-        let result = add_members(&mut nodes, root, &[type_ix], optional, &mut added, 0, now);
-        if let Err(error) = result {
-            for (_, _, ix) in added.into_iter().rev() {
-                // They were added a moment ago, so this can only succeed.
-                let _ = nodes.delete(ix);
-            }
-            return Err(error);
-        }
+        let added = add_instance(&mut self.write(), spec, under, optional, now)?;
         Ok(added.into_iter().map(|(path, id, _)| (path, id)).collect())
     }
+}
+
+/// [`AddressSpace::add_instance`] in a space that is locked already.
+pub(crate) fn add_instance(
+    nodes: &mut Nodes,
+    spec: NodeSpec,
+    under: Under<'_>,
+    optional: &[&str],
+    now: UtcTime,
+) -> Result<Vec<(String, NodeId, NodeIx)>, NodeError> {
+    let type_id = under.type_definition.ok_or(NodeError::Unknown(NodeId::NULL))?;
+    let type_ix = nodes.find(type_id)?;
+    let instance_id = spec.id.clone();
+    let mut added = Vec::new();
+    let root = add_under(nodes, spec, under, now)?;
+    added.push((String::new(), instance_id, root));
+    if let Err(error) = add_members(nodes, root, &[type_ix], optional, &mut added, 0, now) {
+        for (_, _, ix) in added.into_iter().rev() {
+            // They were added a moment ago, so this can only succeed.
+            let _ = nodes.delete(ix);
+        }
+        return Err(error);
+    }
+    Ok(added)
 }
 
 /// Inverse references to types and modelling rules would collect one entry per instance.

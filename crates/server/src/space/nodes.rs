@@ -145,11 +145,13 @@ impl Nodes {
     /// Takes over what the configuration says about roles.
     pub(crate) fn configure_access(&mut self, authorization: &crate::authorization::Authorization) {
         self.access.configure(authorization, &self.namespaces);
+        crate::authorization::metadata::publish(self);
     }
 
     /// Sets the defaults of a namespace.
     pub(crate) fn set_namespace_access(&mut self, index: u16, access: Access) {
         self.access.set_namespace(index, access);
+        crate::authorization::metadata::publish(self);
     }
 
     /// Which of the sets a node belongs to; one that nobody may do anything with if the node is gone.

@@ -9,8 +9,8 @@ use schema::{
     ActivateSessionRequest, CallMethodRequest, CallRequest, DataChangeNotification, PublishResponse,
     RepublishRequest, TransferSubscriptionsRequest, UserNameIdentityToken,
 };
-use taktwerk_schema::ids::{method_ids, variable_ids};
-use taktwerk_types::{BuiltInType, ExtensionObject, Variant};
+use taktwerk_schema::ids::{method_ids, object_ids, variable_ids};
+use taktwerk_types::{BuiltInType, ExtensionObject, QualifiedName, Variant};
 
 const OPEN: u32 = 1;
 const GUARDED: u32 = 2;
@@ -290,4 +290,37 @@ fn security_diagnostics_and_roles_are_for_administrators_on_an_encrypted_channel
     let value = read(&mut client, &mut server, identities.into(), 13).value;
     let rules = structures::<schema::IdentityMappingRuleType>(value);
     assert_eq!((rules.len(), rules[0].criteria.as_str()), (1, "otto"));
+}
+
+#[test]
+fn administrators_see_what_applies_to_nodes_that_say_nothing() {
+    let mut server = server();
+    let index = server.space.add_namespace("urn:plant");
+    let access = guarded().restricted(AccessRestrictionType::SIGNING_REQUIRED);
+    server.space.set_namespace_access(index, access);
+    let namespaces = NodeId::numeric(0, object_ids::SERVER_NAMESPACES);
+    let object = server.space.child(&namespaces, &QualifiedName::new(index, "urn:plant")).unwrap();
+    let property = |name: &str| server.space.child(&object, &QualifiedName::new(0, name)).unwrap();
+    let (uri, permissions, restrictions) =
+        (property("NamespaceUri"), property("DefaultRolePermissions"), property("DefaultAccessRestrictions"));
+    let mut client = session(&mut server, "sara");
+    let look = |server: &mut Server, client: &mut Client, id: &NodeId| read(client, server, id.clone(), 13);
+    assert_eq!(look(&mut server, &mut client, &uri).value, Some("urn:plant".into()));
+    let shown = structures::<schema::RolePermissionType>(look(&mut server, &mut client, &permissions).value);
+    assert_eq!(shown.len(), 2);
+    assert_eq!(shown[0].role_id, role_id("Operator"));
+    assert_eq!(look(&mut server, &mut client, &restrictions).value, Some(1u16.into()));
+    let mut other = session(&mut server, "olaf");
+    for id in [&permissions, &restrictions] {
+        assert_eq!(look(&mut server, &mut other, id).status(), StatusCode::BAD_NODE_ID_UNKNOWN);
+    }
+    // What is taken back is not shown any more, and the object is still the same.
+    server.space.set_namespace_access(index, Access::default());
+    assert_eq!(look(&mut server, &mut client, &permissions).value, None);
+    assert_eq!(server.space.child(&namespaces, &QualifiedName::new(index, "urn:plant")), Some(object));
+    // Namespace 0 has its object from the specification.
+    server.space.set_namespace_access(0, guarded());
+    let own = variable_ids::OPCUA_NAMESPACE_METADATA_DEFAULT_ROLE_PERMISSIONS;
+    let shown = look(&mut server, &mut client, &NodeId::numeric(0, own)).value;
+    assert_eq!(structures::<schema::RolePermissionType>(shown).len(), 2);
 }

@@ -1,0 +1,94 @@
+//! The NamespaceMetadata objects: they show to administrators what applies to nodes that say nothing themselves (Part 3
+//! §5.2.9 to §5.2.11, Part 5 §6.3.14).
+//!
+//! Namespace 0 has such an object, and so have the NodeSets of companion specifications as a rule. Other namespaces get one
+//! when there is something to be shown. DefaultUserRolePermissions would be another list for each session and is left
+//! out: the UserRolePermissions of nodes say the same.
+
+use super::access::Access;
+use super::attributes::structures;
+use super::role::well_known;
+use crate::space::NodeIx;
+use crate::space::build::{Under, add_instance};
+use crate::space::error::NodeError;
+use crate::space::nodes::Nodes;
+use crate::space::spec::NodeSpec;
+use taktwerk_schema::PermissionType;
+use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids};
+use taktwerk_types::{NodeId, QualifiedName, StatusCode, UtcTime, Variant};
+
+const ROLE_PERMISSIONS: &str = "DefaultRolePermissions";
+const ACCESS_RESTRICTIONS: &str = "DefaultAccessRestrictions";
+const NAMESPACE_URI: &str = "NamespaceUri";
+
+/// Brings the properties of all namespaces up to date.
+pub(crate) fn publish(nodes: &mut Nodes) {
+    for index in 0..nodes.namespaces().len() {
+        let Ok(index) = u16::try_from(index) else { return };
+        if let Err(error) = publish_one(nodes, index) {
+            tracing::warn!(%error, index, "the defaults of a namespace cannot be shown");
+        }
+    }
+}
+
+fn publish_one(nodes: &mut Nodes, index: u16) -> Result<(), NodeError> {
+    let silent = nodes.access().silent(index);
+    let permissions = nodes.access().role_permissions(silent).map(|all| structures(all, |_| true));
+    let restrictions = nodes.access().access_restrictions(silent).map(|bits| Variant::from(bits.0));
+    let says_something = permissions.is_some() || restrictions.is_some();
+    let object = match metadata_of(nodes, index) {
+        Some(object) => object,
+        None if says_something => add_object(nodes, index)?,
+        None => return Ok(()),
+    };
+    for (name, value) in [(ROLE_PERMISSIONS, permissions), (ACCESS_RESTRICTIONS, restrictions)] {
+        let Some(property) = property(nodes, object, name) else { continue };
+        if value.is_some() {
+            // "Shall only be readable by administrators" (Part 3 §5.2.9).
+            let look = PermissionType::BROWSE | PermissionType::READ;
+            let admins = [well_known::SECURITY_ADMIN, well_known::CONFIGURE_ADMIN];
+            let access = Access::roles(admins.map(|role| (NodeId::numeric(0, role), look)));
+            nodes.set_access(property, access)?;
+        }
+        set(nodes, property, value.unwrap_or_default());
+    }
+    Ok(())
+}
+
+/// The object of a namespace. Some have its name in namespace 0 and some in their own.
+fn metadata_of(nodes: &Nodes, index: u16) -> Option<NodeIx> {
+    let uri = nodes.namespaces().get(usize::from(index))?;
+    let parent = NodeIx::ns0(object_ids::SERVER_NAMESPACES);
+    [index, 0].into_iter().find_map(|own| nodes.child(parent, &QualifiedName::new(own, uri.as_str())))
+}
+
+fn add_object(nodes: &mut Nodes, index: u16) -> Result<NodeIx, NodeError> {
+    let uri = nodes.namespaces().get(usize::from(index)).cloned().unwrap_or_default();
+    let id = NodeId::string(1, format!("NamespaceMetadata/{uri}"));
+    let spec = NodeSpec::object(id, QualifiedName::new(index, uri.as_str()));
+    let under = Under {
+        parent: &NodeId::numeric(0, object_ids::SERVER_NAMESPACES),
+        reference_type: &NodeId::numeric(0, reference_type_ids::HAS_COMPONENT),
+        type_definition: Some(&NodeId::numeric(0, object_type_ids::NAMESPACE_METADATA_TYPE)),
+    };
+    let optional = [ROLE_PERMISSIONS, ACCESS_RESTRICTIONS];
+    let added = add_instance(nodes, spec, under, &optional, UtcTime::NULL)?;
+    let (_, id, object) = added.into_iter().next().ok_or(NodeError::Unknown(NodeId::NULL))?;
+    let property = property(nodes, object, NAMESPACE_URI).ok_or(NodeError::Unknown(id))?;
+    set(nodes, property, uri.as_str().into());
+    Ok(object)
+}
+
+fn property(nodes: &Nodes, object: NodeIx, name: &str) -> Option<NodeIx> {
+    nodes.child_by(object, reference_type_ids::HAS_PROPERTY, &QualifiedName::new(0, name))
+}
+
+fn set(nodes: &mut Nodes, variable: NodeIx, value: Variant) {
+    let slot = match nodes.id_of(variable).ns0() {
+        Some(id) => Some(nodes.ns0_slot(id)),
+        None => nodes.slot_handle(variable),
+    };
+    if let Some(slot) = slot {
+        slot.set(value, StatusCode::GOOD, UtcTime::NULL, UtcTime::NULL);
+    }
+}

@@ -28,6 +28,7 @@ pub struct DummyProvider {
     nonces: Arc<AtomicU64>,
     /// Shared by copies, as a trust list is.
     distrusts: Arc<AtomicBool>,
+    distrusts_users: Arc<AtomicBool>,
 }
 
 /// A dummy certificate for a name and a key size in bits.
@@ -53,7 +54,8 @@ impl DummyProvider {
     pub fn new(name: &str, key_bits: u16) -> Self {
         let certificate = certificate(name, key_bits);
         let seed = checksum(&[&certificate], 0);
-        Self { certificate, key_bits, seed, nonces: Arc::default(), distrusts: Arc::default() }
+        let (distrusts, distrusts_users) = (Arc::default(), Arc::default());
+        Self { certificate, key_bits, seed, nonces: Arc::default(), distrusts, distrusts_users }
     }
 }
 
@@ -61,6 +63,11 @@ impl DummyProvider {
     /// Refuses every certificate from now on, as if the trust list had been emptied.
     pub fn distrust_everybody(&self) {
         self.distrusts.store(true, Ordering::Relaxed);
+    }
+
+    /// Refuses the certificates of all users from now on, and those of no application.
+    pub fn distrust_users(&self) {
+        self.distrusts_users.store(true, Ordering::Relaxed);
     }
 }
 
@@ -152,9 +159,13 @@ impl Provider for DummyProvider {
         Some(format!("urn:dummy:{}", core::str::from_utf8(name).ok()?))
     }
 
-    fn validate(&self, certificate: &[u8], _: &CertificatePurpose) -> Result<(), CryptoError> {
+    fn validate(&self, certificate: &[u8], purpose: &CertificatePurpose) -> Result<(), CryptoError> {
         key_bits_of(certificate)?;
-        if certificate.ends_with(b"untrusted") || self.distrusts.load(Ordering::Relaxed) {
+        let distrusts = match purpose {
+            CertificatePurpose::User => self.distrusts_users.load(Ordering::Relaxed),
+            _ => false,
+        };
+        if distrusts || certificate.ends_with(b"untrusted") || self.distrusts.load(Ordering::Relaxed) {
             return Err(CryptoError::certificate(StatusCode::BAD_CERTIFICATE_UNTRUSTED, "its name says so"));
         }
         Ok(())

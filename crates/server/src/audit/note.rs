@@ -89,6 +89,12 @@ impl Context<'_> {
         self.audit.push(self.now, || record);
     }
 
+    /// Notes that the certificate of a session's user is no longer accepted.
+    pub(crate) fn audit_user_certificate(&mut self, key: SessionKey, status: StatusCode, certificate: &[u8]) {
+        let thumbprint = hexadecimal(&self.shared.config().provider.thumbprint(certificate));
+        self.audit_session(key, status, AuditAction::Certificate { thumbprint });
+    }
+
     /// Notes what became of a session without a request at hand.
     pub(crate) fn audit_session(&mut self, key: SessionKey, status: StatusCode, action: AuditAction) {
         if !self.audit.notes_sessions() {

@@ -40,6 +40,8 @@ pub(crate) struct Activation {
     server_nonce: [u8; NONCE_LEN],
     locale_ids: Vec<UaString>,
     claim: Claim,
+    /// The change of the trust lists that was current when the user's certificate was looked at, or an earlier one.
+    checked_at: u64,
     /// When the user's certificate ends to be good.
     certificate_until: Option<UtcTime>,
     until: Instant,
@@ -108,6 +110,7 @@ pub(crate) fn activate(
         server_nonce,
         locale_ids: wanted.locale_ids.into_iter().take(limits.locale_ids_max).collect(),
         claim,
+        checked_at: cx.shared.trust_list_changes(),
         certificate_until: None,
         until: deadline(cx.now.instant, request.header.timeout_hint, limits.deferred_timeout),
         attempt: None,
@@ -264,7 +267,7 @@ fn verify(
             token.map(|token| Credential::IssuedToken { token })
         }
         (
-            Claim::Certificate { certificate, thumbprint },
+            Claim::Certificate { certificate, thumbprint, .. },
             Proven::Certificate { thumbprint: digits, until },
         ) => {
             activation.certificate_until = until;
@@ -378,6 +381,8 @@ fn finish(
         channel_id,
         server_nonce,
         locale_ids,
+        claim,
+        checked_at,
         next_key,
         note: activation_note,
         ..
@@ -400,6 +405,10 @@ fn finish(
         session.continuations = Continuations::default();
     }
     session.user = Some(user);
+    session.user_certificate = match claim {
+        Claim::Certificate { chain, .. } => Some(chain),
+        Claim::Anonymous | Claim::Password { .. } | Claim::IssuedToken { .. } => None,
+    };
     let left_ms = |until: UtcTime| until.ticks().saturating_sub(cx.now.utc.ticks()) as f64 / 1e4;
     session.user_until = until.map_or(Instant::FAR, |until| now.plus_millis_f64(left_ms(until)));
     session.ephemeral = next_key.map(|offered| (offered.policy, offered.key));
@@ -421,6 +430,10 @@ fn finish(
         }
     }
     cx.sessions.watch(key, until);
+    if checked_at != cx.shared.trust_list_changes() {
+        // The list has changed while its certificate was on the way.
+        cx.check_user(key);
+    }
     cx.authorize(key);
     cx.audit_activated(key, activation_note);
     if old != Some(connection) {

@@ -36,6 +36,8 @@ pub(crate) enum Claim {
     },
     Certificate {
         certificate: Arc<[u8]>,
+        /// With its issuers, as it came.
+        chain: Arc<[u8]>,
         /// Known when the proof holds.
         thumbprint: Box<str>,
     },
@@ -149,13 +151,15 @@ pub(crate) fn claim(
         }
         let mut data = vec![binding.user_signature(policy)];
         data.extend(binding.client_signature_over_chain(policy));
+        let certificate = leaf(chain).into();
+        let chain: Arc<[u8]> = chain.into();
         let proof = SignatureProof {
             policy,
-            certificate: chain.into(),
+            certificate: Arc::clone(&chain),
             data,
             signature: signature.signature.as_bytes().to_vec(),
         };
-        let claim = Claim::Certificate { certificate: leaf(chain).into(), thumbprint: Box::default() };
+        let claim = Claim::Certificate { certificate, chain, thumbprint: Box::default() };
         return Ok((claim, Some(UserProof::Certificate(proof))));
     }
     Err(INVALID)

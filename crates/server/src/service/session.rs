@@ -248,6 +248,7 @@ fn finish_creation(
         client_nonce: wanted.client_nonce.as_bytes().into(),
         ephemeral: key.map(|offered| (offered.policy, offered.key)),
         user: None,
+        user_certificate: None,
         user_until: Instant::FAR,
         decisions: Arc::new(Decisions::nothing()),
         timeout_ns: nanos_from_millis(timeout),

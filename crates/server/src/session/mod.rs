@@ -62,6 +62,8 @@ pub(crate) struct Session {
     pub(crate) ephemeral: Option<(SecurityPolicy, Arc<dyn EphemeralKey>)>,
     /// `None` until ActivateSession has succeeded.
     pub(crate) user: Option<User>,
+    /// The certificate that the user has shown, with its chain: it is looked at again when a trust list changes.
+    pub(crate) user_certificate: Option<Arc<[u8]>>,
     /// When what the user has shown ends to be good.
     pub(crate) user_until: Instant,
     /// What its user may do; nothing before it is activated.

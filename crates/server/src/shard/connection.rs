@@ -39,6 +39,10 @@ pub(crate) struct Connection {
     pub(crate) held: usize,
     /// Taken from the budget of unsent bytes.
     pub(crate) unsent_taken: usize,
+    /// The change of the trust lists as of which the peer's certificate was accepted.
+    pub(crate) trusted_at: u64,
+    /// The same of a handshake under way.
+    pub(crate) checked_at: u64,
 }
 
 /// Bytes sent at the front of a buffer that is never empty, before they are moved out of the way.
@@ -62,6 +66,8 @@ impl Connection {
             heard: now,
             held: 0,
             unsent_taken: 0,
+            trusted_at: 0,
+            checked_at: 0,
         }
     }
 

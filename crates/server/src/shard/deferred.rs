@@ -14,6 +14,7 @@ use crate::service::{activate, call, read, session};
 use crate::session::SessionKey;
 use crate::space::slot::SlotHandle;
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 use taktwerk_types::{Instant, NumericRange, StatusCode, TimestampsToReturn};
 
 /// The deferred requests of a shard and their effects.
@@ -24,8 +25,9 @@ pub(crate) struct Deferrals {
     effects: VecDeque<Effect>,
     /// Effects handed out or waiting that have not been answered, and requests that wait for other shards.
     outstanding: usize,
-    /// Those among them that are handshakes, which have a budget of their own.
-    handshakes: usize,
+    /// Those among them that no request waits for and that leave its room alone: handshakes, which have a budget of their
+    /// own, and certificates that are looked at again, at most one per connection and session.
+    apart: usize,
     max: usize,
     /// For the audit.
     noted: Vec<AuditRecord>,
@@ -51,12 +53,20 @@ pub(crate) enum Kind {
     Activate(Box<activate::Activation>),
     /// A channel's own work; there is no request.
     Channel(ConnectionId),
-    /// A peer's certificate after a trust list has changed; there is no request.
-    Trust(ConnectionId),
+    /// A peer's certificate after a trust list has changed, with the number of the change; there is no request.
+    Trust(ConnectionId, u64),
+    /// The certificate of a session's user after a trust list has changed; there is no request.
+    UserTrust(SessionKey, Arc<[u8]>),
     /// The value of a monitored item; there is no request.
     Sample { item: u32, slot: u32 },
     /// A TransferSubscriptions that other shards have to answer.
     Transfer { send_initial_values: bool, results: Vec<Option<Transferred>> },
+}
+
+impl Kind {
+    const fn is_apart(&self) -> bool {
+        matches!(self, Self::Channel(_) | Self::Trust(..) | Self::UserTrust(..))
+    }
 }
 
 /// A response with gaps.
@@ -158,7 +168,7 @@ impl Deferrals {
             deadlines: BTreeSet::new(),
             effects: VecDeque::new(),
             outstanding: 0,
-            handshakes: 0,
+            apart: 0,
             max,
             noted: Vec::new(),
             per_connection_max,
@@ -167,7 +177,7 @@ impl Deferrals {
 
     /// Whether `more` effects fit.
     pub(crate) fn has_room(&self, more: usize) -> bool {
-        self.outstanding.saturating_sub(self.handshakes) + more <= self.max
+        self.outstanding.saturating_sub(self.apart) + more <= self.max
     }
 
     /// Whether `more` effects fit, of which a request from this connection waits for all: one connection does not get
@@ -259,7 +269,7 @@ impl Deferrals {
 
     fn start(&mut self, deferred: Deferred, jobs: impl IntoIterator<Item = Job>) -> Key {
         let deadline = deferred.deadline;
-        self.handshakes += usize::from(matches!(deferred.kind, Kind::Channel(_)));
+        self.apart += usize::from(deferred.kind.is_apart());
         let key = self.slab.insert(deferred);
         if deadline != Instant::FAR {
             self.deadlines.insert((deadline, key));
@@ -315,10 +325,9 @@ impl Deferrals {
             self.noted.extend(left.map(|note| AuditRecord { status, ..*note }));
         }
         self.deadlines.remove(&(deferred.deadline, key));
-        match deferred.kind {
-            Kind::Transfer { .. } => self.outstanding = self.outstanding.saturating_sub(1),
-            Kind::Channel(_) => self.handshakes = self.handshakes.saturating_sub(1),
-            _ => {}
+        self.apart = self.apart.saturating_sub(usize::from(deferred.kind.is_apart()));
+        if let Kind::Transfer { .. } = deferred.kind {
+            self.outstanding = self.outstanding.saturating_sub(1);
         }
         Some(deferred)
     }

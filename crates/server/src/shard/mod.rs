@@ -84,6 +84,8 @@ pub struct ConnectionState {
     unsent: Vec<u8>,
     /// The request that asked for the move: its RequestId and body.
     request: Option<(u32, Vec<u8>)>,
+    /// The change of the trust lists as of which the peer's certificate was accepted.
+    trusted_at: u64,
 }
 
 /// One shard of a server.
@@ -462,18 +464,21 @@ impl Shard {
             .map(|at| self.moving.swap_remove(at))
             .map(|(_, request_id, body)| (request_id, body));
         let unsent = connection.unsent().to_vec();
-        let Connection { channel, address, .. } = connection;
-        Some(ConnectionState { channel, address, unsent, request })
+        let Connection { channel, address, trusted_at, .. } = connection;
+        Some(ConnectionState { channel, address, unsent, request, trusted_at })
     }
 
     /// Takes a connection in and answers the request that made it move.
     pub fn import(&mut self, state: ConnectionState, now: Now) -> ConnectionId {
-        let ConnectionState { channel, address, unsent, request } = state;
+        let ConnectionState { channel, address, unsent, request, trusted_at } = state;
         let response_len_max = self.shared.config().limits.response_len_max;
         let mut connection = Connection::new(channel, now.instant, response_len_max);
         connection.address = address;
         connection.out = unsent;
+        connection.trusted_at = trusted_at;
         let id = ConnectionId(self.connections.insert(connection));
+        // What the shard that it comes from had under way does not reach it any more.
+        self.check_certificate_if_due(id);
         if let Some((request_id, body)) = request {
             self.request(id, request_id, &body, now);
         }

@@ -1,50 +1,146 @@
 //! Certificates in use are looked at again when a trust list changes (Part 12 §7.8.2.5).
 //!
 //! Whoever changes a trust list tells [`ServerShared::trust_list_changed`](crate::ServerShared::trust_list_changed);
-//! each shard notices at its next turn and has every peer's certificate validated again, on worker threads. A channel
-//! whose certificate is refused is closed, and its sessions end with it: their client may not come back.
+//! each shard notices at its next turn and has every certificate in use validated again, on worker threads: those of the
+//! peers and those of the users. A channel whose certificate is refused is closed, and its sessions end with it: their
+//! client may not come back. A session whose user's certificate is refused ends too.
+//!
+//! A handshake or an activation may have been under way when the list changed, or a connection on its way from one shard
+//! to another: each knows as of which change its certificate was accepted, and is looked at again if that is not the last.
 
 use super::deferred::Kind;
 use super::effect::{Job, JobResult};
 use super::{ConnectionId, Shard};
 use crate::now::Now;
+use crate::service::context::Context;
+use crate::session::SessionKey;
 use std::sync::Arc;
-use taktwerk_crypto::{CertificatePurpose, CryptoError};
+use taktwerk_crypto::{CertificatePurpose, CryptoError, Provider};
 use taktwerk_types::{Instant, StatusCode};
+
+/// Validates a certificate.
+fn validation(provider: &Arc<dyn Provider>, certificate: Arc<[u8]>, purpose: CertificatePurpose) -> Job {
+    let provider = Arc::clone(provider);
+    let job = taktwerk_crypto::Job::Validate { certificate, purpose };
+    Job::Blocking(Box::new(move || JobResult::Crypto(job.run(&*provider))))
+}
+
+/// The status of a certificate that is not accepted. Whoever could not be looked at is not accepted either.
+fn refusal(result: Option<JobResult>) -> Option<StatusCode> {
+    match result {
+        Some(JobResult::Crypto(Ok(_))) => None,
+        Some(JobResult::Crypto(Err(CryptoError::Certificate(refusal)))) => {
+            tracing::info!(%refusal, "a certificate in use is no longer accepted");
+            Some(refusal.status())
+        }
+        _ => {
+            tracing::warn!("a certificate in use could not be looked at: it is no longer accepted");
+            Some(StatusCode::BAD_INTERNAL_ERROR)
+        }
+    }
+}
+
+impl Context<'_> {
+    /// Has the certificate of a session's user looked at, if it has shown one.
+    pub(crate) fn check_user(&mut self, key: SessionKey) {
+        let certificate = self.sessions.get(key).and_then(|session| session.user_certificate.clone());
+        let Some(certificate) = certificate else { return };
+        let kind = Kind::UserTrust(key, Arc::clone(&certificate));
+        let job = validation(&self.shared.config().provider, certificate, CertificatePurpose::User);
+        self.deferrals.wait(None, Some(key), Instant::FAR, kind, job);
+    }
+}
 
 impl Shard {
     /// Starts over with all certificates if a trust list has changed.
-    pub(super) fn refresh_trust(&mut self) {
+    pub(super) fn refresh_trust(&mut self, now: Now) {
         let changes = self.shared.trust_list_changes();
         if changes != self.trust_list_changes {
             self.trust_list_changes = changes;
-            self.check_certificates();
+            self.check_certificates(now);
         }
     }
 
     #[cold]
-    fn check_certificates(&mut self) {
-        for (key, connection) in self.connections.iter() {
-            let Some(certificate) = connection.channel.peer_certificate().cloned() else { continue };
-            let provider = Arc::clone(&self.shared.config().provider);
-            let job = taktwerk_crypto::Job::Validate { certificate, purpose: CertificatePurpose::Client };
-            let job = Job::Blocking(Box::new(move || JobResult::Crypto(job.run(&*provider))));
-            self.deferrals.wait(None, None, Instant::FAR, Kind::Trust(ConnectionId(key)), job);
+    fn check_certificates(&mut self, now: Now) {
+        let connections: Vec<_> = self.connections.iter().map(|(key, _)| ConnectionId(key)).collect();
+        for id in connections {
+            self.check_certificate_if_due(id);
+        }
+        let sessions: Vec<_> = self.sessions.iter().map(|(key, _)| key).collect();
+        let mut cx = self.context(None, now);
+        for key in sessions {
+            cx.check_user(key);
+        }
+    }
+
+    /// Has a peer's certificate looked at if a trust list has changed since that was done last.
+    pub(super) fn check_certificate_if_due(&mut self, id: ConnectionId) {
+        let change = self.shared.trust_list_changes();
+        let Some(connection) = self.connections.get(id.0) else { return };
+        let Some(certificate) = connection.channel.peer_certificate().cloned() else { return };
+        if connection.trusted_at != change {
+            let job = validation(&self.shared.config().provider, certificate, CertificatePurpose::Client);
+            self.deferrals.wait(None, None, Instant::FAR, Kind::Trust(id, change), job);
+        }
+    }
+
+    /// A channel's job is about to run.
+    pub(super) fn handshake_begins(&mut self, id: ConnectionId, job: &taktwerk_crypto::Job) {
+        let change = self.shared.trust_list_changes();
+        if let (taktwerk_crypto::Job::OpenChunk(_), Some(connection)) = (job, self.connections.get_mut(id.0))
+        {
+            connection.checked_at = change;
+        }
+    }
+
+    /// A channel has been opened or renewed: its certificate was accepted when that began.
+    pub(super) fn handshake_succeeded(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connections.get_mut(id.0) {
+            connection.trusted_at = connection.trusted_at.max(connection.checked_at);
+            self.check_certificate_if_due(id);
         }
     }
 
     /// Closes a channel whose certificate is no longer accepted.
-    pub(super) fn certificate_checked(&mut self, id: ConnectionId, result: Option<JobResult>, now: Now) {
-        let Some(JobResult::Crypto(Err(CryptoError::Certificate(refusal)))) = result else { return };
+    pub(super) fn certificate_checked(
+        &mut self,
+        id: ConnectionId,
+        change: u64,
+        result: Option<JobResult>,
+        now: Now,
+    ) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
-        tracing::info!(%refusal, "a certificate in use is no longer accepted");
+        let Some(status) = refusal(result) else {
+            connection.trusted_at = connection.trusted_at.max(change);
+            return;
+        };
         let sessions = connection.sessions.clone();
-        self.audit_certificate(id, refusal.status(), now);
+        self.audit_certificate(id, status, now);
         for key in sessions {
             self.context(None, now).close_session(key, true, None);
         }
         self.apply_attached(now);
         self.fail(id, StatusCode::BAD_SECURITY_CHECKS_FAILED, now);
         self.settle(id, now);
+    }
+
+    /// Ends a session whose user's certificate is no longer accepted, unless it has another user by now.
+    pub(super) fn user_checked(
+        &mut self,
+        key: SessionKey,
+        certificate: &Arc<[u8]>,
+        result: Option<JobResult>,
+        now: Now,
+    ) {
+        let Some(status) = refusal(result) else { return };
+        let mut cx = self.context(None, now);
+        let shown = cx.sessions.get(key).and_then(|session| session.user_certificate.as_ref());
+        if shown != Some(certificate) {
+            return;
+        }
+        cx.audit_user_certificate(key, status, certificate);
+        cx.close_session(key, true, None);
+        self.apply_attached(now);
     }
 }

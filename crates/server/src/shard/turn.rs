@@ -74,6 +74,7 @@ impl Shard {
         match event {
             Event::Effect(job) => {
                 if self.shared.budgets().handshakes.take(1) {
+                    self.handshake_begins(id, &job);
                     let provider = Arc::clone(&self.shared.config().provider);
                     let job = Job::Blocking(Box::new(move || JobResult::Crypto(job.run(&*provider))));
                     self.deferrals.wait(None, None, Instant::FAR, Kind::Channel(id), job);
@@ -87,8 +88,14 @@ impl Shard {
                 self.audit_channel(id, now, StatusCode::GOOD, |_| AuditAction::CloseSecureChannel);
                 self.close(id, now);
             }
-            Event::Opened => self.audit_open(id, StatusCode::GOOD, false, now),
-            Event::Renewed => self.audit_open(id, StatusCode::GOOD, true, now),
+            Event::Opened => {
+                self.handshake_succeeded(id);
+                self.audit_open(id, StatusCode::GOOD, false, now);
+            }
+            Event::Renewed => {
+                self.handshake_succeeded(id);
+                self.audit_open(id, StatusCode::GOOD, true, now);
+            }
             Event::NeedMore { .. } | Event::Handled | Event::Message { .. } | Event::Aborted { .. } => {}
         }
     }
@@ -151,7 +158,7 @@ impl Shard {
     /// Answers one request.
     pub(super) fn request(&mut self, id: ConnectionId, request_id: u32, body: &[u8], now: Now) {
         self.refresh_authorization(now);
-        self.refresh_trust();
+        self.refresh_trust(now);
         let limits = self.shared.config().limits.decode();
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let parsed = Request::parse(body, limits);
@@ -280,7 +287,7 @@ impl Shard {
     /// Does what is due, a bounded amount of it: as long as [`Self::poll_timeout`] is due, send and call again.
     pub fn timer(&mut self, now: Now) {
         self.refresh_authorization(now);
-        self.refresh_trust();
+        self.refresh_trust(now);
         self.audit.settle(now);
         self.resume(now);
         {
@@ -473,7 +480,10 @@ impl Shard {
                 }
                 self.settle(id, now);
             }
-            (Kind::Trust(id), result) => self.certificate_checked(id, result, now),
+            (Kind::Trust(id, change), result) => self.certificate_checked(id, change, result, now),
+            (Kind::UserTrust(key, certificate), result) => {
+                self.user_checked(key, &certificate, result, now);
+            }
             (Kind::Sample { item, slot }, result) => {
                 let value = match result {
                     Some(JobResult::Value(value)) => value,

@@ -96,11 +96,22 @@ impl Server {
 
     /// A client with an open channel.
     pub(crate) fn connect_with(&mut self, provider: Arc<dyn Provider>, params: OpenParams) -> Client {
+        let mut client = self.dial(provider, params);
+        for _ in 0..8 {
+            client.exchange(self);
+            while self.run_effect() {}
+        }
+        assert!(client.channel.is_open());
+        client
+    }
+
+    /// A client that has said nothing yet.
+    pub(crate) fn dial(&mut self, provider: Arc<dyn Provider>, params: OpenParams) -> Client {
         let connection = self.shard.opened(self.now);
         let mut out = Vec::new();
         let config = ChannelConfig { provider: Arc::clone(&provider), ..ChannelConfig::default() };
         let channel = Channel::client(Arc::new(config), params, self.now.instant, &mut out).unwrap();
-        let mut client = Client {
+        Client {
             connection,
             channel,
             provider,
@@ -110,13 +121,7 @@ impl Server {
             handle: 0,
             responses: Vec::new(),
             closed: false,
-        };
-        for _ in 0..8 {
-            client.exchange(self);
-            while self.run_effect() {}
         }
-        assert!(client.channel.is_open());
-        client
     }
 
     /// A client with an activated session.

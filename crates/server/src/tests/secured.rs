@@ -561,3 +561,34 @@ fn a_changed_trust_list_closes_channels() {
     assert_eq!(server.shard.session_count(), 1, "the session went with its channel");
     open.works(&mut server).unwrap();
 }
+
+/// The certificate is looked at, the list changes, and only then the channel is open.
+#[test]
+fn a_trust_list_that_changes_during_a_handshake_is_not_missed() {
+    for changes in [false, true] {
+        let provider = DummyProvider::new("server", 2048);
+        let trust = provider.clone();
+        let mut server = server_with(&[ENCRYPT], &anonymous(), |config| config.provider = Arc::new(provider));
+        let (policy, mode) = ENCRYPT;
+        let params = OpenParams {
+            policy,
+            mode,
+            server_certificate: Some(certificate("server", 2048).into()),
+            ..OpenParams::insecure(URL)
+        };
+        let mut client = server.dial(Arc::new(DummyProvider::new("client", 2048)), params);
+        client.exchange(&mut server);
+        client.exchange(&mut server);
+        assert!(server.run_effect(), "the request is opened, its certificate accepted");
+        if changes {
+            trust.distrust_everybody();
+            server.shard.shared().trust_list_changed();
+        }
+        // The shard notices while there is no channel whose certificate it could look at.
+        server.shard.timer(server.now);
+        while server.run_effect() {}
+        client.drain(&mut server);
+        assert_eq!(client.closed, changes);
+        assert_eq!(server.shard.connection_count(), usize::from(!changes));
+    }
+}

@@ -230,6 +230,69 @@ fn users_prove_that_a_certificate_is_theirs() {
 }
 
 #[test]
+fn a_changed_trust_list_ends_the_sessions_of_users_that_are_no_longer_trusted() {
+    let provider = DummyProvider::new("server", 2048);
+    let trust = provider.clone();
+    let mut server = server_with(&[ENCRYPT], &tokens(), |config| {
+        config.provider = Arc::new(provider);
+        config.verifier = Some(Arc::new(Staff));
+    });
+    let mut named = Party::created(&mut server, "client", ENCRYPT);
+    named.log_on(&mut server, "ann", "secret").unwrap();
+    let mut certified = Party::created(&mut server, "client", ENCRYPT);
+    let request = certified.certified("joe");
+    certified.activate_with(&mut server, &request).unwrap();
+    // Somebody who has shown a certificate and then become somebody else.
+    let mut changed = Party::created(&mut server, "client", ENCRYPT);
+    let request = changed.certified("joe");
+    changed.activate_with(&mut server, &request).unwrap();
+    changed.log_on(&mut server, "ann", "secret").unwrap();
+    // A change that concerns nobody.
+    server.shard.shared().trust_list_changed();
+    for party in [&mut named, &mut certified, &mut changed] {
+        party.works(&mut server).unwrap();
+        while server.run_effect() {}
+    }
+    assert_eq!(server.shard.session_count(), 3);
+    trust.distrust_users();
+    server.shard.shared().trust_list_changed();
+    named.works(&mut server).unwrap();
+    while server.run_effect() {}
+    assert_eq!((server.shard.session_count(), server.shard.connection_count()), (2, 3));
+    assert_eq!(certified.works(&mut server).unwrap_err(), StatusCode::BAD_SESSION_ID_INVALID);
+    named.works(&mut server).unwrap();
+    changed.works(&mut server).unwrap();
+    // Nor does it come back.
+    certified.create(&mut server).unwrap();
+    let request = certified.certified("joe");
+    let refused = certified.activate_with(&mut server, &request).unwrap_err();
+    assert_eq!(refused, StatusCode::BAD_IDENTITY_TOKEN_REJECTED);
+}
+
+/// The list changes after the user's certificate was looked at and before the verifier has answered.
+#[test]
+fn a_trust_list_that_changes_during_an_activation_is_not_missed() {
+    let provider = DummyProvider::new("server", 2048);
+    let trust = provider.clone();
+    let mut server = server_with(&[ENCRYPT], &tokens(), |config| {
+        config.provider = Arc::new(provider);
+        config.verifier = Some(Arc::new(Staff));
+    });
+    let mut party = Party::created(&mut server, "client", ENCRYPT);
+    let request = party.certified("joe");
+    let id = party.client.send(&mut server, ActivateSessionRequest::BINARY_ENCODING_ID, &request);
+    assert!(server.run_effect(), "the proof");
+    trust.distrust_users();
+    server.shard.shared().trust_list_changed();
+    // The shard notices before there is a session with a user.
+    server.shard.timer(server.now);
+    while server.run_effect() {}
+    party.client.drain(&mut server);
+    party.client.response::<ActivateSessionResponse>(id).unwrap().unwrap();
+    assert_eq!(server.shard.session_count(), 0, "it was activated, looked at again, and ended");
+}
+
+#[test]
 fn tokens_of_others_are_looked_at_by_the_verifier() {
     let mut server = staffed(&[ENCRYPT]);
     let mut party = Party::created(&mut server, "client", ENCRYPT);

@@ -20,9 +20,9 @@ impl KeyLogFile {
     /// Adds to a file, or begins one that only its owner can read.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// It cannot be written, belongs to somebody else, is a link, or others can read it.
     pub fn open(path: &Path) -> io::Result<Arc<Self>> {
-        let file = private(path).append(true).open(path)?;
+        let file = private(path, true)?;
         Ok(Arc::new(Self { file: Mutex::new(file) }))
     }
 }

@@ -15,9 +15,10 @@ pub use keys::KeyLogFile;
 
 use core::net::SocketAddr;
 use frame::Flow;
+use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -37,9 +38,9 @@ impl Capture {
     /// Begins a file, which only its owner can read. What was in it is gone.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// It cannot be written, belongs to somebody else, is a link, or others can read it.
     pub fn create(path: &Path) -> io::Result<Arc<Self>> {
-        let mut file = private(path).truncate(true).open(path)?;
+        let mut file = private(path, false)?;
         let mut head = Vec::with_capacity(24);
         // The magic number of times in microseconds, version 2.4, no time zone, no accuracy.
         for word in [0xa1b2_c3d4, 2 | 4 << 16, 0, 0, SNAP_LEN, LINK_TYPE] {
@@ -103,16 +104,28 @@ impl Drop for CaptureStream {
     }
 }
 
-/// Options for a file that nobody else can read.
-fn private(path: &Path) -> OpenOptions {
-    // One that is there may be readable by others, and stays so.
-    if let Ok(metadata) = std::fs::metadata(path) {
-        use std::os::unix::fs::PermissionsExt;
-        if metadata.permissions().mode() & 0o077 != 0 {
-            tracing::warn!(path = %path.display(), "others can read this file");
-        }
-    }
+/// Opens a file for what nobody else is to read, or begins one. One that is there has to be ours and private: somebody who
+/// knows where it will be could have made it before us, or put a link there.
+fn private(path: &Path, appends: bool) -> io::Result<File> {
+    let no_links = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
     let mut options = OpenOptions::new();
-    options.create(true).write(true).mode(0o600);
-    options
+    options.create(true).write(!appends).append(appends).mode(0o600).custom_flags(no_links);
+    let file = options.open(path).map_err(|error| match error.raw_os_error() {
+        Some(code) if code == Errno::LOOP.raw_os_error() => {
+            io::Error::new(io::ErrorKind::PermissionDenied, "this is a link: name the file itself")
+        }
+        _ => error,
+    })?;
+    let metadata = file.metadata()?;
+    let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
+    if !is_ours || metadata.mode() & 0o077 != 0 {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "others can read this file: make it private (chmod 600) or name one that is not there yet",
+        ));
+    }
+    if !appends && metadata.is_file() {
+        file.set_len(0)?;
+    }
+    Ok(file)
 }

@@ -100,3 +100,26 @@ fn keys_are_written_as_wireshark_reads_them() {
     }
     assert!(!format!("{token:?}").contains("160"), "keys are not printed by the way");
 }
+
+#[test]
+fn files_that_others_could_read_are_not_written_to() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    std::fs::write(&path, "before").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let link = folder.path().join("link");
+    symlink(&path, &link).unwrap();
+    for path in [&path, &link] {
+        for error in [Capture::create(path).err().unwrap(), KeyLogFile::open(path).err().unwrap()] {
+            assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{error}");
+        }
+    }
+    // Neither is what was in there gone.
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    KeyLogFile::open(&path).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
+    Capture::create(&path).unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 24);
+}

@@ -4,6 +4,7 @@
 mod dependencies;
 mod form;
 mod purity;
+mod randomness;
 mod source;
 mod wasm;
 
@@ -48,6 +49,7 @@ pub(crate) fn run(root: &Path, wasm: bool) -> Result<(), Failure> {
         let text = read(&file)?;
         let code = source::Code::new(&text);
         findings.extend(form::unfinished(&path, &code));
+        findings.extend(randomness::check(&path, &code));
         if core_source(&path) {
             findings.extend(purity::check(&path, &code));
         }

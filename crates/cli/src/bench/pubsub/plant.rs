@@ -8,6 +8,7 @@ use taktwerk::pubsub::config::{
 };
 use taktwerk::pubsub::{PublisherId, SecurityKeys, StaticKeys};
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
+// tidy: repeatable: a load.
 use taktwerk_crypto::{PubSubSecurityPolicy, SeededEntropy};
 use taktwerk_pubsub::{Now, Publisher, PublisherOptions, Transmit};
 use taktwerk_types::{BuiltInType, DataValue};
@@ -127,6 +128,7 @@ fn keys() -> SecurityKeys {
 
 /// What one cycle sends.
 fn datagrams(configuration: &Configuration) -> Vec<Vec<u8>> {
+    // tidy: repeatable: the load is the same every time, and nothing that it sends is worth protecting.
     let (provider, entropy) = (Arc::new(AwsPubSubProvider), Box::new(SeededEntropy::new(1)));
     let options = PublisherOptions::default();
     let Ok(mut publisher) = Publisher::new(configuration.clone(), options, provider, entropy) else {

@@ -2,6 +2,7 @@
 
 use crate::error::BindError;
 use core::net::SocketAddr;
+use core::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{Errno, ioctl_fionbio};
@@ -20,6 +21,10 @@ pub struct SocketOptions {
     pub send_buffer: Option<usize>,
     /// SO_RCVBUF in bytes; `None` leaves it to the kernel's autotuning.
     pub receive_buffer: Option<usize>,
+    /// TCP_USER_TIMEOUT: how long bytes that were sent may wait for a peer to take them before the kernel ends the
+    /// connection. Without it nobody notices a peer that reads nothing as long as the kernel has room for what it does
+    /// not read. `None` leaves it to the kernel: some 15 minutes for a peer that is gone, for ever for one that answers.
+    pub user_timeout: Option<Duration>,
 }
 
 impl SocketOptions {
@@ -31,6 +36,11 @@ impl SocketOptions {
         }
         if let Some(bytes) = self.receive_buffer {
             sockopt::set_socket_recv_buffer_size(fd, bytes)?;
+        }
+        if let Some(span) = self.user_timeout {
+            // A zero would mean the kernel's default.
+            let millis = u32::try_from(span.as_millis()).unwrap_or(u32::MAX).max(1);
+            sockopt::set_tcp_user_timeout(fd, millis)?;
         }
         Ok(())
     }
@@ -169,7 +179,7 @@ pub(crate) fn send_some(fd: impl AsFd, bytes: &[u8]) -> Sent {
 pub(crate) fn connect_blocking(
     address: &SocketAddr,
     options: &SocketOptions,
-    timeout: core::time::Duration,
+    timeout: Duration,
 ) -> io::Result<OwnedFd> {
     let fd = start_connect(address, options)?;
     let timeout = Timespec { tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: 0 };

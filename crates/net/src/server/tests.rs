@@ -274,6 +274,25 @@ fn a_reader_that_stops_does_not_hold_up_the_others() {
     expect(&mut slow, &frame(8));
 }
 
+/// All that is sent fits into the kernel's buffer, so that nothing shows here: it is the kernel that notices.
+#[test]
+fn a_reader_that_never_reads_is_gone_after_a_while() {
+    let socket = SocketOptions { user_timeout: Some(Duration::from_millis(300)), ..SocketOptions::default() };
+    let (threads, address) = start(1, ServerOptions { socket, ..ServerOptions::default() });
+    let stuck = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None);
+    let stuck = stuck.unwrap();
+    rustix::net::sockopt::set_socket_recv_buffer_size(&stuck, 4096).unwrap();
+    rustix::net::connect(&stuck, &address).unwrap();
+    let mut stuck = TcpStream::from(stuck);
+    let mut quick = connect(address);
+    stuck.write_all(&frame(FLOOD)).unwrap();
+    wait_until("both are there", || threads.connections() == 2);
+    wait_until("the one is gone", || threads.connections() == 1);
+    quick.write_all(&frame(10)).unwrap();
+    expect(&mut quick, &frame(10));
+    drop(stuck);
+}
+
 #[test]
 fn a_storm_of_connections_is_served() {
     let (threads, address) = start(2, ServerOptions::default());

@@ -235,7 +235,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Sizes of the kernel's buffers per connection. Default: the kernel's.
+    /// Sizes of the kernel's buffers per connection, and how long it waits for peers that take nothing. Default: the
+    /// kernel's, and as long as [`Limits::blocked_timeout`].
     pub fn socket(mut self, options: SocketOptions) -> Self {
         self.options.socket = options;
         self
@@ -265,6 +266,10 @@ impl ServerBuilder {
         }
         let config = self.config(&listeners);
         config.check()?;
+        // A client that takes nothing shows here only when the kernel has no room left for what it does not take.
+        let blocked_timeout = Duration::try_from_secs_f64(self.limits.blocked_timeout / 1e3);
+        let user_timeout = &mut self.options.socket.user_timeout;
+        *user_timeout = user_timeout.or(blocked_timeout.ok());
         if let Some(trust) = &self.trust {
             trust.watch(TRUST_LIST_INTERVAL).map_err(|source| StartError::TrustList { source })?;
         }

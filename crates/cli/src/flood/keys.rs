@@ -6,13 +6,14 @@ use crate::serve::{APPLICATION_NAME, APPLICATION_URI};
 use std::path::PathBuf;
 use std::sync::Arc;
 use taktwerk::pki::Pki;
-use taktwerk_crypto::Provider;
+use taktwerk_crypto::{Provider, SecurityPolicy};
 use taktwerk_pki::CertificateSettings;
 
 /// The certificates; dropping this removes them.
-pub(super) struct Keys {
+pub(crate) struct Keys {
     folder: PathBuf,
     provider: Arc<dyn Provider>,
+    server: Arc<dyn Provider>,
 }
 
 impl Keys {
@@ -25,12 +26,17 @@ impl Keys {
         let client = client.map_err(environment)?;
         server.trust_those_of(&client).map_err(environment)?;
         client.trust_those_of(&server).map_err(environment)?;
-        Ok(Self { folder, provider: client.provider() })
+        Ok(Self { folder, provider: client.provider(), server: server.provider() })
     }
 
     /// The server's store.
     pub(super) fn server(&self) -> PathBuf {
         self.folder.join("server")
+    }
+
+    /// The server's certificate for a policy.
+    pub(super) fn server_certificate(&self, policy: SecurityPolicy) -> Option<&[u8]> {
+        self.server.own_certificate(policy)
     }
 
     /// What the canary secures its connection with.

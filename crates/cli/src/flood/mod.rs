@@ -4,7 +4,7 @@
 //! - [`idle`], [`slow`]: connections that do nothing, or next to nothing; [`reader`]: clients that do not read;
 //! - [`storm`]: connections and handshakes as fast as they go; [`chunks`]: messages that never end;
 //! - [`services`]: sessions, subscriptions, items, requests up to their limits and beyond; [`discovery`]: what
-//!   strangers are answered; [`login`]: guessed passwords;
+//!   strangers are answered; [`login`]: guessed passwords; [`timing`]: what the time of a refusal tells;
 //! - [`canary`]: the honest client, and [`keys`] for it; [`crowd`], [`wire`]: sockets; [`report`]: what came of it.
 
 mod canary;
@@ -19,6 +19,7 @@ mod report;
 mod services;
 mod slow;
 mod storm;
+mod timing;
 mod wire;
 
 use crate::failure::Failure;
@@ -99,11 +100,19 @@ pub(crate) enum Attack {
     Discovery,
     /// Guessed passwords.
     Logins,
+    /// Handshakes that are broken in different ways: whether the time that they take tells which.
+    Timing,
 }
 
 impl Attack {
     fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// Whether it makes the server keep so much, in so many pieces, that the allocator does not give all of it back to
+    /// the system: what is promised then is that it is used again.
+    fn leaves_memory(self) -> bool {
+        matches!(self, Self::Chunks | Self::Services)
     }
 
     fn connections(self) -> usize {
@@ -115,6 +124,7 @@ impl Attack {
             Self::Chunks => 200,
             Self::Sessions => 3_000,
             Self::Logins => 10_000,
+            Self::Timing => 6_000,
             Self::Connects | Self::Opens | Self::Services | Self::Discovery => 50,
         }
     }
@@ -128,6 +138,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) bytes: u64,
     pub(crate) is_wide: bool,
     pub(crate) judges_times: bool,
+    pub(crate) keys: &'a Keys,
     memory: &'a AtomicU64,
     pid: u32,
     process: Process,
@@ -197,6 +208,7 @@ pub(crate) fn run(arguments: &FloodArgs, output: Output, interrupt: &Interrupt) 
         bytes: arguments.megabytes * 1_000_000,
         is_wide: arguments.wide,
         judges_times: !arguments.no_times,
+        keys: &keys,
         memory: &peak,
         pid,
         process,
@@ -208,8 +220,16 @@ pub(crate) fn run(arguments: &FloodArgs, output: Output, interrupt: &Interrupt) 
     let mut findings = attack(arguments.attack, &scene).map_err(failed)?;
     let took = began.elapsed();
     pause(Duration::from_secs(arguments.settle), interrupt);
+    let first = peak.load(Ordering::Relaxed);
+    let after = scene.rss();
+    let mut again = None;
+    if arguments.attack.leaves_memory() && !interrupt.asked() {
+        attack_again(arguments.attack, &scene).map_err(failed)?;
+        pause(Duration::from_secs(1), interrupt);
+        again = Some(peak.load(Ordering::Relaxed));
+    }
     drop(watch);
-    let memory = Memory { before, peak: peak.load(Ordering::Relaxed), after: scene.rss() };
+    let memory = Memory { before, peak: first, after, again };
     let song = canary.stop();
     findings.claim("the server is alive", process.snapshot().is_ok());
     let report = Report::new(arguments, connections, took, findings, memory, song);
@@ -234,13 +254,22 @@ fn attack(attack: Attack, scene: &Scene<'_>) -> Result<Findings, String> {
         Attack::Sessions => services::unactivated(scene),
         Attack::Discovery => discovery::ask(scene),
         Attack::Logins => login::guess(scene),
+        Attack::Timing => timing::handshakes(scene),
+    }
+}
+
+/// Does again what made the server keep so much.
+fn attack_again(attack: Attack, scene: &Scene<'_>) -> Result<(), String> {
+    match attack {
+        Attack::Services => services::again(scene),
+        other => self::attack(other, scene).map(drop),
     }
 }
 
 /// Descriptors that the attack needs, against those that this process may have.
 fn enough_files(attack: Attack, connections: usize, limit: u64) -> Result<(), Failure> {
     let needed = match attack {
-        Attack::Logins => 200,
+        Attack::Logins | Attack::Timing => 200,
         _ => connections as u64 + 100,
     };
     if limit >= needed {

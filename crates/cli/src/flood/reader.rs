@@ -1,69 +1,147 @@
 //! Clients that ask and never read.
+//!
+//! One half asks until the server reads no more of them: it has to keep what they do not take, and to end that. The
+//! other half asks for so little that the kernel has room for all of it: the server's own buffers stay empty.
 
 use super::Scene;
-use super::crowd::{Crowd, Member};
 use super::report::Findings;
-use super::wire::{Raw, Wire, dial};
+use super::wire::{Raw, Wire, WireError, dial};
+use std::thread;
 use std::time::{Duration, Instant};
 use taktwerk_schema::{ReadRequest, ReadValueId};
 use taktwerk_types::NodeId;
 
 /// How long a server keeps a connection that takes nothing, and some.
 const PATIENCE: Duration = Duration::from_secs(75);
+/// How long to go on asking, and for how long nothing must have moved before it is enough.
+const ASKING_MAX: Duration = Duration::from_secs(60);
+const STANDSTILL: Duration = Duration::from_secs(2);
+/// Requests of those that ask for little.
+const FEW: u64 = 3;
+/// Requests of one connection at most: far more than a server takes from somebody who does not read.
+const MANY: u64 = 5_000;
 /// All unsent bytes that a server keeps for strangers, and its overhead.
 const UNSENT_MAX: u64 = (256 + 64) << 20;
+
+/// A client that never reads.
+struct Asker {
+    wire: Wire,
+    raw: Raw,
+    /// What is left of the request under way.
+    left: Vec<u8>,
+    asked: u64,
+    most: u64,
+}
+
+impl Asker {
+    fn start(scene: &Scene<'_>, number: usize) -> Result<Self, WireError> {
+        // A small window, so that the kernel takes little of what nobody reads.
+        let mut wire = Wire::open_with(dial(scene.address, scene.source(number, 40), Some(4096))?)?;
+        wire.create_session()?;
+        wire.activate(taktwerk_types::ExtensionObject::NULL)?;
+        let raw = wire.raw()?;
+        let most = if number.is_multiple_of(2) { MANY } else { FEW };
+        Ok(Self { wire, raw, left: Vec::new(), asked: 0, most })
+    }
+
+    /// Sends what the kernel takes; whether it took anything.
+    fn ask(&mut self, request: &mut ReadRequest) -> Result<bool, WireError> {
+        let mut moved = false;
+        // A few at a time, so that all get their turn.
+        for _ in 0..8 {
+            if self.left.is_empty() {
+                if self.asked >= self.most {
+                    break;
+                }
+                self.left = self.wire.written(request)?;
+                self.asked += 1;
+            }
+            let count = self.raw.send(&self.left);
+            self.left.drain(..count);
+            moved |= count > 0;
+            if !self.left.is_empty() {
+                break;
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Whether the server has stopped reading it, or has ended it.
+    fn is_stopped(&self) -> bool {
+        self.raw.is_closed || !self.left.is_empty()
+    }
+}
 
 pub(super) fn zero_window(scene: &Scene<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let (before, files) = (scene.rss(), scene.files());
-    let mut crowd = Crowd::default();
-    let mut asked = 0u64;
+    let mut askers = Vec::new();
+    let mut failed = 0u64;
     for number in 0..scene.connections {
         if scene.is_over() {
             break;
         }
-        let ask = || -> Result<(Raw, u64), super::wire::WireError> {
-            let stream = dial(scene.address, scene.source(number, 40), Some(4096))?;
-            // Requests are small, so that all of them fit the server's receive buffer and ours.
-            let mut wire = Wire::open_with(stream)?;
-            wire.create_session()?;
-            wire.activate(taktwerk_types::ExtensionObject::NULL)?;
-            let mut asked = 0;
-            let node_id = NodeId::numeric(0, 2256);
-            let node = ReadValueId { node_id, attribute_id: 13, ..ReadValueId::default() };
-            for _ in 0..20 {
-                let mut request =
-                    ReadRequest { nodes_to_read: vec![node.clone(); 500], ..ReadRequest::default() };
-                wire.send(&mut request)?;
-                asked += 1;
-            }
-            Ok((Raw::new(wire.into_stream())?, asked))
-        };
-        match ask() {
-            Ok((raw, count)) => {
-                asked += count;
-                crowd.members.push(Member { raw, since: Instant::now(), ended: None });
-            }
-            Err(_) => crowd.failed += 1,
+        match Asker::start(scene, number) {
+            Ok(asker) => askers.push(asker),
+            Err(_) => failed += 1,
         }
     }
+    let connected = askers.len();
+    ask_on(scene, &mut askers).map_err(|error| error.to_string())?;
     let held = scene.rss().saturating_sub(before);
+    let (many, few): (Vec<&Asker>, Vec<&Asker>) = askers.iter().partition(|asker| asker.most == MANY);
+    let stopped = many.iter().filter(|asker| asker.is_stopped()).count();
+    let mut counts: Vec<u64> = many.iter().map(|asker| asker.asked).collect();
+    counts.sort_unstable();
+    let median = counts.get(counts.len() / 2).copied().unwrap_or_default();
+    findings.fact("connected", format!("{connected} (failed: {failed})"));
+    findings.fact(
+        "ask on and on",
+        format!("{}, stopped after {median} requests of 500 values (median)", many.len()),
+    );
+    findings.fact("ask a little", format!("{}, {FEW} requests each", few.len()));
+    let asked_little = !few.is_empty() && few.iter().all(|asker| asker.left.is_empty());
     // Nothing is read, so the end of a connection does not show here: the server's open files tell.
     let began = Instant::now();
+    let at_once = connected.saturating_sub(scene.files().saturating_sub(files));
     let mut left = scene.files().saturating_sub(files);
     while left > 0 && began.elapsed() < scene.patience(PATIENCE) && !scene.is_over() {
-        std::thread::sleep(Duration::from_millis(500));
+        thread::sleep(Duration::from_millis(500));
         left = scene.files().saturating_sub(files);
     }
     let took = began.elapsed();
     let peak = scene.peak().saturating_sub(before);
-    findings
-        .fact("connected", format!("{} (failed: {}), {asked} requests", crowd.members.len(), crowd.failed));
     findings.fact("memory while nobody reads", format!("{:.1} MiB more", held as f64 / f64::from(1 << 20)));
-    findings.fact("closed by the server", format!("after {:.1} s, {left} left", took.as_secs_f64()));
-    findings.claim("all are closed", left == 0 && !crowd.members.is_empty());
+    findings.fact(
+        "closed by the server",
+        format!("{at_once} while they asked, the others after {:.1} s, {left} left", took.as_secs_f64()),
+    );
+    findings.claim("the server stops reading those that ask on", stopped == many.len() && stopped > 0);
+    findings.claim("it answers the others", asked_little);
+    findings.claim("all are closed", left == 0);
     if scene.judges_times {
         findings.claim("memory stays within the budget of unsent bytes", peak <= UNSENT_MAX);
     }
     Ok(findings)
+}
+
+/// Asks until nothing moves any more.
+fn ask_on(scene: &Scene<'_>, askers: &mut [Asker]) -> Result<(), WireError> {
+    let node = ReadValueId { node_id: NodeId::numeric(0, 2256), attribute_id: 13, ..ReadValueId::default() };
+    let mut request = ReadRequest { nodes_to_read: vec![node; 500], ..ReadRequest::default() };
+    let began = Instant::now();
+    let mut moved_at = began;
+    while moved_at.elapsed() < STANDSTILL && began.elapsed() < scene.patience(ASKING_MAX) && !scene.is_over()
+    {
+        let mut moved = false;
+        for asker in askers.iter_mut().filter(|asker| !asker.raw.is_closed) {
+            moved |= asker.ask(&mut request)?;
+        }
+        if moved {
+            moved_at = Instant::now();
+        } else {
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+    Ok(())
 }

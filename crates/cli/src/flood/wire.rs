@@ -220,6 +220,11 @@ impl Wire {
         self.stream
     }
 
+    /// The same socket once more, never blocking from now on.
+    pub(crate) fn raw(&self) -> Result<Raw, WireError> {
+        Ok(Raw::new(self.stream.try_clone()?)?)
+    }
+
     pub(crate) fn create_session(&mut self) -> Result<(), WireError> {
         let mut request = CreateSessionRequest {
             endpoint_url: "opc.tcp://localhost:4840".into(),
@@ -307,6 +312,18 @@ impl Wire {
 
     /// Sends a request and does not wait for the answer. Gives its id.
     pub(crate) fn send<R: Request>(&mut self, request: &mut R) -> Result<u32, WireError> {
+        let id = self.write(request)?;
+        self.flush()?;
+        Ok(id)
+    }
+
+    /// The bytes of a request, to be sent by somebody else.
+    pub(crate) fn written<R: Request>(&mut self, request: &mut R) -> Result<Vec<u8>, WireError> {
+        self.write(request)?;
+        Ok(core::mem::take(&mut self.out))
+    }
+
+    fn write<R: Request>(&mut self, request: &mut R) -> Result<u32, WireError> {
         *request.header_mut() = self.header();
         let start = self.channel.begin(&mut self.out);
         NodeId::numeric(0, R::BINARY_ENCODING_ID).encode(&mut self.out);
@@ -315,7 +332,6 @@ impl Wire {
         self.channel
             .finish(start, id, &mut self.out)
             .map_err(|error| WireError::Protocol(error.to_string()))?;
-        self.flush()?;
         Ok(id)
     }
 

@@ -1,0 +1,153 @@
+//! Handshakes that are broken in different ways, by somebody whose certificate is trusted: whether the time that a refusal
+//! takes tells an attacker how far the server has come (Part 6 §6.7.7; Bleichenbacher, Manger).
+
+use super::Scene;
+use super::report::{Findings, Tally};
+use super::wire::{Raw, dial, hello, open};
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+use taktwerk_crypto::{Provider, SecurityPolicy};
+use taktwerk_lab::statistics::{median, median_ratio};
+
+const POLICY: SecurityPolicy = SecurityPolicy::Basic256Sha256;
+/// How long the server may take to refuse.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Medians may differ by so much of a handshake: far less than what one more operation with a key would show.
+const DIFFERENCE_MAX: f64 = 0.03;
+/// Bytes of an Acknowledge.
+const ACKNOWLEDGE_LEN: usize = 28;
+
+/// What is wrong with a handshake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Broken {
+    /// Nothing that was encrypted for the server: the decryption fails.
+    Cipher,
+    /// Only the last block: the first is decrypted.
+    LastBlock,
+    /// It is decrypted, and nobody has signed it.
+    Signature,
+    /// It is decrypted and signed, and the padding in front of the signature is wrong.
+    Padding,
+}
+
+const KINDS: [(Broken, &str); 4] = [
+    (Broken::Cipher, "not encrypted for it"),
+    (Broken::LastBlock, "the last block is not"),
+    (Broken::Signature, "signature wrong"),
+    (Broken::Padding, "padding wrong"),
+];
+
+pub(super) fn handshakes(scene: &Scene<'_>) -> Result<Findings, String> {
+    let mut findings = Findings::default();
+    let mut times: [Vec<f64>; 4] = Default::default();
+    let mut tally = Tally::default();
+    let mut failed = 0u64;
+    for number in 0..scene.connections {
+        if scene.is_over() {
+            break;
+        }
+        // In turns, and not always in the same order: a machine that gets slower is slower for all.
+        let at = (number + number / KINDS.len()) % KINDS.len();
+        let (Some((kind, _)), Some(times)) = (KINDS.get(at), times.get_mut(at)) else { continue };
+        let message = message(scene, *kind, number)?;
+        match refusal(scene, number, &message) {
+            Ok((took, raw)) => {
+                tally.status(raw.error());
+                times.push(took.as_secs_f64() * 1e6);
+            }
+            Err(_) => failed += 1,
+        }
+    }
+    let [first, ..] = &times;
+    let mut largest = 0.0f64;
+    for ((_, name), times) in KINDS.iter().zip(&times) {
+        let (ratio, (low, high)) = median_ratio(times, first).ok_or("no handshake was refused")?;
+        let median = median(times).unwrap_or_default();
+        largest = largest.max((ratio - 1.0).abs());
+        let ratio = format!("{ratio:.3} of the first (between {low:.3} and {high:.3})");
+        findings.fact(name, format!("{}: median {median:.1} us, {ratio}", times.len()));
+    }
+    findings.fact("told", format!("{tally}, failed: {failed}"));
+    findings.claim("every one is told the same", tally.kinds().len() == 1);
+    if scene.judges_times {
+        let claim = format!("the medians differ by at most {:.0} %", DIFFERENCE_MAX * 100.0);
+        findings.claim(claim, largest <= DIFFERENCE_MAX);
+    }
+    Ok(findings)
+}
+
+/// An OpenSecureChannel request that is broken in one way.
+fn message(scene: &Scene<'_>, kind: Broken, number: usize) -> Result<Vec<u8>, String> {
+    let text = |error: taktwerk_crypto::CryptoError| error.to_string();
+    let provider = scene.keys.canary();
+    let provider: &dyn Provider = provider.as_ref();
+    let server = scene.keys.server_certificate(POLICY).ok_or("the server has no certificate")?;
+    let own = provider.own_certificate(POLICY).ok_or("there is no certificate")?;
+    let receiver = provider.peer_key(POLICY, server).map_err(text)?;
+    let signature_len = provider.signature_len(POLICY).map_err(text)?;
+    let (plain_block, cipher_block) = (receiver.plain_block_len(), receiver.cipher_block_len());
+    // Two blocks, as an honest request has them; the number keeps one from being like the other.
+    let (blocks, mut noise) = (2, number as u64);
+    let mut random = |bytes: &mut [u8]| {
+        for byte in bytes {
+            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *byte = (noise >> 56) as u8;
+        }
+    };
+    let mut message =
+        open(POLICY.uri(), Some(own), Some(&provider.thumbprint(server)), &vec![0; blocks * cipher_block]);
+    let headers_len = message.len() - blocks * cipher_block;
+    let mut plain = vec![0; blocks * plain_block - signature_len];
+    random(&mut plain);
+    // The last byte in front of the signature says how much padding there is.
+    if let Some(last) = plain.last_mut() {
+        *last = 9;
+    }
+    let mut signature = Vec::new();
+    if kind == Broken::Padding {
+        let signed = [message.get(..headers_len).unwrap_or_default(), &plain].concat();
+        provider.sign(POLICY, &[&signed], &mut signature).map_err(text)?;
+    } else {
+        signature.resize(signature_len, 0);
+        random(&mut signature);
+        // A number that is below the modulus, as a signature is.
+        signature.iter_mut().take(1).for_each(|byte| *byte &= 0x3f);
+    }
+    plain.extend_from_slice(&signature);
+    let mut cipher = Vec::new();
+    receiver.encrypt(&plain, &mut cipher).map_err(text)?;
+    let spoiled = match kind {
+        Broken::Cipher => cipher.get_mut(..),
+        Broken::LastBlock => cipher.get_mut(cipher_block..),
+        Broken::Signature | Broken::Padding => None,
+    };
+    for block in spoiled.unwrap_or_default().chunks_mut(cipher_block) {
+        random(block);
+        block.iter_mut().take(1).for_each(|byte| *byte &= 0x3f);
+    }
+    message.truncate(headers_len);
+    message.extend_from_slice(&cipher);
+    Ok(message)
+}
+
+/// Sends a request behind a Hello and takes the time until the server has ended the connection.
+fn refusal(scene: &Scene<'_>, number: usize, message: &[u8]) -> std::io::Result<(Duration, Raw)> {
+    let mut stream = dial(scene.address, scene.source(number % 1_000, 1), None)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(&hello())?;
+    stream.read_exact(&mut [0; ACKNOWLEDGE_LEN])?;
+    let began = Instant::now();
+    stream.write_all(message)?;
+    let mut heard = Vec::new();
+    let mut buffer = [0; 1024];
+    loop {
+        match stream.read(&mut buffer)? {
+            0 => break,
+            count => heard.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+        }
+    }
+    let took = began.elapsed();
+    let mut raw = Raw::new(stream)?;
+    raw.heard = heard;
+    Ok((took, raw))
+}

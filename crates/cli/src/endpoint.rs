@@ -38,6 +38,15 @@ impl Endpoint {
         self.port
     }
 
+    /// The same server, but reached at another address.
+    pub(crate) fn at(&self, address: std::net::SocketAddr) -> Self {
+        let host = match address.ip() {
+            std::net::IpAddr::V4(ip) => ip.to_string(),
+            std::net::IpAddr::V6(ip) => format!("[{ip}]"),
+        };
+        Self { host, port: address.port(), path: self.path.clone() }
+    }
+
     /// Whether it is this machine, as far as the name says.
     pub(crate) fn is_loopback(&self) -> bool {
         let address: Result<std::net::IpAddr, _> = self.host().parse();
@@ -108,6 +117,8 @@ mod tests {
             assert_eq!(text.parse::<Endpoint>().unwrap().to_string(), url);
         }
         assert_eq!("[::1]:1".parse::<Endpoint>().unwrap().host(), "::1");
+        let moved = "plc7/UA/Server".parse::<Endpoint>().unwrap().at("[::1]:7".parse().unwrap());
+        assert_eq!(moved.to_string(), "opc.tcp://[::1]:7/UA/Server");
         for (text, here) in [("localhost", true), ("[::1]", true), ("127.3.2.1:5", true), ("plc7", false)] {
             assert_eq!(text.parse::<Endpoint>().unwrap().is_loopback(), here, "{text}");
         }

@@ -101,10 +101,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let mut cli = Cli::parse();
     logging::start(cli.verbose);
     let output = Output::new(cli.json);
-    match Interrupt::catch().and_then(|interrupt| run(&cli.command, output, &interrupt)) {
+    match Interrupt::catch().and_then(|interrupt| run(&mut cli.command, output, &interrupt)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("error: {failure}");
@@ -113,7 +113,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: &Command, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+fn run(command: &mut Command, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     match command {
         Command::Serve(arguments) => serve::run(arguments, output, interrupt),
         Command::Endpoints(arguments) => endpoints::run(arguments, output),

@@ -146,6 +146,44 @@ fn opc_ua_over_links() {
     assert!(worked >= 1);
 }
 
+/// One load over a link to a server that runs already, and knows nothing of it.
+#[test]
+fn a_load_over_a_link() {
+    let server = taktwerk_lab::program::Program::new(env!("CARGO_BIN_EXE_taktwerk"))
+        .args([
+            "serve",
+            "--no-plant",
+            "--signals",
+            "10",
+            "--port",
+            "0",
+            "--policy",
+            "None",
+            "--exit-with-stdin",
+        ])
+        .serve(Duration::from_secs(60))
+        .unwrap();
+    let read =
+        |link| run(&["bench", "read", server.url(), "-n", "5", "--warmup", "0", "--link", link, "--json"]);
+    let output = read("delay=20ms");
+    if output.status.code() == Some(6) {
+        // The relay did not get its turn often enough: then nothing is measured, and that is said.
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("is the machine busy"), "{said}");
+    } else {
+        let result = json(&output);
+        assert_eq!(result["url"], server.url(), "{result}");
+        assert!(result["latency"]["uncorrected"]["p50_us"].as_f64().unwrap() > 39_900.0, "{result}");
+        assert!(result["link"]["round_trips"]["mean_ms"].as_f64().unwrap() > 39.9, "{result}");
+        assert_eq!(result["link"]["method"], "proxy");
+    }
+    let unknown = read("moon");
+    assert_eq!(unknown.status.code(), Some(2), "{unknown:?}");
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("wan-tokyo"), "{unknown:?}");
+    let password = run(&["bench", "read", "192.0.2.1", "-u", "joe", "-p", "secret", "--link", "delay=1ms"]);
+    assert_eq!(password.status.code(), Some(2), "{password:?}");
+}
+
 #[test]
 fn cpu_conditions_are_what_is_told() {
     let own = json(&run(&["lab", "cpu", "show", "--json"]));

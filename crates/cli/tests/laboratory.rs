@@ -83,6 +83,7 @@ fn a_scenario_is_measured_kept_compared_and_reported() {
     assert!(is_measured(&second), "{second:?}");
     let html = fs::read_to_string(place.0.join("report.html")).unwrap();
     assert!(html.contains("two small loads") && html.contains("<svg") && !html.contains("<script"));
+    assert!(html.contains("Servers ran on CPU"), "the CPU conditions are missing");
 
     let runs = json(&place.run(&["lab", "runs", "--json"]));
     assert_eq!(runs["runs"][1]["state"], "complete");
@@ -98,6 +99,13 @@ fn a_scenario_is_measured_kept_compared_and_reported() {
     let wrong = place.run(&["lab", "run", "scenario.toml"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("cleints"), "{wrong:?}");
+
+    let runs = json(&place.run(&["lab", "runs", "--json"]))["runs"].as_array().unwrap().len();
+    place.scenario(&format!("{SCENARIO}\n[cpu]\ngovernor = \"no such governor\""));
+    let refused = place.run(&["lab", "run", "scenario.toml"]);
+    assert_eq!(refused.status.code(), Some(6));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("governor"), "{refused:?}");
+    assert_eq!(json(&place.run(&["lab", "runs", "--json"]))["runs"].as_array().unwrap().len(), runs);
 
     look_at(&place.0.join("report.html"), &place.0);
 }
@@ -197,4 +205,73 @@ fn the_register_of_experiments_is_complete() {
     assert!(experiments.iter().any(|one| one["id"] == "morato-pubsub" && one["missing"].is_null()));
     let unknown = place.run(&["lab", "reproduce", "nobody-1999"]);
     assert_eq!(unknown.status.code(), Some(2));
+}
+
+/// What came out of a terminal, until its other end is closed.
+fn read_all(terminal: rustix::fd::OwnedFd) -> std::thread::JoinHandle<String> {
+    use std::io::Read;
+    let mut terminal = fs::File::from(terminal);
+    std::thread::spawn(move || {
+        let (mut text, mut block) = (Vec::new(), [0u8; 4096]);
+        // A terminal whose last user is gone answers with an error, not with an end.
+        while let Ok(count @ 1..) = terminal.read(&mut block) {
+            text.extend_from_slice(&block[..count]);
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    })
+}
+
+#[test]
+fn a_live_view_ends_with_ctrl_c_and_gives_the_terminal_back() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+    use std::os::unix::process::CommandExt;
+
+    let place = Place::new("tui");
+    place.scenario(&SCENARIO.replace("repetitions = 2", "repetitions = 200"));
+    let without = place.run(&["lab", "run", "scenario.toml", "--tui"]);
+    assert_eq!(without.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&without.stderr).contains("needs a terminal"), "{without:?}");
+
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    tcsetwinsize(&terminal, Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap();
+    let end = || fs::File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let kept = end();
+    let before = tcgetattr(&kept).unwrap();
+    let mut lab = place
+        .command(&["lab", "run", "scenario.toml", "--tui", "--name", "tui"])
+        .stdin(end())
+        .stdout(Stdio::null())
+        .stderr(end())
+        // Ctrl-C is for the whole group: it must not be the one of these tests.
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let mut keys = fs::File::from(rustix::io::dup(&terminal).unwrap());
+    let screen = read_all(terminal);
+    let runs = || json(&place.run(&["lab", "runs", "--json"]))["runs"][0].clone();
+    let limit = Instant::now() + Duration::from_secs(120);
+    while runs()["measurements"].as_u64().unwrap_or(0) < 2 {
+        assert!(Instant::now() < limit, "nothing was measured: {:?}", lab.try_wait());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(!tcgetattr(&kept).unwrap().local_modes.contains(LocalModes::ECHO), "the terminal is not raw");
+    std::io::Write::write_all(&mut keys, b"\x03").unwrap();
+    let status = loop {
+        assert!(Instant::now() < limit, "Ctrl-C does not end it");
+        if let Some(status) = lab.try_wait().unwrap() {
+            break status;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!(status.code(), Some(130));
+    assert_eq!(tcgetattr(&kept).unwrap().local_modes, before.local_modes);
+    drop((kept, keys));
+    let shown = screen.join().unwrap();
+    assert!(shown.contains("\u{1b}[?1049h") && shown.contains("\u{1b}[?1049l"), "{shown:?}");
+    assert!(shown.contains("two small loads") && shown.contains("measurements"), "{shown:?}");
+    assert_eq!(runs()["state"], "incomplete");
 }

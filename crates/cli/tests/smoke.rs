@@ -229,3 +229,28 @@ fn serving_can_be_refused() {
     assert!(stderr(6, &["serve", "--port", "0", "--cpu", "900"]).contains("CPU 900"));
     server.stop().unwrap();
 }
+
+/// The server's own use of the machine is in its address space, by thread, and agrees with itself.
+#[test]
+fn a_server_shows_its_own_profile() {
+    let server = serve(&["--no-plant", "--signals", "2000", "--update", "5", "--profile"]);
+    let number = |node: &str| {
+        let read = json(&["read", server.url(), node]);
+        read[0]["Value"]["Value"].as_f64().or_else(|| read[0]["Value"].as_f64())
+    };
+    let end = std::time::Instant::now() + LIMIT;
+    let signals = loop {
+        let nodes = text(&["browse", server.url(), "/Objects/1:Process", "--depth", "1"]);
+        if nodes.contains("Thread signals") {
+            if let Some(percent) = number("ns=1;s=process/threads/signals").filter(|percent| *percent > 0.0) {
+                break percent;
+            }
+        }
+        assert!(std::time::Instant::now() < end, "{nodes}");
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    assert!(signals <= 110.0, "{signals}");
+    assert!(number("ns=1;s=process/CpuPercent").unwrap() > 0.0);
+    assert!(number("ns=1;s=process/ResidentMegabytes").unwrap() > 1.0);
+    assert!(number("ns=1;s=process/Threads").unwrap() >= 2.0);
+}

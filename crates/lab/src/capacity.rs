@@ -2,6 +2,7 @@
 
 use crate::measurement::Measurement;
 use serde::Serialize;
+use serde_json::Value;
 
 /// An answer between a load that was sustained and one that was not, which are close to each other.
 #[derive(Debug, Clone)]
@@ -117,8 +118,16 @@ const LATE: f64 = 1.1;
 #[must_use]
 pub fn judge(measurement: &Measurement) -> Verdict {
     let not = |why: String| Verdict::NotSustained { why };
+    // Nothing came at all, or connections broke: that is the server. Everything else is the generator.
+    let reasons = measurement.document.get("invalid").and_then(Value::as_array).into_iter().flatten();
+    let is_servers = |reason: &Value| {
+        matches!(reason.get("reason").and_then(Value::as_str), Some("no_samples" | "connections_lost"))
+    };
+    if !measurement.is_valid() && !reasons.clone().all(is_servers) {
+        return Verdict::Unknown { why: measurement.invalid.join("; ") };
+    }
     if let Some(reason) = measurement.invalid.first() {
-        return Verdict::Unknown { why: reason.clone() };
+        return not(reason.clone());
     }
     let get = |name: &str| measurement.get(name).unwrap_or(0.0);
     if get("connections_lost") > 0.0 {
@@ -146,7 +155,7 @@ mod tests {
     use super::*;
     use crate::scenario::{Kind, LoadSpec, Scenario};
     use proptest::prelude::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn run(search: &mut Search, limit: u64) -> Vec<u64> {
         let mut tried = Vec::new();
@@ -216,5 +225,8 @@ mod tests {
         assert!(matches!(verdict, Verdict::NotSustained { why } if why.contains("120 ms")));
         let verdict = judge(&measured(|document| document["invalid"] = json!([{"message": "late"}])));
         assert_eq!(verdict, Verdict::Unknown { why: "late".into() });
+        let silent = json!([{"reason": "no_samples", "message": "nothing came"}]);
+        let verdict = judge(&measured(|document| document["invalid"] = silent));
+        assert_eq!(verdict, Verdict::NotSustained { why: "nothing came".into() });
     }
 }

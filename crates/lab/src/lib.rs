@@ -12,6 +12,7 @@
 //! - [`validity`]: reasons why a measurement is worth nothing (the generator was late or saturated);
 //! - [`pin`], [`clock`], [`files`], [`machine`], [`program`]: CPU affinity, time, the limit of open files, what machine
 //!   this was, and other programs that are started, waited for and always ended;
+//! - [`energy`]: what the processor or a sensor of the supply counted;
 //! - [`cpu`]: isolation, class, governor, and what they really are;
 //! - [`links`]: networks that are emulated, probed and taken away again;
 //! - [`mqtt`]: a client to measure brokers with;
@@ -32,6 +33,7 @@ pub mod clock;
 pub mod cpu;
 #[cfg(feature = "laboratory")]
 pub mod cycles;
+pub mod energy;
 #[cfg(feature = "laboratory")]
 pub mod experiment;
 pub mod figures;

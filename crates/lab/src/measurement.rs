@@ -1,5 +1,6 @@
 //! The result of one measurement: figures by name, histograms, and why it may be worth nothing.
 
+use crate::cpu::Observed;
 use crate::latency::Times;
 use crate::scenario::Condition;
 use crate::statistics::Repeated;
@@ -115,6 +116,33 @@ fn flatten(prefix: &str, value: &Value, into: &mut BTreeMap<String, f64>) {
     }
 }
 
+/// The CPU conditions that servers really had, in words: each once, with the number of other programs from least to most.
+#[must_use]
+pub fn cpu_conditions(measurements: &[Measurement]) -> Vec<String> {
+    let mut seen: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    for measurement in measurements {
+        let conditions = measurement.document.pointer("/server/conditions").cloned();
+        let Some(conditions) = conditions.and_then(|it| serde_json::from_value::<Observed>(it).ok()) else {
+            continue;
+        };
+        let by = measurement.document.get("isolation").and_then(Value::as_str);
+        let isolated = by.map_or_else(String::new, |by| format!(", isolated by {by}"));
+        let governor = conditions.governor.as_deref().unwrap_or("none");
+        let core = if conditions.shares_core { ", core shared by hyper-threading" } else { "" };
+        let text = format!(
+            "CPU {}, class {}, governor {governor}{isolated}{core}",
+            conditions.cpus, conditions.class
+        );
+        let (low, high) = seen.entry(text).or_insert((usize::MAX, 0));
+        (*low, *high) = ((*low).min(conditions.others), (*high).max(conditions.others));
+    }
+    let line = |(text, (low, high)): (String, (usize, usize))| {
+        let others = if low == high { low.to_string() } else { format!("{low} to {high}") };
+        format!("Servers ran on {text}; other programs that may use it: {others}")
+    };
+    seen.into_iter().map(line).collect()
+}
+
 /// Repetitions of one condition.
 #[derive(Debug)]
 pub struct Group<'a> {
@@ -175,6 +203,23 @@ mod tests {
     use super::*;
     use crate::scenario::{Kind, LoadSpec, Scenario};
     use serde_json::json;
+
+    #[test]
+    fn conditions_are_told_once_with_their_range() {
+        let condition = Scenario::new("x", LoadSpec::new(Kind::Read)).conditions().remove(0);
+        let make = |others: usize| {
+            let seen = json!({"cpus": "0", "others": others, "class": "fifo:1", "governor": null, "shares_core": false});
+            let document = json!({"server": {"conditions": seen}, "isolation": "cpuset"});
+            Measurement::from_document("", condition.clone(), 0, document)
+        };
+        assert_eq!(
+            cpu_conditions(&[make(3), make(5)]),
+            [
+                "Servers ran on CPU 0, class fifo:1, governor none, isolated by cpuset; other programs that may use it: 3 to 5"
+            ]
+        );
+        assert!(cpu_conditions(&[Measurement::failed("", condition, 0, "x".into())]).is_empty());
+    }
 
     #[test]
     fn a_document_becomes_figures_and_histograms() {

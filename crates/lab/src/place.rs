@@ -1,7 +1,8 @@
 //! Where measurements happen: which programs there are, which CPUs, and one measurement from start to end.
 
 use crate::clock;
-use crate::links::{Effort, Link, Probed, Profile, probe};
+use crate::cpu::{Governor, NotPermitted, Set, Wanted, governor};
+use crate::links::{Effort, Link, Method, Probed, Profile, probe};
 use crate::machine::Machine;
 use crate::measurement::Measurement;
 use crate::peers::{self, PEERS, Peer, PeerOptions, Role, State};
@@ -10,7 +11,7 @@ use crate::program::{Program, ProgramError, Running};
 use crate::scenario::{Condition, CpuCondition, Kind, broker};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,6 +48,9 @@ pub enum PlaceError {
         /// Why.
         why: String,
     },
+    /// The CPU conditions cannot be had.
+    #[error(transparent)]
+    Conditions(#[from] NotPermitted),
     /// The load did not come to an end that can be used.
     #[error("{line} ended with {status}: {stderr}")]
     Load {
@@ -67,6 +71,7 @@ pub struct Place {
     /// Where peers are installed.
     peers: PathBuf,
     allowed: Vec<usize>,
+    slack: Duration,
     /// Links that have been made and probed. They go when this goes.
     links: Mutex<BTreeMap<String, Arc<Standing>>>,
 }
@@ -86,13 +91,6 @@ struct Server {
     _running: Option<Running>,
 }
 
-/// How thoroughly a link is looked at before it is measured over.
-const PROBING: Effort = Effort {
-    round_trips: Duration::from_secs(2),
-    round_trips_max: 100,
-    datagrams: 300,
-    rate: Duration::from_millis(400),
-};
 /// The same link every time.
 const SEED: u64 = 0x7461_6b74;
 
@@ -100,7 +98,20 @@ impl Place {
     /// This machine with the program `exe`, and peers below `peers`.
     #[must_use]
     pub fn new(exe: PathBuf, peers: PathBuf) -> Self {
-        Self { exe, peers, allowed: CpuList::allowed().cpus().to_vec(), links: Mutex::default() }
+        Self {
+            exe,
+            peers,
+            allowed: CpuList::allowed().cpus().to_vec(),
+            slack: SLACK,
+            links: Mutex::default(),
+        }
+    }
+
+    /// The same place, with another limit to what a measurement may take beyond its own time.
+    #[must_use]
+    pub fn with_slack(mut self, slack: Duration) -> Self {
+        self.slack = slack;
+        self
     }
 
     /// The CPU of servers: the first this process may use.
@@ -182,20 +193,72 @@ impl Place {
     }
 
     fn link(&self, name: &str) -> Result<Arc<Standing>, PlaceError> {
+        self.link_by(name, None)
+    }
+
+    /// A link that is made in one way, or in the most exact that works here.
+    fn link_by(&self, name: &str, method: Option<Method>) -> Result<Arc<Standing>, PlaceError> {
         let failed = |why: String| PlaceError::NoLink { name: name.to_owned(), why };
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(standing) = links.get(name) {
+        let key = method.map_or_else(|| name.to_owned(), |method| format!("{name} by {method}"));
+        if let Some(standing) = links.get(&key) {
             return Ok(Arc::clone(standing));
         }
         let profile: Profile = name.parse().map_err(|error| failed(format!("{error}")))?;
-        let link = Link::up(&profile, SEED).map_err(|error| failed(error.to_string()))?;
-        let probed = probe(&link, &PROBING).map_err(|error| failed(format!("probing failed: {error}")))?;
+        let link = match method {
+            Some(method) => Link::by(method, &profile, SEED),
+            None => Link::up(&profile, SEED),
+        };
+        let link = link.map_err(|error| failed(error.to_string()))?;
+        let probed =
+            probe(&link, &Effort::BRIEF).map_err(|error| failed(format!("probing failed: {error}")))?;
         if !probed.is_verified() {
             return Err(failed(format!("it does not do what it should: {}", probed.deviations.join("; "))));
         }
         let standing = Arc::new(Standing { link, probed });
-        links.insert(name.to_owned(), Arc::clone(&standing));
+        links.insert(key, Arc::clone(&standing));
         Ok(standing)
+    }
+
+    /// Whether a condition's CPU conditions can be had: they are set, tried on a program, and undone again.
+    ///
+    /// # Errors
+    /// What is missing on this machine.
+    pub fn check_cpu(&self, condition: &Condition) -> Result<(), PlaceError> {
+        if !condition.cpu.is_special() {
+            return Ok(());
+        }
+        let set = self.wanted(condition)?.set()?;
+        let mut sleeper = Program::new("/bin/sh").args(["-c", "echo READY here; exec sleep 60"]);
+        if let Some(cpus) = set.start_on() {
+            sleeper = sleeper.on(cpus.clone());
+        }
+        let running = sleeper.serve(START_LIMIT)?;
+        Ok(set.admit(running.pid())?)
+    }
+
+    /// Two governors that can be set on the server's CPU: the one that it has, or one that saves, and `performance`. Empty
+    /// if they cannot be set.
+    #[must_use]
+    pub fn governors(&self) -> Vec<String> {
+        let cpu = self.server_cpu();
+        let known = governor::known(cpu);
+        let present = governor::of(cpu).filter(|it| it != "performance");
+        let saving = present.or_else(|| known.iter().find(|it| *it != "performance").cloned());
+        let pair = saving.into_iter().chain(known.iter().find(|it| *it == "performance").cloned());
+        let can = |name: &String| Governor::set(name, &CpuList::single(cpu)).is_ok();
+        pair.filter(can).collect()
+    }
+
+    /// The CPU conditions of the server.
+    fn wanted(&self, condition: &Condition) -> Result<Wanted, PlaceError> {
+        let cpu = &condition.cpu;
+        let cpus = match &cpu.server {
+            Some(list) => list.parse()?,
+            None => CpuList::single(self.server_cpu()),
+        };
+        let class = cpu.class.as_ref().map(|class| class.parse()).transpose()?;
+        Ok(Wanted { cpus, isolate: cpu.isolate, class, governor: cpu.governor.clone() })
     }
 
     fn own_program(&self, condition: &Condition, bind: IpAddr) -> Program {
@@ -214,6 +277,9 @@ impl Place {
         }
         if server.interop {
             program = program.arg("--interop");
+        }
+        if server.profile {
+            program = program.arg("--profile");
         }
         program
     }
@@ -236,18 +302,14 @@ impl Place {
     fn start(
         &self,
         condition: &Condition,
-        cpus: CpuList,
+        cpus: &Set,
         link: Option<&Standing>,
     ) -> Result<Server, PlaceError> {
         let stack = condition.stack.as_str();
-        if stack.contains("://") {
-            if link.is_some() {
-                return Err(PlaceError::NoLink {
-                    name: condition.link.clone().unwrap_or_default(),
-                    why: "a server that runs already cannot be put behind an emulated link".to_owned(),
-                });
-            }
-            return Ok(Server { url: stack.to_owned(), pid: None, _running: None });
+        let no_link = |why| PlaceError::NoLink { name: condition.link.clone().unwrap_or_default(), why };
+        if is_url(stack) {
+            let url = link.map_or(Ok(stack.to_owned()), |standing| relayed(&standing.link, stack));
+            return Ok(Server { url: url.map_err(no_link)?, pid: None, _running: None });
         }
         let bind = link.map_or(Ipv4Addr::LOCALHOST.into(), |standing| standing.link.server_address());
         let network = link.and_then(|standing| standing.link.server_place());
@@ -262,14 +324,17 @@ impl Place {
                 if let Some(network) = network {
                     program = program.within(network);
                 }
-                program.on(cpus).serve(START_LIMIT)?
+                if let Some(cpus) = cpus.start_on() {
+                    program = program.on(cpus.clone());
+                }
+                program.serve(START_LIMIT)?
             }
             (None, Some(peer)) => {
                 let options = PeerOptions {
                     bind,
                     variables: condition.signals(),
                     update: Duration::from_secs_f64(condition.server.update_ms.max(0.0) / 1e3),
-                    cpus: Some(cpus),
+                    cpus: cpus.start_on().cloned(),
                     network: network.cloned(),
                     ..PeerOptions::default()
                 };
@@ -284,12 +349,10 @@ impl Place {
                 return Err(PlaceError::NoPeer { name: stack.to_owned(), how });
             }
         };
+        cpus.admit(running.pid())?;
         let mut url = running.url().to_owned();
         if let Some(standing) = link {
-            url = through(&standing.link, &url).map_err(|why| PlaceError::NoLink {
-                name: condition.link.clone().unwrap_or_default(),
-                why,
-            })?;
+            url = through(&standing.link, &url).map_err(no_link)?;
         }
         Ok(Server { url, pid: Some(running.pid()), _running: Some(running) })
     }
@@ -304,16 +367,20 @@ impl Place {
         condition: &Condition,
         repetition: u32,
     ) -> Result<Measurement, PlaceError> {
-        let link = condition.link.as_ref().map(|name| self.link(name)).transpose()?;
-        let list = |text: &Option<String>, cpu: usize| -> Result<CpuList, PlaceError> {
-            Ok(text.as_ref().map_or(Ok(CpuList::single(cpu)), |text| text.parse())?)
-        };
-        let server_cpus = list(&condition.cpu.server, self.server_cpu())?;
+        // A server that runs already can be in no network of ours: there it is a relay.
+        let method = is_url(&condition.stack).then_some(Method::Proxy);
+        let link = condition.link.as_ref().map(|name| self.link_by(name, method)).transpose()?;
+        let wanted = self.wanted(condition)?;
+        let server_cpus = wanted.cpus.clone();
         let load_cpu = match condition.cpu.condition {
             CpuCondition::Same => self.server_cpu(),
             CpuCondition::Isolated | CpuCondition::Shared => self.load_cpu(),
         };
-        let load_cpus = list(&condition.cpu.load, load_cpu)?;
+        let load_cpus = match &condition.cpu.load {
+            Some(list) => list.parse()?,
+            None => CpuList::single(load_cpu),
+        };
+        let set = wanted.set()?;
         let _bursts =
             (condition.cpu.condition == CpuCondition::Shared).then(|| Bursts::on(server_cpus.clone()));
         let mut program = Program::new(&self.exe).arg("bench").args(condition.arguments());
@@ -331,7 +398,7 @@ impl Place {
                 None
             }
             _ => {
-                let server = self.start(condition, server_cpus.clone(), link.as_deref())?;
+                let server = self.start(condition, &set, link.as_deref())?;
                 program = program.arg(&server.url).arg("--exit-with-stdin").on(load_cpus);
                 if let Some(network) = link.as_ref().and_then(|standing| standing.link.client_place()) {
                     program = program.within(network);
@@ -345,7 +412,7 @@ impl Place {
                 Some(server)
             }
         };
-        let limit = Duration::from_secs_f64(condition.seconds() * 3.0) + SLACK;
+        let limit = Duration::from_secs_f64(condition.seconds() * 3.0) + self.slack;
         let result = run(&program.arg("--json"), limit);
         drop(server);
         let mut document = result?;
@@ -353,8 +420,30 @@ impl Place {
             // What was asked of the link and what was seen of it belongs to the result.
             document.insert("link".to_owned(), json!(standing.probed));
         }
+        if let (Some(kind), Some(document)) = (set.isolation(), document.as_object_mut()) {
+            document.insert("isolation".to_owned(), json!(kind));
+        }
         Ok(Measurement::from_document(experiment, condition.clone(), repetition, document))
     }
+}
+
+/// Whether a stack is a server that runs already.
+fn is_url(stack: &str) -> bool {
+    stack.contains("://")
+}
+
+/// The URL of a relay to a server that runs already.
+fn relayed(link: &Link, url: &str) -> Result<String, String> {
+    /// The port that IANA gave to opc.tcp.
+    const DEFAULT_PORT: u16 = 4840;
+    let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("{url} is no URL"))?;
+    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let authority = if has_port { authority.to_owned() } else { format!("{authority}:{DEFAULT_PORT}") };
+    let mut found = authority.to_socket_addrs().map_err(|error| format!("{authority}: {error}"))?;
+    let server = found.next().ok_or_else(|| format!("{authority} has no address"))?;
+    let address = link.reach(server).map_err(|error| error.to_string())?;
+    Ok(format!("{scheme}://{address}{path}"))
 }
 
 /// The URL by which clients reach a server or broker behind a link.
@@ -450,6 +539,25 @@ mod tests {
         // A shell knows no program called bench: it fails, and says so.
         let error = place.measure("", &scenario.conditions()[0], 0).unwrap_err();
         assert!(matches!(error, PlaceError::Load { .. }), "{error}");
+    }
+
+    #[test]
+    fn servers_that_run_already_are_behind_a_relay() {
+        let link = Link::by(Method::Proxy, &"delay=1ms".parse().unwrap(), 1).unwrap();
+        let url = relayed(&link, "opc.tcp://127.0.0.1/path").unwrap();
+        assert!(url.starts_with("opc.tcp://127.0.0.1:") && url.ends_with("/path"), "{url}");
+        assert!(!url.contains(":4840/"), "{url}");
+        assert!(relayed(&link, "opc.tcp://no host").is_err());
+    }
+
+    #[test]
+    fn cpu_conditions_are_refused_with_a_reason_or_stand() {
+        let place = Place::new("/bin/true".into(), "/no/such/peers".into());
+        let mut scenario = Scenario::new("x", LoadSpec::new(Kind::Read));
+        assert!(place.check_cpu(&scenario.conditions()[0]).is_ok());
+        scenario.cpu.governor = Some("warp".into());
+        let refused = place.check_cpu(&scenario.conditions()[0]).unwrap_err();
+        assert!(matches!(refused, PlaceError::Conditions(_)) && refused.to_string().contains("governor"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::model::{Model, Observation};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A plant as it is written.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -23,6 +24,10 @@ pub struct Plant {
 pub struct Hardware {
     /// What nodes call it.
     pub name: String,
+    /// What `taktwerk model fit -o` wrote after a `lab calibrate` on this hardware, a path relative to the plant's file: then
+    /// nothing has to be scaled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<String>,
     /// How many times slower one of its cores is than one of the machine that the model was measured on. Without it, the
     /// model's machine itself is meant.
     #[serde(default = "one")]
@@ -58,6 +63,7 @@ impl Default for Hardware {
     fn default() -> Self {
         Self {
             name: "the model's machine".to_owned(),
+            calibration: None,
             slower: one(),
             memory_mb: plenty(),
             network_mbit: fast_ethernet(),
@@ -102,6 +108,12 @@ pub enum PlantError {
         file: String,
         /// Where and why.
         source: Box<toml::de::Error>,
+    },
+    /// Hardware has impossible figures.
+    #[error("hardware {hardware:?}: slower, memory_mb, network_mbit and cpu_percent must be positive")]
+    Hardware {
+        /// Which.
+        hardware: String,
     },
     /// A node names hardware that is not there, or has impossible figures.
     #[error("node {node:?}: {problem}")]
@@ -203,6 +215,12 @@ impl Plant {
     pub fn parse(text: &str, file: &str) -> Result<Self, PlantError> {
         let plant: Self = toml::from_str(text)
             .map_err(|source| PlantError::Parse { file: file.to_owned(), source: Box::new(source) })?;
+        for hardware in &plant.hardware {
+            let figures = [hardware.slower, hardware.memory_mb, hardware.network_mbit, hardware.cpu_percent];
+            if !figures.iter().all(|figure| *figure > 0.0 && figure.is_finite()) {
+                return Err(PlantError::Hardware { hardware: hardware.name.clone() });
+            }
+        }
         for node in &plant.nodes {
             let wrong = |problem: &str| {
                 Err(PlantError::Node { node: node.name.clone(), problem: problem.to_owned() })
@@ -221,10 +239,19 @@ impl Plant {
         Ok(plant)
     }
 
-    /// Sizes every node.
+    /// Hardware that has a calibration of its own: its name and the file.
+    pub fn calibrations(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.hardware.iter().filter_map(|one| Some((one.name.as_str(), one.calibration.as_deref()?)))
+    }
+
+    /// Sizes every node, by the model of its hardware's own calibration if there is one, else by `model`.
     #[must_use]
-    pub fn size(&self, model: &Model) -> Vec<Sized> {
-        self.nodes.iter().map(|node| size(node, &self.hardware_of(node), model)).collect()
+    pub fn size(&self, model: &Model, calibrated: &BTreeMap<String, Model>) -> Vec<Sized> {
+        let sized = |node: &Node| {
+            let hardware = self.hardware_of(node);
+            size(node, &hardware, calibrated.get(&hardware.name).unwrap_or(model))
+        };
+        self.nodes.iter().map(sized).collect()
     }
 
     fn hardware_of(&self, node: &Node) -> Hardware {
@@ -358,7 +385,7 @@ mod tests {
     #[test]
     fn nodes_are_sized_and_ways_out_are_named() {
         let plant = Plant::parse(TEXT, "x").unwrap();
-        let sized = plant.size(&synthetic_model());
+        let sized = plant.size(&synthetic_model(), &BTreeMap::new());
         let [controller, fci] = &sized[..] else { panic!() };
         // 0.3 + 30 000 · 0.4e-4 + 40 · 20e-4 = 1.58 %, a hundred times slower: more than there is.
         assert!((controller.cpu.expected - 158.0).abs() < 10.0, "{:?}", controller.cpu);
@@ -369,11 +396,28 @@ mod tests {
     }
 
     #[test]
+    fn hardware_with_a_calibration_of_its_own_is_not_scaled() {
+        let text = TEXT.replace("slower = 100", "calibration = \"small.json\"");
+        let plant = Plant::parse(&text, "x").unwrap();
+        assert_eq!(plant.calibrations().collect::<Vec<_>>(), [("small", "small.json")]);
+        let slow: Vec<Observation> = crate::model::tests_support::synthetic()
+            .into_iter()
+            .map(|one| Observation { cpu_percent: one.cpu_percent * 20.0, ..one })
+            .collect();
+        let slow = BTreeMap::from([("small".to_owned(), Model::new("own", &slow).unwrap())]);
+        let sized = plant.size(&synthetic_model(), &slow);
+        assert!((sized[0].cpu.expected / 31.6 - 1.0).abs() < 0.1 && !sized[0].scaled, "{:?}", sized[0].cpu);
+        assert!(sized[1].cpu.expected < 1.0);
+    }
+
+    #[test]
     fn mistakes_are_named() {
         let error =
             Plant::parse(&TEXT.replace("hardware = \"small\"", "hardware = \"tiny\""), "x").unwrap_err();
         assert!(error.to_string().contains("not described"), "{error}");
         assert!(Plant::parse(&TEXT.replace("points", "pionts"), "x").is_err());
+        let error = Plant::parse(&TEXT.replace("memory_mb = 64", "memory_mb = 0"), "x").unwrap_err();
+        assert!(error.to_string().contains("must be positive"), "{error}");
         assert!(Plant::parse(&TEXT.replace("clients = 4", "clients = 0"), "x").is_err());
     }
 }

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub enum Step<'a> {
     /// A measurement begins.
     Begin {
+        /// Which experiment asked for it; empty for a scenario of the user.
+        experiment: &'a str,
         /// What.
         condition: &'a Condition,
         /// How many are done.
@@ -88,7 +90,7 @@ impl Runner<'_> {
             if self.asked.load(Ordering::Relaxed) {
                 return Err(RunError::Interrupted);
             }
-            tell(Step::Begin { condition, done, total: plan.len(), seconds_left: left });
+            tell(Step::Begin { experiment, condition, done, total: plan.len(), seconds_left: left });
             let measured = self.place.measure(experiment, condition, *repetition);
             if self.asked.load(Ordering::Relaxed) {
                 // The signal has reached the programs as well: what came back is only a part.

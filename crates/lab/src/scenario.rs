@@ -26,6 +26,8 @@
 //! below = 150000
 //! ```
 
+use crate::cpu::Class;
+use crate::pin::CpuList;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -77,11 +79,14 @@ pub struct ServerSpec {
     pub threads: u32,
     /// Adds the interop test nodes, of which `roundtrip` needs one.
     pub interop: bool,
+    /// Shows what the server itself uses as variables in its address space (own stack only).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub profile: bool,
 }
 
 impl Default for ServerSpec {
     fn default() -> Self {
-        Self { signals: 0, update_ms: 100.0, threads: 1, interop: false }
+        Self { signals: 0, update_ms: 100.0, threads: 1, interop: false, profile: false }
     }
 }
 
@@ -246,6 +251,42 @@ pub struct CpuSpec {
     pub load: Option<String>,
     /// `shared` adds a program that competes with the server for its CPU half of the time, `isolated` does not.
     pub condition: CpuCondition,
+    /// Moves everything that can be moved off the server's CPUs, by control groups. Needs root, or a kernel that was
+    /// started with `isolcpus`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub isolate: bool,
+    /// Scheduling class of the server: `other`, `fifo:PRIORITY` or `rr:PRIORITY`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// Frequency governor of the server's CPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub governor: Option<String>,
+}
+
+impl CpuSpec {
+    /// Whether more is asked for than which CPUs.
+    #[must_use]
+    pub fn is_special(&self) -> bool {
+        self.isolate || self.class.is_some() || self.governor.is_some()
+    }
+
+    /// What cannot be meant.
+    fn problem(&self) -> Option<String> {
+        let lists = [&self.server, &self.load].into_iter().flatten();
+        let wrong = lists.filter_map(|list| list.parse::<CpuList>().err());
+        if let Some(error) = wrong.into_iter().next() {
+            return Some(format!("cpu: {error}"));
+        }
+        if let Some(Err(error)) = self.class.as_ref().map(|class| class.parse::<Class>()) {
+            return Some(format!("cpu.class: {error}"));
+        }
+        (self.isolate && self.condition != CpuCondition::Isolated).then(|| {
+            format!(
+                "cpu.isolate keeps the server's CPU free, cpu.condition = \"{}\" puts something else on it: leave one out",
+                self.condition.name()
+            )
+        })
+    }
 }
 
 /// Whether the server has its CPU for itself.
@@ -418,6 +459,17 @@ impl Scenario {
         }
         if self.load.kind == Kind::Fan && self.load.clients.is_none() {
             return wrong("a fan needs load.clients of at least 2");
+        }
+        if let Some(problem) = self.cpu.problem() {
+            return wrong(&problem);
+        }
+        let is_ours = |stack: &String| !stack.contains("://");
+        let starts_server = !matches!(self.load.kind, Kind::Update | Kind::PubSub);
+        if self.cpu.is_special() && !(starts_server && self.stacks.iter().all(is_ours)) {
+            return wrong(
+                "cpu.isolate, cpu.class and cpu.governor need a server that the laboratory starts: leave them out for \
+                 URLs, update and pubsub",
+            );
         }
         if self.thresholds.iter().any(|threshold| threshold.below.is_none() && threshold.above.is_none()) {
             return wrong("a threshold needs below or above");
@@ -616,6 +668,9 @@ impl Condition {
             "cpu",
             (self.cpu.condition != CpuCondition::Isolated).then(|| self.cpu.condition.name().to_owned()),
         );
+        note("isolate", self.cpu.isolate.then(|| "yes".to_owned()));
+        note("class", self.cpu.class.clone());
+        note("governor", self.cpu.governor.clone());
         factors
     }
 
@@ -661,6 +716,17 @@ mod tests {
     }
 
     #[test]
+    fn cpu_conditions_distinguish_loads() {
+        let text = format!("{TEXT}\n[cpu]\nisolate = true\nclass = \"rr:7\"\ngovernor = \"performance\"");
+        let scenario = Scenario::parse(&text, "x.toml").unwrap();
+        let factors = scenario.conditions()[0].factors();
+        let factor = |name: &str| factors.get(name).map(String::as_str);
+        assert_eq!((factor("isolate"), factor("class")), (Some("yes"), Some("rr:7")));
+        assert_eq!(factor("governor"), Some("performance"));
+        assert!(!Scenario::parse(TEXT, "x.toml").unwrap().conditions()[0].factors().contains_key("isolate"));
+    }
+
+    #[test]
     fn brokers_have_a_quality_of_service_and_two_kinds_of_load() {
         assert_eq!(broker("mosquitto-qos2"), Some(("mosquitto", 2)));
         assert_eq!((broker("mosquitto"), broker("mosquitto-qos3"), broker("own")), (None, None, None));
@@ -692,6 +758,17 @@ mod tests {
         let error = Scenario::parse(&TEXT.replace("below = 150000", ""), "x.toml").unwrap_err();
         assert!(error.to_string().contains("below or above"));
         assert!(Scenario::parse(&TEXT.replace("subscribe", "subscribing"), "x.toml").is_err());
+        for (cpu, why) in [
+            ("class = \"fast\"", "fifo:PRIORITY"),
+            ("server = \"a\"", "list of CPUs"),
+            ("isolate = true\ncondition = \"shared\"", "leave one out"),
+        ] {
+            let error = Scenario::parse(&format!("{TEXT}\n[cpu]\n{cpu}"), "x.toml").unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+        let foreign = TEXT.replace("\"own\"", "\"opc.tcp://plc\"") + "\n[cpu]\nclass = \"fifo:1\"";
+        let error = Scenario::parse(&foreign, "x.toml").unwrap_err().to_string();
+        assert!(error.contains("that the laboratory starts"), "{error}");
     }
 
     #[test]

@@ -3,8 +3,11 @@
 use crate::failure::Failure;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 use taktwerk_lab::clock;
+use taktwerk_lab::cpu::{Observed, observe};
 use taktwerk_lab::cycles::Cycles;
+use taktwerk_lab::energy::Energy;
 use taktwerk_lab::process::{Process, Snapshot, Usage};
 use taktwerk_lab::validity::{self, Invalid};
 use taktwerk_lab::wire::{self, Carried, Wire};
@@ -18,6 +21,8 @@ pub(crate) struct Window {
     cycles: Option<Cycles>,
     threads: BTreeMap<String, u64>,
     carried: Option<(u16, Carried)>,
+    energy: Option<Energy>,
+    started: SystemTime,
 }
 
 /// What was used within a window.
@@ -35,6 +40,14 @@ pub(crate) struct Account {
     threads: BTreeMap<String, u64>,
     /// What went over the connections, if the kernel tells.
     pub(crate) wire: Option<Wire>,
+    /// The CPU conditions that the server really had.
+    pub(crate) conditions: Option<Observed>,
+    /// And the generator.
+    own_conditions: Option<Observed>,
+    /// What the whole processor used, in joules by part; empty where it does not count.
+    pub(crate) joules: BTreeMap<String, f64>,
+    /// When the window was opened.
+    started: SystemTime,
 }
 
 /// Looks at a process before anything is connected, so that a wrong id fails early.
@@ -66,6 +79,8 @@ impl Window {
             cycles,
             threads,
             carried,
+            energy: Energy::begin().ok(),
+            started: SystemTime::now(),
         })
     }
 
@@ -77,6 +92,7 @@ impl Window {
     /// Closes it.
     pub(crate) fn close(mut self) -> Result<Account, Failure> {
         let end = clock::monotonic();
+        let joules = self.energy.as_ref().map(Energy::joules).unwrap_or_default();
         let own_cpu = clock::own_cpu().saturating_sub(self.own_cpu);
         let environment =
             |error: taktwerk_lab::process::ProcessError| Failure::Environment(error.to_string());
@@ -95,7 +111,22 @@ impl Window {
         let cycles = self.cycles.as_mut().and_then(Cycles::read);
         let wire =
             self.carried.and_then(|(port, before)| Some(Wire::between(&before, &wire::carried(port).ok()?)));
-        Ok(Account { span: end.saturating_sub(self.start), own_cpu, own, server, cycles, threads, wire })
+        // Only now: looking at all programs takes CPU time itself.
+        let conditions = server_process.and_then(|process| observe(process.pid()));
+        let own_conditions = observe(std::process::id());
+        Ok(Account {
+            span: end.saturating_sub(self.start),
+            own_cpu,
+            own,
+            server,
+            cycles,
+            threads,
+            wire,
+            conditions,
+            own_conditions,
+            joules,
+            started: self.started,
+        })
     }
 }
 
@@ -103,6 +134,12 @@ impl Account {
     /// Length of the window in seconds.
     pub(crate) fn seconds(&self) -> f64 {
         self.span as f64 / 1e9
+    }
+
+    /// When the window was opened, milliseconds since 1970: to be set beside what others recorded.
+    pub(crate) fn started_unix_ms(&self) -> u64 {
+        let since = self.started.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
     /// CPU use of the generator in percent of one core.
@@ -125,6 +162,7 @@ impl Account {
             "voluntary_switches": self.own.voluntary_switches,
             "involuntary_switches": self.own.involuntary_switches,
             "rss_bytes": self.own.rss_bytes,
+            "conditions": self.own_conditions,
         })
     }
 
@@ -135,6 +173,7 @@ impl Account {
         if let Some(object) = value.as_object_mut() {
             object.insert(name.to_owned(), json!(usage.cpu_us_per(units)));
             object.insert("cycles".to_owned(), json!(self.cycles));
+            object.insert("conditions".to_owned(), json!(self.conditions));
             let percent = |nanos: u64| nanos as f64 / self.span.max(1) as f64 * 100.0;
             let threads: BTreeMap<&String, f64> =
                 self.threads.iter().map(|(name, nanos)| (name, percent(*nanos))).collect();

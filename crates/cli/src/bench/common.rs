@@ -1,7 +1,10 @@
 //! What all loads share: options, the fleet of clients, and time.
 
 use super::account;
+use super::link::Over;
+use super::report::Report;
 use crate::connection::ConnectionArgs;
+use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::{session, span};
 use clap::Args;
@@ -48,12 +51,56 @@ pub(crate) struct CommonArgs {
     #[arg(long, value_name = "SPAN", default_value = "0", value_parser = span::micros)]
     pub(crate) busy_poll: Duration,
 
+    /// Measure over an emulated link: a name from `lab links list`, NAME+vpn, or rate=…,delay=…,jitter=…,loss=….
+    #[arg(long, value_name = "LINK")]
+    link: Option<String>,
+
+    /// The link that stands, and the server behind it.
+    #[arg(skip)]
+    over: Option<(Arc<Over>, Endpoint)>,
+
     /// End when standard input ends: for programs that start this one.
     #[arg(long, hide = true)]
     exit_with_stdin: bool,
 }
 
 impl CommonArgs {
+    /// Makes the link that was asked for; from now on the server is behind it.
+    pub(super) fn go_over_link(&mut self) -> Result<(), Failure> {
+        let Some(name) = &self.link else { return Ok(()) };
+        let server = self.connection.endpoint.clone();
+        let security = &self.connection.security;
+        let is_readable = security.policy.as_deref().is_none_or(|policy| policy.eq_ignore_ascii_case("none"));
+        if security.has_secret()
+            && is_readable
+            && !server.is_loopback()
+            && !security.allow_plaintext_password
+            && security.cert.is_none()
+        {
+            // The relay is on loopback, where secrets may be sent as they are; behind it is a network.
+            return Err(Failure::Usage(
+                "a password would go readable over the network behind the link: name a --policy, or say \
+                 --allow-plaintext-password"
+                    .to_owned(),
+            ));
+        }
+        let over = Over::start(name, &server)?;
+        self.connection.endpoint = server.at(over.address());
+        self.over = Some((Arc::new(over), server));
+        Ok(())
+    }
+
+    /// A report of a load: on which server, over which link.
+    pub(super) fn report(&self, command: &str) -> Report {
+        let Some((over, server)) = &self.over else {
+            return Report::new(command, &self.connection.endpoint.to_string());
+        };
+        let mut report = Report::new(command, &server.to_string());
+        report.set("link", over.probed());
+        report.fact("link", over.sentence());
+        report
+    }
+
     /// Takes the CPUs and looks at the server before anything is connected.
     pub(crate) fn begin(&self) -> Result<Option<Process>, Failure> {
         if self.exit_with_stdin {
@@ -102,7 +149,7 @@ impl CommonArgs {
 }
 
 /// Ends this process as soon as nobody holds the other end of its standard input.
-pub(super) fn end_with_stdin() -> Result<(), Failure> {
+pub(crate) fn end_with_stdin() -> Result<(), Failure> {
     let watch = || {
         let mut sink = [0u8; 256];
         while matches!(std::io::stdin().read(&mut sink), Ok(1..)) {}

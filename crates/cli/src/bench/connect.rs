@@ -2,7 +2,6 @@
 
 use super::account::Window;
 use super::common::{CommonArgs, environment, nanos};
-use super::report::Report;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -22,7 +21,7 @@ use taktwerk_types::Instant;
 #[derive(Debug, Args)]
 pub(crate) struct ConnectArgs {
     #[command(flatten)]
-    common: CommonArgs,
+    pub(super) common: CommonArgs,
 
     /// Stop after so many sessions.
     #[arg(short = 'n', long, value_name = "N")]
@@ -137,7 +136,7 @@ pub(crate) fn run(arguments: &ConnectArgs, output: Output, interrupt: &Interrupt
     if let (0, Some(error)) = (sessions.opened, &sessions.first_error) {
         return Err(session::unreachable(&common.connection.endpoint, error));
     }
-    let mut report = Report::new("connect", &common.connection.endpoint.to_string());
+    let mut report = common.report("connect");
     report.set(
         "requested",
         json!({

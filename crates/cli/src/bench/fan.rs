@@ -2,7 +2,6 @@
 //! has seen all answers (Rocha et al. 2019, Fig. 12).
 
 use super::common::{CommonArgs, environment};
-use super::report::Report;
 use super::transaction::{self, Transactions};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -25,7 +24,7 @@ use taktwerk_types::{Instant, NodeId, Variant};
 #[derive(Debug, Args)]
 pub(crate) struct FanArgs {
     #[command(flatten)]
-    common: CommonArgs,
+    pub(super) common: CommonArgs,
 
     /// Stop after so many transactions, warm-up not counted.
     #[arg(short = 'n', long, value_name = "N")]
@@ -144,7 +143,7 @@ pub(crate) fn run(arguments: &FanArgs, output: Output, interrupt: &Interrupt) ->
     for member in 0..common.clients {
         fleet.with(MemberId(member), |core, now| core.disconnect(now), &mut star);
     }
-    let mut report = Report::new("fan", &common.connection.endpoint.to_string());
+    let mut report = common.report("fan");
     report.set(
         "requested",
         json!({"clients": common.clients, "publishing_ms": arguments.interval.as_secs_f64() * 1e3,

@@ -4,13 +4,14 @@
 //! - [`mqtt`]: the same questions put to an MQTT broker; [`pubsub`]: a publisher and how late it is;
 //! - [`roundtrip`], [`fan`]: values that come back, one [`transaction`] after the other;
 //! - [`probe`]: why a request was slow; [`update`]: setting values;
-//! - [`common`]: options that they share; [`nodes`]: which nodes are used; [`account`]: CPU, memory, switches;
-//! - [`report`]: the table and the document.
+//! - [`common`]: options that they share; [`link`]: a network that is not there; [`nodes`]: which nodes are used;
+//! - [`account`]: CPU, memory, switches; [`report`]: the table and the document.
 
 mod account;
 mod common;
 mod connect;
 mod fan;
+mod link;
 mod mqtt;
 mod nodes;
 mod probe;
@@ -26,6 +27,8 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use clap::Subcommand;
+use common::CommonArgs;
+pub(crate) use common::end_with_stdin;
 
 /// What to load a server with.
 #[derive(Debug, Subcommand)]
@@ -55,9 +58,27 @@ pub(crate) enum BenchCommand {
     Update(update::UpdateArgs),
 }
 
+impl BenchCommand {
+    /// The options of loads on OPC UA servers.
+    fn common(&mut self) -> Option<&mut CommonArgs> {
+        match self {
+            Self::Connect(arguments) => Some(&mut arguments.common),
+            Self::Read(arguments) => Some(&mut arguments.request.common),
+            Self::Write(arguments) => Some(&mut arguments.request.common),
+            Self::Browse(arguments) => Some(&mut arguments.request.common),
+            Self::Subscribe(arguments) => Some(&mut arguments.common),
+            Self::Roundtrip(arguments) => Some(&mut arguments.common),
+            Self::Fan(arguments) => Some(&mut arguments.common),
+            Self::Probe(arguments) => Some(&mut arguments.common),
+            Self::Mqtt(_) | Self::PubSub(_) | Self::Update(_) => None,
+        }
+    }
+}
+
 /// Runs one of them.
-pub(crate) fn run(command: &BenchCommand, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(command: &mut BenchCommand, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     taktwerk_lab::files::raise_limit();
+    command.common().map_or(Ok(()), CommonArgs::go_over_link)?;
     match command {
         BenchCommand::Connect(arguments) => connect::run(arguments, output, interrupt),
         BenchCommand::Read(arguments) => request::read(arguments, output, interrupt),

@@ -4,7 +4,6 @@
 use super::account::Window;
 use super::common::{CommonArgs, nanos};
 use super::nodes;
-use super::report::Report;
 use crate::attribute::Attribute;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -27,7 +26,7 @@ use taktwerk_schema::{ReadRequest, ReadValueId, TimestampsToReturn};
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
     #[command(flatten)]
-    common: CommonArgs,
+    pub(super) common: CommonArgs,
 
     /// Stop after so many requests; otherwise when the duration is over.
     #[arg(short = 'n', long, value_name = "N")]
@@ -169,7 +168,7 @@ pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) 
     let account = window.close()?;
     client.disconnect();
     let explained = outliers::explain(&samples, arguments.slow);
-    let mut report = Report::new("probe", &common.connection.endpoint.to_string());
+    let mut report = common.report("probe");
     report.set(
         "requested",
         json!({"rate": arguments.rate, "count": count, "batch": arguments.batch, "slow": arguments.slow}),

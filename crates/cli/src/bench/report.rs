@@ -112,6 +112,12 @@ impl Report {
     pub(crate) fn account(&mut self, account: &Account, unit: &str, units: u64) {
         self.set("wire", json!(account.wire));
         self.set("window_s", account.seconds());
+        self.set("started_unix_ms", account.started_unix_ms());
+        self.set("energy_j", json!(account.joules));
+        if let Some(joules) = account.joules.get("package") {
+            let watts = joules / account.seconds().max(1e-9);
+            self.fact("energy of the processor", format!("{joules:.2} J, {watts:.2} W"));
+        }
         self.set("generator", account.generator());
         self.set("server", account.server(&format!("cpu_us_per_{unit}"), units));
         self.fact("generator CPU", format!("{} % of a core", figures::number(account.own_percent())));
@@ -134,6 +140,9 @@ impl Report {
                     figures::number(server.involuntary_switches as f64 / server.seconds.max(1e-9)),
                 ),
             );
+            if let Some(conditions) = &account.conditions {
+                self.fact("server's CPU conditions", conditions.to_string());
+            }
             self.fact(
                 "server memory (RSS)",
                 format!(

@@ -1,7 +1,6 @@
 //! `bench roundtrip`: a client writes a payload and waits until its own subscription brings it back (Rocha et al. 2019).
 
 use super::common::{CommonArgs, environment};
-use super::report::Report;
 use super::transaction::{self, Transactions};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -24,7 +23,7 @@ use taktwerk_types::{ByteString, Instant, NodeId, Variant};
 #[derive(Debug, Args)]
 pub(crate) struct RoundtripArgs {
     #[command(flatten)]
-    common: CommonArgs,
+    pub(super) common: CommonArgs,
 
     /// Stop after so many round trips, warm-up not counted.
     #[arg(short = 'n', long, value_name = "N")]
@@ -145,7 +144,7 @@ pub(crate) fn run(arguments: &RoundtripArgs, output: Output, interrupt: &Interru
         })?;
     fleet.with(MemberId(0), |core, now| core.disconnect(now), &mut echo);
 
-    let mut report = Report::new("roundtrip", &common.connection.endpoint.to_string());
+    let mut report = common.report("roundtrip");
     report.set(
         "requested",
         json!({"payload_bytes": arguments.payload, "publishing_ms": arguments.interval.as_secs_f64() * 1e3,

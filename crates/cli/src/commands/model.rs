@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::span;
 use clap::{Args, Subcommand};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use taktwerk_lab::figures;
 use taktwerk_lab::measurement::Measurement;
@@ -115,16 +115,22 @@ fn of_run(store: &StoreArgs, wanted: Option<&str>) -> Result<Vec<Model>, Failure
 impl ModelArgs {
     /// The stack's model, from the file or else from the run.
     pub(super) fn load(&self) -> Result<Model, Failure> {
-        let mut models = match &self.model {
-            None => of_run(&self.store, self.run.as_deref())?,
-            Some(path) => {
-                let wrong = |error: &dyn std::fmt::Display| {
-                    Failure::Usage(format!("{} is no file of models: {error}", path.display()))
-                };
-                let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
-                serde_json::from_str::<Vec<Model>>(&text).map_err(|error| wrong(&error))?
-            }
+        match &self.model {
+            None => self.choose(of_run(&self.store, self.run.as_deref())?),
+            Some(path) => self.from_file(path),
+        }
+    }
+
+    /// The stack's model from a file that `model fit -o` wrote.
+    pub(super) fn from_file(&self, path: &Path) -> Result<Model, Failure> {
+        let wrong = |error: &dyn std::fmt::Display| {
+            Failure::Usage(format!("{} is no file of models: {error}", path.display()))
         };
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+        self.choose(serde_json::from_str(&text).map_err(|error| wrong(&error))?)
+    }
+
+    fn choose(&self, mut models: Vec<Model>) -> Result<Model, Failure> {
         let Some(at) = models.iter().position(|model| model.stack == self.stack) else {
             let known: Vec<&str> = models.iter().map(|model| model.stack.as_str()).collect();
             return Err(Failure::Usage(format!(

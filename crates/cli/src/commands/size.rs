@@ -5,7 +5,8 @@ use crate::failure::Failure;
 use crate::output::Output;
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use taktwerk_lab::figures;
 use taktwerk_lab::plant::{Need, Plant, Sized, Verdict};
 use taktwerk_lab::table::{Align, Table};
@@ -21,11 +22,12 @@ pub(crate) struct SizeArgs {
     source: ModelArgs,
 }
 
-fn need(need: Option<&Need>, unit: &str) -> String {
+/// What is expected, and between what nine of ten lie.
+fn need(need: Option<&Need>) -> String {
     let Some(need) = need else { return "–".to_owned() };
     let (low, high) = need.interval90;
     let [expected, low, high] = [need.expected, low, high].map(figures::number);
-    format!("{expected} ({low}–{high}) {unit}")
+    format!("{expected} ({low}–{high})")
 }
 
 /// Sizes it.
@@ -35,31 +37,38 @@ pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
         .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}")))?;
     let plant = Plant::parse(&text, &file).map_err(|error| Failure::Usage(error.to_string()))?;
     let model = arguments.source.load()?;
-    let sized = plant.size(&model);
+    let mut calibrated = BTreeMap::new();
+    for (hardware, file) in plant.calibrations() {
+        // Beside the plant, wherever this command was started.
+        let path = arguments.file.parent().unwrap_or_else(|| Path::new("")).join(file);
+        calibrated.insert(hardware.to_owned(), arguments.source.from_file(&path)?);
+    }
+    let sized = plant.size(&model, &calibrated);
     if output.is_json() {
         return output.document(&json!({"plant": plant.name, "stack": model.stack, "nodes": sized}));
     }
     let mut table = Table::new(&[
         ("node", Align::Left),
-        ("CPU of one core (90 %)", Align::Right),
-        ("memory", Align::Right),
-        ("network", Align::Right),
+        ("CPU % of a core", Align::Right),
+        ("memory MB", Align::Right),
+        ("Mbit/s", Align::Right),
         ("verdict", Align::Left),
         ("first limit", Align::Left),
     ]);
     for one in &sized {
         table.row([
             format!("{} × {}", one.node.count, one.node.name),
-            need(Some(&one.cpu), "%"),
-            one.memory
-                .map_or_else(|| "–".to_owned(), |need| format!("{} MB", figures::number(need.expected))),
-            one.network
-                .map_or_else(|| "–".to_owned(), |need| format!("{} Mbit/s", figures::number(need.expected))),
+            need(Some(&one.cpu)),
+            need(one.memory.as_ref()),
+            need(one.network.as_ref()),
             one.verdict.name().to_owned(),
             format!("{} at {} times this", one.first_limit, figures::number(one.headroom)),
         ]);
     }
-    output.text(&format!("{}, by the model of {}", plant.name, model.stack))?;
+    output.text(&format!(
+        "{}, by the model of {} (in parentheses: nine of ten lie there)",
+        plant.name, model.stack
+    ))?;
     output.text(&table.to_string())?;
     for one in &sized {
         explain(one, output)?;

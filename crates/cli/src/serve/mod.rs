@@ -4,6 +4,7 @@ mod configured;
 mod interop;
 pub(crate) mod load;
 mod plant;
+mod profile;
 mod security;
 mod updater;
 
@@ -74,6 +75,10 @@ pub(crate) struct ServeArgs {
     /// Add the interop test nodes, and the users user1 and user2.
     #[arg(long)]
     interop: bool,
+
+    /// Add the folder Process: what this server uses of the CPU, by thread, of memory and of the scheduler, each second.
+    #[arg(long)]
+    profile: bool,
 
     /// Import NodeSet2 XML files; the order does not matter.
     #[arg(long, value_name = "FILE", num_args = 1..)]
@@ -271,6 +276,9 @@ fn fill(server: &Server, content: &Content, arguments: &ServeArgs) -> Result<Vec
     }
     if arguments.interop {
         updaters.push(interop::start(server)?);
+    }
+    if arguments.profile {
+        updaters.push(profile::start(server)?);
     }
     if arguments.signals > 0 {
         let period = u64::try_from(arguments.update.as_nanos()).unwrap_or(u64::MAX);

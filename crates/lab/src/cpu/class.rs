@@ -34,14 +34,16 @@ impl Class {
             .args(["--all-tasks", flag, "--pid", &priority.to_string(), &pid.to_string()])
             .stdin(Stdio::null())
             .output()
-            .map_err(|_| NotPermitted("chrt is missing (Debian: apt-get install util-linux)".to_owned()))?;
+            .map_err(|_| NotPermitted(
+                    "chrt is missing (Debian: apt-get install util-linux); install it, or measure without a class".to_owned(),
+                ))?;
         if output.status.success() {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr);
         Err(NotPermitted(format!(
             "the scheduling class {self} is not permitted ({}): run as root, or give yourself the limit rtprio \
-             (/etc/security/limits.conf), or measure without --class",
+             (/etc/security/limits.conf), or measure without a class",
             said.lines().next().unwrap_or("no reason given").trim()
         )))
     }

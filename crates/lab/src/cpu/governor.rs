@@ -34,7 +34,7 @@ impl Governor {
             let before = fs::read_to_string(&file).map_err(|_| {
                 NotPermitted(format!(
                     "CPU {cpu} has no frequency governor on this machine (virtual machines usually have none): \
-                     measure without --governor"
+                     measure without a governor"
                 ))
             })?;
             let known =
@@ -86,6 +86,13 @@ fn clean_in(root: &Path, notes: &Path) -> Vec<String> {
     left.filter(|entry| restore(root, &entry.path()))
         .map(|entry| format!("governor put back: {}", entry.file_name().to_string_lossy()))
         .collect()
+}
+
+/// The governors that a CPU knows.
+#[must_use]
+pub fn known(cpu: usize) -> Vec<String> {
+    let text = fs::read_to_string(format!("{CPUS}/cpu{cpu}/cpufreq/scaling_available_governors"));
+    text.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
 /// The governor of a CPU.

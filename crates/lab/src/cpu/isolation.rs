@@ -51,7 +51,7 @@ impl Isolation {
         let refused = |error: io::Error| {
             NotPermitted(format!(
                 "CPU {cpus} cannot be isolated ({error}): run as root, or start the kernel with isolcpus={cpus}, or \
-                 measure without --isolate"
+                 measure without isolation"
             ))
         };
         let version_2 = Path::new(CGROUPS).join("cgroup.controllers");
@@ -63,7 +63,7 @@ impl Isolation {
         }
         Err(NotPermitted(format!(
             "CPU {cpus} cannot be isolated: this machine has no cpusets and was not started with isolcpus={cpus}; \
-             measure without --isolate"
+             measure without isolation"
         )))
     }
 

@@ -4,6 +4,7 @@
 //! - [`isolation`]: a core with nothing else on it;
 //! - [`class`]: ordinary or real-time;
 //! - [`governor`]: who sets the frequency;
+//! - [`wanted`]: all of these for one measurement;
 //! - [`mod@observe`]: what it really is, which stands beside every result.
 //!
 //! Everything that is changed is changed back when its guard is dropped. What a killed process leaves behind has a name
@@ -13,11 +14,13 @@ pub mod class;
 pub mod governor;
 pub mod isolation;
 pub mod observe;
+pub mod wanted;
 
 pub use class::Class;
 pub use governor::Governor;
 pub use isolation::Isolation;
 pub use observe::{Observed, observe};
+pub use wanted::{Set, Wanted};
 
 /// A condition cannot be set. The message says what is missing and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,10 @@
 //! Burger et al. 2019: CPU, memory and bandwidth of a server against the signals it publishes.
 
-use super::{Experiment, Plan, Wish, conditions, shown, stack_name, stacks, time, times_as, valid_groups};
+use super::footprint;
+use super::{
+    Experiment, Plan, Wish, clients, conditions, is_below, shown, stack_name, stacks, time, times_as,
+    valid_groups,
+};
 use crate::chart::{Axis, Chart, Mark, Point, Series};
 use crate::figures;
 use crate::latency::Times;
@@ -9,13 +13,12 @@ use crate::outcome::{Grid, Outcome, maybe};
 use crate::scenario::{Condition, Kind, LoadSpec, Scenario, SecuritySpec, Sweep};
 use crate::statistics::mean;
 
-pub(super) static ALL: [&dyn Experiment; 6] = [&Cpu, &Memory, &Network, &Security, &Threads, &Igmp];
+pub(super) static ALL: [&dyn Experiment; 6] =
+    [&Cpu, &footprint::Memory, &footprint::Network, &Security, &Threads, &Igmp];
 
 const SOURCE_CPU: &str = "Burger et al. 2019, Figures 6 and 7 (RQ1), Raspberry Pi Zero, commercial C++ SDK";
 
-struct Cpu;
-struct Memory;
-struct Network;
+pub(super) struct Cpu;
 struct Security;
 struct Threads;
 struct Igmp;
@@ -136,7 +139,7 @@ impl Experiment for Cpu {
                         group.condition.stack == *stack && group.condition.clients == clients
                     };
                     groups.iter().filter(of).for_each(|group| all.merge(&group.times("message_interval")));
-                    (format!("{}, {clients} clients", stack_name(stack)), all)
+                    (format!("{}, {}", stack_name(stack), self::clients(clients)), all)
                 })
             })
             .collect();
@@ -246,7 +249,7 @@ fn is_same_load(group: &Group<'_>, load: &Condition, stack: &str) -> bool {
 }
 
 /// A line per number of clients: a figure against the signals per second that were delivered.
-fn by_clients(groups: &[Group<'_>], stack: &str, metric: &str, factor: f64) -> Vec<Series> {
+pub(super) fn by_clients(groups: &[Group<'_>], stack: &str, metric: &str, factor: f64) -> Vec<Series> {
     let mut clients: Vec<u32> =
         groups.iter().filter(|group| group.condition.stack == stack).map(|g| g.condition.clients).collect();
     clients.sort_unstable();
@@ -264,8 +267,7 @@ fn by_clients(groups: &[Group<'_>], stack: &str, metric: &str, factor: f64) -> V
             })
             .collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        let plural = if count == 1 { "" } else { "s" };
-        Series { name: format!("{count} client{plural}"), mark: Mark::Line(points), colour }
+        Series { name: self::clients(count), mark: Mark::Line(points), colour }
     };
     clients.into_iter().enumerate().map(line).collect()
 }
@@ -322,165 +324,6 @@ fn overhead(groups: &[Group<'_>], stacks: &[String], outcome: &mut Outcome) {
     }
 }
 
-impl Experiment for Memory {
-    fn id(&self) -> &'static str {
-        "burger-memory"
-    }
-    fn question(&self) -> &'static str {
-        "How much memory does the server need for these loads?"
-    }
-    fn source(&self) -> &'static str {
-        "Burger et al. 2019, Figure 8 (RQ2): 11 to 15 MB in all of them"
-    }
-    fn data(&self) -> &'static str {
-        "burger-cpu"
-    }
-    fn plan(&self, wish: &Wish<'_>) -> Plan {
-        Cpu.plan(wish)
-    }
-    fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
-        let groups = valid_groups(measurements);
-        let mut grid = Grid::new(
-            "Resident memory at the end of the window",
-            1,
-            &["stack", "clients", "items", "RSS MB", "grew in the window kB"],
-        );
-        for group in &groups {
-            grid.row([
-                stack_name(&group.condition.stack).to_owned(),
-                group.condition.clients.to_string(),
-                group.condition.items.unwrap_or(0).to_string(),
-                maybe(group.mean("server.rss_bytes").map(|bytes| bytes / 1e6)),
-                maybe(group.mean("server.rss_growth_bytes").map(|bytes| bytes / 1e3)),
-            ]);
-        }
-        outcome.grids.push(grid);
-        for stack in stacks(measurements) {
-            outcome.charts.push(Chart::plane(
-                &format!("Memory against signals per second: {}", stack_name(&stack)),
-                "Lines that lie apart are what sessions need, the slope is what nodes and items need.",
-                Axis::linear("signals/s"),
-                Axis::linear("resident memory, MB"),
-                by_clients(&groups, &stack, "server.rss_bytes", 1e-6),
-            ));
-            let of = |group: &&Group<'_>| group.condition.stack == stack;
-            let sizes: Vec<f64> =
-                groups.iter().filter(of).filter_map(|group| group.mean("server.rss_bytes")).collect();
-            let (low, high) =
-                sizes.iter().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(*v), high.max(*v)));
-            outcome.finding(
-                "memory is not the bottleneck: below 64 MB in all loads",
-                Some(high < 64e6),
-                format!("{}: {} to {}", stack_name(&stack), figures::bytes(low), figures::bytes(high)),
-            );
-        }
-        outcome.remark("Comparable: the order of magnitude and that memory hardly depends on the rate.");
-    }
-}
-
-impl Experiment for Network {
-    fn id(&self) -> &'static str {
-        "burger-network"
-    }
-    fn question(&self) -> &'static str {
-        "How much bandwidth do these loads need?"
-    }
-    fn source(&self) -> &'static str {
-        "Burger et al. 2019, Figure 9 (RQ3): less than 6 Mbit/s in all of them, up to 40 000 signals/s"
-    }
-    fn data(&self) -> &'static str {
-        "burger-cpu"
-    }
-    fn plan(&self, wish: &Wish<'_>) -> Plan {
-        Cpu.plan(wish)
-    }
-    fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
-        let groups = valid_groups(measurements);
-        let mut grid = Grid::new(
-            "Bytes on the wire as Ethernet carries them, both directions",
-            1,
-            &[
-                "stack",
-                "clients",
-                "signals/s",
-                "Mbit/s",
-                "payload %",
-                "TCP/IP %",
-                "Ethernet %",
-                "byte/signal",
-            ],
-        );
-        let rate =
-            |group: &Group<'_>, metric: &str| Some(group.mean(metric)? * 8.0 / group.mean("window_s")? / 1e6);
-        let mut series = Vec::new();
-        for (colour, stack) in stacks(measurements).iter().enumerate() {
-            for clients in [1, 30] {
-                let of = |group: &&Group<'_>| {
-                    group.condition.stack == *stack && group.condition.clients == clients
-                };
-                let mut points: Vec<Point> = groups
-                    .iter()
-                    .filter(of)
-                    .filter_map(|group| {
-                        Some(Point::new(group.mean("per_second")?, rate(group, "wire.total_bytes")?))
-                    })
-                    .collect();
-                points.sort_by(|a, b| a.x.total_cmp(&b.x));
-                let name = format!("{}, {clients} clients", stack_name(stack));
-                series.push(Series {
-                    name,
-                    mark: Mark::Line(points),
-                    colour: colour * 2 + usize::from(clients > 1),
-                });
-            }
-        }
-        for group in &groups {
-            let total = group.mean("wire.total_bytes");
-            let share = |metric: &str| Some(group.mean(metric)? / total? * 100.0);
-            let payload =
-                share("wire.payload_in_bytes").zip(share("wire.payload_out_bytes")).map(|(a, b)| a + b);
-            let per_signal = || Some(total? / group.mean("notifications")?);
-            grid.row([
-                stack_name(&group.condition.stack).to_owned(),
-                group.condition.clients.to_string(),
-                maybe(group.mean("per_second")),
-                maybe(rate(group, "wire.total_bytes")),
-                maybe(payload),
-                maybe(share("wire.tcp_ip_bytes")),
-                maybe(share("wire.ethernet_bytes")),
-                maybe(per_signal()),
-            ]);
-        }
-        outcome.grids.push(grid);
-        outcome.charts.push(Chart::plane(
-            "Bandwidth against signals per second",
-            "The slope is the size of a signal on the wire; what is left at the far left is the cost of messages and \
-             acknowledgements.",
-            Axis::linear("signals/s"),
-            Axis::linear("Mbit/s"),
-            series,
-        ));
-        for stack in stacks(measurements) {
-            let of = |group: &&Group<'_>| group.condition.stack == stack;
-            let most = groups
-                .iter()
-                .filter(of)
-                .filter_map(|group| rate(group, "wire.total_bytes"))
-                .fold(0.0, f64::max);
-            outcome.finding(
-                "the network is not the bottleneck: less than 10 % of a gigabit link",
-                Some(most < 100.0),
-                format!("{}: {} Mbit/s at most", stack_name(&stack), figures::number(most)),
-            );
-        }
-        outcome.remark(
-            "Payload, acknowledgements and retransmissions are the kernel's own counts per connection; frames and headers are \
-             computed for Ethernet from them. Comparable: bytes per signal (the paper's 6 Mbit/s at 25 000 to 40 000 float \
-             signals/s are 19 to 30 bytes each; a Double with both timestamps has 26 bytes before any header).",
-        );
-    }
-}
-
 impl Experiment for Security {
     fn id(&self) -> &'static str {
         "burger-security"
@@ -492,7 +335,7 @@ impl Experiment for Security {
         "Burger et al. 2019, Figure 10 (RQ5): 50 % without and 60 % with, at 10 000 signals/s and 10 clients"
     }
     fn plan(&self, wish: &Wish<'_>) -> Plan {
-        let rates: &[u32] = if wish.quick { &[10_000, 100_000] } else { &[5_000, 10_000, 50_000, 100_000] };
+        let rates: &[u32] = if wish.quick { &[50_000, 200_000] } else { &[5_000, 10_000, 50_000, 100_000] };
         let clients: &[u32] = if wish.quick { &[10] } else { &[1, 5, 10, 20, 30] };
         let plain = scenario("burger-security", wish.quick, clients, rates);
         let mut secret = plain.clone();
@@ -559,9 +402,10 @@ impl Experiment for Security {
                 figures::number(with - without),
                 figures::number(with / without),
             ]);
+            let cost = |group: &Group<'_>| group.metric("server.cpu_us_per_signal");
             outcome.finding(
-                "encryption costs something, and less than the load itself",
-                Some(with > without && with < 2.0 * without),
+                "encryption costs CPU",
+                is_below(cost(plain).as_ref(), cost(secret).as_ref()),
                 format!(
                     "{}, {} clients, {} signals/s: {} % and {} %, {} (published: {})",
                     stack_name(&plain.condition.stack),
@@ -573,6 +417,28 @@ impl Experiment for Security {
                     times_as(1.2)
                 ),
             );
+            if plain.condition.stack != "own" {
+                let ours = groups.iter().find(|group| {
+                    group.condition.stack == "own"
+                        && !group.condition.security.is_none()
+                        && group.condition.clients == plain.condition.clients
+                        && group.condition.items == plain.condition.items
+                });
+                if let Some(ours) = ours {
+                    outcome.finding(
+                        "with encryption, a server of this project needs less CPU than the peer with it",
+                        is_below(cost(ours).as_ref(), cost(secret).as_ref()),
+                        format!(
+                            "{} signals/s: {} % against {} % of {} (and {} % of it without encryption)",
+                            maybe(plain.mean("per_second")),
+                            maybe(ours.mean("server.cpu_percent")),
+                            figures::number(with),
+                            plain.condition.stack,
+                            figures::number(without),
+                        ),
+                    );
+                }
+            }
         }
         if any {
             outcome.grids.push(grid);
@@ -584,7 +450,11 @@ impl Experiment for Security {
                 series,
             ));
         }
-        outcome.remark("Comparable: the ratio. Here the processor has instructions for AES and SHA, a Raspberry Pi Zero has none.");
+        outcome.remark(
+            "Comparable: that there is a price, and its order of magnitude. Not comparable: the ratio to the load without \
+             encryption, which is a price of two stacks: the cheaper a signal is, the larger is the share of its encryption. Here \
+             the processor has instructions for AES and SHA, a Raspberry Pi Zero has none.",
+        );
     }
 }
 

@@ -5,16 +5,20 @@
 
 mod burger;
 mod cgw;
+mod footprint;
 mod morato;
+mod power;
 mod published;
 mod rocha;
 mod sizing;
 
 use crate::latency::Times;
-use crate::measurement::{Group, Measurement, group};
+use crate::measurement::{Group, Measurement, cpu_conditions, group};
 use crate::outcome::{Grid, Outcome, interval};
+use crate::peers;
 use crate::place::Place;
 use crate::scenario::{Condition, Kind, Scenario, TimeSpec};
+use crate::statistics::{Repeated, median_ratio};
 
 /// How an experiment is to be run.
 #[derive(Debug)]
@@ -67,6 +71,7 @@ pub trait Experiment: Sync {
 pub fn all() -> Vec<&'static dyn Experiment> {
     let mut all: Vec<&'static dyn Experiment> = Vec::new();
     all.extend(morato::ALL);
+    all.extend(power::ALL);
     all.extend(burger::ALL);
     all.extend(sizing::ALL);
     all.extend(cgw::ALL);
@@ -105,6 +110,7 @@ pub fn evaluate(experiment: &dyn Experiment, measurements: &[Measurement], notes
         return outcome;
     }
     experiment.evaluate(&own, &mut outcome);
+    outcome.remarks.extend(cpu_conditions(&own));
     for group in group(&own) {
         let Some(first) = group.invalid.first().and_then(|one| one.invalid.first()) else { continue };
         outcome.skipped.push(format!(
@@ -197,6 +203,52 @@ fn shown(group: &Group<'_>, metric: &str) -> String {
     interval(group.metric(metric).as_ref())
 }
 
+/// Whether one figure is below another one, both over repetitions; `None` if what repetitions differ by could turn it round.
+fn is_below(one: Option<&Repeated>, other: Option<&Repeated>) -> Option<bool> {
+    let (_, (low, high)) = median_ratio(&one?.values, &other?.values)?;
+    match (high < 1.0, low > 1.0) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether a stack's program is machine code before it starts; `None` where it becomes that while it runs.
+fn is_compiled(stack: &str) -> Option<bool> {
+    match (stack, peers::find(stack).map(|peer| peer.language)) {
+        ("own", _) | (_, Some("C" | "Rust" | "Go")) => Some(true),
+        (_, Some("Python")) => Some(false),
+        _ => None,
+    }
+}
+
+/// That each compiled stack stays below each interpreted one, if there are both.
+fn compiled_before_interpreted(outcome: &mut Outcome, what: &str, figures: &[(&str, Option<f64>)]) {
+    let of = |wanted: bool| {
+        let those = figures.iter().filter(move |(stack, _)| is_compiled(stack) == Some(wanted));
+        those.filter_map(|(stack, value)| Some((stack_name(stack), (*value)?)))
+    };
+    let slowest = of(true).max_by(|a, b| a.1.total_cmp(&b.1));
+    let quickest = of(false).min_by(|a, b| a.1.total_cmp(&b.1));
+    let (Some(compiled), Some(interpreted)) = (slowest, quickest) else { return };
+    outcome.finding(
+        &format!("compiled stacks come before interpreted ones ({what})"),
+        Some(compiled.1 < interpreted.1),
+        format!(
+            "{} of {} at most, {} of {} at least",
+            crate::figures::number(compiled.1),
+            compiled.0,
+            crate::figures::number(interpreted.1),
+            interpreted.0
+        ),
+    );
+}
+
+/// So many clients, in words.
+fn clients(count: u32) -> String {
+    if count == 1 { "1 client".to_owned() } else { format!("{count} clients") }
+}
+
 /// A ratio in words.
 fn times_as(ratio: f64) -> String {
     format!("{} times", crate::figures::number(ratio))
@@ -209,6 +261,28 @@ mod tests {
 
     fn place() -> Place {
         Place::new("/bin/true".into(), "/none".into())
+    }
+
+    #[test]
+    fn orderings_are_open_where_repetitions_overlap() {
+        let of = |values: &[f64]| Repeated::new(values.to_vec());
+        let (low, high, wide) = (of(&[1.0, 1.1, 1.2]), of(&[2.0, 2.1, 2.2]), of(&[0.9, 1.1, 3.0]));
+        assert_eq!(is_below(low.as_ref(), high.as_ref()), Some(true));
+        assert_eq!(is_below(high.as_ref(), low.as_ref()), Some(false));
+        assert_eq!(is_below(low.as_ref(), wide.as_ref()), None);
+        assert_eq!(is_below(low.as_ref(), None), None);
+    }
+
+    #[test]
+    fn compiled_and_interpreted_stacks() {
+        let figures =
+            [("own", Some(1.0)), ("open62541", Some(2.0)), ("milo", Some(9.0)), ("asyncua", Some(5.0))];
+        let mut outcome = Outcome::default();
+        compiled_before_interpreted(&mut outcome, "µs", &figures);
+        compiled_before_interpreted(&mut outcome, "µs", &figures[..3]);
+        assert_eq!(outcome.findings.len(), 1);
+        assert_eq!(outcome.findings[0].holds, Some(true));
+        assert!(outcome.findings[0].evidence.contains("open62541"), "{:?}", outcome.findings);
     }
 
     #[test]

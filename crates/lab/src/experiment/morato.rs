@@ -1,8 +1,8 @@
 //! Morato et al. 2021: CPU, read time and subscription delivery of open stacks on a Raspberry Pi.
 
 use super::{
-    Experiment, Plan, Wish, conditions, published, shown, stack_name, time, times_as, times_grid,
-    valid_groups,
+    Experiment, Plan, Wish, compiled_before_interpreted, conditions, published, shown, stack_name, time,
+    times_as, times_grid, valid_groups,
 };
 use crate::chart::Chart;
 use crate::figures;
@@ -11,7 +11,7 @@ use crate::measurement::Measurement;
 use crate::outcome::{Grid, Outcome, maybe};
 use crate::scenario::{CpuCondition, Kind, LoadSpec, Scenario};
 
-pub(super) static ALL: [&dyn Experiment; 5] = [&Cpu, &Read, &Subscription, &PubSub, &Power];
+pub(super) static ALL: [&dyn Experiment; 4] = [&Cpu, &Read, &Subscription, &PubSub];
 
 const SOURCE: &str = "Morato, Vitturi, Tramarin, Cenedese 2021, on a Raspberry Pi 4";
 
@@ -19,7 +19,6 @@ struct Cpu;
 struct Read;
 struct Subscription;
 struct PubSub;
-struct Power;
 
 fn reads(name: &str, quick: bool, condition: CpuCondition) -> Scenario {
     let mut load = LoadSpec::new(Kind::Read);
@@ -101,14 +100,12 @@ impl Experiment for Cpu {
             vec!["user".into(), "kernel".into()],
             bars.collect(),
         ));
-        compare(
-            outcome,
-            &groups
-                .iter()
-                .map(|group| (group.condition.stack.as_str(), group.mean("server.cpu_us_per_request")))
-                .collect::<Vec<_>>(),
-            "a server of this project needs less CPU per read than the peer",
-        );
+        let costs: Vec<(&str, Option<f64>)> = groups
+            .iter()
+            .map(|group| (group.condition.stack.as_str(), group.mean("server.cpu_us_per_request")))
+            .collect();
+        compiled_before_interpreted(outcome, "CPU per read, µs", &costs);
+        compare(outcome, &costs, "a server of this project needs less CPU per read than the peer");
         if groups.iter().all(|group| group.mean("server.cycles").is_none()) {
             outcome.remark("CPU cycles: this machine offers no hardware counters to this process.");
         }
@@ -236,6 +233,7 @@ impl Experiment for Read {
                 (group.condition.stack.as_str(), Some(group.times("latency").percentile(50.0) as f64 / 1e3))
             })
             .collect();
+        compiled_before_interpreted(outcome, "round trip p50, µs", &same);
         compare(
             outcome,
             &same,
@@ -408,26 +406,4 @@ impl Experiment for PubSub {
              absolute times.",
         );
     }
-}
-
-impl Experiment for Power {
-    fn id(&self) -> &'static str {
-        "morato-power"
-    }
-    fn question(&self) -> &'static str {
-        "What do 100 000 reads cost in energy and time, with the CPU governor on and off?"
-    }
-    fn source(&self) -> &'static str {
-        "Morato et al. 2021, Table X: 0.4175 A and 236 s with the governor, 0.4767 A and 215 s without"
-    }
-    fn missing(&self) -> Option<&'static str> {
-        Some(
-            "energy needs RAPL counters, which this project does not read yet, or a file of measured current; \
-             the completion time stands in morato-cpu",
-        )
-    }
-    fn plan(&self, _: &Wish<'_>) -> Plan {
-        Plan::default()
-    }
-    fn evaluate(&self, _: &[Measurement], _: &mut Outcome) {}
 }

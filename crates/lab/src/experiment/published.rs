@@ -22,10 +22,17 @@ fn figure(csv: &str, wanted: &[(&str, &str)], name: &str) -> Option<f64> {
 const MORATO_CPU: &str = include_str!("../../published/morato2021_cpu.csv");
 const MORATO_READ: &str = include_str!("../../published/morato2021_read_rtt.csv");
 const MORATO_DELIVERY: &str = include_str!("../../published/morato2021_delivery.csv");
+const MORATO_POWER: &str = include_str!("../../published/morato2021_power.csv");
 const CGW_RTD: &str = include_str!("../../published/cgw_rtd.csv");
 const CGW_CORRELATION: &str = include_str!("../../published/cgw_correlation.csv");
 const ROCHA_PAYLOAD: &str = include_str!("../../published/rocha2019_payload.csv");
 const ROCHA_LOCATION: &str = include_str!("../../published/rocha2019_location.csv");
+
+/// Morato, Table X: mean current in amperes and completion time in seconds.
+pub(super) fn morato_power(governor: &str) -> Option<(f64, f64)> {
+    let of = |name| figure(MORATO_POWER, &[("governor", governor)], name);
+    Some((of("current_mean_a")?, of("session_completion_ms")? / 1e3))
+}
 
 /// Morato, Tables II and III.
 pub(super) fn morato_cpu(implementation: &str, metric: &str) -> Option<f64> {

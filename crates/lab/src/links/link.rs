@@ -176,9 +176,17 @@ impl Link {
     /// # Errors
     /// If a relay can open no port.
     pub fn reach(&self, server: SocketAddr) -> io::Result<SocketAddr> {
+        self.reach_at(None, server)
+    }
+
+    /// The same, with the address on which a relay listens.
+    ///
+    /// # Errors
+    /// If a relay cannot listen there.
+    pub fn reach_at(&self, listen: Option<SocketAddr>, server: SocketAddr) -> io::Result<SocketAddr> {
         match &self.made {
             Made::Kernel(_) | Made::Tun(_) => Ok(server),
-            Made::Proxy(proxy) => proxy.tcp(None, server),
+            Made::Proxy(proxy) => proxy.tcp(listen, server),
         }
     }
 
@@ -187,9 +195,17 @@ impl Link {
     /// # Errors
     /// If a relay can open no port.
     pub fn reach_udp(&self, server: SocketAddr) -> io::Result<SocketAddr> {
+        self.reach_udp_at(None, server)
+    }
+
+    /// The same, with the address on which a relay listens.
+    ///
+    /// # Errors
+    /// If a relay cannot listen there.
+    pub fn reach_udp_at(&self, listen: Option<SocketAddr>, server: SocketAddr) -> io::Result<SocketAddr> {
         match &self.made {
             Made::Kernel(_) | Made::Tun(_) => Ok(server),
-            Made::Proxy(proxy) => proxy.udp(None, server),
+            Made::Proxy(proxy) => proxy.udp(listen, server),
         }
     }
 

@@ -33,6 +33,16 @@ pub struct Effort {
     pub rate: Duration,
 }
 
+impl Effort {
+    /// Enough to see whether a link does what was asked for, before it is measured over.
+    pub const BRIEF: Self = Self {
+        round_trips: Duration::from_secs(2),
+        round_trips_max: 100,
+        datagrams: 300,
+        rate: Duration::from_millis(400),
+    };
+}
+
 impl Default for Effort {
     fn default() -> Self {
         Self {

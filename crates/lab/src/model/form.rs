@@ -9,16 +9,18 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// Burger et al. 2019: `1, ns·spr·nc^0.3`, unweighted least squares as there.
-    Paper,
-    /// The same terms, but fitted to relative errors.
-    PaperRelative,
     /// A price per signal and one per message.
     Messages,
     /// Besides, the square root of their product: what neither linear term catches when batches grow.
     Batches,
+    /// A price per message, and one per signal that grows with the clients as the paper's does.
+    Shared,
     /// A price per signal, per message and per client: sessions that cost even when they are idle.
     Sessions,
+    /// The paper's terms, but fitted to relative errors.
+    PaperRelative,
+    /// Burger et al. 2019: `1, ns·spr·nc^0.3`, unweighted least squares as there.
+    Paper,
     /// Universal Scalability Law: a price per signal that grows with contention and coherence between clients.
     Usl,
     /// A product of powers of signals and messages.
@@ -33,6 +35,7 @@ impl fmt::Display for Form {
             Self::Messages => "messages",
             Self::Batches => "batches",
             Self::Sessions => "sessions",
+            Self::Shared => "shared",
             Self::Usl => "USL",
             Self::Power => "power",
         })
@@ -45,16 +48,23 @@ fn encrypted(load: &Observation, value: f64) -> f64 {
 }
 
 impl Form {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Paper,
-        Self::PaperRelative,
+    /// All of them, in the order of what they assume.
+    pub const ALL: [Self; 8] = [
         Self::Messages,
         Self::Batches,
+        Self::Shared,
         Self::Sessions,
+        Self::PaperRelative,
+        Self::Paper,
         Self::Usl,
         Self::Power,
     ];
+
+    /// Whether it says how clients contend, which it can only learn from several numbers of them.
+    #[must_use]
+    pub fn learns_from_clients(self) -> bool {
+        matches!(self, Self::Sessions | Self::Usl | Self::Power)
+    }
 
     /// What each weight is multiplied with.
     #[must_use]
@@ -75,6 +85,14 @@ impl Form {
             Self::Sessions => {
                 &["1", "signals/s", "messages/s", "clients", "encrypted signals/s", "encrypted messages/s"]
             }
+            Self::Shared => &[
+                "1",
+                "signals/s",
+                "messages/s",
+                "ns·spr·nc^0.3",
+                "encrypted signals/s",
+                "encrypted messages/s",
+            ],
             Self::Usl => &["1", "signals/s", "signals/s·(nc−1)", "signals/s·nc(nc−1)", "encrypted signals/s"],
             Self::Power => &["ln 1", "ln signals/s", "ln messages/s"],
         }
@@ -91,6 +109,10 @@ impl Form {
                 vec![1.0, signals_per_s, messages_per_s, both, secret[0], secret[1]]
             }
             Self::Sessions => vec![1.0, signals_per_s, messages_per_s, clients, secret[0], secret[1]],
+            Self::Shared => {
+                let paper = signals_per_s * clients.powf(0.3);
+                vec![1.0, signals_per_s, messages_per_s, paper, secret[0], secret[1]]
+            }
             Self::Usl => vec![
                 1.0,
                 signals_per_s,

@@ -152,7 +152,7 @@ pub struct Model {
     pub stack: String,
     /// The chosen fit.
     pub fit: Fit,
-    /// All forms, the best first.
+    /// All forms: the chosen one, and the others from the best to the worst.
     pub candidates: Vec<Candidate>,
     /// How many observations it was fitted to.
     pub observations: usize,
@@ -185,6 +185,9 @@ pub struct Prediction {
     pub extrapolated: bool,
 }
 
+/// Errors that differ by less than this factor are the same: more would be chosen by noise.
+const EQUALLY_GOOD: f64 = 1.05;
+
 fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
 }
@@ -194,15 +197,22 @@ impl Model {
     #[must_use]
     pub fn new(stack: &str, data: &[Observation]) -> Option<Self> {
         const FOLDS: usize = 10;
+        let first = data.first()?.clients;
+        let has_clients = data.iter().any(|one| one.clients != first);
         let mut candidates: Vec<(Candidate, Vec<f64>)> = Vec::new();
-        for form in Form::ALL {
+        for form in Form::ALL.into_iter().filter(|form| has_clients || !form.learns_from_clients()) {
             let (Some(fit), Some(errors)) = (Fit::new(form, data), cross_validate(form, data, FOLDS)) else {
                 continue;
             };
             let Some(error) = median_abs(&errors) else { continue };
             candidates.push((Candidate { fit, error }, errors));
         }
+        let least = candidates.iter().map(|(candidate, _)| candidate.error).fold(f64::MAX, f64::min);
+        // Forms stand in the order of what they assume: of those that are equally good, the first.
+        let chosen = candidates.iter().position(|(candidate, _)| candidate.error <= least * EQUALLY_GOOD)?;
+        let chosen = candidates.remove(chosen);
         candidates.sort_by(|a, b| a.0.error.total_cmp(&b.0.error));
+        candidates.insert(0, chosen);
         let (best, errors) = candidates.first()?;
         // measured / predicted = 1 / (1 + error)
         let ratios: Vec<f64> = errors.iter().map(|error| 1.0 / (1.0 + error).max(1e-3)).collect();
@@ -330,6 +340,19 @@ mod tests {
         assert!(error < 0.03, "{error}");
         let paper = model.candidates.iter().find(|one| one.fit.form == Form::Paper).unwrap();
         assert!(paper.error > model.candidates[0].error);
+    }
+
+    #[test]
+    fn clients_that_were_not_measured_are_predicted_from_one_number_of_them() {
+        let data = synthetic();
+        let (ten, others): (Vec<_>, Vec<_>) = data.iter().copied().partition(|one| one.clients == 10.0);
+        let others: Vec<_> = others.into_iter().filter(|one| [5.0, 20.0].contains(&one.clients)).collect();
+        let model = Model::new("synthetic", &ten).unwrap();
+        assert_eq!(model.fit.form, Form::Messages);
+        assert!(model.candidates.iter().all(|one| !one.fit.form.learns_from_clients()));
+        // Rest and messages cannot be told apart there, so they share; the truth is 3 to 4.
+        let error = median_abs(&model.fit.errors(&others)).unwrap();
+        assert!(error < 0.05, "{error} {:?}", model.fit);
     }
 
     #[test]

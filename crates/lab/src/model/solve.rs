@@ -1,7 +1,15 @@
 //! Weighted linear least squares for a handful of unknowns.
 
+/// Of what the data cannot tell apart, each part gets the same share: the solution of least norm. Small enough that it
+/// decides nothing else.
+const RIDGE: f64 = 1e-12;
+
 /// Weights w that minimise Σ (importance · (row · w − target))². With `positive`, no weight is negative: a price below
 /// zero explains noise, not cost. `None` if there is too little data or a solution does not exist.
+///
+/// Features that the data cannot tell apart (a price per message and one for being there at all, where all have the same
+/// number of messages) share what they explain together evenly: whoever gave all of it to one of them would be as wrong as
+/// possible as soon as they part.
 pub(super) fn least_squares(
     rows: &[Vec<f64>],
     targets: &[f64],
@@ -14,15 +22,7 @@ pub(super) fn least_squares(
         .filter(|at| rows.iter().any(|row| row.get(*at).is_some_and(|value| *value != 0.0)))
         .collect();
     loop {
-        let solved = match solve(rows, targets, importance, &active) {
-            Ok(solved) => solved,
-            // What says nothing beyond the features before it has no weight of its own.
-            Err(Some(at)) if active.len() > 1 => {
-                active.remove(at);
-                continue;
-            }
-            Err(_) => return None,
-        };
+        let solved = solve(rows, targets, importance, &active)?;
         let worst = solved.iter().enumerate().filter(|(_, weight)| **weight < 0.0).min_by(|a, b| {
             // Compare what they contribute, not their units.
             let size = |(at, weight): &(usize, &f64)| -> f64 {
@@ -50,27 +50,10 @@ pub(super) fn least_squares(
 }
 
 /// By Householder reflections on the scaled columns: normal equations would square what is nearly collinear.
-/// The error is the first column that depends on those before it, or nothing if there is too little data.
-fn solve(
-    rows: &[Vec<f64>],
-    targets: &[f64],
-    importance: &[f64],
-    columns: &[usize],
-) -> Result<Vec<f64>, Option<usize>> {
+fn solve(rows: &[Vec<f64>], targets: &[f64], importance: &[f64], columns: &[usize]) -> Option<Vec<f64>> {
     if rows.len() < columns.len() || columns.is_empty() {
-        return Err(None);
+        return None;
     }
-    let mut dependent = None;
-    eliminate(rows, targets, importance, columns, &mut dependent).ok_or(dependent)
-}
-
-fn eliminate(
-    rows: &[Vec<f64>],
-    targets: &[f64],
-    importance: &[f64],
-    columns: &[usize],
-    dependent: &mut Option<usize>,
-) -> Option<Vec<f64>> {
     let (height, width) = (rows.len(), columns.len());
     let cell = |row: usize, column: usize| -> Option<f64> {
         Some(rows.get(row)?.get(*columns.get(column)?)? * importance.get(row)?)
@@ -80,18 +63,16 @@ fn eliminate(
         .collect::<Option<_>>()?;
     let mut b: Vec<f64> = targets.iter().zip(importance).map(|(target, weight)| target * weight).collect();
     let scales: Vec<f64> = a.iter().map(|column| norm(column)).collect();
-    for (column, scale) in a.iter_mut().zip(&scales) {
+    for (own, (column, scale)) in a.iter_mut().zip(&scales).enumerate() {
         column.iter_mut().for_each(|value| *value /= scale.max(1e-300));
+        column.extend((0..width).map(|at| if at == own { RIDGE.sqrt() } else { 0.0 }));
     }
+    b.extend(std::iter::repeat_n(0.0, width));
     let mut diagonal = Vec::with_capacity(width);
     for step in 0..width {
         let (head, rest) = a.split_at_mut(step + 1);
         let pivot = head.get_mut(step)?;
         let length = norm(pivot.get(step..)?);
-        if length < 1e-10 {
-            *dependent = Some(step);
-            return None;
-        }
         let first = *pivot.get(step)?;
         let alpha = if first > 0.0 { -length } else { length };
         *pivot.get_mut(step)? -= alpha;
@@ -151,11 +132,20 @@ mod tests {
     #[test]
     fn what_cannot_be_solved_is_none() {
         assert!(least_squares(&[], &[], &[], false).is_none());
-        let same = [[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]].map(|row| row.to_vec());
-        // The second column is twice the first: it has nothing to add.
-        let weights = least_squares(&same, &[3.0; 3], &[1.0; 3], false).unwrap();
-        assert!((weights[0] - 3.0).abs() < 1e-9 && weights[1] == 0.0, "{weights:?}");
-        assert!(least_squares(&same[..1], &[1.0], &[1.0], false).is_none());
+        assert!(least_squares(&[vec![1.0, 2.0]], &[1.0], &[1.0], false).is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_told_apart_is_shared() {
+        // A price of 1 per unit of the second feature, and the first and third are the same in all data.
+        let rows = [[1.0, 5.0, 100.0], [1.0, 10.0, 100.0], [1.0, 40.0, 100.0]].map(|row| row.to_vec());
+        let targets = [8.0 + 5.0, 8.0 + 10.0, 8.0 + 40.0];
+        for positive in [false, true] {
+            let weights =
+                least_squares(&rows, &targets, &targets.map(|target| 1.0 / target), positive).unwrap();
+            assert!((weights[0] - 4.0).abs() < 1e-3 && (weights[2] - 0.04).abs() < 1e-5, "{weights:?}");
+            assert!((weights[1] - 1.0).abs() < 1e-3, "{weights:?}");
+        }
     }
 
     proptest! {

@@ -109,6 +109,12 @@ impl Process {
         Self { pid: std::process::id() }
     }
 
+    /// Its id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// What its threads have run and waited so far: cheap enough to be asked for around every request.
     ///
     /// # Errors

@@ -40,7 +40,7 @@ pub(crate) fn check_read(reply: &taktwerk_client::Reply<'_>) -> view::Checked {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RequestArgs {
     #[command(flatten)]
-    common: CommonArgs,
+    pub(in crate::bench) common: CommonArgs,
 
     /// Stop after so many requests in all, warm-up not counted.
     #[arg(short = 'n', long, value_name = "N")]
@@ -71,21 +71,21 @@ pub(crate) struct RequestArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
     #[command(flatten)]
-    request: RequestArgs,
+    pub(super) request: RequestArgs,
 }
 
 /// Arguments of `taktwerk bench write`.
 #[derive(Debug, Args)]
 pub(crate) struct WriteArgs {
     #[command(flatten)]
-    request: RequestArgs,
+    pub(super) request: RequestArgs,
 }
 
 /// Arguments of `taktwerk bench browse`.
 #[derive(Debug, Args)]
 pub(crate) struct BrowseArgs {
     #[command(flatten)]
-    request: RequestArgs,
+    pub(super) request: RequestArgs,
 }
 
 /// What came of a load.
@@ -189,7 +189,7 @@ fn run<R: Request<Response: 'static>>(
 
 fn report(command: &str, arguments: &RequestArgs, nodes: usize, outcome: &Outcome) -> Report {
     let common = &arguments.common;
-    let mut report = Report::new(command, &common.connection.endpoint.to_string());
+    let mut report = common.report(command);
     report.set(
         "requested",
         json!({

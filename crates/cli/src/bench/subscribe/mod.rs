@@ -32,7 +32,7 @@ use taktwerk_types::{Instant, NodeId};
 #[derive(Debug, Args)]
 pub(crate) struct SubscribeArgs {
     #[command(flatten)]
-    common: CommonArgs,
+    pub(super) common: CommonArgs,
 
     /// Monitored items over all clients; without it one per node that is found. 0 makes subscriptions without items.
     #[arg(long, value_name = "N")]
@@ -327,7 +327,7 @@ fn report(
     items: u32,
 ) -> Report {
     let common = &arguments.common;
-    let mut report = Report::new("subscribe", &common.connection.endpoint.to_string());
+    let mut report = common.report("subscribe");
     let requested_sampling = millis(arguments.sampling.unwrap_or(arguments.interval));
     report.set(
         "requested",

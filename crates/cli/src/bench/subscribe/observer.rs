@@ -208,7 +208,7 @@ impl FleetSink for Observer {
         let at = now.as_nanos();
         let mut source = None;
         let published = changes.publish_time;
-        for (item, value) in changes.flatten() {
+        changes.inspect_all(|item, value| {
             self.values += 1;
             self.progress.notify(item as usize, at);
             if let Some(status) = value.status {
@@ -220,7 +220,7 @@ impl FleetSink for Observer {
                 }
             }
             source = source.or(value.source_timestamp);
-        }
+        });
         let Some(last) = self.last_message.get_mut(member.0 as usize) else { return };
         let before = std::mem::replace(last, at);
         if !self.is_open {

@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use taktwerk_lab::capacity::{Found, Search, Verdict, judge};
 use taktwerk_lab::figures;
 use taktwerk_lab::place::Place;
@@ -84,6 +84,11 @@ pub(crate) struct CapacityArgs {
 /// A server that answers so many times slower than at rest is under strain, and so much slower is no noise.
 const STRAIN: (f64, f64) = (2.0, 2_000.0);
 
+/// How long a load may take to be set up before it counts as not sustained.
+const SET_UP: Duration = Duration::from_secs(20);
+/// How long a server may take to recover from a load that was too much.
+const RECOVERY: Duration = Duration::from_secs(15);
+
 /// What is published about limits: name and node.
 const PUBLISHED: [(&str, u32); 6] = [
     ("MaxSessions", variable_ids::SERVER_SERVER_CAPABILITIES_MAX_SESSIONS),
@@ -106,7 +111,7 @@ struct Tried {
 
 /// Searches and reports.
 pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let place = super::place(None)?;
+    let place = super::place(None)?.with_slack(SET_UP);
     let url = arguments.connection.endpoint.to_string();
     let published = published(arguments)?;
     let rest = answer_time(&place, &url)?;
@@ -140,6 +145,7 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
                 Verdict::Sustained => search.note(true),
                 Verdict::NotSustained { why } => {
                     search.note(false);
+                    recover(&place, &url, rest, interrupt);
                     if arguments.safe {
                         // A plant is not driven to its limit twice.
                         search.note(false);
@@ -184,6 +190,17 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
         return Err(Failure::Worthless(first));
     }
     Ok(())
+}
+
+/// Waits until the server answers as at rest again: what is left of one load must not be counted against the next.
+fn recover(place: &Place, url: &str, rest: f64, interrupt: &Interrupt) {
+    let end = Instant::now() + RECOVERY;
+    while Instant::now() < end && !interrupt.asked() {
+        match answer_time(place, url) {
+            Ok(now) if now <= rest * STRAIN.0 || now <= rest + STRAIN.1 => return,
+            _ => std::thread::sleep(Duration::from_millis(500)),
+        }
+    }
 }
 
 fn bar() -> ProgressBar {
@@ -314,7 +331,6 @@ fn print(
         ("sustained", Align::Right),
         ("not", Align::Right),
         ("per second", Align::Right),
-        ("", Align::Left),
     ]);
     let shown = |load: Option<u64>| {
         load.map_or_else(
@@ -322,17 +338,22 @@ fn print(
             |load| figures::thousands(i64::try_from(load).unwrap_or(i64::MAX)),
         )
     };
-    for (what, found, stopped) in results {
+    for (what, found, _) in results {
         let rate = (*what == What::Signals).then_some(found.sustained).flatten();
         table.row([
             what.name().to_owned(),
             shown(found.sustained),
             shown(found.failed),
             rate.map_or_else(String::new, |items| figures::number(per_second(arguments, items))),
-            stopped.clone().unwrap_or_default(),
         ]);
     }
     output.text(&table.to_string())?;
+    for (what, _, stopped) in results {
+        if let Some(reason) = stopped {
+            output.text(&format!("{}: {reason}", what.name()))?;
+        }
+    }
+    output.text("")?;
     let mut limits = Table::new(&[("published by the server", Align::Left), ("limit", Align::Right)]);
     for (name, value) in published {
         let text = match value {

@@ -6,7 +6,7 @@ use crate::output::Output;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::process::{Child, Command};
-use taktwerk_lab::cpu::{Class, Governor, Isolation, NotPermitted, Observed, observe};
+use taktwerk_lab::cpu::{Class, NotPermitted, Observed, Set, Wanted, observe};
 use taktwerk_lab::orphans;
 use taktwerk_lab::pin::CpuList;
 
@@ -57,19 +57,7 @@ pub(crate) fn run(command: &CpuCommand, output: Output, interrupt: &Interrupt) -
 
 fn show(pid: u32, output: Output) -> Result<(), Failure> {
     let seen = observe(pid).ok_or_else(|| Failure::Environment(format!("there is no process {pid}")))?;
-    if output.is_json() { output.document(&json!(seen)) } else { output.text(&sentence(&seen)) }
-}
-
-/// The conditions in a line.
-fn sentence(seen: &Observed) -> String {
-    let others = match seen.others {
-        0 => "nothing else".to_owned(),
-        1 => "1 other program".to_owned(),
-        others => format!("{others} other programs"),
-    };
-    let governor = seen.governor.as_deref().unwrap_or("none");
-    let core = if seen.shares_core { ", core shared by hyper-threading" } else { "" };
-    format!("CPU {} with {others}, class {}, governor {governor}{core}", seen.cpus, seen.class)
+    if output.is_json() { output.document(&json!(seen)) } else { output.text(&seen.to_string()) }
 }
 
 fn refused(error: NotPermitted) -> Failure {
@@ -77,20 +65,16 @@ fn refused(error: NotPermitted) -> Failure {
 }
 
 fn under(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let cpus = arguments.cpus.clone().unwrap_or_else(CpuList::allowed);
-    let _governor =
-        arguments.governor.as_deref().map(|name| Governor::set(name, &cpus)).transpose().map_err(refused)?;
-    let isolation = arguments.isolate.then(|| Isolation::of(&cpus)).transpose().map_err(refused)?;
-    let mut child = start(arguments)?;
+    let wanted = Wanted {
+        cpus: arguments.cpus.clone().unwrap_or_else(CpuList::allowed),
+        isolate: arguments.isolate,
+        class: arguments.class,
+        governor: arguments.governor.clone(),
+    };
+    let set = wanted.set().map_err(refused)?;
+    let mut child = start(arguments, &set)?;
     let conditions = || -> Result<Observed, Failure> {
-        if let Some(isolation) = &isolation {
-            isolation.admit(child.id()).map_err(|error| {
-                Failure::Environment(format!("the program cannot be moved onto CPU {cpus}: {error}"))
-            })?;
-        }
-        if let Some(class) = arguments.class {
-            class.apply(child.id()).map_err(refused)?;
-        }
+        set.admit(child.id()).map_err(refused)?;
         observe(child.id()).ok_or_else(|| Failure::Environment("the program ended at once".to_owned()))
     };
     let seen = match conditions() {
@@ -103,12 +87,9 @@ fn under(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(
         }
     };
     if output.is_json() {
-        eprintln!(
-            "{}",
-            json!({ "pid": child.id(), "conditions": seen, "isolation": isolation.as_ref().map(Isolation::kind) })
-        );
+        eprintln!("{}", json!({ "pid": child.id(), "conditions": seen, "isolation": set.isolation() }));
     } else {
-        eprintln!("{}", sentence(&seen));
+        eprintln!("{seen}");
     }
     let status = super::wait(&mut child, interrupt)
         .map_err(|error| Failure::Environment(format!("{}: {error}", arguments.command.join(" "))))?;
@@ -123,12 +104,12 @@ fn under(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(
 
 /// Starts the program on its CPUs: a child inherits those of the thread that starts it. Where everything else has been
 /// moved away from them, it is let in afterwards.
-fn start(arguments: &RunArgs) -> Result<Child, Failure> {
+fn start(arguments: &RunArgs, set: &Set) -> Result<Child, Failure> {
     let (program, rest) = arguments
         .command
         .split_first()
         .ok_or_else(|| Failure::Usage("there is no program to run".to_owned()))?;
-    let pinned = arguments.cpus.as_ref().filter(|_| !arguments.isolate);
+    let pinned = arguments.cpus.as_ref().and_then(|_| set.start_on());
     std::thread::scope(|scope| {
         let starting = scope.spawn(|| -> Result<Child, Failure> {
             if let Some(cpus) = pinned {
@@ -144,24 +125,4 @@ fn start(arguments: &RunArgs) -> Result<Child, Failure> {
             .join()
             .unwrap_or_else(|_| Err(Failure::Environment("the starting thread panicked".to_owned())))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sentences() {
-        let seen = Observed {
-            cpus: "1".to_owned(),
-            others: 0,
-            class: "fifo:50".to_owned(),
-            governor: None,
-            shares_core: true,
-        };
-        assert_eq!(
-            sentence(&seen),
-            "CPU 1 with nothing else, class fifo:50, governor none, core shared by hyper-threading"
-        );
-    }
 }

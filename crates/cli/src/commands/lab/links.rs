@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use taktwerk_lab::links::emulator::Counters;
 use taktwerk_lab::links::profile::{NAMES, ParseProfileError, named, rate_text, short};
-use taktwerk_lab::links::proxy::Proxy;
 use taktwerk_lab::links::{Effort, Link, Method, Probed, Profile, probe};
 use taktwerk_lab::program::{Program, Running};
 use taktwerk_lab::table::{Align, Table};
@@ -102,6 +101,12 @@ pub(crate) struct ProxyArgs {
     /// Seed of the emulator.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
+    /// Look first whether the link does what was asked for.
+    #[arg(long)]
+    verify: bool,
+    /// End when standard input ends: for programs that start this one.
+    #[arg(long, hide = true)]
+    exit_with_stdin: bool,
 }
 
 /// Runs one of them.
@@ -285,10 +290,22 @@ fn near(
 }
 
 fn relay(arguments: &ProxyArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::Environment(format!("{}: {error}", arguments.listen));
-    let proxy = Proxy::start(&arguments.link, arguments.seed).map_err(failed)?;
-    let listening = proxy.tcp(Some(arguments.listen), arguments.server).map_err(failed)?;
-    proxy.udp(Some(listening), arguments.server).map_err(failed)?;
+    let failed_listen =
+        |error: std::io::Error| Failure::Environment(format!("{}: {error}", arguments.listen));
+    if arguments.exit_with_stdin {
+        crate::bench::end_with_stdin()?;
+    }
+    let link = Link::by(Method::Proxy, &arguments.link, arguments.seed)
+        .map_err(|error| Failure::Environment(error.to_string()))?;
+    if arguments.verify {
+        let probed = probe(&link, &Effort::BRIEF).map_err(failed)?;
+        verdict(&probed)?;
+        if !output.is_json() {
+            output.text(&format!("PROBED {}", json!(probed)))?;
+        }
+    }
+    let listening = link.reach_at(Some(arguments.listen), arguments.server).map_err(failed_listen)?;
+    link.reach_udp_at(Some(listening), arguments.server).map_err(failed_listen)?;
     if !output.is_json() {
         output.text(&format!(
             "READY {listening} to {} over {}; Ctrl-C ends it",
@@ -298,7 +315,7 @@ fn relay(arguments: &ProxyArgs, output: Output, interrupt: &Interrupt) -> Result
     while !interrupt.asked() {
         std::thread::sleep(Duration::from_millis(50));
     }
-    let [up, down] = proxy.counters();
+    let [up, down] = link.counters();
     if output.is_json() {
         return output.document(&json!({ "link": *arguments.link, "up": up, "down": down }));
     }

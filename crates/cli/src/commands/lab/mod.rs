@@ -6,6 +6,7 @@ mod compare;
 mod cpu;
 mod links;
 mod list;
+mod live;
 mod peers;
 mod report;
 mod reproduce;

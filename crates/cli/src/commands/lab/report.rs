@@ -6,6 +6,7 @@ use crate::output::Output;
 use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use taktwerk_lab::energy::Current;
 use taktwerk_lab::experiment;
 use taktwerk_lab::measurement::Measurement;
 use taktwerk_lab::outcome::Outcome;
@@ -23,8 +24,31 @@ pub(crate) struct ReportArgs {
     #[arg(long, short, value_name = "FILE", default_value = "taktwerk-report.html")]
     output: PathBuf,
 
+    /// What a sensor of the server's supply recorded meanwhile: lines of seconds since 1970 and amperes, with a comma.
+    #[arg(long, value_name = "FILE")]
+    current: Option<PathBuf>,
+
+    /// Voltage of that supply.
+    #[arg(long, value_name = "VOLTS", default_value_t = 5.0, requires = "current")]
+    volts: f64,
+
     #[command(flatten)]
     store: super::StoreArgs,
+}
+
+/// Adds mean current and energy to the measurements that a record covers, and says how many those are.
+fn supply(measurements: &mut [Measurement], current: &Current, volts: f64) -> usize {
+    let mut covered = 0;
+    for one in measurements {
+        let Some((start, window)) = one.get("started_unix_ms").zip(one.get("window_s")) else { continue };
+        let start = start / 1e3;
+        if let Some(ampere) = current.mean(start, start + window) {
+            one.metrics.insert("supply.ampere".to_owned(), ampere);
+            one.metrics.insert("supply.joule".to_owned(), ampere * volts * window);
+            covered += 1;
+        }
+    }
+    covered
 }
 
 /// The outcomes of all experiments that a run has data for, and of scenarios in it.
@@ -50,11 +74,41 @@ pub(super) fn write(path: &Path, run: &Run, outcomes: &[Outcome]) -> Result<(), 
 pub(crate) fn run(arguments: &ReportArgs, output: Output) -> Result<(), Failure> {
     let store = arguments.store.open()?;
     let run = store.choose(arguments.run.as_deref())?;
-    let measurements = store.measurements(run.id)?;
+    let mut measurements = store.measurements(run.id)?;
+    if let Some(path) = &arguments.current {
+        let wrong = |error: &dyn std::fmt::Display| Failure::Usage(format!("{}: {error}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+        let current = Current::parse(&text).map_err(|error| wrong(&error))?;
+        if supply(&mut measurements, &current, arguments.volts) == 0 {
+            return Err(wrong(
+                &"it covers none of this run's measurements: are its times seconds since 1970, UTC?",
+            ));
+        }
+    }
     let outcomes = outcomes(&run, &measurements);
     write(&arguments.output, &run, &outcomes)?;
     if output.is_json() {
         return output.document(&json!({"run": run, "outcomes": outcomes, "report": arguments.output}));
     }
     session::wrote(output, &arguments.output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk_lab::scenario::{Kind, LoadSpec, Scenario};
+
+    #[test]
+    fn a_record_of_the_supply_is_added_to_what_it_covers() {
+        let condition = Scenario::new("x", LoadSpec::new(Kind::Read)).conditions().remove(0);
+        let make = |started: u64| {
+            let document = json!({"started_unix_ms": started, "window_s": 2.0});
+            Measurement::from_document("morato-power", condition.clone(), 0, document)
+        };
+        let mut measurements = [make(1_000_000), make(9_000_000)];
+        let current = Current::parse("time,ampere\n999,0.4\n1003,0.4").unwrap();
+        assert_eq!(supply(&mut measurements, &current, 5.0), 1);
+        assert!((measurements[0].get("supply.joule").unwrap() - 4.0).abs() < 1e-9);
+        assert_eq!(measurements[1].get("supply.ampere"), None);
+    }
 }

@@ -8,6 +8,7 @@ use crate::output::Output;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
+use std::time::Duration;
 use taktwerk_lab::experiment::{self, Experiment, Wish};
 use taktwerk_lab::place::Place;
 use taktwerk_lab::scenario::Condition;
@@ -26,6 +27,14 @@ pub(crate) struct ReproduceArgs {
     /// Stacks to measure, separated by commas; all that are installed by default.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     stacks: Option<Vec<String>>,
+
+    /// How long to measure each load, instead of what the protocol says. Loads with a number of requests keep it.
+    #[arg(long, value_name = "SPAN", value_parser = crate::span::seconds)]
+    window: Option<Duration>,
+
+    /// How often to measure each load, instead of what the protocol says.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    repetitions: Option<u32>,
 
     /// Where to write the report.
     #[arg(long, short, value_name = "FILE", default_value = "taktwerk-report.html")]
@@ -96,7 +105,12 @@ pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interru
             installed.join(", ")
         )));
     }
-    let (conditions, notes) = plan(&chosen, arguments.quick, &stacks, &place);
+    let (mut conditions, notes) = plan(&chosen, arguments.quick, &stacks, &place);
+    for (_, condition) in &mut conditions {
+        let time = &mut condition.time;
+        time.duration_s = arguments.window.map_or(time.duration_s, |window| window.as_secs_f64());
+        time.repetitions = arguments.repetitions.unwrap_or(time.repetitions);
+    }
     let what =
         if arguments.ids.iter().any(|id| id == "all") { "all".to_owned() } else { arguments.ids.join(" ") };
     if cfg!(debug_assertions) {

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use taktwerk_lab::chart::Chart;
 use taktwerk_lab::figures;
-use taktwerk_lab::measurement::{Measurement, group};
+use taktwerk_lab::measurement::{Measurement, cpu_conditions, group};
 use taktwerk_lab::outcome::{Grid, Outcome, interval};
 use taktwerk_lab::scenario::{Kind, Scenario, Threshold};
 
@@ -30,7 +30,7 @@ pub(crate) struct RunArgs {
 }
 
 /// Figures of a load that are shown.
-fn shown(kind: Kind) -> &'static [(&'static str, &'static str)] {
+pub(super) fn shown(kind: Kind) -> &'static [(&'static str, &'static str)] {
     match kind {
         Kind::Subscribe => &[
             ("signals/s", "per_second"),
@@ -101,6 +101,7 @@ pub(super) fn outcome(measurements: &[Measurement], what: &str) -> Option<Outcom
         }
     }
     outcome.grids.push(grid);
+    outcome.remarks.extend(cpu_conditions(measurements));
     outcome.charts.push(Chart::distribution(distribution(kind), &curves));
     outcome.charts.push(Chart::percentiles("The tail", &curves));
     Some(outcome)
@@ -142,6 +143,10 @@ pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) ->
     let place = super::place(arguments.session.program.as_ref())?;
     let conditions: Vec<_> =
         scenario.conditions().into_iter().map(|condition| (String::new(), condition)).collect();
+    if let Some((_, first)) = conditions.first() {
+        // Under the conditions that were asked for, or not at all.
+        place.check_cpu(first).map_err(|error| Failure::Environment(error.to_string()))?;
+    }
     let finished =
         session::measure(&arguments.session, &scenario.name, false, &place, &conditions, &[], interrupt)?;
     let outcome = outcome(&finished.measurements, &scenario.name)

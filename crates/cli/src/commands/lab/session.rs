@@ -1,20 +1,20 @@
 //! A run of the laboratory: measured, kept, and told about while it goes on.
 
+use super::live::Live;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use std::fs::File;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
-use std::time::Duration;
 use taktwerk_lab::measurement::Measurement;
 use taktwerk_lab::place::Place;
 use taktwerk_lab::runner::{RunError, Runner, Step};
 use taktwerk_lab::scenario::Condition;
 use taktwerk_lab::store::Store;
+use taktwerk_lab::{cpu, orphans};
 
 /// Options of everything that measures.
 #[derive(Debug, Clone, Args)]
@@ -30,6 +30,10 @@ pub(crate) struct SessionArgs {
     /// Another build of this program, to be measured instead of this one.
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
+
+    /// Show the run on the whole terminal while it goes on: progress, figures so far, CPUs.
+    #[arg(long)]
+    tui: bool,
 
     #[command(flatten)]
     pub(crate) store: super::StoreArgs,
@@ -55,30 +59,34 @@ pub(crate) fn measure(
     notes: &[String],
     interrupt: &Interrupt,
 ) -> Result<Finished, Failure> {
+    for left in orphans::clean().into_iter().chain(cpu::clean()) {
+        tracing::info!("left by a laboratory that was killed: {left}");
+    }
     let mut store = arguments.store.open()?;
     let short: String = what.chars().take(40).map(|c| if c.is_whitespace() { '-' } else { c }).collect();
     let name = arguments.name.clone().unwrap_or(short);
     let mut stream = Stream::open(arguments.stream.as_ref())?;
+    let mut live = Live::begin(arguments.tui, &name, what, conditions)?;
     let run = store.begin(&name, what, quick, &place.fingerprint())?;
-    let bar = bar(conditions);
     let asked = interrupt.flag();
     let mut failed_write = None;
-    let result = Runner { place, store: &mut store, run, asked: &asked }.run(conditions, |step| match step {
-        Step::Begin { condition, done, total, seconds_left } => {
-            tracing::info!(done, total, seconds_left, "{}", condition.label());
-            bar.set_message(format!("{} left · {}", span(seconds_left), condition.label()));
-        }
-        Step::End(measurement) => {
-            for reason in &measurement.invalid {
-                tracing::warn!("{}: {reason}", measurement.condition.label());
+    let result = Runner { place, store: &mut store, run, asked: &asked }.run(conditions, |step| {
+        live.step(&step);
+        match step {
+            Step::Begin { condition, done, total, seconds_left, .. } => {
+                tracing::info!(done, total, seconds_left, "{}", condition.label());
             }
-            bar.inc((measurement.condition.seconds() * 10.0) as u64);
-            if let Err(error) = stream.line(measurement) {
-                failed_write.get_or_insert(error);
+            Step::End(measurement) => {
+                for reason in &measurement.invalid {
+                    tracing::warn!("{}: {reason}", measurement.condition.label());
+                }
+                if let Err(error) = stream.line(measurement) {
+                    failed_write.get_or_insert(error);
+                }
             }
         }
     });
-    bar.finish_and_clear();
+    drop(live);
     let measurements = match result {
         Ok(measurements) => measurements,
         Err(RunError::Interrupted) => {
@@ -95,7 +103,8 @@ pub(crate) fn measure(
     Ok(Finished { run, measurements, store })
 }
 
-fn span(seconds: f64) -> String {
+/// A span in words.
+pub(super) fn span(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
     if seconds >= 3_600 {
         format!("{} h {:02} min", seconds / 3_600, seconds / 60 % 60)
@@ -104,21 +113,6 @@ fn span(seconds: f64) -> String {
     } else {
         format!("{seconds} s")
     }
-}
-
-/// A bar of tenths of seconds: measurements differ in length, time does not.
-fn bar(conditions: &[(String, Condition)]) -> ProgressBar {
-    let total: f64 = conditions.iter().map(|(_, c)| c.seconds() * f64::from(c.time.repetitions)).sum();
-    let bar = ProgressBar::with_draw_target(Some((total * 10.0) as u64), ProgressDrawTarget::hidden());
-    let style = ProgressStyle::with_template("{bar:24} {percent:>3} % · {wide_msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    if total > 2.0 && std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(2));
-        bar.enable_steady_tick(Duration::from_secs(1));
-    } else {
-        tracing::info!("this takes about {}", span(total));
-    }
-    bar
 }
 
 /// Measurements as lines of JSON.

@@ -1,0 +1,76 @@
+//! `bench --link`: a link that is not there, between this generator and a server that runs already.
+//!
+//! The relay is a program of its own, so that what it costs is neither the generator's nor the server's. It is probed
+//! before anything is measured over it, and ends with this program, however that ends.
+
+use crate::endpoint::Endpoint;
+use crate::failure::Failure;
+use serde_json::Value;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+use taktwerk_lab::links::Profile;
+use taktwerk_lab::program::{Program, ProgramError, Running};
+
+/// Probing takes a few seconds, more over slow links.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A relay that stands and does what was asked for.
+#[derive(Debug)]
+pub(super) struct Over {
+    name: String,
+    probed: Value,
+    address: SocketAddr,
+    /// Stops it when dropped.
+    _relay: Running,
+}
+
+impl Over {
+    /// Starts the relay to a server and waits until the link has been looked at.
+    pub(super) fn start(name: &str, server: &Endpoint) -> Result<Self, Failure> {
+        name.parse::<Profile>().map_err(|error| Failure::Usage(format!("--link: {error}")))?;
+        let authority = (server.host(), server.port());
+        let unknown = |why: String| Failure::Connect(format!("cannot connect to {server}: {why}"));
+        let mut found = authority.to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+        let far = found.next().ok_or_else(|| unknown("the name has no address".to_owned()))?;
+        let exe = std::env::current_exe()
+            .map_err(|error| Failure::Environment(format!("cannot find this program: {error}")))?;
+        let program = Program::new(exe)
+            .args(["lab", "links", "proxy", name, "127.0.0.1:0"])
+            .arg(far)
+            .args(["--verify", "--exit-with-stdin"]);
+        let relay = program.serve(LIMIT).map_err(|error| match error {
+            // What the relay said is the reason, without the program around it.
+            ProgramError::Early { stderr, .. } => {
+                Failure::Environment(stderr.trim_start_matches("error: ").to_owned())
+            }
+            error => Failure::Environment(error.to_string()),
+        })?;
+        let broken = || Failure::Environment(format!("the relay said READY {}", relay.url()));
+        let address = relay.url().split(' ').next().and_then(|it| it.parse().ok()).ok_or_else(broken)?;
+        let probed = relay.note("PROBED").and_then(|text| serde_json::from_str(text).ok());
+        Ok(Self { name: name.to_owned(), probed: probed.unwrap_or_default(), address, _relay: relay })
+    }
+
+    /// Where the server is to be reached.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What was asked for and what was seen, for the document.
+    pub(super) fn probed(&self) -> Value {
+        self.probed.clone()
+    }
+
+    /// The same in a line.
+    pub(super) fn sentence(&self) -> String {
+        let ms = |pointer: &str| self.probed.pointer(pointer).and_then(Value::as_f64).unwrap_or(f64::NAN);
+        format!(
+            "{} by a relay, round trip {:.3} ± {:.3} ms (asked for {:.3} ± {:.3} ms)",
+            self.name,
+            ms("/round_trips/mean_ms"),
+            ms("/round_trips/std_ms"),
+            ms("/expected/mean_ms"),
+            ms("/expected/std_ms"),
+        )
+    }
+}

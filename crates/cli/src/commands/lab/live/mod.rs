@@ -1,0 +1,79 @@
+//! What a run tells while it goes on: a bar, or with `--tui` a live view of the whole terminal.
+//!
+//! - [`state`]: what there is to show; [`view`]: how it is drawn; [`screen`]: the terminal and its keys.
+
+mod screen;
+mod state;
+mod view;
+
+use super::session::span;
+use crate::failure::Failure;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use screen::Screen;
+use state::State;
+use std::io::IsTerminal;
+use std::time::Duration;
+use taktwerk_lab::runner::Step;
+use taktwerk_lab::scenario::Condition;
+
+/// Where progress is told.
+pub(super) enum Live {
+    /// In a line.
+    Bar(ProgressBar),
+    /// On the whole terminal.
+    Screen(Screen),
+}
+
+impl Live {
+    /// Begins to tell.
+    ///
+    /// # Errors
+    /// If a live view is wanted where there is no terminal.
+    pub(super) fn begin(
+        is_screen: bool,
+        name: &str,
+        what: &str,
+        conditions: &[(String, Condition)],
+    ) -> Result<Self, Failure> {
+        if is_screen {
+            return Ok(Self::Screen(Screen::open(State::new(name, what, conditions))?));
+        }
+        Ok(Self::Bar(bar(conditions)))
+    }
+
+    /// Tells a step.
+    pub(super) fn step(&mut self, step: &Step<'_>) {
+        match self {
+            Self::Screen(screen) => screen.with(|state| state.step(step)),
+            Self::Bar(bar) => match step {
+                Step::Begin { condition, seconds_left, .. } => {
+                    bar.set_message(format!("{} left · {}", span(*seconds_left), condition.label()));
+                }
+                Step::End(measurement) => bar.inc((measurement.condition.seconds() * 10.0) as u64),
+            },
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if let Self::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A bar of tenths of seconds: measurements differ in length, time does not.
+fn bar(conditions: &[(String, Condition)]) -> ProgressBar {
+    let total = state::seconds(conditions);
+    let bar = ProgressBar::with_draw_target(Some((total * 10.0) as u64), ProgressDrawTarget::hidden());
+    let style = ProgressStyle::with_template("{bar:24} {percent:>3} % · {wide_msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    if total > 2.0 && std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(2));
+        bar.enable_steady_tick(Duration::from_secs(1));
+    } else {
+        tracing::info!("this takes about {}", span(total));
+    }
+    bar
+}

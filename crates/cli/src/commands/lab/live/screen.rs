@@ -1,0 +1,210 @@
+//! The terminal of a live view: taken, drawn twice a second, and always given back.
+//!
+//! It is drawn on standard error, so that results can go elsewhere. In raw mode Ctrl-C is a key like any other: it is
+//! passed on to the whole process group, as the terminal would have done.
+
+use super::state::State;
+use super::view::draw;
+use crate::failure::Failure;
+use crate::logging::{self, Diversion};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use ratatui::crossterm::{cursor, execute};
+use rustix::process::{Signal, kill_current_process_group};
+use std::io::{self, IsTerminal, Stderr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Two frames a second: drawing must not disturb what is measured beside it.
+const FRAME: Duration = Duration::from_millis(500);
+/// Lines of the log that are shown.
+const LOG: usize = 4;
+
+/// A live view. The terminal is given back when it is dropped.
+pub(in crate::commands::lab) struct Screen {
+    state: Arc<Mutex<State>>,
+    ended: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    /// Written when the terminal is free again, so it must go last.
+    _diversion: Diversion,
+}
+
+impl Screen {
+    /// Takes the terminal.
+    pub(super) fn open(state: State) -> Result<Self, Failure> {
+        if !io::stderr().is_terminal() {
+            return Err(Failure::Usage(
+                "--tui needs a terminal on standard error; leave it out, or use --stream for programs"
+                    .to_owned(),
+            ));
+        }
+        let failed = |error: io::Error| {
+            Failure::Environment(format!("the terminal cannot be used for --tui: {error}"))
+        };
+        give_back_on_panic();
+        let diversion = logging::divert();
+        let terminal = take().map_err(|error| {
+            give_back();
+            failed(error)
+        })?;
+        let state = Arc::new(Mutex::new(state));
+        let ended = Arc::new(AtomicBool::new(false));
+        let (seen, end) = (Arc::clone(&state), Arc::clone(&ended));
+        let started = std::thread::Builder::new().name("screen".to_owned()).spawn(move || {
+            show(terminal, &seen, &end);
+            give_back();
+        });
+        let thread = started.map_err(|error| {
+            give_back();
+            failed(error)
+        })?;
+        Ok(Self { state, ended, thread: Some(thread), _diversion: diversion })
+    }
+
+    /// Changes what is shown.
+    pub(super) fn with(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+fn take() -> io::Result<Terminal<CrosstermBackend<Stderr>>> {
+    enable_raw_mode()?;
+    execute!(io::stderr(), EnterAlternateScreen, cursor::Hide)?;
+    Terminal::new(CrosstermBackend::new(io::stderr()))
+}
+
+/// Leaves the terminal as it was. Harmless if it was not taken.
+fn give_back() {
+    let _ = execute!(io::stderr(), LeaveAlternateScreen, cursor::Show);
+    let _ = disable_raw_mode();
+}
+
+/// A panic must be readable, and the terminal usable after it.
+fn give_back_on_panic() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            before(panic);
+        }));
+    });
+}
+
+/// Draws and listens until the end.
+fn show(mut terminal: Terminal<CrosstermBackend<Stderr>>, state: &Mutex<State>, ended: &AtomicBool) {
+    let mut cpus = Cpus::default();
+    let mut first = 0;
+    let mut next = Instant::now();
+    while !ended.load(Ordering::Relaxed) {
+        if Instant::now() >= next {
+            next = Instant::now() + FRAME;
+            let percents = cpus.sample();
+            state.lock().unwrap_or_else(PoisonError::into_inner).sample(&percents);
+        }
+        let log = logging::last(LOG);
+        let drawn = terminal.draw(|frame| {
+            first = draw(frame, &state.lock().unwrap_or_else(PoisonError::into_inner), &log);
+        });
+        if drawn.is_err() {
+            // The terminal is gone; the run is not.
+            return;
+        }
+        // In short steps, so that the end of the run is not waited for.
+        while Instant::now() < next && !ended.load(Ordering::Relaxed) {
+            match event::poll(Duration::from_millis(50).min(next.saturating_duration_since(Instant::now()))) {
+                Ok(false) => {}
+                Ok(true) => {
+                    let Ok(event) = event::read() else { return };
+                    if key(&event, state, first) {
+                        break;
+                    }
+                }
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+/// Does what a key asks for. The answer is whether the screen looks different now.
+fn key(event: &Event, state: &Mutex<State>, first: usize) -> bool {
+    let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) = event else {
+        return matches!(event, Event::Resize(..));
+    };
+    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_interrupt = *code == KeyCode::Char('c') && modifiers.contains(KeyModifiers::CONTROL);
+    match code {
+        _ if is_interrupt || *code == KeyCode::Char('q') => {
+            if state.is_ending {
+                // The second one ends this process at once: it must not take the terminal with it.
+                give_back();
+            }
+            state.is_ending = true;
+            let _ = kill_current_process_group(Signal::INT);
+        }
+        KeyCode::Up => state.scroll(-1, first),
+        KeyCode::Down => state.scroll(1, first),
+        KeyCode::PageUp => state.scroll(-10, first),
+        KeyCode::PageDown => state.scroll(10, first),
+        KeyCode::Char('f') => state.scroll = None,
+        _ => return false,
+    }
+    true
+}
+
+/// How busy the CPUs are, from `/proc/stat`.
+#[derive(Default)]
+struct Cpus(Vec<(u64, u64)>);
+
+impl Cpus {
+    /// Percent of each CPU since the last time.
+    fn sample(&mut self) -> Vec<u64> {
+        let now = ticks(&std::fs::read_to_string("/proc/stat").unwrap_or_default());
+        let before = std::mem::replace(&mut self.0, now);
+        let percent = |(now, before): (&(u64, u64), &(u64, u64))| {
+            let all = now.1.saturating_sub(before.1).max(1);
+            now.0.saturating_sub(before.0) * 100 / all
+        };
+        self.0.iter().zip(&before).map(percent).collect()
+    }
+}
+
+/// Busy and all ticks of each CPU.
+fn ticks(stat: &str) -> Vec<(u64, u64)> {
+    let cpu = |line: &str| {
+        let rest = line.strip_prefix("cpu").filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))?;
+        let ticks: Vec<u64> = rest.split_whitespace().skip(1).map_while(|it| it.parse().ok()).collect();
+        // user nice system idle iowait irq softirq steal; what guests used is in user already.
+        let all: u64 = ticks.iter().take(8).sum();
+        let idle: u64 = ticks.iter().skip(3).take(2).sum();
+        Some((all - idle, all))
+    };
+    stat.lines().filter_map(cpu).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_of_cpus() {
+        let stat = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 10 1 5 80 4 0 0 0 7 7\ncpu1 0 0 0 50\nintr 5\n";
+        assert_eq!(ticks(stat), [(16, 100), (0, 50)]);
+    }
+}

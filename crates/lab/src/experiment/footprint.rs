@@ -1,0 +1,207 @@
+//! Burger et al. 2019, RQ2 and RQ3: memory and bandwidth of the loads of `burger-cpu`.
+
+use super::burger::{self, by_clients};
+use super::{Experiment, Plan, Wish, stack_name, stacks, valid_groups};
+use crate::chart::{Axis, Chart, Mark, Point, Series};
+use crate::figures;
+use crate::measurement::{Group, Measurement};
+use crate::outcome::{Grid, Outcome, maybe};
+
+pub(super) struct Memory;
+pub(super) struct Network;
+
+/// Items at the highest rates that the paper measured, 50 000 signals/s.
+const PUBLISHED_ITEMS: u32 = 5_000;
+
+impl Experiment for Memory {
+    fn id(&self) -> &'static str {
+        "burger-memory"
+    }
+    fn question(&self) -> &'static str {
+        "How much memory does the server need for these loads?"
+    }
+    fn source(&self) -> &'static str {
+        "Burger et al. 2019, Figure 8 (RQ2): 11 to 15 MB in all of them"
+    }
+    fn data(&self) -> &'static str {
+        "burger-cpu"
+    }
+    fn plan(&self, wish: &Wish<'_>) -> Plan {
+        burger::Cpu.plan(wish)
+    }
+    fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
+        let groups = valid_groups(measurements);
+        let mut grid = Grid::new(
+            "Resident memory at the end of the window",
+            1,
+            &["stack", "clients", "items", "RSS MB", "grew in the window kB"],
+        );
+        for group in &groups {
+            grid.row([
+                stack_name(&group.condition.stack).to_owned(),
+                group.condition.clients.to_string(),
+                group.condition.items.unwrap_or(0).to_string(),
+                maybe(group.mean("server.rss_bytes").map(|bytes| bytes / 1e6)),
+                maybe(group.mean("server.rss_growth_bytes").map(|bytes| bytes / 1e3)),
+            ]);
+        }
+        outcome.grids.push(grid);
+        for stack in stacks(measurements) {
+            outcome.charts.push(Chart::plane(
+                &format!("Memory against signals per second: {}", stack_name(&stack)),
+                "Lines that lie apart are what sessions need, the slope is what nodes and items need.",
+                Axis::linear("signals/s"),
+                Axis::linear("resident memory, MB"),
+                by_clients(&groups, &stack, "server.rss_bytes", 1e-6),
+            ));
+            let of = |group: &&Group<'_>| group.condition.stack == stack;
+            let sizes: Vec<f64> =
+                groups.iter().filter(of).filter_map(|group| group.mean("server.rss_bytes")).collect();
+            let (low, high) =
+                sizes.iter().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(*v), high.max(*v)));
+            outcome.finding(
+                "memory is not the bottleneck: below 64 MB in all loads",
+                Some(high < 64e6),
+                format!("{}: {} to {}", stack_name(&stack), figures::bytes(low), figures::bytes(high)),
+            );
+        }
+        outcome.remark("Comparable: the order of magnitude and that memory hardly depends on the rate.");
+    }
+}
+
+impl Experiment for Network {
+    fn id(&self) -> &'static str {
+        "burger-network"
+    }
+    fn question(&self) -> &'static str {
+        "How much bandwidth do these loads need?"
+    }
+    fn source(&self) -> &'static str {
+        "Burger et al. 2019, Figure 9 (RQ3): less than 6 Mbit/s in all of them, up to 40 000 signals/s"
+    }
+    fn data(&self) -> &'static str {
+        "burger-cpu"
+    }
+    fn plan(&self, wish: &Wish<'_>) -> Plan {
+        burger::Cpu.plan(wish)
+    }
+    fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
+        let groups = valid_groups(measurements);
+        let mut grid = Grid::new(
+            "Bytes on the wire as Ethernet carries them, both directions",
+            1,
+            &[
+                "stack",
+                "clients",
+                "signals/s",
+                "Mbit/s",
+                "payload %",
+                "TCP/IP %",
+                "Ethernet %",
+                "byte/signal",
+            ],
+        );
+        let rate =
+            |group: &Group<'_>, metric: &str| Some(group.mean(metric)? * 8.0 / group.mean("window_s")? / 1e6);
+        let mut series = Vec::new();
+        for (colour, stack) in stacks(measurements).iter().enumerate() {
+            for clients in [1, 30] {
+                let of = |group: &&Group<'_>| {
+                    group.condition.stack == *stack && group.condition.clients == clients
+                };
+                let mut points: Vec<Point> = groups
+                    .iter()
+                    .filter(of)
+                    .filter_map(|group| {
+                        Some(Point::new(group.mean("per_second")?, rate(group, "wire.total_bytes")?))
+                    })
+                    .collect();
+                points.sort_by(|a, b| a.x.total_cmp(&b.x));
+                let name = format!("{}, {}", stack_name(stack), super::clients(clients));
+                series.push(Series {
+                    name,
+                    mark: Mark::Line(points),
+                    colour: colour * 2 + usize::from(clients > 1),
+                });
+            }
+        }
+        for group in &groups {
+            let total = group.mean("wire.total_bytes");
+            let share = |metric: &str| Some(group.mean(metric)? / total? * 100.0);
+            let payload =
+                share("wire.payload_in_bytes").zip(share("wire.payload_out_bytes")).map(|(a, b)| a + b);
+            let per_signal = || Some(total? / group.mean("notifications")?);
+            grid.row([
+                stack_name(&group.condition.stack).to_owned(),
+                group.condition.clients.to_string(),
+                maybe(group.mean("per_second")),
+                maybe(rate(group, "wire.total_bytes")),
+                maybe(payload),
+                maybe(share("wire.tcp_ip_bytes")),
+                maybe(share("wire.ethernet_bytes")),
+                maybe(per_signal()),
+            ]);
+        }
+        outcome.grids.push(grid);
+        outcome.charts.push(Chart::plane(
+            "Bandwidth against signals per second",
+            "The slope is the size of a signal on the wire; what is left at the far left is the cost of messages and \
+             acknowledgements.",
+            Axis::linear("signals/s"),
+            Axis::linear("Mbit/s"),
+            series,
+        ));
+        for stack in stacks(measurements) {
+            let of = |group: &&Group<'_>| group.condition.stack == stack;
+            let own: Vec<&Group<'_>> = groups.iter().filter(of).collect();
+            let name = stack_name(&stack);
+            // Above that no server of the paper came.
+            let published = own.iter().filter(|group| group.condition.items.unwrap_or(0) <= PUBLISHED_ITEMS);
+            let most = published.filter_map(|group| rate(group, "wire.total_bytes")).fold(f64::NAN, f64::max);
+            if most.is_finite() {
+                outcome.finding(
+                    "at the paper's rates (up to 50 000 signals/s) the network is not the bottleneck: less than a fifth of \
+                     Fast Ethernet",
+                    Some(most < 20.0),
+                    format!("{name}: {} Mbit/s at most", figures::number(most)),
+                );
+            }
+            first_to_fill(name, &own, &rate, outcome);
+        }
+        outcome.remark(
+            "Payload, acknowledgements and retransmissions are the kernel's own counts per connection; frames and headers are \
+             computed for Ethernet from them. Comparable: bytes per signal (the paper's 6 Mbit/s at 25 000 to 40 000 float \
+             signals/s are 19 to 30 bytes each; a Double with both timestamps has 26 bytes before any header).",
+        );
+    }
+}
+
+/// What would be used up first if the heaviest load grew: a core or a network.
+fn first_to_fill(
+    name: &str,
+    groups: &[&Group<'_>],
+    rate: &dyn Fn(&Group<'_>, &str) -> Option<f64>,
+    outcome: &mut Outcome,
+) {
+    let heaviest = groups.iter().filter_map(|group| {
+        let (signals, mbit) = (group.mean("per_second")?, rate(group, "wire.total_bytes")?);
+        let cpu = group.mean("server.cpu_percent").filter(|cpu| *cpu > 0.0)?;
+        Some((signals, mbit, cpu))
+    });
+    let Some((signals, mbit, cpu)) = heaviest.max_by(|a, b| a.0.total_cmp(&b.0)) else { return };
+    let core = signals * 100.0 / cpu;
+    let full = |link: f64| signals * link / mbit.max(1e-9);
+    let thousands = |value: f64| figures::thousands((value / 1e3).round() as i64 * 1_000);
+    let first = match (core < full(100.0), core < full(1_000.0)) {
+        (true, _) => "the CPU is the first limit on both",
+        (false, true) => "Fast Ethernet is full before the CPU, a gigabit after it",
+        (false, false) => "the network is the first limit on both",
+    };
+    outcome.remark(format!(
+        "{name}, by its heaviest load: a core would be busy at {} signals/s, Fast Ethernet full at {}, a gigabit at {}: {first} \
+         (the paper's server ran out of CPU first).",
+        thousands(core),
+        thousands(full(100.0)),
+        thousands(full(1_000.0)),
+    ));
+}

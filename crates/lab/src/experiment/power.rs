@@ -1,0 +1,171 @@
+//! Morato et al. 2021, Table X: energy and time of many reads, with the CPU governor on and off.
+
+use super::{Experiment, Plan, Wish, conditions, published, shown, stack_name, time, valid_groups};
+use crate::energy::Energy;
+use crate::figures;
+use crate::measurement::{Group, Measurement};
+use crate::outcome::{Grid, Outcome, maybe};
+use crate::scenario::{Kind, LoadSpec, Scenario};
+
+pub(super) static ALL: [&dyn Experiment; 1] = [&Power];
+
+struct Power;
+
+/// Reads of a session in the paper.
+const SESSION: f64 = 100_000.0;
+/// The link of the paper.
+const LINK: &str = "wifi-802.11g";
+
+fn scenario(quick: bool, governor: Option<String>) -> Scenario {
+    let mut load = LoadSpec::new(Kind::Read);
+    load.count = Some(if quick { 1_000 } else { 100_000 });
+    let mut scenario = Scenario::new("morato-power", load);
+    scenario.server.signals = 1;
+    scenario.server.update_ms = 1_000.0;
+    scenario.cpu.governor = governor;
+    scenario.time = if quick { time(0.2, 1.0, 2) } else { time(2.0, 1.0, 5) };
+    scenario
+}
+
+/// A figure of a group for the paper's session of 100 000 reads.
+fn per_session(group: &Group<'_>, metric: &str) -> Option<f64> {
+    let reads = group.mean("latency.uncorrected.count").filter(|reads| *reads > 0.0)?;
+    Some(group.mean(metric)? / reads * SESSION)
+}
+
+impl Experiment for Power {
+    fn id(&self) -> &'static str {
+        "morato-power"
+    }
+    fn question(&self) -> &'static str {
+        "What do 100 000 reads cost in energy and time, with the CPU governor on and off?"
+    }
+    fn source(&self) -> &'static str {
+        "Morato et al. 2021, Table X: 0.4175 A and 236 s with the governor, 0.4767 A and 215 s without"
+    }
+    fn plan(&self, wish: &Wish<'_>) -> Plan {
+        let mut plan = Plan::default();
+        let governors = wish.place.governors();
+        // Whatever it is here, and off; the machine's own where nothing can be set.
+        let mut wanted: Vec<Option<String>> = governors.into_iter().map(Some).collect();
+        if wanted.is_empty() {
+            plan.skipped.push(
+                "the governor cannot be set on this machine (virtual machines usually have none, and it takes root): \
+                 measured as it is"
+                    .to_owned(),
+            );
+            wanted.push(None);
+        }
+        if let Err(error) = Energy::begin() {
+            plan.skipped.push(error.to_string());
+        }
+        let is_linked = match wish.place.know_link(LINK) {
+            Ok(()) => true,
+            Err(error) => {
+                plan.skipped.push(error.to_string());
+                false
+            }
+        };
+        for governor in wanted {
+            let mut scenario = scenario(wish.quick, governor);
+            scenario.link = is_linked.then(|| LINK.to_owned());
+            plan.conditions.extend(conditions(wish, vec![scenario]));
+        }
+        plan
+    }
+    fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
+        let groups = valid_groups(measurements);
+        let mut grid = Grid::new(
+            "100 000 reads over Wi-Fi",
+            2,
+            &[
+                "stack",
+                "governor",
+                "completion s",
+                "CPU %",
+                "processor J",
+                "processor W",
+                "supply A",
+                "supply J",
+            ],
+        );
+        for group in &groups {
+            let watts = group.mean("energy_j.package").zip(group.mean("window_s")).map(|(j, s)| j / s);
+            grid.row([
+                stack_name(&group.condition.stack).to_owned(),
+                group.condition.cpu.governor.clone().unwrap_or_else(|| "as it is".to_owned()),
+                maybe(per_session(group, "window_s")),
+                shown(group, "server.cpu_percent"),
+                maybe(per_session(group, "energy_j.package")),
+                maybe(watts),
+                maybe(group.mean("supply.ampere")),
+                maybe(per_session(group, "supply.joule")),
+            ]);
+        }
+        for (governor, name) in [("enabled", "on"), ("disabled", "off")] {
+            if let Some((ampere, seconds)) = published::morato_power(governor) {
+                let joule = ampere * 5.0 * seconds;
+                grid.row([
+                    "open62541 (published)".to_owned(),
+                    name.to_owned(),
+                    figures::number(seconds),
+                    maybe(None),
+                    maybe(None),
+                    maybe(None),
+                    figures::number(ampere),
+                    figures::number(joule),
+                ]);
+            }
+        }
+        outcome.grids.push(grid);
+        let of = |is_fast: bool, metric: &str| {
+            let group = groups.iter().find(|group| {
+                let governor = group.condition.cpu.governor.as_deref();
+                group.condition.stack == "own" && governor.is_some_and(|it| (it == "performance") == is_fast)
+            });
+            group.and_then(|group| per_session(group, metric))
+        };
+        if let (Some(with), Some(without)) = (of(false, "window_s"), of(true, "window_s")) {
+            outcome.finding(
+                "without the governor's savings, the same reads are done sooner",
+                Some(without < with),
+                format!(
+                    "{} s against {} s (published: 215 s against 236 s)",
+                    figures::number(without),
+                    figures::number(with)
+                ),
+            );
+        }
+        outcome.remark(
+            "Processor: RAPL, the whole package with everything that runs on it. Supply: from a record of the current \
+             (lab report --current FILE --volts V; lines of seconds since 1970 and amperes). Comparable: the ratio of both \
+             governors in time and in energy. Not comparable: joules of a server's processor and of a whole Raspberry Pi.",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn energy_and_time_are_those_of_a_hundred_thousand_reads() {
+        let measure = |governor: &str, window: f64, joules: f64| {
+            let condition = scenario(true, Some(governor.to_owned())).conditions().remove(0);
+            let document = json!({
+                "window_s": window, "energy_j": {"package": joules}, "latency": {"uncorrected": {"count": 1_000}},
+            });
+            Measurement::from_document("morato-power", condition, 0, document)
+        };
+        let mut outcome = Outcome::default();
+        let all = [measure("performance", 2.0, 10.0), measure("powersave", 2.5, 9.0)];
+        Power.evaluate(&all, &mut outcome);
+        let rows = &outcome.grids[0].rows;
+        assert_eq!(rows.len(), 4);
+        let fast = rows.iter().find(|row| row[1] == "performance").unwrap();
+        assert_eq!((fast[2].as_str(), fast[4].as_str(), fast[5].as_str()), ("200", "1\u{202f}000", "5.00"));
+        assert_eq!(outcome.findings[0].holds, Some(true));
+        assert!(rows[2][0].contains("published"), "{rows:?}");
+    }
+}

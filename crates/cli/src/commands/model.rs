@@ -117,12 +117,12 @@ impl ModelArgs {
     pub(super) fn load(&self) -> Result<Model, Failure> {
         match &self.model {
             None => self.choose(of_run(&self.store, self.run.as_deref())?),
-            Some(path) => self.from_file(path),
+            Some(path) => self.read(path),
         }
     }
 
     /// The stack's model from a file that `model fit -o` wrote.
-    pub(super) fn from_file(&self, path: &Path) -> Result<Model, Failure> {
+    pub(super) fn read(&self, path: &Path) -> Result<Model, Failure> {
         let wrong = |error: &dyn std::fmt::Display| {
             Failure::Usage(format!("{} is no file of models: {error}", path.display()))
         };

@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
     for (hardware, file) in plant.calibrations() {
         // Beside the plant, wherever this command was started.
         let path = arguments.file.parent().unwrap_or_else(|| Path::new("")).join(file);
-        calibrated.insert(hardware.to_owned(), arguments.source.from_file(&path)?);
+        calibrated.insert(hardware.to_owned(), arguments.source.read(&path)?);
     }
     let sized = plant.size(&model, &calibrated);
     if output.is_json() {

@@ -20,8 +20,11 @@ const NAMESPACE: u16 = 1;
 /// The folder.
 const FOLDER: &str = "process";
 
+/// How a figure comes from the account of a second.
+type Figure = fn(&Usage) -> f64;
+
 /// The figures of the process as a whole: name, and how it comes from the account.
-const FIGURES: [(&str, fn(&Usage) -> f64); 7] = [
+const FIGURES: [(&str, Figure); 7] = [
     ("CpuPercent", |usage| usage.cpu_percent),
     ("UserPercent", |usage| usage.user_s / usage.seconds.max(1e-9) * 100.0),
     ("KernelPercent", |usage| usage.system_s / usage.seconds.max(1e-9) * 100.0),
@@ -44,7 +47,7 @@ fn id(name: &str) -> NodeId {
 /// The variables with what they were made from last time.
 struct Profile {
     space: Arc<AddressSpace>,
-    figures: Vec<(VariableHandle, fn(&Usage) -> f64)>,
+    figures: Vec<(VariableHandle, Figure)>,
     /// By thread; threads of one name are one.
     threads: BTreeMap<String, (VariableHandle, u64)>,
     before: Snapshot,

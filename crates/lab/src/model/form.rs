@@ -2,6 +2,7 @@
 
 use super::Observation;
 use super::solve::least_squares;
+use crate::statistics::median;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -47,6 +48,18 @@ fn encrypted(load: &Observation, value: f64) -> f64 {
     if load.encrypted { value } else { 0.0 }
 }
 
+/// How often measurements are weighed again by how far off they are.
+const ROUNDS: usize = 8;
+
+/// How far each measurement is trusted, from how far it is off (Huber): what lies beyond twice the usual error counts less.
+/// A window in which the hypervisor took the CPU away says nothing about the server.
+fn trust(errors: &[f64]) -> Vec<f64> {
+    // 1.4826 times the median is the standard deviation, if errors are normal.
+    let usual = (median(errors).unwrap_or(0.0) * 1.4826 * 2.0).max(1e-6);
+    let of = |error: &f64| if error.is_finite() { (usual / error.max(1e-12)).min(1.0).sqrt() } else { 0.0 };
+    errors.iter().map(of).collect()
+}
+
 impl Form {
     /// All of them, in the order of what they assume.
     pub const ALL: [Self; 8] = [
@@ -60,10 +73,11 @@ impl Form {
         Self::Power,
     ];
 
-    /// Whether it says how clients contend, which it can only learn from several numbers of them.
+    /// Whether it says what clients do besides having messages: nothing can be learnt or tested of that in data with one
+    /// number of clients.
     #[must_use]
-    pub fn learns_from_clients(self) -> bool {
-        matches!(self, Self::Sessions | Self::Usl | Self::Power)
+    pub fn speaks_of_clients(self) -> bool {
+        !matches!(self, Self::Messages | Self::Batches)
     }
 
     /// What each weight is multiplied with.
@@ -145,6 +159,16 @@ impl Form {
             ),
         };
         let mut weights = least_squares(&rows, &targets, &importance, is_positive)?;
+        if self != Self::Paper {
+            for _ in 0..ROUNDS {
+                let errors: Vec<f64> = data
+                    .iter()
+                    .map(|one| (self.predict(&weights, one) / one.cpu_percent).ln().abs())
+                    .collect();
+                let trusted = importance.iter().zip(trust(&errors)).map(|(one, trust)| one * trust);
+                weights = least_squares(&rows, &targets, &trusted.collect::<Vec<f64>>(), is_positive)?;
+            }
+        }
         if self == Self::Power {
             // The mean of the logarithms is not the logarithm of the mean: put the difference into the constant.
             let mean = data.iter().map(|one| one.cpu_percent / self.predict(&weights, one)).sum::<f64>()

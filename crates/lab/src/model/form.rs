@@ -161,10 +161,8 @@ impl Form {
         let mut weights = least_squares(&rows, &targets, &importance, is_positive)?;
         if self != Self::Paper {
             for _ in 0..ROUNDS {
-                let errors: Vec<f64> = data
-                    .iter()
-                    .map(|one| (self.predict(&weights, one) / one.cpu_percent).ln().abs())
-                    .collect();
+                let error = |one: &Observation| (self.predict(&weights, one) / one.cpu_percent - 1.0).abs();
+                let errors: Vec<f64> = data.iter().map(error).collect();
                 let trusted = importance.iter().zip(trust(&errors)).map(|(one, trust)| one * trust);
                 weights = least_squares(&rows, &targets, &trusted.collect::<Vec<f64>>(), is_positive)?;
             }

@@ -5,7 +5,7 @@
 //! operational as soon as it is enabled and what it belongs to is. [`Components`] says which engine parts have to be
 //! started and stopped when something above them changes.
 
-use crate::config::Configuration;
+use crate::config::{Configuration, Element};
 use crate::publisher::GroupIndex;
 use crate::state::{PubSubState, Trigger, next};
 use crate::subscriber::ReaderIndex;
@@ -34,6 +34,19 @@ impl Component {
     const fn is_run(self) -> bool {
         matches!(self, Self::WriterGroup(_) | Self::DataSetReader(_))
     }
+
+    /// Whether the engine has it switched on in a state; `None` if there is nothing to switch. A DataSetWriter
+    /// follows its group without being told.
+    const fn is_on(self, state: PubSubState) -> Option<bool> {
+        let is_disabled = state.0 == PubSubState::DISABLED.0;
+        match self {
+            Self::WriterGroup(_) | Self::DataSetReader(_) => {
+                Some(!is_disabled && state.0 != PubSubState::PAUSED.0)
+            }
+            Self::DataSetWriter { .. } => Some(!is_disabled),
+            _ => None,
+        }
+    }
 }
 
 /// How often a component has changed its state, and why (Part 14 §9.1.11.2).
@@ -54,7 +67,7 @@ pub struct StateCounters {
     pub disabled_by_method: u32,
 }
 
-/// Something to do in an engine: start or stop a WriterGroup or DataSetReader.
+/// Something to do in an engine: start or stop a WriterGroup, DataSetWriter or DataSetReader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Switch {
     /// Which one.
@@ -119,6 +132,54 @@ impl Components {
         components
     }
 
+    /// The configuration has changed: what has kept its name keeps its state and counters, as far as the new
+    /// configuration has it enabled. What else has changed about a part that an engine runs is waited for again: the
+    /// engine says when it is there. Gives the components that have another state now.
+    pub fn reconfigure(&mut self, old: &Configuration, new: &Configuration) -> Changes {
+        let mut next = Self::new(new);
+        let mut changes = Changes::default();
+        for at in 0..next.entries.len() {
+            let Some((component, parent)) = next.entries.get(at).map(|entry| (entry.component, entry.parent))
+            else {
+                break;
+            };
+            let element = Element::of(component, new);
+            let before = match &element {
+                Some(element) => element.component(old),
+                None => Some(Component::Root),
+            };
+            let before =
+                before.and_then(|before| self.entries.iter().find(|entry| entry.component == before));
+            let parent_runs = next.is_operational(parent);
+            let is_same = before.is_some_and(|before| same_settings(before.component, old, component, new));
+            let Some(entry) = next.entries.get_mut(at) else { break };
+            let Some(before) = before else {
+                changes.states.push((component, entry.state));
+                continue;
+            };
+            entry.counters = before.counters;
+            entry.by_method = before.by_method;
+            let is_enabled = entry.state != PubSubState::DISABLED;
+            let was = before.state;
+            entry.state = match was {
+                _ if !is_enabled => PubSubState::DISABLED,
+                _ if !parent_runs => PubSubState::PAUSED,
+                PubSubState::OPERATIONAL | PubSubState::ERROR | PubSubState::PRE_OPERATIONAL
+                    if is_same || !component.is_run() =>
+                {
+                    was
+                }
+                _ if component.is_run() => PubSubState::PRE_OPERATIONAL,
+                _ => PubSubState::OPERATIONAL,
+            };
+            if entry.state != was || component != before.component {
+                changes.states.push((component, entry.state));
+            }
+        }
+        *self = next;
+        changes
+    }
+
     fn add(&mut self, component: Component, parent: Option<usize>, enabled: bool) -> usize {
         let parent_runs = self.is_operational(parent);
         let at = self.entries.len();
@@ -167,6 +228,13 @@ impl Components {
     /// Sets all counters back (the Reset Method).
     pub fn reset_counters(&mut self) {
         self.entries.iter_mut().for_each(|entry| entry.counters = StateCounters::default());
+    }
+
+    /// Sets the counters of one component back.
+    pub fn reset_counters_of(&mut self, component: Component) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.component == component) {
+            entry.counters = StateCounters::default();
+        }
     }
 
     /// The Enable and Disable Methods (Part 14 §9.1.10.2, §9.1.10.3).
@@ -229,11 +297,10 @@ impl Components {
         }
         let component = entry.component;
         changes.states.push((component, state));
-        if component.is_run() {
-            let runs = |state| state != PubSubState::DISABLED && state != PubSubState::PAUSED;
-            if runs(before) != runs(state) {
-                changes.switches.push(Switch { component, on: runs(state) });
-            }
+        if let Some(on) = component.is_on(state)
+            && component.is_on(before) != Some(on)
+        {
+            changes.switches.push(Switch { component, on });
         }
         let trigger = match (before, state) {
             (_, PubSubState::OPERATIONAL) => Trigger::ParentOperational,
@@ -248,6 +315,19 @@ impl Components {
     }
 }
 
+/// Whether the engine has nothing to do anew for a WriterGroup or DataSetReader.
+fn same_settings(before: Component, old: &Configuration, after: Component, new: &Configuration) -> bool {
+    match (before, after) {
+        (Component::WriterGroup(before), Component::WriterGroup(after)) => {
+            crate::publisher::same_group(old, before, new, after)
+        }
+        (Component::DataSetReader(before), Component::DataSetReader(after)) => {
+            crate::subscriber::same_reader(old, before, new, after)
+        }
+        _ => true,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,18 +339,18 @@ mod tests {
     const READER: Component = Component::DataSetReader(ReaderIndex { connection: 0, group: 0, reader: 0 });
     const CONNECTION: Component = Component::Connection { connection: 0 };
 
-    fn components() -> Components {
+    fn configuration() -> Configuration {
         let mut connection = Connection::new("c", Some(PublisherId::Byte(1)), "opc.udp://239.0.0.1:4840");
         let mut group = WriterGroup::dynamic("g", 1, 10.0);
         group.writers.push(DataSetWriter::dynamic("w", 1, ""));
         connection.writer_groups.push(group);
         let reader = DataSetReader { name: "r".into(), enabled: true, ..DataSetReader::default() };
         connection.reader_groups.push(ReaderGroup::new("rg", vec![reader]));
-        Components::new(&Configuration {
-            enabled: true,
-            connections: vec![connection],
-            ..Configuration::default()
-        })
+        Configuration { enabled: true, connections: vec![connection], ..Configuration::default() }
+    }
+
+    fn components() -> Components {
+        Components::new(&configuration())
     }
 
     #[test]
@@ -319,5 +399,57 @@ mod tests {
         assert_eq!(components.set_enabled(READER, true).unwrap().switches.len(), 1);
         let unknown = Component::Connection { connection: 9 };
         assert_eq!(components.set_enabled(unknown, true), Err(StatusCode::BAD_NODE_ID_UNKNOWN));
+    }
+
+    #[test]
+    fn a_writer_is_switched_by_itself_and_follows_its_group() {
+        let mut components = components();
+        components.report(Component::WriterGroup(GROUP), PubSubState::OPERATIONAL);
+        let switch = |component, on| Switch { component, on };
+        let changes = components.set_enabled(WRITER, false).unwrap();
+        assert_eq!(
+            (changes.switches.as_slice(), components.state(WRITER)),
+            ([switch(WRITER, false)].as_slice(), PubSubState::DISABLED)
+        );
+        let changes = components.set_enabled(Component::WriterGroup(GROUP), false).unwrap();
+        assert_eq!(changes.switches, [switch(Component::WriterGroup(GROUP), false)]);
+        let changes = components.set_enabled(WRITER, true).unwrap();
+        assert_eq!(
+            (changes.switches.as_slice(), components.state(WRITER)),
+            ([switch(WRITER, true)].as_slice(), PubSubState::PAUSED)
+        );
+    }
+
+    #[test]
+    fn a_change_of_the_configuration_keeps_what_has_kept_its_name() {
+        let mut components = components();
+        let old = configuration();
+        components.report(Component::WriterGroup(GROUP), PubSubState::OPERATIONAL);
+        components.report(READER, PubSubState::OPERATIONAL);
+        // Another connection in front of it, the reader with another timeout, the writer disabled.
+        let mut new = old.clone();
+        new.connections.insert(0, Connection::new("first", None, "opc.udp://239.0.0.1:4841"));
+        new.connections[1].reader_groups[0].readers[0].message_receive_timeout = 77.0;
+        new.connections[1].writer_groups[0].writers[0].enabled = false;
+        let changes = components.reconfigure(&old, &new);
+        assert!(changes.switches.is_empty(), "the engines look for themselves");
+        let group = GroupIndex { connection: 1, group: 0 };
+        let reader = ReaderIndex { connection: 1, group: 0, reader: 0 };
+        for (component, expected) in [
+            (CONNECTION, PubSubState::OPERATIONAL),
+            (Component::WriterGroup(group), PubSubState::OPERATIONAL),
+            (Component::DataSetWriter { group, writer: 0 }, PubSubState::DISABLED),
+            (Component::DataSetReader(reader), PubSubState::PRE_OPERATIONAL),
+            (Component::WriterGroup(GROUP), PubSubState::DISABLED),
+        ] {
+            assert_eq!(components.state(component), expected, "{component:?}");
+        }
+        assert_eq!(components.counters(Component::WriterGroup(group)).operational_by_parent, 1);
+        components.report(Component::DataSetReader(reader), PubSubState::OPERATIONAL);
+        // And back again, everything off.
+        let off = Configuration { enabled: false, ..old.clone() };
+        components.reconfigure(&new, &off);
+        assert_eq!(components.state(Component::Root), PubSubState::DISABLED);
+        assert_eq!(components.state(READER), PubSubState::PAUSED);
     }
 }

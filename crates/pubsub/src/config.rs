@@ -22,12 +22,17 @@ use taktwerk_types::ExtensionObject;
 
 pub mod binary_file;
 pub mod build;
+pub mod element;
 pub mod layouts;
+pub mod reserve;
 mod schema;
 #[cfg(feature = "serde")]
 pub mod toml;
+pub mod update;
 pub mod validate;
+pub mod version;
 
+pub use element::Element;
 pub use schema::ConversionError;
 pub use validate::{Problem, validate};
 

@@ -21,6 +21,7 @@ use taktwerk_types::{Instant, StatusCode};
 
 mod answer;
 mod assemble;
+mod change;
 mod frame;
 mod group;
 mod plan;
@@ -29,6 +30,7 @@ mod writer;
 
 use answer::Announcer;
 pub(crate) use assemble::write_message;
+pub(crate) use change::same_group;
 pub(crate) use frame::patch_scalar;
 use group::Group;
 
@@ -89,6 +91,8 @@ pub enum PublisherEvent {
         /// Why, if it is an error.
         reason: Option<SecurityError>,
     },
+    /// It has another configuration: positions in all events that follow are those of it.
+    Reconfigured(Arc<Configuration>),
     /// Cycles were missed: the driver came too late.
     Missed {
         /// Which group.
@@ -129,6 +133,16 @@ pub struct GroupCounters {
     pub too_large: u64,
     /// Times a DataSetMessage could not be patched and was laid out anew.
     pub layouts: u64,
+}
+
+/// Counters of a DataSetWriter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct WriterCounters {
+    /// DataSetMessages not sent because of their size.
+    pub failed: u64,
+    /// The number of the last DataSetMessage with data; 0 before the first.
+    pub sequence_number: u32,
 }
 
 /// Events kept for the driver; more than these overwrite the oldest.
@@ -242,6 +256,13 @@ impl Publisher {
         self.look_for_keys(now);
     }
 
+    /// Enables or disables one writer of a group, by its position.
+    pub fn set_writer_enabled(&mut self, index: GroupIndex, writer: usize, enabled: bool) {
+        if let Some(group) = self.group_mut(index) {
+            group.set_writer_enabled(writer, enabled);
+        }
+    }
+
     fn trigger(&mut self, index: GroupIndex, trigger: Trigger, reason: Option<SecurityError>) {
         let Some(group) = self.group_mut(index) else { return };
         let state = next(group.state, trigger, true);
@@ -325,7 +346,8 @@ impl Publisher {
     /// Takes a received datagram: answers discovery probes. Other messages are not a publisher's business and are
     /// ignored, as are malformed ones.
     pub fn receive(&mut self, connection: usize, datagram: &[u8], now: Now) {
-        self.announcer.receive(&self.configuration, &self.options, connection, datagram, now);
+        let keys = &mut self.keys;
+        self.announcer.receive(&self.configuration, &self.options, keys, connection, datagram, now);
     }
 
     /// Announces metadata and configuration of a connection's writers without being asked: at the start on a broker,
@@ -375,6 +397,11 @@ impl Publisher {
     #[must_use]
     pub fn counters(&self, index: GroupIndex) -> GroupCounters {
         self.group(index).map(|group| group.counters).unwrap_or_default()
+    }
+
+    /// The counters of the DataSetWriters of a group, in their order.
+    pub fn writer_counters(&self, index: GroupIndex) -> impl Iterator<Item = WriterCounters> {
+        self.group(index).into_iter().flat_map(Group::writer_counters)
     }
 
     /// All groups.

@@ -19,5 +19,6 @@ pub use message::{SecurityError, decrypt, seal, verify};
 pub use replay::{Replay, ReplayGuard};
 pub(crate) use ring::nonce_number;
 pub use ring::{KeyRing, Nonce, SecurityKeys};
+pub(crate) use service::LIFETIME_MIN;
 pub use service::{KeyService, SecurityGroupKeys};
 pub use store::{KeyRequest, KeyStore, KeyStoreOptions};

@@ -23,12 +23,14 @@ use taktwerk_schema::{ConfigurationVersionDataType, DataSetMetaDataType};
 use taktwerk_types::{DecodeError, Instant, StatusCode, UtcTime};
 
 pub(crate) mod ask;
+mod change;
 pub(crate) mod deliver;
 mod open;
 pub(crate) mod reader;
 pub(crate) mod tracker;
 
 use ask::Asker;
+pub(crate) use change::same_reader;
 use reader::Reader;
 
 /// What a subscriber is given besides its configuration.
@@ -112,6 +114,8 @@ pub enum SubscriberEvent {
         /// Its new state.
         state: PubSubState,
     },
+    /// It has another configuration: positions in all events that follow are those of it.
+    Reconfigured(Arc<Configuration>),
     /// The writer uses metadata with another MajorVersion: its fields are not read until the new metadata is there.
     MetaDataChanged {
         /// Which reader.
@@ -171,6 +175,11 @@ pub trait Sink {
     fn event(&mut self, event: SubscriberEvent) {
         let _ = event;
     }
+
+    /// The sink itself, for who changes it while the subscriber runs.
+    fn as_any_mut(&mut self) -> Option<&mut dyn core::any::Any> {
+        None
+    }
 }
 
 /// A function that takes DataSetMessages; events are ignored.
@@ -206,6 +215,20 @@ pub struct SubscriberCounters {
     pub chunks: u64,
     /// Chunked messages given up.
     pub chunked_dropped: u64,
+}
+
+/// Counters of a DataSetReader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ReaderCounters {
+    /// DataSetMessages that were delivered.
+    pub messages: u64,
+    /// DataSetMessages for it that could not be read.
+    pub failed: u64,
+    /// DataSetMessages that did not arrive.
+    pub missing: u64,
+    /// The number of the last DataSetMessage that had one.
+    pub sequence_number: Option<u32>,
 }
 
 /// Security of a group or reader, as the receiving side needs it.
@@ -392,6 +415,11 @@ impl Subscriber {
     #[must_use]
     pub fn counters(&self) -> SubscriberCounters {
         self.counters
+    }
+
+    /// The counters of all readers.
+    pub fn reader_counters(&self) -> impl Iterator<Item = (ReaderIndex, ReaderCounters)> {
+        self.readers.iter().map(|reader| (reader.index, reader.counters))
     }
 
     /// All readers.

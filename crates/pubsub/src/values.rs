@@ -18,6 +18,11 @@ pub trait Values {
         let _ = (data_set, fields);
         false
     }
+
+    /// The source itself, for who changes it while the publisher runs.
+    fn as_any_mut(&mut self) -> Option<&mut dyn core::any::Any> {
+        None
+    }
 }
 
 /// A function of the data set's position and its fields.

@@ -11,13 +11,18 @@ use taktwerk_pubsub::config::{
 use taktwerk_pubsub::security::SecurityError;
 use taktwerk_pubsub::state::PubSubState;
 use taktwerk_pubsub::subscriber::Drop;
-use taktwerk_pubsub::uadp::{DataSetMessageKind, SecurityMode};
-use taktwerk_pubsub::{GroupIndex, PublisherEvent, SubscriberEvent, Transmit, Values};
+use taktwerk_pubsub::uadp::announcement::{Announcement, NumberedAnnouncement};
+use taktwerk_pubsub::uadp::header::NetworkMessageHeader;
+use taktwerk_pubsub::uadp::probe::Probe;
+use taktwerk_pubsub::uadp::{DataSetMessageKind, NetworkMessageType, SecurityMode};
+use taktwerk_pubsub::{
+    DatagramKind, GroupIndex, PublisherEvent, PublisherIdRef, SubscriberEvent, Transmit, Values,
+};
 use taktwerk_schema::{
     DataSetFieldContentMask, DataSetOrderingType, UadpDataSetMessageContentMask,
     UadpNetworkMessageContentMask,
 };
-use taktwerk_types::{DataValue, StatusCode, Variant};
+use taktwerk_types::{DataValue, Encode, StatusCode, Variant};
 
 const GROUP: GroupIndex = GroupIndex { connection: 0, group: 0 };
 
@@ -392,4 +397,74 @@ fn metadata_is_asked_for_and_announced() {
     }
     assert_eq!(got.messages.last().unwrap().fields[2].value.value, Some(3u16.into()));
     assert_eq!(got.messages.last().unwrap().status, StatusCode::GOOD);
+}
+
+/// What is said about a secured group is secured: who has its keys learns it, who has not learns nothing.
+#[test]
+fn metadata_of_a_secured_group_is_secured() {
+    let mut group = WriterGroup::dynamic("g", 1, 10.0);
+    group.security.mode = SecurityMode::SignAndEncrypt;
+    group.security.security_group_id = "group".into();
+    let configuration = configuration(group, 1, DataSetWriter::dynamic);
+    let mut reading = Configuration::subscriber_of(&configuration);
+    reading.connections[0].reader_groups[0].readers[0].meta_data = Default::default();
+    let mut outside = reading.clone();
+    outside.connections[0].reader_groups[0].security = Default::default();
+    let (mut insider, mut outsider) = (subscriber(reading), subscriber(outside));
+    let mut sending = publisher(configuration);
+    let (mut learned, mut overheard, mut out) = (Got::default(), Got::default(), Transmit::new());
+    sending.start(at(0).instant, at(0));
+    insider.start(at(0), &mut learned);
+    outsider.start(at(0), &mut overheard);
+    let probe = |header: NetworkMessageHeader<'_>, probe: &Probe| {
+        let mut bytes = Vec::new();
+        header.encode(&mut bytes);
+        probe.encode(&mut bytes);
+        bytes
+    };
+    let header = NetworkMessageHeader {
+        publisher_id: Some(PublisherIdRef::UInt16(2234)),
+        message_type: NetworkMessageType::DiscoveryProbe,
+        ..NetworkMessageHeader::default()
+    };
+    // Without keys there is nothing that may be said yet.
+    let all = Probe::PubSubConnections { include_writer_groups: true, include_data_set_writers: true };
+    for asked in [Probe::DataSetMetaData(vec![1]), all] {
+        sending.receive(0, &probe(header, &asked), at(1));
+    }
+    sending.poll(at(1), &mut values(1), &mut out);
+    assert_eq!(out.iter().count(), 1, "the connection without its secured group");
+    let open = String::from_utf8_lossy(out.iter().next().unwrap().bytes).into_owned();
+    assert!(open.contains("239.0.0.1") && !open.contains("writer1"), "{open}");
+    sending.set_keys("group", Ok(&keys(1, 2, 1e6, 1e6)), at(2)).unwrap();
+    insider.set_keys("group", Ok(&keys(1, 2, 1e6, 1e6)), at(2)).unwrap();
+    out.clear();
+    for millis in (0..1_000).step_by(10) {
+        sending.poll(at(millis), &mut values(1), &mut out);
+    }
+    let told: Vec<_> = out.iter().filter(|datagram| datagram.kind != DatagramKind::Data).collect();
+    for datagram in &told {
+        assert!(!String::from_utf8_lossy(datagram.bytes).contains("writer1"), "names are encrypted");
+        insider.receive(0, &mut datagram.bytes.to_vec(), at(1_000), &mut learned);
+        outsider.receive(0, &mut datagram.bytes.to_vec(), at(1_000), &mut overheard);
+    }
+    let is_learned = |event: &SubscriberEvent| matches!(event, SubscriberEvent::MetaDataReceived { .. });
+    assert!(learned.events.iter().any(is_learned), "{:?}", learned.events);
+    assert!(!overheard.events.iter().any(is_learned));
+    // A forged announcement without security is not believed.
+    let forged = NumberedAnnouncement {
+        sequence_number: 9,
+        announcement: Announcement::DataSetMetaData {
+            writer_id: 1,
+            meta_data: Box::default(),
+            status: StatusCode::GOOD,
+        },
+    };
+    let mut bytes = Vec::new();
+    NetworkMessageHeader { message_type: NetworkMessageType::DiscoveryAnnouncement, ..header }
+        .encode(&mut bytes);
+    bytes.extend(forged.encode_to_vec());
+    learned.events.clear();
+    insider.receive(0, &mut bytes, at(1_001), &mut learned);
+    assert!(!learned.events.iter().any(is_learned));
 }

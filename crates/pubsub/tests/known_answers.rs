@@ -9,7 +9,9 @@ use taktwerk_pubsub::config::{
     Configuration, DataSetWriter, PublishedDataSet, WriterGroup, WriterGroupMessage,
 };
 use taktwerk_pubsub::uadp::header::{NetworkMessageHeader, PromotedFields};
-use taktwerk_pubsub::uadp::{GroupHeader, NetworkMessageType, SecurityHeader, SecurityMode, WriterIds};
+use taktwerk_pubsub::uadp::{
+    DataSetMessageKind, GroupHeader, NetworkMessageType, SecurityHeader, SecurityMode, WriterIds,
+};
 use taktwerk_pubsub::{PublisherId, PublisherIdRef, Transmit};
 use taktwerk_types::{BuiltInType, DataValue, Decoder, Guid, StatusCode, UtcTime, Variant};
 
@@ -88,6 +90,141 @@ fn dynamic_layout() {
          D9 10 01 00 {time} 00 00 01 00 00 00 02 00 01 00 06 05 03 02 01"
     ));
     assert_eq!(first_message(configuration), expected);
+}
+
+/// A secured message up to its nonce's random part, and from behind the nonce's random part to the signature.
+fn secured(group: WriterGroup, mode: SecurityMode, make: fn(&str, u16, &str) -> DataSetWriter) -> Vec<u8> {
+    let mut configuration = configuration(group, make);
+    let group = &mut configuration.connections[0].writer_groups[0];
+    group.security.mode = mode;
+    group.security.security_group_id = "group".into();
+    group.writers.truncate(1);
+    let mut sending = publisher(configuration);
+    sending.start(at(0).instant, at(0));
+    sending.set_keys("group", Ok(&common::keys(7, 2, 1e6, 1e6)), at(0)).unwrap();
+    let mut out = Transmit::new();
+    let mut values = |_: usize, fields: &mut [DataValue]| {
+        fields[0] = DataValue::new(true);
+        fields[1] = DataValue::new(0x0102_0304i32);
+    };
+    sending.poll(at(0), &mut values, &mut out);
+    out.iter().next().unwrap().bytes.to_vec()
+}
+
+/// Figures A.2 and A.3, A.5 and A.6: the periodic fixed layout with message security.
+#[test]
+fn periodic_fixed_layout_with_security() {
+    let group = || WriterGroup::periodic_fixed("g", 0x0506, 10.0);
+    for (mode, flags) in [(SecurityMode::Sign, "01"), (SecurityMode::SignAndEncrypt, "03")] {
+        let message = secured(group(), mode, DataSetWriter::periodic_fixed);
+        let head = hex(&format!(
+            "B1 11 BA 08 0F 06 05 01 00 00 00 01 00 01 00
+             {flags}           # what was done
+             07 00 00 00       # SecurityTokenId
+             08                # bytes of the nonce"
+        ));
+        assert_eq!(message[..head.len()], head);
+        let nonce = &message[head.len()..][..8];
+        assert_eq!(nonce[4..], [1, 0, 0, 0], "behind four random bytes the nonce counts");
+        let payload = &message[head.len() + 8..message.len() - 32];
+        let clear = hex("1B 01 00 00 00 01 04 03 02 01");
+        assert_eq!(payload.len(), clear.len());
+        assert_eq!(payload == clear, mode == SecurityMode::Sign);
+    }
+}
+
+/// Figures A.8 and A.9, A.11 and A.12: the dynamic layout with message security. The PayloadHeader is never encrypted.
+#[test]
+fn dynamic_layout_with_security() {
+    for (mode, flags) in [(SecurityMode::Sign, "01"), (SecurityMode::SignAndEncrypt, "03")] {
+        let message = secured(WriterGroup::dynamic("g", 1, 10.0), mode, DataSetWriter::dynamic);
+        let head = hex(&format!("D1 11 BA 08 01 01 00 {flags} 07 00 00 00 08"));
+        assert_eq!(message[..head.len()], head);
+        let payload = &message[head.len() + 8..message.len() - 32];
+        let time = at(0).utc.ticks().to_le_bytes();
+        let time: String = time.iter().map(|byte| format!("{byte:02x}")).collect();
+        let clear = hex(&format!("D9 10 01 00 {time} 00 00 01 00 00 00 02 00 01 01 06 04 03 02 01"));
+        assert_eq!(payload.len(), clear.len());
+        assert_eq!(payload == clear, mode == SecurityMode::Sign);
+    }
+}
+
+/// A DataSetMessage in two chunks (Table 161), the second one first.
+#[test]
+fn a_chunked_message_is_understood() {
+    let configuration = configuration(WriterGroup::dynamic("g", 1, 10.0), DataSetWriter::dynamic);
+    let mut receiving = subscriber(Configuration::subscriber_of(&configuration));
+    let mut got = common::Got::default();
+    receiving.start(at(0), &mut got);
+    let mut second = hex("D1 81 01        # PublisherId, PayloadHeader, flags 2: a chunk
+         BA 08
+         01 00           # the DataSetWriterId, without a count
+         05 00           # MessageSequenceNumber
+         06 00 00 00     # ChunkOffset
+         0A 00 00 00     # TotalSize
+         04 00 00 00 2A 00 00 00");
+    receiving.receive(0, &mut second, at(0), &mut got);
+    assert!(got.messages.is_empty());
+    let mut first = hex("D1 81 01 BA 08 01 00 05 00 00 00 00 00 0A 00 00 00 06 00 00 00 01 02 00 01 01 06");
+    receiving.receive(0, &mut first, at(0), &mut got);
+    assert_eq!(got.messages.len(), 1, "{:?}", got.events);
+    assert_eq!(got.messages[0].fields[1].value, DataValue::new(42i32));
+}
+
+/// Keep-alive, event and invalid DataSetMessages (Tables 162 to 167).
+#[test]
+fn other_kinds_of_data_set_messages_are_understood() {
+    let configuration = configuration(WriterGroup::dynamic("g", 1, 10.0), DataSetWriter::dynamic);
+    let mut receiving = subscriber(Configuration::subscriber_of(&configuration));
+    let mut got = common::Got::default();
+    receiving.start(at(0), &mut got);
+    for message in [
+        "D1 01 BA 08 01 01 00 89 03 07 00                            # keep-alive: the next number",
+        "D1 01 BA 08 01 01 00 89 02 07 00 02 00 01 01 06 2A 00 00 00 # event",
+        "D1 01 BA 08 01 01 00 88 03 09 00                            # not valid",
+    ] {
+        receiving.receive(0, &mut hex(message), at(0), &mut got);
+    }
+    let kinds: Vec<_> = got.messages.iter().map(|message| (message.kind, message.sequence_number)).collect();
+    assert_eq!(kinds, [(DataSetMessageKind::KeepAlive, Some(7)), (DataSetMessageKind::Event, Some(7))]);
+    assert_eq!(got.messages[1].fields[1].value, DataValue::new(42i32));
+}
+
+/// A probe for metadata and what answers it (§7.2.4.6.3, §7.2.4.6.12): flags as the clauses demand, with the header of
+/// a security that is none.
+#[test]
+fn discovery_messages() {
+    let mut configuration = configuration(WriterGroup::dynamic("g", 1, 10.0), DataSetWriter::dynamic);
+    let mut reading = Configuration::subscriber_of(&configuration);
+    configuration.data_sets[0].meta_data.name = "ab".into();
+    configuration.data_sets[0].meta_data.fields.clear();
+    reading.connections[0].reader_groups[0].readers.truncate(1);
+    reading.connections[0].reader_groups[0].readers[0].meta_data = Default::default();
+    let mut receiving = subscriber(reading);
+    let mut got = common::Got::default();
+    receiving.start(at(0), &mut got);
+    let mut out = Transmit::new();
+    receiving.poll(at(600), &mut got, &mut out);
+    let probe = hex("91 91 04           # PublisherId, flags 1: security, flags 2: a probe
+         BA 08
+         00 00 00 00 00 00  # no security
+         01                 # of the publisher's information
+         02                 # metadata
+         01 00 00 00 01 00  # of writer 1");
+    assert_eq!(out.iter().next().unwrap().bytes, probe);
+    let mut sending = publisher(configuration);
+    sending.receive(0, &probe, at(0));
+    out.clear();
+    sending.poll(at(0), &mut |_: usize, _: &mut [DataValue]| {}, &mut out);
+    let head = hex("91 91 08           # an announcement
+         BA 08 00 00 00 00 00 00
+         02 01 00           # metadata, the first announcement
+         01 00              # of writer 1
+         00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 # no namespaces and types
+         02 00 00 00 61 62  # its name");
+    let announced = out.iter().next().unwrap().bytes;
+    assert_eq!(announced[..head.len()], head);
+    assert!(announced.ends_with(&[1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]), "version and Good: {announced:02x?}");
 }
 
 /// A header with everything, in the order of Table 154.

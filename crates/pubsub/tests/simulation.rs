@@ -4,18 +4,26 @@
 mod common;
 
 use common::{Got, at, configuration, keys, publisher, subscriber};
-use taktwerk_crypto::{Entropy, SeededEntropy};
+use taktwerk_crypto::{Entropy, PubSubSecurityPolicy, SeededEntropy};
+use taktwerk_pubsub::config::build::field;
 use taktwerk_pubsub::config::{Configuration, DataSetWriter, WriterGroup};
+use taktwerk_pubsub::security::KeyService;
 use taktwerk_pubsub::uadp::{DataSetMessageKind, SecurityMode};
 use taktwerk_pubsub::{SubscriberEvent, Transmit};
-use taktwerk_types::{DataValue, Variant};
+use taktwerk_schema::{DataSetFieldContentMask, SecurityGroupDataType};
+use taktwerk_types::{BuiltInType, DataValue, Variant};
 
 /// One run: gives what was delivered as text, for comparison.
 fn run(seed: u64, mode: SecurityMode, chunked: bool, key_frame_count: u32) -> String {
     let mut group = WriterGroup::dynamic("g", 1, 10.0);
     group.security.mode = mode;
     group.security.security_group_id = "group".into();
-    group.max_network_message_size = if chunked { 40 } else { 0 };
+    // Security takes 46 bytes of each chunk.
+    group.max_network_message_size = match mode {
+        _ if !chunked => 0,
+        SecurityMode::None => 40,
+        _ => 86,
+    };
     let mut configuration = configuration(group, 2, DataSetWriter::dynamic);
     for writer in &mut configuration.connections[0].writer_groups[0].writers {
         writer.key_frame_count = key_frame_count;
@@ -135,6 +143,154 @@ fn loss_duplicates_and_reordering() {
 #[test]
 fn chunks_on_a_bad_link() {
     for seed in 0..4 {
-        run(seed, SecurityMode::None, true, 1);
+        for mode in [SecurityMode::None, SecurityMode::Sign, SecurityMode::SignAndEncrypt] {
+            let first = run(seed, mode, true, 1);
+            assert_eq!(first, run(seed, mode, true, 1), "a seed replays exactly");
+        }
+    }
+}
+
+/// A link in one direction that loses, doubles and delays.
+struct Link {
+    random: SeededEntropy,
+    wire: Vec<(u64, Vec<u8>)>,
+}
+
+impl Link {
+    fn new(seed: u64) -> Self {
+        Self { random: SeededEntropy::new(seed), wire: Vec::new() }
+    }
+
+    fn send(&mut self, millis: u64, out: &Transmit) {
+        for datagram in out.iter() {
+            let copies = match self.random.below(100) {
+                0..10 => 0,
+                10..20 => 2,
+                _ => 1,
+            };
+            for _ in 0..copies {
+                let delay = if self.random.below(10) == 0 { self.random.below(25) } else { 1 };
+                self.wire.push((millis + delay, datagram.bytes.to_vec()));
+            }
+        }
+    }
+
+    fn arrived(&mut self, millis: u64) -> Vec<Vec<u8>> {
+        let (due, later) = self.wire.drain(..).partition(|(when, _)| *when <= millis);
+        self.wire = later;
+        let due: Vec<(u64, Vec<u8>)> = due;
+        due.into_iter().map(|(_, bytes)| bytes).collect()
+    }
+}
+
+/// Keys change every 300 ms, the data set in the middle, the subscriber knows nothing about it in the beginning, and
+/// everything goes over bad links in chunks: metadata is learned twice, under message security, and no valid message is
+/// refused.
+fn rotation_and_discovery(seed: u64, message_size: u32) -> String {
+    let mut group = WriterGroup::dynamic("g", 1, 10.0);
+    group.security.mode = SecurityMode::SignAndEncrypt;
+    group.security.security_group_id = "group".into();
+    group.max_network_message_size = message_size;
+    let mut sending_now = configuration(group, 1, DataSetWriter::dynamic);
+    let writer = &mut sending_now.connections[0].writer_groups[0].writers[0];
+    writer.field_content_mask = DataSetFieldContentMask::RAW_DATA;
+    let mut reading = Configuration::subscriber_of(&sending_now);
+    reading.connections[0].reader_groups[0].readers[0].meta_data = Default::default();
+    let mut receiving = subscriber(reading);
+    let mut sending = publisher(sending_now.clone());
+
+    let mut service = KeyService::new();
+    let mut entropy = SeededEntropy::new(seed ^ 0x5eed);
+    let security_group = SecurityGroupDataType {
+        security_group_id: "group".into(),
+        security_policy_uri: PubSubSecurityPolicy::Aes128Ctr.uri().into(),
+        key_lifetime: 300.0,
+        max_future_key_count: 3,
+        max_past_key_count: 2,
+        ..SecurityGroupDataType::default()
+    };
+    service.add_group(&security_group, &mut entropy, at(0).instant).unwrap();
+    let mut ask = |now: taktwerk_pubsub::Now, count: u32| {
+        service.get_security_keys("group", 0, count, true, true, &mut entropy, now.instant).unwrap()
+    };
+
+    let (mut there, mut back) = (Link::new(seed), Link::new(seed ^ 0xbac4));
+    let (mut got, mut out) = (Got::default(), Transmit::new());
+    sending.start(at(0).instant, at(0));
+    receiving.start(at(0), &mut got);
+    let mut cycles = 0u16;
+    for millis in 0..4_000u64 {
+        let now = at(millis);
+        if let Some(request) = sending.poll_key_request(now) {
+            let keys = ask(now, request.requested_key_count);
+            sending.set_keys("group", Ok(&keys), now).unwrap();
+        }
+        if let Some(request) = receiving.poll_key_request(now) {
+            let keys = ask(now, request.requested_key_count);
+            receiving.set_keys("group", Ok(&keys), now).unwrap();
+        }
+        if millis == 2_000 {
+            // Another field in front: a major change.
+            let meta_data = &mut sending_now.data_sets[0].meta_data;
+            meta_data.fields.insert(0, field("first", BuiltInType::UInt32));
+            meta_data.configuration_version.major_version = 2;
+            meta_data.configuration_version.minor_version = 2;
+            sending.reconfigure(sending_now.clone(), now).unwrap();
+        }
+        if sending.poll_timeout().is_some_and(|due| due <= now.instant) {
+            cycles += 1;
+            let is_new = millis >= 2_000;
+            let mut values = |_: usize, fields: &mut [DataValue]| {
+                let all: [Variant; 4] =
+                    [77u32.into(), f32::from(cycles).into(), "text".into(), cycles.into()];
+                for (field, value) in fields.iter_mut().zip(all.into_iter().skip(usize::from(!is_new))) {
+                    *field = DataValue::new(value);
+                }
+            };
+            out.clear();
+            sending.poll(now, &mut values, &mut out);
+            there.send(millis, &out);
+        }
+        for mut datagram in there.arrived(millis) {
+            receiving.receive(0, &mut datagram, now, &mut got);
+        }
+        out.clear();
+        receiving.poll(now, &mut got, &mut out);
+        back.send(millis, &out);
+        for datagram in back.arrived(millis) {
+            sending.receive(0, &datagram, now);
+        }
+    }
+    let learned: Vec<_> = got
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            SubscriberEvent::MetaDataReceived { version, .. } => Some(version.major_version),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(learned, [1, 2]);
+    for (fields, least) in [(3, 80), (4, 80)] {
+        let with = got.messages.iter().filter(|message| message.fields.len() == fields).count();
+        assert!(with > least, "{with} messages with {fields} fields");
+    }
+    for message in &got.messages {
+        let [.., float, _, word] = message.fields.as_slice() else { continue };
+        let Some(Variant::UInt16(word)) = word.value.value else { panic!("{word:?}") };
+        assert_eq!(float.value.value, Some(f32::from(word).into()), "values belong together");
+    }
+    // Nothing was refused for its security but what came twice.
+    let counters = receiving.counters();
+    assert_eq!(counters.security_errors, counters.replays);
+    assert!(counters.replays > 20);
+    format!("{:?}", got.messages)
+}
+
+#[test]
+fn keys_change_and_metadata_is_learned_on_a_bad_link() {
+    for seed in 0..3 {
+        let first = rotation_and_discovery(seed, 0);
+        assert_eq!(first, rotation_and_discovery(seed, 0), "a seed replays exactly");
+        rotation_and_discovery(seed, 90);
     }
 }

@@ -134,14 +134,12 @@ async fn a_configuration_is_shown_and_switched() {
     }
     assert_eq!(engine(), Some(PubSubState::OPERATIONAL));
     assert_eq!(model.counters(Component::Connection { connection: 0 }).operational_by_method, 1);
-    // A writer alone cannot be switched, and connections cannot be added: the Methods are not there, or say so.
-    assert!(status(switch("udp/fast/writer", "Disable")).await.is_bad());
-    let add = client.call_variants(
-        ns0(object_ids::PUBLISH_SUBSCRIBE),
-        ns0(method_ids::PUBLISH_SUBSCRIBE_ADD_CONNECTION),
-        vec![Variant::Empty],
-    );
-    assert_eq!(status(add).await, StatusCode::BAD_NOT_EXECUTABLE);
+    // A writer alone is switched without stopping its group.
+    switch("udp/fast/writer", "Disable").await.unwrap();
+    assert_eq!(read("udp/fast/writer").await, PubSubState::DISABLED);
+    assert_eq!(engine(), Some(PubSubState::OPERATIONAL));
+    assert!(!model.configuration().connections[0].writer_groups[0].writers[0].enabled);
+    switch("udp/fast/writer", "Enable").await.unwrap();
 
     // The configuration as a file.
     let file = ns0(object_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION);
@@ -172,6 +170,19 @@ async fn strangers_may_look_and_nothing_else() {
     let status_object = "ns=1;s=PubSub/udp/Status";
     let disable = client.call::<(), ()>(status_object, "ns=1;s=PubSub/udp/Status/Disable", ());
     assert_eq!(status(disable).await, StatusCode::BAD_USER_ACCESS_DENIED);
+    let connection = Connection::new("new", None, "opc.udp://127.0.0.1:9").to_schema();
+    let add = client.call_variants(
+        ns0(object_ids::PUBLISH_SUBSCRIBE),
+        ns0(method_ids::PUBLISH_SUBSCRIBE_ADD_CONNECTION),
+        vec![Variant::from_structure(&connection)],
+    );
+    assert_eq!(status(add).await, StatusCode::BAD_USER_ACCESS_DENIED);
+    let open = client.call_variants(
+        ns0(object_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION),
+        ns0(method_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION_OPEN),
+        vec![6u8.into()],
+    );
+    assert_eq!(status(open).await, StatusCode::BAD_USER_ACCESS_DENIED);
     let refused = get_keys(&client, "plant").await.unwrap_err();
     let expected = [StatusCode::BAD_USER_ACCESS_DENIED, StatusCode::BAD_SECURITY_MODE_INSUFFICIENT];
     assert!(expected.contains(&refused), "{refused}");

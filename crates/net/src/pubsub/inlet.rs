@@ -42,6 +42,40 @@ impl Inlet for EthernetReceiver {
     }
 }
 
+/// Whether what one connection needs to receive will do for another.
+#[must_use]
+pub fn receives_alike(one: &Connection, other: &Connection) -> bool {
+    // Topics are made of settings of all that is below.
+    if one.url.starts_with("mqtt") {
+        let receiving = |connection: &Connection| {
+            let mut receiving = Connection {
+                enabled: true,
+                writer_groups: Vec::new(),
+                properties: Vec::new(),
+                ..connection.clone()
+            };
+            for group in &mut receiving.reader_groups {
+                group.enabled = true;
+                for reader in &mut group.readers {
+                    reader.enabled = true;
+                    reader.subscribed_data_set = Default::default();
+                }
+            }
+            receiving
+        };
+        return receiving(one) == receiving(other);
+    }
+    let way = |connection: &Connection| {
+        (
+            connection.url.clone(),
+            connection.network_interface.clone(),
+            link::discovery_url(connection),
+            connection.reader_groups.is_empty(),
+        )
+    };
+    way(one) == way(other)
+}
+
 /// Opens what a connection's data is received from.
 pub(crate) fn open(connection: &Connection) -> Result<Box<dyn Inlet>, PubSubError> {
     let interface = Interface::find(&connection.network_interface)?;

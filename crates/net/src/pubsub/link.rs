@@ -45,6 +45,39 @@ pub(crate) fn discovery_url(connection: &Connection) -> String {
     address.map_or_else(|| DISCOVERY_URL.to_owned(), |address| address.url.as_str().to_owned())
 }
 
+/// Whether what one connection needs to send will do for another.
+#[must_use]
+pub fn sends_alike(one: &Connection, other: &Connection) -> bool {
+    // Topics are made of names, ids and settings of all that is below.
+    if one.url.starts_with("mqtt") {
+        let sending = |connection: &Connection| {
+            let mut sending = Connection {
+                enabled: true,
+                reader_groups: Vec::new(),
+                properties: Vec::new(),
+                ..connection.clone()
+            };
+            for group in &mut sending.writer_groups {
+                group.enabled = true;
+                group.writers.iter_mut().for_each(|writer| writer.enabled = true);
+            }
+            sending
+        };
+        return sending(one) == sending(other);
+    }
+    let way = |connection: &Connection| {
+        let groups = connection.writer_groups.iter().map(|group| group.transport.clone());
+        (
+            connection.url.clone(),
+            connection.network_interface.clone(),
+            discovery_url(connection),
+            groups.collect::<Vec<_>>(),
+            connection.writer_groups.is_empty(),
+        )
+    };
+    way(one) == way(other)
+}
+
 /// Opens the link of a connection that needs no broker.
 pub(crate) fn open(connection: &Connection, options: &UdpOptions) -> Result<Box<dyn Link>, PubSubError> {
     let interface = Interface::find(&connection.network_interface)?;

@@ -23,11 +23,13 @@ pub mod udp;
 
 pub use address::{Address, VlanTag};
 pub use error::PubSubError;
-pub use inlet::Inlet;
+pub use inlet::{Inlet, receives_alike};
 pub use keys::{KeySource, StaticKeys};
 pub use lateness::{Histogram, HistogramSnapshot, Lateness, LatenessSnapshot};
-pub use link::Link;
-pub use publisher::{Prepare, PublisherDriverOptions, RunningPublisher, SentTotals};
-pub use subscriber::{RunningSubscriber, SubscriberDriverOptions};
+pub use link::{Link, sends_alike};
+pub use publisher::{
+    Prepare, PreparedChange, PublisherChange, PublisherDriverOptions, RunningPublisher, SentTotals,
+};
+pub use subscriber::{RunningSubscriber, SubscriberChange, SubscriberDriverOptions};
 pub use timer::{RealTime, sleep_until};
 pub use udp::{UdpOptions, UdpReceiver, UdpSender};

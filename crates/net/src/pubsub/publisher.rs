@@ -101,7 +101,57 @@ impl core::fmt::Debug for PublisherDriverOptions {
     }
 }
 
-type Command = Box<dyn FnOnce(&mut Publisher, Now) + Send>;
+type Command = Box<dyn FnOnce(&mut Timer, Now) + Send>;
+
+/// Another configuration for a publisher that runs: see [`RunningPublisher::reconfigure`].
+#[non_exhaustive]
+pub struct PublisherChange {
+    /// The new configuration.
+    pub configuration: Configuration,
+    /// Links that were opened elsewhere, by the position of their connection.
+    pub links: Vec<(usize, Box<dyn Link>)>,
+    /// Changes the source of values, on the timer thread, right after the engine has changed.
+    pub values: Option<ValuesChange>,
+}
+
+/// See [`PublisherChange::values`].
+pub type ValuesChange = Box<dyn FnOnce(&mut dyn Values) + Send>;
+
+impl PublisherChange {
+    /// A change to a configuration.
+    #[must_use]
+    pub fn new(configuration: Configuration) -> Self {
+        Self { configuration, links: Vec::new(), values: None }
+    }
+}
+
+impl core::fmt::Debug for PublisherChange {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("PublisherChange").field("links", &self.links.len()).finish_non_exhaustive()
+    }
+}
+
+/// What is there of a change before it is made: addresses that are none have shown themselves.
+#[must_use = "nothing changes before it is committed"]
+pub struct PreparedChange {
+    configuration: Configuration,
+    /// A new link, or the position of the one that goes on.
+    links: Vec<NextLink>,
+    values: Option<ValuesChange>,
+    message_len_max: usize,
+}
+
+impl core::fmt::Debug for PreparedChange {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("PreparedChange").field("links", &self.links.len()).finish_non_exhaustive()
+    }
+}
+
+enum NextLink {
+    New(Box<dyn Link>),
+    Kept(usize),
+    None,
+}
 
 /// What has left since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -139,7 +189,28 @@ struct Shared {
 pub struct RunningPublisher {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    listener: Option<(Waker, JoinHandle<()>)>,
+    listener: Mutex<Option<Listener>>,
+    /// What runs, or will as soon as the timer thread has taken it.
+    configuration: Mutex<Configuration>,
+    udp: UdpOptions,
+    message_len_max: usize,
+    discovery: bool,
+}
+
+/// The thread that takes discovery probes.
+#[derive(Debug)]
+struct Listener {
+    stop: Arc<AtomicBool>,
+    waker: Waker,
+    thread: JoinHandle<()>,
+}
+
+impl Listener {
+    fn end(self) {
+        self.stop.store(true, Ordering::Release);
+        self.waker.wake();
+        let _ = self.thread.join();
+    }
 }
 
 impl core::fmt::Debug for Shared {
@@ -159,7 +230,10 @@ impl RunningPublisher {
         provider: Arc<dyn PubSubProvider>,
         mut options: PublisherDriverOptions,
     ) -> Result<Self, PubSubError> {
-        fit_to_frames(&configuration, &mut options);
+        let (udp, message_len_max) = (options.udp.clone(), options.engine.message_len_max);
+        fit_to_frames(&configuration, &mut options.engine.message_len_max, &mut options.udp);
+        let running_configuration = configuration.clone();
+        let discovery = options.discovery;
         let mut links = Vec::new();
         for (position, connection) in configuration.connections.iter().enumerate() {
             let is_publishing = !connection.writer_groups.is_empty();
@@ -201,7 +275,15 @@ impl RunningPublisher {
                 turn.run();
             })
             .map_err(|source| PubSubError::Thread { thread: "publisher's timer", source })?;
-        let running = Self { shared, thread: Some(thread), listener };
+        let running = Self {
+            shared,
+            thread: Some(thread),
+            listener: Mutex::new(listener),
+            configuration: Mutex::new(running_configuration),
+            udp,
+            message_len_max,
+            discovery,
+        };
         match told.recv() {
             Ok(Ok(())) => Ok(running),
             Ok(Err(error)) => Err(error),
@@ -212,10 +294,107 @@ impl RunningPublisher {
         }
     }
 
+    /// The configuration that runs, or will within some milliseconds.
+    #[must_use]
+    pub fn configuration(&self) -> Configuration {
+        lock(&self.configuration).clone()
+    }
+
+    /// Takes another configuration: what is not touched by it runs on ([`Publisher::reconfigure`]), connections that
+    /// are new or have other addresses are opened.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration or its addresses; nothing has changed then.
+    pub fn reconfigure(&self, change: PublisherChange) -> Result<(), PubSubError> {
+        let prepared = self.prepare(change)?;
+        self.commit(prepared);
+        Ok(())
+    }
+
+    /// The first half of [`Self::reconfigure`], which can fail: opens what has to be opened.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration or its addresses.
+    pub fn prepare(&self, mut change: PublisherChange) -> Result<PreparedChange, PubSubError> {
+        let configuration = change.configuration;
+        let problems = taktwerk_pubsub::config::validate(&configuration);
+        if !problems.is_empty() {
+            return Err(PubSubError::Configuration(problems));
+        }
+        let (mut udp, mut message_len_max) = (self.udp.clone(), self.message_len_max);
+        fit_to_frames(&configuration, &mut message_len_max, &mut udp);
+        let current = lock(&self.configuration).clone();
+        let mut links = Vec::new();
+        for (position, connection) in configuration.connections.iter().enumerate() {
+            let given = change.links.iter().position(|(of, _)| *of == position);
+            let before = current.connections.iter().position(|before| before.name == connection.name);
+            let kept = before.filter(|at| {
+                let before = current.connections.get(*at);
+                before.is_some_and(|before| link::sends_alike(before, connection))
+            });
+            links.push(match (given.map(|at| change.links.swap_remove(at).1), kept) {
+                (Some(given), _) => NextLink::New(given),
+                (None, Some(at)) => NextLink::Kept(at),
+                (None, None) if connection.writer_groups.is_empty() => NextLink::None,
+                (None, None) => NextLink::New(link::open(connection, &udp)?),
+            });
+        }
+        Ok(PreparedChange { configuration, links, values: change.values, message_len_max })
+    }
+
+    /// The second half of [`Self::reconfigure`]: within some milliseconds the timer thread goes on with it. One that
+    /// was prepared before another was committed must not be committed any more.
+    pub fn commit(&self, change: PreparedChange) {
+        let PreparedChange { configuration, links, values, message_len_max } = change;
+        if self.discovery {
+            let listener = lock(&self.listener).take();
+            *lock(&self.listener) = match listener {
+                Some(listener) if listens_alike(&lock(&self.configuration), &configuration) => Some(listener),
+                old => {
+                    if let Some(old) = old {
+                        old.end();
+                    }
+                    listen(&configuration, &self.shared)
+                }
+            };
+        }
+        *lock(&self.configuration) = configuration.clone();
+        let (done, unused) = mpsc::channel();
+        self.push(Box::new(move |timer, now| {
+            timer.engine.set_message_len_max(message_len_max);
+            if let Err(problems) = timer.engine.reconfigure(configuration, now) {
+                // It was looked through before, and nothing else can be wrong with it.
+                tracing::error!(?problems, "the new configuration cannot run");
+                return;
+            }
+            if let Some(change) = values {
+                change(&mut *timer.values);
+            }
+            let mut old = core::mem::take(&mut timer.links);
+            timer.links = links
+                .into_iter()
+                .map(|link| match link {
+                    NextLink::New(link) => Some(link),
+                    NextLink::Kept(at) => old.get_mut(at).and_then(Option::take),
+                    NextLink::None => None,
+                })
+                .collect();
+            // Closing a link may take its time, and this thread has none.
+            let _ = done.send(old);
+        }));
+        let closing = move || drop(unused.recv_timeout(Duration::from_secs(10)));
+        // Without a thread for it, it is closed when the publisher ends.
+        let _ = std::thread::Builder::new().name("pubsub-close".to_owned()).spawn(closing);
+    }
+
+    fn push(&self, command: Command) {
+        lock(&self.shared.commands).push_back(command);
+        self.shared.has_commands.store(true, Ordering::Release);
+    }
+
     /// Runs something on the engine, within some milliseconds.
     pub fn run(&self, command: impl FnOnce(&mut Publisher, Now) + Send + 'static) {
-        lock(&self.shared.commands).push_back(Box::new(command));
-        self.shared.has_commands.store(true, Ordering::Release);
+        self.push(Box::new(move |timer, now| command(&mut timer.engine, now)));
     }
 
     /// Runs something on the engine and waits for what it gives; `None` if the publisher has stopped.
@@ -256,9 +435,8 @@ impl RunningPublisher {
 
     fn end(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
-        if let Some((waker, thread)) = self.listener.take() {
-            waker.wake();
-            let _ = thread.join();
+        if let Some(listener) = lock(&self.listener).take() {
+            listener.end();
         }
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -278,7 +456,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Messages are made to fit a frame, where the configuration does not ask for larger ones.
-fn fit_to_frames(configuration: &Configuration, options: &mut PublisherDriverOptions) {
+fn fit_to_frames(configuration: &Configuration, message_len_max: &mut usize, udp: &mut UdpOptions) {
     for connection in &configuration.connections {
         let frame = match Address::parse(&connection.url) {
             Ok(Address::Udp(address)) if address.is_ipv6() => 1452,
@@ -287,11 +465,11 @@ fn fit_to_frames(configuration: &Configuration, options: &mut PublisherDriverOpt
             _ => continue,
         };
         if !connection.writer_groups.is_empty() {
-            options.engine.message_len_max = options.engine.message_len_max.min(frame);
+            *message_len_max = (*message_len_max).min(frame);
         }
         let largest = connection.writer_groups.iter().map(|group| group.max_network_message_size).max();
         if largest.is_some_and(|size| size as usize > frame) {
-            options.udp.fragment = true;
+            udp.fragment = true;
         }
     }
 }
@@ -411,9 +589,9 @@ impl Timer {
     fn look(&mut self, now: Now) {
         if self.shared.has_commands.swap(false, Ordering::Acquire) {
             while let Some(command) = { lock(&self.shared.commands).pop_front() } {
-                command(&mut self.engine, now);
+                command(self, now);
+                self.events();
             }
-            self.events();
         }
         if self.shared.has_probes.swap(false, Ordering::Acquire) {
             while let Some((connection, probe)) = { lock(&self.shared.probes).pop_front() } {
@@ -451,33 +629,51 @@ pub(crate) fn read(clock: &mut Clock) -> Now {
 }
 
 /// Starts the thread that takes discovery probes; without one, probes are not answered.
-fn listen(configuration: &Configuration, shared: &Arc<Shared>) -> Option<(Waker, JoinHandle<()>)> {
-    let publishing: Vec<(usize, Connection)> = configuration
-        .connections
-        .iter()
-        .enumerate()
-        .filter(|(_, connection)| {
-            !connection.writer_groups.is_empty() && connection.url.starts_with("opc.udp")
-        })
-        .map(|(position, connection)| (position, connection.clone()))
-        .collect();
+fn listen(configuration: &Configuration, shared: &Arc<Shared>) -> Option<Listener> {
+    let publishing: Vec<(usize, Connection)> =
+        probed(configuration).map(|(position, connection)| (position, connection.clone())).collect();
     if publishing.is_empty() {
         return None;
     }
+    let stop = Arc::new(AtomicBool::new(false));
     let waker = Waker::new().ok()?;
-    let (theirs, shared) = (waker.clone(), Arc::clone(shared));
+    let (told, theirs, shared) = (Arc::clone(&stop), waker.clone(), Arc::clone(shared));
     let thread = std::thread::Builder::new().name("pubsub-probes".to_owned()).spawn(move || {
-        if let Err(error) = take_probes(&publishing, &theirs, &shared) {
+        if let Err(error) = take_probes(&publishing, &theirs, &shared, &told) {
             tracing::warn!(%error, "discovery probes are not answered");
         }
     });
-    Some((waker, thread.ok()?))
+    Some(Listener { stop, waker, thread: thread.ok()? })
+}
+
+/// The connections on which probes may come.
+fn probed(configuration: &Configuration) -> impl Iterator<Item = (usize, &Connection)> {
+    configuration.connections.iter().enumerate().filter(|(_, connection)| {
+        !connection.writer_groups.is_empty() && connection.url.starts_with("opc.udp")
+    })
+}
+
+/// Whether probes come the same way in two configurations.
+fn listens_alike(old: &Configuration, new: &Configuration) -> bool {
+    let ways = |configuration: &Configuration| {
+        let ways = probed(configuration).map(|(position, connection)| {
+            (
+                position,
+                connection.url.clone(),
+                connection.network_interface.clone(),
+                link::discovery_url(connection),
+            )
+        });
+        ways.collect::<Vec<_>>()
+    };
+    ways(old) == ways(new)
 }
 
 fn take_probes(
     publishing: &[(usize, Connection)],
     waker: &Waker,
     shared: &Shared,
+    stop: &AtomicBool,
 ) -> Result<(), PubSubError> {
     let fail = |error: std::io::Error| PubSubError::socket("wait for discovery probes", error);
     let mut poller = Poller::new().map_err(fail)?;
@@ -494,7 +690,7 @@ fn take_probes(
         poller.add(inlet.fd(), inlets.len() as u64, Interest::READ).map_err(fail)?;
         inlets.push((*position, inlet));
     }
-    while !shared.stop.load(Ordering::Acquire) {
+    while !stop.load(Ordering::Acquire) {
         if waker.sleep() {
             poller.wait(Some(Duration::from_secs(1))).map_err(fail)?;
         }

@@ -17,7 +17,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use taktwerk_crypto::PubSubProvider;
-use taktwerk_pubsub::config::Configuration;
+use taktwerk_pubsub::config::{Configuration, Connection};
 use taktwerk_pubsub::subscriber::SubscriberCounters;
 use taktwerk_pubsub::{Now, Sink, Subscriber, SubscriberOptions, Transmit};
 use taktwerk_types::Instant;
@@ -59,7 +59,37 @@ impl core::fmt::Debug for SubscriberDriverOptions {
     }
 }
 
-type Command = Box<dyn FnOnce(&mut Subscriber, Now, &mut dyn Sink) + Send>;
+type Command = Box<dyn FnOnce(&mut Receiving, Now) + Send>;
+
+/// Changes the sink of a subscriber that runs, on its thread.
+pub type SinkChange = Box<dyn FnOnce(&mut dyn Sink) + Send>;
+
+/// Another configuration for a subscriber that runs: see [`RunningSubscriber::reconfigure`].
+#[non_exhaustive]
+pub struct SubscriberChange {
+    /// The new configuration.
+    pub configuration: Configuration,
+    /// Inlets that are opened elsewhere, by the position of their connection.
+    pub inlets: Vec<(usize, InletMaker)>,
+    /// Links for probes that are opened elsewhere, by the position of their connection.
+    pub links: Vec<(usize, Box<dyn Link>)>,
+    /// Changes the sink, right before the engine changes.
+    pub sink: Option<SinkChange>,
+}
+
+impl SubscriberChange {
+    /// A change to a configuration.
+    #[must_use]
+    pub fn new(configuration: Configuration) -> Self {
+        Self { configuration, inlets: Vec::new(), links: Vec::new(), sink: None }
+    }
+}
+
+impl core::fmt::Debug for SubscriberChange {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SubscriberChange").field("inlets", &self.inlets.len()).finish_non_exhaustive()
+    }
+}
 
 #[derive(Default)]
 struct Shared {
@@ -128,10 +158,38 @@ impl RunningSubscriber {
         }
     }
 
+    /// The configuration that runs; `None` if the subscriber has stopped.
+    #[must_use]
+    pub fn configuration(&self) -> Option<Arc<Configuration>> {
+        self.ask(|engine, _, _| Arc::clone(engine.configuration()))
+    }
+
+    /// Takes another configuration and waits until that is done: readers that are not touched by it go on
+    /// ([`Subscriber::reconfigure`]), connections that are new or have other addresses are opened.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration or its addresses; nothing has changed then.
+    pub fn reconfigure(&self, change: SubscriberChange) -> Result<(), PubSubError> {
+        let (tell, told) = mpsc::channel();
+        self.push(Box::new(move |receiving, now| {
+            let _ = tell.send(receiving.reconfigure(change, now));
+        }));
+        told.recv_timeout(Duration::from_secs(10)).unwrap_or_else(|_| {
+            let source = std::io::Error::other("it has stopped, or does not come to it");
+            Err(PubSubError::Thread { thread: "subscriber's", source })
+        })
+    }
+
+    fn push(&self, command: Command) {
+        lock(&self.shared.commands).push_back(command);
+        self.waker.wake();
+    }
+
     /// Runs something on the engine soon.
     pub fn run(&self, command: impl FnOnce(&mut Subscriber, Now, &mut dyn Sink) + Send + 'static) {
-        lock(&self.shared.commands).push_back(Box::new(command));
-        self.waker.wake();
+        self.push(Box::new(move |receiving, now| {
+            command(&mut receiving.engine, now, &mut *receiving.sink);
+        }));
     }
 
     /// Runs something on the engine and waits for what it gives; `None` if the subscriber has stopped.
@@ -177,6 +235,63 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Where messages of a connection come from, and where probes go.
+#[derive(Default)]
+struct Ways {
+    inlets: Vec<Box<dyn Inlet>>,
+    link: Option<Box<dyn Link>>,
+}
+
+impl Ways {
+    fn open(
+        position: usize,
+        connection: &Connection,
+        given_inlets: &mut Vec<(usize, InletMaker)>,
+        given_links: &mut Vec<(usize, Box<dyn Link>)>,
+        udp: &UdpOptions,
+    ) -> Result<Self, PubSubError> {
+        let given = given_inlets.iter().position(|(of, _)| *of == position);
+        let given_link = given_links.iter().position(|(of, _)| *of == position);
+        let mut ways = Self { inlets: Vec::new(), link: given_link.map(|at| given_links.swap_remove(at).1) };
+        if let Some(at) = given {
+            ways.inlets.push(given_inlets.swap_remove(at).1()?);
+            return Ok(ways);
+        }
+        if connection.reader_groups.is_empty() {
+            return Ok(ways);
+        }
+        ways.inlets.push(inlet::open(connection)?);
+        // Without discovery, data that needs none still comes.
+        match inlet::open_discovery(connection) {
+            Ok(discovery) => ways.inlets.extend(discovery),
+            Err(error) => {
+                tracing::warn!(connection = connection.name, %error, "announcements are not received");
+            }
+        }
+        // Probes go to the discovery address; a unicast address of ours is nothing to send to.
+        if ways.link.is_none() && matches!(Address::parse(&connection.url), Ok(Address::Udp(_))) {
+            match link::open(connection, udp) {
+                Ok(link) => ways.link = Some(link),
+                Err(error) => {
+                    tracing::warn!(connection = connection.name, %error, "no probes are sent");
+                }
+            }
+        }
+        Ok(ways)
+    }
+}
+
+/// Waits for all inlets; the keys are their positions.
+fn poller(inlets: &[(usize, Box<dyn Inlet>)], waker: &Waker) -> Result<Poller, PubSubError> {
+    let fail = |error: std::io::Error| PubSubError::socket("wait for messages", error);
+    let poller = Poller::new().map_err(fail)?;
+    poller.add_edge(waker.fd(), u64::MAX).map_err(fail)?;
+    for (key, (_, inlet)) in inlets.iter().enumerate() {
+        poller.add(inlet.fd(), key as u64, Interest::READ).map_err(fail)?;
+    }
+    Ok(poller)
+}
+
 /// What the thread works with.
 struct Receiving {
     engine: Subscriber,
@@ -189,6 +304,9 @@ struct Receiving {
     waker: Waker,
     out: Transmit,
     busy_poll: bool,
+    udp: UdpOptions,
+    /// The inlets have changed: all of them may have messages.
+    look_everywhere: bool,
 }
 
 impl Receiving {
@@ -200,46 +318,15 @@ impl Receiving {
         shared: Arc<Shared>,
         waker: Waker,
     ) -> Result<Self, PubSubError> {
-        let fail = |error: std::io::Error| PubSubError::socket("wait for messages", error);
-        let poller = Poller::new().map_err(fail)?;
-        poller.add_edge(waker.fd(), u64::MAX).map_err(fail)?;
-        let mut inlets: Vec<(usize, Box<dyn Inlet>)> = Vec::new();
-        let mut links = Vec::new();
+        let (mut inlets, mut links) = (Vec::new(), Vec::new());
         let configuration = Arc::clone(engine.configuration());
         for (position, connection) in configuration.connections.iter().enumerate() {
-            let given = options.inlets.iter().position(|(of, _)| *of == position);
-            let given_link = options.links.iter().position(|(of, _)| *of == position);
-            links.push(given_link.map(|at| options.links.swap_remove(at).1));
-            if let Some(at) = given {
-                inlets.push((position, options.inlets.swap_remove(at).1()?));
-                continue;
-            }
-            if connection.reader_groups.is_empty() {
-                continue;
-            }
-            inlets.push((position, inlet::open(connection)?));
-            // Without discovery, data that needs none still comes.
-            match inlet::open_discovery(connection) {
-                Ok(discovery) => inlets.extend(discovery.map(|inlet| (position, inlet))),
-                Err(error) => {
-                    tracing::warn!(connection = connection.name, %error, "announcements are not received");
-                }
-            }
-            // Probes go to the discovery address; a unicast address of ours is nothing to send to.
-            if let (Some(slot), Ok(Address::Udp(_))) = (links.last_mut(), Address::parse(&connection.url)) {
-                if slot.is_none() {
-                    match link::open(connection, &options.udp) {
-                        Ok(link) => *slot = Some(link),
-                        Err(error) => {
-                            tracing::warn!(connection = connection.name, %error, "no probes are sent");
-                        }
-                    }
-                }
-            }
+            let (given, given_links) = (&mut options.inlets, &mut options.links);
+            let ways = Ways::open(position, connection, given, given_links, &options.udp)?;
+            inlets.extend(ways.inlets.into_iter().map(|inlet| (position, inlet)));
+            links.push(ways.link);
         }
-        for (key, (_, inlet)) in inlets.iter().enumerate() {
-            poller.add(inlet.fd(), key as u64, Interest::READ).map_err(fail)?;
-        }
+        let poller = poller(&inlets, &waker)?;
         Ok(Self {
             engine,
             sink,
@@ -251,7 +338,55 @@ impl Receiving {
             waker,
             out: Transmit::new(),
             busy_poll: options.busy_poll,
+            udp: options.udp,
+            look_everywhere: false,
         })
+    }
+
+    fn reconfigure(&mut self, mut change: SubscriberChange, now: Now) -> Result<(), PubSubError> {
+        let problems = taktwerk_pubsub::config::validate(&change.configuration);
+        if !problems.is_empty() {
+            return Err(PubSubError::Configuration(problems));
+        }
+        let old = Arc::clone(self.engine.configuration());
+        let mut next = Vec::new();
+        for (position, connection) in change.configuration.connections.iter().enumerate() {
+            let is_given = change.inlets.iter().any(|(of, _)| *of == position);
+            let before = old.connections.iter().position(|before| before.name == connection.name);
+            let kept = before.filter(|at| {
+                old.connections.get(*at).is_some_and(|before| inlet::receives_alike(before, connection))
+            });
+            next.push(match kept.filter(|_| !is_given) {
+                Some(at) => Err(at),
+                None => {
+                    let (given, given_links) = (&mut change.inlets, &mut change.links);
+                    Ok(Ways::open(position, connection, given, given_links, &self.udp)?)
+                }
+            });
+        }
+        if let Some(change) = change.sink.take() {
+            change(&mut *self.sink);
+        }
+        self.engine
+            .reconfigure(change.configuration, now, &mut *self.sink)
+            .map_err(PubSubError::Configuration)?;
+        let mut old_links = core::mem::take(&mut self.links);
+        let mut old_inlets = core::mem::take(&mut self.inlets);
+        for (position, ways) in next.into_iter().enumerate() {
+            let ways = ways.unwrap_or_else(|at| {
+                let (kept, others) =
+                    core::mem::take(&mut old_inlets).into_iter().partition(|(of, _)| *of == at);
+                old_inlets = others;
+                let kept: Vec<(usize, Box<dyn Inlet>)> = kept;
+                let link = old_links.get_mut(at).and_then(Option::take);
+                Ways { inlets: kept.into_iter().map(|(_, inlet)| inlet).collect(), link }
+            });
+            self.inlets.extend(ways.inlets.into_iter().map(|inlet| (position, inlet)));
+            self.links.push(ways.link);
+        }
+        self.poller = poller(&self.inlets, &self.waker)?;
+        self.look_everywhere = true;
+        Ok(())
     }
 
     fn run(mut self) {
@@ -274,7 +409,7 @@ impl Receiving {
             }
             *lock(&self.shared.counters) = self.engine.counters();
             ready.clear();
-            if more || self.busy_poll {
+            if more || self.busy_poll || core::mem::take(&mut self.look_everywhere) {
                 ready.extend(0..self.inlets.len());
                 continue;
             }
@@ -322,7 +457,7 @@ impl Receiving {
     /// Commands and keys.
     fn look(&mut self, now: Now) {
         while let Some(command) = { lock(&self.shared.commands).pop_front() } {
-            command(&mut self.engine, now, &mut *self.sink);
+            command(self, now);
         }
         let Some(keys) = &self.keys else { return };
         while let Some((group, outcome)) = keys.answer() {

@@ -10,6 +10,9 @@ use crate::uadp::{FieldEncoding, SecurityMode, fields::encoding_of};
 use std::collections::BTreeSet;
 use taktwerk_schema::UadpNetworkMessageContentMask as NetworkMask;
 
+/// How the problem of a writer begins whose data set is missing.
+pub(super) const NO_DATA_SET: &str = "there is no data set";
+
 /// Something that keeps a part of the configuration from working.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{element}: {message}")]
@@ -102,8 +105,10 @@ impl Check {
                 self.add(&element, format!("the writer group id {} is used twice", group.writer_group_id));
             }
             self.writer_group(&element, group);
+            let mut writer_names = BTreeSet::new();
             for writer in &group.writers {
                 let element = format!("{element} / writer {:?}", writer.name);
+                self.name(&element, &writer.name, &mut writer_names);
                 if writer.data_set_writer_id == 0 {
                     self.add(&element, "its data set writer id is 0: give it another one");
                 } else if !writer_ids.insert(writer.data_set_writer_id) {
@@ -117,8 +122,10 @@ impl Check {
             let element = format!("{element} / reader group {:?}", group.name);
             self.name(&element, &group.name, &mut names);
             self.security(&element, &group.security);
+            let mut reader_names = BTreeSet::new();
             for reader in &group.readers {
                 let element = format!("{element} / reader {:?}", reader.name);
+                self.name(&element, &reader.name, &mut reader_names);
                 if let Some(security) = &reader.security {
                     self.security(&element, security);
                 }
@@ -195,7 +202,7 @@ impl Check {
             return;
         }
         let Some(data_set) = configuration.data_set(&writer.data_set_name) else {
-            let message = format!("there is no data set {:?}", writer.data_set_name);
+            let message = format!("{NO_DATA_SET} {:?}", writer.data_set_name);
             return self.add(element, message);
         };
         if !matches!(writer.message, DataSetWriterMessage::Uadp(_)) {

@@ -1,16 +1,18 @@
 //! Discovery on the publisher's side: announcements, asked for or not (Part 14 §7.2.4.6).
 
-use super::assemble::write_message;
+use super::assemble::{SECURED_LEN, write_message};
 use super::{GroupIndex, PublisherOptions, Turn};
-use crate::config::{Configuration, Connection};
+use crate::config::{Configuration, Connection, WriterGroup};
+use crate::security::{KeyStore, SecurityError, decrypt, nonce_number, verify};
 use crate::time::Now;
 use crate::transmit::{About, DatagramKind};
-use crate::uadp::SecurityMode;
 use crate::uadp::announcement::{Announcement, NumberedAnnouncement};
 use crate::uadp::chunk::{CHUNK_HEADER_LEN, split};
 use crate::uadp::header::{NetworkMessageHeader, NetworkMessageType};
 use crate::uadp::probe::Probe;
+use crate::uadp::{SecurityHeader, SecurityMode};
 use std::collections::BTreeMap;
+use taktwerk_crypto::pubsub::MESSAGE_NONCE_LEN;
 use taktwerk_types::codec::Decode;
 use taktwerk_types::{DecodeLimits, Decoder, Encode, Instant, StatusCode};
 
@@ -44,6 +46,39 @@ impl Announcer {
         Self { topics: BTreeMap::new(), numbers: vec![1; configuration.connections.len()] }
     }
 
+    /// The connections have other positions. What is new or changed is announced without being asked for.
+    pub(super) fn reconfigured(&mut self, old: &Configuration, new: &Configuration, now: Now) {
+        let position = |name: &str| new.connections.iter().position(|connection| connection.name == name);
+        let mut numbers = vec![1; new.connections.len()];
+        for (number, connection) in self.numbers.iter().zip(&old.connections) {
+            if let Some(slot) = position(&connection.name).and_then(|at| numbers.get_mut(at)) {
+                *slot = *number;
+            }
+        }
+        self.numbers = numbers;
+        for ((connection, topic), waiting) in core::mem::take(&mut self.topics) {
+            if let Some(at) = old.connections.get(connection).and_then(|before| position(&before.name)) {
+                self.topics.insert((at, topic), waiting);
+            }
+        }
+        for (at, connection) in new.connections.iter().enumerate() {
+            let before = old.connection(&connection.name);
+            let known = before.into_iter().flat_map(|before| &before.writer_groups);
+            let known: Vec<_> = known.flat_map(|group| &group.writers).collect();
+            for writer in connection.writer_groups.iter().flat_map(|group| &group.writers) {
+                let id = writer.data_set_writer_id;
+                let was = known.iter().find(|before| before.data_set_writer_id == id);
+                let was = was.and_then(|before| old.data_set(&before.data_set_name));
+                let is = new.data_set(&writer.data_set_name);
+                let meta_data =
+                    |set: Option<&crate::config::PublishedDataSet>| set.map(|set| set.meta_data.clone());
+                if is.is_some() && meta_data(was) != meta_data(is) {
+                    self.want(at, Topic::MetaData(id), now);
+                }
+            }
+        }
+    }
+
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         self.topics.values().filter(|waiting| waiting.wanted).map(|waiting| waiting.due).min()
     }
@@ -71,6 +106,7 @@ impl Announcer {
         &mut self,
         configuration: &Configuration,
         options: &PublisherOptions,
+        keys: &mut KeyStore,
         connection: usize,
         datagram: &[u8],
         now: Now,
@@ -78,13 +114,22 @@ impl Announcer {
         let Some(config) = configuration.connections.get(connection) else { return };
         let mut decoder = Decoder::new(datagram, DecodeLimits::DEFAULT);
         let Ok(header) = NetworkMessageHeader::decode(&mut decoder) else { return };
-        // Probes are not secured unless the connection is; secured ones are not looked at.
-        if header.message_type != NetworkMessageType::DiscoveryProbe
-            || header.security.is_some_and(is_secured)
-        {
+        if header.message_type != NetworkMessageType::DiscoveryProbe {
             return;
         }
-        let Ok(probe) = Probe::decode(&mut decoder) else { return };
+        // Whoever asks without security learns nothing that he may not know: what is said about secured groups is
+        // secured. One who asks with security has to have the keys.
+        let probe = match header.security.filter(|security| is_secured(*security)) {
+            None => Probe::decode(&mut decoder),
+            Some(security) => {
+                let payload = datagram.len() - decoder.remaining();
+                let Some(opened) = open_probe(config, keys, &header, &security, datagram, payload) else {
+                    return;
+                };
+                Probe::decode(&mut Decoder::new(&opened, DecodeLimits::DEFAULT))
+            }
+        };
+        let Ok(probe) = probe else { return };
         let ours = config.publisher_id.as_ref().zip(header.publisher_id).is_some_and(|(own, id)| *own == id);
         match probe {
             Probe::FindApplications => self.want(connection, Topic::Application, now),
@@ -135,8 +180,19 @@ impl Announcer {
             waiting.wanted = false;
             waiting.due = Instant::from_nanos(turn.now.instant.as_nanos().saturating_add(pause));
             let (connection, topic) = (*connection, topic.clone());
-            if let Some(announcement) = content(configuration, turn.options, connection, &topic) {
-                self.send(turn, configuration, connection, &topic, announcement);
+            let mut sent = true;
+            for security in securities(configuration, connection, &topic) {
+                let announcement = content(configuration, turn.options, connection, &topic, security);
+                if let Some(announcement) = announcement {
+                    sent &=
+                        self.send(turn, configuration, connection, &topic, announcement, security).is_ok();
+                }
+            }
+            // Without keys it is said later.
+            if !sent && let Some(waiting) = self.topics.get_mut(&(connection, topic)) {
+                waiting.wanted = true;
+                let later = turn.now.instant.as_nanos().saturating_add(pause.max(RETRY_NANOS));
+                waiting.due = Instant::from_nanos(later);
             }
         }
     }
@@ -148,9 +204,15 @@ impl Announcer {
         connection: usize,
         topic: &Topic,
         announcement: Announcement,
-    ) {
-        let Some(config) = configuration.connections.get(connection) else { return };
-        let Some(number) = self.numbers.get_mut(connection) else { return };
+        security: Security<'_>,
+    ) -> Result<(), SecurityError> {
+        let Some(config) = configuration.connections.get(connection) else { return Ok(()) };
+        if let Some((group, _)) = security
+            && turn.keys.ring(group).is_none()
+        {
+            return Err(SecurityError::NoKeys);
+        }
+        let Some(number) = self.numbers.get_mut(connection) else { return Ok(()) };
         let sequence_number = *number;
         *number = number.wrapping_add(1);
         let writer = match topic {
@@ -180,39 +242,108 @@ impl Announcer {
                 Ok(())
             });
             let _ = written;
-            return;
+            return Ok(());
         }
         let payload = NumberedAnnouncement { sequence_number, announcement }.encode_to_vec();
         let header = NetworkMessageHeader {
             publisher_id: config.publisher_id.as_ref().map(|id| id.as_ref()),
             message_type: NetworkMessageType::DiscoveryAnnouncement,
+            // Its header is there in any case (Part 14 §7.2.4.6.3).
+            security: Some(SecurityHeader::default()),
             ..NetworkMessageHeader::default()
         };
         let mut header_len = Vec::new();
         header.encode(&mut header_len);
         let is_broker = config.url.starts_with("mqtt");
-        let room = turn.options.message_len_max.saturating_sub(header_len.len());
+        let secured_len = if security.is_some() { SECURED_LEN } else { 0 };
+        let room = turn.options.message_len_max.saturating_sub(header_len.len() + secured_len);
         let mut write = |is_chunk: bool, write: &mut dyn FnMut(&mut Vec<u8>)| {
             let header = NetworkMessageHeader { is_chunk, ..header };
-            // Unsecured messages cannot fail.
-            let _ = write_message(
-                turn.keys,
-                turn.entropy,
-                turn.now,
-                turn.out,
-                about,
-                header,
-                None,
-                |(out, _)| write(out),
-            );
+            write_message(turn.keys, turn.entropy, turn.now, turn.out, about, header, security, |(out, _)| {
+                write(out)
+            })
         };
         if is_broker || payload.len() <= room {
             return write(false, &mut |out| out.extend_from_slice(&payload));
         }
         for chunk in split(&payload, sequence_number, room.saturating_sub(CHUNK_HEADER_LEN).max(64)) {
-            write(true, &mut |out| chunk.encode(out));
+            write(true, &mut |out| chunk.encode(out))?;
         }
+        Ok(())
     }
+}
+
+/// Between attempts to announce something without keys, in nanoseconds.
+const RETRY_NANOS: u64 = 100_000_000;
+
+/// The SecurityGroup and mode that an announcement is secured with.
+type Security<'a> = Option<(&'a str, SecurityMode)>;
+
+fn security_of(group: &WriterGroup) -> Security<'_> {
+    match group.security.mode {
+        SecurityMode::None => None,
+        // JSON cannot be secured.
+        _ if super::is_json(&group.message) => None,
+        mode => Some((group.security.security_group_id.as_str(), mode)),
+    }
+}
+
+/// With what security something is announced: what is said about a group is secured as its data is. What is said about
+/// several groups is said once for each kind of security.
+fn securities<'a>(configuration: &'a Configuration, connection: usize, topic: &Topic) -> Vec<Security<'a>> {
+    let Some(config) = configuration.connections.get(connection) else { return Vec::new() };
+    let groups = config.writer_groups.iter();
+    let has_writer =
+        |group: &&WriterGroup, id: u16| group.writers.iter().any(|writer| writer.data_set_writer_id == id);
+    match topic {
+        Topic::MetaData(id) | Topic::Writer(id) => {
+            groups.filter(|group| has_writer(group, *id)).take(1).map(security_of).collect()
+        }
+        Topic::Group(id, _) => {
+            groups.filter(|group| group.writer_group_id == *id).take(1).map(security_of).collect()
+        }
+        Topic::Connections(true, _) => {
+            let mut all = vec![None];
+            for security in groups.map(security_of) {
+                if !all.contains(&security) {
+                    all.push(security);
+                }
+            }
+            all
+        }
+        Topic::Endpoints | Topic::Application | Topic::Connections(false, _) => vec![None],
+    }
+}
+
+/// Checks and decrypts a secured probe with the keys of the connection's groups.
+fn open_probe(
+    config: &Connection,
+    keys: &mut KeyStore,
+    header: &NetworkMessageHeader<'_>,
+    security: &SecurityHeader<'_>,
+    datagram: &[u8],
+    payload: usize,
+) -> Option<Vec<u8>> {
+    let nonce: [u8; MESSAGE_NONCE_LEN] = security.nonce.try_into().ok()?;
+    for (group, mode) in config.writer_groups.iter().filter_map(security_of) {
+        if security.mode < mode {
+            continue;
+        }
+        let Some((Some(ring), replay)) = keys.receiving(group) else { continue };
+        let Some(of_token) = ring.get(security.token_id) else { continue };
+        let Ok(range) = verify(of_token, security, datagram, payload) else { continue };
+        // All who ask name the same publisher: the random half of the nonce tells them apart.
+        let [a, b, ..] = nonce;
+        let (of, from) = (header.publisher_id.map(|id| id.to_owned()), Some(u16::from_le_bytes([a, b])));
+        replay.accept(of, from, security.token_id, nonce_number(&nonce)).ok()?;
+        let mut opened = datagram.get(range)?.to_vec();
+        if security.mode == SecurityMode::SignAndEncrypt {
+            let of_token = keys.ring(group)?.get(security.token_id)?;
+            decrypt(of_token, &nonce, &mut opened).ok()?;
+        }
+        return Some(opened);
+    }
+    None
 }
 
 fn is_secured(security: crate::uadp::SecurityHeader<'_>) -> bool {
@@ -235,6 +366,7 @@ fn content(
     options: &PublisherOptions,
     connection: usize,
     topic: &Topic,
+    security: Security<'_>,
 ) -> Option<Announcement> {
     let config = configuration.connections.get(connection)?;
     let writers = || config.writer_groups.iter().flat_map(|group| &group.writers);
@@ -282,9 +414,11 @@ fn content(
             let mut schema = config.to_schema();
             schema.reader_groups.clear();
             schema.connection_properties.clear();
-            let groups = core::mem::take(&mut schema.writer_groups);
+            schema.writer_groups.clear();
             if *with_groups {
-                schema.writer_groups = groups.into_iter().map(|group| public(group, *with_writers)).collect();
+                // Those that are secured like this announcement; the others are in others.
+                let groups = config.writer_groups.iter().filter(|group| security_of(group) == security);
+                schema.writer_groups = groups.map(|group| public(group.to_schema(), *with_writers)).collect();
             }
             Announcement::PubSubConnections(vec![schema])
         }

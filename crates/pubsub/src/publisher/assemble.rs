@@ -18,6 +18,8 @@ use taktwerk_types::{Encode, Guid, Instant, Variant};
 const SECURITY_HEADER_LEN: usize = 6 + MESSAGE_NONCE_LEN;
 /// Bytes of a signature.
 const SIGNATURE_LEN: usize = 32;
+/// Bytes that security adds to a message.
+pub(super) const SECURED_LEN: usize = SECURITY_HEADER_LEN + SIGNATURE_LEN;
 
 /// What is the same in all NetworkMessages of a group.
 #[derive(Debug)]

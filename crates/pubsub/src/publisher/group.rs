@@ -106,6 +106,46 @@ impl Group {
         })
     }
 
+    /// Its place in another configuration that says the same about it.
+    pub(super) fn rebind(&mut self, configuration: &Configuration, index: GroupIndex) {
+        self.index = index;
+        let connection = configuration.connections.get(index.connection);
+        let Some(config) = connection.and_then(|connection| connection.writer_groups.get(index.group)) else {
+            return;
+        };
+        for (writer, config) in self.writers.iter_mut().zip(&config.writers) {
+            writer.rebind(configuration.data_sets.iter().position(|set| set.name == config.data_set_name));
+            writer.set_enabled(config.enabled);
+        }
+    }
+
+    /// Goes on where a group of the same name has stopped: with its sequence numbers, counters and beat.
+    pub(super) fn take_over(&mut self, old: &Self, now: taktwerk_types::Instant) {
+        if self.security == old.security {
+            self.state = old.state;
+        }
+        self.counters = old.counters;
+        self.next_number = old.next_number;
+        self.schedule.take_over(&old.schedule, now);
+        for writer in &mut self.writers {
+            if let Some(before) = old.writers.iter().find(|before| before.id == writer.id) {
+                writer.take_over(before);
+            }
+        }
+    }
+
+    /// What each writer has counted.
+    pub(super) fn writer_counters(&self) -> impl Iterator<Item = super::WriterCounters> {
+        self.writers.iter().map(Writer::counters)
+    }
+
+    /// Enables or disables a writer by its position.
+    pub(super) fn set_writer_enabled(&mut self, writer: usize, enabled: bool) {
+        if let Some(writer) = self.writers.get_mut(writer) {
+            writer.set_enabled(enabled);
+        }
+    }
+
     pub(super) fn runs(&self) -> bool {
         self.state == PubSubState::OPERATIONAL
     }
@@ -217,6 +257,9 @@ impl Group {
                     self.counters.too_large += 1;
                     let (writer, limit) =
                         (items.first().map_or(0, |item| item.writer), self.room.single_len_max());
+                    if let Some(writer) = self.writers.get_mut(writer) {
+                        writer.failed += 1;
+                    }
                     turn.event(PublisherEvent::TooLarge { group: self.index, writer, len, limit });
                 }
                 Err(super::assemble::Failure::Security(error)) => {

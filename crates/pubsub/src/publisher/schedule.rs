@@ -50,6 +50,12 @@ impl Schedule {
         (self.cycle, self.sampled, self.sent) = (0, false, 0);
     }
 
+    /// Keeps the beat of another timetable.
+    pub(super) fn take_over(&mut self, old: &Self, now: Instant) {
+        self.start = old.start;
+        self.resume(now);
+    }
+
     /// The next cycle is the first that starts at `now` or later: what could not be sent is not made up for.
     pub(super) fn resume(&mut self, now: Instant) {
         let since = now.as_nanos().saturating_sub(self.at(0, 0).as_nanos());

@@ -1,7 +1,7 @@
 //! A DataSetWriter: from values to DataSetMessages (Part 14 §6.2.4).
 
 use super::frame::{Frame, Made, Spec};
-use super::{GroupCounters, PublisherEvent, Turn};
+use super::{GroupCounters, PublisherEvent, Turn, WriterCounters};
 use crate::config::{
     Configuration, DataSetSource, DataSetWriter, DataSetWriterMessage, Problem, WriterGroup,
 };
@@ -82,6 +82,8 @@ pub(super) struct Writer {
     next_number: u32,
     cycles_since_key: u32,
     last_sent: Option<Instant>,
+    /// DataSetMessages that were too large.
+    pub(super) failed: u64,
     /// The fields that are sent in the header.
     pub(super) promoted: Vec<usize>,
 }
@@ -154,6 +156,7 @@ impl Writer {
             next_number: 1,
             cycles_since_key: 0,
             last_sent: None,
+            failed: 0,
             promoted: (0..fields)
                 .filter(|index| {
                     meta_data.fields.get(*index).is_some_and(|field| field.field_flags.contains(is_promoted))
@@ -205,6 +208,7 @@ impl Writer {
             }
             Kind::Heartbeat | Kind::Actions => {}
         }
+        self.failed += too_large.len() as u64;
         let now = turn.now.instant;
         if items.len() > before {
             self.last_sent = Some(now);
@@ -361,6 +365,30 @@ impl Writer {
             Codec::None => return,
         }
         items.push(self.item(Place::Made(start..made.len()), made.len() - start, number));
+    }
+
+    /// Whether it sends. One that begins to does so with a key frame.
+    pub(super) fn set_enabled(&mut self, enabled: bool) {
+        if enabled && !self.enabled {
+            self.restart();
+        }
+        self.enabled = enabled;
+    }
+
+    /// The position of its data set has changed.
+    pub(super) fn rebind(&mut self, data_set: Option<usize>) {
+        self.data_set = data_set.unwrap_or(usize::MAX);
+    }
+
+    /// Goes on with the sequence numbers of another writer of the same id.
+    pub(super) fn take_over(&mut self, old: &Self) {
+        self.next_number = old.next_number;
+        self.failed = old.failed;
+    }
+
+    /// What it has counted.
+    pub(super) fn counters(&self) -> WriterCounters {
+        WriterCounters { failed: self.failed, sequence_number: self.next_number.wrapping_sub(1) }
     }
 
     /// Starts again: the next message is a key frame.

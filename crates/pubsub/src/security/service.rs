@@ -36,7 +36,7 @@ impl core::fmt::Debug for SecurityGroupKeys {
 /// Most keys of a group that are kept or made in advance.
 const KEYS_MAX: u32 = 1_000;
 /// The shortest lifetime of a key, in milliseconds.
-const LIFETIME_MIN: f64 = 100.0;
+pub(crate) const LIFETIME_MIN: f64 = 100.0;
 
 impl SecurityGroupKeys {
     fn token_id(&self, position: usize) -> u32 {

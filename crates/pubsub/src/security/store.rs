@@ -95,6 +95,11 @@ impl KeyStore {
         }
     }
 
+    /// Forgets the groups that are not wanted any more, with their keys.
+    pub fn retain(&mut self, is_wanted: impl Fn(&str) -> bool) {
+        self.groups.retain(|id, _| is_wanted(id));
+    }
+
     /// When [`Self::poll_request`] has something.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {

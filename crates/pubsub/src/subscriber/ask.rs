@@ -3,6 +3,7 @@
 use crate::publisher_id::{PublisherId, PublisherIdRef};
 use crate::time::Now;
 use crate::transmit::{About, DatagramKind, Transmit};
+use crate::uadp::SecurityHeader;
 use crate::uadp::announcement::Announcement;
 use crate::uadp::header::{NetworkMessageHeader, NetworkMessageType};
 use crate::uadp::probe::Probe;
@@ -66,6 +67,17 @@ impl Asker {
         });
     }
 
+    /// Connections have other positions; questions on those that are gone are dropped.
+    pub(crate) fn moved(&mut self, position: impl Fn(usize) -> Option<usize>) {
+        self.questions.retain_mut(|question| match position(question.connection) {
+            Some(connection) => {
+                question.connection = connection;
+                true
+            }
+            None => false,
+        });
+    }
+
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.questions.iter().map(|question| question.due).min()
     }
@@ -89,6 +101,8 @@ impl Asker {
             let header = NetworkMessageHeader {
                 publisher_id: question.publisher_id.as_ref().map(PublisherId::as_ref),
                 message_type: NetworkMessageType::DiscoveryProbe,
+                // Its header is there in any case (Part 14 §7.2.4.6.12.1).
+                security: Some(SecurityHeader::default()),
                 ..NetworkMessageHeader::default()
             };
             let written: Result<(), core::convert::Infallible> = out.push(about, |bytes| {

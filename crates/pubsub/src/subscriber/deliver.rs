@@ -98,7 +98,7 @@ impl Subscriber {
             }
             NetworkMessageType::DiscoveryAnnouncement => {
                 let announcement = NumberedAnnouncement::decode(&mut Decoder::new(payload, LIMITS))?;
-                self.announcement(connection, header, announcement, sink);
+                self.announcement(connection, header, announcement, opened, sink);
                 return Ok(());
             }
             // Actions are for requestors and responders.
@@ -210,9 +210,13 @@ impl Subscriber {
         connection: usize,
         header: &NetworkMessageHeader<'_>,
         announcement: NumberedAnnouncement,
+        opened: &Opened,
         sink: &mut dyn Sink,
     ) {
-        self.asker.answered(connection, header.publisher_id, &announcement.announcement);
+        // Who cannot be trusted has not answered.
+        if self.is_answer(connection, header, &announcement.announcement, opened) {
+            self.asker.answered(connection, header.publisher_id, &announcement.announcement);
+        }
         if let Announcement::DataSetMetaData { writer_id, meta_data, status } = &announcement.announcement
             && !status.is_bad()
         {
@@ -224,8 +228,9 @@ impl Subscriber {
                         .as_ref()
                         .zip(header.publisher_id)
                         .is_some_and(|(own, id)| *own == id);
-                // What is configured under message security is not overruled by an announcement without.
-                let trusted = reader.security.is_none() || header.security.is_some();
+                // What is configured under message security is not overruled by an announcement without, or with the
+                // keys of others.
+                let trusted = may(reader, opened);
                 let differs = reader.meta_data.configuration_version != meta_data.configuration_version
                     || !reader.knows_fields();
                 if named && trusted && differs {
@@ -238,6 +243,24 @@ impl Subscriber {
             publisher_id: header.publisher_id.map(|id| id.to_owned()),
             announcement: Box::new(announcement),
         });
+    }
+
+    /// Whether an announcement may settle what was asked: metadata for a reader with message security has to come with
+    /// it.
+    fn is_answer(
+        &self,
+        connection: usize,
+        header: &NetworkMessageHeader<'_>,
+        announcement: &Announcement,
+        opened: &Opened,
+    ) -> bool {
+        let Announcement::DataSetMetaData { writer_id, .. } = announcement else { return true };
+        self.readers.iter().all(|reader| {
+            let is_named = reader.index.connection == connection
+                && reader.data_set_writer_id == *writer_id
+                && reader.publisher_id.as_ref().zip(header.publisher_id).is_some_and(|(own, id)| *own == id);
+            !is_named || may(reader, opened)
+        })
     }
 
     /// Asks for the metadata of readers that have none.
@@ -315,6 +338,7 @@ impl Context<'_> {
         // Fields are read first: a message that cannot be read does not count as received.
         let types = reader.types();
         if let Err(error) = decode_fields(&header, &mut decoder, types, self.fields) {
+            reader.counters.failed += 1;
             if error == FieldsError::NoMetaData && self.options.ask_for_meta_data {
                 ask_for(reader, self.asker, self.now);
             }
@@ -392,6 +416,11 @@ impl Context<'_> {
 
     pub(crate) fn hand_over(&mut self, reader: &mut Reader, facts: &Facts<'_>, sink: &mut dyn Sink) {
         self.counters.data_set_messages += 1;
+        reader.counters.messages += 1;
+        reader.counters.missing += u64::from(facts.missing);
+        if facts.sequence_number.is_some() {
+            reader.counters.sequence_number = facts.sequence_number;
+        }
         let is_complete = facts.kind != DataSetMessageKind::DeltaFrame;
         reader.arrived(is_complete, self.now.instant, sink);
         sink.message(&DataSetMessage {

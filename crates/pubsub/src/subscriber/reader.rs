@@ -1,7 +1,7 @@
 //! A DataSetReader at work: what it wants, what state it is in, what it knows of its data set.
 
 use super::tracker::Tracker;
-use super::{ReaderIndex, Required, Sink, SubscriberEvent, SubscriberOptions};
+use super::{ReaderCounters, ReaderIndex, Required, Sink, SubscriberEvent, SubscriberOptions};
 use crate::config::{DataSetReader, DataSetReaderMessage, GroupSecurity};
 use crate::publisher_id::{PublisherId, PublisherIdRef};
 use crate::state::{PubSubState, Trigger, next};
@@ -39,6 +39,7 @@ pub(crate) struct Reader {
     pub(crate) told_version: Option<u32>,
     pub(crate) reset_nanos: u64,
     pub(crate) senders_max: usize,
+    pub(crate) counters: ReaderCounters,
 }
 
 impl Reader {
@@ -84,6 +85,7 @@ impl Reader {
             told_version: None,
             reset_nanos: if timeout_nanos > 0 { timeout_nanos } else { options.sequence_reset_nanos },
             senders_max: options.senders_max,
+            counters: ReaderCounters::default(),
         };
         reader.learn(config.meta_data.clone());
         reader

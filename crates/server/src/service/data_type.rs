@@ -177,7 +177,7 @@ fn structure_type(nodes: &Nodes, object: &ExtensionObject) -> Option<NodeIx> {
 
 /// The built-in type that values of a DataType have (Part 6 §5.1.2): the nearest one above it. `None` for the abstract
 /// types above the built-in ones.
-fn built_in(nodes: &Nodes, mut data_type: NodeIx) -> Option<BuiltInType> {
+pub(crate) fn built_in(nodes: &Nodes, mut data_type: NodeIx) -> Option<BuiltInType> {
     for _ in 0..64 {
         match data_type.index {
             data_type_ids::BASE_DATA_TYPE

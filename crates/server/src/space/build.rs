@@ -9,7 +9,8 @@ use super::spec::NodeSpec;
 use super::{AddressSpace, VariableHandle};
 use crate::authorization::Access;
 use crate::callback::{MethodHandler, ValueSource, WriteHandler};
-use std::collections::BTreeSet;
+use crate::service::data_type::built_in;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use taktwerk_schema::ids::{object_ids, reference_type_ids};
 use taktwerk_schema::{AccessLevelType, NodeClass};
@@ -217,6 +218,25 @@ impl AddressSpace {
             shape.data_type = data_type;
         }
         shape
+    }
+
+    /// What DataType, rank and dimensions a Variable declares, and the built-in type that its values have; `None` for
+    /// nodes that are no Variables. The built-in type of an abstract DataType is Variant.
+    #[must_use]
+    pub fn declared_shape(&self, id: &NodeId) -> Option<(ValueShape, BuiltInType)> {
+        let nodes = self.read();
+        let view = nodes.view(nodes.resolve(id.as_ref())?)?;
+        if view.class() != NodeClass::VARIABLE {
+            return None;
+        }
+        let data_type = view.data_type()?;
+        let kind = nodes.resolve(data_type.as_ref()).and_then(|ix| built_in(&nodes, ix));
+        let shape = ValueShape {
+            data_type,
+            value_rank: view.value_rank()?,
+            array_dimensions: view.array_dimensions().unwrap_or_default(),
+        };
+        Some((shape, kind.unwrap_or(BuiltInType::Variant)))
     }
 
     /// Adds a node under a parent.
@@ -458,6 +478,8 @@ fn add_under(nodes: &mut Nodes, spec: NodeSpec, under: Under<'_>, now: UtcTime) 
 /// A child that a type declares for its instances (InstanceDeclaration, Part 3 §6.2.6).
 struct Member {
     declaration: NodeIx,
+    /// Declarations of the same name that it overrides: what they have below them is inherited.
+    overridden: Vec<NodeIx>,
     reference_type: NodeIx,
     name: QualifiedName,
     is_mandatory: bool,
@@ -469,8 +491,8 @@ fn members(nodes: &Nodes, sources: &[NodeIx]) -> Vec<Member> {
     let subtype = NodeIx::ns0(reference_type_ids::HAS_SUBTYPE);
     let mandatory = NodeIx::ns0(object_ids::MODELLING_RULE_MANDATORY);
     let optional = NodeIx::ns0(object_ids::MODELLING_RULE_OPTIONAL);
-    let mut names = BTreeSet::new();
-    let mut found = Vec::new();
+    let mut names = BTreeMap::new();
+    let mut found: Vec<Member> = Vec::new();
     for source in with_supertypes(nodes, sources) {
         nodes.references(source, |reference| {
             if reference.is_forward
@@ -480,10 +502,15 @@ fn members(nodes: &Nodes, sources: &[NodeIx]) -> Vec<Member> {
                     nodes.forward_target(reference.target, reference_type_ids::HAS_MODELLING_RULE)
                 && (rule == mandatory || rule == optional)
                 && let Some(node) = nodes.view(reference.target)
-                && names.insert(node.browse_name())
             {
+                let known = *names.entry(node.browse_name()).or_insert(found.len());
+                if let Some(known) = found.get_mut(known) {
+                    known.overridden.push(reference.target);
+                    return true;
+                }
                 found.push(Member {
                     declaration: reference.target,
+                    overridden: Vec::new(),
                     reference_type: reference.reference_type,
                     name: node.browse_name(),
                     is_mandatory: rule == mandatory,
@@ -552,6 +579,7 @@ fn add_members(
             nodes.add_reference(ix, type_definition, kind, false)?;
             sources.push(kind);
         }
+        sources.extend(member.overridden);
         add_members(nodes, ix, &sources, optional, added, depth + 1, now)?;
     }
     Ok(())

@@ -49,21 +49,79 @@ impl Published {
 }
 
 /// The values of all data sets of a configuration, in its order.
-pub(super) struct Sources(pub(super) Vec<Source>);
+pub(super) struct Sources(Vec<(String, Source)>);
 
 impl Values for Sources {
     fn sample(&mut self, data_set: usize, fields: &mut [DataValue], _: Now) -> bool {
         match self.0.get_mut(data_set) {
-            Some(Source::Variables(variables)) => {
+            Some((_, Source::Variables(variables))) => {
                 for (field, variable) in fields.iter_mut().zip(variables) {
                     *field = variable.read();
                 }
                 true
             }
-            Some(Source::Application(fill)) => fill(fields),
-            Some(Source::Nothing) | None => false,
+            Some((_, Source::Application(fill))) => fill(fields),
+            Some((_, Source::Nothing)) | None => false,
         }
     }
+
+    fn as_any_mut(&mut self) -> Option<&mut dyn core::any::Any> {
+        Some(self)
+    }
+}
+
+/// Where a data set of a new configuration gets its values from.
+pub(super) enum Planned {
+    New(Source),
+    /// From where the data set of the same name got them before.
+    Kept,
+}
+
+impl Sources {
+    /// Takes the sources of another configuration.
+    pub(super) fn change(&mut self, plan: Vec<(String, Planned)>) {
+        let mut old = core::mem::take(&mut self.0);
+        self.0 = plan
+            .into_iter()
+            .map(|(name, planned)| {
+                let source = match planned {
+                    Planned::New(source) => source,
+                    Planned::Kept => {
+                        let at = old.iter().position(|(known, _)| *known == name);
+                        at.map_or(Source::Nothing, |at| old.swap_remove(at).1)
+                    }
+                };
+                (name, source)
+            })
+            .collect();
+    }
+}
+
+/// Finds the sources of the data sets of a configuration that follows on another. `given` are those whose values come
+/// from the application.
+pub(super) fn plan(
+    old: &Configuration,
+    new: &Configuration,
+    given: &[String],
+    space: Option<&Arc<AddressSpace>>,
+) -> Result<Vec<(String, Planned)>, PubSubStartError> {
+    let mut plan = Vec::new();
+    for data_set in &new.data_sets {
+        let name = || data_set.name.clone();
+        let before = old.data_set(&data_set.name);
+        let planned = match &data_set.source {
+            _ if given.contains(&data_set.name) => Planned::Kept,
+            source if before.is_some_and(|before| before.source == *source) => Planned::Kept,
+            DataSetSource::Items(items) => {
+                let space = space.ok_or_else(|| PubSubStartError::NoSpace { data_set: name() })?;
+                Planned::New(variables(data_set, items, space)?)
+            }
+            DataSetSource::Custom { .. } => return Err(PubSubStartError::NoValues { data_set: name() }),
+            _ => Planned::New(Source::Nothing),
+        };
+        plan.push((name(), planned));
+    }
+    Ok(plan)
 }
 
 /// A data set to be published.
@@ -134,10 +192,10 @@ pub(super) fn resolve(
     let mut sources = Vec::new();
     for data_set in &configuration.data_sets {
         if let Some(at) = given.iter().position(|(name, _)| *name == data_set.name) {
-            sources.push(given.swap_remove(at).1);
+            sources.push(given.swap_remove(at));
             continue;
         }
-        sources.push(match &data_set.source {
+        let source = match &data_set.source {
             DataSetSource::Items(items) => {
                 let space =
                     space.ok_or_else(|| PubSubStartError::NoSpace { data_set: data_set.name.clone() })?;
@@ -147,7 +205,8 @@ pub(super) fn resolve(
                 return Err(PubSubStartError::NoValues { data_set: data_set.name.clone() });
             }
             _ => Source::Nothing,
-        });
+        };
+        sources.push((data_set.name.clone(), source));
     }
     Ok(Sources(sources))
 }

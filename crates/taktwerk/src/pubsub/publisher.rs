@@ -1,6 +1,6 @@
 //! Publishing.
 
-use super::data_set::{DataSet, Source, resolve};
+use super::data_set::{DataSet, Source, Sources, plan, resolve};
 use super::{KeySource, LatenessSnapshot, Prepare, PubSubStartError, PublisherId, RealTime, SecurityMode};
 use core::fmt;
 use core::time::Duration;
@@ -8,7 +8,9 @@ use std::sync::Arc;
 use taktwerk_crypto::PubSubProvider;
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
 use taktwerk_net::pubsub::publisher::EventHandler;
-use taktwerk_net::pubsub::{Link, PublisherDriverOptions, RunningPublisher, SentTotals, UdpOptions};
+use taktwerk_net::pubsub::{
+    Link, PreparedChange, PublisherChange, PublisherDriverOptions, RunningPublisher, SentTotals, UdpOptions,
+};
 use taktwerk_pubsub::config::{Configuration, Connection, DataSetWriter, GroupSecurity, WriterGroup};
 use taktwerk_pubsub::publisher::GroupCounters;
 use taktwerk_pubsub::state::PubSubState;
@@ -253,17 +255,22 @@ impl PublisherBuilder {
                 if connection.url.starts_with("mqtt") && !connection.writer_groups.is_empty() && !is_given {
                     let (link, status) = taktwerk_net::pubsub::mqtt::publisher_link(connection, &self.mqtt)?;
                     self.options.links.push((position, link));
-                    brokers.push(status);
+                    brokers.push((connection.name.clone(), status));
                 }
             }
             brokers
         };
+        let given = self.sources.iter().map(|(name, _)| name.clone()).collect();
         let sources = resolve(&configuration, self.sources, self.space.as_ref())?;
         let running = RunningPublisher::start(configuration, sources, self.provider, self.options)?;
         Ok(Publisher {
             running,
+            given,
+            space: self.space,
             #[cfg(feature = "mqtt")]
-            brokers,
+            mqtt: self.mqtt,
+            #[cfg(feature = "mqtt")]
+            brokers: brokers.into(),
         })
     }
 }
@@ -272,8 +279,14 @@ impl PublisherBuilder {
 #[derive(Debug)]
 pub struct Publisher {
     running: RunningPublisher,
+    /// Data sets whose values come from the application.
+    given: Vec<String>,
+    space: Option<Arc<AddressSpace>>,
     #[cfg(feature = "mqtt")]
-    brokers: Vec<taktwerk_net::pubsub::mqtt::BrokerStatus>,
+    mqtt: taktwerk_net::pubsub::mqtt::MqttOptions,
+    /// By the names of their connections.
+    #[cfg(feature = "mqtt")]
+    brokers: std::sync::Mutex<Vec<(String, taktwerk_net::pubsub::mqtt::BrokerStatus)>>,
 }
 
 impl Publisher {
@@ -311,8 +324,69 @@ impl Publisher {
     /// How the connections to brokers stand.
     #[cfg(feature = "mqtt")]
     #[must_use]
-    pub fn brokers(&self) -> &[taktwerk_net::pubsub::mqtt::BrokerStatus] {
-        &self.brokers
+    pub fn brokers(&self) -> Vec<taktwerk_net::pubsub::mqtt::BrokerStatus> {
+        crate::pubsub_model::lock(&self.brokers).iter().map(|(_, status)| status.clone()).collect()
+    }
+
+    /// Takes another configuration while it runs: what is not touched by it goes on without a gap, what has kept its
+    /// name goes on with its sequence numbers. Data sets that the application gives the values of keep them.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration, its addresses or the Variables it names; nothing has changed then.
+    pub fn reconfigure(&self, configuration: Configuration) -> Result<(), PubSubStartError> {
+        let prepared = self.prepare(configuration)?;
+        self.running.commit(prepared);
+        Ok(())
+    }
+
+    /// The part of [`Self::reconfigure`] that can fail; the [`driver`](Self::driver) commits it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn prepare(&self, configuration: Configuration) -> Result<PreparedChange, PubSubStartError> {
+        let current = self.running.configuration();
+        let plan = plan(&current, &configuration, &self.given, self.space.as_ref())?;
+        let mut change = PublisherChange::new(configuration);
+        change.values = Some(Box::new(move |values| {
+            let sources = values.as_any_mut().and_then(|values| values.downcast_mut::<Sources>());
+            // They were made by us.
+            if let Some(sources) = sources {
+                sources.change(plan);
+            }
+        }));
+        #[cfg(feature = "mqtt")]
+        self.brokers_of(&current, &mut change)?;
+        Ok(self.running.prepare(change)?)
+    }
+
+    /// Links to brokers that are new.
+    #[cfg(feature = "mqtt")]
+    fn brokers_of(
+        &self,
+        current: &Configuration,
+        change: &mut PublisherChange,
+    ) -> Result<(), PubSubStartError> {
+        let mut known = crate::pubsub_model::lock(&self.brokers);
+        let mut brokers = Vec::new();
+        for (position, connection) in change.configuration.connections.iter().enumerate() {
+            if !connection.url.starts_with("mqtt") || connection.writer_groups.is_empty() {
+                continue;
+            }
+            let before = current.connection(&connection.name);
+            let is_kept = before.is_some_and(|before| taktwerk_net::pubsub::sends_alike(before, connection));
+            match known.iter().find(|(name, _)| is_kept && *name == connection.name) {
+                Some(one) => brokers.push(one.clone()),
+                // A link of the application's own.
+                None if is_kept => {}
+                None => {
+                    let (link, status) = taktwerk_net::pubsub::mqtt::publisher_link(connection, &self.mqtt)?;
+                    change.links.push((position, link));
+                    brokers.push((connection.name.clone(), status));
+                }
+            }
+        }
+        *known = brokers;
+        Ok(())
     }
 
     /// State and counters of each WriterGroup; empty if the publisher has failed.
@@ -328,6 +402,11 @@ impl Publisher {
     /// Enables or disables a WriterGroup.
     pub fn set_enabled(&self, group: GroupIndex, enabled: bool) {
         self.running.run(move |engine, now| engine.set_enabled(group, enabled, now.instant, now));
+    }
+
+    /// Enables or disables one DataSetWriter of a group, by its position.
+    pub fn set_writer_enabled(&self, group: GroupIndex, writer: usize, enabled: bool) {
+        self.running.run(move |engine, _| engine.set_writer_enabled(group, writer, enabled));
     }
 
     /// The engine's thread.

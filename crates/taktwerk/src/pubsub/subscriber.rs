@@ -1,13 +1,13 @@
 //! Subscribing.
 
-use super::target::Targets;
+use super::target::{Targets, find_targets};
 use super::{KeySource, PubSubStartError, PublisherId, RealTime, SecurityMode, SubscriberEvent};
 use core::fmt;
 use std::sync::Arc;
 use taktwerk_crypto::PubSubProvider;
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
 use taktwerk_net::pubsub::subscriber::InletMaker;
-use taktwerk_net::pubsub::{Link, RunningSubscriber, SubscriberDriverOptions};
+use taktwerk_net::pubsub::{Link, RunningSubscriber, SubscriberChange, SubscriberDriverOptions};
 use taktwerk_pubsub::config::{
     Configuration, Connection, DataSetReader, DataSetReaderMessage, ReaderGroup, TRANSPORT_MQTT_JSON,
 };
@@ -208,7 +208,7 @@ impl SubscriberBuilder {
                     let (inlet, status) =
                         taktwerk_net::pubsub::mqtt::subscriber_inlet(connection, &self.mqtt)?;
                     self.options.inlets.push((position, inlet));
-                    brokers.push(status);
+                    brokers.push((connection.name.clone(), status));
                 }
             }
             brokers
@@ -217,8 +217,11 @@ impl SubscriberBuilder {
         let running = RunningSubscriber::start(self.configuration, sink, self.provider, self.options)?;
         Ok(Subscriber {
             running,
+            space: self.space,
             #[cfg(feature = "mqtt")]
-            brokers,
+            mqtt: self.mqtt,
+            #[cfg(feature = "mqtt")]
+            brokers: brokers.into(),
         })
     }
 }
@@ -227,8 +230,12 @@ impl SubscriberBuilder {
 #[derive(Debug)]
 pub struct Subscriber {
     running: RunningSubscriber,
+    space: Option<Arc<AddressSpace>>,
     #[cfg(feature = "mqtt")]
-    brokers: Vec<taktwerk_net::pubsub::mqtt::BrokerStatus>,
+    mqtt: taktwerk_net::pubsub::mqtt::MqttOptions,
+    /// By the names of their connections.
+    #[cfg(feature = "mqtt")]
+    brokers: std::sync::Mutex<Vec<(String, taktwerk_net::pubsub::mqtt::BrokerStatus)>>,
 }
 
 impl Subscriber {
@@ -257,8 +264,64 @@ impl Subscriber {
     /// How the connections to brokers stand.
     #[cfg(feature = "mqtt")]
     #[must_use]
-    pub fn brokers(&self) -> &[taktwerk_net::pubsub::mqtt::BrokerStatus] {
-        &self.brokers
+    pub fn brokers(&self) -> Vec<taktwerk_net::pubsub::mqtt::BrokerStatus> {
+        crate::pubsub_model::lock(&self.brokers).iter().map(|(_, status)| status.clone()).collect()
+    }
+
+    /// Takes another configuration while it runs: readers that are not touched by it go on, others wait for their
+    /// first message.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration, its addresses or the Variables it names; nothing has changed then.
+    pub fn reconfigure(&self, configuration: Configuration) -> Result<(), PubSubStartError> {
+        let targets = find_targets(&configuration, self.space.as_ref())?;
+        let mut change = SubscriberChange::new(configuration);
+        change.sink = Some(Box::new(move |sink| {
+            let sink = sink.as_any_mut().and_then(|sink| sink.downcast_mut::<Targets<Callbacks>>());
+            // It was made by us.
+            if let Some(sink) = sink {
+                sink.change(targets);
+            }
+        }));
+        #[cfg(feature = "mqtt")]
+        let brokers = self.brokers_of(&mut change)?;
+        self.running.reconfigure(change)?;
+        #[cfg(feature = "mqtt")]
+        {
+            *crate::pubsub_model::lock(&self.brokers) = brokers;
+        }
+        Ok(())
+    }
+
+    /// Inlets from brokers that are new, and how all brokers stand.
+    #[cfg(feature = "mqtt")]
+    fn brokers_of(
+        &self,
+        change: &mut SubscriberChange,
+    ) -> Result<Vec<(String, taktwerk_net::pubsub::mqtt::BrokerStatus)>, PubSubStartError> {
+        let current = self.running.configuration().unwrap_or_default();
+        let known = crate::pubsub_model::lock(&self.brokers);
+        let mut brokers = Vec::new();
+        for (position, connection) in change.configuration.connections.iter().enumerate() {
+            if !connection.url.starts_with("mqtt") || connection.reader_groups.is_empty() {
+                continue;
+            }
+            let before = current.connection(&connection.name);
+            let is_kept =
+                before.is_some_and(|before| taktwerk_net::pubsub::receives_alike(before, connection));
+            match known.iter().find(|(name, _)| is_kept && *name == connection.name) {
+                Some(one) => brokers.push(one.clone()),
+                // An inlet of the application's own.
+                None if is_kept => {}
+                None => {
+                    let (inlet, status) =
+                        taktwerk_net::pubsub::mqtt::subscriber_inlet(connection, &self.mqtt)?;
+                    change.inlets.push((position, inlet));
+                    brokers.push((connection.name.clone(), status));
+                }
+            }
+        }
+        Ok(brokers)
     }
 
     /// What was received so far.

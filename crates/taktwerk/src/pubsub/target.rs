@@ -2,12 +2,12 @@
 
 use super::PubSubStartError;
 use std::sync::Arc;
-use taktwerk_pubsub::config::{Configuration, SubscribedDataSet};
+use taktwerk_pubsub::config::{Configuration, DataSetReader, SubscribedDataSet};
 use taktwerk_pubsub::state::PubSubState;
 use taktwerk_pubsub::{DataSetMessage, ReaderIndex, Sink, SubscriberEvent};
-use taktwerk_schema::{FieldTargetDataType, OverrideValueHandling};
+use taktwerk_schema::{FieldTargetDataType, OverrideValueHandling, SubscribedDataSetMirrorDataType};
 use taktwerk_server::space::{AddressSpace, VariableHandle};
-use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
+use taktwerk_types::{DataValue, NodeId, StatusCode, UtcTime, Variant};
 
 /// The attribute that is written.
 const VALUE: u32 = 13;
@@ -58,7 +58,7 @@ impl Target {
 }
 
 /// The target Variables of one reader: one for each field, or none for it.
-struct ReaderTargets {
+pub(super) struct ReaderTargets {
     reader: ReaderIndex,
     targets: Vec<Option<Target>>,
 }
@@ -85,38 +85,97 @@ impl<S: Sink> Targets<S> {
         space: Option<&Arc<AddressSpace>>,
         next: S,
     ) -> Result<Self, PubSubStartError> {
-        let mut readers = Vec::new();
-        for (connection, of) in configuration.connections.iter().enumerate() {
-            for (group, of) in of.reader_groups.iter().enumerate() {
-                for (position, reader) in of.readers.iter().enumerate() {
-                    let SubscribedDataSet::TargetVariables(variables) = &reader.subscribed_data_set else {
-                        continue;
-                    };
-                    let space =
-                        space.ok_or_else(|| PubSubStartError::NoSpace { data_set: reader.name.clone() })?;
-                    let mut targets = Vec::new();
-                    for (number, target) in variables.target_variables.iter().enumerate() {
-                        // By the field's id, or by position where fields have none.
-                        let at = reader.meta_data.fields.iter().position(|field| {
-                            target.data_set_field_id != Default::default()
-                                && field.data_set_field_id == target.data_set_field_id
-                        });
-                        let at = at.unwrap_or(number);
-                        let name =
-                            reader.meta_data.fields.get(at).map(|field| field.name.as_str().to_owned());
-                        let target = open(target, space, &reader.name, name.unwrap_or_default())?;
-                        targets.resize_with(targets.len().max(at + 1), || None);
-                        if let Some(slot) = targets.get_mut(at) {
-                            *slot = target;
-                        }
+        Ok(Self { readers: find_targets(configuration, space)?, next })
+    }
+
+    /// Takes the targets of another configuration.
+    pub(super) fn change(&mut self, readers: Vec<ReaderTargets>) {
+        self.readers = readers;
+    }
+}
+
+/// The Variable that mirrors a field of a reader (Part 14 §9.1.9.3).
+pub(crate) fn mirror_id(
+    connection: &str,
+    group: &str,
+    reader: &str,
+    mirror: &SubscribedDataSetMirrorDataType,
+    field: &str,
+) -> NodeId {
+    let parent = mirror.parent_node_name.as_str();
+    NodeId::string(1, format!("PubSub/{connection}/{group}/{reader}/SubscribedDataSet/{parent}/{field}"))
+}
+
+pub(super) fn find_targets(
+    configuration: &Configuration,
+    space: Option<&Arc<AddressSpace>>,
+) -> Result<Vec<ReaderTargets>, PubSubStartError> {
+    let mut readers = Vec::new();
+    for (connection, of) in configuration.connections.iter().enumerate() {
+        for (group, of_group) in of.reader_groups.iter().enumerate() {
+            for (position, reader) in of_group.readers.iter().enumerate() {
+                let needs_space =
+                    || space.ok_or_else(|| PubSubStartError::NoSpace { data_set: reader.name.clone() });
+                let targets = match &reader.subscribed_data_set {
+                    SubscribedDataSet::TargetVariables(variables) => {
+                        let at =
+                            |number: usize, target: &FieldTargetDataType| position_of(reader, number, target);
+                        named(reader, &variables.target_variables, at, needs_space()?)?
                     }
-                    let reader = ReaderIndex { connection, group, reader: position };
-                    readers.push(ReaderTargets { reader, targets });
-                }
+                    SubscribedDataSet::Mirror(mirror) => {
+                        let fields = reader.meta_data.fields.iter();
+                        let targets: Vec<FieldTargetDataType> = fields
+                            .map(|field| FieldTargetDataType {
+                                target_node_id: mirror_id(
+                                    &of.name,
+                                    &of_group.name,
+                                    &reader.name,
+                                    mirror,
+                                    field.name.as_str(),
+                                ),
+                                override_value_handling: OverrideValueHandling::DISABLED,
+                                ..FieldTargetDataType::default()
+                            })
+                            .collect();
+                        named(reader, &targets, |number, _| number, needs_space()?)?
+                    }
+                    _ => continue,
+                };
+                readers.push(ReaderTargets {
+                    reader: ReaderIndex { connection, group, reader: position },
+                    targets,
+                });
             }
         }
-        Ok(Self { readers, next })
     }
+    Ok(readers)
+}
+
+/// The position of a target's field: by the field's id, or by the target's position where fields have none.
+fn position_of(reader: &DataSetReader, number: usize, target: &FieldTargetDataType) -> usize {
+    let at = reader.meta_data.fields.iter().position(|field| {
+        target.data_set_field_id != Default::default() && field.data_set_field_id == target.data_set_field_id
+    });
+    at.unwrap_or(number)
+}
+
+fn named(
+    reader: &DataSetReader,
+    wanted: &[FieldTargetDataType],
+    at: impl Fn(usize, &FieldTargetDataType) -> usize,
+    space: &Arc<AddressSpace>,
+) -> Result<Vec<Option<Target>>, PubSubStartError> {
+    let mut targets = Vec::new();
+    for (number, target) in wanted.iter().enumerate() {
+        let at = at(number, target);
+        let name = reader.meta_data.fields.get(at).map(|field| field.name.as_str().to_owned());
+        let target = open(target, space, &reader.name, name.unwrap_or_default())?;
+        targets.resize_with(targets.len().max(at + 1), || None);
+        if let Some(slot) = targets.get_mut(at) {
+            *slot = target;
+        }
+    }
+    Ok(targets)
 }
 
 fn open(
@@ -153,7 +212,11 @@ fn open(
     }))
 }
 
-impl<S: Sink> Sink for Targets<S> {
+impl<S: Sink + 'static> Sink for Targets<S> {
+    fn as_any_mut(&mut self) -> Option<&mut dyn core::any::Any> {
+        Some(self)
+    }
+
     fn message(&mut self, message: &DataSetMessage<'_>) {
         if let Some(of) = self.readers.iter_mut().find(|of| of.reader == message.reader) {
             let now = taktwerk_net::clock::wall();

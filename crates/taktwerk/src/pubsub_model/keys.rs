@@ -1,10 +1,11 @@
 //! The key service in a server's address space (Part 14 §8), and keys that one pushes to us (§9.1.3.3).
 
+use super::live::Live;
 use super::states::States;
 use super::{computed, has_role, lock, set};
 use crate::error::BuildError;
 use crate::space::{Space, now, ns0};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use taktwerk_net::clock;
 use taktwerk_net::entropy::OsEntropy;
 use taktwerk_pubsub::config::Configuration;
@@ -22,17 +23,17 @@ const ADDED_MAX: usize = 1_024;
 type Service = Arc<Mutex<KeyService>>;
 type Outcome = Result<Vec<Variant>, StatusCode>;
 
-/// A SecurityGroup's object and who gets its keys.
+/// A SecurityGroup's object and what it was made of.
 #[derive(Debug, Clone)]
 struct Group {
     id: String,
     node: NodeId,
-    permissions: Vec<RolePermissionType>,
+    settings: SecurityGroupDataType,
 }
 
 /// What the Methods share.
-struct Server {
-    space: Space,
+pub(super) struct Server {
+    live: Weak<Live>,
     service: Service,
     groups: Mutex<Vec<Group>>,
 }
@@ -79,7 +80,7 @@ impl Server {
     fn get_keys(&self, caller: &CallContext, inputs: &[Variant]) -> Outcome {
         let id = text(inputs, 0)?;
         let (start, count): (u32, u32) = (argument(inputs, 1)?, argument(inputs, 2)?);
-        let permissions = self.group(&id).map(|group| group.permissions).unwrap_or_default();
+        let permissions = self.group(&id).map(|group| group.settings.role_permissions).unwrap_or_default();
         let permitted = gets_keys(caller, &permissions);
         let now = clock::monotonic();
         let keys = lock(&self.service).get_security_keys(
@@ -105,7 +106,7 @@ impl Server {
     fn get_group(&self, caller: &CallContext, inputs: &[Variant]) -> Outcome {
         encrypts(caller)?;
         let group = self.group(&text(inputs, 0)?).ok_or(StatusCode::BAD_NO_MATCH)?;
-        if administers(caller).is_err() && !gets_keys(caller, &group.permissions) {
+        if administers(caller).is_err() && !gets_keys(caller, &group.settings.role_permissions) {
             return Err(StatusCode::BAD_USER_ACCESS_DENIED);
         }
         Ok(vec![group.node.into()])
@@ -127,7 +128,16 @@ impl Server {
         if lock(&self.groups).len() >= ADDED_MAX {
             return Err(StatusCode::BAD_RESOURCE_UNAVAILABLE);
         }
-        let node = self.add_group(&group)?;
+        let live = self.live()?;
+        let node = self.add_group(&live.space()?, &group)?;
+        let written = live.change(|configuration, _| {
+            configuration.security_groups.push(group);
+            Ok(())
+        });
+        if let Err(status) = written {
+            self.remove_group(&live.space()?, &name)?;
+            return Err(status);
+        }
         Ok(vec![UaString::from(name.as_str()).into(), node.into()])
     }
 
@@ -135,34 +145,78 @@ impl Server {
     fn remove(&self, caller: &CallContext, inputs: &[Variant]) -> Outcome {
         administers(caller)?;
         let node: NodeId = argument(inputs, 0)?;
-        let mut groups = lock(&self.groups);
-        let at = groups.iter().position(|group| group.node == node);
-        let group = groups.remove(at.ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?);
-        lock(&self.service).remove_group(&group.id)?;
-        for name in MEMBERS.iter().chain(&METHODS) {
-            if let Some(child) = self.space.child(&node, &QualifiedName::new(0, *name)) {
-                let _ = self.space.delete_node(&child);
-            }
-        }
-        self.space.delete_node(&node).map_err(|error| error.status())?;
+        let group = lock(&self.groups).iter().find(|group| group.node == node).map(|group| group.id.clone());
+        let id = group.ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+        // The group itself goes when the configuration no longer has it.
+        self.live()?.change(|configuration, _| {
+            configuration.security_groups.retain(|group| group.security_group_id.as_str() != id);
+            Ok(())
+        })?;
         Ok(Vec::new())
     }
 
+    fn live(&self) -> Result<Arc<Live>, StatusCode> {
+        self.live.upgrade().ok_or(StatusCode::BAD_SHUTDOWN)
+    }
+
+    /// Makes the groups those of a configuration. Groups whose settings are others get other keys.
+    pub(super) fn sync(self: &Arc<Self>, space: &Space, configuration: &Configuration) {
+        let wanted = &configuration.security_groups;
+        let known = lock(&self.groups).clone();
+        for group in &known {
+            if !wanted.contains(&group.settings)
+                && let Err(status) = self.remove_group(space, &group.id)
+            {
+                tracing::warn!(group = group.id, %status, "a security group could not be removed");
+            }
+        }
+        for group in wanted {
+            if !known.iter().any(|known| known.settings == *group)
+                && let Err(status) = self.add_group(space, group)
+            {
+                let id = group.security_group_id.as_str();
+                tracing::warn!(id, %status, "a security group cannot be served");
+            }
+        }
+    }
+
+    fn remove_group(&self, space: &Space, id: &str) -> Result<(), StatusCode> {
+        let mut groups = lock(&self.groups);
+        let at = groups.iter().position(|group| group.id == id);
+        let group = groups.remove(at.ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?);
+        drop(groups);
+        lock(&self.service).remove_group(&group.id)?;
+        for name in MEMBERS.iter().chain(&METHODS) {
+            if let Some(child) = space.child(&group.node, &QualifiedName::new(0, *name)) {
+                let _ = space.delete_node(&child);
+            }
+        }
+        space.delete_node(&group.node).map_err(|error| error.status())
+    }
+
     /// Makes a group's keys and its object.
-    fn add_group(self: &Arc<Self>, group: &SecurityGroupDataType) -> Result<NodeId, StatusCode> {
+    fn add_group(
+        self: &Arc<Self>,
+        space: &Space,
+        group: &SecurityGroupDataType,
+    ) -> Result<NodeId, StatusCode> {
         let id = group.security_group_id.as_str().to_owned();
         lock(&self.service).add_group(group, &mut OsEntropy, clock::monotonic())?;
-        let node = self.add_node(&id, group).map_err(|error| {
+        let node = self.add_node(space, &id, group).map_err(|error| {
             // Without its object nobody could remove it.
             let _ = lock(&self.service).remove_group(&id);
             error.status()
         })?;
-        let permissions = group.role_permissions.clone();
-        lock(&self.groups).push(Group { id, node: node.clone(), permissions });
+        lock(&self.groups).push(Group { id, node: node.clone(), settings: group.clone() });
         Ok(node)
     }
 
-    fn add_node(self: &Arc<Self>, id: &str, group: &SecurityGroupDataType) -> Result<NodeId, BuildError> {
+    fn add_node(
+        self: &Arc<Self>,
+        space: &Space,
+        id: &str,
+        group: &SecurityGroupDataType,
+    ) -> Result<NodeId, BuildError> {
         let parent = ns0(object_ids::PUBLISH_SUBSCRIBE_SECURITY_GROUPS);
         let (reference_type, type_id) =
             (ns0(reference_type_ids::HAS_COMPONENT), ns0(object_type_ids::SECURITY_GROUP_TYPE));
@@ -171,7 +225,7 @@ impl Server {
             NodeSpec::object(node.clone(), QualifiedName::new(1, id)).display_name(LocalizedText::from(id));
         let under =
             Under { parent: &parent, reference_type: &reference_type, type_definition: Some(&type_id) };
-        let members = self.space.add_instance(spec, under, &METHODS, now())?;
+        let members = space.add_instance(spec, under, &METHODS, now())?;
         let find = |name: &str| members.iter().find(|(path, _)| path == name).map(|(_, id)| id);
         let values: [Variant; 5] = [
             group.security_group_id.clone().into(),
@@ -182,7 +236,7 @@ impl Server {
         ];
         for (name, value) in MEMBERS.iter().zip(values) {
             if let Some(member) = find(name) {
-                set(&self.space, member, value)?;
+                set(space, member, value)?;
             }
         }
         type Act =
@@ -199,7 +253,7 @@ impl Server {
                 Ok(Vec::new())
             };
             if let Some(member) = find(name) {
-                self.space.set_method(member, Arc::new(handler))?;
+                space.set_method(member, Arc::new(handler))?;
             }
         }
         Ok(node)
@@ -213,17 +267,19 @@ const MEMBERS: [&str; 5] =
 const METHODS: [&str; 2] = ["InvalidateKeys", "ForceKeyRotation"];
 
 /// Offers the key service.
-pub(super) fn serve(
-    space: &Space,
-    service: &Service,
-    configuration: &Configuration,
-) -> Result<(), BuildError> {
-    let server =
-        Arc::new(Server { space: Arc::clone(space), service: Arc::clone(service), groups: Mutex::default() });
-    for group in &configuration.security_groups {
+pub(super) fn serve(space: &Space, service: &Service, live: &Arc<Live>) -> Result<(), BuildError> {
+    let server = Arc::new(Server {
+        live: Arc::downgrade(live),
+        service: Arc::clone(service),
+        groups: Mutex::default(),
+    });
+    let mut inner = live.inner();
+    for group in &live.states.configuration().security_groups {
         let id = group.security_group_id.as_str().to_owned();
-        server.add_group(group).map_err(|status| BuildError::SecurityGroup { id, status })?;
+        server.add_group(space, group).map_err(|status| BuildError::SecurityGroup { id, status })?;
     }
+    inner.key_server = Some(Arc::clone(&server));
+    drop(inner);
     type Run = fn(&Arc<Server>, &CallContext, &[Variant]) -> Outcome;
     let methods: [(u32, Run); 4] = [
         (method_ids::PUBLISH_SUBSCRIBE_GET_SECURITY_KEYS, |server, caller, inputs| {
@@ -239,8 +295,9 @@ pub(super) fn serve(
     ];
     for (id, run) in methods {
         let server = Arc::clone(&server);
-        let handler = move |caller: &CallContext, inputs: Vec<Variant>| run(&server, caller, &inputs);
-        space.set_method(&ns0(id), Arc::new(handler))?;
+        let handler =
+            move |caller: &CallContext, inputs: super::methods::Inputs| run(&server, caller, &inputs.rest());
+        space.set_method(&ns0(id), super::methods::blocking(handler))?;
     }
     computed(space, variable_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CAPABLITIES_SUPPORT_SECURITY_KEY_SERVER, || true)
 }

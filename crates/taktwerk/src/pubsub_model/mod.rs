@@ -12,25 +12,35 @@
 //! # }
 //! ```
 //!
-//! [`PubSubModel`] shows a configuration and its states; engines that run are attached to it
+//! [`PubSubModel`] shows a configuration and its states; engines that run it are attached to it
 //! ([`PubSubModel::attach_publisher`], [`PubSubModel::attach_subscriber`]) and report through
-//! [`PubSubModel::publisher_events`] and [`PubSubModel::observing`]. Methods that are not offered are not executable.
+//! [`PubSubModel::publisher_events`], [`PubSubModel::subscriber_events`] or [`PubSubModel::observing`]. Clients change
+//! the configuration through the PubSubConfiguration file and the Methods, the application through
+//! [`PubSubModel::change`]: the engines that are attached go on with it. Methods that are not offered are not
+//! executable.
 //!
-//! - `nodes`: the objects; `states`: what switches them; `file`: the configuration as a file;
+//! - `live`: the configuration while it is in use; `nodes`: the objects; `states`: what switches them;
+//! - `file`: the configuration as a file; `methods`: what changes a part of it; `engines`: who runs it;
+//! - `diagnostics`: what is counted;
 //! - `keys`: the key service, and keys that are pushed to us; [`pull`]: the client of a key service.
 
+mod diagnostics;
+mod engines;
 mod file;
 mod keys;
+mod live;
+mod methods;
 mod nodes;
 pub mod pull;
 mod states;
 
+pub use engines::{RunsPublisher, RunsSubscriber};
 pub use pull::KeyServiceClient;
-pub use states::{RunsPublisher, RunsSubscriber};
 
 use crate::error::BuildError;
 use crate::server::Server;
 use crate::space::{Space, now, ns0};
+use live::Live;
 use states::States;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use taktwerk_net::entropy::OsEntropy;
@@ -64,7 +74,7 @@ fn administers(caller: &CallContext) -> Result<(), StatusCode> {
 pub struct PubSubModel {
     space: Space,
     states: Arc<States>,
-    configuration: Arc<Configuration>,
+    live: Arc<Live>,
     service: Arc<Mutex<KeyService>>,
 }
 
@@ -83,10 +93,41 @@ impl PubSubModel {
     pub fn add_to(server: &Server, configuration: &Configuration) -> Result<Self, BuildError> {
         let space = Arc::clone(server.space());
         let states = Arc::new(States::new(configuration));
-        nodes::add(&space, configuration, &states)?;
+        let live = Live::new(&space, configuration, Arc::clone(&states))?;
+        nodes::add_root(&space)?;
         states.add_root(&space)?;
-        file::add(&space, configuration)?;
-        Ok(Self { space, states, configuration: Arc::new(configuration.clone()), service: Arc::default() })
+        diagnostics::add_root(&space, &states)?;
+        methods::add(&space, &live)?;
+        file::add(&space, &live)?;
+        Ok(Self { space, states, live, service: Arc::default() })
+    }
+
+    /// The configuration as it stands.
+    #[must_use]
+    pub fn configuration(&self) -> Arc<Configuration> {
+        self.states.configuration()
+    }
+
+    /// Changes the configuration, as clients can: in the address space, in the engines that are attached, and in the
+    /// file. Versions change as Part 14 §6.2.3.2.6 says.
+    ///
+    /// # Errors
+    /// Bad_InvalidArgument if the configuration has a problem afterwards that it did not have, or why the engines
+    /// cannot run it. Nothing has changed then.
+    pub fn change(&self, edit: impl FnOnce(&mut Configuration)) -> Result<(), StatusCode> {
+        self.live.change(|configuration, _| {
+            edit(configuration);
+            Ok(())
+        })
+    }
+
+    /// Saves the configuration to a file, now and after every change, in the standard binary format. What replaces
+    /// the old content is whole: [`load`] reads it at the next start.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn save_to(&self, path: impl AsRef<std::path::Path>) -> std::io::Result<()> {
+        self.live.save_to(path.as_ref())
     }
 
     /// The state of a component.
@@ -106,7 +147,9 @@ impl PubSubModel {
     /// # Errors
     /// Bad_InvalidState if it is enabled or disabled already, Bad_NodeIdUnknown if there is no such component.
     pub fn set_enabled(&self, component: Component, enabled: bool) -> Result<(), StatusCode> {
-        self.states.set_enabled(component, enabled)
+        self.states.set_enabled(component, enabled)?;
+        self.live.save(&self.live.inner());
+        Ok(())
     }
 
     /// An engine says what became of a WriterGroup or DataSetReader.
@@ -118,17 +161,34 @@ impl PubSubModel {
     #[must_use]
     pub fn publisher_events(&self) -> EventHandler {
         let states = Arc::clone(&self.states);
-        Box::new(move |event| {
-            if let PublisherEvent::GroupState { group, state, .. } = event {
-                states.report(Component::WriterGroup(*group), *state);
+        let mut configuration = states.configuration();
+        Box::new(move |event| match event {
+            PublisherEvent::Reconfigured(new) => configuration = Arc::clone(new),
+            PublisherEvent::GroupState { group, state, .. } => {
+                states.report_from(&configuration, Component::WriterGroup(*group), *state);
             }
+            _ => {}
         })
+    }
+
+    /// What a subscriber's events are told to, so that its DataSetReaders' states are shown.
+    #[must_use]
+    pub fn subscriber_events(&self) -> impl FnMut(&SubscriberEvent) + Send + 'static {
+        let states = Arc::clone(&self.states);
+        let mut configuration = states.configuration();
+        move |event: &SubscriberEvent| match event {
+            SubscriberEvent::Reconfigured(new) => configuration = Arc::clone(new),
+            SubscriberEvent::State { reader, state } => {
+                states.report_from(&configuration, Component::DataSetReader(*reader), *state);
+            }
+            _ => {}
+        }
     }
 
     /// A sink that shows the states of DataSetReaders and passes everything on.
     #[must_use]
     pub fn observing<S: Sink>(&self, sink: S) -> Observing<S> {
-        Observing { states: Arc::clone(&self.states), sink }
+        Observing { events: Box::new(self.subscriber_events()), sink }
     }
 
     /// Lets methods start and stop the WriterGroups of a publisher, and gives it the keys that are pushed. The model
@@ -152,7 +212,7 @@ impl PubSubModel {
     /// # Errors
     /// A group is not in order.
     pub fn serve_security_keys(&self) -> Result<(), BuildError> {
-        keys::serve(&self.space, &self.service, &self.configuration)
+        keys::serve(&self.space, &self.service, &self.live)
     }
 
     /// Takes keys that a key service pushes (SetSecurityKeys, Part 14 §9.1.3.3), over encrypting channels and from
@@ -180,10 +240,15 @@ impl PubSubModel {
 }
 
 /// Shows the states of DataSetReaders and passes everything on: see [`PubSubModel::observing`].
-#[derive(Debug)]
 pub struct Observing<S> {
-    states: Arc<States>,
+    events: Box<dyn FnMut(&SubscriberEvent) + Send>,
     sink: S,
+}
+
+impl<S> core::fmt::Debug for Observing<S> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Observing").finish_non_exhaustive()
+    }
 }
 
 impl<S: Sink> Sink for Observing<S> {
@@ -192,11 +257,27 @@ impl<S: Sink> Sink for Observing<S> {
     }
 
     fn event(&mut self, event: SubscriberEvent) {
-        if let SubscriberEvent::State { reader, state } = &event {
-            self.states.report(Component::DataSetReader(*reader), *state);
-        }
+        (self.events)(&event);
         self.sink.event(event);
     }
+
+    fn as_any_mut(&mut self) -> Option<&mut dyn core::any::Any> {
+        self.sink.as_any_mut()
+    }
+}
+
+/// The configuration that [`PubSubModel::save_to`] has saved; `None` if there is no such file yet.
+///
+/// # Errors
+/// The file cannot be read, or holds something else.
+pub fn load(path: impl AsRef<std::path::Path>) -> std::io::Result<Option<Configuration>> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let configuration = taktwerk_pubsub::config::binary_file::read(&bytes);
+    configuration.map(Some).map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))
 }
 
 /// A node of namespace 0 whose value is made when it is read.

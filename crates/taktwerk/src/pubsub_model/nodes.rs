@@ -1,73 +1,171 @@
-//! The objects of a configuration (Part 14 §9.1.4 to §9.1.9).
+//! The objects of a configuration (Part 14 §9.1.4 to §9.1.9), kept equal to it.
 
-use super::set;
-use super::states::States;
+use super::live::Live;
+use super::{diagnostics, methods, set};
 use crate::error::BuildError;
+use crate::pubsub::target::mirror_id;
 use crate::space::{Space, now, ns0};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use taktwerk_pubsub::component::Component;
+use taktwerk_pubsub::PublisherId;
 use taktwerk_pubsub::config::{
-    Configuration, Connection, DataSetReader, DataSetSource, DataSetWriter, GroupSecurity, PublishedDataSet,
-    ReaderGroup, WriterGroup,
+    Configuration, Connection, DataSetReader, DataSetSource, DataSetWriter, Element, GroupSecurity,
+    PublishedDataSet, ReaderGroup, SubscribedDataSet, WriterGroup,
 };
 use taktwerk_pubsub::uadp::SecurityMode;
-use taktwerk_pubsub::{GroupIndex, PublisherId, ReaderIndex};
 use taktwerk_schema::ids::{
     object_ids, object_type_ids, reference_type_ids, variable_ids, variable_type_ids,
 };
-use taktwerk_schema::{KeyValuePair, MessageSecurityMode};
+use taktwerk_schema::{KeyValuePair, MessageSecurityMode, StandaloneSubscribedDataSetDataType};
+use taktwerk_server::callback::CallContext;
 use taktwerk_server::space::NodeSpec;
 use taktwerk_server::space::build::{Under, ValueShape};
 use taktwerk_types::{BuiltInType, LocalizedText, NodeId, QualifiedName, UaString, Variant};
 
 /// The transports there are.
-const PROFILES: [&str; 4] = [
+pub(super) const PROFILES: [&str; 4] = [
     taktwerk_pubsub::config::TRANSPORT_UDP_UADP,
     taktwerk_pubsub::config::TRANSPORT_ETH_UADP,
     taktwerk_pubsub::config::TRANSPORT_MQTT_UADP,
     taktwerk_pubsub::config::TRANSPORT_MQTT_JSON,
 ];
 
-/// Adds everything.
-pub(super) fn add(
-    space: &Space,
-    configuration: &Configuration,
-    states: &Arc<States>,
-) -> Result<(), BuildError> {
+/// What does not change.
+pub(super) fn add_root(space: &Space) -> Result<(), BuildError> {
     let profiles: Vec<UaString> = PROFILES.iter().map(|uri| (*uri).into()).collect();
     set(space, &ns0(variable_ids::PUBLISH_SUBSCRIBE_SUPPORTED_TRANSPORT_PROFILES), profiles)?;
-    let version = ns0(variable_ids::PUBLISH_SUBSCRIBE_CONFIGURATION_VERSION);
-    set(space, &version, configuration.configuration_version)?;
-    let mut adder = Adder { space, states, data_sets: BTreeMap::new() };
-    for data_set in &configuration.data_sets {
-        adder.data_set(data_set)?;
-    }
-    for (index, connection) in configuration.connections.iter().enumerate() {
-        adder.connection(index, connection)?;
-    }
-    Ok(())
+    methods::offer(space, &ns0(object_ids::PUBLISH_SUBSCRIBE_PUBLISHED_DATA_SETS), methods::of_folders())?;
+    methods::offer(
+        space,
+        &ns0(object_ids::PUBLISH_SUBSCRIBE_SUBSCRIBED_DATA_SETS),
+        methods::of_subscribed_folders(),
+    )
 }
 
-struct Adder<'a> {
+/// What an object stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Object {
+    Element(Element),
+    /// A folder of PublishedDataSets; the empty path is PublishedDataSets itself.
+    Folder(Vec<String>),
+}
+
+/// An instance that was added.
+#[derive(Debug)]
+struct Instance {
+    object: Option<Object>,
+    /// What it was made of: made differently, it is another one.
+    made: Made,
+    /// Its members by their paths; the empty one is the instance itself.
+    members: BTreeMap<String, NodeId>,
+    /// Nodes that its type does not have.
+    others: Vec<NodeId>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Made {
+    parent: NodeId,
+    type_id: u32,
+    optional: Vec<&'static str>,
+    /// Anything else that is fixed when it is added.
+    fixed: String,
+}
+
+/// The objects there are.
+#[derive(Debug, Default)]
+pub(super) struct Nodes {
+    instances: BTreeMap<NodeId, Instance>,
+}
+
+impl Nodes {
+    /// What a node stands for.
+    pub(super) fn object(&self, id: &NodeId) -> Option<&Object> {
+        self.instances.get(id)?.object.as_ref()
+    }
+
+    /// The node of an element.
+    pub(super) fn node(&self, element: &Element) -> Option<NodeId> {
+        let wanted = Object::Element(element.clone());
+        let found = self.instances.iter().find(|(_, instance)| instance.object.as_ref() == Some(&wanted));
+        found.map(|(id, _)| id.clone())
+    }
+
+    /// Makes the objects those of a configuration.
+    ///
+    /// # Errors
+    /// A name cannot be used. Some objects are those of the new configuration then, others still those of the old.
+    pub(super) fn sync(
+        &mut self,
+        live: &Arc<Live>,
+        space: &Space,
+        configuration: &Configuration,
+        folders: &BTreeSet<Vec<String>>,
+    ) -> Result<(), BuildError> {
+        let version = ns0(variable_ids::PUBLISH_SUBSCRIBE_CONFIGURATION_VERSION);
+        set(space, &version, configuration.configuration_version)?;
+        let mut sync = Sync { nodes: self, live, space, data_sets: BTreeMap::new(), seen: BTreeSet::new() };
+        sync.all(configuration, folders)?;
+        let seen = core::mem::take(&mut sync.seen);
+        let gone: Vec<NodeId> = self.instances.keys().filter(|id| !seen.contains(*id)).cloned().collect();
+        for id in gone {
+            self.remove(live, space, &id);
+        }
+        Ok(())
+    }
+
+    /// Deletes an instance and all that hangs below it.
+    fn remove(&mut self, live: &Live, space: &Space, id: &NodeId) {
+        let below: Vec<NodeId> = self
+            .instances
+            .iter()
+            .filter(|(other, instance)| *other != id && instance.made.parent == *id)
+            .map(|(other, _)| other.clone())
+            .collect();
+        for child in below {
+            self.remove(live, space, &child);
+        }
+        let Some(instance) = self.instances.remove(id) else { return };
+        if let Some(Object::Element(element)) = &instance.object {
+            live.states.hide(element);
+            live.counted.forget(element);
+        }
+        for node in instance.others.iter().chain(instance.members.values()) {
+            // They were ours alone; one that somebody else has deleted is gone.
+            let _ = space.delete_node(node);
+        }
+    }
+}
+
+struct Sync<'a> {
+    nodes: &'a mut Nodes,
+    live: &'a Arc<Live>,
     space: &'a Space,
-    states: &'a Arc<States>,
     /// The objects of the PublishedDataSets by name.
     data_sets: BTreeMap<String, NodeId>,
+    seen: BTreeSet<NodeId>,
 }
 
-/// An instance that was added, with its members by their paths.
+/// An instance with its members by their paths.
 struct Added<'a> {
     space: &'a Space,
     id: NodeId,
     members: BTreeMap<String, NodeId>,
+    is_new: bool,
 }
 
 impl Added<'_> {
-    /// Sets a member's value; members that the type does not have are left out.
+    /// Sets a member's value.
     fn set(&self, path: &str, value: impl Into<Variant>) -> Result<(), BuildError> {
         match self.members.get(path) {
-            Some(id) => set(self.space, id, value),
+            Some(id) => {
+                let variable = self.space.variable(id)?;
+                let value = value.into();
+                // Nobody needs to hear of what is as it was.
+                if variable.get().value.as_ref().is_none_or(|is| !is.same_as(&value)) {
+                    variable.set_at(value, now());
+                }
+                Ok(())
+            }
             None => Err(BuildError::NoMember { type_id: self.id.clone(), path: path.to_owned() }),
         }
     }
@@ -93,35 +191,127 @@ fn publisher_id(id: Option<&PublisherId>) -> Variant {
     id.map(PublisherId::to_variant).unwrap_or_default()
 }
 
-impl<'a> Adder<'a> {
-    /// Adds an instance under a parent; its id is made of the parent's and its name.
-    fn instance(
-        &self,
-        parent: &NodeId,
-        reference_type: u32,
-        name: &str,
-        id: &str,
-        type_id: u32,
-        optional: &[&str],
-    ) -> Result<Added<'a>, BuildError> {
-        let (reference_type, type_id) = (ns0(reference_type), ns0(type_id));
-        let id = NodeId::string(1, id);
-        let spec =
-            NodeSpec::object(id.clone(), QualifiedName::new(1, name)).display_name(LocalizedText::from(name));
-        let under = Under { parent, reference_type: &reference_type, type_definition: Some(&type_id) };
-        let members = self.space.add_instance(spec, under, optional, now())?;
-        Ok(Added { space: self.space, id, members: members.into_iter().collect() })
+/// A new instance.
+struct Wanted<'a> {
+    parent: &'a NodeId,
+    reference_type: u32,
+    name: &'a str,
+    id: String,
+    type_id: u32,
+    optional: Vec<&'static str>,
+    object: Option<Object>,
+    fixed: String,
+}
+
+impl<'a> Sync<'a> {
+    /// Adds an instance under a parent, or finds it as it is.
+    fn instance(&mut self, mut wanted: Wanted<'_>) -> Result<Added<'a>, BuildError> {
+        let id = NodeId::string(1, wanted.id);
+        if let Some(Object::Element(element)) = &wanted.object
+            && wanted.optional.contains(&"Status/Enable")
+        {
+            wanted.optional.extend(diagnostics::optional(element));
+        }
+        let made = Made {
+            parent: wanted.parent.clone(),
+            type_id: wanted.type_id,
+            optional: wanted.optional,
+            fixed: wanted.fixed,
+        };
+        self.seen.insert(id.clone());
+        if let Some(known) = self.nodes.instances.get(&id).filter(|known| known.made == made) {
+            let members = known.members.clone();
+            return Ok(Added { space: self.space, id, members, is_new: false });
+        }
+        self.nodes.remove(self.live, self.space, &id);
+        let (reference_type, type_id) = (ns0(wanted.reference_type), ns0(made.type_id));
+        let spec = NodeSpec::object(id.clone(), QualifiedName::new(1, wanted.name))
+            .display_name(LocalizedText::from(wanted.name));
+        let under =
+            Under { parent: wanted.parent, reference_type: &reference_type, type_definition: Some(&type_id) };
+        let members = self.space.add_instance(spec, under, &made.optional, now())?;
+        let members: BTreeMap<String, NodeId> = members.into_iter().collect();
+        let instance = Instance { object: wanted.object, made, members: members.clone(), others: Vec::new() };
+        self.nodes.instances.insert(id.clone(), instance);
+        Ok(Added { space: self.space, id, members, is_new: true })
     }
 
-    /// Connects the Status object with the component's state. With Methods, if an engine can do what they say.
-    fn status(&self, added: &Added<'_>, component: Component, switched: bool) -> Result<(), BuildError> {
-        if let Some(state) = added.members.get("Status/State") {
-            self.states.show(component, self.space.variable(state)?);
+    /// A node that an instance has besides its type's members; it goes with it.
+    fn other(
+        &mut self,
+        added: &Added<'_>,
+        id: NodeId,
+        spec: NodeSpec,
+        under: Under<'_>,
+    ) -> Result<(), BuildError> {
+        self.space.add_node(spec, under, now())?;
+        if let Some(instance) = self.nodes.instances.get_mut(&added.id) {
+            instance.others.push(id);
         }
+        Ok(())
+    }
+
+    /// Connects the Status object with the element's state and Methods.
+    fn status(&self, added: &Added<'_>, element: &Element) -> Result<(), BuildError> {
+        if let Some(state) = added.members.get("Status/State") {
+            self.live.states.show(Some(element.clone()), self.space.variable(state)?);
+        }
+        if !added.is_new {
+            return Ok(());
+        }
+        diagnostics::add(self.space, self.live, element, &added.members)?;
         for (path, enabled) in [("Status/Enable", true), ("Status/Disable", false)] {
-            if let Some(id) = added.members.get(path).filter(|_| switched) {
-                self.space.set_method(id, Arc::new(self.states.method(component, enabled)))?;
+            if let Some(id) = added.members.get(path) {
+                let (live, element) = (Arc::clone(self.live), element.clone());
+                let handler = move |caller: &CallContext, _: Vec<Variant>| {
+                    super::administers(caller)?;
+                    live.set_enabled(&element, enabled)?;
+                    Ok(Vec::new())
+                };
+                self.space.set_method(id, Arc::new(handler))?;
             }
+        }
+        Ok(())
+    }
+
+    fn all(
+        &mut self,
+        configuration: &Configuration,
+        folders: &BTreeSet<Vec<String>>,
+    ) -> Result<(), BuildError> {
+        let mut wanted = folders.clone();
+        for data_set in &configuration.data_sets {
+            for depth in 1..=data_set.folder.len() {
+                wanted.insert(data_set.folder.get(..depth).unwrap_or_default().to_vec());
+            }
+        }
+        // Shorter paths come first, so that parents are there.
+        for path in &wanted {
+            self.folder(path)?;
+        }
+        for data_set in &configuration.data_sets {
+            self.data_set(data_set)?;
+        }
+        for set in &configuration.subscribed_data_sets {
+            self.subscribed_data_set(set)?;
+        }
+        configuration.connections.iter().try_for_each(|connection| self.connection(connection))
+    }
+
+    fn folder(&mut self, path: &[String]) -> Result<(), BuildError> {
+        let Some((name, above)) = path.split_last() else { return Ok(()) };
+        let added = self.instance(Wanted {
+            parent: &folder_id(above),
+            reference_type: reference_type_ids::ORGANIZES,
+            name,
+            id: format!("PubSub/DataSetFolders/{}", path.join("/")),
+            type_id: object_type_ids::DATA_SET_FOLDER_TYPE,
+            optional: Vec::new(),
+            object: Some(Object::Folder(path.to_vec())),
+            fixed: String::new(),
+        })?;
+        if added.is_new {
+            methods::offer(self.space, &added.id, methods::of_folders())?;
         }
         Ok(())
     }
@@ -131,81 +321,112 @@ impl<'a> Adder<'a> {
             DataSetSource::Items(_) => object_type_ids::PUBLISHED_DATA_ITEMS_TYPE,
             _ => object_type_ids::PUBLISHED_DATA_SET_TYPE,
         };
-        let folder = ns0(object_ids::PUBLISH_SUBSCRIBE_PUBLISHED_DATA_SETS);
-        let (name, id) = (data_set.name.as_str(), format!("PubSub/PublishedDataSets/{}", data_set.name));
-        let added = self.instance(
-            &folder,
-            reference_type_ids::HAS_COMPONENT,
+        let name = data_set.name.as_str();
+        let added = self.instance(Wanted {
+            parent: &folder_id(&data_set.folder),
+            reference_type: reference_type_ids::HAS_COMPONENT,
             name,
-            &id,
+            id: format!("PubSub/PublishedDataSets/{name}"),
             type_id,
-            &["DataSetClassId"],
-        )?;
+            optional: vec!["DataSetClassId"],
+            object: Some(Object::Element(Element::DataSet { name: name.to_owned() })),
+            fixed: String::new(),
+        })?;
         let meta_data = &data_set.meta_data;
         added.set("ConfigurationVersion", Variant::from_structure(&meta_data.configuration_version))?;
         added.set("DataSetMetaData", Variant::from_structure(meta_data))?;
         added.set("DataSetClassId", meta_data.data_set_class_id)?;
         if let DataSetSource::Items(items) = &data_set.source {
             added.set("PublishedData", Variant::from_structures(items))?;
+            if added.is_new {
+                methods::offer(self.space, &added.id, methods::of_items())?;
+            }
         }
         self.data_sets.insert(data_set.name.clone(), added.id);
         Ok(())
     }
 
-    fn connection(&self, index: usize, connection: &Connection) -> Result<(), BuildError> {
-        let root = ns0(object_ids::PUBLISH_SUBSCRIBE);
+    fn subscribed_data_set(&mut self, set: &StandaloneSubscribedDataSetDataType) -> Result<(), BuildError> {
+        let name = set.name.as_str();
+        let added = self.instance(Wanted {
+            parent: &ns0(object_ids::PUBLISH_SUBSCRIBE_SUBSCRIBED_DATA_SETS),
+            reference_type: reference_type_ids::HAS_COMPONENT,
+            name,
+            id: format!("PubSub/SubscribedDataSets/{name}"),
+            type_id: object_type_ids::STANDALONE_SUBSCRIBED_DATA_SET_TYPE,
+            optional: Vec::new(),
+            object: Some(Object::Element(Element::SubscribedDataSet { name: name.to_owned() })),
+            fixed: String::new(),
+        })?;
+        added.set("DataSetMetaData", Variant::from_structure(&set.data_set_meta_data))
+    }
+
+    fn connection(&mut self, connection: &Connection) -> Result<(), BuildError> {
+        let element = Element::Connection { name: connection.name.clone() };
         let id = format!("PubSub/{}", connection.name);
-        let added = self.instance(
-            &root,
-            reference_type_ids::HAS_PUB_SUB_CONNECTION,
-            &connection.name,
-            &id,
-            object_type_ids::PUB_SUB_CONNECTION_TYPE,
-            &["Status/Enable", "Status/Disable"],
-        )?;
+        let added = self.instance(Wanted {
+            parent: &ns0(object_ids::PUBLISH_SUBSCRIBE),
+            reference_type: reference_type_ids::HAS_PUB_SUB_CONNECTION,
+            name: &connection.name,
+            id: id.clone(),
+            type_id: object_type_ids::PUB_SUB_CONNECTION_TYPE,
+            optional: vec!["Status/Enable", "Status/Disable"],
+            object: Some(Object::Element(element.clone())),
+            fixed: String::new(),
+        })?;
         added.set("PublisherId", publisher_id(connection.publisher_id.as_ref()))?;
         added.set("TransportProfileUri", connection.transport_profile_uri.as_str())?;
         added.properties("ConnectionProperties", &connection.properties)?;
         added.set("Address/NetworkInterface", connection.network_interface.as_str())?;
         self.url(&added, &connection.url)?;
-        self.status(&added, Component::Connection { connection: index }, true)?;
-        for (group, writers) in connection.writer_groups.iter().enumerate() {
-            self.writer_group(&added.id, &id, GroupIndex { connection: index, group }, writers)?;
+        self.status(&added, &element)?;
+        if added.is_new {
+            methods::offer(self.space, &added.id, methods::of_connections())?;
         }
-        for (group, readers) in connection.reader_groups.iter().enumerate() {
-            self.reader_group(&added.id, &id, index, group, readers)?;
+        for group in &connection.writer_groups {
+            self.writer_group(&added.id, &id, &connection.name, group)?;
+        }
+        for group in &connection.reader_groups {
+            self.reader_group(&added.id, &id, &connection.name, group)?;
         }
         Ok(())
     }
 
     /// The Url of NetworkAddressUrlType, which the abstract type of a connection's Address does not have.
-    fn url(&self, connection: &Added<'_>, url: &str) -> Result<(), BuildError> {
+    fn url(&mut self, connection: &Added<'_>, url: &str) -> Result<(), BuildError> {
         let Some(address) = connection.members.get("Address") else { return Ok(()) };
         let id = NodeId::string(1, format!("{}/Url", text(address)));
+        if !connection.is_new {
+            return set(self.space, &id, url);
+        }
         let (component, kind) =
             (ns0(reference_type_ids::HAS_COMPONENT), ns0(variable_type_ids::BASE_DATA_VARIABLE_TYPE));
-        let spec = NodeSpec::variable(id, QualifiedName::new(0, "Url"), NodeId::NULL, Some(url.into()))
-            .shape(ValueShape::scalar(BuiltInType::String));
+        let spec =
+            NodeSpec::variable(id.clone(), QualifiedName::new(0, "Url"), NodeId::NULL, Some(url.into()))
+                .shape(ValueShape::scalar(BuiltInType::String));
         let under = Under { parent: address, reference_type: &component, type_definition: Some(&kind) };
-        Ok(self.space.add_node(spec, under, now())?)
+        self.other(connection, id, spec, under)
     }
 
     fn writer_group(
-        &self,
+        &mut self,
         parent: &NodeId,
         prefix: &str,
-        index: GroupIndex,
+        connection: &str,
         group: &WriterGroup,
     ) -> Result<(), BuildError> {
+        let element = Element::WriterGroup { connection: connection.to_owned(), name: group.name.clone() };
         let id = format!("{prefix}/{}", group.name);
-        let added = self.instance(
+        let added = self.instance(Wanted {
             parent,
-            reference_type_ids::HAS_WRITER_GROUP,
-            &group.name,
-            &id,
-            object_type_ids::WRITER_GROUP_TYPE,
-            &["Status/Enable", "Status/Disable", "SecurityGroupId", "SecurityKeyServices"],
-        )?;
+            reference_type: reference_type_ids::HAS_WRITER_GROUP,
+            name: &group.name,
+            id: id.clone(),
+            type_id: object_type_ids::WRITER_GROUP_TYPE,
+            optional: vec!["Status/Enable", "Status/Disable", "SecurityGroupId", "SecurityKeyServices"],
+            object: Some(Object::Element(element.clone())),
+            fixed: String::new(),
+        })?;
         added.security(&group.security)?;
         added.set("MaxNetworkMessageSize", group.max_network_message_size)?;
         added.properties("GroupProperties", &group.properties)?;
@@ -216,87 +437,107 @@ impl<'a> Adder<'a> {
         let locales: Vec<UaString> = group.locale_ids.iter().map(|id| id.as_str().into()).collect();
         added.set("LocaleIds", locales)?;
         added.set("HeaderLayoutUri", group.header_layout_uri.as_str())?;
-        self.status(&added, Component::WriterGroup(index), true)?;
-        for (writer, config) in group.writers.iter().enumerate() {
-            let component = Component::DataSetWriter { group: index, writer };
-            self.writer(&added.id, &id, component, config)?;
+        self.status(&added, &element)?;
+        if added.is_new {
+            methods::offer(self.space, &added.id, methods::of_writer_groups())?;
+        }
+        for writer in &group.writers {
+            let element = Element::Writer {
+                connection: connection.to_owned(),
+                group: group.name.clone(),
+                name: writer.name.clone(),
+            };
+            self.writer(&added.id, &id, element, writer)?;
         }
         Ok(())
     }
 
     fn writer(
-        &self,
+        &mut self,
         parent: &NodeId,
         prefix: &str,
-        component: Component,
+        element: Element,
         writer: &DataSetWriter,
     ) -> Result<(), BuildError> {
-        let added = self.instance(
+        let added = self.instance(Wanted {
             parent,
-            reference_type_ids::HAS_DATA_SET_WRITER,
-            &writer.name,
-            &format!("{prefix}/{}", writer.name),
-            object_type_ids::DATA_SET_WRITER_TYPE,
-            &["KeyFrameCount"],
-        )?;
+            reference_type: reference_type_ids::HAS_DATA_SET_WRITER,
+            name: &writer.name,
+            id: format!("{prefix}/{}", writer.name),
+            type_id: object_type_ids::DATA_SET_WRITER_TYPE,
+            optional: vec!["Status/Enable", "Status/Disable", "KeyFrameCount"],
+            object: Some(Object::Element(element.clone())),
+            // The reference from the data set.
+            fixed: writer.data_set_name.clone(),
+        })?;
         added.set("DataSetWriterId", writer.data_set_writer_id)?;
         added.set("DataSetFieldContentMask", writer.field_content_mask.bits())?;
         added.set("KeyFrameCount", writer.key_frame_count)?;
         added.properties("DataSetWriterProperties", &writer.properties)?;
         if let Some(data_set) = self.data_sets.get(&writer.data_set_name) {
             let reference_type = ns0(reference_type_ids::DATA_SET_TO_WRITER);
-            self.space.add_reference(data_set, &reference_type, &added.id)?;
+            // It is there already unless one of both is new.
+            let _ = self.space.add_reference(data_set, &reference_type, &added.id);
         }
-        self.status(&added, component, false)
+        self.status(&added, &element)
     }
 
     fn reader_group(
-        &self,
+        &mut self,
         parent: &NodeId,
         prefix: &str,
-        connection: usize,
-        index: usize,
+        connection: &str,
         group: &ReaderGroup,
     ) -> Result<(), BuildError> {
+        let element = Element::ReaderGroup { connection: connection.to_owned(), name: group.name.clone() };
         let id = format!("{prefix}/{}", group.name);
-        let added = self.instance(
+        let added = self.instance(Wanted {
             parent,
-            reference_type_ids::HAS_READER_GROUP,
-            &group.name,
-            &id,
-            object_type_ids::READER_GROUP_TYPE,
-            &["Status/Enable", "Status/Disable", "SecurityGroupId", "SecurityKeyServices"],
-        )?;
+            reference_type: reference_type_ids::HAS_READER_GROUP,
+            name: &group.name,
+            id: id.clone(),
+            type_id: object_type_ids::READER_GROUP_TYPE,
+            optional: vec!["Status/Enable", "Status/Disable", "SecurityGroupId", "SecurityKeyServices"],
+            object: Some(Object::Element(element.clone())),
+            fixed: String::new(),
+        })?;
         added.security(&group.security)?;
         added.set("MaxNetworkMessageSize", group.max_network_message_size)?;
         added.properties("GroupProperties", &group.properties)?;
-        self.status(&added, Component::ReaderGroup { connection, group: index }, true)?;
-        for (reader, config) in group.readers.iter().enumerate() {
-            let index = ReaderIndex { connection, group: index, reader };
-            self.reader(&added.id, &id, index, config)?;
+        self.status(&added, &element)?;
+        if added.is_new {
+            methods::offer(self.space, &added.id, methods::of_reader_groups())?;
         }
-        Ok(())
+        group.readers.iter().try_for_each(|reader| self.reader(&added.id, &id, connection, group, reader))
     }
 
     fn reader(
-        &self,
+        &mut self,
         parent: &NodeId,
         prefix: &str,
-        index: ReaderIndex,
+        connection: &str,
+        group: &ReaderGroup,
         reader: &DataSetReader,
     ) -> Result<(), BuildError> {
+        let element = Element::Reader {
+            connection: connection.to_owned(),
+            group: group.name.clone(),
+            name: reader.name.clone(),
+        };
         let mut optional = vec!["Status/Enable", "Status/Disable"];
         if reader.security.is_some() {
             optional.extend(["SecurityMode", "SecurityGroupId", "SecurityKeyServices"]);
         }
-        let added = self.instance(
+        let added = self.instance(Wanted {
             parent,
-            reference_type_ids::HAS_DATA_SET_READER,
-            &reader.name,
-            &format!("{prefix}/{}", reader.name),
-            object_type_ids::DATA_SET_READER_TYPE,
-            &optional,
-        )?;
+            reference_type: reference_type_ids::HAS_DATA_SET_READER,
+            name: &reader.name,
+            id: format!("{prefix}/{}", reader.name),
+            type_id: object_type_ids::DATA_SET_READER_TYPE,
+            optional,
+            object: Some(Object::Element(element.clone())),
+            fixed: mirrored(reader),
+        })?;
         added.set("PublisherId", publisher_id(reader.publisher_id.as_ref()))?;
         added.set("WriterGroupId", reader.writer_group_id)?;
         added.set("DataSetWriterId", reader.data_set_writer_id)?;
@@ -309,8 +550,82 @@ impl<'a> Adder<'a> {
         if let Some(security) = &reader.security {
             added.security(security)?;
         }
-        self.status(&added, Component::DataSetReader(index), true)
+        if added.is_new {
+            methods::offer(self.space, &added.id, methods::of_readers())?;
+            self.mirror(&added, connection, &group.name, reader)?;
+        }
+        self.status(&added, &element)
     }
+
+    /// The Object with a Variable for each field that a mirrored data set has (Part 14 §9.1.9.3).
+    fn mirror(
+        &mut self,
+        added: &Added<'_>,
+        connection: &str,
+        group: &str,
+        reader: &DataSetReader,
+    ) -> Result<(), BuildError> {
+        let SubscribedDataSet::Mirror(mirror) = &reader.subscribed_data_set else { return Ok(()) };
+        let Some(subscribed) = added.members.get("SubscribedDataSet") else { return Ok(()) };
+        let (component, object_type, variable_type) = (
+            ns0(reference_type_ids::HAS_COMPONENT),
+            ns0(object_type_ids::BASE_OBJECT_TYPE),
+            ns0(variable_type_ids::BASE_DATA_VARIABLE_TYPE),
+        );
+        let name = mirror.parent_node_name.as_str();
+        let parent = mirror_parent(connection, group, &reader.name, name);
+        let access = methods::access(&mirror.role_permissions);
+        let spec = NodeSpec::object(parent.clone(), QualifiedName::new(1, name))
+            .display_name(LocalizedText::from(name))
+            .access(access.clone());
+        let under =
+            Under { parent: subscribed, reference_type: &component, type_definition: Some(&object_type) };
+        self.other(added, parent.clone(), spec, under)?;
+        for field in &reader.meta_data.fields {
+            let id = mirror_id(connection, group, &reader.name, mirror, field.name.as_str());
+            let shape = ValueShape {
+                data_type: field.data_type.clone(),
+                value_rank: field.value_rank,
+                array_dimensions: field.array_dimensions.clone(),
+            };
+            let name = field.name.as_str();
+            let spec =
+                NodeSpec::variable(id.clone(), QualifiedName::new(1, name), field.data_type.clone(), None)
+                    .shape(shape)
+                    .display_name(LocalizedText::from(name))
+                    .access(access.clone());
+            let under =
+                Under { parent: &parent, reference_type: &component, type_definition: Some(&variable_type) };
+            self.other(added, id, spec, under)?;
+        }
+        Ok(())
+    }
+}
+
+/// What of a reader its mirror depends on.
+fn mirrored(reader: &DataSetReader) -> String {
+    match &reader.subscribed_data_set {
+        SubscribedDataSet::Mirror(mirror) => {
+            let fields = reader.meta_data.fields.iter();
+            let fields: Vec<_> =
+                fields.map(|field| (&field.name, &field.data_type, field.value_rank)).collect();
+            format!("{mirror:?}{fields:?}")
+        }
+        _ => String::new(),
+    }
+}
+
+/// The Object that a mirrored data set's Variables are in.
+pub(super) fn mirror_parent(connection: &str, group: &str, reader: &str, name: &str) -> NodeId {
+    NodeId::string(1, format!("PubSub/{connection}/{group}/{reader}/SubscribedDataSet/{name}"))
+}
+
+/// The node of a folder of data sets.
+pub(super) fn folder_id(path: &[String]) -> NodeId {
+    if path.is_empty() {
+        return ns0(object_ids::PUBLISH_SUBSCRIBE_PUBLISHED_DATA_SETS);
+    }
+    NodeId::string(1, format!("PubSub/DataSetFolders/{}", path.join("/")))
 }
 
 /// The text of a string id.

@@ -1,78 +1,39 @@
-//! The states of all components, their variables, and the engines behind them.
+//! The configuration with the states of all components, their variables, and the engines behind them.
 
-use super::{administers, computed, lock};
+use super::engines::Engines;
+use super::{computed, lock};
 use crate::error::BuildError;
 use crate::space::{Space, now, ns0};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
-use taktwerk_net::pubsub::{RunningPublisher, RunningSubscriber};
 use taktwerk_pubsub::component::{Changes, Component, Components, StateCounters, Switch};
-use taktwerk_pubsub::config::Configuration;
+use taktwerk_pubsub::config::{Configuration, Element};
 use taktwerk_pubsub::security::SecurityKeys;
 use taktwerk_pubsub::state::PubSubState;
-use taktwerk_schema::ids::{method_ids, variable_ids};
-use taktwerk_server::callback::CallContext;
+use taktwerk_schema::ids::variable_ids;
 use taktwerk_server::space::VariableHandle;
-use taktwerk_types::{NodeId, StatusCode, Variant};
+use taktwerk_types::StatusCode;
 
-/// What runs a publisher's engine: the driver, or [`crate::pubsub::Publisher`] around it.
-pub trait RunsPublisher: Send + Sync + 'static {
-    /// The driver.
-    fn publisher(&self) -> &RunningPublisher;
+/// What belongs together: positions in one are positions in the other.
+struct Current {
+    configuration: Arc<Configuration>,
+    components: Components,
 }
 
-impl RunsPublisher for RunningPublisher {
-    fn publisher(&self) -> &RunningPublisher {
-        self
-    }
-}
-
-impl RunsPublisher for crate::pubsub::Publisher {
-    fn publisher(&self) -> &RunningPublisher {
-        self.driver()
-    }
-}
-
-/// What runs a subscriber's engine: the driver, or [`crate::pubsub::Subscriber`] around it.
-pub trait RunsSubscriber: Send + Sync + 'static {
-    /// The driver.
-    fn subscriber(&self) -> &RunningSubscriber;
-}
-
-impl RunsSubscriber for RunningSubscriber {
-    fn subscriber(&self) -> &RunningSubscriber {
-        self
-    }
-}
-
-impl RunsSubscriber for crate::pubsub::Subscriber {
-    fn subscriber(&self) -> &RunningSubscriber {
-        self.driver()
-    }
-}
-
-/// Weak, because the engines' events lead back here.
-#[derive(Default)]
-struct Engines {
-    publisher: Option<Weak<dyn RunsPublisher>>,
-    subscriber: Option<Weak<dyn RunsSubscriber>>,
-}
-
-impl Engines {
-    fn publisher(&self) -> Option<Arc<dyn RunsPublisher>> {
-        self.publisher.as_ref()?.upgrade()
-    }
-
-    fn subscriber(&self) -> Option<Arc<dyn RunsSubscriber>> {
-        self.subscriber.as_ref()?.upgrade()
+impl Current {
+    fn component(&self, element: Option<&Element>) -> Option<Component> {
+        match element {
+            None => Some(Component::Root),
+            Some(element) => element.component(&self.configuration),
+        }
     }
 }
 
 /// Shared by the model, its methods and the engines' events.
 pub(super) struct States {
-    components: Mutex<Components>,
-    /// The State variables.
-    variables: Mutex<BTreeMap<Component, VariableHandle>>,
+    current: Mutex<Current>,
+    /// The State variables; `None` is PublishSubscribe itself.
+    variables: Mutex<BTreeMap<Option<Element>, VariableHandle>>,
     engines: Mutex<Engines>,
 }
 
@@ -85,63 +46,171 @@ impl core::fmt::Debug for States {
 impl States {
     pub(super) fn new(configuration: &Configuration) -> Self {
         Self {
-            components: Mutex::new(Components::new(configuration)),
+            current: Mutex::new(Current {
+                configuration: Arc::new(configuration.clone()),
+                components: Components::new(configuration),
+            }),
             variables: Mutex::default(),
             engines: Mutex::default(),
         }
     }
 
+    /// The configuration as it stands.
+    pub(super) fn configuration(&self) -> Arc<Configuration> {
+        Arc::clone(&lock(&self.current).configuration)
+    }
+
     pub(super) fn state(&self, component: Component) -> PubSubState {
-        lock(&self.components).state(component)
+        lock(&self.current).components.state(component)
     }
 
     pub(super) fn counters(&self, component: Component) -> StateCounters {
-        lock(&self.components).counters(component)
+        lock(&self.current).components.counters(component)
     }
 
-    /// Shows the state of a component in a Variable from now on.
-    pub(super) fn show(&self, component: Component, variable: VariableHandle) {
+    /// The counters of an element; `None` is PublishSubscribe itself.
+    pub(super) fn counters_of(&self, element: Option<&Element>) -> StateCounters {
+        let current = lock(&self.current);
+        current.component(element).map(|component| current.components.counters(component)).unwrap_or_default()
+    }
+
+    /// How many components of some kind there are, or are operational.
+    pub(super) fn count(&self, is_counted: impl Fn(Component) -> bool, operational: bool) -> u16 {
+        let current = lock(&self.current);
+        let counted = current.components.iter().filter(|(component, state)| {
+            is_counted(*component) && (!operational || *state == PubSubState::OPERATIONAL)
+        });
+        u16::try_from(counted.count()).unwrap_or(u16::MAX)
+    }
+
+    /// How many components below an element of some kind there are, or are operational.
+    pub(super) fn count_below(
+        &self,
+        element: &Element,
+        is_counted: impl Fn(Component) -> bool,
+        operational: bool,
+    ) -> u16 {
+        let above = lock(&self.current).component(Some(element));
+        let is_below = |component| above.is_some_and(|above| is_below(above, component));
+        self.count(|component| is_counted(component) && is_below(component), operational)
+    }
+
+    /// Whether something below an element has counted faults.
+    pub(super) fn has_errors(&self, element: Option<&Element>) -> bool {
+        let current = lock(&self.current);
+        let above = current.component(element);
+        let has = |component: Component| current.components.counters(component).error > 0;
+        let mut components = current.components.iter().map(|(component, _)| component);
+        components.any(|component| above.is_some_and(|above| is_below(above, component)) && has(component))
+    }
+
+    /// Sets the counters of one element back, or with `None` all.
+    pub(super) fn reset(&self, element: Option<&Element>) {
+        let mut current = lock(&self.current);
+        match element {
+            None => current.components.reset_counters(),
+            Some(_) => {
+                if let Some(component) = current.component(element) {
+                    current.components.reset_counters_of(component);
+                }
+            }
+        }
+    }
+
+    /// Shows the state of an element in a Variable from now on.
+    pub(super) fn show(&self, element: Option<Element>, variable: VariableHandle) {
         // In this order everywhere: a state that changes meanwhile is written after this one.
-        let components = lock(&self.components);
-        variable.set_at(components.state(component).0, now());
-        lock(&self.variables).insert(component, variable);
+        let current = lock(&self.current);
+        let state = current.component(element.as_ref()).map(|component| current.components.state(component));
+        variable.set_at(state.unwrap_or(PubSubState::DISABLED).0, now());
+        lock(&self.variables).insert(element, variable);
     }
 
+    /// The variable of an element is gone.
+    pub(super) fn hide(&self, element: &Element) {
+        lock(&self.variables).remove(&Some(element.clone()));
+    }
+
+    /// Enables or disables, in the configuration too.
     pub(super) fn set_enabled(&self, component: Component, enabled: bool) -> Result<(), StatusCode> {
-        let mut components = lock(&self.components);
-        let changes = components.set_enabled(component, enabled)?;
-        self.apply(&changes);
+        let mut current = lock(&self.current);
+        let changes = current.components.set_enabled(component, enabled)?;
+        set_flag(Arc::make_mut(&mut current.configuration), component, enabled);
+        self.apply(&current.configuration, &changes);
         Ok(())
     }
 
-    pub(super) fn report(&self, component: Component, state: PubSubState) {
-        let mut components = lock(&self.components);
-        let changes = components.report(component, state);
-        self.apply(&changes);
+    /// As the Methods do it, which know elements by name.
+    pub(super) fn set_element_enabled(&self, element: &Element, enabled: bool) -> Result<(), StatusCode> {
+        let component = lock(&self.current).component(Some(element));
+        self.set_enabled(component.ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?, enabled)
     }
 
-    /// Called with the components locked, so that variables change in the order of the states. Nothing here waits:
+    pub(super) fn report(&self, component: Component, state: PubSubState) {
+        let mut current = lock(&self.current);
+        let changes = current.components.report(component, state);
+        self.apply(&current.configuration, &changes);
+    }
+
+    /// What an engine that runs `configuration` says.
+    pub(super) fn report_from(
+        &self,
+        configuration: &Configuration,
+        component: Component,
+        state: PubSubState,
+    ) {
+        let element = Element::of(component, configuration);
+        let mut current = lock(&self.current);
+        let Some(component) = current.component(element.as_ref()).filter(|_| element.is_some()) else {
+            return;
+        };
+        let changes = current.components.report(component, state);
+        self.apply(&current.configuration, &changes);
+    }
+
+    /// The configuration has become another one. The engines look for themselves what to start and stop.
+    pub(super) fn reconfigure(&self, configuration: Arc<Configuration>) {
+        let mut current = lock(&self.current);
+        let old = core::mem::replace(&mut current.configuration, configuration);
+        let new = Arc::clone(&current.configuration);
+        let changes = current.components.reconfigure(&old, &new);
+        self.apply(&new, &changes);
+    }
+
+    /// Called with the current state locked, so that variables change in the order of the states. Nothing here waits:
     /// commands to engines are queued.
-    fn apply(&self, changes: &Changes) {
+    fn apply(&self, configuration: &Configuration, changes: &Changes) {
         let variables = lock(&self.variables);
         for (component, state) in &changes.states {
-            if let Some(variable) = variables.get(component) {
+            let element = Element::of(*component, configuration);
+            if element.is_none() && *component != Component::Root {
+                continue;
+            }
+            if let Some(variable) = variables.get(&element) {
                 variable.set_at(state.0, now());
             }
         }
         drop(variables);
         let engines = lock(&self.engines);
         for switch in &changes.switches {
-            engines.switch(*switch);
+            switch_engine(&engines, *switch);
         }
     }
 
-    pub(super) fn attach_publisher(&self, publisher: Weak<dyn RunsPublisher>) {
+    pub(super) fn attach_publisher(&self, publisher: Weak<dyn super::RunsPublisher>) {
         lock(&self.engines).publisher = Some(publisher);
     }
 
-    pub(super) fn attach_subscriber(&self, subscriber: Weak<dyn RunsSubscriber>) {
+    pub(super) fn attach_subscriber(&self, subscriber: Weak<dyn super::RunsSubscriber>) {
         lock(&self.engines).subscriber = Some(subscriber);
+    }
+
+    pub(super) fn publisher(&self) -> Option<Arc<dyn super::RunsPublisher>> {
+        lock(&self.engines).publisher()
+    }
+
+    pub(super) fn subscriber(&self) -> Option<Arc<dyn super::RunsSubscriber>> {
+        lock(&self.engines).subscriber()
     }
 
     /// Gives pushed keys to the engines.
@@ -150,10 +219,7 @@ impl States {
         security_group_id: &str,
         keys: SecurityKeys,
     ) -> Result<(), StatusCode> {
-        let (publisher, subscriber) = {
-            let engines = lock(&self.engines);
-            (engines.publisher(), engines.subscriber())
-        };
+        let (publisher, subscriber) = (self.publisher(), self.subscriber());
         if publisher.is_none() && subscriber.is_none() {
             return Err(StatusCode::BAD_NOT_FOUND);
         }
@@ -173,50 +239,13 @@ impl States {
         Ok(())
     }
 
-    /// The Enable or Disable Method of a component.
-    pub(super) fn method(
-        self: &Arc<Self>,
-        component: Component,
-        enabled: bool,
-    ) -> impl Fn(&CallContext, Vec<Variant>) -> Result<Vec<Variant>, StatusCode> + Send + Sync + use<> {
-        let states = Arc::clone(self);
-        move |caller, _| {
-            administers(caller)?;
-            states.set_enabled(component, enabled)?;
-            Ok(Vec::new())
-        }
-    }
-
-    /// The state and diagnostics of PublishSubscribe itself.
+    /// The state of PublishSubscribe itself.
     pub(super) fn add_root(self: &Arc<Self>, space: &Space) -> Result<(), BuildError> {
         let state = space.variable(&ns0(variable_ids::PUBLISH_SUBSCRIBE_STATUS_STATE))?;
-        self.show(Component::Root, state);
-        type Counter = fn(&StateCounters) -> u32;
-        let counters: [(u32, Counter); 6] = [
-            (variable_ids::PUBLISH_SUBSCRIBE_DIAGNOSTICS_COUNTERS_STATE_ERROR, |counters| counters.error),
-            (variable_ids::PUBLISH_SUBSCRIBE_DIAGNOSTICS_COUNTERS_STATE_OPERATIONAL_BY_METHOD, |counters| {
-                counters.operational_by_method
-            }),
-            (variable_ids::PUBLISH_SUBSCRIBE_DIAGNOSTICS_COUNTERS_STATE_OPERATIONAL_BY_PARENT, |counters| {
-                counters.operational_by_parent
-            }),
-            (variable_ids::PUBLISH_SUBSCRIBE_DIAGNOSTICS_COUNTERS_STATE_OPERATIONAL_FROM_ERROR, |counters| {
-                counters.operational_from_error
-            }),
-            (variable_ids::PUBLISH_SUBSCRIBE_DIAGNOSTICS_COUNTERS_STATE_PAUSED_BY_PARENT, |counters| {
-                counters.paused_by_parent
-            }),
-            (variable_ids::PUBLISH_SUBSCRIBE_DIAGNOSTICS_COUNTERS_STATE_DISABLED_BY_METHOD, |counters| {
-                counters.disabled_by_method
-            }),
-        ];
-        for (id, counter) in counters {
-            let states = Arc::clone(self);
-            computed(space, id, move || counter(&states.counters(Component::Root)))?;
-        }
-        let is_writer = |component: Component| matches!(component, Component::DataSetWriter { .. });
-        let is_reader = |component: Component| matches!(component, Component::DataSetReader(_));
+        self.show(None, state);
         type Kind = fn(Component) -> bool;
+        let is_writer: Kind = |component| matches!(component, Component::DataSetWriter { .. });
+        let is_reader: Kind = |component| matches!(component, Component::DataSetReader(_));
         let counts: [(u32, Kind, bool); 4] = [
             (
                 variable_ids::PUBLISH_SUBSCRIBE_DIAGNOSTICS_LIVE_VALUES_CONFIGURED_DATA_SET_WRITERS,
@@ -241,44 +270,82 @@ impl States {
         ];
         for (id, kind, operational) in counts {
             let states = Arc::clone(self);
-            computed(space, id, move || {
-                let components = lock(&states.components);
-                let counted = components.iter().filter(|(component, state)| {
-                    kind(*component) && (!operational || *state == PubSubState::OPERATIONAL)
-                });
-                u16::try_from(counted.count()).unwrap_or(u16::MAX)
-            })?;
+            computed(space, id, move || states.count(kind, operational))?;
         }
-        let states = Arc::clone(self);
-        let reset = move |caller: &CallContext, _: Vec<Variant>| {
-            administers(caller)?;
-            lock(&states.components).reset_counters();
-            Ok(Vec::new())
-        };
-        let id: NodeId = ns0(method_ids::PUBLISH_SUBSCRIBE_DIAGNOSTICS_RESET);
-        Ok(space.set_method(&id, Arc::new(reset))?)
+        Ok(())
     }
 }
 
-impl Engines {
-    fn switch(&self, switch: Switch) {
-        let on = switch.on;
-        match switch.component {
-            Component::WriterGroup(group) => {
-                if let Some(publisher) = self.publisher() {
-                    publisher
-                        .publisher()
-                        .run(move |engine, now| engine.set_enabled(group, on, now.instant, now));
-                }
+/// Whether one component belongs to another.
+fn is_below(above: Component, component: Component) -> bool {
+    match above {
+        Component::Root => component != Component::Root,
+        Component::Connection { connection } => match component {
+            Component::WriterGroup(group) | Component::DataSetWriter { group, .. } => {
+                group.connection == connection
             }
-            Component::DataSetReader(reader) => {
-                if let Some(subscriber) = self.subscriber() {
-                    subscriber
-                        .subscriber()
-                        .run(move |engine, now, sink| engine.set_enabled(reader, on, now, sink));
-                }
-            }
-            _ => {}
+            Component::ReaderGroup { connection: of, .. } => of == connection,
+            Component::DataSetReader(index) => index.connection == connection,
+            _ => false,
+        },
+        Component::WriterGroup(index) => {
+            matches!(component, Component::DataSetWriter { group, .. } if group == index)
         }
+        Component::ReaderGroup { connection, group } => {
+            matches!(component, Component::DataSetReader(index) if (index.connection, index.group) == (connection, group))
+        }
+        _ => false,
+    }
+}
+
+/// Writes down in the configuration what was enabled or disabled.
+fn set_flag(configuration: &mut Configuration, component: Component, enabled: bool) {
+    let connections = &mut configuration.connections;
+    let flag = match component {
+        Component::Root => Some(&mut configuration.enabled),
+        Component::Connection { connection } => connections.get_mut(connection).map(|one| &mut one.enabled),
+        Component::WriterGroup(index) => connections
+            .get_mut(index.connection)
+            .and_then(|one| one.writer_groups.get_mut(index.group))
+            .map(|group| &mut group.enabled),
+        Component::DataSetWriter { group: index, writer } => connections
+            .get_mut(index.connection)
+            .and_then(|one| one.writer_groups.get_mut(index.group)?.writers.get_mut(writer))
+            .map(|writer| &mut writer.enabled),
+        Component::ReaderGroup { connection, group } => connections
+            .get_mut(connection)
+            .and_then(|one| one.reader_groups.get_mut(group))
+            .map(|group| &mut group.enabled),
+        Component::DataSetReader(index) => connections
+            .get_mut(index.connection)
+            .and_then(|one| one.reader_groups.get_mut(index.group)?.readers.get_mut(index.reader))
+            .map(|reader| &mut reader.enabled),
+    };
+    if let Some(flag) = flag {
+        *flag = enabled;
+    }
+}
+
+fn switch_engine(engines: &Engines, switch: Switch) {
+    let on = switch.on;
+    match switch.component {
+        Component::WriterGroup(group) => {
+            if let Some(publisher) = engines.publisher() {
+                publisher.publisher().run(move |engine, now| engine.set_enabled(group, on, now.instant, now));
+            }
+        }
+        Component::DataSetWriter { group, writer } => {
+            if let Some(publisher) = engines.publisher() {
+                publisher.publisher().run(move |engine, _| engine.set_writer_enabled(group, writer, on));
+            }
+        }
+        Component::DataSetReader(reader) => {
+            if let Some(subscriber) = engines.subscriber() {
+                subscriber
+                    .subscriber()
+                    .run(move |engine, now, sink| engine.set_enabled(reader, on, now, sink));
+            }
+        }
+        _ => {}
     }
 }

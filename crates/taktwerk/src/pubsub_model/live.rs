@@ -1,0 +1,281 @@
+//! The configuration while it is in use: one change after the other, all or nothing, in the address space, in the engines
+//! and in the file.
+
+use super::keys;
+use super::lock;
+use super::nodes::{Nodes, Object};
+use super::states::States;
+use crate::error::BuildError;
+use crate::space::{Space, now};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
+use taktwerk_pubsub::PublisherId;
+use taktwerk_pubsub::config::reserve::Reservations;
+use taktwerk_pubsub::config::version::{touch, version_time};
+use taktwerk_pubsub::config::{Configuration, Element, binary_file, validate};
+use taktwerk_server::space::AddressSpace;
+use taktwerk_types::{NodeId, StatusCode};
+
+/// Elements of each kind that methods may add up to.
+const ELEMENTS_MAX: usize = 10_000;
+
+/// What changes one at a time.
+#[derive(Default)]
+pub(super) struct Inner {
+    pub(super) nodes: Nodes,
+    /// Folders of data sets that were added and may be empty.
+    pub(super) folders: BTreeSet<Vec<String>>,
+    pub(super) reservations: Reservations,
+    file: Option<PathBuf>,
+    pub(super) key_server: Option<Arc<keys::Server>>,
+}
+
+/// Shared by all methods.
+pub(super) struct Live {
+    /// Weak, because the space has the methods.
+    space: Weak<AddressSpace>,
+    pub(super) states: Arc<States>,
+    pub(super) counted: super::diagnostics::Engines,
+    inner: Mutex<Inner>,
+}
+
+impl core::fmt::Debug for Live {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Live").finish_non_exhaustive()
+    }
+}
+
+impl Live {
+    pub(super) fn new(
+        space: &Space,
+        configuration: &Configuration,
+        states: Arc<States>,
+    ) -> Result<Arc<Self>, BuildError> {
+        let live = Arc::new(Self {
+            space: Arc::downgrade(space),
+            states,
+            counted: super::diagnostics::Engines::default(),
+            inner: Mutex::default(),
+        });
+        {
+            let mut inner = lock(&live.inner);
+            let folders = BTreeSet::new();
+            inner.nodes.sync(&live, space, configuration, &folders)?;
+        }
+        Ok(live)
+    }
+
+    pub(super) fn space(&self) -> Result<Space, StatusCode> {
+        self.space.upgrade().ok_or(StatusCode::BAD_SHUTDOWN)
+    }
+
+    pub(super) fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
+        lock(&self.inner)
+    }
+
+    /// The element that a node stands for.
+    pub(super) fn element(&self, node: &NodeId) -> Option<Element> {
+        match lock(&self.inner).nodes.object(node) {
+            Some(Object::Element(element)) => Some(element.clone()),
+            _ => None,
+        }
+    }
+
+    /// The folder of data sets that a node stands for.
+    pub(super) fn folder(&self, node: &NodeId) -> Option<Vec<String>> {
+        if *node == super::nodes::folder_id(&[]) {
+            return Some(Vec::new());
+        }
+        match lock(&self.inner).nodes.object(node) {
+            Some(Object::Folder(path)) => Some(path.clone()),
+            _ => None,
+        }
+    }
+
+    /// The node of an element.
+    pub(super) fn node(&self, element: &Element) -> NodeId {
+        lock(&self.inner).nodes.node(element).unwrap_or_default()
+    }
+
+    /// Writes every change to a file from now on.
+    pub(super) fn save_to(&self, path: &Path) -> std::io::Result<()> {
+        let mut inner = lock(&self.inner);
+        stage(path, &self.states.configuration())?.take_effect()?;
+        inner.file = Some(path.to_owned());
+        Ok(())
+    }
+
+    /// The PublisherId of connections that name none: the same after every start of the same application (Part 14
+    /// §6.2.7.1).
+    pub(super) fn default_publisher_id(&self, transport_profile: &str) -> PublisherId {
+        let uri = self.space.upgrade().and_then(|space| space.namespaces().into_iter().nth(1));
+        // FNV-1a: ids have to differ between applications and need no secrets.
+        let id = uri.unwrap_or_default().bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        if transport_profile.contains("mqtt") || transport_profile.contains("amqp") {
+            PublisherId::String(format!("{id:016x}").into())
+        } else {
+            PublisherId::UInt64(id)
+        }
+    }
+
+    /// The Enable and Disable Methods.
+    pub(super) fn set_enabled(&self, element: &Element, enabled: bool) -> Result<(), StatusCode> {
+        let inner = lock(&self.inner);
+        self.states.set_element_enabled(element, enabled)?;
+        self.save(&inner);
+        Ok(())
+    }
+
+    /// Saves what has happened already.
+    pub(super) fn save(&self, inner: &Inner) {
+        let Some(path) = &inner.file else { return };
+        let saved = stage(path, &self.states.configuration()).and_then(Staged::take_effect);
+        if let Err(error) = saved {
+            tracing::error!(path = %path.display(), %error, "the PubSub configuration was not saved");
+        }
+    }
+
+    /// Changes the configuration. Gives what `edit` gives.
+    ///
+    /// # Errors
+    /// What `edit` says; Bad_InvalidArgument if the configuration has a problem afterwards that it did not have, or
+    /// why it cannot run. Nothing has changed then.
+    pub(super) fn change<T>(
+        self: &Arc<Self>,
+        edit: impl FnOnce(&mut Configuration, &mut Inner) -> Result<T, StatusCode>,
+    ) -> Result<T, StatusCode> {
+        let mut inner = lock(&self.inner);
+        let folders = inner.folders.clone();
+        let outcome = self.try_change(&mut inner, edit);
+        if outcome.is_err() {
+            inner.folders = folders;
+        }
+        outcome
+    }
+
+    fn try_change<T>(
+        self: &Arc<Self>,
+        inner: &mut Inner,
+        edit: impl FnOnce(&mut Configuration, &mut Inner) -> Result<T, StatusCode>,
+    ) -> Result<T, StatusCode> {
+        let old = self.states.configuration();
+        let mut new = (*old).clone();
+        let folders = inner.folders.clone();
+        let given = edit(&mut new, inner)?;
+        if new == *old && folders == inner.folders {
+            return Ok(given);
+        }
+        let known = validate(&old);
+        let problems: Vec<_> =
+            validate(&new).into_iter().filter(|problem| !known.contains(problem)).collect();
+        if !problems.is_empty() {
+            tracing::info!(?problems, "a change of the PubSub configuration was refused");
+            return Err(StatusCode::BAD_INVALID_ARGUMENT);
+        }
+        if !is_bounded(&new) {
+            return Err(StatusCode::BAD_RESOURCE_UNAVAILABLE);
+        }
+        touch(&old, &mut new, version_time(now()));
+        self.apply(inner, &old, Arc::new(new), &folders)?;
+        Ok(given)
+    }
+
+    /// Puts a configuration into effect, or leaves everything as it was.
+    fn apply(
+        self: &Arc<Self>,
+        inner: &mut Inner,
+        old: &Arc<Configuration>,
+        new: Arc<Configuration>,
+        old_folders: &BTreeSet<Vec<String>>,
+    ) -> Result<(), StatusCode> {
+        let space = self.space()?;
+        let staged = match &inner.file {
+            Some(path) => Some(stage(path, &new).map_err(|error| {
+                tracing::error!(path = %path.display(), %error, "the PubSub configuration cannot be saved");
+                StatusCode::BAD_RESOURCE_UNAVAILABLE
+            })?),
+            None => None,
+        };
+        let folders = inner.folders.clone();
+        let outcome = inner.nodes.sync(self, &space, &new, &folders).map_err(|error| error.status());
+        let outcome = outcome.and_then(|()| self.apply_to_engines(old, &new));
+        if let Err(status) = outcome {
+            if let Err(error) = inner.nodes.sync(self, &space, old, old_folders) {
+                tracing::error!(%error, "the objects of the PubSub configuration could not be put back");
+            }
+            return Err(status);
+        }
+        if let Some(server) = &inner.key_server {
+            server.sync(&space, &new);
+        }
+        if let Some(staged) = staged
+            && let Err(error) = staged.take_effect()
+        {
+            tracing::error!(%error, "the PubSub configuration was not saved");
+        }
+        inner.reservations.used(&new);
+        Ok(())
+    }
+
+    fn apply_to_engines(&self, old: &Arc<Configuration>, new: &Arc<Configuration>) -> Result<(), StatusCode> {
+        let refused = |error: crate::pubsub::PubSubStartError| {
+            tracing::info!(%error, "a change of the PubSub configuration was refused");
+            error.status()
+        };
+        let publisher = self.states.publisher();
+        let prepared = publisher.as_ref().map(|publisher| publisher.prepare((**new).clone()));
+        let prepared = prepared.transpose().map_err(refused)?;
+        // Before the engines, which tell at once what becomes of what is new.
+        self.states.reconfigure(Arc::clone(new));
+        if let Some(subscriber) = self.states.subscriber()
+            && let Err(error) = subscriber.reconfigure((**new).clone())
+        {
+            self.states.reconfigure(Arc::clone(old));
+            return Err(refused(error));
+        }
+        if let (Some(publisher), Some(prepared)) = (publisher, prepared) {
+            publisher.publisher().commit(prepared);
+        }
+        Ok(())
+    }
+}
+
+/// Whether nobody has added without end.
+fn is_bounded(configuration: &Configuration) -> bool {
+    let connections = &configuration.connections;
+    let writers = connections.iter().flat_map(|one| &one.writer_groups).map(|group| 1 + group.writers.len());
+    let readers = connections.iter().flat_map(|one| &one.reader_groups).map(|group| 1 + group.readers.len());
+    configuration.data_sets.len() <= ELEMENTS_MAX
+        && configuration.subscribed_data_sets.len() <= ELEMENTS_MAX
+        && configuration.security_groups.len() <= ELEMENTS_MAX
+        && connections.len() <= ELEMENTS_MAX
+        && writers.sum::<usize>() <= ELEMENTS_MAX
+        && readers.sum::<usize>() <= ELEMENTS_MAX
+}
+
+/// A file that was written beside the one it is going to replace.
+struct Staged {
+    beside: PathBuf,
+    path: PathBuf,
+}
+
+fn stage(path: &Path, configuration: &Configuration) -> std::io::Result<Staged> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let staged = Staged { beside: path.with_file_name(name), path: path.to_owned() };
+    let mut file = std::fs::File::create(&staged.beside)?;
+    file.write_all(&binary_file::write(configuration))?;
+    // Before it replaces the old one: after a power failure one of both is whole.
+    file.sync_all()?;
+    Ok(staged)
+}
+
+impl Staged {
+    fn take_effect(self) -> std::io::Result<()> {
+        std::fs::rename(&self.beside, &self.path)
+    }
+}

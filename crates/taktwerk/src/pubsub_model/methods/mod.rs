@@ -1,0 +1,221 @@
+//! The Methods that change the configuration (Part 14 §9.1.3 to §9.1.9). They are those of the types: each object refers
+//! to them, and the object that is passed says what is changed.
+//!
+//! - `structure`: connections, groups, writers, readers; `data_sets`: what is published; `targets`: what is done with
+//!   received values.
+
+mod data_sets;
+mod structure;
+mod targets;
+
+use super::administers;
+use super::live::Live;
+use crate::error::BuildError;
+use crate::space::{Space, ns0};
+use std::sync::Arc;
+use taktwerk_pubsub::config::Element;
+use taktwerk_schema::ids::{method_ids, reference_type_ids};
+use taktwerk_schema::{ConfigurationVersionDataType, RolePermissionType};
+use taktwerk_server::authorization::Access;
+use taktwerk_server::callback::{CallContext, MethodCall, MethodHandler};
+use taktwerk_types::{ExtensionObject, NodeId, StatusCode, Structure, UaString, Variant};
+
+/// What a Method gives.
+pub(super) type Outcome = Result<Vec<Variant>, StatusCode>;
+
+/// The arguments of a call; their number and types were checked.
+pub(super) struct Inputs(std::vec::IntoIter<Variant>);
+
+const INVALID: StatusCode = StatusCode::BAD_INVALID_ARGUMENT;
+
+impl Inputs {
+    pub(super) fn new(inputs: Vec<Variant>) -> Self {
+        Self(inputs.into_iter())
+    }
+
+    pub(super) fn take<T: TryFrom<Variant>>(&mut self) -> Result<T, StatusCode> {
+        self.0.next().and_then(|value| value.try_into().ok()).ok_or(INVALID)
+    }
+
+    pub(super) fn text(&mut self) -> Result<String, StatusCode> {
+        match self.0.next() {
+            None | Some(Variant::Empty) => Ok(String::new()),
+            Some(value) => {
+                UaString::try_from(value).map(|text| text.as_str().to_owned()).map_err(|_| INVALID)
+            }
+        }
+    }
+
+    /// An array; null is an empty one.
+    pub(super) fn list<T>(&mut self) -> Result<Vec<T>, StatusCode>
+    where
+        Vec<T>: TryFrom<Variant>,
+    {
+        match self.0.next() {
+            None | Some(Variant::Empty) => Ok(Vec::new()),
+            Some(value) => value.try_into().map_err(|_| INVALID),
+        }
+    }
+
+    pub(super) fn structure<T: Structure>(&mut self) -> Result<T, StatusCode> {
+        let object: ExtensionObject = self.take()?;
+        decode(&object)
+    }
+
+    pub(super) fn structures<T: Structure>(&mut self) -> Result<Vec<T>, StatusCode> {
+        self.list::<ExtensionObject>()?.iter().map(decode).collect()
+    }
+
+    /// All that was not taken.
+    pub(super) fn rest(self) -> Vec<Variant> {
+        self.0.collect()
+    }
+
+    fn version(&mut self) -> Result<ConfigurationVersionDataType, StatusCode> {
+        self.structure()
+    }
+}
+
+fn decode<T: Structure>(object: &ExtensionObject) -> Result<T, StatusCode> {
+    if !object.is::<T>() {
+        return Err(StatusCode::BAD_TYPE_MISMATCH);
+    }
+    object.decode().map_err(|_| INVALID)
+}
+
+/// A Method that may wait: it runs on a worker thread.
+pub(super) fn blocking(
+    run: impl Fn(&CallContext, Inputs) -> Outcome + Send + Sync + 'static,
+) -> Arc<dyn MethodHandler> {
+    struct Blocking<F>(Arc<F>);
+    impl<F: Fn(&CallContext, Inputs) -> Outcome + Send + Sync + 'static> MethodHandler for Blocking<F> {
+        fn call(&self, context: &CallContext, inputs: Vec<Variant>) -> MethodCall {
+            let (run, context) = (Arc::clone(&self.0), context.clone());
+            MethodCall::Blocking(Box::new(move || run(&context, Inputs::new(inputs))))
+        }
+    }
+    Arc::new(Blocking(Arc::new(run)))
+}
+
+/// What nodes are to be accessible for.
+pub(super) fn access(permissions: &[RolePermissionType]) -> Access {
+    if permissions.is_empty() {
+        return Access::default();
+    }
+    let roles = permissions.iter().map(|one| (one.role_id.clone(), one.permissions));
+    Access::roles(roles.collect::<Vec<_>>())
+}
+
+type Run = fn(&Arc<Live>, &CallContext, &mut Inputs) -> Outcome;
+
+/// All of them.
+const METHODS: [(u32, Run); 22] = [
+    (method_ids::PUBLISH_SUBSCRIBE_ADD_CONNECTION, structure::add_connection),
+    (method_ids::PUBLISH_SUBSCRIBE_REMOVE_CONNECTION, structure::remove_connection),
+    (method_ids::PUB_SUB_CONNECTION_TYPE_ADD_WRITER_GROUP, structure::add_writer_group),
+    (method_ids::PUB_SUB_CONNECTION_TYPE_ADD_READER_GROUP, structure::add_reader_group),
+    (method_ids::PUB_SUB_CONNECTION_TYPE_REMOVE_GROUP, structure::remove_group),
+    (method_ids::WRITER_GROUP_TYPE_ADD_DATA_SET_WRITER, structure::add_writer),
+    (method_ids::WRITER_GROUP_TYPE_REMOVE_DATA_SET_WRITER, structure::remove_writer),
+    (method_ids::READER_GROUP_TYPE_ADD_DATA_SET_READER, structure::add_reader),
+    (method_ids::READER_GROUP_TYPE_REMOVE_DATA_SET_READER, structure::remove_reader),
+    (method_ids::DATA_SET_FOLDER_TYPE_ADD_PUBLISHED_DATA_ITEMS, data_sets::add_items),
+    (method_ids::DATA_SET_FOLDER_TYPE_ADD_PUBLISHED_DATA_ITEMS_TEMPLATE, data_sets::add_items_template),
+    (method_ids::DATA_SET_FOLDER_TYPE_ADD_PUBLISHED_EVENTS, data_sets::no_events),
+    (method_ids::DATA_SET_FOLDER_TYPE_ADD_PUBLISHED_EVENTS_TEMPLATE, data_sets::no_events),
+    (method_ids::DATA_SET_FOLDER_TYPE_REMOVE_PUBLISHED_DATA_SET, data_sets::remove),
+    (method_ids::DATA_SET_FOLDER_TYPE_ADD_DATA_SET_FOLDER, data_sets::add_folder),
+    (method_ids::DATA_SET_FOLDER_TYPE_REMOVE_DATA_SET_FOLDER, data_sets::remove_folder),
+    (method_ids::PUBLISHED_DATA_ITEMS_TYPE_ADD_VARIABLES, data_sets::add_variables),
+    (method_ids::PUBLISHED_DATA_ITEMS_TYPE_REMOVE_VARIABLES, data_sets::remove_variables),
+    (method_ids::SUBSCRIBED_DATA_SET_FOLDER_TYPE_ADD_SUBSCRIBED_DATA_SET, targets::add_subscribed),
+    (method_ids::SUBSCRIBED_DATA_SET_FOLDER_TYPE_REMOVE_SUBSCRIBED_DATA_SET, targets::remove_subscribed),
+    (method_ids::DATA_SET_READER_TYPE_CREATE_TARGET_VARIABLES, targets::create_target_variables),
+    (method_ids::DATA_SET_READER_TYPE_CREATE_DATA_SET_MIRROR, targets::create_mirror),
+];
+
+/// Implements them.
+pub(super) fn add(space: &Space, live: &Arc<Live>) -> Result<(), BuildError> {
+    for (id, run) in METHODS {
+        let live = Arc::clone(live);
+        let handler = move |caller: &CallContext, mut inputs: Inputs| {
+            administers(caller)?;
+            run(&live, caller, &mut inputs)
+        };
+        space.set_method(&ns0(id), blocking(handler))?;
+    }
+    Ok(())
+}
+
+/// Lets an object refer to Methods of its type.
+pub(super) fn offer(space: &Space, object: &NodeId, methods: &[u32]) -> Result<(), BuildError> {
+    let component = ns0(reference_type_ids::HAS_COMPONENT);
+    for method in methods {
+        space.add_reference(object, &component, &ns0(*method))?;
+    }
+    Ok(())
+}
+
+pub(super) const fn of_folders() -> &'static [u32] {
+    &[
+        method_ids::DATA_SET_FOLDER_TYPE_ADD_PUBLISHED_DATA_ITEMS,
+        method_ids::DATA_SET_FOLDER_TYPE_ADD_PUBLISHED_DATA_ITEMS_TEMPLATE,
+        method_ids::DATA_SET_FOLDER_TYPE_REMOVE_PUBLISHED_DATA_SET,
+        method_ids::DATA_SET_FOLDER_TYPE_ADD_DATA_SET_FOLDER,
+        method_ids::DATA_SET_FOLDER_TYPE_REMOVE_DATA_SET_FOLDER,
+    ]
+}
+
+pub(super) const fn of_subscribed_folders() -> &'static [u32] {
+    &[
+        method_ids::SUBSCRIBED_DATA_SET_FOLDER_TYPE_ADD_SUBSCRIBED_DATA_SET,
+        method_ids::SUBSCRIBED_DATA_SET_FOLDER_TYPE_REMOVE_SUBSCRIBED_DATA_SET,
+    ]
+}
+
+pub(super) const fn of_items() -> &'static [u32] {
+    &[
+        method_ids::PUBLISHED_DATA_ITEMS_TYPE_ADD_VARIABLES,
+        method_ids::PUBLISHED_DATA_ITEMS_TYPE_REMOVE_VARIABLES,
+    ]
+}
+
+pub(super) const fn of_connections() -> &'static [u32] {
+    &[
+        method_ids::PUB_SUB_CONNECTION_TYPE_ADD_WRITER_GROUP,
+        method_ids::PUB_SUB_CONNECTION_TYPE_ADD_READER_GROUP,
+        method_ids::PUB_SUB_CONNECTION_TYPE_REMOVE_GROUP,
+    ]
+}
+
+pub(super) const fn of_writer_groups() -> &'static [u32] {
+    &[method_ids::WRITER_GROUP_TYPE_ADD_DATA_SET_WRITER, method_ids::WRITER_GROUP_TYPE_REMOVE_DATA_SET_WRITER]
+}
+
+pub(super) const fn of_reader_groups() -> &'static [u32] {
+    &[method_ids::READER_GROUP_TYPE_ADD_DATA_SET_READER, method_ids::READER_GROUP_TYPE_REMOVE_DATA_SET_READER]
+}
+
+pub(super) const fn of_readers() -> &'static [u32] {
+    &[
+        method_ids::DATA_SET_READER_TYPE_CREATE_TARGET_VARIABLES,
+        method_ids::DATA_SET_READER_TYPE_CREATE_DATA_SET_MIRROR,
+    ]
+}
+
+/// The element of the object that a Method is called on.
+fn called_on(live: &Live, caller: &CallContext) -> Result<Element, StatusCode> {
+    live.element(&caller.object_id).ok_or(StatusCode::BAD_NODE_ID_INVALID)
+}
+
+/// The element of a node that was passed.
+fn passed(live: &Live, inputs: &mut Inputs) -> Result<Element, StatusCode> {
+    let id: NodeId = inputs.take()?;
+    live.element(&id).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)
+}
+
+/// A name that an element may have.
+fn usable(name: &str) -> Result<(), StatusCode> {
+    let is_usable = !name.is_empty() && name.len() <= 512 && !name.chars().any(char::is_control);
+    if is_usable { Ok(()) } else { Err(INVALID) }
+}

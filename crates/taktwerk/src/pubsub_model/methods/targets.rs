@@ -1,0 +1,127 @@
+//! What is done with received values (Part 14 §9.1.8.5, §9.1.8.6, §9.1.9.4).
+
+use super::{Inputs, Outcome, called_on, passed, usable};
+use crate::pubsub_model::live::Live;
+use crate::pubsub_model::nodes::mirror_parent;
+use std::sync::Arc;
+use taktwerk_pubsub::config::{Configuration, DataSetReader, Element, SubscribedDataSet};
+use taktwerk_schema::{
+    FieldTargetDataType, StandaloneSubscribedDataSetDataType, SubscribedDataSetMirrorDataType,
+    TargetVariablesDataType,
+};
+use taktwerk_server::callback::CallContext;
+use taktwerk_types::{Guid, StatusCode};
+
+/// The attribute that is written.
+const VALUE: u32 = 13;
+
+fn reader_of<'a>(
+    configuration: &'a mut Configuration,
+    element: &Element,
+) -> Result<&'a mut DataSetReader, StatusCode> {
+    let Element::Reader { connection, group, name } = element else {
+        return Err(StatusCode::BAD_NODE_ID_INVALID);
+    };
+    let group = configuration.connection_mut(connection).and_then(|one| one.reader_group_mut(group));
+    group.and_then(|group| group.reader_mut(name)).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)
+}
+
+/// Whether received values can be written to a target.
+fn check(live: &Live, reader: &DataSetReader, target: &FieldTargetDataType) -> StatusCode {
+    let fields = &reader.meta_data.fields;
+    let is_known = target.data_set_field_id == Guid::NULL
+        || fields.iter().any(|field| field.data_set_field_id == target.data_set_field_id);
+    let declared = live.space().ok().and_then(|space| space.declared_shape(&target.target_node_id));
+    match declared {
+        _ if target.target_node_id.is_null() => StatusCode::BAD_NODE_ID_INVALID,
+        None => StatusCode::BAD_NODE_ID_UNKNOWN,
+        Some(_) if target.attribute_id != 0 && target.attribute_id != VALUE => {
+            StatusCode::BAD_ATTRIBUTE_ID_INVALID
+        }
+        Some(_) if !(target.receiver_index_range.is_empty() && target.write_index_range.is_empty()) => {
+            StatusCode::BAD_NOT_SUPPORTED
+        }
+        Some(_) if !is_known => StatusCode::BAD_NOT_FOUND,
+        Some(_) => StatusCode::GOOD,
+    }
+}
+
+/// CreateTargetVariables (Part 14 §9.1.8.5).
+pub(super) fn create_target_variables(
+    live: &Arc<Live>,
+    caller: &CallContext,
+    inputs: &mut Inputs,
+) -> Outcome {
+    let element = called_on(live, caller)?;
+    let version = inputs.version()?;
+    let targets: Vec<FieldTargetDataType> = inputs.structures()?;
+    if targets.is_empty() {
+        return Err(StatusCode::BAD_NOTHING_TO_DO);
+    }
+    let results = live.change(|configuration, _| {
+        let reader = reader_of(configuration, &element)?;
+        if reader.meta_data.fields.is_empty() || reader.meta_data.configuration_version != version {
+            return Err(StatusCode::BAD_INVALID_STATE);
+        }
+        let results: Vec<StatusCode> = targets.iter().map(|target| check(live, reader, target)).collect();
+        let good = targets.into_iter().zip(&results).filter(|(_, status)| !status.is_bad());
+        let target_variables: Vec<_> = good.map(|(target, _)| target).collect();
+        if !target_variables.is_empty() {
+            reader.subscribed_data_set =
+                SubscribedDataSet::TargetVariables(TargetVariablesDataType { target_variables });
+        }
+        Ok(results)
+    })?;
+    Ok(vec![results.into()])
+}
+
+/// CreateDataSetMirror (Part 14 §9.1.8.6).
+pub(super) fn create_mirror(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inputs) -> Outcome {
+    let element = called_on(live, caller)?;
+    let Element::Reader { connection, group, name } = &element else {
+        return Err(StatusCode::BAD_NODE_ID_INVALID);
+    };
+    let parent = inputs.text()?;
+    usable(&parent)?;
+    let role_permissions = inputs.structures()?;
+    live.change(|configuration, _| {
+        let reader = reader_of(configuration, &element)?;
+        if reader.meta_data.fields.is_empty() {
+            return Err(StatusCode::BAD_INVALID_STATE);
+        }
+        let parent_node_name = parent.as_str().into();
+        let mirror = SubscribedDataSetMirrorDataType { parent_node_name, role_permissions };
+        reader.subscribed_data_set = SubscribedDataSet::Mirror(mirror);
+        Ok(())
+    })?;
+    Ok(vec![mirror_parent(connection, group, name, &parent).into()])
+}
+
+/// AddSubscribedDataSet (Part 14 §9.1.9.4.2).
+pub(super) fn add_subscribed(live: &Arc<Live>, _: &CallContext, inputs: &mut Inputs) -> Outcome {
+    let set: StandaloneSubscribedDataSetDataType = inputs.structure()?;
+    let name = set.name.as_str().to_owned();
+    usable(&name)?;
+    live.change(|configuration, _| {
+        if configuration.subscribed_data_sets.iter().any(|other| other.name == set.name) {
+            return Err(StatusCode::BAD_BROWSE_NAME_DUPLICATED);
+        }
+        configuration.subscribed_data_sets.push(set);
+        Ok(())
+    })?;
+    Ok(vec![live.node(&Element::SubscribedDataSet { name }).into()])
+}
+
+/// RemoveSubscribedDataSet (Part 14 §9.1.9.4.3).
+pub(super) fn remove_subscribed(live: &Arc<Live>, _: &CallContext, inputs: &mut Inputs) -> Outcome {
+    let Element::SubscribedDataSet { name } = passed(live, inputs)? else {
+        return Err(StatusCode::BAD_NODE_ID_INVALID);
+    };
+    live.change(|configuration, _| {
+        let sets = &mut configuration.subscribed_data_sets;
+        let at = sets.iter().position(|set| set.name.as_str() == name);
+        sets.remove(at.ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?);
+        Ok(())
+    })?;
+    Ok(Vec::new())
+}

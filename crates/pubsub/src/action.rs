@@ -23,7 +23,7 @@ mod wire;
 
 pub use requestor::{Outcome, Request, RequestId, Requestor, RequestorOptions};
 pub use responder::{ActionTarget, Execution, ExecutionId, Responder, ResponderOptions};
-pub use wire::ActionError;
+pub use wire::{ActionEngine, ActionError};
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,13 @@
 //! PubSub on a real network: transports, the publisher's timer thread, the subscriber's receiving thread.
 //!
 //! - [`publisher`]: WriterGroups on an absolute timer; [`subscriber`]: datagrams into the subscriber engine;
+//! - [`action`]: requestors and responders of Actions;
 //! - [`udp`], [`ethernet`]: datagrams; [`interface`]: which network card; [`address`]: the URLs of Part 14 §7.3;
 //! - `mqtt` (feature `mqtt`): brokers;
 //! - [`timer`]: sleeping to the microsecond, real-time scheduling; [`lateness`]: how late each cycle was, and why;
 //! - [`keys`]: where the keys of security groups come from; [`error`]: what can go wrong, with advice.
 
+pub mod action;
 pub mod address;
 pub mod error;
 pub mod ethernet;
@@ -21,6 +23,7 @@ pub mod subscriber;
 pub mod timer;
 pub mod udp;
 
+pub use action::{ActionDriverOptions, ActionUser, Commander, RunningActions};
 pub use address::{Address, VlanTag};
 pub use error::PubSubError;
 pub use inlet::{Inlet, receives_alike};

@@ -1,13 +1,13 @@
 //! The requestor: asks, repeats until there is an answer, and says when it has it (Part 14 §6.2.11.2).
 
-use super::message::Part;
-use super::wire::{ActionError, Wire};
+use super::responder::ActionTarget;
+use super::wire::{ActionEngine, ActionError, Sending, Wire};
 use crate::config::GroupSecurity;
 use crate::publisher_id::PublisherId;
-use crate::security::{KeyRequest, SecurityError, SecurityKeys};
+use crate::security::{KeyStore, SecurityError};
 use crate::time::Now;
-use crate::transmit::{About, DatagramKind, Transmit};
-use crate::uadp::action::{ActionBody, ActionHeader};
+use crate::transmit::{DatagramKind, Transmit};
+use crate::uadp::action::ActionHeader;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use taktwerk_crypto::{Entropy, PubSubProvider};
@@ -122,7 +122,7 @@ impl Requestor {
         })
     }
 
-    /// Asks. [`Self::poll`] sends it, and [`Self::poll_outcome`] tells how it ended.
+    /// Asks. [`ActionEngine::poll`] sends it, and [`Self::poll_outcome`] tells how it ended.
     ///
     /// # Errors
     /// [`ActionError::TooManyRequests`].
@@ -139,67 +139,6 @@ impl Requestor {
         let pending = Pending { request, state: ActionState::EXECUTING, next: now.instant, deadline };
         self.pending.insert(id, pending);
         Ok(id)
-    }
-
-    /// When [`Self::poll`] has something to do.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        self.pending.values().map(|pending| pending.next.min(pending.deadline)).min()
-    }
-
-    /// Sends and repeats what is due, and gives up what took too long.
-    ///
-    /// # Errors
-    /// The first message that could not be secured; it is tried again in the next interval.
-    pub fn poll(&mut self, now: Now, out: &mut Transmit) -> Result<(), SecurityError> {
-        let (wire, options) = (&mut self.wire, &self.options);
-        let (outcomes, correlation) = (&mut self.outcomes, self.correlation.as_slice());
-        let mut result = Ok(());
-        self.pending.retain(|id, pending| {
-            if now.instant >= pending.deadline {
-                if pending.state == ActionState::EXECUTING {
-                    let status = StatusCode::BAD_TIMEOUT;
-                    outcomes.push_back(Outcome { request_id: *id, status, outputs: Vec::new() });
-                }
-                return false;
-            }
-            if now.instant < pending.next {
-                return true;
-            }
-            pending.next = later(now.instant, options.interval_nanos.max(1));
-            let request = &pending.request;
-            let header = ActionHeader {
-                is_request: true,
-                response_address: options.response_address.as_deref(),
-                correlation_data: Some(correlation),
-                requestor_id: Some(options.requestor_id.to_variant()),
-                timeout_hint: Some(request.timeout_nanos as f64 / 1e6),
-            };
-            let (target_id, request_id) = (request.action_target_id, *id);
-            let part = Part {
-                writer_id: request.data_set_writer_id,
-                body: ActionBody { target_id, request_id, state: pending.state },
-                status: StatusCode::GOOD,
-                // Who only says that it has the response need not repeat the request.
-                fields: match pending.state {
-                    ActionState::EXECUTING => request.inputs.clone(),
-                    _ => Vec::new(),
-                },
-            };
-            let about = About {
-                connection: request.connection,
-                writer_group: None,
-                writer: None,
-                kind: DatagramKind::ActionRequest,
-                due: now.instant,
-                address: None,
-            };
-            if let Err(error) = wire.send(about, request.responder.as_ref(), &header, &part, now, out) {
-                result = Err(error);
-            }
-            true
-        });
-        result
     }
 
     /// Takes a received datagram. What is no response to this requestor is ignored.
@@ -245,23 +184,65 @@ impl Requestor {
     pub fn poll_outcome(&mut self) -> Option<Outcome> {
         self.outcomes.pop_front()
     }
+}
 
-    /// A call of GetSecurityKeys to make now.
-    pub fn poll_key_request(&mut self, now: Now) -> Option<KeyRequest> {
-        self.wire.keys().poll_request(now.instant)
+impl ActionEngine for Requestor {
+    fn key_store(&mut self) -> &mut KeyStore {
+        self.wire.keys()
     }
 
-    /// The outcome of such a call, or keys that were pushed.
-    ///
-    /// # Errors
-    /// The group is not known, or the keys cannot be used.
-    pub fn set_keys(
-        &mut self,
-        security_group_id: &str,
-        outcome: Result<&SecurityKeys, StatusCode>,
-        now: Now,
-    ) -> Result<(), SecurityError> {
-        self.wire.keys().answer(security_group_id, outcome, now.instant)
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.pending.values().map(|pending| pending.next.min(pending.deadline)).min()
+    }
+
+    fn poll(&mut self, now: Now, out: &mut Transmit) -> Result<(), SecurityError> {
+        let (wire, options) = (&mut self.wire, &self.options);
+        let (outcomes, correlation) = (&mut self.outcomes, self.correlation.as_slice());
+        let mut result = Ok(());
+        self.pending.retain(|id, pending| {
+            if now.instant >= pending.deadline {
+                if pending.state == ActionState::EXECUTING {
+                    let status = StatusCode::BAD_TIMEOUT;
+                    outcomes.push_back(Outcome { request_id: *id, status, outputs: Vec::new() });
+                }
+                return false;
+            }
+            if now.instant < pending.next {
+                return true;
+            }
+            pending.next = later(now.instant, options.interval_nanos.max(1));
+            let request = &pending.request;
+            let sending = Sending {
+                connection: request.connection,
+                kind: DatagramKind::ActionRequest,
+                address: None,
+                responder: request.responder.as_ref(),
+                header: ActionHeader {
+                    is_request: true,
+                    response_address: options.response_address.as_deref(),
+                    correlation_data: Some(correlation),
+                    requestor_id: Some(options.requestor_id.to_variant()),
+                    timeout_hint: Some(request.timeout_nanos as f64 / 1e6),
+                },
+                target: ActionTarget {
+                    data_set_writer_id: request.data_set_writer_id,
+                    action_target_id: request.action_target_id,
+                },
+                request_id: *id,
+                state: pending.state,
+                status: StatusCode::GOOD,
+                // Who only says that it has the response need not repeat the request.
+                fields: match pending.state {
+                    ActionState::EXECUTING => request.inputs.clone(),
+                    _ => Vec::new(),
+                },
+            };
+            if let Err(error) = wire.send(sending, now, out) {
+                result = Err(error);
+            }
+            true
+        });
+        result
     }
 }
 

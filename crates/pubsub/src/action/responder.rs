@@ -1,15 +1,14 @@
 //! The responder: executes what is asked for, once, and says how it stands until the requestor knows
 //! (Part 14 §6.2.11.2).
 
-use super::message::Part;
 use super::requestor::later;
-use super::wire::{ActionError, Wire};
+use super::wire::{ActionEngine, ActionError, Sending, Wire};
 use crate::config::GroupSecurity;
 use crate::publisher_id::PublisherId;
-use crate::security::{KeyRequest, SecurityError, SecurityKeys};
+use crate::security::{KeyStore, SecurityError};
 use crate::time::Now;
-use crate::transmit::{About, DatagramKind, Transmit};
-use crate::uadp::action::{ActionBody, ActionHeader};
+use crate::transmit::{DatagramKind, Transmit};
+use crate::uadp::action::ActionHeader;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use taktwerk_crypto::{Entropy, PubSubProvider};
@@ -208,9 +207,25 @@ impl Responder {
         true
     }
 
-    /// When [`Self::poll`] has something to do.
+    /// How many executions are known, those that are over and remembered included.
     #[must_use]
-    pub fn poll_timeout(&self) -> Option<Instant> {
+    pub fn len(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Whether none is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+}
+
+impl ActionEngine for Responder {
+    fn key_store(&mut self) -> &mut KeyStore {
+        self.wire.keys()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
         let due = |running: &Running| {
             let ends = (running.state != ActionState::EXECUTING).then_some(running.until);
             running.next.into_iter().chain(ends).min()
@@ -218,11 +233,7 @@ impl Responder {
         self.running.values().filter_map(due).min()
     }
 
-    /// Sends the responses that are due.
-    ///
-    /// # Errors
-    /// The first message that could not be secured; it is tried again in the next interval.
-    pub fn poll(&mut self, now: Now, out: &mut Transmit) -> Result<(), SecurityError> {
+    fn poll(&mut self, now: Now, out: &mut Transmit) -> Result<(), SecurityError> {
         let (wire, options) = (&mut self.wire, &self.options);
         let mut result = Ok(());
         self.running.retain(|(_, correlation, request_id, target), running| {
@@ -244,63 +255,29 @@ impl Responder {
             // Idle is said once for each time that it is asked.
             running.next =
                 (running.state != ActionState::IDLE).then(|| later(next, options.interval_nanos.max(1)));
-            let header = ActionHeader {
-                is_request: false,
-                response_address: None,
-                correlation_data: (!correlation.is_empty()).then_some(correlation.as_slice()),
-                requestor_id: running.requestor_id.clone(),
-                timeout_hint: None,
-            };
-            let (target_id, request_id) = (target.action_target_id, *request_id);
-            let part = Part {
-                writer_id: target.data_set_writer_id,
-                body: ActionBody { target_id, request_id, state: running.state },
+            let sending = Sending {
+                connection: options.connection,
+                kind: DatagramKind::ActionResponse,
+                address: running.response_address.as_deref(),
+                responder: options.publisher_id.as_ref(),
+                header: ActionHeader {
+                    is_request: false,
+                    response_address: None,
+                    correlation_data: (!correlation.is_empty()).then_some(correlation.as_slice()),
+                    requestor_id: running.requestor_id.clone(),
+                    timeout_hint: None,
+                },
+                target: *target,
+                request_id: *request_id,
+                state: running.state,
                 status: running.status,
                 fields: running.outputs.clone(),
             };
-            let about = About {
-                connection: options.connection,
-                writer_group: None,
-                writer: None,
-                kind: DatagramKind::ActionResponse,
-                due: now.instant,
-                address: running.response_address.as_deref(),
-            };
-            if let Err(error) = wire.send(about, options.publisher_id.as_ref(), &header, &part, now, out) {
+            if let Err(error) = wire.send(sending, now, out) {
                 result = Err(error);
             }
             true
         });
         result
-    }
-
-    /// How many executions are known, those that are over and remembered included.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.running.len()
-    }
-
-    /// Whether none is known.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.running.is_empty()
-    }
-
-    /// A call of GetSecurityKeys to make now.
-    pub fn poll_key_request(&mut self, now: Now) -> Option<KeyRequest> {
-        self.wire.keys().poll_request(now.instant)
-    }
-
-    /// The outcome of such a call, or keys that were pushed.
-    ///
-    /// # Errors
-    /// The group is not known, or the keys cannot be used.
-    pub fn set_keys(
-        &mut self,
-        security_group_id: &str,
-        outcome: Result<&SecurityKeys, StatusCode>,
-        now: Now,
-    ) -> Result<(), SecurityError> {
-        self.wire.keys().answer(security_group_id, outcome, now.instant)
     }
 }

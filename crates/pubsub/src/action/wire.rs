@@ -1,19 +1,23 @@
 //! What both engines do with datagrams: security in both directions.
 
 use super::message::{ActionMessage, Part};
+use super::responder::ActionTarget;
 use crate::config::GroupSecurity;
 use crate::publisher::write_message;
 use crate::publisher_id::PublisherIdRef;
-use crate::security::{KeyStore, KeyStoreOptions, Nonce, SecurityError, decrypt, nonce_number, verify};
+use crate::security::{
+    KeyRequest, KeyStore, KeyStoreOptions, Nonce, SecurityError, SecurityKeys, decrypt, nonce_number, verify,
+};
 use crate::time::Now;
-use crate::transmit::{About, Transmit};
+use crate::transmit::{About, DatagramKind, Transmit};
 use crate::uadp::SecurityMode;
-use crate::uadp::action::ActionHeader;
+use crate::uadp::action::{ActionBody, ActionHeader};
 use crate::uadp::header::{NetworkMessageHeader, NetworkMessageType};
 use core::ops::Range;
 use std::sync::Arc;
 use taktwerk_crypto::{Entropy, PubSubProvider};
-use taktwerk_types::{DecodeError, DecodeLimits, Decoder};
+use taktwerk_schema::ActionState;
+use taktwerk_types::{DecodeError, DecodeLimits, Decoder, Instant, StatusCode, Variant};
 
 /// Limits for what comes from anybody.
 const LIMITS: DecodeLimits = DecodeLimits { depth_max: 32, ..DecodeLimits::DEFAULT };
@@ -34,6 +38,61 @@ pub enum ActionError {
     /// As many requests wait for their responses as may.
     #[error("{0} requests wait for their responses already: try again later")]
     TooManyRequests(usize),
+}
+
+/// What a driver does with a requestor and a responder alike.
+pub trait ActionEngine {
+    /// The keys of its security group.
+    #[doc(hidden)]
+    fn key_store(&mut self) -> &mut KeyStore;
+
+    /// When [`Self::poll`] has something to do.
+    #[must_use]
+    fn poll_timeout(&self) -> Option<Instant>;
+
+    /// Sends and repeats what is due, and gives up what took too long.
+    ///
+    /// # Errors
+    /// The first message that could not be secured; it is tried again in the next interval.
+    fn poll(&mut self, now: Now, out: &mut Transmit) -> Result<(), SecurityError>;
+
+    /// A call of GetSecurityKeys to make now.
+    fn poll_key_request(&mut self, now: Now) -> Option<KeyRequest> {
+        self.key_store().poll_request(now.instant)
+    }
+
+    /// When [`Self::poll_key_request`] has something.
+    fn key_timeout(&mut self) -> Option<Instant> {
+        self.key_store().poll_timeout()
+    }
+
+    /// The outcome of such a call, or keys that were pushed.
+    ///
+    /// # Errors
+    /// The group is not known, or the keys cannot be used.
+    fn set_keys(
+        &mut self,
+        security_group_id: &str,
+        outcome: Result<&SecurityKeys, StatusCode>,
+        now: Now,
+    ) -> Result<(), SecurityError> {
+        self.key_store().answer(security_group_id, outcome, now.instant)
+    }
+}
+
+/// A message about one request: a repeated one, or a response.
+pub(super) struct Sending<'a> {
+    pub(super) connection: usize,
+    pub(super) kind: DatagramKind,
+    /// Where to, if not to the responder's own address.
+    pub(super) address: Option<&'a str>,
+    pub(super) responder: PublisherIdRef<'a>,
+    pub(super) header: ActionHeader<'a>,
+    pub(super) target: ActionTarget,
+    pub(super) request_id: u16,
+    pub(super) state: ActionState,
+    pub(super) status: StatusCode,
+    pub(super) fields: Vec<Variant>,
 }
 
 /// Keys, randomness, and what a message must have.
@@ -76,21 +135,29 @@ impl Wire {
     /// Sends one request or response.
     pub(super) fn send(
         &mut self,
-        about: About<'_>,
-        responder: PublisherIdRef<'_>,
-        header: &ActionHeader<'_>,
-        part: &Part,
+        sending: Sending<'_>,
         now: Now,
         out: &mut Transmit,
     ) -> Result<(), SecurityError> {
-        let writer_id = [part.writer_id];
-        let network = ActionMessage::network_header(responder, &writer_id);
+        let about = About {
+            connection: sending.connection,
+            writer_group: None,
+            writer: None,
+            kind: sending.kind,
+            due: now.instant,
+            address: sending.address,
+        };
+        let ActionTarget { data_set_writer_id: writer_id, action_target_id: target_id } = sending.target;
+        let body = ActionBody { target_id, request_id: sending.request_id, state: sending.state };
+        let part = Part { writer_id, body, status: sending.status, fields: sending.fields };
+        let writer_ids = [writer_id];
+        let network = ActionMessage::network_header(sending.responder, &writer_ids);
         let security = match self.security.mode {
             SecurityMode::None => None,
             mode => Some((self.security.security_group_id.as_str(), mode)),
         };
         write_message(&mut self.keys, &mut *self.entropy, now, out, about, network, security, |(out, _)| {
-            ActionMessage::encode_payload(header, part, out)
+            ActionMessage::encode_payload(&sending.header, &part, out)
         })
     }
 

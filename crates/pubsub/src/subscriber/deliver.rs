@@ -8,6 +8,7 @@ use super::{
     DataSetMessage, Drop, Required, Sink, Subscriber, SubscriberCounters, SubscriberEvent, SubscriberOptions,
 };
 use crate::time::Now;
+use crate::uadp::FieldEncoding;
 use crate::uadp::announcement::{Announcement, NumberedAnnouncement};
 use crate::uadp::chunk::Chunk;
 use crate::uadp::data_set_message::{DataSetMessageHeader, DataSetMessageKind};
@@ -335,6 +336,17 @@ impl Context<'_> {
             self.changed(reader, major_version, sink);
             return Ok(decoder.remaining());
         }
+        if let Some(minor_version) = header.minor_version
+            && reader.knows_fields()
+            && ![0, minor_version].contains(&reader.meta_data.configuration_version.minor_version)
+        {
+            // Fields that we know can be read as before. But a major change has another MinorVersion too, and where
+            // the MajorVersion is not sent, raw data of it would be read as what it is not.
+            self.outdated(reader, minor_version);
+            if header.major_version.is_none() && header.encoding == FieldEncoding::RawData {
+                return Ok(decoder.remaining());
+            }
+        }
         // Fields are read first: a message that cannot be read does not count as received.
         let types = reader.types();
         if let Err(error) = decode_fields(&header, &mut decoder, types, self.fields) {
@@ -374,6 +386,14 @@ impl Context<'_> {
             if self.options.ask_for_meta_data {
                 ask_for(reader, self.asker, self.now);
             }
+        }
+    }
+
+    /// The writer's metadata has more than ours, or is another one: it is asked for once.
+    fn outdated(&mut self, reader: &mut Reader, minor_version: u32) {
+        if reader.told_minor_version != Some(minor_version) && self.options.ask_for_meta_data {
+            reader.told_minor_version = Some(minor_version);
+            ask_for(reader, self.asker, self.now);
         }
     }
 

@@ -37,6 +37,8 @@ pub(crate) struct Reader {
     pub(crate) tracker: Tracker,
     /// The version that was told to have changed, so that it is told once.
     pub(crate) told_version: Option<u32>,
+    /// The MinorVersion whose metadata was asked for, so that it is asked for once.
+    pub(crate) told_minor_version: Option<u32>,
     pub(crate) reset_nanos: u64,
     pub(crate) senders_max: usize,
     pub(crate) counters: ReaderCounters,
@@ -83,6 +85,7 @@ impl Reader {
             deadline: None,
             tracker: Tracker::default(),
             told_version: None,
+            told_minor_version: None,
             reset_nanos: if timeout_nanos > 0 { timeout_nanos } else { options.sequence_reset_nanos },
             senders_max: options.senders_max,
             counters: ReaderCounters::default(),
@@ -137,6 +140,7 @@ impl Reader {
         let version = meta_data.configuration_version.clone();
         self.learn(meta_data);
         self.told_version = None;
+        self.told_minor_version = None;
         sink.event(SubscriberEvent::MetaDataReceived { reader: self.index, version });
     }
 

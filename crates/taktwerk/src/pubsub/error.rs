@@ -35,6 +35,9 @@ pub enum PubSubStartError {
         /// The data set.
         data_set: String,
     },
+    /// Actions do something in the world, so they want message security.
+    #[error("Actions without message security: call security(), or allow_unsecured() if that is on purpose")]
+    UnsecuredActions,
     /// Something the configuration asks for is not supported here.
     #[error("field {field:?} of {data_set:?}: {what} is not supported")]
     Unsupported {
@@ -55,6 +58,7 @@ impl PubSubStartError {
             Self::PubSub(error) => error.status(),
             Self::Variable { source, .. } => source.status(),
             Self::NoSpace { .. } | Self::NoValues { .. } => StatusCode::BAD_CONFIGURATION_ERROR,
+            Self::UnsecuredActions => StatusCode::BAD_SECURITY_MODE_INSUFFICIENT,
             Self::Unsupported { .. } => StatusCode::BAD_NOT_SUPPORTED,
         }
     }

@@ -46,14 +46,17 @@
 //! [`Publisher::of`], [`Subscriber::of`].
 //!
 //! - [`data_set`]: what is published; [`publisher`], [`subscriber`]: the builders;
+//! - [`action`]: something is asked for, done and answered;
 //! - [`target`]: received values into Variables of a server; [`error`]: what can go wrong.
 
+pub mod action;
 pub mod data_set;
 pub mod error;
 pub mod publisher;
 pub mod subscriber;
 pub mod target;
 
+pub use action::{ActionRequestor, ActionResponder};
 pub use data_set::DataSet;
 pub use error::PubSubStartError;
 pub use publisher::{Publisher, PublisherBuilder};

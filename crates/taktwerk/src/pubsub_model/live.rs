@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
+use taktwerk_net::pubsub::Address;
 use taktwerk_pubsub::PublisherId;
 use taktwerk_pubsub::config::reserve::Reservations;
 use taktwerk_pubsub::config::version::{touch, version_time};
@@ -175,6 +176,13 @@ impl Live {
         if !problems.is_empty() {
             tracing::info!(?problems, "a change of the PubSub configuration was refused");
             return Err(StatusCode::BAD_INVALID_ARGUMENT);
+        }
+        for connection in &new.connections {
+            let is_known = old.connection(&connection.name).is_some_and(|old| old.url == connection.url);
+            if let (false, Err(error)) = (is_known, Address::parse(&connection.url)) {
+                tracing::info!(%error, "a change of the PubSub configuration was refused");
+                return Err(StatusCode::BAD_INVALID_ARGUMENT);
+            }
         }
         if !is_bounded(&new) {
             return Err(StatusCode::BAD_RESOURCE_UNAVAILABLE);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use taktwerk_crypto::SeededEntropy;
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
 use taktwerk_pubsub::action::{
-    ActionTarget, Request, Requestor, RequestorOptions, Responder, ResponderOptions,
+    ActionEngine, ActionTarget, Request, Requestor, RequestorOptions, Responder, ResponderOptions,
 };
 use taktwerk_pubsub::config::GroupSecurity;
 use taktwerk_pubsub::uadp::SecurityMode;

@@ -251,7 +251,27 @@ pub fn subscriber_inlet(
 ) -> Result<(InletMaker, BrokerStatus), PubSubError> {
     let filters = topics::filters(&options.prefix, connection).into_iter();
     let filters = filters.map(|(filter, quality)| (filter, quality.unwrap_or(options.quality_of_service)));
-    let running = start(connection, filters.collect(), "subscriber", options)?;
+    inlet_of(connection, filters.collect(), options)
+}
+
+/// What a requestor or a responder of Actions receives from the broker of a connection: one topic.
+///
+/// # Errors
+/// The URL or the certificates cannot be used.
+pub fn action_inlet(
+    connection: &Connection,
+    topic: String,
+    options: &MqttOptions,
+) -> Result<(InletMaker, BrokerStatus), PubSubError> {
+    inlet_of(connection, vec![(topic, options.quality_of_service)], options)
+}
+
+fn inlet_of(
+    connection: &Connection,
+    filters: Vec<(String, super::QualityOfService)>,
+    options: &MqttOptions,
+) -> Result<(InletMaker, BrokerStatus), PubSubError> {
+    let running = start(connection, filters, "subscriber", options)?;
     let status = BrokerStatus(Arc::clone(&running.shared));
     let inlet = MqttInlet { running };
     let make: InletMaker = Box::new(move || Ok(Box::new(inlet) as Box<dyn Inlet>));

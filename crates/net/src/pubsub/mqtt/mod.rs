@@ -14,5 +14,5 @@ pub mod outbox;
 pub mod tls;
 pub mod topics;
 
-pub use broker::{BrokerStatus, publisher_link, subscriber_inlet};
+pub use broker::{BrokerStatus, action_inlet, publisher_link, subscriber_inlet};
 pub use options::{MqttOptions, MqttVersion, QualityOfService};

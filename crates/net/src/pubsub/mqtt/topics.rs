@@ -88,9 +88,7 @@ pub fn destination(prefix: &str, connection: &Connection, datagram: &Datagram<'_
         DatagramKind::Announcement => {
             to(format!("{}/{publisher}", root(prefix, connection, "connection")), true)
         }
-        DatagramKind::ActionRequest => {
-            to(format!("{}/{publisher}", root(prefix, connection, "action-request")), false)
-        }
+        DatagramKind::ActionRequest => to(action_request_topic(prefix, connection), false),
         DatagramKind::ActionResponse => match datagram.address {
             Some(topic) => to(topic.to_owned(), false),
             None => to(format!("{}/{publisher}", root(prefix, connection, "action-response")), false),
@@ -98,6 +96,18 @@ pub fn destination(prefix: &str, connection: &Connection, datagram: &Datagram<'_
         // There are no probes on a broker: what they would ask for is retained.
         _ => None,
     }
+}
+
+/// Where requests to a connection's responder go.
+#[must_use]
+pub fn action_request_topic(prefix: &str, connection: &Connection) -> String {
+    format!("{}/{}", root(prefix, connection, "action-request"), level(connection.publisher_id.as_ref()))
+}
+
+/// Where responses to a requestor go that says so in its requests.
+#[must_use]
+pub fn action_response_topic(prefix: &str, connection: &Connection, requestor: &PublisherId) -> String {
+    format!("{}/{}", root(prefix, connection, "action-response"), clean(&requestor.to_string()))
 }
 
 /// What the readers of a connection subscribe to.

@@ -1,0 +1,258 @@
+//! Requestors and responders of Actions on threads of their own (Part 14 §5.4.3).
+
+use super::PubSubError;
+use super::inlet::{self, Inlet};
+use super::keys::{KeySource, KeyThread};
+use super::link::{self, Link};
+use super::publisher::read;
+use super::subscriber::InletMaker;
+use super::udp::UdpOptions;
+use crate::clock::Clock;
+use crate::poll::{Interest, Poller};
+use crate::wake::Waker;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use taktwerk_pubsub::action::ActionEngine;
+use taktwerk_pubsub::config::Connection;
+use taktwerk_pubsub::{Now, Transmit};
+use taktwerk_types::Instant;
+
+/// How long to sleep when nothing is due.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// What an engine of Actions is given besides itself.
+#[non_exhaustive]
+#[derive(Default)]
+pub struct ActionDriverOptions {
+    /// How datagrams travel.
+    pub udp: UdpOptions,
+    /// Where keys of security groups come from.
+    pub keys: Option<Box<dyn KeySource>>,
+    /// What is sent through, if it is opened elsewhere.
+    pub link: Option<Box<dyn Link>>,
+    /// What is received from, if it is opened elsewhere.
+    pub inlet: Option<InletMaker>,
+}
+
+impl core::fmt::Debug for ActionDriverOptions {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("ActionDriverOptions").field("udp", &self.udp).finish_non_exhaustive()
+    }
+}
+
+/// An engine with what its user does about it.
+pub trait ActionUser: Send + 'static {
+    /// The engine.
+    type Engine: ActionEngine;
+
+    /// The engine.
+    fn engine(&mut self) -> &mut Self::Engine;
+
+    /// Takes a received datagram; malformed and foreign ones are ignored.
+    fn receive(&mut self, datagram: &mut [u8], now: Now);
+
+    /// Called in every turn, after all that has come was taken: looks what the engine has.
+    fn turn(&mut self, now: Now);
+}
+
+type Command<U> = Box<dyn FnOnce(&mut U, Now) + Send>;
+
+struct Shared<U> {
+    stop: AtomicBool,
+    commands: Mutex<VecDeque<Command<U>>>,
+}
+
+/// An engine of Actions that runs; it stops when this is dropped.
+pub struct RunningActions<U> {
+    shared: Arc<Shared<U>>,
+    waker: Waker,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<U> core::fmt::Debug for RunningActions<U> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("RunningActions").field("thread", &self.thread).finish_non_exhaustive()
+    }
+}
+
+impl<U: ActionUser> RunningActions<U> {
+    /// Sends to the address of `to`, listens at that of `from`.
+    ///
+    /// # Errors
+    /// What is wrong with the addresses, or what the kernel did not give.
+    pub fn start(
+        mut user: U,
+        to: &Connection,
+        from: &Connection,
+        mut options: ActionDriverOptions,
+    ) -> Result<Self, PubSubError> {
+        let fail = |source| PubSubError::Thread { thread: "Actions'", source };
+        let waker = Waker::new().map_err(fail)?;
+        let link = match options.link.take() {
+            Some(link) => link,
+            None => link::open(to, &options.udp)?,
+        };
+        let wake = waker.clone();
+        let keys = options.keys.take().map(|source| KeyThread::start(source, move || wake.wake()));
+        let keys = keys.transpose().map_err(fail)?;
+        let shared = Arc::new(Shared { stop: AtomicBool::new(false), commands: Mutex::default() });
+        let (theirs, their_waker, from) = (Arc::clone(&shared), waker.clone(), from.clone());
+        let inlet = options.inlet.take();
+        let (tell, told) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("pubsub-actions".to_owned())
+            .spawn(move || {
+                let opened = match inlet {
+                    Some(make) => make(),
+                    None => inlet::open(&from),
+                };
+                let opened = opened.and_then(|inlet| {
+                    let poller = poller(&*inlet, &their_waker)?;
+                    Ok((inlet, poller))
+                });
+                match opened {
+                    Ok((inlet, poller)) => {
+                        if tell.send(Ok(())).is_ok() {
+                            run(&mut user, link, inlet, poller, keys, &theirs, &their_waker);
+                        }
+                    }
+                    Err(error) => {
+                        let _ = tell.send(Err(error));
+                    }
+                }
+            })
+            .map_err(fail)?;
+        let running = Self { shared, waker, thread: Some(thread) };
+        match told.recv() {
+            Ok(Ok(())) => Ok(running),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(fail(std::io::Error::other("it ended at once"))),
+        }
+    }
+
+    /// Runs something on the thread soon.
+    pub fn run(&self, command: impl FnOnce(&mut U, Now) + Send + 'static) {
+        self.commander().run(command);
+    }
+
+    /// What runs something on the thread, for others; it does not keep it running.
+    #[must_use]
+    pub fn commander(&self) -> Commander<U> {
+        Commander { shared: Arc::clone(&self.shared), waker: self.waker.clone() }
+    }
+}
+
+/// Runs something on the thread of an engine of Actions.
+pub struct Commander<U> {
+    shared: Arc<Shared<U>>,
+    waker: Waker,
+}
+
+impl<U> Clone for Commander<U> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), waker: self.waker.clone() }
+    }
+}
+
+impl<U> core::fmt::Debug for Commander<U> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Commander").finish_non_exhaustive()
+    }
+}
+
+impl<U: ActionUser> Commander<U> {
+    /// Runs something on the thread soon, if it still runs.
+    pub fn run(&self, command: impl FnOnce(&mut U, Now) + Send + 'static) {
+        lock(&self.shared.commands).push_back(Box::new(command));
+        self.waker.wake();
+    }
+}
+
+impl<U> Drop for RunningActions<U> {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.waker.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // What a panicking command has left is still a queue.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn poller(inlet: &dyn Inlet, waker: &Waker) -> Result<Poller, PubSubError> {
+    let fail = |error: std::io::Error| PubSubError::socket("wait for Actions", error);
+    let poller = Poller::new().map_err(fail)?;
+    poller.add_edge(waker.fd(), u64::MAX).map_err(fail)?;
+    poller.add(inlet.fd(), 0, Interest::READ).map_err(fail)?;
+    Ok(poller)
+}
+
+fn run<U: ActionUser>(
+    user: &mut U,
+    mut link: Box<dyn Link>,
+    mut inlet: Box<dyn Inlet>,
+    mut poller: Poller,
+    keys: Option<KeyThread>,
+    shared: &Shared<U>,
+    waker: &Waker,
+) {
+    let mut clock = Clock::new();
+    let mut out = Transmit::new();
+    while !shared.stop.load(Ordering::Acquire) {
+        let received = inlet.receive(&mut |datagram| user.receive(datagram, read(&mut clock)));
+        let more = received.unwrap_or_else(|error| {
+            tracing::warn!(%error, "Actions cannot be received");
+            false
+        });
+        let now = read(&mut clock);
+        while let Some(command) = { lock(&shared.commands).pop_front() } {
+            command(user, now);
+        }
+        if let Some(keys) = &keys {
+            while let Some((group, outcome)) = keys.answer() {
+                let outcome = outcome.as_ref().map_err(|status| *status);
+                if let Err(error) = user.engine().set_keys(&group, outcome, now) {
+                    tracing::warn!(group, %error, "the key service's answer is of no use");
+                }
+            }
+            while let Some(request) = user.engine().poll_key_request(now) {
+                keys.ask(request);
+            }
+        }
+        user.turn(now);
+        out.clear();
+        if user.engine().poll_timeout().is_some_and(|due| due <= now.instant) {
+            if let Err(error) = user.engine().poll(now, &mut out) {
+                tracing::debug!(%error, "an Action's message was not sent");
+            }
+            // What was given up in this turn is told in this turn.
+            user.turn(now);
+        }
+        // All of them are of one connection, wherever its position was.
+        let mut connections: Vec<usize> = out.iter().map(|datagram| datagram.connection).collect();
+        connections.dedup();
+        for connection in connections {
+            link.send(connection, &out, None);
+        }
+        if more {
+            continue;
+        }
+        if waker.sleep() {
+            let due = user.engine().poll_timeout().unwrap_or(Instant::FAR);
+            let wanted = if keys.is_some() { user.engine().key_timeout() } else { None };
+            let span = due.min(wanted.unwrap_or(Instant::FAR)).since(now.instant).min(IDLE);
+            if let Err(error) = poller.wait(Some(span)) {
+                tracing::error!(%error, "Actions cannot be waited for any more");
+                return;
+            }
+        }
+        waker.awake();
+    }
+}

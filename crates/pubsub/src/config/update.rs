@@ -67,7 +67,7 @@ enum Operation {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Target {
+enum Subject {
     DataSet,
     SubscribedDataSet,
     SecurityGroup,
@@ -76,10 +76,10 @@ enum Target {
     ReaderGroup,
     Writer,
     Reader,
-    PushTarget,
+    Push,
 }
 
-fn parse(mask: Mask) -> Result<(Operation, Target), StatusCode> {
+fn parse(mask: Mask) -> Result<(Operation, Subject), StatusCode> {
     let has = |bit| mask.contains(bit);
     let operation = match (
         has(Mask::ELEMENT_ADD),
@@ -95,15 +95,15 @@ fn parse(mask: Mask) -> Result<(Operation, Target), StatusCode> {
         _ => return Err(StatusCode::BAD_INVALID_ARGUMENT),
     };
     let targets = [
-        (Mask::REFERENCE_PUB_DATASET, Target::DataSet),
-        (Mask::REFERENCE_SUB_DATASET, Target::SubscribedDataSet),
-        (Mask::REFERENCE_SECURITY_GROUP, Target::SecurityGroup),
-        (Mask::REFERENCE_CONNECTION, Target::Connection),
-        (Mask::REFERENCE_WRITER_GROUP, Target::WriterGroup),
-        (Mask::REFERENCE_READER_GROUP, Target::ReaderGroup),
-        (Mask::REFERENCE_WRITER, Target::Writer),
-        (Mask::REFERENCE_READER, Target::Reader),
-        (Mask::REFERENCE_PUSH_TARGET, Target::PushTarget),
+        (Mask::REFERENCE_PUB_DATASET, Subject::DataSet),
+        (Mask::REFERENCE_SUB_DATASET, Subject::SubscribedDataSet),
+        (Mask::REFERENCE_SECURITY_GROUP, Subject::SecurityGroup),
+        (Mask::REFERENCE_CONNECTION, Subject::Connection),
+        (Mask::REFERENCE_WRITER_GROUP, Subject::WriterGroup),
+        (Mask::REFERENCE_READER_GROUP, Subject::ReaderGroup),
+        (Mask::REFERENCE_WRITER, Subject::Writer),
+        (Mask::REFERENCE_READER, Subject::Reader),
+        (Mask::REFERENCE_PUSH_TARGET, Subject::Push),
     ];
     let mut named = targets.iter().filter(|(bit, _)| has(*bit)).map(|(_, target)| *target);
     match (named.next(), named.next()) {
@@ -136,7 +136,7 @@ pub fn update(
     order.sort_by_key(|(is_later, target, position, _)| (*is_later, *target, *position));
     let added_again = |name: &str| {
         references.iter().any(|reference| {
-            parse(reference.configuration_mask) == Ok((Operation::Add, Target::DataSet))
+            parse(reference.configuration_mask) == Ok((Operation::Add, Subject::DataSet))
                 && written
                     .data_sets
                     .get(usize::from(reference.element_index))
@@ -155,7 +155,7 @@ pub fn update(
         let Some(reference) = references.get(position) else { continue };
         let (backup, names) = (work.configuration.clone(), work.names.clone());
         // A data set that was removed may come again, after others.
-        let may_come = operation == Operation::Remove || target == Target::DataSet;
+        let may_come = operation == Operation::Remove || target == Subject::DataSet;
         let outcome =
             work.apply(operation, target, reference).and_then(|done| work.check(may_come).map(|()| done));
         match outcome {
@@ -258,20 +258,20 @@ impl Work<'_> {
     fn apply(
         &mut self,
         operation: Operation,
-        target: Target,
+        target: Subject,
         reference: &PubSubConfigurationRefDataType,
     ) -> Result<Done, StatusCode> {
         match target {
-            Target::DataSet => self.data_set(operation, reference),
-            Target::SubscribedDataSet => self.subscribed_data_set(operation, reference),
-            Target::SecurityGroup => self.security_group(operation, reference),
-            Target::Connection => self.connection(operation, reference),
-            Target::WriterGroup => self.writer_group(operation, reference),
-            Target::ReaderGroup => self.reader_group(operation, reference),
-            Target::Writer => self.writer(operation, reference),
-            Target::Reader => self.reader(operation, reference),
+            Subject::DataSet => self.data_set(operation, reference),
+            Subject::SubscribedDataSet => self.subscribed_data_set(operation, reference),
+            Subject::SecurityGroup => self.security_group(operation, reference),
+            Subject::Connection => self.connection(operation, reference),
+            Subject::WriterGroup => self.writer_group(operation, reference),
+            Subject::ReaderGroup => self.reader_group(operation, reference),
+            Subject::Writer => self.writer(operation, reference),
+            Subject::Reader => self.reader(operation, reference),
             // This server pushes keys to nobody.
-            Target::PushTarget => Err(StatusCode::BAD_NOT_SUPPORTED),
+            Subject::Push => Err(StatusCode::BAD_NOT_SUPPORTED),
         }
     }
 

@@ -24,8 +24,10 @@ use taktwerk_types::{DataValue, Instant, NodeId, StatusCode, Variant};
 /// How old counters of engines may be when they are read.
 const FRESH: Duration = Duration::from_millis(50);
 
-/// The counters of states: their names, and whether they count faults.
-const STATES: [(&str, bool, fn(&StateCounters) -> u32); 6] = [
+/// A counter of states: its name, and whether it counts faults.
+type StateCounter = (&'static str, bool, fn(&StateCounters) -> u32);
+
+const STATES: [StateCounter; 6] = [
     ("StateError", true, |counters| counters.error),
     ("StateOperationalByMethod", false, |counters| counters.operational_by_method),
     ("StateOperationalByParent", false, |counters| counters.operational_by_parent),

@@ -172,7 +172,6 @@ impl PubSubModel {
     }
 
     /// What a subscriber's events are told to, so that its DataSetReaders' states are shown.
-    #[must_use]
     pub fn subscriber_events(&self) -> impl FnMut(&SubscriberEvent) + Send + 'static {
         let states = Arc::clone(&self.states);
         let mut configuration = states.configuration();

@@ -62,6 +62,32 @@ fn verbose_text() {
     assert_eq!(rest, expected);
 }
 
+/// The layout JSON-Minimal (Part 14 §A.3.2): nothing but the values.
+#[test]
+fn minimal_layout() {
+    let network = NetworkMask::SINGLE_DATA_SET_MESSAGE;
+    assert_eq!(network.bits(), 4, "Table A.16");
+    let fields = DataSetFieldContentMask::RAW_DATA;
+    let configuration = made(network, MessageMask::FIELD_ENCODING2, fields);
+    let mut receiving = subscriber(Configuration::subscriber_of(&configuration));
+    let mut sending = publisher(configuration);
+    let (mut got, mut out) = (Got::default(), Transmit::new());
+    sending.start(at(0).instant, at(0));
+    receiving.start(at(0), &mut got);
+    let mut values = |_: usize, fields: &mut [DataValue]| {
+        let parts: [Variant; 3] = [1.5f32.into(), "a".into(), 7u16.into()];
+        fields.iter_mut().zip(parts).for_each(|(field, value)| *field = DataValue::new(value));
+    };
+    sending.poll(at(0), &mut values, &mut out);
+    let texts: Vec<_> = out.iter().map(|datagram| datagram.bytes.to_vec()).collect();
+    assert_eq!(texts, [br#"{"x":1.5,"text":"a","n":7}"#; 2]);
+    for mut text in texts {
+        receiving.receive(0, &mut text, at(0), &mut got);
+    }
+    assert!(!got.messages.is_empty());
+    assert_eq!(got.messages[0].fields[2].value, DataValue::new(7u16));
+}
+
 #[test]
 fn every_mask_comes_back() {
     let mut checked = 0;

@@ -5,12 +5,17 @@
 mod common;
 
 use common::{Got, at, configuration, data_set, keys, publisher, subscriber, values};
+use taktwerk_crypto::{Entropy, SeededEntropy};
 use taktwerk_pubsub::config::build::field;
-use taktwerk_pubsub::config::{Configuration, DataSetWriter, WriterGroup};
+use taktwerk_pubsub::config::reserve::Reservations;
+use taktwerk_pubsub::config::update::{Context, update};
+use taktwerk_pubsub::config::version::touch;
+use taktwerk_pubsub::config::{Configuration, DataSetWriter, WriterGroup, validate};
 use taktwerk_pubsub::state::PubSubState;
 use taktwerk_pubsub::uadp::SecurityMode;
-use taktwerk_pubsub::{GroupIndex, PublisherEvent, ReaderIndex, SubscriberEvent, Transmit};
-use taktwerk_types::{BuiltInType, DataValue};
+use taktwerk_pubsub::{GroupIndex, PublisherEvent, PublisherId, ReaderIndex, SubscriberEvent, Transmit};
+use taktwerk_schema::{PubSubConfigurationRefDataType, PubSubConfigurationRefMask as Mask};
+use taktwerk_types::{BuiltInType, DataValue, NodeId, StatusCode};
 
 const GROUP: GroupIndex = GroupIndex { connection: 0, group: 0 };
 
@@ -165,4 +170,63 @@ fn readers_that_are_not_touched_stay_and_others_start_anew() {
     assert_eq!(of(1).missing, 0);
     receiving.reconfigure(Configuration::default(), at(60), &mut got).unwrap();
     assert_eq!(receiving.readers().count(), 0);
+}
+
+/// Whatever a client asks for: what comes out is in order, and engines that run go on with it.
+#[test]
+fn any_update_leaves_a_configuration_that_runs() {
+    let mut written =
+        configuration(WriterGroup::periodic_fixed("", 0, 20.0), 2, DataSetWriter::periodic_fixed);
+    written.connections[0].name.clear();
+    written.connections[0].publisher_id = None;
+    written.connections[0].writer_groups[0].writers[1].data_set_name = "nowhere".into();
+    let mut readers = Configuration::subscriber_of(&start().0).connections.remove(0);
+    readers.name = "udp".into();
+    readers.reader_groups.push(readers.reader_groups[0].clone());
+    written.connections.push(readers);
+    written.connections.push(start().0.connections.remove(0));
+    let (mut changed, mut refused) = (0, 0);
+    for seed in 0..400 {
+        let mut random = SeededEntropy::new(seed);
+        let (mut current, mut sending, mut receiving, mut got) = start();
+        for round in 0..4 {
+            let references: Vec<_> = (0..1 + random.below(8))
+                .map(|_| {
+                    let (operation, element) = (1 << random.below(4), 1 << (4 + random.below(9)));
+                    // Now and then nothing that makes sense.
+                    let noise = if random.below(20) == 0 { random.below(1 << 13) as u32 } else { 0 };
+                    PubSubConfigurationRefDataType {
+                        configuration_mask: Mask(operation | element | noise),
+                        element_index: random.below(3) as u16,
+                        connection_index: random.below(4) as u16,
+                        group_index: random.below(2) as u16,
+                    }
+                })
+                .collect();
+            let context = Context {
+                session: &NodeId::numeric(1, 1),
+                reservations: &Reservations::default(),
+                default_publisher_id: &|_| PublisherId::UInt64(77),
+                permits_security: random.below(2) == 0,
+            };
+            let complete = random.below(4) == 0;
+            let update = update(&current, &written, &references, complete, &context);
+            assert_eq!((update.results.len(), update.elements.len()), (references.len(), references.len()));
+            let is_bad = |status: &StatusCode| status.is_bad();
+            if complete && update.results.iter().any(is_bad) {
+                assert_eq!(update.configuration, current);
+            }
+            refused += update.results.iter().filter(|status| is_bad(status)).count();
+            changed += usize::from(update.configuration != current);
+            let mut new = update.configuration;
+            touch(&current, &mut new, 100 + round);
+            assert_eq!(validate(&new), [], "{references:?}");
+            let now = at(u64::from(round) * 40);
+            sending.reconfigure(new.clone(), now).unwrap();
+            receiving.reconfigure(new.clone(), now, &mut got).unwrap();
+            current = new;
+            run(&mut sending, &mut receiving, &mut got, u64::from(round) * 40, u64::from(round) * 40 + 40);
+        }
+    }
+    assert!(changed > 60 && refused > 500, "{changed} changes, {refused} refusals");
 }

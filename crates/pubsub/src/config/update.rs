@@ -9,8 +9,8 @@ use super::element::Element;
 use super::reserve::{Kind, Reservations};
 use super::validate::NO_DATA_SET;
 use super::{
-    Configuration, Connection, DataSetReader, DataSetWriter, GroupSecurity, Problem, PublishedDataSet,
-    ReaderGroup, WriterGroup, WriterGroupMessage, validate,
+    Configuration, Connection, DataSetReader, DataSetWriter, Problem, PublishedDataSet, ReaderGroup,
+    WriterGroup, WriterGroupMessage, validate,
 };
 use crate::publisher_id::PublisherId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -616,10 +616,6 @@ fn matches_connection(one: &Connection, wanted: &Connection) -> bool {
         == (&wanted.transport_profile_uri, &wanted.url, &wanted.network_interface, &wanted.transport)
 }
 
-fn same_security(one: &GroupSecurity, wanted: &GroupSecurity) -> bool {
-    one == wanted
-}
-
 fn has_group_header(group: &WriterGroup) -> bool {
     match &group.message {
         WriterGroupMessage::Uadp(uadp) => {
@@ -629,6 +625,7 @@ fn has_group_header(group: &WriterGroup) -> bool {
     }
 }
 
+/// What Part 14 §9.1.3.7.2 compares: no ids, names, locales and properties.
 fn matches_writer_group(one: &WriterGroup, wanted: &WriterGroup) -> bool {
     let settings = |group: &WriterGroup| {
         (
@@ -636,18 +633,17 @@ fn matches_writer_group(one: &WriterGroup, wanted: &WriterGroup) -> bool {
             group.publishing_interval,
             group.keep_alive_time,
             group.priority,
-            group.locale_ids.clone(),
             group.header_layout_uri.clone(),
         )
     };
-    same_security(&one.security, &wanted.security)
+    one.security == wanted.security
         && settings(one) == settings(wanted)
         && one.transport == wanted.transport
         && one.message == wanted.message
 }
 
 fn matches_reader_group(one: &ReaderGroup, wanted: &ReaderGroup) -> bool {
-    same_security(&one.security, &wanted.security)
+    one.security == wanted.security
         && one.max_network_message_size == wanted.max_network_message_size
         && one.transport == wanted.transport
         && one.message == wanted.message

@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
         ("memory MB", Align::Right),
         ("Mbit/s", Align::Right),
         ("verdict", Align::Left),
-        ("first limit", Align::Left),
+        ("first limit, at", Align::Left),
     ]);
     for one in &sized {
         table.row([
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
             need(one.memory.as_ref()),
             need(one.network.as_ref()),
             one.verdict.name().to_owned(),
-            format!("{} at {} times this", one.first_limit, figures::number(one.headroom)),
+            format!("{}, {} ×", one.first_limit, figures::number(one.headroom)),
         ]);
     }
     output.text(&format!(

@@ -157,7 +157,8 @@ impl Experiment for Modelling {
         }
         outcome.grids.insert(0, grid);
         outcome.remark(
-            "Errors are those of the mean over the repetitions of each load; the fit sees single measurements. Comparable: \
+            "Errors are those of the mean over the repetitions of each load; the fit sees single measurements. Loads that the \
+             server did not keep up with are left out: its CPU is full then, whatever it delivers. Comparable: \
              the method, R² and the relative errors (the paper shows curves and calls them close). Trained on 10 clients \
              alone, nothing can tell what a message costs from what the server costs at rest: our forms share it evenly \
              between both, the paper's trusts its exponent of 0.3.",

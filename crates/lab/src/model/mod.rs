@@ -32,10 +32,14 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// From a valid measurement of a subscription; `None` for others.
+    /// From a valid measurement of a subscription that the server kept up with; `None` for others. A server that is
+    /// overloaded uses all of its CPU whatever it delivers: that is no price.
     #[must_use]
     pub fn of(measurement: &Measurement) -> Option<Self> {
         let condition = &measurement.condition;
+        if measurement.get("progress.worst_item_ratio").is_some_and(|ratio| ratio < KEPT_UP) {
+            return None;
+        }
         let interval = condition.publishing_ms.filter(|interval| *interval > 0.0)?;
         let cpu_percent = measurement.get("server.cpu_percent").filter(|cpu| *cpu > 0.0)?;
         (measurement.is_valid() && condition.kind == Kind::Subscribe).then_some(Self {
@@ -184,6 +188,9 @@ pub struct Prediction {
     /// Whether the load lies outside of what was measured: then the interval promises too much.
     pub extrapolated: bool,
 }
+
+/// Share of its values that the worst item has to receive of a server that keeps up.
+const KEPT_UP: f64 = 0.9;
 
 /// Errors that differ by less than this factor are the same: more would be chosen by noise.
 const EQUALLY_GOOD: f64 = 1.05;
@@ -381,6 +388,22 @@ mod tests {
         assert!(low < 1.3 && high > 1.3 && high - low < 0.3 && !inside.extrapolated, "{inside:?}");
         assert!(model.predict(&Observation::planned(2_000.0, 60.0, 100.0, false)).extrapolated);
         assert!(model.predict(&Observation::planned(2_000.0, 10.0, 100.0, true)).extrapolated);
+    }
+
+    #[test]
+    fn only_loads_that_the_server_kept_up_with_have_a_price() {
+        use crate::scenario::{LoadSpec, Scenario};
+        let mut load = LoadSpec::new(Kind::Subscribe);
+        load.publishing_ms = Some(100.0.into());
+        let condition = Scenario::new("x", load).conditions().remove(0);
+        let of = |ratio: f64| {
+            let document = serde_json::json!({
+                "per_second": 1_000.0, "server": {"cpu_percent": 99.0}, "progress": {"worst_item_ratio": ratio},
+            });
+            Observation::of(&Measurement::from_document("", condition.clone(), 0, document))
+        };
+        assert_eq!(of(1.0).unwrap().messages_per_s, 10.0);
+        assert_eq!(of(0.75), None);
     }
 
     #[test]

@@ -4,10 +4,11 @@ use crate::failure::Failure;
 use crate::output::Output;
 use clap::Args;
 use serde_json::json;
+use std::collections::BTreeMap;
 use taktwerk_lab::figures;
 use taktwerk_lab::measurement::{Group, group};
 use taktwerk_lab::outcome::interval;
-use taktwerk_lab::scenario::Kind;
+use taktwerk_lab::scenario::{Condition, Kind};
 use taktwerk_lab::statistics::median_ratio;
 use taktwerk_lab::table::{Align, Table};
 
@@ -46,6 +47,21 @@ fn usual(kind: Kind) -> &'static [&'static str] {
     }
 }
 
+/// The stack of a run that measured only one.
+fn only_stack<'a>(groups: &[Group<'a>]) -> Option<&'a str> {
+    let first = groups.first()?.condition.stack.as_str();
+    groups.iter().all(|group| group.condition.stack == first).then_some(first)
+}
+
+/// What a load is, with or without the stack that it is put on.
+fn load(condition: &Condition, stacks_differ: bool) -> BTreeMap<String, String> {
+    let mut factors = condition.factors();
+    if stacks_differ {
+        factors.remove("stack");
+    }
+    factors
+}
+
 /// Compares them.
 pub(crate) fn run(arguments: &CompareArgs, output: Output) -> Result<(), Failure> {
     let store = arguments.store.open()?;
@@ -62,10 +78,15 @@ pub(crate) fn run(arguments: &CompareArgs, output: Output) -> Result<(), Failure
         ("", Align::Left),
     ]);
     let mut documents = Vec::new();
+    // Two runs of one stack each are compared across them: that is what somebody wants who measured two.
+    let stacks_differ = match (only_stack(&before), only_stack(&after)) {
+        (Some(one), Some(two)) => one != two,
+        _ => false,
+    };
     for old in &before {
         let same = |new: &&Group<'_>| {
             let (a, b) = (old.condition, new.condition);
-            a.kind == b.kind && a.scenario == b.scenario && a.factors() == b.factors()
+            a.kind == b.kind && a.scenario == b.scenario && load(a, stacks_differ) == load(b, stacks_differ)
         };
         let Some(new) = after.iter().find(same) else { continue };
         let usual = usual(old.condition.kind).iter().map(|&name| name.to_owned());

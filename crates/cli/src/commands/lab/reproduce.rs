@@ -113,7 +113,7 @@ pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interru
     }
     let what =
         if arguments.ids.iter().any(|id| id == "all") { "all".to_owned() } else { arguments.ids.join(" ") };
-    if cfg!(debug_assertions) {
+    if cfg!(debug_assertions) && arguments.session.program.is_none() {
         tracing::warn!("this program was built without optimisation: figures say nothing about the product");
     }
     let finished = session::measure(

@@ -288,3 +288,66 @@ fn tls_with_an_authority_of_ones_own_and_not_without() {
     assert!(until(|| !status.error().is_empty()));
     assert_eq!(status.connections(), 0);
 }
+
+/// Waits until a status topic says so, as a plain client sees it.
+fn status_is(connection: &mut rumqttc::Connection, topic: &str, wanted: u64) -> bool {
+    let end = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < end {
+        let Ok(Ok(event)) = connection.recv_timeout(Duration::from_secs(1)) else { continue };
+        let rumqttc::Event::Incoming(rumqttc::Packet::Publish(publish)) = event else { continue };
+        let json: serde_json::Value = serde_json::from_slice(&publish.payload).unwrap();
+        assert_eq!((publish.topic.as_str(), &json["MessageType"]), (topic, &"ua-status".into()), "{json}");
+        assert_eq!((&json["PublisherId"], &json["IsCyclic"]), (&"7".into(), &false.into()));
+        if json["Status"] == wanted {
+            return true;
+        }
+    }
+    false
+}
+
+#[test]
+fn the_broker_says_whether_a_publisher_is_there() {
+    const OPERATIONAL: u64 = 2;
+    const ERROR: u64 = 3;
+    const DISABLED: u64 = 0;
+    let port = free_port();
+    let Some(_broker) = Mosquitto::start(port, None) else { return };
+    for version in [MqttVersion::V311, MqttVersion::V5] {
+        let configuration = configuration(&format!("mqtt+json://127.0.0.1:{port}"));
+        let mut options = options(version, QualityOfService::AtMostOnce);
+        options.prefix = format!("status-{version:?}").to_lowercase();
+        options.client_id = format!("one-{version:?}");
+        let topic = format!("{}/json/status/7", options.prefix);
+        let watch = |name: &str| {
+            let settings = rumqttc::MqttOptions::new(name, "127.0.0.1", port);
+            let (client, connection) = rumqttc::Client::new(settings, 10);
+            client.subscribe(topic.as_str(), rumqttc::QoS::AtLeastOnce).unwrap();
+            (client, connection)
+        };
+        let (publisher, status) = publish(&configuration, &options);
+        let (_client, mut watching) = watch("watching");
+        assert!(status_is(&mut watching, &topic, OPERATIONAL));
+        // Somebody of the same name throws it out without a goodbye: the broker executes the will. Then it comes back.
+        let thief = rumqttc::MqttOptions::new(options.client_id.as_str(), "127.0.0.1", port);
+        let (thief, mut connection) = rumqttc::Client::new(thief, 10);
+        let mut is_in = false;
+        for _ in 0..20 {
+            let event = connection.recv_timeout(Duration::from_secs(1));
+            is_in |= matches!(event, Ok(Ok(rumqttc::Event::Incoming(rumqttc::Packet::ConnAck(_)))));
+            if is_in {
+                break;
+            }
+        }
+        assert!(is_in);
+        assert!(status_is(&mut watching, &topic, ERROR));
+        thief.disconnect().unwrap();
+        while connection.recv_timeout(Duration::from_secs(1)).is_ok_and(|event| event.is_ok()) {}
+        assert!(status_is(&mut watching, &topic, OPERATIONAL));
+        assert!(status.connections() >= 2);
+        publisher.stop();
+        assert!(status_is(&mut watching, &topic, DISABLED));
+        // Retained: who comes later hears it too.
+        let (_client, mut late) = watch("late");
+        assert!(status_is(&mut late, &topic, DISABLED));
+    }
+}

@@ -120,6 +120,52 @@ fn multicast_and_unicast_of_both_families() {
     }
 }
 
+/// Sending at a time of the kernel's needs a queueing discipline that waits, so there is an interface with one in a network
+/// of the test's own.
+#[test]
+fn the_kernel_sends_at_the_given_time_where_permitted() {
+    let in_namespace = || {
+        if nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).is_err() {
+            return;
+        }
+        let run = |program: &str, arguments: &str| {
+            let done = std::process::Command::new(program).args(arguments.split(' ')).status();
+            done.is_ok_and(|status| status.success())
+        };
+        if !run("ip", "link add v0 type veth peer name v1") || !run("tc", "qdisc replace dev v0 root fq") {
+            return;
+        }
+        assert!(run("ip", "addr add 10.79.0.1/24 dev v0"));
+        assert!(run("ip", "link set v0 up") && run("ip", "link set v1 up"));
+        let to = "239.1.2.3:4840".parse().unwrap();
+        let (out, back) = (Interface::find("v0").unwrap(), Interface::find("v1").unwrap());
+        // What leaves v0 comes in at v1.
+        std::fs::write("/proc/sys/net/ipv4/conf/v1/rp_filter", "0").unwrap();
+        std::fs::write("/proc/sys/net/ipv4/conf/all/rp_filter", "0").unwrap();
+        std::fs::write("/proc/sys/net/ipv4/conf/v1/accept_local", "1").unwrap();
+        let mut receiver = UdpReceiver::new(to, &back).unwrap();
+        let mut options = UdpOptions::default();
+        (options.send_time, options.loopback) = (true, false);
+        let sender = UdpSender::new(to, &out, &options).unwrap();
+        // The first ones may be lost while the interfaces come up.
+        for attempt in 1.. {
+            let at = taktwerk_net::clock::monotonic().as_nanos() + 30_000_000;
+            assert_eq!(sender.send(&[b"on time"], Some(at)).failed, 0);
+            let mut came = None;
+            let end = Instant::now() + Duration::from_millis(500);
+            while came.is_none() && Instant::now() < end {
+                receiver.receive(|_| came = Some(taktwerk_net::clock::monotonic().as_nanos())).unwrap();
+            }
+            if let Some(came) = came {
+                assert!(came >= at, "{} ns early", at - came);
+                return;
+            }
+            assert!(attempt < 20, "nothing came");
+        }
+    };
+    std::thread::spawn(in_namespace).join().unwrap();
+}
+
 /// The loopback does not carry IPv6 multicast, so there is a pair of interfaces in a network namespace of the test's own.
 #[test]
 fn ipv6_multicast_where_permitted() {

@@ -11,7 +11,7 @@ use super::link::{self, Link};
 use super::timer::{RealTime, sleep_until};
 use super::udp::UdpOptions;
 use super::{Address, PubSubError};
-use crate::clock::{Clock, monotonic};
+use crate::clock::{Clock, monotonic, thread_cpu};
 use crate::entropy::OsEntropy;
 use crate::poll::{Interest, Poller};
 use crate::wake::Waker;
@@ -527,15 +527,19 @@ impl Timer {
         let ahead = due.since(woken.instant);
         let now = Now { instant: woken.instant.max(due), utc: woken.utc.plus(ahead) };
         self.out.clear();
+        let cpu_before = thread_cpu();
         self.engine.poll(now, &mut *self.values, &mut self.out);
+        let cpu = thread_cpu() - cpu_before;
         if self.out.is_empty() {
             self.events();
             return;
         }
         let prepared = monotonic();
         let encode = nanos_between(woken.instant, prepared);
-        // Follows rises at once and falls slowly.
-        self.estimate = encode.max(self.estimate - self.estimate / 16);
+        // Follows rises at once and falls slowly. Of the CPU's time: a thread that was held up by others for once would
+        // take its next values too early, by as much.
+        let cost = u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX).min(encode);
+        self.estimate = cost.max(self.estimate - self.estimate / 16);
         let at = self.options.udp.send_time.then_some(due.as_nanos());
         if prepared < due && at.is_none() {
             sleep_until(due);
@@ -572,7 +576,7 @@ impl Timer {
             tracing::debug!(failed = sent.failed, %error, "messages were not sent");
         }
         self.events();
-        let cpu = crate::clock::thread_cpu();
+        let cpu = thread_cpu();
         self.shared.cpu_nanos.store(u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 

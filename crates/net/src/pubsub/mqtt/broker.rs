@@ -5,9 +5,10 @@ use super::super::inlet::Inlet;
 use super::super::link::Link;
 use super::super::subscriber::InletMaker;
 use super::super::udp::Sent;
-use super::client::{self, Threads};
+use super::client::{self, Session, Threads};
 use super::options::{Broker, MqttOptions};
 use super::outbox::{Message, Outbox};
+use super::status::Status;
 use super::topics;
 use crate::entropy::OsEntropy;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -149,7 +150,11 @@ fn client_id(options: &MqttOptions, role: &str) -> String {
     if !options.client_id.is_empty() {
         return options.client_id.clone();
     }
-    // MQTT 3.1.1 brokers need not take more than 23 characters.
+    unique(role)
+}
+
+/// A name that nobody else has. MQTT 3.1.1 brokers need not take more than 23 characters.
+fn unique(role: &str) -> String {
     let mut random = [0; 6];
     OsEntropy.fill(&mut random);
     let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -168,7 +173,9 @@ fn start(
     let content_type =
         if topics::is_json(connection) { "application/json" } else { "application/opcua+uadp" };
     let id = client_id(options, role);
-    let threads = client::start(broker, id, filters, content_type, options, &shared).map_err(fail)?;
+    let status = if options.status { Status::of(&options.prefix, connection, &unique(role)) } else { None };
+    let session = Session { client_id: id, filters, content_type, status };
+    let threads = client::start(broker, session, options, &shared).map_err(fail)?;
     Ok(Running { shared, threads })
 }
 

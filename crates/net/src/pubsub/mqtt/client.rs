@@ -6,6 +6,7 @@
 use super::broker::Shared;
 use super::options::{Broker, MqttOptions, MqttVersion, QualityOfService};
 use super::outbox::Message;
+use super::status::Status;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::io;
@@ -25,21 +26,30 @@ const PACKET_MAX: usize = 16 << 20;
 /// Threads to wait for at the end.
 pub(super) type Threads = Vec<JoinHandle<()>>;
 
+/// What a client has to say to a broker.
+pub(super) struct Session {
+    pub(super) client_id: String,
+    /// What it subscribes to.
+    pub(super) filters: Vec<(String, QualityOfService)>,
+    /// Of what it publishes.
+    pub(super) content_type: &'static str,
+    /// Whether it is there.
+    pub(super) status: Option<Status>,
+}
+
 /// Starts the threads.
 pub(super) fn start(
     broker: Broker,
-    client_id: String,
-    filters: Vec<(String, QualityOfService)>,
-    content_type: &'static str,
+    session: Session,
     options: &MqttOptions,
     shared: &Arc<Shared>,
 ) -> io::Result<Threads> {
     // What has to arrive must be kept by the broker while we are away.
     let is_clean = options.quality_of_service == QualityOfService::AtMostOnce
-        && filters.iter().all(|(_, quality)| *quality == QualityOfService::AtMostOnce);
+        && session.filters.iter().all(|(_, quality)| *quality == QualityOfService::AtMostOnce);
     match options.version {
-        MqttVersion::V311 => v311::start(broker, client_id, filters, is_clean, options, shared),
-        MqttVersion::V5 => v5::start(broker, client_id, filters, content_type, is_clean, options, shared),
+        MqttVersion::V311 => v311::start(broker, session, is_clean, options, shared),
+        MqttVersion::V5 => v5::start(broker, session, is_clean, options, shared),
     }
 }
 
@@ -94,13 +104,23 @@ macro_rules! mqtt_version {
         fn run(
             mut connection: $($path)::+::Connection,
             client: $($path)::+::Client,
-            filters: Vec<(String, QualityOfService)>,
+            session: Session,
             shared: Arc<Shared>,
         ) {
             use $incoming as Incoming;
             use $packet as Packet;
+            let Session { filters, status, .. } = session;
             let mut unsubscribed: Vec<usize> = Vec::new();
+            let mut is_told = true;
+            let tell = |payload: &[u8]| {
+                let quality = quality(QualityOfService::AtLeastOnce);
+                let topic = status.as_ref().map(|status| status.topic.as_str());
+                topic.is_none_or(|topic| client.try_publish(topic, quality, true, payload.to_vec()).is_ok())
+            };
             drive(&shared, |shared| {
+                if !is_told {
+                    is_told = tell(status.as_ref().map_or(&[], |status| status.operational.as_slice()));
+                }
                 // What did not fit at first.
                 unsubscribed.retain(|at| {
                     filters.get(*at).is_some_and(|(filter, qos)| {
@@ -112,6 +132,7 @@ macro_rules! mqtt_version {
                     Ok(Ok(Incoming::Incoming(Packet::ConnAck(_)))) => {
                         shared.set_connected();
                         unsubscribed = (0..filters.len()).collect();
+                        is_told = false;
                         Some(Ok(()))
                     }
                     Ok(Ok(Incoming::Incoming(Packet::Publish(publish)))) => {
@@ -122,7 +143,10 @@ macro_rules! mqtt_version {
                     Ok(Err(error)) => Some(Err(error)),
                 }
             });
-            // What the broker has to be told before the connection goes.
+            // What the broker has to be told before the connection goes; it keeps the will to itself then.
+            if let Some(status) = &status {
+                let _ = tell(&status.disabled);
+            }
             let _ = client.try_disconnect();
             for _ in 0..IN_HAND * 4 {
                 if !matches!(connection.recv_timeout(Duration::from_millis(50)), Ok(Ok(_))) {
@@ -135,19 +159,22 @@ macro_rules! mqtt_version {
 
 mod v311 {
     use super::*;
-    use rumqttc::{Client, MqttOptions as Settings, TlsConfiguration, Transport};
+    use rumqttc::{Client, LastWill, MqttOptions as Settings, TlsConfiguration, Transport};
 
     mqtt_version!(v311, rumqttc, rumqttc::Event, rumqttc::Packet, rumqttc::QoS, rumqttc::ConnectReturnCode);
 
     pub(super) fn start(
         broker: Broker,
-        client_id: String,
-        filters: Vec<(String, QualityOfService)>,
+        session: Session,
         is_clean: bool,
         options: &MqttOptions,
         shared: &Arc<Shared>,
     ) -> io::Result<Threads> {
-        let mut settings = Settings::new(client_id, broker.host, broker.port);
+        let mut settings = Settings::new(session.client_id.clone(), broker.host, broker.port);
+        if let Some(Status { topic, error, .. }) = &session.status {
+            let quality = quality(QualityOfService::AtLeastOnce);
+            settings.set_last_will(LastWill::new(topic.as_str(), error.clone(), quality, true));
+        }
         settings.set_keep_alive(options.keep_alive.max(Duration::from_secs(1)));
         settings.set_clean_session(is_clean);
         settings.set_max_packet_size(PACKET_MAX, PACKET_MAX);
@@ -171,14 +198,14 @@ mod v311 {
         let theirs = Arc::clone(shared);
         let driver = std::thread::Builder::new()
             .name("pubsub-mqtt".to_owned())
-            .spawn(move || run(connection, subscribing, filters, theirs))?;
+            .spawn(move || run(connection, subscribing, session, theirs))?;
         Ok(vec![driver, feeder])
     }
 }
 
 mod v5 {
     use super::*;
-    use rumqttc::v5::mqttbytes::v5::PublishProperties;
+    use rumqttc::v5::mqttbytes::v5::{LastWill, PublishProperties};
     use rumqttc::v5::{Client, MqttOptions as Settings};
     use rumqttc::{TlsConfiguration, Transport};
 
@@ -196,14 +223,17 @@ mod v5 {
 
     pub(super) fn start(
         broker: Broker,
-        client_id: String,
-        filters: Vec<(String, QualityOfService)>,
-        content_type: &'static str,
+        session: Session,
         is_clean: bool,
         options: &MqttOptions,
         shared: &Arc<Shared>,
     ) -> io::Result<Threads> {
-        let mut settings = Settings::new(client_id, broker.host, broker.port);
+        let content_type = session.content_type;
+        let mut settings = Settings::new(session.client_id.clone(), broker.host, broker.port);
+        if let Some(Status { topic, error, .. }) = &session.status {
+            let quality = quality(QualityOfService::AtLeastOnce);
+            settings.set_last_will(LastWill::new(topic.as_str(), error.clone(), quality, true, None));
+        }
         settings.set_keep_alive(options.keep_alive.max(Duration::from_secs(1)));
         settings.set_clean_start(is_clean);
         if !is_clean {
@@ -235,7 +265,7 @@ mod v5 {
         let theirs = Arc::clone(shared);
         let driver = std::thread::Builder::new()
             .name("pubsub-mqtt".to_owned())
-            .spawn(move || run(connection, subscribing, filters, theirs))?;
+            .spawn(move || run(connection, subscribing, session, theirs))?;
         Ok(vec![driver, feeder])
     }
 }

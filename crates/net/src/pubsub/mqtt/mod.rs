@@ -1,6 +1,7 @@
 //! NetworkMessages over an MQTT broker (Part 14 §7.3.4): MQTT 3.1.1 and 5, with and without TLS.
 //!
 //! - [`options`]: the broker's URL and how to talk to it; [`topics`]: where messages go and come from;
+//! - [`status`]: whether a publisher is there, as brokers tell it, with the last will;
 //! - [`outbox`]: what waits while the broker is away, bounded; `client`: the connection's threads;
 //! - [`broker`]: what publishers and subscribers see.
 //!
@@ -11,6 +12,7 @@ pub mod broker;
 mod client;
 pub mod options;
 pub mod outbox;
+pub mod status;
 pub mod tls;
 pub mod topics;
 

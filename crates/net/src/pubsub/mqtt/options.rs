@@ -51,6 +51,9 @@ pub struct MqttOptions {
     pub outbox: usize,
     /// Silence after which the broker is asked whether it is there.
     pub keep_alive: Duration,
+    /// Whether publishers tell the broker whether they are there, with a last will (Part 14 §7.3.4.7.7). Turn it off
+    /// where several publishers share a PublisherId.
+    pub status: bool,
 }
 
 impl Default for MqttOptions {
@@ -65,6 +68,7 @@ impl Default for MqttOptions {
             prefix: "opcua".to_owned(),
             outbox: 1000,
             keep_alive: Duration::from_secs(10),
+            status: true,
         }
     }
 }

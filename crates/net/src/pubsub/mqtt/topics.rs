@@ -26,6 +26,11 @@ fn root(prefix: &str, connection: &Connection, kind: &str) -> String {
     format!("{prefix}/{}/{kind}", if is_json(connection) { "json" } else { "uadp" })
 }
 
+/// Where Status messages go (Part 14 §7.3.4.7.7).
+pub(super) fn status(prefix: &str, connection: &Connection) -> String {
+    format!("{}/{}", root(prefix, connection, "status"), level(connection.publisher_id.as_ref()))
+}
+
 fn quality(guarantee: Guarantee) -> Option<QualityOfService> {
     match guarantee {
         Guarantee::BEST_EFFORT | Guarantee::AT_MOST_ONCE => Some(QualityOfService::AtMostOnce),

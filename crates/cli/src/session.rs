@@ -162,11 +162,21 @@ pub(crate) fn unreachable(endpoint: &Endpoint, error: &ClientError) -> Failure {
 impl Session {
     /// Connects.
     pub(crate) fn connect(arguments: &ConnectionArgs) -> Result<Self, Failure> {
+        Self::connect_as(arguments, ReconnectPolicy { enabled: false, ..ReconnectPolicy::default() })
+    }
+
+    /// Connects, and again whenever the connection is lost. That it is not there at first is told at once.
+    pub(crate) fn connect_for_good(arguments: &ConnectionArgs) -> Result<Self, Failure> {
+        let delay_max = std::time::Duration::from_secs(5);
+        Self::connect_as(arguments, ReconnectPolicy { delay_max, ..ReconnectPolicy::default() })
+    }
+
+    fn connect_as(arguments: &ConnectionArgs, reconnect: ReconnectPolicy) -> Result<Self, Failure> {
         let mut target = target(&arguments.endpoint, &arguments.security)?;
         // One more round trip, and the server can say what it offers instead.
         target.discover = true;
         let recording = Recording::open(arguments.security.allow_key_log)?;
-        let mut config = config(&arguments.security)?;
+        let mut config = ClientConfig { reconnect, ..config(&arguments.security)? };
         if recording.key_log.is_some() {
             let channel =
                 ChannelConfig { key_log: recording.key_log, ..ChannelConfig::clone(&config.channel) };

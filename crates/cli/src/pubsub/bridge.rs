@@ -20,7 +20,56 @@ const VALUE: u32 = 13;
 const FIRST: Duration = Duration::from_secs(10);
 
 /// The current values, as server and publisher share them.
-pub(super) type Values = Arc<Mutex<Vec<DataValue>>>;
+pub(super) type Values = Arc<Mutex<Held>>;
+
+/// What is known of the server's values.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// One for each node.
+    pub(super) values: Vec<DataValue>,
+    /// The server does not answer: they are the last that it had.
+    is_lost: bool,
+}
+
+impl Held {
+    fn new(count: usize) -> Self {
+        let waiting = DataValue::from_status(StatusCode::BAD_WAITING_FOR_INITIAL_DATA);
+        Self { values: vec![waiting; count], is_lost: false }
+    }
+
+    /// The subscription is made anew: each value is the last one until the server has sent it again.
+    fn begin_again(&mut self) {
+        self.is_lost = false;
+        self.values.iter_mut().for_each(age);
+    }
+
+    fn set(&mut self, handle: u32, value: DataValue) {
+        if let Some(slot) = self.values.get_mut(handle as usize) {
+            *slot = value;
+        }
+    }
+
+    /// Copies values into fields, with what is known of their quality.
+    fn copy(&self, first: usize, fields: &mut [DataValue]) {
+        for (field, value) in fields.iter_mut().zip(self.values.iter().skip(first)) {
+            field.clone_from(value);
+            if self.is_lost {
+                age(field);
+            }
+        }
+    }
+}
+
+/// A value that may not be current any more. One that was bad stays bad.
+fn age(value: &mut DataValue) {
+    if !value.status().is_bad() {
+        value.status = Some(StatusCode::UNCERTAIN_NO_COMMUNICATION_LAST_USABLE_VALUE);
+    }
+}
+
+fn lock(values: &Values) -> std::sync::MutexGuard<'_, Held> {
+    values.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A subscription to a server.
 pub(super) struct Bridge {
@@ -29,6 +78,8 @@ pub(super) struct Bridge {
     pub(super) nodes: Vec<NodeId>,
     /// What it has now.
     pub(super) values: Values,
+    /// All values have come once: what happens from now on does not end the bridge.
+    is_open: bool,
 }
 
 impl Bridge {
@@ -41,7 +92,7 @@ impl Bridge {
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
         let connection = ConnectionArgs { endpoint: endpoint.clone(), security: security.clone() };
-        let mut session = Session::connect(&connection)?;
+        let mut session = Session::connect_for_good(&connection)?;
         let nodes = resolve::all(&mut session, specs)?;
         let millis = interval.as_secs_f64() * 1e3;
         let params = SubscriptionParams { publishing_interval_ms: millis, ..SubscriptionParams::default() };
@@ -60,49 +111,65 @@ impl Bridge {
         let core = session.client().core();
         let handle = core.create_subscription(params, monotonic());
         core.add_items(handle, items, monotonic()).map_err(|error| Failure::Usage(error.to_string()))?;
-        let waiting = DataValue::from_status(StatusCode::BAD_WAITING_FOR_INITIAL_DATA);
-        let values = Arc::new(Mutex::new(vec![waiting; nodes.len()]));
-        let mut bridge = Self { session, nodes, values };
+        let values = Arc::new(Mutex::new(Held::new(nodes.len())));
+        let mut bridge = Self { session, nodes, values, is_open: false };
         let end = monotonic() + FIRST;
         while monotonic() < end && !interrupt.asked() && bridge.is_waiting() {
             bridge.turn(Duration::from_millis(100))?;
         }
+        bridge.is_open = true;
         Ok(bridge)
     }
 
     fn is_waiting(&self) -> bool {
-        let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
-        values.iter().any(|value| value.status() == StatusCode::BAD_WAITING_FOR_INITIAL_DATA)
+        let held = lock(&self.values);
+        held.values.iter().any(|value| value.status() == StatusCode::BAD_WAITING_FOR_INITIAL_DATA)
     }
 
-    /// Takes what the server sends for at most so long.
+    /// Takes what the server sends for at most so long. While the server is away, its last values are there, Uncertain.
     pub(super) fn turn(&mut self, span: Duration) -> Result<(), Failure> {
         match self.session.client().wait(monotonic() + span) {
             Some(Delivery::DataChanges { values, .. }) => {
-                let mut shared = self.values.lock().unwrap_or_else(PoisonError::into_inner);
-                for (handle, value) in values {
-                    if let Some(slot) = shared.get_mut(handle as usize) {
-                        *slot = value;
-                    }
-                }
+                let mut held = lock(&self.values);
+                values.into_iter().for_each(|(handle, value)| held.set(handle, value));
             }
-            Some(Delivery::Event(Event::Subscription(_, event))) => match event {
-                SubscriptionEvent::Items(results) => {
-                    if let Some(bad) = results.iter().find(|result| result.status.is_bad()) {
-                        let node = self.nodes.get(bad.client_handle as usize);
-                        let node = node.map_or_else(String::new, ToString::to_string);
-                        return Err(Failure::BadStatus(format!("{node}: {}", bad.status)));
-                    }
-                }
-                SubscriptionEvent::CreateFailed(error) => return Err(session::failure(&error)),
-                SubscriptionEvent::Ended(status) => {
-                    return Err(Failure::BadStatus(format!("the server ended the subscription: {status}")));
-                }
-                _ => {}
-            },
+            Some(Delivery::Event(Event::Subscription(_, event))) => return self.subscription(event),
+            Some(Delivery::Event(Event::ConnectionLost { error, .. })) => {
+                lock(&self.values).is_lost = true;
+                tracing::warn!(%error, "the server is gone; its last values are published as Uncertain");
+            }
+            Some(Delivery::Event(Event::Restored(..))) => tracing::warn!("the server is back"),
             Some(Delivery::Event(Event::Disconnected(error))) => {
                 let reason = error.map_or_else(|| "disconnected".to_owned(), |error| error.to_string());
                 return Err(Failure::Connect(reason));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn subscription(&mut self, event: SubscriptionEvent) -> Result<(), Failure> {
+        match event {
+            SubscriptionEvent::Items(results) => {
+                for bad in results.iter().filter(|result| result.status.is_bad()) {
+                    let node = self.nodes.get(bad.client_handle as usize);
+                    let node = node.map_or_else(String::new, ToString::to_string);
+                    if !self.is_open {
+                        return Err(Failure::BadStatus(format!("{node}: {}", bad.status)));
+                    }
+                    // A server that was started anew has lost a node: the others go on.
+                    tracing::warn!(node, status = %bad.status, "the server does not have it any more");
+                    lock(&self.values).set(bad.client_handle, DataValue::from_status(bad.status));
+                }
+            }
+            SubscriptionEvent::Inactive => lock(&self.values).is_lost = true,
+            SubscriptionEvent::Active | SubscriptionEvent::Kept | SubscriptionEvent::Transferred => {
+                lock(&self.values).is_lost = false;
+            }
+            SubscriptionEvent::Recreating(_) => lock(&self.values).begin_again(),
+            SubscriptionEvent::CreateFailed(error) => return Err(session::failure(&error)),
+            SubscriptionEvent::Ended(status) => {
+                return Err(Failure::BadStatus(format!("the server ended the subscription: {status}")));
             }
             _ => {}
         }
@@ -117,16 +184,43 @@ impl Bridge {
 
 /// Says that the values are not current any more.
 pub(super) fn lost(values: &Values) {
-    let mut values = values.lock().unwrap_or_else(PoisonError::into_inner);
-    for value in values.iter_mut() {
-        value.status = Some(StatusCode::UNCERTAIN_NO_COMMUNICATION_LAST_USABLE_VALUE);
-    }
+    lock(values).is_lost = true;
 }
 
 /// Copies what is there into the fields; if the server's side is just writing, the fields keep what they have.
 pub(super) fn copy(values: &Values, first: usize, fields: &mut [DataValue]) {
-    let Ok(values) = values.try_lock() else { return };
-    for (field, value) in fields.iter_mut().zip(values.iter().skip(first)) {
-        field.clone_from(value);
+    if let Ok(held) = values.try_lock() {
+        held.copy(first, fields);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_a_server_that_is_gone_are_uncertain_until_it_is_back() {
+        let mut held = Held::new(3);
+        held.set(0, DataValue::new(1));
+        held.set(1, DataValue::from_status(StatusCode::BAD_SENSOR_FAILURE));
+        held.set(9, DataValue::new(9));
+        let statuses = |held: &Held| {
+            let mut fields = vec![DataValue::default(); 3];
+            held.copy(0, &mut fields);
+            fields.iter().map(DataValue::status).collect::<Vec<_>>()
+        };
+        let waiting = StatusCode::BAD_WAITING_FOR_INITIAL_DATA;
+        let last = StatusCode::UNCERTAIN_NO_COMMUNICATION_LAST_USABLE_VALUE;
+        let broken = StatusCode::BAD_SENSOR_FAILURE;
+        assert_eq!(statuses(&held), [StatusCode::GOOD, broken, waiting]);
+        held.is_lost = true;
+        assert_eq!(statuses(&held), [last, broken, waiting]);
+        // The subscription was kept: what did not change is current again.
+        held.is_lost = false;
+        assert_eq!(statuses(&held), [StatusCode::GOOD, broken, waiting]);
+        // It was made anew: what has not come again is not.
+        held.begin_again();
+        held.set(1, DataValue::new(2));
+        assert_eq!(statuses(&held), [last, StatusCode::GOOD, waiting]);
     }
 }

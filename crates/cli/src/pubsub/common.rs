@@ -1,6 +1,9 @@
 //! What publishing and listening have in common.
 
-use super::keys::KeyFile;
+use super::broker;
+use super::keys::{KeyFile, Keys};
+use crate::connection::SecurityArgs;
+use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -60,13 +63,29 @@ pub(super) struct CommonArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) broker_ca: Option<PathBuf>,
 
-    /// How messages are protected; needs --keys.
+    /// Start a broker at the URL's address, for as long as this program runs: for trying things out.
+    #[arg(long)]
+    embedded_broker: bool,
+
+    /// How messages are protected; needs --keys or --key-service.
     #[arg(long, value_name = "MODE", value_enum, default_value = "none")]
     pub(super) security: Mode,
 
     /// File with the keys of the security group (taktwerk pubsub keys makes one). May be given several times.
     #[arg(long, value_name = "FILE")]
     pub(super) keys: Vec<PathBuf>,
+
+    /// Server that hands out the keys (SKS, GetSecurityKeys), for groups whose configuration names none.
+    #[arg(long, value_name = "SERVER", conflicts_with = "keys")]
+    key_service: Option<Endpoint>,
+
+    /// The security group whose keys are asked for.
+    #[arg(long, value_name = "GROUP", requires = "key_service")]
+    security_group: Option<String>,
+
+    /// Of connections to servers: for values (--from) and keys (--key-service).
+    #[command(flatten)]
+    pub(super) server: SecurityArgs,
 }
 
 impl CommonArgs {
@@ -82,6 +101,11 @@ impl CommonArgs {
         Ok(Some(configuration))
     }
 
+    /// Starts the broker that was asked for.
+    pub(super) fn start_broker(&self) -> Result<(), Failure> {
+        if self.embedded_broker { broker::start(&self.url, self.mqtt == "5") } else { Ok(()) }
+    }
+
     /// How to talk to a broker.
     pub(super) fn mqtt(&self) -> MqttOptions {
         let mut options = MqttOptions::default();
@@ -95,16 +119,30 @@ impl CommonArgs {
         options
     }
 
-    /// The keys, and the security group of the first file.
-    pub(super) fn key_files(&self) -> Result<Vec<KeyFile>, Failure> {
+    /// Where keys come from, if they come from anywhere.
+    pub(super) fn key_source(&self) -> Result<Option<Keys>, Failure> {
+        if let Some(endpoint) = &self.key_service {
+            let group = match (&self.security_group, self.security) {
+                (Some(group), _) => group.as_str(),
+                // Groups of a configuration have their own.
+                (None, Mode::None) => "",
+                (None, _) => {
+                    return Err(Failure::Usage(
+                        "--key-service needs --security-group: whose keys to ask for".to_owned(),
+                    ));
+                }
+            };
+            return Keys::of_service(endpoint, &self.server, group).map(Some);
+        }
         let files = self.keys.iter().map(|path| KeyFile::read(path)).collect::<Result<Vec<_>, _>>()?;
         if self.security != Mode::None && files.is_empty() {
             return Err(Failure::Usage(
-                "--security needs --keys FILE; make one with: taktwerk pubsub keys plant > plant.keys"
+                "--security needs --keys FILE (make one with: taktwerk pubsub keys plant > plant.keys) or \
+                 --key-service SERVER"
                     .to_owned(),
             ));
         }
-        Ok(files)
+        Ok((!files.is_empty()).then(|| Keys::of_files(&files)))
     }
 }
 

@@ -1,13 +1,20 @@
-//! Files with the keys of a security group, for networks without a key service.
+//! Where keys of security groups come from: files, for networks without a key service, or a server that is one.
 
+use crate::connection::SecurityArgs;
+use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::{security, session};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use taktwerk::pubsub::{SecurityKeys, StaticKeys};
+use std::sync::Arc;
+use taktwerk::Client;
+use taktwerk::pubsub::{KeyRequest, KeySource, SecurityKeys, StaticKeys};
+use taktwerk::pubsub_model::KeyServiceClient;
 use taktwerk_crypto::{Entropy, PubSubSecurityPolicy};
 use taktwerk_net::OsEntropy;
+use taktwerk_types::StatusCode;
 use zeroize::Zeroizing;
 
 /// Milliseconds that a key from a file is used: as long as the program runs.
@@ -96,9 +103,73 @@ impl KeyFile {
     }
 }
 
-/// All of them as a source.
-pub(super) fn source(files: &[KeyFile]) -> StaticKeys {
-    files.iter().fold(StaticKeys::new(), |all, file| all.with(file.group.clone(), file.keys.clone()))
+/// Where the keys of an engine come from.
+pub(super) struct Keys {
+    group: String,
+    source: Source,
+}
+
+enum Source {
+    Files(StaticKeys),
+    Service(Box<KeyServiceClient>),
+}
+
+impl Keys {
+    /// Those of files.
+    pub(super) fn of_files(files: &[KeyFile]) -> Self {
+        let add = |all: StaticKeys, file: &KeyFile| all.with(file.group.clone(), file.keys.clone());
+        let group = files.first().map(|file| file.group.clone()).unwrap_or_default();
+        Self { group, source: Source::Files(files.iter().fold(StaticKeys::new(), add)) }
+    }
+
+    /// Those that a server hands out: over an encrypting channel, so without a policy it is the best.
+    pub(super) fn of_service(
+        endpoint: &Endpoint,
+        security: &SecurityArgs,
+        group: &str,
+    ) -> Result<Self, Failure> {
+        let mut security = security.clone();
+        if security.policy.is_none() && security.cert.is_none() {
+            security.policy = Some("best".to_owned());
+        }
+        let target = session::target(endpoint, &security)?;
+        if security::is_none(target.security) {
+            return Err(Failure::Usage(
+                "--policy None: keys are handed out over encrypting connections only".to_owned(),
+            ));
+        }
+        let provider = security::provider(&security)?;
+        let timeout = security.timeout;
+        let connect = move |url: &str| {
+            let builder = Client::builder(url)
+                .security(target.security)
+                .identity(target.identity.clone())
+                .application_name("taktwerk")
+                .request_timeout(timeout);
+            match &provider {
+                Some(provider) => builder.provider(Arc::clone(provider)),
+                None => builder,
+            }
+        };
+        let client =
+            KeyServiceClient::new(connect).map_err(|error| Failure::Environment(error.to_string()))?;
+        let client = client.default_service(&endpoint.to_string());
+        Ok(Self { group: group.to_owned(), source: Source::Service(Box::new(client)) })
+    }
+
+    /// The security group of a publisher or subscriber that has no configuration to say so.
+    pub(super) fn group(&self) -> &str {
+        &self.group
+    }
+}
+
+impl KeySource for Keys {
+    fn fetch(&mut self, request: &KeyRequest) -> Result<SecurityKeys, StatusCode> {
+        match &mut self.source {
+            Source::Files(keys) => keys.fetch(request),
+            Source::Service(client) => client.fetch(request),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! `taktwerk pubsub listen`.
 
 use super::common::{CommonArgs, Mode, failure, publisher_id};
-use super::keys;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::{self, Output};
@@ -121,7 +120,8 @@ impl Directory {
 /// Prints until enough has come or the user ends it.
 #[allow(clippy::print_stderr)] // a command line talks
 pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let files = arguments.common.key_files()?;
+    let keys = arguments.common.key_source()?;
+    arguments.common.start_broker()?;
     let mut builder = match arguments.common.configuration()? {
         Some(configuration) => Subscriber::of(configuration),
         None => {
@@ -141,11 +141,14 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
             builder
         }
     };
-    if let (Some(first), true) = (files.first(), arguments.common.security != Mode::None) {
-        builder = builder.security(arguments.common.security.mode(), &first.group, keys::source(&files));
-    } else if !files.is_empty() {
-        builder = builder.keys(keys::source(&files));
-    }
+    builder = match keys {
+        Some(keys) if arguments.common.security != Mode::None => {
+            let group = keys.group().to_owned();
+            builder.security(arguments.common.security.mode(), &group, keys)
+        }
+        Some(keys) => builder.keys(keys),
+        None => builder,
+    };
     let (tell, heard) = mpsc::sync_channel(WAITING);
     let tell_event = tell.clone();
     let subscriber = builder

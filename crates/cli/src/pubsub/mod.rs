@@ -1,9 +1,11 @@
 //! `taktwerk pubsub`: publishing and subscribing without a server.
 //!
 //! - [`publish`]: values made up, or of a server ([`bridge`]); [`listen`]: what comes;
-//! - [`keys`]: files with the keys of security groups; [`common`]: options that both have.
+//! - [`keys`]: the keys of security groups, from files or a key service; [`broker`]: a broker for a first run;
+//! - [`common`]: options that both have.
 
 mod bridge;
+mod broker;
 mod common;
 mod keys;
 mod listen;
@@ -22,7 +24,7 @@ pub(crate) enum PubSubCommand {
     /// Publish values: simulated ones, or those of any server.
     Publish(Box<publish::PublishArgs>),
     /// Print what others publish.
-    Listen(listen::ListenArgs),
+    Listen(Box<listen::ListenArgs>),
     /// Make a file with new keys for a security group, on standard output.
     Keys(keys::KeysArgs),
 }

@@ -2,8 +2,6 @@
 
 use super::bridge::{self, Bridge};
 use super::common::{CommonArgs, Mode, failure, publisher_id};
-use super::keys;
-use crate::connection::SecurityArgs;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -19,7 +17,7 @@ use taktwerk::pubsub::config::build::field;
 use taktwerk::pubsub::config::{Configuration, DataSetSource, binary_file};
 use taktwerk::pubsub::publisher::Layout;
 use taktwerk::pubsub::{DataSet, Prepare, Publisher, PublisherBuilder, PublisherId, RealTime};
-use taktwerk::schema::FieldMetaData;
+use taktwerk::schema::{DataSetFieldContentMask, FieldMetaData};
 use taktwerk_lab::figures;
 use taktwerk_types::{BuiltInType, DataValue, NodeId, Variant};
 
@@ -62,9 +60,6 @@ pub(crate) struct PublishArgs {
     #[arg(long, value_name = "NODE", num_args = 1.., requires = "from")]
     nodes: Vec<NodeSpec>,
 
-    #[command(flatten)]
-    server: SecurityArgs,
-
     /// Real-time priority (SCHED_FIFO), 1 to 99.
     #[arg(long, value_name = "PRIORITY")]
     fifo: Option<u8>,
@@ -102,18 +97,22 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Publishes until the time is over or the user ends it.
 pub(super) fn run(arguments: &PublishArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let files = arguments.common.key_files()?;
+    let keys = arguments.common.key_source()?;
+    arguments.common.start_broker()?;
     let configuration = arguments.common.configuration()?;
     let mut bridge = open_bridge(arguments, configuration.as_ref(), interrupt)?;
     let mut builder = match configuration {
         Some(configuration) => from_configuration(configuration, bridge.as_ref())?,
         None => short_form(arguments, bridge.as_ref()),
     };
-    if let (Some(first), true) = (files.first(), arguments.common.security != Mode::None) {
-        builder = builder.security(arguments.common.security.mode(), &first.group, keys::source(&files));
-    } else if !files.is_empty() {
-        builder = builder.keys(keys::source(&files));
-    }
+    builder = match keys {
+        Some(keys) if arguments.common.security != Mode::None => {
+            let group = keys.group().to_owned();
+            builder.security(arguments.common.security.mode(), &group, keys)
+        }
+        Some(keys) => builder.keys(keys),
+        None => builder,
+    };
     let mut real_time = RealTime::default();
     (real_time.fifo, real_time.cpu, real_time.lock_memory) =
         (arguments.fifo, arguments.cpu, arguments.lock_memory);
@@ -177,7 +176,7 @@ fn open_bridge(
         ));
     }
     let interval = arguments.interval.min(Duration::from_millis(100));
-    Bridge::open(endpoint, &arguments.server, &specs, interval, interrupt).map(Some)
+    Bridge::open(endpoint, &arguments.common.server, &specs, interval, interrupt).map(Some)
 }
 
 /// A configuration's data sets get their values from the server, or are simulated.
@@ -214,9 +213,9 @@ fn short_form(arguments: &PublishArgs, bridge: Option<&Bridge>) -> PublisherBuil
     let data_set = match bridge {
         Some(bridge) => {
             let kinds: Vec<(NodeId, BuiltInType)> = {
-                let values = bridge.values.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let held = bridge.values.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 let kind = |value: &DataValue| value.value.as_ref().and_then(Variant::built_in_type);
-                let kinds = values.iter().map(|value| kind(value).unwrap_or(BuiltInType::Variant));
+                let kinds = held.values.iter().map(|value| kind(value).unwrap_or(BuiltInType::Variant));
                 bridge.nodes.iter().cloned().zip(kinds).collect()
             };
             let fields = kinds.into_iter().map(|(node, kind)| field(&node.to_string(), kind));
@@ -239,6 +238,11 @@ fn short_form(arguments: &PublishArgs, bridge: Option<&Bridge>) -> PublisherBuil
         .data_set(data_set);
     if arguments.layout == LayoutName::PeriodicFixed {
         builder = builder.layout(Layout::PeriodicFixed);
+    }
+    if bridge.is_some() {
+        // Who listens must be able to tell a value from the last one of a server that is gone.
+        let mask = DataSetFieldContentMask::STATUS_CODE | DataSetFieldContentMask::SOURCE_TIMESTAMP;
+        builder = builder.field_content(mask);
     }
     match &arguments.common.interface {
         Some(interface) => builder.interface(interface),

@@ -15,6 +15,7 @@ use taktwerk_pubsub::config::{Configuration, Connection, DataSetWriter, GroupSec
 use taktwerk_pubsub::publisher::GroupCounters;
 use taktwerk_pubsub::state::PubSubState;
 use taktwerk_pubsub::{GroupIndex, PublisherEvent};
+use taktwerk_schema::DataSetFieldContentMask;
 use taktwerk_server::space::AddressSpace;
 use taktwerk_types::DataValue;
 
@@ -51,6 +52,7 @@ struct Short {
     layout: Layout,
     security: GroupSecurity,
     message_size: u32,
+    field_content: DataSetFieldContentMask,
 }
 
 impl fmt::Debug for PublisherBuilder {
@@ -108,6 +110,12 @@ impl PublisherBuilder {
     /// Largest NetworkMessage in bytes. Default: what fits a frame; more lets IP fragment it.
     pub fn message_size(self, bytes: u32) -> Self {
         self.short(|short| short.message_size = bytes)
+    }
+
+    /// What is sent of each field besides its value, such as its status. Default: nothing, only bad values say why.
+    /// [`Layout::PeriodicFixed`] has no room for more.
+    pub fn field_content(self, mask: DataSetFieldContentMask) -> Self {
+        self.short(|short| short.field_content = mask)
     }
 
     /// Message security with the keys of a security group, which come from `keys`.
@@ -232,7 +240,11 @@ impl PublisherBuilder {
                 Layout::Json => DataSetWriter::json,
             };
             let id = u16::try_from(position + 1).unwrap_or(u16::MAX);
-            group.writers.push(make(&data_set.name, id, &data_set.name));
+            let mut writer = make(&data_set.name, id, &data_set.name);
+            if short.layout != Layout::PeriodicFixed {
+                writer.field_content_mask = short.field_content;
+            }
+            group.writers.push(writer);
         }
         let mut connection = short.connection.clone();
         connection.writer_groups.push(group);
@@ -300,6 +312,7 @@ impl Publisher {
             layout: if is_json { Layout::Json } else { Layout::Dynamic },
             security: GroupSecurity::default(),
             message_size: 0,
+            field_content: DataSetFieldContentMask::default(),
         };
         PublisherBuilder::new(Configuration { enabled: true, ..Configuration::default() }, Some(short))
     }

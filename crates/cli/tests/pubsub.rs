@@ -1,0 +1,218 @@
+//! `pubsub publish` and `pubsub listen` as programs, with each other, a server, a key service and a broker.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+use taktwerk::pki::Pki;
+use taktwerk::pubsub::config::{Configuration, Connection};
+use taktwerk::pubsub_model::PubSubModel;
+use taktwerk::schema::SecurityGroupDataType;
+use taktwerk::server::authorization::{Authorization, IdentityRule};
+use taktwerk::{MessageSecurityMode, SecurityPolicy, Server};
+use taktwerk_crypto::PubSubSecurityPolicy;
+use taktwerk_lab::program::{Program, Running};
+use taktwerk_pki::{CertificateSettings, NewKey};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A group for each test, and ports for each run of the tests.
+fn url(number: u32) -> String {
+    format!("opc.udp://239.192.9.{number}:{}", 30_000 + std::process::id() % 20_000)
+}
+
+/// A command that runs until this is dropped, and the lines it prints.
+struct Background {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Background {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_taktwerk"))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (tell, lines) = mpsc::channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, lines }
+    }
+
+    /// The first message that is as wanted, within the limit.
+    fn message(&self, wanted: impl Fn(&Value) -> bool) -> Value {
+        let end = Instant::now() + LIMIT;
+        loop {
+            let line = self.lines.recv_timeout(end - Instant::now()).expect("no such message in time");
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if wanted(&message) {
+                return message;
+            }
+        }
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn serve(port: &str) -> Running {
+    Program::new(env!("CARGO_BIN_EXE_taktwerk"))
+        .args(["serve", "--port", port, "--signals", "2", "--update", "20", "--policy", "None"])
+        .args(["--no-plant", "--exit-with-stdin"])
+        .serve(LIMIT)
+        .unwrap()
+}
+
+#[test]
+fn values_with_their_names() {
+    let url = url(1);
+    let publisher = ["pubsub", "publish", &url, "--interface", "lo", "-I", "20", "--signals", "2"];
+    let _publisher = Background::start(&publisher);
+    let listener = Background::start(&["pubsub", "listen", &url, "--interface", "lo", "--json"]);
+    // The names come from the publisher, when it is asked.
+    let message = listener.message(|message| !message["Fields"]["s1"].is_null());
+    assert_eq!((&message["PublisherId"], &message["DataSetWriterId"]), (&"1".into(), &1.into()));
+    assert!(message["Fields"]["s2"]["Value"].is_number(), "{message}");
+}
+
+#[test]
+fn a_bridge_goes_on_when_its_server_is_back() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let server = serve(&port);
+    let (url, from) = (url(2), server.url().to_owned());
+    let bridge = Background::start(&[
+        "pubsub",
+        "publish",
+        &url,
+        "--interface",
+        "lo",
+        "-I",
+        "20",
+        "--from",
+        &from,
+        "--nodes",
+        "ns=1;i=100000",
+    ]);
+    let listener = Background::start(&["pubsub", "listen", &url, "--interface", "lo", "--json"]);
+    let field =
+        |message: &Value| message["Fields"].as_object().and_then(|fields| fields.values().next().cloned());
+    let code = |message: &Value| field(message).and_then(|field| field["StatusCode"]["Code"].as_u64());
+    let is_good = |message: &Value| code(message).is_some_and(|code| code == 0);
+    let uncertain = 0x408F_0000;
+    let first = listener.message(is_good);
+    assert!(field(&first).unwrap()["SourceTimestamp"].is_string(), "{first}");
+    drop(server);
+    listener.message(|message| code(message).is_some_and(|code| code == uncertain));
+    let _server = serve(&port);
+    listener.message(is_good);
+    drop(bridge);
+}
+
+/// A server that hands out the keys of one group, and the folder of a client that it trusts.
+fn key_service(folder: &std::path::Path) -> (taktwerk::RunningServer, String) {
+    let pki = |name: &str, uri: &str| {
+        let settings = CertificateSettings::new(name, uri);
+        let pki = Pki::in_folder(folder.join(name)).settings(settings);
+        pki.create_missing([NewKey::NistP256]).open().unwrap()
+    };
+    let (ours, theirs) = (pki("server", "urn:test:sks"), pki("taktwerk", "urn:taktwerk:client"));
+    ours.trust_those_of(&theirs).unwrap();
+    theirs.trust_those_of(&ours).unwrap();
+    let mut authorization = Authorization::open();
+    let role = authorization.role_mut("SecurityKeyServerAccess").unwrap();
+    role.identities.push(IdentityRule::Anonymous);
+    let server = Server::builder()
+        .bind("127.0.0.1:0")
+        .anonymous()
+        .pki(&ours)
+        .security(SecurityPolicy::ECC_nistP256_AesGcm, MessageSecurityMode::SignAndEncrypt)
+        .authorization(authorization)
+        .build()
+        .unwrap();
+    let mut configuration = Configuration { enabled: true, ..Configuration::default() };
+    configuration.connections.push(Connection::new("udp", None, "opc.udp://127.0.0.1:9"));
+    configuration.security_groups.push(SecurityGroupDataType {
+        name: "plant".into(),
+        security_group_id: "plant".into(),
+        security_policy_uri: PubSubSecurityPolicy::Aes256Ctr.uri().into(),
+        key_lifetime: 3.6e6,
+        max_future_key_count: 3,
+        ..SecurityGroupDataType::default()
+    });
+    let model = PubSubModel::add_to(&server, &configuration).unwrap();
+    model.serve_security_keys().unwrap();
+    (server.spawn().unwrap(), folder.join("taktwerk").display().to_string())
+}
+
+#[test]
+fn keys_from_a_key_service() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, pki) = key_service(folder.path());
+    let (url, service) = (url(3), server.url());
+    let secured = [
+        "--interface",
+        "lo",
+        "--security",
+        "sign-and-encrypt",
+        "--key-service",
+        &service,
+        "--security-group",
+        "plant",
+        "--pki",
+        &pki,
+    ];
+    let with = |arguments: &[&'static str]| -> Background {
+        let all: Vec<&str> =
+            ["pubsub", arguments[0], &url].into_iter().chain(arguments[1..].to_vec()).collect();
+        Background::start(&[all.as_slice(), &secured].concat())
+    };
+    let _publisher = with(&["publish", "-I", "20", "--layout", "dynamic"]);
+    let listener = with(&["listen", "--json"]);
+    let message = listener.message(|message| message["Fields"].is_object());
+    assert_eq!(message["MessageType"], "KeyFrame", "{message}");
+    // Without the keys nothing is to be had.
+    let listener = ["pubsub", "listen", &url, "--interface", "lo", "--json", "-d", "1"];
+    let output = Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(listener).run(LIMIT).unwrap();
+    let end: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&end["Event"], &end["DataSetMessages"]), (&"End".into(), &0.into()), "{end}");
+    // It has to be said whose keys are wanted.
+    let vague = ["pubsub", "publish", &url, "--security", "sign", "--key-service", &service];
+    let output = Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(vague).run(LIMIT).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    server.stop(Duration::from_secs(1));
+}
+
+#[test]
+fn a_broker_of_its_own_or_the_advice_to_get_one() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("mqtt+json://127.0.0.1:{port}");
+    if cfg!(feature = "embedded-broker") {
+        let _publisher = Background::start(&["pubsub", "publish", &url, "--embedded-broker", "-I", "50"]);
+        let listener = Background::start(&["pubsub", "listen", &url, "--json"]);
+        // By name, and of the retained metadata.
+        let message = listener.message(|message| !message["Fields"]["s1"].is_null());
+        assert_eq!(message["PublisherId"], "1", "{message}");
+    } else {
+        let publisher = ["pubsub", "publish", &url, "--embedded-broker"];
+        let output = Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(publisher).run(LIMIT).unwrap();
+        assert_eq!(output.status.code(), Some(6));
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(stderr.contains("--features embedded-broker"), "{stderr}");
+    }
+}

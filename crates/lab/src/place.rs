@@ -8,7 +8,7 @@ use crate::measurement::Measurement;
 use crate::peers::{self, PEERS, Peer, PeerOptions, Role, State};
 use crate::pin::{CpuList, ParseCpuListError};
 use crate::program::{Program, ProgramError, Running};
-use crate::scenario::{Condition, CpuCondition, Kind, broker};
+use crate::scenario::{BROKERLESS, Condition, CpuCondition, Kind, broker};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
@@ -395,6 +395,11 @@ impl Place {
                     program = program.arg("--publisher-cpu").arg(publisher);
                     program = program.arg("--subscriber-cpu").arg(subscriber);
                 }
+                None
+            }
+            Kind::Igmp => None,
+            _ if condition.stack == BROKERLESS => {
+                program = program.on(load_cpus);
                 None
             }
             _ => {

@@ -132,6 +132,8 @@ pub enum Kind {
     /// Publisher and subscriber without a server; the stack is our own.
     #[serde(rename = "pubsub")]
     PubSub,
+    /// Multicast at a switch, without a server.
+    Igmp,
 }
 
 impl Kind {
@@ -149,6 +151,7 @@ impl Kind {
             Self::Probe => "probe",
             Self::Update => "update",
             Self::PubSub => "pubsub",
+            Self::Igmp => "igmp",
         }
     }
 }
@@ -322,6 +325,9 @@ pub fn broker(stack: &str) -> Option<(&str, u8)> {
     Some((peer, level))
 }
 
+/// PubSub without a broker as a stack: stations of this project that send UADP over UDP to each other.
+pub const BROKERLESS: &str = "uadp-udp";
+
 /// How long and how often.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -474,9 +480,12 @@ impl Scenario {
         if self.thresholds.iter().any(|threshold| threshold.below.is_none() && threshold.above.is_none()) {
             return wrong("a threshold needs below or above");
         }
-        let has_broker = self.stacks.iter().any(|stack| broker(stack).is_some());
-        if has_broker && !matches!(self.load.kind, Kind::Roundtrip | Kind::Fan) {
-            return wrong("MQTT brokers can be measured with load.kind roundtrip and fan only");
+        let has_messages = self.stacks.iter().any(|stack| broker(stack).is_some() || stack == BROKERLESS);
+        if has_messages && !matches!(self.load.kind, Kind::Roundtrip | Kind::Fan) {
+            return wrong("MQTT brokers and uadp-udp can be measured with load.kind roundtrip and fan only");
+        }
+        if self.link.is_some() && self.stacks.iter().any(|stack| stack == BROKERLESS) {
+            return wrong("uadp-udp has no server that could be behind a link");
         }
         if self.load.clients.as_ref().is_some_and(|sweep| sweep.values().contains(&0)) {
             return wrong("load.clients must not be 0");
@@ -560,7 +569,10 @@ impl Condition {
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         if let Some((_, qos)) = broker(&self.stack) {
-            return self.mqtt_arguments(qos);
+            return self.message_arguments("mqtt", Some(qos));
+        }
+        if self.stack == BROKERLESS {
+            return self.message_arguments("pubsub", None);
         }
         let mut arguments = vec![self.kind.name().to_owned()];
         let mut option = |name: &str, value: Option<String>| {
@@ -577,11 +589,18 @@ impl Condition {
             option("-n", self.count.map(|count| count.to_string()));
             return arguments;
         }
+        if self.kind == Kind::Igmp {
+            option("-I", number(self.publishing_ms));
+            option("-d", Some(format!("{}ms", self.time.duration_s * 1e3)));
+            return arguments;
+        }
         if self.kind == Kind::PubSub {
             option("--signals", Some(self.signals().to_string()));
             option("-I", number(self.publishing_ms));
             option("-d", Some(format!("{}ms", self.time.duration_s * 1e3)));
             option("--rounds", Some("1".to_owned()));
+            let update = self.server.update_ms;
+            option("--update", (update > 0.0).then(|| format!("{update}")));
             arguments.push("--no-bare".to_owned());
             return arguments;
         }
@@ -615,7 +634,7 @@ impl Condition {
                 option("--rate", number(self.rate));
             }
             Kind::Connect => option("--rate", number(self.rate)),
-            Kind::Update | Kind::PubSub => {}
+            Kind::Update | Kind::PubSub | Kind::Igmp => {}
         }
         if !self.security.is_none() {
             option("--policy", Some(self.security.policy.clone()));
@@ -627,13 +646,16 @@ impl Condition {
         arguments
     }
 
-    /// The same load with MQTT instead of OPC UA. A fan's messages are the 16 bytes that a Double with its time takes.
-    fn mqtt_arguments(&self, qos: u8) -> Vec<String> {
+    /// The same load with messages instead of a server: through an MQTT broker, or PubSub without one. A fan's messages are
+    /// the 16 bytes that a Double with its time takes.
+    fn message_arguments(&self, command: &str, qos: Option<u8>) -> Vec<String> {
         let pattern = if self.kind == Kind::Fan { "fan" } else { "round-trip" };
-        let mut arguments = vec!["mqtt".to_owned()];
+        let mut arguments = vec![command.to_owned()];
         let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
         option("--pattern", pattern.to_owned());
-        option("--qos", qos.to_string());
+        if let Some(qos) = qos {
+            option("--qos", qos.to_string());
+        }
         option("--payload", self.payload.unwrap_or(16).to_string());
         option("-c", self.clients.to_string());
         option("--warmup", format!("{}ms", self.time.warmup_s * 1e3));
@@ -744,9 +766,24 @@ mod tests {
     fn publishers_have_options_of_their_own() {
         let mut load = LoadSpec::new(Kind::PubSub);
         (load.items, load.publishing_ms) = (Some(1000.into()), Some(100.0.into()));
-        let scenario = Scenario::new("x", load);
+        let mut scenario = Scenario::new("x", load);
+        scenario.server.update_ms = 30.0;
         let arguments = scenario.conditions()[0].arguments().join(" ");
-        assert_eq!(arguments, "pubsub --signals 1000 -I 100 -d 10000ms --rounds 1 --no-bare");
+        assert_eq!(arguments, "pubsub --signals 1000 -I 100 -d 10000ms --rounds 1 --update 30 --no-bare");
+    }
+
+    #[test]
+    fn messages_without_a_broker_have_no_server() {
+        let text = TEXT.replace("\"own\"", "\"uadp-udp\"");
+        assert!(Scenario::parse(&text, "x.toml").is_err());
+        let text = text.replace("\"subscribe\"", "\"fan\"");
+        let scenario = Scenario::parse(&text, "x.toml").unwrap();
+        assert_eq!(
+            scenario.conditions()[2].arguments().join(" "),
+            "pubsub --pattern fan --payload 16 -c 10 --warmup 2000ms -d 10000ms"
+        );
+        let linked = text.replace("[load]", "link = \"wan-oregon\"\n[load]");
+        assert!(Scenario::parse(&linked, "x.toml").unwrap_err().to_string().contains("link"));
     }
 
     #[test]

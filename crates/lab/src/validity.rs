@@ -33,6 +33,11 @@ pub enum Invalid {
         /// How many.
         lost: usize,
     },
+    /// Messages that a transport without acknowledgements has lost.
+    MessagesLost {
+        /// How many.
+        lost: u64,
+    },
     /// Nothing was measured.
     NoSamples,
 }
@@ -57,6 +62,9 @@ impl fmt::Display for Invalid {
             ),
             Self::ConnectionsLost { lost } => {
                 write!(f, "{lost} connections were lost during the measurement: see the log for the reasons")
+            }
+            Self::MessagesLost { lost } => {
+                write!(f, "{lost} messages did not arrive: fewer stations (-c), or larger socket buffers")
             }
             Self::NoSamples => {
                 write!(f, "nothing was measured: extend the duration (-d) or lower the interval")

@@ -2,6 +2,7 @@
 //!
 //! - [`request`]: Read, Write and Browse, back to back or at a rate; [`connect`]: sessions; [`subscribe`]: values;
 //! - [`mqtt`]: the same questions put to an MQTT broker; [`pubsub`]: a publisher and how late it is;
+//! - [`igmp`]: multicast at a switch;
 //! - [`roundtrip`], [`fan`]: values that come back, one [`transaction`] after the other;
 //! - [`probe`]: why a request was slow; [`update`]: setting values;
 //! - [`common`]: options that they share; [`link`]: a network that is not there; [`nodes`]: which nodes are used;
@@ -11,6 +12,7 @@ mod account;
 mod common;
 mod connect;
 mod fan;
+mod igmp;
 mod link;
 mod mqtt;
 mod nodes;
@@ -48,6 +50,8 @@ pub(crate) enum BenchCommand {
     /// Publish values and see how late, how expensive and how fast that is.
     #[command(name = "pubsub")]
     PubSub(pubsub::PubSubArgs),
+    /// See whether a switch filters multicast, or floods hosts that did not join.
+    Igmp(igmp::IgmpArgs),
     /// Write a value and wait until a subscription brings it back.
     Roundtrip(roundtrip::RoundtripArgs),
     /// One client writes, all others answer, the first waits for all of them.
@@ -87,6 +91,7 @@ pub(crate) fn run(command: &mut BenchCommand, output: Output, interrupt: &Interr
         BenchCommand::Subscribe(arguments) => subscribe::run(arguments, output, interrupt),
         BenchCommand::Mqtt(arguments) => mqtt::run(arguments, output, interrupt),
         BenchCommand::PubSub(arguments) => pubsub::run(arguments, output, interrupt),
+        BenchCommand::Igmp(arguments) => igmp::run(arguments, output, interrupt),
         BenchCommand::Roundtrip(arguments) => roundtrip::run(arguments, output, interrupt),
         BenchCommand::Fan(arguments) => fan::run(arguments, output, interrupt),
         BenchCommand::Probe(arguments) => probe::run(arguments, output, interrupt),

@@ -9,7 +9,7 @@ use crate::figures;
 use crate::latency::Times;
 use crate::measurement::{Group, Measurement};
 use crate::outcome::{Grid, Outcome, maybe};
-use crate::scenario::{Kind, LoadSpec, Scenario, Sweep, broker};
+use crate::scenario::{BROKERLESS, Kind, LoadSpec, Scenario, Sweep, broker};
 
 pub(super) static ALL: [&dyn Experiment; 4] = [&Overhead, &Payload, &Location, &Clients];
 
@@ -19,7 +19,8 @@ struct Location;
 struct Clients;
 
 const NO_BROKER: &str = "MQTT: no broker is installed; `taktwerk lab peers install mosquitto` gets one";
-const NO_PUBSUB: &str = "PubSub: not part of this experiment yet";
+const NO_FAR_PUBSUB: &str = "PubSub over UDP: its messages to itself go through no server that could be far away; over a broker they \
+     take the way of MQTT";
 /// The paper's places with the link that stands for each here.
 const PLACES: [(&str, &str); 4] = [
     ("Sao Paulo", "wan-sao-paulo"),
@@ -40,10 +41,17 @@ fn echo(name: &str, payloads: &[u32], count: u64) -> Scenario {
     scenario
 }
 
-/// The scenarios with OPC UA, and the same with MQTT through the first broker that is installed.
+/// The scenarios with OPC UA client/server, with PubSub over UDP, and the same with MQTT through the first broker that is
+/// installed.
 fn plan(wish: &Wish<'_>, scenarios: Vec<Scenario>) -> Plan {
-    let mut skipped = vec![NO_PUBSUB.to_owned()];
+    let mut skipped = Vec::new();
     let mut plan = conditions(wish, scenarios.clone());
+    // A station has no server to be far away from.
+    let near: Vec<Scenario> = scenarios.iter().filter(|scenario| scenario.link.is_none()).cloned().collect();
+    if wish.stacks.iter().any(|stack| stack == "own") {
+        let wish = Wish { quick: wish.quick, stacks: vec![BROKERLESS.to_owned()], place: wish.place };
+        plan.extend(conditions(&wish, near));
+    }
     match wish.place.brokers().first() {
         Some(broker) => {
             let levels = if wish.quick { 0..=0 } else { 0..=2 };
@@ -56,9 +64,15 @@ fn plan(wish: &Wish<'_>, scenarios: Vec<Scenario>) -> Plan {
     Plan { conditions: plan, skipped }
 }
 
-/// The stacks that speak OPC UA.
+/// The stacks that speak OPC UA with servers.
 fn opc_ua(measurements: &[Measurement]) -> Vec<String> {
-    stacks(measurements).into_iter().filter(|stack| broker(stack).is_none()).collect()
+    let is_server = |stack: &String| broker(stack).is_none() && stack != BROKERLESS;
+    stacks(measurements).into_iter().filter(is_server).collect()
+}
+
+/// How often a value crosses the wire on its way back to whoever sent it: through a server twice, without one once.
+fn ways(stack: &str) -> f64 {
+    if stack == BROKERLESS { 1.0 } else { 2.0 }
 }
 
 /// The broker's row with QoS 0.
@@ -90,7 +104,7 @@ impl Experiment for Overhead {
         let mut grid = Grid::new(
             "Bytes per value written and brought back, both directions, as Ethernet carries them",
             1,
-            &["stack", "payload B", "UA bytes", "TCP/IP", "Ethernet", "total", "M1 both ways", "M1 per way"],
+            &["stack", "payload B", "message bytes", "headers", "Ethernet", "total", "M1", "M1 per way"],
         );
         let mut series = Vec::new();
         for (colour, stack) in stacks(measurements).iter().enumerate() {
@@ -113,10 +127,9 @@ impl Experiment for Overhead {
                     maybe(each("wire.ethernet_bytes")),
                     maybe(total),
                     maybe(ratio),
-                    // The value crosses the wire twice: to the server and back.
-                    maybe(ratio.map(|ratio| ratio / 2.0)),
+                    maybe(ratio.map(|ratio| ratio / ways(stack))),
                 ]);
-                points.extend(ratio.map(|ratio| Point::new(payload, ratio / 2.0)));
+                points.extend(ratio.map(|ratio| Point::new(payload, ratio / ways(stack))));
             }
             points.sort_by(|a, b| a.x.total_cmp(&b.x));
             if let (Some(first), Some(last)) = (points.first(), points.last()) {
@@ -146,8 +159,9 @@ impl Experiment for Overhead {
         ));
         compare_overhead(measurements, &groups, outcome);
         outcome.remark(
-            "Besides the value, Write and Publish with their answers are counted, and all acknowledgements. Comparable: the shape \
-             of M1 against the payload and that it comes close to 1. The printed figure has no numbers to stand beside these.",
+            "Besides the value, Write and Publish with their answers are counted, and all acknowledgements. Through a server or \
+             broker the value crosses the wire twice, with PubSub over UDP (uadp-udp) once. Comparable: the shape of M1 against \
+             the payload and that it comes close to 1. The printed figure has no numbers to stand beside these.",
         );
     }
 }
@@ -162,6 +176,21 @@ fn compare_overhead(measurements: &[Measurement], groups: &[Group<'_>], outcome:
         let count = of.mean("roundtrip.count").filter(|count| *count > 0.0)?;
         Some(of.mean("wire.total_bytes")? / count)
     };
+    for payload in [100, 1_000, 1_000_000] {
+        let (Some(ours), Some(theirs)) = (each(BROKERLESS, payload), each(&mqtt, payload)) else { continue };
+        let (ours, theirs) = (ours / ways(BROKERLESS), theirs / ways(&mqtt));
+        outcome.finding(
+            "UADP over UDP takes no more bytes per way than MQTT QoS 0",
+            Some(ours <= theirs),
+            format!(
+                "{} B: {} B against {} B of {mqtt}: {}",
+                figures::thousands(i64::from(payload)),
+                figures::number(ours),
+                figures::number(theirs),
+                times_as(ours / theirs)
+            ),
+        );
+    }
     for stack in opc_ua(measurements) {
         for payload in [10, 1_000, 1_000_000] {
             let (Some(ours), Some(theirs)) = (each(&stack, payload), each(&mqtt, payload)) else { continue };
@@ -210,7 +239,7 @@ impl Experiment for Payload {
             rows.push((vec![stack.to_owned(), payload], times));
         }
         outcome.grids.push(times_grid(
-            "Write to own notification, measured",
+            "Write to own notification (publish to own receipt with MQTT and PubSub), measured",
             &["stack", "payload"],
             &rows,
             true,
@@ -310,6 +339,7 @@ impl Experiment for Location {
         let mut near = echo("rocha-location", &[16], if wish.quick { 200 } else { 10_000 });
         near.time = time(0.2, 1.0, if wish.quick { 2 } else { 5 });
         let mut plan = plan(wish, vec![near.clone()]);
+        plan.skipped.push(NO_FAR_PUBSUB.to_owned());
         for (name, link) in PLACES {
             match wish.place.know_link(link) {
                 Ok(()) => {
@@ -335,7 +365,7 @@ impl Experiment for Location {
             rows.push((vec![stack.to_owned(), place], times));
         }
         outcome.grids.push(times_grid(
-            "Write to own notification of 16 B, measured",
+            "Write to own notification of 16 B (publish to own receipt with MQTT and PubSub), measured",
             &["stack", "server"],
             &rows,
             true,
@@ -422,7 +452,7 @@ impl Experiment for Clients {
             rows.push((vec![stack.to_owned(), group.condition.clients.to_string()], times));
         }
         outcome.grids.push(times_grid(
-            "Write to the last answer, measured",
+            "Write or publish to the last answer, measured",
             &["stack", "clients"],
             &rows,
             true,
@@ -434,7 +464,7 @@ impl Experiment for Clients {
             Axis::log("transaction, ms"),
             boxes,
         ));
-        for stack in opc_ua(measurements) {
+        for stack in opc_ua(measurements).into_iter().chain([BROKERLESS.to_owned()]) {
             let worst = |clients: u32| {
                 let of = groups
                     .iter()
@@ -489,7 +519,8 @@ impl Experiment for Clients {
         outcome.remark(
             "Each client answers on a variable of its own, and the first monitors them all: with one variable for all, a \
              subscription would show only the last answer of each interval. Values are Doubles with a timestamp, 16 bytes. All \
-             clients are on one core here, so the load's own cost is in the figures: an upper bound.",
+             clients are on one core here, so the load's own cost is in the figures: an upper bound. Stations of PubSub \
+             (uadp-udp) are on that core with everything, as there is no server.",
         );
     }
 }

@@ -5,6 +5,7 @@
 //! - [`link`]: a link that stands, made by the kernel alone, by IP packets through the emulator ([`tun`]), or by a relay
 //!   in user space ([`proxy`]);
 //! - [`namespace`]: networks of their own, which disappear with the programs in them;
+//! - [`switch`]: a switch with hosts, for multicast;
 //! - [`mod@probe`]: whether the link does what was asked for.
 //!
 //! Nothing outlives the process, however it ends: namespaces have no names, interfaces are not persistent, and a relay
@@ -18,6 +19,7 @@ pub mod namespace;
 pub mod probe;
 pub mod profile;
 pub mod proxy;
+pub mod switch;
 pub mod tun;
 
 pub use link::{Link, LinkError, Method};

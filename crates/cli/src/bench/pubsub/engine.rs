@@ -1,6 +1,6 @@
 //! Publisher and subscriber under measurement.
 
-use super::plant::{Plant, values};
+use super::plant::{Plant, Signals, Source};
 use super::{Mode, PubSubArgs, add, failure};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -26,9 +26,14 @@ pub(super) struct Outcome {
     pub(super) total: Times,
     pub(super) encode: Times,
     pub(super) send: Times,
+    /// From the change of a value to its receipt.
     pub(super) delivery: Times,
+    /// Of that, until the cycle that published it: changed → published.
+    pub(super) waiting: Times,
+    /// And the rest: published → received.
+    pub(super) transfer: Times,
     pub(super) period: Times,
-    /// Nanoseconds by which the periods of all rounds differ from the configured ones, and their sum.
+    /// Sums over the rounds: mean error of the period in nanoseconds times its cycles, and these cycles.
     drift: (f64, f64),
     pub(super) cycles: u64,
     pub(super) missed: u64,
@@ -44,9 +49,35 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// By how much the mean period is too long, in millionths.
-    pub(super) fn drift_ppm(&self) -> Option<f64> {
-        (self.drift.1 > 0.0).then(|| self.drift.0 / self.drift.1 * 1e6)
+    /// By how many nanoseconds the mean period is too long.
+    pub(super) fn period_error(&self) -> Option<f64> {
+        (self.drift.1 > 0.0).then(|| self.drift.0 / self.drift.1)
+    }
+}
+
+/// A line through when cycles were received: its slope is the mean period, and one late message hardly moves it.
+#[derive(Debug, Default)]
+struct Line {
+    first: Option<(u32, u64)>,
+    count: f64,
+    sum: [f64; 2],
+    products: [f64; 2],
+}
+
+impl Line {
+    fn add(&mut self, cycle: u32, nanos: u64) {
+        let (from, start) = *self.first.get_or_insert((cycle, nanos));
+        let x = f64::from(cycle.wrapping_sub(from));
+        let y = nanos.saturating_sub(start) as f64;
+        self.count += 1.0;
+        self.sum = [self.sum[0] + x, self.sum[1] + y];
+        self.products = [self.products[0] + x * x, self.products[1] + x * y];
+    }
+
+    fn slope(&self) -> Option<f64> {
+        let ([x, y], [xx, xy]) = (self.sum, self.products);
+        let spread = self.count * xx - x * x;
+        (spread > 0.0).then(|| (self.count * xy - x * y) / spread)
     }
 }
 
@@ -54,8 +85,11 @@ impl Outcome {
 struct Heard {
     counts: bool,
     delivery: Times,
+    waiting: Times,
+    transfer: Times,
+    changed: u64,
     period: Times,
-    first: Option<(u64, u32)>,
+    line: Line,
     last: Option<(u64, u32)>,
     received: u64,
     missing: u64,
@@ -68,9 +102,9 @@ struct Ear(Arc<Mutex<Heard>>);
 impl Sink for Ear {
     fn message(&mut self, message: &DataSetMessage<'_>) {
         let now = monotonic().as_nanos();
-        let [stamp, cycle] = message.fields else { return };
-        let (Some(Variant::UInt64(stamp)), Some(Variant::UInt32(cycle))) =
-            (&stamp.value.value, &cycle.value.value)
+        let [changed, published, cycle] = message.fields else { return };
+        let (Some(Variant::UInt64(changed)), Some(Variant::UInt64(published)), Some(Variant::UInt32(cycle))) =
+            (&changed.value.value, &published.value.value, &cycle.value.value)
         else {
             return;
         };
@@ -79,7 +113,12 @@ impl Sink for Ear {
             return;
         }
         heard.received += 1;
-        heard.delivery.record(now.saturating_sub(*stamp));
+        heard.transfer.record(now.saturating_sub(*published));
+        // A value that has not changed since the last cycle is not delivered again.
+        if *changed != std::mem::replace(&mut heard.changed, *changed) {
+            heard.delivery.record(now.saturating_sub(*changed));
+            heard.waiting.record(published.saturating_sub(*changed));
+        }
         if let Some((before, number)) = heard.last {
             if number.wrapping_add(1) == *cycle {
                 heard.period.record(now.saturating_sub(before));
@@ -87,7 +126,7 @@ impl Sink for Ear {
                 heard.missing += u64::from(cycle.wrapping_sub(number).wrapping_sub(1));
             }
         }
-        heard.first.get_or_insert((now, *cycle));
+        heard.line.add(*cycle, now);
         heard.last = Some((now, *cycle));
     }
 }
@@ -101,6 +140,10 @@ pub(super) fn run(
     outcome: &mut Outcome,
 ) -> Result<(), Failure> {
     let ear = Ear::default();
+    let source = match arguments.update {
+        Some(every) => Some(Source::start(every, arguments.publisher_cpu)?),
+        None => None,
+    };
     let is_secured = arguments.security != Mode::None;
     let subscriber = if arguments.no_subscriber {
         None
@@ -121,8 +164,9 @@ pub(super) fn run(
         options.prepare = Prepare::WhenDue;
     }
     let provider = Arc::new(AwsPubSubProvider);
+    let values = Signals::new(source.as_ref().map(Source::changed));
     let publisher =
-        RunningPublisher::start(plant.configuration.clone(), values(), provider, options).map_err(failure)?;
+        RunningPublisher::start(plant.configuration.clone(), values, provider, options).map_err(failure)?;
     wait(WARM_UP.max(arguments.interval * WARM_UP_CYCLES), interrupt);
     let missed = |publisher: &RunningPublisher| {
         let group = GroupIndex { connection: 0, group: 0 };
@@ -154,16 +198,15 @@ pub(super) fn run(
     outcome.missed += missed_after - missed_before;
     let heard = ear.0.lock().unwrap_or_else(PoisonError::into_inner);
     outcome.delivery.merge(&heard.delivery);
+    outcome.waiting.merge(&heard.waiting);
+    outcome.transfer.merge(&heard.transfer);
     outcome.period.merge(&heard.period);
     outcome.received += heard.received;
     outcome.missing_messages += heard.missing;
-    if let (Some((first, from)), Some((last, to))) = (heard.first, heard.last) {
-        let expected = f64::from(to.wrapping_sub(from)) * arguments.interval_nanos() as f64;
-        // Cycles that the publisher missed have no number.
-        if outcome.missed == 0 {
-            outcome.drift.0 += (last - first) as f64 - expected;
-            outcome.drift.1 += expected;
-        }
+    // Cycles that the publisher missed have no number.
+    if let (Some(period), 0) = (heard.line.slope(), outcome.missed) {
+        outcome.drift.0 += (period - arguments.interval_nanos() as f64) * heard.line.count;
+        outcome.drift.1 += heard.line.count;
     }
     Ok(())
 }
@@ -180,5 +223,23 @@ fn wait(span: Duration, interrupt: &Interrupt) {
             return;
         }
         std::thread::sleep(left.min(Duration::from_millis(100)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slope_is_the_mean_period() {
+        let mut line = Line::default();
+        assert_eq!(line.slope(), None);
+        for cycle in 0..1000u32 {
+            // Late by up to 60 µs, in no order that repeats with the cycle.
+            let late = u64::from(cycle.wrapping_mul(2_654_435_761) >> 16) % 60_000;
+            line.add(cycle.wrapping_add(u32::MAX - 500), 5_000_000 + u64::from(cycle) * 1_000_100 + late);
+        }
+        let error = line.slope().unwrap_or_default() - 1_000_000.0;
+        assert!((error - 100.0).abs() < 10.0, "{error}");
     }
 }

@@ -1,12 +1,14 @@
 //! `bench pubsub`: a publisher measured against a loop that does nothing but wake and send the same datagrams.
 //!
-//! - [`plant`]: the configuration of so many signals; [`engine`]: publisher and subscriber; [`bare`]: the loop.
+//! - [`plant`]: the configuration of so many signals; [`engine`]: publisher and subscriber; [`bare`]: the loop;
+//! - [`stations`]: messages that are answered, as `bench mqtt` sends them through a broker.
 //!
 //! Engine and loop take turns within one run, so that both see the same machine.
 
 mod bare;
 mod engine;
 mod plant;
+mod stations;
 
 use super::report::Report;
 use crate::failure::Failure;
@@ -20,6 +22,7 @@ use std::time::Duration;
 use taktwerk::pubsub::{PubSubError, RealTime};
 use taktwerk_lab::figures;
 use taktwerk_lab::latency::Times;
+use taktwerk_lab::pin::CpuList;
 use taktwerk_lab::validity::Invalid;
 use taktwerk_net::pubsub::HistogramSnapshot;
 
@@ -30,6 +33,17 @@ pub(super) enum LayoutName {
     PeriodicFixed,
     /// Messages say what they hold.
     Dynamic,
+}
+
+/// Who publishes, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Pattern {
+    /// One publisher, in cycles.
+    Cycles,
+    /// One station publishes to itself, again when the message has come.
+    RoundTrip,
+    /// One publishes, all others receive it and answer at once; the first waits for all answers.
+    Fan,
 }
 
 /// Arguments of `taktwerk bench pubsub`.
@@ -58,6 +72,16 @@ pub(crate) struct PubSubArgs {
     /// How messages are protected.
     #[arg(long, value_enum, default_value = "none")]
     pub(super) security: Mode,
+
+    /// The value changes every so many milliseconds, whatever the publisher does, and delivery counts from there.
+    /// Without it, a value is new when it is sampled.
+    #[arg(long, value_name = "MS", value_parser = span::millis)]
+    pub(super) update: Option<Duration>,
+
+    /// Who publishes, and when. The options --signals to --when-due but for --interface and --duration are for cycles,
+    /// those from --clients on for the others.
+    #[arg(long, value_enum, default_value = "cycles")]
+    pub(super) pattern: Pattern,
 
     /// How long to measure, each of publisher and bare loop.
     #[arg(short, long, value_name = "SPAN", default_value = "10s", value_parser = span::seconds)]
@@ -94,6 +118,26 @@ pub(crate) struct PubSubArgs {
     /// Sample when a cycle is due, instead of as much earlier as making its messages takes.
     #[arg(long)]
     pub(super) when_due: bool,
+
+    /// Stations, each publisher and subscriber (fan).
+    #[arg(short = 'c', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(super) clients: u32,
+
+    /// Bytes of a message's value (round-trip, fan).
+    #[arg(long, value_name = "BYTES", default_value_t = 16, value_parser = clap::value_parser!(u32).range(8..=8 << 20))]
+    pub(super) payload: u32,
+
+    /// Stop after so many round trips or transactions, warm-up not counted.
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(super) count: Option<u64>,
+
+    /// How long to run before measuring (round-trip, fan).
+    #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = span::seconds)]
+    pub(super) warmup: Duration,
+
+    /// CPU to run on (round-trip, fan).
+    #[arg(long, value_name = "LIST")]
+    pub(super) cpu: Option<CpuList>,
 }
 
 impl PubSubArgs {
@@ -130,6 +174,14 @@ pub(super) fn add(times: &mut Times, histogram: &HistogramSnapshot) {
 pub(crate) fn run(arguments: &PubSubArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     if arguments.interval.is_zero() {
         return Err(Failure::Usage("--interval 0: cycles need time".to_owned()));
+    }
+    if arguments.update.is_some_and(|span| span.is_zero()) {
+        return Err(Failure::Usage(
+            "--update 0: leave it out for values that are new in every cycle".to_owned(),
+        ));
+    }
+    if arguments.pattern != Pattern::Cycles {
+        return stations::run(arguments, output, interrupt);
     }
     let plant = plant::Plant::new(arguments);
     let (mut engine, mut bare) = (engine::Outcome::default(), bare::Outcome::default());
@@ -169,6 +221,7 @@ fn report(
                 Mode::Sign => "Sign",
                 Mode::SignAndEncrypt => "SignAndEncrypt",
             },
+            "update_ms": arguments.update.map(|span| span.as_secs_f64() * 1e3),
             "interface": arguments.interface,
             "duration_s": arguments.duration.as_secs_f64(),
             "rounds": arguments.rounds,
@@ -196,10 +249,14 @@ fn report(
     report.set("encode", json!(engine.encode.summary()));
     report.set("send", json!(engine.send.summary()));
     report.set("delivery", json!(engine.delivery.summary()));
+    report.set("waiting", json!(engine.waiting.summary()));
+    report.set("transfer", json!(engine.transfer.summary()));
     report.set("period_at_subscriber", json!(engine.period.summary()));
     report.histogram("lateness", &engine.total);
     report.histogram("bare_lateness", &bare.lateness);
     report.histogram("delivery", &engine.delivery);
+    report.histogram("waiting", &engine.waiting);
+    report.histogram("transfer", &engine.transfer);
     report.histogram("period_at_subscriber", &engine.period);
     report.times("publisher: due → send", &engine.total);
     if bare.cycles > 0 {
@@ -208,7 +265,9 @@ fn report(
     report.times("publisher: making messages", &engine.encode);
     report.times("publisher: sending them", &engine.send);
     if engine.delivery.count() > 0 {
-        report.times("sampled → received", &engine.delivery);
+        report.times("value changed → received", &engine.delivery);
+        report.times("  changed → cycle", &engine.waiting);
+        report.times("  cycle → received", &engine.transfer);
         report.times("cycle at the subscriber", &engine.period);
     }
     let per_second = signals as f64 / seconds.max(1e-9);
@@ -242,9 +301,10 @@ fn report(
             format!("p50 × {:.2}, p99 × {:.2}", ratio(50.0), ratio(99.0)),
         );
     }
-    if let Some(drift) = engine.drift_ppm() {
+    if let Some(error) = engine.period_error() {
+        let drift = error / arguments.interval_nanos() as f64 * 1e6;
         report.set("drift_ppm", drift);
-        report.set("mean_period_error_ns", drift * arguments.interval_nanos() as f64 / 1e6);
+        report.set("mean_period_error_ns", error);
         report.fact(
             "drift",
             format!("{drift:.2} ppm (mean period against the configured one, at the subscriber)"),

@@ -1,17 +1,23 @@
 //! The configuration of so many signals, in messages that fit a frame.
 
 use super::{LayoutName, Mode, PubSubArgs};
+use crate::failure::Failure;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 use taktwerk::pubsub::config::build::field;
 use taktwerk::pubsub::config::{
     Configuration, Connection, DataSetWriter, DataSetWriterMessage, PublishedDataSet, WriterGroup,
 };
-use taktwerk::pubsub::{PublisherId, SecurityKeys, StaticKeys};
+use taktwerk::pubsub::{PublisherId, RealTime, SecurityKeys, StaticKeys};
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
 // tidy: repeatable: a load.
 use taktwerk_crypto::{PubSubSecurityPolicy, SeededEntropy};
-use taktwerk_pubsub::{Now, Publisher, PublisherOptions, Transmit};
-use taktwerk_types::{BuiltInType, DataValue};
+use taktwerk_net::clock::monotonic;
+use taktwerk_net::pubsub::sleep_until;
+use taktwerk_pubsub::{Now, Publisher, PublisherOptions, Transmit, Values};
+use taktwerk_types::{BuiltInType, DataValue, Instant};
 
 /// The security group.
 const GROUP: &str = "bench";
@@ -27,21 +33,87 @@ pub(super) struct Plant {
     pub(super) datagrams: Vec<Vec<u8>>,
 }
 
-/// Values that change in every cycle; the first data set says when it was sampled, and the number of the cycle.
-pub(super) fn values() -> impl FnMut(usize, &mut [DataValue]) + Send {
-    let (mut state, mut cycle) = (0x9e37_79b9_7f4a_7c15_u64, 0u32);
-    move |data_set, fields| {
-        if let (0, [stamp, number]) = (data_set, &mut *fields) {
-            cycle = cycle.wrapping_add(1);
-            *stamp = DataValue::new(taktwerk_net::clock::monotonic().as_nanos());
-            *number = DataValue::new(cycle);
-            return;
+/// Values that change in every cycle. The first data set says when its value had changed, when it was published, and the
+/// number of the cycle.
+pub(super) struct Signals {
+    state: u64,
+    cycle: u32,
+    plant: Option<Arc<AtomicU64>>,
+}
+
+impl Signals {
+    /// The first data set's value changes when something outside says so ([`Source`]); without it, when it is sampled.
+    pub(super) fn new(plant: Option<Arc<AtomicU64>>) -> Self {
+        Self { state: 0x9e37_79b9_7f4a_7c15, cycle: 0, plant }
+    }
+}
+
+impl Values for Signals {
+    fn sample(&mut self, data_set: usize, fields: &mut [DataValue], now: Now) -> bool {
+        if let (0, [changed, published, number]) = (data_set, &mut *fields) {
+            self.cycle = self.cycle.wrapping_add(1);
+            *changed = DataValue::new(match &self.plant {
+                Some(plant) => plant.load(Ordering::Relaxed),
+                None => monotonic().as_nanos(),
+            });
+            // The time of the cycle: what a subscription has as the PublishTime of its message.
+            *published = DataValue::new(now.instant.as_nanos());
+            *number = DataValue::new(self.cycle);
+            return true;
         }
         for field in fields {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            *field = DataValue::new((state >> 40) as f32);
+            self.state ^= self.state << 13;
+            self.state ^= self.state >> 7;
+            self.state ^= self.state << 17;
+            *field = DataValue::new((self.state >> 40) as f32);
+        }
+        true
+    }
+}
+
+/// A plant whose value changes at its own pace, whatever the publisher does. It stops when it is dropped.
+pub(super) struct Source {
+    changed: Arc<AtomicU64>,
+    end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Source {
+    /// Starts it on the publisher's CPU, where a server's own plant would be.
+    pub(super) fn start(every: Duration, cpu: Option<usize>) -> Result<Self, Failure> {
+        let every = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let changed = Arc::new(AtomicU64::new(monotonic().as_nanos()));
+        let end = Arc::new(AtomicBool::new(false));
+        let (theirs, ended) = (Arc::clone(&changed), Arc::clone(&end));
+        let mut real_time = RealTime::default();
+        real_time.cpu = cpu;
+        let change = move || {
+            if real_time.apply().is_err() {
+                return;
+            }
+            let mut due = monotonic().as_nanos();
+            while !ended.load(Ordering::Relaxed) {
+                due += every;
+                sleep_until(Instant::from_nanos(due));
+                theirs.store(monotonic().as_nanos(), Ordering::Relaxed);
+            }
+        };
+        let thread = std::thread::Builder::new().name("plant".to_owned()).spawn(change);
+        let thread = thread.map_err(|error| Failure::Environment(error.to_string()))?;
+        Ok(Self { changed, end, thread: Some(thread) })
+    }
+
+    /// When the value changed last, on the monotonic clock.
+    pub(super) fn changed(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.changed)
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        self.end.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
         }
     }
 }
@@ -72,7 +144,11 @@ impl Plant {
             }
             group.writers.push(writer);
         };
-        let stamp = vec![field("sampled", BuiltInType::UInt64), field("cycle", BuiltInType::UInt32)];
+        let stamp = vec![
+            field("changed", BuiltInType::UInt64),
+            field("published", BuiltInType::UInt64),
+            field("cycle", BuiltInType::UInt32),
+        ];
         configuration.data_sets.push(PublishedDataSet::new("stamp", stamp));
         writer("stamp".to_owned(), 1);
         let per_message = if is_fixed { RAW } else { VARIANTS };
@@ -140,6 +216,6 @@ fn datagrams(configuration: &Configuration) -> Vec<Vec<u8>> {
         let _ = publisher.set_keys(&request.security_group_id, Ok(&keys()), now);
     }
     let mut out = Transmit::new();
-    publisher.poll(now, &mut values(), &mut out);
+    publisher.poll(now, &mut Signals::new(None), &mut out);
     out.iter().map(|datagram| datagram.bytes.to_vec()).collect()
 }

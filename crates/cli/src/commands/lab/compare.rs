@@ -43,6 +43,7 @@ fn usual(kind: Kind) -> &'static [&'static str] {
         Kind::Roundtrip => &["roundtrip.p50_us", "roundtrip.p99_us"],
         Kind::Fan => &["transaction.p50_us", "transaction.max_us"],
         Kind::Update => &["run_span.p50_us"],
+        Kind::Igmp => &["snooping.unjoined_percent"],
         Kind::PubSub => &["publisher_cpu_ns_per_signal", "lateness.p99_us", "delivery.p50_us"],
     }
 }

@@ -50,6 +50,7 @@ pub(super) fn shown(kind: Kind) -> &'static [(&'static str, &'static str)] {
         Kind::Roundtrip => &[("p50 µs", "roundtrip.p50_us"), ("p99 µs", "roundtrip.p99_us")],
         Kind::Fan => &[("p50 µs", "transaction.p50_us"), ("max µs", "transaction.max_us")],
         Kind::Update => &[("p50 µs", "run_span.p50_us"), ("max µs", "run_span.max_us")],
+        Kind::Igmp => &[("unjoined %", "snooping.unjoined_percent")],
         Kind::PubSub => &[
             ("signals/s", "signals_per_s"),
             ("CPU %", "publisher_cpu_percent"),
@@ -68,7 +69,7 @@ fn distribution(kind: Kind) -> &'static str {
         Kind::Fan => "transaction",
         Kind::Update => "run_span",
         Kind::PubSub => "delivery",
-        Kind::Read | Kind::Write | Kind::Browse | Kind::Probe | Kind::Connect => "latency",
+        Kind::Read | Kind::Write | Kind::Browse | Kind::Probe | Kind::Connect | Kind::Igmp => "latency",
     }
 }
 

@@ -7,7 +7,7 @@
 #   build.sh [OUT_DIR]        default: target/peers/open62541 of the checkout
 #   JOBS=n build.sh           parallel jobs, default 2
 #   DIAGNOSTICS_TOO=0         leave out o6-server-nodiag (a second build of the library)
-#   PUBSUB_TOO=1              o6-pubsub as well (another build of the library, over mbedTLS: its
+#   PUBSUB_TOO=1              o6-pubsub and o6-pubsub-bench as well (another build of the library, over mbedTLS: its
 #                             OpenSSL side has no message security for PubSub)
 #
 # The programs end up in OUT_DIR/bin. Running it again when nothing has changed takes no time.

@@ -173,10 +173,12 @@ impl Row {
 
 /// The table, with what went wrong below it.
 pub(super) fn table(rows: &[Row]) -> String {
+    // PubSub is compared with several: the row says with whom.
+    let is_pubsub = rows.iter().any(|row| row.id.starts_with("pubsub"));
     let mut table = Table::new(&[
         ("what", Align::Left),
         ("ours", Align::Right),
-        ("open62541", Align::Right),
+        (if is_pubsub { "other" } else { "open62541" }, Align::Right),
         ("floor", Align::Right),
         ("ratio", Align::Right),
         ("required", Align::Left),

@@ -79,6 +79,7 @@ pub(super) struct Stand {
     library: PathBuf,
     peer: PathBuf,
     peer_client: PathBuf,
+    peer_publisher: PathBuf,
     floor: PathBuf,
     allocations: PathBuf,
     cipher: PathBuf,
@@ -109,10 +110,15 @@ impl Outcome {
 
 impl Stand {
     /// Builds the peer, the floor and this project in release mode.
-    pub(super) fn build(root: &Path) -> Result<Self, StandError> {
+    ///
+    /// With `pubsub`, the peer's publisher as well, which is another build of its library.
+    pub(super) fn build(root: &Path, pubsub: bool) -> Result<Self, StandError> {
         let peers = root.join("target/peers/open62541");
-        let build = root.join("interop/open62541/build.sh");
-        run_visibly("building the peer", Command::new(build).arg(&peers))?;
+        let mut build = Command::new(root.join("interop/open62541/build.sh"));
+        if pubsub {
+            build.env("PUBSUB_TOO", "1");
+        }
+        run_visibly("building the peer", build.arg(&peers))?;
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let release = |arguments: &[&str]| {
             let mut command = Command::new(&cargo);
@@ -172,6 +178,7 @@ impl Stand {
             library,
             peer: peers.join("bin/o6-server"),
             peer_client: peers.join("bin/o6-client"),
+            peer_publisher: peers.join("bin/o6-pubsub-bench"),
             floor: peers.join("bin/tcp-floor"),
             allocations,
             cipher,
@@ -357,6 +364,49 @@ impl Stand {
             .arg("--server-pid")
             .arg(server.pid())
             .on(CpuList::single(cpu));
+        run_measurement(&program, limit)
+    }
+
+    /// Our publisher on the servers' CPU, its subscriber on the load's.
+    pub(super) fn pubsub(&self, arguments: &[&str], limit: Duration) -> Result<Outcome, StandError> {
+        let program = Program::new(&self.ours)
+            .args(["bench", "pubsub"])
+            .args(arguments)
+            .arg("--json")
+            .arg("--publisher-cpu")
+            .arg(SERVER_CPU)
+            .arg("--subscriber-cpu")
+            .arg(LOAD_CPU);
+        run_measurement(&program, limit)
+    }
+
+    /// Stations of ours that publish to each other, all on the load's CPU.
+    pub(super) fn stations(&self, arguments: &[&str], limit: Duration) -> Result<Outcome, StandError> {
+        let program = Program::new(&self.ours).args(["bench", "pubsub"]).args(arguments).arg("--json");
+        run_measurement(&program.on(CpuList::single(LOAD_CPU)), limit)
+    }
+
+    /// The peer's publisher on the servers' CPU, with a socket on the load's that counts what comes.
+    pub(super) fn peer_publisher(&self, arguments: &[&str], limit: Duration) -> Result<Outcome, StandError> {
+        let program = Program::new(&self.peer_publisher)
+            .args(arguments)
+            .arg("--cpu")
+            .arg(SERVER_CPU)
+            .arg("--receiver-cpu")
+            .arg(LOAD_CPU);
+        run_measurement(&program, limit)
+    }
+
+    /// Messages through mosquitto on the servers' CPU, from our clients on the load's.
+    pub(super) fn mosquitto(&self, arguments: &[&str], limit: Duration) -> Result<Outcome, StandError> {
+        let program = Program::new(&self.ours)
+            .args(["bench", "mqtt", "--peer", "mosquitto"])
+            .arg("--peer-cpu")
+            .arg(SERVER_CPU)
+            .arg("--cpu")
+            .arg(LOAD_CPU)
+            .args(arguments)
+            .arg("--json");
         run_measurement(&program, limit)
     }
 

@@ -2,6 +2,7 @@
 
 mod allocations;
 mod memory;
+mod pubsub;
 mod read;
 mod security;
 mod slow_reader;
@@ -46,5 +47,13 @@ pub(super) fn all(quick: bool) -> Vec<Box<dyn Figure>> {
         Box::new(security::SecureSessions { quick }),
         Box::new(security::SecureSignals { quick, clients: "1" }),
         Box::new(security::SecureSignals { quick, clients: "10" }),
+        Box::new(pubsub::Cpu { quick }),
+        Box::new(pubsub::Rate { quick }),
+        Box::new(pubsub::Period { quick }),
+        Box::new(pubsub::Growth { quick }),
+        Box::new(pubsub::Drift { quick, done: false }),
+        Box::new(pubsub::Delivery { quick }),
+        Box::new(pubsub::Clients { quick }),
+        Box::new(pubsub::Overhead),
     ]
 }

@@ -100,6 +100,9 @@ fn element_count(dimensions: &[u32]) -> Option<usize> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RawLayout {
     fields: Vec<RawType>,
+    /// The built-in types of those that are scalars, 0 for others: one byte each, because patching thousands of fields costs
+    /// what their memory costs.
+    scalars: Vec<u8>,
 }
 
 impl RawLayout {
@@ -108,7 +111,13 @@ impl RawLayout {
     /// # Errors
     /// [`RawLayoutError`]: a field has a type that raw data cannot have.
     pub fn new(meta_data: &DataSetMetaDataType) -> Result<Self, RawLayoutError> {
-        compile::compile(meta_data)
+        let fields = compile::compile(meta_data)?;
+        let scalar = |field: &RawType| match field {
+            RawType::Scalar(kind) => kind.number(),
+            _ => 0,
+        };
+        let scalars = fields.iter().map(scalar).collect();
+        Ok(Self { fields, scalars })
     }
 
     /// How many fields there are.
@@ -161,12 +170,10 @@ impl RawLayout {
 
     /// Writes a number over an old one, if the field is a good number of the right type.
     pub(crate) fn patch_scalar(&self, index: usize, field: &DataValue, slot: &mut [u8]) -> bool {
-        let (Some(RawType::Scalar(kind)), Some(value)) = (self.fields.get(index), &field.value) else {
-            return false;
-        };
-        value.built_in_type() == Some(*kind)
-            && !field.status().is_bad()
-            && crate::publisher::patch_scalar(value, slot).is_some()
+        let (Some(kind @ 1..), Some(value)) = (self.scalars.get(index), &field.value) else { return false };
+        // A number of another type that is as long is overwritten by whoever hears that this one did not fit.
+        !field.status().is_bad()
+            && crate::publisher::patch_scalar(value, slot).is_some_and(|patched| patched.number() == *kind)
     }
 
     /// Reads all fields.

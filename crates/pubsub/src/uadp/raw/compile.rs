@@ -1,6 +1,6 @@
-//! From DataSetMetaData to [`RawLayout`].
+//! From DataSetMetaData to the fields of a [`super::RawLayout`].
 
-use super::{RawField, RawLayout, RawShape, RawStructure, RawType, scalar_len};
+use super::{RawField, RawShape, RawStructure, RawType, scalar_len};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use taktwerk_schema::{DataSetMetaDataType, StructureField, StructureType, description};
@@ -19,7 +19,7 @@ pub struct RawLayoutError {
 /// Structures nested deeper than this are refused.
 const DEPTH_MAX: usize = 32;
 
-pub(super) fn compile(meta_data: &DataSetMetaDataType) -> Result<RawLayout, RawLayoutError> {
+pub(super) fn compile(meta_data: &DataSetMetaDataType) -> Result<Vec<RawType>, RawLayoutError> {
     let mut compiler = Compiler { meta_data, done: BTreeMap::new() };
     let mut fields = Vec::with_capacity(meta_data.fields.len());
     for field in &meta_data.fields {
@@ -34,7 +34,7 @@ pub(super) fn compile(meta_data: &DataSetMetaDataType) -> Result<RawLayout, RawL
             0,
         )?);
     }
-    Ok(RawLayout { fields })
+    Ok(fields)
 }
 
 struct Compiler<'a> {

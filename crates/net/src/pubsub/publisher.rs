@@ -182,6 +182,7 @@ struct Shared {
     bytes: AtomicU64,
     failed: AtomicU64,
     cpu_nanos: AtomicU64,
+    sending: Arc<AtomicU64>,
 }
 
 /// A publisher that runs; it stops when this is dropped.
@@ -428,6 +429,13 @@ impl RunningPublisher {
         }
     }
 
+    /// When the messages of the last turn were ready and began to be sent, on the monotonic clock in nanoseconds; 0 before
+    /// the first. Who receives them in the same process can tell the wire's share of a delay.
+    #[must_use]
+    pub fn sending(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.shared.sending)
+    }
+
     /// Stops and waits for the thread.
     pub fn stop(mut self) {
         self.end();
@@ -545,6 +553,7 @@ impl Timer {
             sleep_until(due);
         }
         let sending = monotonic();
+        self.shared.sending.store(sending.as_nanos(), Ordering::Release);
         let mut sent = super::udp::Sent::default();
         for (connection, link) in self.links.iter_mut().enumerate() {
             if let Some(link) = link {

@@ -14,8 +14,8 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::addr::SocketAddrArg;
 use rustix::net::{
-    AddressFamily, MMsgHdr, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrAny, SocketFlags,
-    SocketType, TxTimeFlags, bind, ipproto, sendmmsg, socket_with, sockopt,
+    AddressFamily, MMsgHdr, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrAny,
+    SocketFlags, SocketType, TxTimeFlags, bind, ipproto, sendmmsg, socket_with, sockopt,
 };
 use rustix::time::{ClockId, Timespec};
 use smallvec::SmallVec;
@@ -162,11 +162,33 @@ impl UdpSender {
     /// asked to.
     pub fn send(&self, datagrams: &[&[u8]], at: Option<u64>) -> Sent {
         let at = at.filter(|_| self.send_time);
+        if let ([datagram], None) = (datagrams, at) {
+            return self.send_one(datagram);
+        }
         let mut sent = Sent::default();
         for batch in datagrams.chunks(BATCH) {
             sent.add(self.send_batch(batch, at));
         }
         sent
+    }
+
+    /// A datagram alone, without what a batch needs: most publishers have one in a cycle, and after a sleep it is the code
+    /// that was not used for long that costs time.
+    fn send_one(&self, datagram: &[u8]) -> Sent {
+        let mut waited = false;
+        loop {
+            match rustix::net::sendto(&self.fd, datagram, SendFlags::NOSIGNAL, &self.any) {
+                Ok(bytes) => return Sent { datagrams: 1, bytes, ..Sent::default() },
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN | Errno::NOBUFS) if !waited => {
+                    waited = true;
+                    self.wait_writable();
+                }
+                Err(error) => {
+                    return Sent { failed: 1, error: Some(error.raw_os_error()), ..Sent::default() };
+                }
+            }
+        }
     }
 
     fn send_batch(&self, datagrams: &[&[u8]], at: Option<u64>) -> Sent {
@@ -317,6 +339,20 @@ impl UdpReceiver {
     /// # Errors
     /// The socket is broken.
     pub fn receive(&mut self, mut take: impl FnMut(&mut [u8])) -> io::Result<usize> {
+        // The first one alone: it does not wait for what a batch needs, and often there is no other.
+        let buffer = self.buffers.get_mut(..DATAGRAM_MAX).unwrap_or_default();
+        let first = match rustix::net::recv(&self.fd, buffer, RecvFlags::DONTWAIT) {
+            Ok((length, _)) => length,
+            Err(Errno::AGAIN | Errno::INTR | Errno::CONNREFUSED) => return Ok(0),
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(datagram) = self.buffers.get_mut(..first) {
+            take(datagram);
+        }
+        self.receive_batch(take).map(|count| (count + 1).min(BATCH))
+    }
+
+    fn receive_batch(&mut self, mut take: impl FnMut(&mut [u8])) -> io::Result<usize> {
         let mut lengths: SmallVec<[usize; BATCH]> = SmallVec::new();
         {
             let mut buffers = self.buffers.chunks_exact_mut(DATAGRAM_MAX);

@@ -77,7 +77,7 @@ impl Figure for Cpu {
 
     fn judge(&self, samples: &Samples) -> Vec<Row> {
         let ours = |name| samples.of(Side::Ours, name);
-        let against_peer = Row::new(self.id(), "publisher CPU per signal, against open62541's", Unit::Micros)
+        let against_peer = Row::new(self.id(), "publisher CPU per signal", Unit::Micros)
             .figures(samples.median(Side::Ours, "publisher"), samples.median(Side::Peer, "publisher"), None)
             .ratio(ours("publisher"), samples.of(Side::Peer, "publisher"), Required::AtMost(0.2), "of peer");
         let against_own = |what: &str, name: &'static str| {
@@ -87,7 +87,7 @@ impl Figure for Cpu {
         };
         vec![
             against_peer,
-            against_own("publisher CPU per signal, against our client/server", "publisher"),
+            against_own("  against our client/server", "publisher"),
             Row::new(self.id(), "  with the dynamic layout", Unit::Micros)
                 .figures(
                     samples.median(Side::Ours, "dynamic"),
@@ -137,10 +137,10 @@ impl Figure for Rate {
             Row::new(self.id(), what, unit).figures(samples.median(Side::Ours, name), None, None)
         };
         vec![
-            own("signals from one core, 100 000 every 10 ms", Unit::PerSecond, "per_second")
+            own("signals from one core", Unit::PerSecond, "per_second")
                 .absolute(Required::AtLeast(5e6), "≥ 5 000 000/s"),
             own("  CPU of that core", Unit::Percent, "cpu_percent").for_information(),
-            own("  cycles lost, messages not sent", Unit::Count, "lost").for_information(),
+            own("  cycles and messages lost", Unit::Count, "lost").for_information(),
         ]
     }
 }
@@ -250,18 +250,14 @@ impl Figure for Growth {
             .iter()
             .flat_map(|(signals, p50, p99)| {
                 [("p50", *p50, few50), ("p99", *p99, few99)].map(|(what, many, few)| {
-                    Row::new(
-                        self.id(),
-                        format!("lateness {what}, {signals} signals every 10 ms"),
-                        Unit::Micros,
-                    )
-                    .figures(samples.median(Side::Ours, many), None, samples.median(Side::Ours, few))
-                    .ratio(
-                        samples.of(Side::Ours, many),
-                        samples.of(Side::Ours, few),
-                        Required::AtMost(1.2),
-                        "of 100 signals",
-                    )
+                    Row::new(self.id(), format!("late {what}, {signals} per 10 ms"), Unit::Micros)
+                        .figures(samples.median(Side::Ours, many), None, samples.median(Side::Ours, few))
+                        .ratio(
+                            samples.of(Side::Ours, many),
+                            samples.of(Side::Ours, few),
+                            Required::AtMost(1.2),
+                            "of 100 signals",
+                        )
                 })
             })
             .collect()
@@ -302,7 +298,7 @@ impl Figure for Drift {
 
     fn judge(&self, samples: &Samples) -> Vec<Row> {
         let row = |(interval, name): (&str, &'static str)| {
-            Row::new(self.id(), format!("mean period error over a minute, {interval} ms, ppm"), Unit::Count)
+            Row::new(self.id(), format!("mean period error, {interval} ms, ppm"), Unit::Count)
                 .figures(samples.median(Side::Ours, name), None, None)
                 .absolute(Required::AtMost(1.0), "≤ 1 ppm")
         };
@@ -366,14 +362,13 @@ impl Figure for Delivery {
             )
         };
         vec![
-            pair("delivery p50, cycle to receipt, against a subscription", "pubsub", "subscription").ratio(
+            pair("delivery p50, ready to received", "pubsub", "subscription").ratio(
                 samples.of(Side::Ours, "pubsub"),
                 samples.of(Side::Ours, "subscription"),
                 Required::AtMost(1.0),
                 "of subscription",
             ),
-            pair("  mean from the change of the value on", "pubsub whole", "subscription whole")
-                .for_information(),
+            pair("  mean, value changed to received", "pubsub whole", "subscription whole").for_information(),
             Row::new(self.id(), "  of it making the message", Unit::Micros)
                 .figures(samples.median(Side::Ours, "encode"), None, None)
                 .for_information(),
@@ -411,7 +406,7 @@ impl Figure for Clients {
 
     fn judge(&self, samples: &Samples) -> Vec<Row> {
         let row = |what: &str, name: &'static str| {
-            Row::new(self.id(), format!("transaction with 1 000 clients, {what}"), Unit::Micros)
+            Row::new(self.id(), format!("1 000 clients, {what}"), Unit::Micros)
                 .figures(samples.median(Side::Ours, name), samples.median(Side::Peer, "mqtt"), None)
                 .ratio(
                     samples.of(Side::Ours, name),
@@ -458,8 +453,11 @@ impl Figure for Overhead {
 
     fn judge(&self, samples: &Samples) -> Vec<Row> {
         let row = |(payload, name, _): (&str, &'static str, &str)| {
-            let row = Row::new(self.id(), format!("bytes on the wire per way, {payload} B"), Unit::Bytes)
-                .figures(samples.median(Side::Ours, name), samples.median(Side::Peer, name), None);
+            let row = Row::new(self.id(), format!("bytes per way, {payload} B"), Unit::Bytes).figures(
+                samples.median(Side::Ours, name),
+                samples.median(Side::Peer, name),
+                None,
+            );
             if payload == "10" {
                 return row.for_information();
             }

@@ -4,6 +4,7 @@ use super::plant::{Plant, Signals, Source};
 use super::{Mode, PubSubArgs, add, failure};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use taktwerk::pubsub::{DataSetMessage, Prepare, RealTime, Sink};
@@ -30,7 +31,9 @@ pub(super) struct Outcome {
     pub(super) delivery: Times,
     /// Of that, until the cycle that published it: changed → published.
     pub(super) waiting: Times,
-    /// And the rest: published → received.
+    /// Then making the message, and waiting until it is due if it was made early: published → sent.
+    pub(super) making: Times,
+    /// And the rest, the delivery time of Morato et al.: message ready → received.
     pub(super) transfer: Times,
     pub(super) period: Times,
     /// Sums over the rounds: mean error of the period in nanoseconds times its cycles, and these cycles.
@@ -86,8 +89,12 @@ struct Heard {
     counts: bool,
     delivery: Times,
     waiting: Times,
+    making: Times,
     transfer: Times,
     changed: u64,
+    /// When the publisher's last messages were ready.
+    sending: Option<Arc<AtomicU64>>,
+    sent_before: u64,
     period: Times,
     line: Line,
     last: Option<(u64, u32)>,
@@ -113,7 +120,13 @@ impl Sink for Ear {
             return;
         }
         heard.received += 1;
-        heard.transfer.record(now.saturating_sub(*published));
+        let sending = heard.sending.as_ref().map_or(0, |sending| sending.load(Ordering::Acquire));
+        // Of this cycle, and not of one that was sent before this one was received.
+        if sending >= heard.sent_before && sending <= now {
+            heard.transfer.record(now - sending);
+            heard.making.record(sending.saturating_sub(*published));
+        }
+        heard.sent_before = sending + 1;
         // A value that has not changed since the last cycle is not delivered again.
         if *changed != std::mem::replace(&mut heard.changed, *changed) {
             heard.delivery.record(now.saturating_sub(*changed));
@@ -167,6 +180,7 @@ pub(super) fn run(
     let values = Signals::new(source.as_ref().map(Source::changed));
     let publisher =
         RunningPublisher::start(plant.configuration.clone(), values, provider, options).map_err(failure)?;
+    with(&ear, |heard| heard.sending = Some(publisher.sending()));
     wait(WARM_UP.max(arguments.interval * WARM_UP_CYCLES), interrupt);
     let missed = |publisher: &RunningPublisher| {
         let group = GroupIndex { connection: 0, group: 0 };
@@ -199,6 +213,7 @@ pub(super) fn run(
     let heard = ear.0.lock().unwrap_or_else(PoisonError::into_inner);
     outcome.delivery.merge(&heard.delivery);
     outcome.waiting.merge(&heard.waiting);
+    outcome.making.merge(&heard.making);
     outcome.transfer.merge(&heard.transfer);
     outcome.period.merge(&heard.period);
     outcome.received += heard.received;

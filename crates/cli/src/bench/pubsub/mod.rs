@@ -250,6 +250,7 @@ fn report(
     report.set("send", json!(engine.send.summary()));
     report.set("delivery", json!(engine.delivery.summary()));
     report.set("waiting", json!(engine.waiting.summary()));
+    report.set("making", json!(engine.making.summary()));
     report.set("transfer", json!(engine.transfer.summary()));
     report.set("period_at_subscriber", json!(engine.period.summary()));
     report.histogram("lateness", &engine.total);
@@ -267,7 +268,8 @@ fn report(
     if engine.delivery.count() > 0 {
         report.times("value changed → received", &engine.delivery);
         report.times("  changed → cycle", &engine.waiting);
-        report.times("  cycle → received", &engine.transfer);
+        report.times("  cycle → message ready", &engine.making);
+        report.times("  message ready → received", &engine.transfer);
         report.times("cycle at the subscriber", &engine.period);
     }
     let per_second = signals as f64 / seconds.max(1e-9);

@@ -17,7 +17,7 @@ use taktwerk_crypto::{PubSubSecurityPolicy, SeededEntropy};
 use taktwerk_net::clock::monotonic;
 use taktwerk_net::pubsub::sleep_until;
 use taktwerk_pubsub::{Now, Publisher, PublisherOptions, Transmit, Values};
-use taktwerk_types::{BuiltInType, DataValue, Instant};
+use taktwerk_types::{BuiltInType, DataValue, Instant, Variant};
 
 /// The security group.
 const GROUP: &str = "bench";
@@ -65,7 +65,12 @@ impl Values for Signals {
             self.state ^= self.state << 13;
             self.state ^= self.state >> 7;
             self.state ^= self.state << 17;
-            *field = DataValue::new((self.state >> 40) as f32);
+            let new = (self.state >> 40) as f32;
+            // In place: what lies around a value has not changed.
+            match &mut field.value {
+                Some(Variant::Float(value)) => *value = new,
+                value => *value = Some(new.into()),
+            }
         }
         true
     }

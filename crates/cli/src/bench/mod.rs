@@ -74,7 +74,7 @@ impl BenchCommand {
             Self::Roundtrip(arguments) => Some(&mut arguments.common),
             Self::Fan(arguments) => Some(&mut arguments.common),
             Self::Probe(arguments) => Some(&mut arguments.common),
-            Self::Mqtt(_) | Self::PubSub(_) | Self::Update(_) => None,
+            Self::Mqtt(_) | Self::PubSub(_) | Self::Igmp(_) | Self::Update(_) => None,
         }
     }
 }

@@ -1,7 +1,9 @@
 //! What the bare cryptography of a message costs: AES-256-CBC and HMAC-SHA256 of AWS-LC over so many bytes, with keyed
 //! contexts that are kept. No chunk, no header, no copy: the floor for SignAndEncrypt with Basic256Sha256.
 //!
-//! `cargo bench -p taktwerk-crypto --features aws-lc --bench floor -- --length BYTES` prints one JSON document.
+//! `cargo bench -p taktwerk-crypto --features aws-lc --bench floor -- --length BYTES` prints one JSON document. With
+//! `--pause MS --burst N` there is a pause before every N messages, as there is for a server that publishes ten times a
+//! second: caches and clocks are then what they are for it, and not what a loop makes of them.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods)] // a benchmark talks, and has a clock
 
@@ -11,7 +13,7 @@ use aws_lc_rs::iv::FixedLength;
 use std::error::Error;
 use std::hint::black_box;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Runs whose median counts.
 const RUNS: usize = 21;
@@ -27,9 +29,19 @@ fn main() -> ExitCode {
         eprintln!("give the length of a message: --length BYTES");
         return ExitCode::SUCCESS;
     };
-    let length: Option<usize> =
-        arguments.get(at + 1).and_then(|text| text.parse().ok()).filter(|length| *length > 0);
-    match length.ok_or_else(|| "--length takes a number of bytes".into()).and_then(measure) {
+    let number = |at: usize| -> Option<usize> {
+        arguments.get(at + 1).and_then(|text| text.parse().ok()).filter(|number| *number > 0)
+    };
+    let option = |name: &str| arguments.iter().position(|argument| argument == name).and_then(number);
+    let length = number(at);
+    let pace = option("--pause").map(|pause| Pace {
+        pause: Duration::from_millis(pause as u64),
+        burst: option("--burst").unwrap_or(1),
+    });
+    let measured = length
+        .ok_or_else(|| "--length takes a number of bytes".into())
+        .and_then(|length| measure(length, pace.as_ref()));
+    match measured {
         Ok(nanoseconds) => {
             println!("{{\"length\":{},\"seal_ns\":{nanoseconds:.1}}}", length.unwrap_or_default());
             ExitCode::SUCCESS
@@ -41,14 +53,25 @@ fn main() -> ExitCode {
     }
 }
 
+/// How often messages come.
+struct Pace {
+    /// Before every burst.
+    pause: Duration,
+    /// Messages of a burst.
+    burst: usize,
+}
+
 /// Nanoseconds for one message: signed, then encrypted where it lies.
-fn measure(length: usize) -> Result<f64, Box<dyn Error>> {
+fn measure(length: usize, pace: Option<&Pace>) -> Result<f64, Box<dyn Error>> {
     let cipher = EncryptingKey::cbc(UnboundCipherKey::new(&AES_256, &[7; 32])?)?;
     let signer = hmac::Key::new(hmac::HMAC_SHA256, &[9; 32]);
     let mut message = vec![0x5a; length.next_multiple_of(BLOCK_LEN)];
-    let rounds = (RUN_LEN / message.len()).max(16);
+    let rounds = pace.map_or((RUN_LEN / message.len()).max(16), |pace| pace.burst);
     let mut runs = Vec::with_capacity(RUNS);
     for _ in 0..RUNS {
+        if let Some(pace) = pace {
+            std::thread::sleep(pace.pause);
+        }
         let begin = Instant::now();
         for _ in 0..rounds {
             black_box(hmac::sign(&signer, black_box(&message)));

@@ -239,10 +239,10 @@ fn open_chunk(job: OpenChunk, provider: &dyn Provider) -> Result<JobOutput, Cryp
         plain.extend_from_slice(headers);
         decrypted = provider.decrypt(policy, secured, &mut plain).is_ok();
         if !decrypted {
-            // The signature is checked all the same, over zeros: why a message is refused is not to be read off the
-            // clock.
+            // The signature is checked all the same: why a message is refused is not to be read off the clock. Not over
+            // zeros, because of a zero the library sees at once that it is no signature.
             plain.truncate(headers_len);
-            plain.resize(chunk.len(), 0);
+            plain.resize(chunk.len(), 1);
         }
         chunk = plain;
     }

@@ -42,8 +42,12 @@ pub struct AwsLcProvider {
 
 impl AwsLcProvider {
     /// A provider without identities: it can check certificates, but open no secured channel.
+    ///
+    /// The first one in a process takes some 40 ms: the library collects the first seed of its random numbers.
     #[must_use]
     pub fn new(validator: Arc<dyn CertificateValidator>) -> Self {
+        // Now, and not while the first peer waits. Whoever needs a number later hears whether there is one.
+        let _ = fill_random(&mut [0; 1]);
         Self { identities: Vec::new(), validator, discloses_keys: false }
     }
 

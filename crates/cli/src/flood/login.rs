@@ -4,10 +4,14 @@ use super::Scene;
 use super::report::{Findings, Tally};
 use super::wire::{Wire, WireError};
 use std::collections::BTreeMap;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Names that are guessed for.
 const NAMES: usize = 100;
+/// Time between guesses: a server for strangers takes a thousand connections per second of all addresses together. What it
+/// does when there are more is another attack (`connects`); here it is asked whether guessing keeps somebody out.
+const PACE: Duration = Duration::from_millis(2);
 /// The user of `taktwerk serve --interop` that knows its password.
 const USER: (&str, &str) = ("user1", "password");
 
@@ -17,10 +21,13 @@ pub(super) fn guess(scene: &Scene<'_>) -> Result<Findings, String> {
     let mut honest = Vec::new();
     let mut locked_out = 0u64;
     let mut by_name: BTreeMap<bool, Tally> = BTreeMap::new();
+    let began = Instant::now();
     for attempt in 0..scene.connections {
         if scene.is_over() {
             break;
         }
+        let due = PACE * u32::try_from(attempt).unwrap_or(u32::MAX);
+        thread::sleep(due.saturating_sub(began.elapsed()));
         // Half of the guesses are for a user that exists, the others for many that do not.
         let exists = attempt % 2 == 0;
         let name = if exists { "user2".to_owned() } else { format!("guest{}", attempt % NAMES) };

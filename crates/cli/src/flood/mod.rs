@@ -224,9 +224,13 @@ pub(crate) fn run(arguments: &FloodArgs, output: Output, interrupt: &Interrupt) 
     let after = scene.rss();
     let mut again = None;
     if arguments.attack.leaves_memory() && !interrupt.asked() {
-        attack_again(arguments.attack, &scene).map_err(failed)?;
-        pause(Duration::from_secs(1), interrupt);
-        again = Some(peak.load(Ordering::Relaxed));
+        let mut peaks = [0; 2];
+        for most in &mut peaks {
+            attack_again(arguments.attack, &scene).map_err(failed)?;
+            pause(Duration::from_secs(1), interrupt);
+            *most = peak.load(Ordering::Relaxed);
+        }
+        again = Some(peaks);
     }
     drop(watch);
     let memory = Memory { before, peak: first, after, again };

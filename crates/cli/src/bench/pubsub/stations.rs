@@ -20,6 +20,7 @@ use std::time::Duration;
 use taktwerk::pubsub::config::build::field;
 use taktwerk::pubsub::config::{Configuration, Connection, DataSetWriter, PublishedDataSet, WriterGroup};
 use taktwerk::pubsub::{PubSubError, PublisherId, UdpOptions};
+// tidy: repeatable: a load.
 use taktwerk_crypto::SeededEntropy;
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
 use taktwerk_lab::figures;
@@ -89,6 +90,7 @@ impl Station {
         let interface = Interface::find(&arguments.interface).map_err(failure)?;
         let url = |address: SocketAddr| format!("opc.udp://{address}");
         let provider = || Arc::new(AwsPubSubProvider);
+        // tidy: repeatable: the load is the same every time, and nothing that it sends is worth protecting.
         let entropy = Box::new(SeededEntropy::new(id.into()));
         let publishing = configuration("station", id, &url(to), arguments);
         // Whoever publishes at the address that is listened at: it is the same message of everybody.

@@ -99,6 +99,8 @@ pub struct DataSetMessage<'a> {
     pub major_version: Option<u32>,
     /// The fields.
     pub fields: &'a [ReceivedField],
+    /// What the message itself calls its fields, by their index: of JSON without metadata, otherwise empty.
+    pub names: &'a [&'a str],
     /// What the fields mean.
     pub meta_data: &'a DataSetMetaDataType,
 }

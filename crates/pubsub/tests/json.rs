@@ -179,6 +179,7 @@ fn without_metadata_values_are_guessed() {
     assert_eq!(values[0], Variant::from(1i64));
     assert_eq!(values[1], Variant::from("t"));
     assert_eq!(values[3], Variant::from(1.5));
+    assert_eq!(got.messages[0].names, ["a", "b", "c", "d"]);
     receiving.receive(0, &mut b"{".to_vec(), at(0), &mut got);
     assert_eq!(receiving.counters().malformed, 1);
 }

@@ -219,7 +219,7 @@ fn received(message: &DataSetMessage<'_>) -> Received {
     Received {
         connection: message.reader.connection,
         id: message.publisher_id.map(owned),
-        has_names: !message.meta_data.fields.is_empty(),
+        has_names: !message.meta_data.fields.is_empty() || !message.names.is_empty(),
         indexes: message.fields.iter().map(|field| field.index).collect(),
         time: message.timestamp,
         publisher: message.publisher_id.map_or_else(|| "?".to_owned(), |id| id.to_string()),

@@ -139,8 +139,12 @@ impl Context<'_> {
             return Ok(());
         }
         self.fields.clear();
+        let mut names = Vec::new();
         if let Some(payload) = payload.filter(|_| kind != DataSetMessageKind::KeepAlive) {
             fields(reader, payload, self.fields)?;
+            if !reader.knows_fields() {
+                names.extend(payload.as_object().into_iter().flatten().map(|(name, _)| &**name));
+            }
         }
         let number =
             header.get("SequenceNumber").map(|number| u32::decode_json(number, &plain)).transpose()?;
@@ -160,6 +164,7 @@ impl Context<'_> {
             timestamp,
             status: status.unwrap_or_default(),
             major_version,
+            names: &names,
         };
         self.hand_over(reader, &facts, sink);
         Ok(())

@@ -373,6 +373,7 @@ impl Context<'_> {
             timestamp: header.timestamp.or(network.timestamp),
             status: header.status.unwrap_or_default(),
             major_version: header.major_version,
+            names: &[],
         };
         self.hand_over(reader, &message, sink);
         Ok(decoder.remaining())
@@ -455,6 +456,7 @@ impl Context<'_> {
             status: facts.status,
             major_version: facts.major_version,
             fields: self.fields,
+            names: facts.names,
             meta_data: &reader.meta_data,
         });
     }
@@ -471,4 +473,5 @@ pub(crate) struct Facts<'a> {
     pub(crate) timestamp: Option<taktwerk_types::UtcTime>,
     pub(crate) status: taktwerk_types::StatusCode,
     pub(crate) major_version: Option<u32>,
+    pub(crate) names: &'a [&'a str],
 }

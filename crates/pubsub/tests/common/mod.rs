@@ -74,6 +74,7 @@ pub struct Message {
     pub timestamp: Option<UtcTime>,
     pub status: StatusCode,
     pub fields: Vec<ReceivedField>,
+    pub names: Vec<String>,
 }
 
 impl Sink for Got {
@@ -86,6 +87,7 @@ impl Sink for Got {
             timestamp: message.timestamp,
             status: message.status,
             fields: message.fields.to_vec(),
+            names: message.names.iter().map(|name| (*name).to_owned()).collect(),
         });
     }
 

@@ -78,9 +78,9 @@ pub fn named<'a>(
     message: &'a DataSetMessage<'_>,
 ) -> impl Iterator<Item = (std::borrow::Cow<'a, str>, &'a DataValue)> {
     message.fields.iter().map(|field| {
-        let name =
-            message.meta_data.fields.get(usize::from(field.index)).map(|meta_data| meta_data.name.as_str());
-        let name = match name {
+        let index = usize::from(field.index);
+        let known = message.meta_data.fields.get(index).map(|meta_data| meta_data.name.as_str());
+        let name = match known.or_else(|| message.names.get(index).copied()) {
             Some(name) if !name.is_empty() => name.into(),
             _ => field.index.to_string().into(),
         };

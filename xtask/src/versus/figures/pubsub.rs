@@ -2,6 +2,7 @@
 //! project's own client/server, with open62541's publisher and with MQTT through mosquitto.
 
 use super::Figure;
+use super::subscribe::every_value;
 use crate::versus::report::{Required, Row, Unit};
 use crate::versus::samples::{Quantities, Samples, Side};
 use crate::versus::stand::{Stand, StandError};
@@ -51,25 +52,7 @@ impl Figure for Cpu {
             quantities.push((name, outcome.number("/publisher_cpu_ns_per_signal")? / 1e3));
         }
         let server = stand.server(Side::Ours, 10_000, 100)?;
-        let arguments = [
-            "subscribe",
-            "-c",
-            "1",
-            "--items",
-            "10000",
-            "-I",
-            "100",
-            "--sampling",
-            "100",
-            "--queue",
-            "1",
-            "--update",
-            "100",
-            "-d",
-            seconds,
-            "--warmup",
-            "2",
-        ];
+        let arguments = every_value("1", "10000", seconds);
         let outcome = stand.bench(&server, &arguments, LIMIT)?;
         quantities.push(("client_server", outcome.number("/server/cpu_us_per_signal")?));
         Ok(quantities)

@@ -4,6 +4,7 @@
 //! and CPU per signal with our client for both servers.
 
 use super::Figure;
+use super::subscribe::every_value;
 use crate::versus::report::{Required, Row, Unit};
 use crate::versus::samples::{Quantities, Samples, Side};
 use crate::versus::stand::{Secured, Stand, StandError};
@@ -224,25 +225,7 @@ impl Figure for SecureSignals {
         // What is looked for is a difference: a machine that gets slower meanwhile must not pass for it.
         for (name, security) in [MODES[0], MODES[2], MODES[2], MODES[0]] {
             let server = stand.secured_server(side, SIGNALS, 100, security, true)?;
-            let arguments = [
-                "subscribe",
-                "-c",
-                self.clients,
-                "--items",
-                &items,
-                "-I",
-                "100",
-                "--sampling",
-                "100",
-                "--queue",
-                "1",
-                "--update",
-                "100",
-                "-d",
-                seconds,
-                "--warmup",
-                "2",
-            ];
+            let arguments = every_value(self.clients, &items, seconds);
             let outcome = stand.secured_bench(&server, &arguments, security, false, LIMIT)?;
             let measured = cpu_of.entry(name).or_default();
             measured.push(outcome.number("/server/cpu_us_per_signal")?);

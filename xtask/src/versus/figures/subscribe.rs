@@ -20,12 +20,18 @@ fn subscribe(
     let server = stand.server(side, items, 100)?;
     let (items, clients) = (items.to_string(), clients.to_string());
     let seconds = if quick { "4" } else { "10" };
-    let arguments = [
+    let arguments = every_value(&clients, &items, seconds);
+    stand.bench(&server, &arguments, LIMIT)
+}
+
+/// Arguments of a load that gets every value of signals that change each 100 ms.
+pub(super) fn every_value<'a>(clients: &'a str, items: &'a str, seconds: &'a str) -> [&'a str; 17] {
+    [
         "subscribe",
         "-c",
-        &clients,
+        clients,
         "--items",
-        &items,
+        items,
         "-I",
         "100",
         "--sampling",
@@ -38,8 +44,7 @@ fn subscribe(
         seconds,
         "--warmup",
         "2",
-    ];
-    stand.bench(&server, &arguments, LIMIT)
+    ]
 }
 
 /// Server CPU per signal at 100 000 signals/s to one client.

@@ -1,6 +1,7 @@
 //! How many signals per second a server holds on one core.
 
 use super::Figure;
+use super::subscribe::every_value;
 use crate::versus::report::{Required, Row, Unit};
 use crate::versus::samples::{Quantities, Samples, Side};
 use crate::versus::stand::{Stand, StandError};
@@ -34,25 +35,7 @@ impl Sustained {
         let count = items.to_string();
         // 99 % of the worst item needs a hundred cycles to mean anything.
         let seconds = if self.quick { "5" } else { "11" };
-        let arguments = [
-            "subscribe",
-            "-c",
-            CLIENTS,
-            "--items",
-            &count,
-            "-I",
-            "100",
-            "--sampling",
-            "100",
-            "--queue",
-            "1",
-            "--update",
-            "100",
-            "-d",
-            seconds,
-            "--warmup",
-            "2",
-        ];
+        let arguments = every_value(CLIENTS, &count, seconds);
         let result = stand.bench(&server, &arguments, Duration::from_secs(120));
         let outcome = match result {
             Ok(outcome) => outcome,

@@ -5,18 +5,20 @@
 //! element needs is there whatever the order of the references. An element that would leave the configuration with a
 //! problem it did not have is not taken.
 
+mod part;
+
+pub use part::free_name;
+
 use super::element::Element;
 use super::reserve::{Kind, Reservations};
 use super::validate::NO_DATA_SET;
-use super::{
-    Configuration, Connection, DataSetReader, DataSetWriter, Problem, PublishedDataSet, ReaderGroup,
-    WriterGroup, WriterGroupMessage, validate,
-};
+use super::{Configuration, Connection, Problem, PublishedDataSet, validate};
 use crate::publisher_id::PublisherId;
-use std::collections::{BTreeMap, BTreeSet};
+use part::{Assigned, Part, Put, put};
+use std::collections::BTreeMap;
 use taktwerk_schema::{
-    PubSubConfigurationRefDataType, PubSubConfigurationRefMask as Mask, PubSubConfigurationValueDataType,
-    UadpNetworkMessageContentMask,
+    PubSubConfigurationRefDataType as Reference, PubSubConfigurationRefMask as Mask,
+    PubSubConfigurationValueDataType,
 };
 use taktwerk_types::{NodeId, StatusCode, Variant};
 
@@ -117,7 +119,7 @@ fn parse(mask: Mask) -> Result<(Operation, Subject), StatusCode> {
 pub fn update(
     current: &Configuration,
     written: &Configuration,
-    references: &[PubSubConfigurationRefDataType],
+    references: &[Reference],
     complete: bool,
     context: &Context<'_>,
 ) -> Update {
@@ -219,8 +221,8 @@ struct Done {
 }
 
 impl Done {
-    fn silent(element: Element) -> Self {
-        Self { element, identifier: Variant::Empty, is_told: false }
+    fn new(put: Put, element: impl FnOnce(String) -> Element) -> Self {
+        Self { element: element(put.name), identifier: put.identifier, is_told: put.is_told }
     }
 }
 
@@ -246,7 +248,7 @@ const UNKNOWN: StatusCode = StatusCode::BAD_NOT_FOUND;
 const INVALID: StatusCode = StatusCode::BAD_INVALID_ARGUMENT;
 const DUPLICATE: StatusCode = StatusCode::BAD_BROWSE_NAME_DUPLICATED;
 
-impl Work<'_> {
+impl<'a> Work<'a> {
     /// Whether there are problems that were not there before; of data sets that are missing only if they cannot come.
     fn check(&self, may_come: bool) -> Result<(), StatusCode> {
         let is_missing = |problem: &Problem| may_come && problem.message.starts_with(NO_DATA_SET);
@@ -259,7 +261,7 @@ impl Work<'_> {
         &mut self,
         operation: Operation,
         target: Subject,
-        reference: &PubSubConfigurationRefDataType,
+        reference: &Reference,
     ) -> Result<Done, StatusCode> {
         match target {
             Subject::DataSet => self.data_set(operation, reference),
@@ -275,52 +277,49 @@ impl Work<'_> {
         }
     }
 
-    fn data_set(
+    /// Puts an element into the list that `list` finds; `next` is a free id.
+    fn put<P: Part>(
         &mut self,
         operation: Operation,
-        reference: &PubSubConfigurationRefDataType,
-    ) -> Result<Done, StatusCode> {
-        let data_set = self.written.data_sets.get(usize::from(reference.element_index)).ok_or(INVALID)?;
-        let mut data_set = data_set.clone();
-        let sets = &mut self.configuration.data_sets;
-        let mut is_told = false;
-        if operation == Operation::Add && data_set.name.is_empty() {
-            let taken: BTreeSet<&str> = sets.iter().map(|set| set.name.as_str()).collect();
-            data_set.name = free_name("DataSet", &taken);
-            is_told = true;
+        written: &P,
+        next: Option<u16>,
+        list: impl FnOnce(&mut Self) -> Result<&mut Vec<P>, StatusCode>,
+    ) -> Result<Put, StatusCode> {
+        let assigned = Assigned { context: self.context, next };
+        put(list(self)?, operation, written, &assigned)
+    }
+
+    fn next(&self, kind: Kind) -> Option<u16> {
+        self.context.reservations.next(kind, &self.configuration)
+    }
+
+    fn data_set(&mut self, operation: Operation, reference: &Reference) -> Result<Done, StatusCode> {
+        let written = self.written.data_sets.get(usize::from(reference.element_index)).ok_or(INVALID)?;
+        let put = self.put(operation, written, None, |work| Ok(&mut work.configuration.data_sets))?;
+        if operation == Operation::Remove && !(self.added_again)(&put.name) {
+            remove_writers_of(&mut self.configuration, &put.name);
         }
-        let name = data_set.name.clone();
-        let is_known = sets.iter().any(|set| set.name == name);
-        put(sets, operation, data_set, |set| set.name.as_str())?;
-        if operation == Operation::Remove && is_known && !(self.added_again)(&name) {
-            remove_writers_of(&mut self.configuration, &name);
-        }
-        Ok(Done { element: Element::DataSet { name }, identifier: Variant::Empty, is_told })
+        Ok(Done::new(put, |name| Element::DataSet { name }))
     }
 
     fn subscribed_data_set(
         &mut self,
         operation: Operation,
-        reference: &PubSubConfigurationRefDataType,
+        reference: &Reference,
     ) -> Result<Done, StatusCode> {
         let at = usize::from(reference.element_index);
-        let set = self.written.subscribed_data_sets.get(at).ok_or(INVALID)?.clone();
-        let name = set.name.as_str().to_owned();
-        put(&mut self.configuration.subscribed_data_sets, operation, set, |set| set.name.as_str())?;
-        Ok(Done::silent(Element::SubscribedDataSet { name }))
+        let written = self.written.subscribed_data_sets.get(at).ok_or(INVALID)?;
+        let put =
+            self.put(operation, written, None, |work| Ok(&mut work.configuration.subscribed_data_sets))?;
+        Ok(Done::new(put, |name| Element::SubscribedDataSet { name }))
     }
 
-    fn security_group(
-        &mut self,
-        operation: Operation,
-        reference: &PubSubConfigurationRefDataType,
-    ) -> Result<Done, StatusCode> {
+    fn security_group(&mut self, operation: Operation, reference: &Reference) -> Result<Done, StatusCode> {
         if !self.context.permits_security {
             return Err(StatusCode::BAD_USER_ACCESS_DENIED);
         }
         let at = usize::from(reference.element_index);
         let mut group = self.written.security_groups.get(at).ok_or(INVALID)?.clone();
-        let name = group.name.as_str().to_owned();
         if group.security_group_id.is_empty() {
             group.security_group_id = group.name.clone();
         }
@@ -331,266 +330,74 @@ impl Work<'_> {
                 return Err(INVALID);
             }
         }
-        put(&mut self.configuration.security_groups, operation, group, |group| group.name.as_str())?;
-        Ok(Done::silent(Element::SecurityGroup { name }))
+        let put = self.put(operation, &group, None, |work| Ok(&mut work.configuration.security_groups))?;
+        Ok(Done::new(put, |name| Element::SecurityGroup { name }))
     }
 
-    fn connection(
-        &mut self,
-        operation: Operation,
-        reference: &PubSubConfigurationRefDataType,
-    ) -> Result<Done, StatusCode> {
-        let index = reference.connection_index;
-        let written = self.written.connections.get(usize::from(index)).ok_or(INVALID)?;
-        let connections = &mut self.configuration.connections;
-        if matches!(operation, Operation::Match | Operation::MatchOrAdd) {
-            if !written.name.is_empty() || written.publisher_id.is_some() {
-                return Err(INVALID);
-            }
-            let found = connections.iter().find(|one| matches_connection(one, written));
-            if let Some(found) = found {
-                let name = found.name.clone();
-                self.names.connections.insert(index, name.clone());
-                let identifier = found.publisher_id.as_ref().map(PublisherId::to_variant).unwrap_or_default();
-                return Ok(Done { element: Element::Connection { name }, identifier, is_told: true });
-            }
-            if operation == Operation::Match {
-                return Err(StatusCode::BAD_NO_MATCH);
-            }
-        }
-        let mut own = Connection { writer_groups: Vec::new(), reader_groups: Vec::new(), ..written.clone() };
-        let is_adding = matches!(operation, Operation::Add | Operation::MatchOrAdd);
-        let is_told = is_adding && (own.name.is_empty() || own.publisher_id.is_none());
-        if is_adding {
-            if own.name.is_empty() {
-                let taken: BTreeSet<&str> = connections.iter().map(|one| one.name.as_str()).collect();
-                own.name = free_name("Connection", &taken);
-            }
-            if own.publisher_id.is_none() {
-                own.publisher_id = Some((self.context.default_publisher_id)(&own.transport_profile_uri));
-            }
-        } else if operation == Operation::Modify
-            && let Some(current) = connections.iter_mut().find(|one| one.name == own.name)
-        {
-            // Children that are not referenced stay as they are.
-            own.writer_groups = core::mem::take(&mut current.writer_groups);
-            own.reader_groups = core::mem::take(&mut current.reader_groups);
-            own.publisher_id = own.publisher_id.or_else(|| current.publisher_id.clone());
-        }
-        let name = own.name.clone();
-        let identifier = own.publisher_id.as_ref().map(PublisherId::to_variant).unwrap_or_default();
-        let operation = if is_adding { Operation::Add } else { operation };
-        put(connections, operation, own, |one| one.name.as_str())?;
-        self.names.connections.insert(index, name.clone());
-        Ok(Done { element: Element::Connection { name }, identifier, is_told })
+    fn connection(&mut self, operation: Operation, reference: &Reference) -> Result<Done, StatusCode> {
+        let written = self.written_connection(reference)?;
+        let put = self.put(operation, written, None, |work| Ok(&mut work.configuration.connections))?;
+        self.names.connections.insert(reference.connection_index, put.name.clone());
+        Ok(Done::new(put, |name| Element::Connection { name }))
+    }
+
+    /// What was written of the connection that a reference names.
+    fn written_connection(&self, reference: &Reference) -> Result<&'a Connection, StatusCode> {
+        self.written.connections.get(usize::from(reference.connection_index)).ok_or(INVALID)
     }
 
     /// The connection that a reference leads to.
-    fn parent(&mut self, index: u16) -> Result<&mut Connection, StatusCode> {
-        let written = self.written.connections.get(usize::from(index)).ok_or(INVALID)?;
-        let name = self.names.connections.get(&index).unwrap_or(&written.name);
+    fn parent(&mut self, reference: &Reference) -> Result<&mut Connection, StatusCode> {
+        let written = self.written_connection(reference)?;
+        let name = self.names.connections.get(&reference.connection_index).unwrap_or(&written.name);
         self.configuration.connections.iter_mut().find(|one| one.name == *name).ok_or(UNKNOWN)
     }
 
-    fn writer_group(
-        &mut self,
-        operation: Operation,
-        reference: &PubSubConfigurationRefDataType,
-    ) -> Result<Done, StatusCode> {
-        let (index, position) = (reference.connection_index, reference.group_index);
-        let written = self.written.connections.get(usize::from(index)).ok_or(INVALID)?;
-        let written = written.writer_groups.get(usize::from(position)).ok_or(INVALID)?;
-        let is_adding = matches!(operation, Operation::Add | Operation::MatchOrAdd);
-        let next = self.context.reservations.next(Kind::Group, &self.configuration);
-        let (session, reservations) = (self.context.session, self.context.reservations);
-        let parent = self.parent(index)?;
-        let connection = parent.name.clone();
-        let groups = &mut parent.writer_groups;
-        if matches!(operation, Operation::Match | Operation::MatchOrAdd) {
-            if !written.name.is_empty() || written.writer_group_id != 0 {
-                return Err(INVALID);
-            }
-            if has_group_header(written) {
-                return Err(StatusCode::BAD_INVALID_STATE);
-            }
-            if let Some(found) = groups.iter().find(|one| matches_writer_group(one, written)) {
-                let name = found.name.clone();
-                let identifier = found.writer_group_id.into();
-                self.names.writer_groups.insert((index, position), name.clone());
-                return Ok(Done {
-                    element: Element::WriterGroup { connection, name },
-                    identifier,
-                    is_told: true,
-                });
-            }
-            if operation == Operation::Match {
-                return Err(StatusCode::BAD_NO_MATCH);
-            }
-        }
-        let mut own = WriterGroup { writers: Vec::new(), ..written.clone() };
-        let is_told = is_adding && (own.name.is_empty() || own.writer_group_id == 0);
-        if operation != Operation::Remove
-            && reservations.is_foreign(Kind::Group, session, own.writer_group_id)
-        {
-            return Err(INVALID);
-        }
-        if is_adding {
-            if own.name.is_empty() {
-                let taken: BTreeSet<&str> = groups.iter().map(|one| one.name.as_str()).collect();
-                own.name = free_name("WriterGroup", &taken);
-            }
-            if own.writer_group_id == 0 {
-                own.writer_group_id = next.ok_or(StatusCode::BAD_RESOURCE_UNAVAILABLE)?;
-            }
-        } else if operation == Operation::Modify
-            && let Some(current) = groups.iter_mut().find(|one| one.name == own.name)
-        {
-            own.writers = core::mem::take(&mut current.writers);
-            if own.writer_group_id == 0 {
-                own.writer_group_id = current.writer_group_id;
-            }
-        }
-        let (name, identifier) = (own.name.clone(), own.writer_group_id.into());
-        put(groups, if is_adding { Operation::Add } else { operation }, own, |one| one.name.as_str())?;
-        self.names.writer_groups.insert((index, position), name.clone());
-        Ok(Done { element: Element::WriterGroup { connection, name }, identifier, is_told })
+    fn writer_group(&mut self, operation: Operation, reference: &Reference) -> Result<Done, StatusCode> {
+        let at = (reference.connection_index, reference.group_index);
+        let written =
+            self.written_connection(reference)?.writer_groups.get(usize::from(at.1)).ok_or(INVALID)?;
+        let (connection, next) = (self.parent(reference)?.name.clone(), self.next(Kind::Group));
+        let put =
+            self.put(operation, written, next, |work| Ok(&mut work.parent(reference)?.writer_groups))?;
+        self.names.writer_groups.insert(at, put.name.clone());
+        Ok(Done::new(put, |name| Element::WriterGroup { connection, name }))
     }
 
-    fn reader_group(
-        &mut self,
-        operation: Operation,
-        reference: &PubSubConfigurationRefDataType,
-    ) -> Result<Done, StatusCode> {
-        let (index, position) = (reference.connection_index, reference.group_index);
-        let written = self.written.connections.get(usize::from(index)).ok_or(INVALID)?;
-        let written = written.reader_groups.get(usize::from(position)).ok_or(INVALID)?;
-        let is_adding = matches!(operation, Operation::Add | Operation::MatchOrAdd);
-        let parent = self.parent(index)?;
-        let connection = parent.name.clone();
-        let groups = &mut parent.reader_groups;
-        if matches!(operation, Operation::Match | Operation::MatchOrAdd) {
-            if !written.name.is_empty() {
-                return Err(INVALID);
-            }
-            if let Some(found) = groups.iter().find(|one| matches_reader_group(one, written)) {
-                let name = found.name.clone();
-                self.names.reader_groups.insert((index, position), name.clone());
-                let element = Element::ReaderGroup { connection, name };
-                return Ok(Done { element, identifier: Variant::Empty, is_told: true });
-            }
-            if operation == Operation::Match {
-                return Err(StatusCode::BAD_NO_MATCH);
-            }
-        }
-        let mut own = ReaderGroup { readers: Vec::new(), ..written.clone() };
-        let is_told = is_adding && own.name.is_empty();
-        if is_told {
-            let taken: BTreeSet<&str> = groups.iter().map(|one| one.name.as_str()).collect();
-            own.name = free_name("ReaderGroup", &taken);
-        } else if operation == Operation::Modify
-            && let Some(current) = groups.iter_mut().find(|one| one.name == own.name)
-        {
-            own.readers = core::mem::take(&mut current.readers);
-        }
-        let name = own.name.clone();
-        put(groups, if is_adding { Operation::Add } else { operation }, own, |one| one.name.as_str())?;
-        self.names.reader_groups.insert((index, position), name.clone());
-        Ok(Done { element: Element::ReaderGroup { connection, name }, identifier: Variant::Empty, is_told })
+    fn reader_group(&mut self, operation: Operation, reference: &Reference) -> Result<Done, StatusCode> {
+        let at = (reference.connection_index, reference.group_index);
+        let written =
+            self.written_connection(reference)?.reader_groups.get(usize::from(at.1)).ok_or(INVALID)?;
+        let connection = self.parent(reference)?.name.clone();
+        let put =
+            self.put(operation, written, None, |work| Ok(&mut work.parent(reference)?.reader_groups))?;
+        self.names.reader_groups.insert(at, put.name.clone());
+        Ok(Done::new(put, |name| Element::ReaderGroup { connection, name }))
     }
 
-    fn writer(
-        &mut self,
-        operation: Operation,
-        reference: &PubSubConfigurationRefDataType,
-    ) -> Result<Done, StatusCode> {
-        let (index, position) = (reference.connection_index, reference.group_index);
-        let written = self.written.connections.get(usize::from(index)).ok_or(INVALID)?;
-        let written_group = written.writer_groups.get(usize::from(position)).ok_or(INVALID)?;
-        let written = written_group.writers.get(usize::from(reference.element_index)).ok_or(INVALID)?;
-        let next = self.context.reservations.next(Kind::Writer, &self.configuration);
-        let (session, reservations) = (self.context.session, self.context.reservations);
-        let assigned = self.names.writer_groups.get(&(index, position)).cloned();
-        let group = assigned.unwrap_or_else(|| written_group.name.clone());
-        let parent = self.parent(index)?;
-        let connection = parent.name.clone();
-        let writers = &mut parent.writer_group_mut(&group).ok_or(UNKNOWN)?.writers;
-        let mut own: DataSetWriter = written.clone();
-        let is_told = operation == Operation::Add && (own.name.is_empty() || own.data_set_writer_id == 0);
-        if operation != Operation::Remove
-            && reservations.is_foreign(Kind::Writer, session, own.data_set_writer_id)
-        {
-            return Err(INVALID);
-        }
-        if operation == Operation::Add {
-            if own.name.is_empty() {
-                let taken: BTreeSet<&str> = writers.iter().map(|one| one.name.as_str()).collect();
-                own.name = free_name("DataSetWriter", &taken);
-            }
-            if own.data_set_writer_id == 0 {
-                own.data_set_writer_id = next.ok_or(StatusCode::BAD_RESOURCE_UNAVAILABLE)?;
-            }
-        } else if own.data_set_writer_id == 0
-            && let Some(current) = writers.iter().find(|one| one.name == own.name)
-        {
-            own.data_set_writer_id = current.data_set_writer_id;
-        }
-        let (name, identifier) = (own.name.clone(), own.data_set_writer_id.into());
-        put(writers, operation, own, |one| one.name.as_str())?;
-        Ok(Done { element: Element::Writer { connection, group, name }, identifier, is_told })
+    fn writer(&mut self, operation: Operation, reference: &Reference) -> Result<Done, StatusCode> {
+        let at = (reference.connection_index, reference.group_index);
+        let of = self.written_connection(reference)?.writer_groups.get(usize::from(at.1)).ok_or(INVALID)?;
+        let written = of.writers.get(usize::from(reference.element_index)).ok_or(INVALID)?;
+        let group = self.names.writer_groups.get(&at).unwrap_or(&of.name).clone();
+        let (connection, next) = (self.parent(reference)?.name.clone(), self.next(Kind::Writer));
+        let put = self.put(operation, written, next, |work| {
+            Ok(&mut work.parent(reference)?.writer_group_mut(&group).ok_or(UNKNOWN)?.writers)
+        })?;
+        Ok(Done::new(put, |name| Element::Writer { connection, group, name }))
     }
 
-    fn reader(
-        &mut self,
-        operation: Operation,
-        reference: &PubSubConfigurationRefDataType,
-    ) -> Result<Done, StatusCode> {
-        let (index, position) = (reference.connection_index, reference.group_index);
-        let written = self.written.connections.get(usize::from(index)).ok_or(INVALID)?;
-        let written_group = written.reader_groups.get(usize::from(position)).ok_or(INVALID)?;
-        let written = written_group.readers.get(usize::from(reference.element_index)).ok_or(INVALID)?;
-        let assigned = self.names.reader_groups.get(&(index, position)).cloned();
-        let group = assigned.unwrap_or_else(|| written_group.name.clone());
-        let parent = self.parent(index)?;
-        let connection = parent.name.clone();
-        let readers = &mut parent.reader_group_mut(&group).ok_or(UNKNOWN)?.readers;
-        let mut own: DataSetReader = written.clone();
-        let is_told = operation == Operation::Add && own.name.is_empty();
-        if is_told {
-            let taken: BTreeSet<&str> = readers.iter().map(|one| one.name.as_str()).collect();
-            own.name = free_name("DataSetReader", &taken);
-        }
-        let name = own.name.clone();
-        put(readers, operation, own, |one| one.name.as_str())?;
-        let element = Element::Reader { connection, group, name };
-        Ok(Done { element, identifier: Variant::Empty, is_told })
+    fn reader(&mut self, operation: Operation, reference: &Reference) -> Result<Done, StatusCode> {
+        let at = (reference.connection_index, reference.group_index);
+        let of = self.written_connection(reference)?.reader_groups.get(usize::from(at.1)).ok_or(INVALID)?;
+        let written = of.readers.get(usize::from(reference.element_index)).ok_or(INVALID)?;
+        let group = self.names.reader_groups.get(&at).unwrap_or(&of.name).clone();
+        let connection = self.parent(reference)?.name.clone();
+        let put = self.put(operation, written, None, |work| {
+            Ok(&mut work.parent(reference)?.reader_group_mut(&group).ok_or(UNKNOWN)?.readers)
+        })?;
+        Ok(Done::new(put, |name| Element::Reader { connection, group, name }))
     }
-}
-
-/// Adds, replaces or removes an element of a list by its name.
-fn put<T>(
-    list: &mut Vec<T>,
-    operation: Operation,
-    one: T,
-    name: impl Fn(&T) -> &str,
-) -> Result<(), StatusCode> {
-    let at = list.iter().position(|other| name(other) == name(&one));
-    match (operation, at) {
-        // What has no name, matches nothing in lists of this kind.
-        _ if name(&one).is_empty() => return Err(INVALID),
-        (Operation::Match | Operation::MatchOrAdd, _) => return Err(INVALID),
-        (Operation::Add, None) => list.push(one),
-        (Operation::Add, Some(_)) => return Err(DUPLICATE),
-        (Operation::Modify | Operation::Remove, None) => return Err(UNKNOWN),
-        (Operation::Modify, Some(at)) => {
-            if let Some(slot) = list.get_mut(at) {
-                *slot = one;
-            }
-        }
-        (Operation::Remove, Some(at)) => {
-            list.remove(at);
-        }
-    }
-    Ok(())
 }
 
 /// Removes the DataSetWriters of a data set that is gone (Part 14 §9.1.4.5.6).
@@ -600,53 +407,6 @@ pub fn remove_writers_of(configuration: &mut Configuration, data_set: &str) {
             group.writers.retain(|writer| writer.data_set_name != data_set);
         }
     }
-}
-
-/// The first of `prefix1`, `prefix2`, … that is free.
-#[must_use]
-pub fn free_name(prefix: &str, taken: &BTreeSet<&str>) -> String {
-    let numbers = 1..=taken.len().saturating_add(1);
-    let mut names = numbers.map(|number| format!("{prefix}{number}"));
-    // One more than there are names, so one is free.
-    names.find(|name| !taken.contains(name.as_str())).unwrap_or_default()
-}
-
-fn matches_connection(one: &Connection, wanted: &Connection) -> bool {
-    (&one.transport_profile_uri, &one.url, &one.network_interface, &one.transport)
-        == (&wanted.transport_profile_uri, &wanted.url, &wanted.network_interface, &wanted.transport)
-}
-
-fn has_group_header(group: &WriterGroup) -> bool {
-    match &group.message {
-        WriterGroupMessage::Uadp(uadp) => {
-            uadp.network_message_content_mask.contains(UadpNetworkMessageContentMask::GROUP_HEADER)
-        }
-        _ => false,
-    }
-}
-
-/// What Part 14 §9.1.3.7.2 compares: no ids, names, locales and properties.
-fn matches_writer_group(one: &WriterGroup, wanted: &WriterGroup) -> bool {
-    let settings = |group: &WriterGroup| {
-        (
-            group.max_network_message_size,
-            group.publishing_interval,
-            group.keep_alive_time,
-            group.priority,
-            group.header_layout_uri.clone(),
-        )
-    };
-    one.security == wanted.security
-        && settings(one) == settings(wanted)
-        && one.transport == wanted.transport
-        && one.message == wanted.message
-}
-
-fn matches_reader_group(one: &ReaderGroup, wanted: &ReaderGroup) -> bool {
-    one.security == wanted.security
-        && one.max_network_message_size == wanted.max_network_message_size
-        && one.transport == wanted.transport
-        && one.message == wanted.message
 }
 
 /// The data sets of a configuration whose fields or sources a change has touched.

@@ -1,6 +1,8 @@
 use super::super::build::field;
 use super::super::version::touch;
+use super::super::{DataSetReader, DataSetWriter, ReaderGroup, WriterGroup};
 use super::*;
+use taktwerk_schema::PubSubConfigurationRefDataType;
 use taktwerk_types::BuiltInType;
 
 const ADD: Mask = Mask::ELEMENT_ADD;

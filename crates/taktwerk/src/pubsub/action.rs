@@ -23,6 +23,7 @@
 //! # }
 //! ```
 
+use super::setters::{datagram_setters, transport_setters};
 use super::{KeySource, PubSubStartError, PublisherId, SecurityMode, UdpOptions};
 use core::fmt;
 use core::time::Duration;
@@ -88,22 +89,16 @@ fn refused(error: &ActionError) -> PubSubStartError {
 
 macro_rules! common_setters {
     () => {
-        /// The network interface by name or address. Default: what the kernel's routes choose.
-        pub fn interface(mut self, interface: &str) -> Self {
-            self.common.connection.network_interface = interface.to_owned();
+        transport_setters! { options: common.options, mqtt: common.mqtt, provider: common.provider }
+        datagram_setters! { common.options }
+
+        fn connection(mut self, set: impl FnOnce(&mut Connection)) -> Self {
+            set(&mut self.common.connection);
             self
         }
 
-        /// Message security with the keys of a security group, which come from `keys`.
-        pub fn security(
-            mut self,
-            mode: SecurityMode,
-            security_group_id: &str,
-            keys: impl KeySource + 'static,
-        ) -> Self {
-            self.common.security.mode = mode;
-            self.common.security.security_group_id = security_group_id.to_owned();
-            self.common.options.keys = Some(Box::new(keys));
+        fn secured(mut self, set: impl FnOnce(&mut GroupSecurity)) -> Self {
+            set(&mut self.common.security);
             self
         }
 
@@ -116,25 +111,6 @@ macro_rules! common_setters {
         /// Between repetitions of requests or responses. Default: 100 ms.
         pub fn interval(mut self, interval: Duration) -> Self {
             self.common.interval = interval;
-            self
-        }
-
-        /// How datagrams travel.
-        pub fn udp(mut self, options: UdpOptions) -> Self {
-            self.common.options.udp = options;
-            self
-        }
-
-        /// How to talk to brokers.
-        #[cfg(feature = "mqtt")]
-        pub fn mqtt(mut self, options: taktwerk_net::pubsub::mqtt::MqttOptions) -> Self {
-            self.common.mqtt = options;
-            self
-        }
-
-        /// Another cryptographic library. Default: aws-lc.
-        pub fn provider(mut self, provider: Arc<dyn PubSubProvider>) -> Self {
-            self.common.provider = provider;
             self
         }
     };

@@ -50,9 +50,12 @@
 //! - [`target`]: received values into Variables of a server; [`error`]: what can go wrong.
 
 pub mod action;
+#[cfg(feature = "mqtt")]
+mod brokers;
 pub mod data_set;
 pub mod error;
 pub mod publisher;
+mod setters;
 pub mod subscriber;
 pub mod target;
 

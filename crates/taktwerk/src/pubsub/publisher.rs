@@ -1,6 +1,9 @@
 //! Publishing.
 
+#[cfg(feature = "mqtt")]
+use super::brokers::Brokers;
 use super::data_set::{DataSet, Source, Sources, plan, resolve};
+use super::setters::{datagram_setters, engine_setters, transport_setters};
 use super::{KeySource, LatenessSnapshot, Prepare, PubSubStartError, PublisherId, RealTime, SecurityMode};
 use core::fmt;
 use core::time::Duration;
@@ -82,6 +85,18 @@ impl PublisherBuilder {
         self
     }
 
+    fn connection(self, set: impl FnOnce(&mut Connection)) -> Self {
+        self.short(|short| set(&mut short.connection))
+    }
+
+    fn secured(self, set: impl FnOnce(&mut GroupSecurity)) -> Self {
+        self.short(|short| set(&mut short.security))
+    }
+
+    transport_setters! { options: options, mqtt: mqtt, provider: provider }
+    datagram_setters! { options }
+    engine_setters! {}
+
     /// Who publishes: a number of 16 bits. Default: 1.
     pub fn publisher_id(self, id: u16) -> Self {
         self.publisher(PublisherId::UInt16(id))
@@ -90,11 +105,6 @@ impl PublisherBuilder {
     /// Who publishes, as any kind of id.
     pub fn publisher(self, id: PublisherId) -> Self {
         self.short(|short| short.connection.publisher_id = Some(id))
-    }
-
-    /// The network interface by name or address. Default: what the kernel's routes choose.
-    pub fn interface(self, interface: &str) -> Self {
-        self.short(|short| short.connection.network_interface = interface.to_owned())
     }
 
     /// From cycle to cycle. Default: 100 ms.
@@ -118,31 +128,11 @@ impl PublisherBuilder {
         self.short(|short| short.field_content = mask)
     }
 
-    /// Message security with the keys of a security group, which come from `keys`.
-    pub fn security(
-        mut self,
-        mode: SecurityMode,
-        security_group_id: &str,
-        keys: impl KeySource + 'static,
-    ) -> Self {
-        self.options.keys = Some(Box::new(keys));
-        self.short(|short| {
-            short.security.mode = mode;
-            short.security.security_group_id = security_group_id.to_owned();
-        })
-    }
-
     /// Adds a data set, with a DataSetWriter of its own: 1 for the first, 2 for the second.
     pub fn data_set(mut self, data_set: DataSet) -> Self {
         let (published, source) = data_set.into_parts();
         self.sources.push((published.name.clone(), source));
         self.configuration.data_sets.push(published);
-        self
-    }
-
-    /// Where the Variables are that the configuration's PublishedDataItems name.
-    pub fn space(mut self, space: &Arc<AddressSpace>) -> Self {
-        self.space = Some(Arc::clone(space));
         self
     }
 
@@ -157,27 +147,9 @@ impl PublisherBuilder {
         self
     }
 
-    /// Where keys of security groups come from.
-    pub fn keys(mut self, keys: impl KeySource + 'static) -> Self {
-        self.options.keys = Some(Box::new(keys));
-        self
-    }
-
-    /// What the kernel is asked to do for being on time. Default: nothing that needs a right.
-    pub fn real_time(mut self, real_time: RealTime) -> Self {
-        self.options.real_time = real_time;
-        self
-    }
-
     /// How much earlier than due the messages of a cycle are made. Default: [`Prepare::Automatic`].
     pub fn prepare(mut self, prepare: Prepare) -> Self {
         self.options.prepare = prepare;
-        self
-    }
-
-    /// How datagrams travel.
-    pub fn udp(mut self, options: UdpOptions) -> Self {
-        self.options.udp = options;
         self
     }
 
@@ -203,19 +175,6 @@ impl PublisherBuilder {
     /// A transport of the application's own for a connection, by its position.
     pub fn link(mut self, connection: usize, link: Box<dyn Link>) -> Self {
         self.options.links.push((connection, link));
-        self
-    }
-
-    /// How to talk to brokers.
-    #[cfg(feature = "mqtt")]
-    pub fn mqtt(mut self, options: taktwerk_net::pubsub::mqtt::MqttOptions) -> Self {
-        self.mqtt = options;
-        self
-    }
-
-    /// Another cryptographic library. Default: aws-lc.
-    pub fn provider(mut self, provider: Arc<dyn PubSubProvider>) -> Self {
-        self.provider = provider;
         self
     }
 
@@ -261,15 +220,13 @@ impl PublisherBuilder {
         let configuration = self.configuration();
         #[cfg(feature = "mqtt")]
         let brokers = {
-            let mut brokers = Vec::new();
-            for (position, connection) in configuration.connections.iter().enumerate() {
-                let is_given = self.options.links.iter().any(|(of, _)| *of == position);
-                if connection.url.starts_with("mqtt") && !connection.writer_groups.is_empty() && !is_given {
-                    let (link, status) = taktwerk_net::pubsub::mqtt::publisher_link(connection, &self.mqtt)?;
-                    self.options.links.push((position, link));
-                    brokers.push((connection.name.clone(), status));
-                }
-            }
+            let links = &self.options.links;
+            let is_used = |position: usize, connection: &Connection| {
+                !connection.writer_groups.is_empty() && !links.iter().any(|(of, _)| *of == position)
+            };
+            let (brokers, links) =
+                Brokers::new(self.mqtt, &configuration, is_used, taktwerk_net::pubsub::mqtt::publisher_link)?;
+            self.options.links.extend(links);
             brokers
         };
         let given = self.sources.iter().map(|(name, _)| name.clone()).collect();
@@ -280,9 +237,7 @@ impl PublisherBuilder {
             given,
             space: self.space,
             #[cfg(feature = "mqtt")]
-            mqtt: self.mqtt,
-            #[cfg(feature = "mqtt")]
-            brokers: brokers.into(),
+            brokers,
         })
     }
 }
@@ -295,10 +250,7 @@ pub struct Publisher {
     given: Vec<String>,
     space: Option<Arc<AddressSpace>>,
     #[cfg(feature = "mqtt")]
-    mqtt: taktwerk_net::pubsub::mqtt::MqttOptions,
-    /// By the names of their connections.
-    #[cfg(feature = "mqtt")]
-    brokers: std::sync::Mutex<Vec<(String, taktwerk_net::pubsub::mqtt::BrokerStatus)>>,
+    brokers: Brokers,
 }
 
 impl Publisher {
@@ -338,7 +290,7 @@ impl Publisher {
     #[cfg(feature = "mqtt")]
     #[must_use]
     pub fn brokers(&self) -> Vec<taktwerk_net::pubsub::mqtt::BrokerStatus> {
-        crate::pubsub_model::lock(&self.brokers).iter().map(|(_, status)| status.clone()).collect()
+        self.brokers.statuses()
     }
 
     /// Takes another configuration while it runs: what is not touched by it goes on without a gap, what has kept its
@@ -368,38 +320,21 @@ impl Publisher {
             }
         }));
         #[cfg(feature = "mqtt")]
-        self.brokers_of(&current, &mut change)?;
-        Ok(self.running.prepare(change)?)
-    }
-
-    /// Links to brokers that are new.
-    #[cfg(feature = "mqtt")]
-    fn brokers_of(
-        &self,
-        current: &Configuration,
-        change: &mut PublisherChange,
-    ) -> Result<(), PubSubStartError> {
-        let mut known = crate::pubsub_model::lock(&self.brokers);
-        let mut brokers = Vec::new();
-        for (position, connection) in change.configuration.connections.iter().enumerate() {
-            if !connection.url.starts_with("mqtt") || connection.writer_groups.is_empty() {
-                continue;
-            }
-            let before = current.connection(&connection.name);
-            let is_kept = before.is_some_and(|before| taktwerk_net::pubsub::sends_alike(before, connection));
-            match known.iter().find(|(name, _)| is_kept && *name == connection.name) {
-                Some(one) => brokers.push(one.clone()),
-                // A link of the application's own.
-                None if is_kept => {}
-                None => {
-                    let (link, status) = taktwerk_net::pubsub::mqtt::publisher_link(connection, &self.mqtt)?;
-                    change.links.push((position, link));
-                    brokers.push((connection.name.clone(), status));
-                }
-            }
-        }
-        *known = brokers;
-        Ok(())
+        let statuses = {
+            let (statuses, links) = self.brokers.change(
+                &current,
+                &change.configuration,
+                |_, connection| !connection.writer_groups.is_empty(),
+                taktwerk_net::pubsub::sends_alike,
+                taktwerk_net::pubsub::mqtt::publisher_link,
+            )?;
+            change.links.extend(links);
+            statuses
+        };
+        let prepared = self.running.prepare(change)?;
+        #[cfg(feature = "mqtt")]
+        self.brokers.commit(statuses);
+        Ok(prepared)
     }
 
     /// State and counters of each WriterGroup; empty if the publisher has failed.

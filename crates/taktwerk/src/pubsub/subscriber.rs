@@ -1,5 +1,8 @@
 //! Subscribing.
 
+#[cfg(feature = "mqtt")]
+use super::brokers::Brokers;
+use super::setters::{engine_setters, transport_setters};
 use super::target::{Targets, find_targets};
 use super::{KeySource, PubSubStartError, PublisherId, RealTime, SecurityMode, SubscriberEvent};
 use core::fmt;
@@ -9,7 +12,8 @@ use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
 use taktwerk_net::pubsub::subscriber::InletMaker;
 use taktwerk_net::pubsub::{Link, RunningSubscriber, SubscriberChange, SubscriberDriverOptions};
 use taktwerk_pubsub::config::{
-    Configuration, Connection, DataSetReader, DataSetReaderMessage, ReaderGroup, TRANSPORT_MQTT_JSON,
+    Configuration, Connection, DataSetReader, DataSetReaderMessage, GroupSecurity, ReaderGroup,
+    TRANSPORT_MQTT_JSON,
 };
 use taktwerk_pubsub::subscriber::SubscriberCounters;
 use taktwerk_pubsub::{DataSetMessage, ReaderIndex, Sink};
@@ -80,6 +84,15 @@ impl SubscriberBuilder {
         self
     }
 
+    fn secured(self, mut set: impl FnMut(&mut GroupSecurity)) -> Self {
+        self.connection(|connection| {
+            connection.reader_groups.iter_mut().for_each(|group| set(&mut group.security));
+        })
+    }
+
+    transport_setters! { options: options, mqtt: mqtt, provider: provider }
+    engine_setters! {}
+
     fn reader(self, set: impl FnOnce(&mut DataSetReader)) -> Self {
         self.connection(|connection| {
             let groups = connection.reader_groups.iter_mut();
@@ -87,11 +100,6 @@ impl SubscriberBuilder {
                 set(reader);
             }
         })
-    }
-
-    /// The network interface by name or address. Default: what the kernel's routes choose.
-    pub fn interface(self, interface: &str) -> Self {
-        self.connection(|connection| connection.network_interface = interface.to_owned())
     }
 
     /// Only what this publisher sends. Default: anybody.
@@ -120,35 +128,6 @@ impl SubscriberBuilder {
         self.reader(|reader| reader.meta_data = meta_data)
     }
 
-    /// Only messages that are secured like this, with the keys of a security group, which come from `keys`.
-    pub fn security(
-        mut self,
-        mode: SecurityMode,
-        security_group_id: &str,
-        keys: impl KeySource + 'static,
-    ) -> Self {
-        self.options.keys = Some(Box::new(keys));
-        let id = security_group_id.to_owned();
-        self.connection(|connection| {
-            for group in &mut connection.reader_groups {
-                group.security.mode = mode;
-                group.security.security_group_id.clone_from(&id);
-            }
-        })
-    }
-
-    /// Where keys of security groups come from.
-    pub fn keys(mut self, keys: impl KeySource + 'static) -> Self {
-        self.options.keys = Some(Box::new(keys));
-        self
-    }
-
-    /// Where the Variables are that the configuration's TargetVariables name.
-    pub fn space(mut self, space: &Arc<AddressSpace>) -> Self {
-        self.space = Some(Arc::clone(space));
-        self
-    }
-
     /// Is given each DataSetMessage, on the receiving thread: it must not wait.
     pub fn on_message(mut self, on_message: impl FnMut(&DataSetMessage<'_>) + Send + 'static) -> Self {
         self.callbacks.on_message = Some(Box::new(on_message));
@@ -158,12 +137,6 @@ impl SubscriberBuilder {
     /// Is told of everything else, on the receiving thread: it must not wait.
     pub fn on_event(mut self, on_event: impl FnMut(SubscriberEvent) + Send + 'static) -> Self {
         self.callbacks.on_event = Some(Box::new(on_event));
-        self
-    }
-
-    /// What the kernel is asked to do for being on time. Default: nothing that needs a right.
-    pub fn real_time(mut self, real_time: RealTime) -> Self {
-        self.options.real_time = real_time;
         self
     }
 
@@ -180,19 +153,6 @@ impl SubscriberBuilder {
         self
     }
 
-    /// How to talk to brokers.
-    #[cfg(feature = "mqtt")]
-    pub fn mqtt(mut self, options: taktwerk_net::pubsub::mqtt::MqttOptions) -> Self {
-        self.mqtt = options;
-        self
-    }
-
-    /// Another cryptographic library. Default: aws-lc.
-    pub fn provider(mut self, provider: Arc<dyn PubSubProvider>) -> Self {
-        self.provider = provider;
-        self
-    }
-
     /// Starts receiving.
     ///
     /// # Errors
@@ -201,16 +161,13 @@ impl SubscriberBuilder {
     pub fn start(mut self) -> Result<Subscriber, PubSubStartError> {
         #[cfg(feature = "mqtt")]
         let brokers = {
-            let mut brokers = Vec::new();
-            for (position, connection) in self.configuration.connections.iter().enumerate() {
-                let is_given = self.options.inlets.iter().any(|(of, _)| *of == position);
-                if connection.url.starts_with("mqtt") && !connection.reader_groups.is_empty() && !is_given {
-                    let (inlet, status) =
-                        taktwerk_net::pubsub::mqtt::subscriber_inlet(connection, &self.mqtt)?;
-                    self.options.inlets.push((position, inlet));
-                    brokers.push((connection.name.clone(), status));
-                }
-            }
+            let inlets = &self.options.inlets;
+            let is_used = |position: usize, connection: &Connection| {
+                !connection.reader_groups.is_empty() && !inlets.iter().any(|(of, _)| *of == position)
+            };
+            let make = taktwerk_net::pubsub::mqtt::subscriber_inlet;
+            let (brokers, inlets) = Brokers::new(self.mqtt, &self.configuration, is_used, make)?;
+            self.options.inlets.extend(inlets);
             brokers
         };
         let sink = Targets::resolve(&self.configuration, self.space.as_ref(), self.callbacks)?;
@@ -219,9 +176,7 @@ impl SubscriberBuilder {
             running,
             space: self.space,
             #[cfg(feature = "mqtt")]
-            mqtt: self.mqtt,
-            #[cfg(feature = "mqtt")]
-            brokers: brokers.into(),
+            brokers,
         })
     }
 }
@@ -232,10 +187,7 @@ pub struct Subscriber {
     running: RunningSubscriber,
     space: Option<Arc<AddressSpace>>,
     #[cfg(feature = "mqtt")]
-    mqtt: taktwerk_net::pubsub::mqtt::MqttOptions,
-    /// By the names of their connections.
-    #[cfg(feature = "mqtt")]
-    brokers: std::sync::Mutex<Vec<(String, taktwerk_net::pubsub::mqtt::BrokerStatus)>>,
+    brokers: Brokers,
 }
 
 impl Subscriber {
@@ -265,7 +217,7 @@ impl Subscriber {
     #[cfg(feature = "mqtt")]
     #[must_use]
     pub fn brokers(&self) -> Vec<taktwerk_net::pubsub::mqtt::BrokerStatus> {
-        crate::pubsub_model::lock(&self.brokers).iter().map(|(_, status)| status.clone()).collect()
+        self.brokers.statuses()
     }
 
     /// Takes another configuration while it runs: readers that are not touched by it go on, others wait for their
@@ -284,44 +236,21 @@ impl Subscriber {
             }
         }));
         #[cfg(feature = "mqtt")]
-        let brokers = self.brokers_of(&mut change)?;
+        let statuses = {
+            let (statuses, inlets) = self.brokers.change(
+                &self.running.configuration().unwrap_or_default(),
+                &change.configuration,
+                |_, connection| !connection.reader_groups.is_empty(),
+                taktwerk_net::pubsub::receives_alike,
+                taktwerk_net::pubsub::mqtt::subscriber_inlet,
+            )?;
+            change.inlets.extend(inlets);
+            statuses
+        };
         self.running.reconfigure(change)?;
         #[cfg(feature = "mqtt")]
-        {
-            *crate::pubsub_model::lock(&self.brokers) = brokers;
-        }
+        self.brokers.commit(statuses);
         Ok(())
-    }
-
-    /// Inlets from brokers that are new, and how all brokers stand.
-    #[cfg(feature = "mqtt")]
-    fn brokers_of(
-        &self,
-        change: &mut SubscriberChange,
-    ) -> Result<Vec<(String, taktwerk_net::pubsub::mqtt::BrokerStatus)>, PubSubStartError> {
-        let current = self.running.configuration().unwrap_or_default();
-        let known = crate::pubsub_model::lock(&self.brokers);
-        let mut brokers = Vec::new();
-        for (position, connection) in change.configuration.connections.iter().enumerate() {
-            if !connection.url.starts_with("mqtt") || connection.reader_groups.is_empty() {
-                continue;
-            }
-            let before = current.connection(&connection.name);
-            let is_kept =
-                before.is_some_and(|before| taktwerk_net::pubsub::receives_alike(before, connection));
-            match known.iter().find(|(name, _)| is_kept && *name == connection.name) {
-                Some(one) => brokers.push(one.clone()),
-                // An inlet of the application's own.
-                None if is_kept => {}
-                None => {
-                    let (inlet, status) =
-                        taktwerk_net::pubsub::mqtt::subscriber_inlet(connection, &self.mqtt)?;
-                    change.inlets.push((position, inlet));
-                    brokers.push((connection.name.clone(), status));
-                }
-            }
-        }
-        Ok(brokers)
     }
 
     /// What was received so far.

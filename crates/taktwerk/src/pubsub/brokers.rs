@@ -1,0 +1,78 @@
+//! The ends at brokers of a publisher or subscriber, while its configuration changes.
+
+use super::PubSubStartError;
+use std::sync::Mutex;
+use taktwerk_net::pubsub::mqtt::{BrokerStatus, MqttOptions};
+use taktwerk_pubsub::config::{Configuration, Connection};
+
+/// By the names of their connections.
+pub(super) type Statuses = Vec<(String, BrokerStatus)>;
+
+/// How the connections to brokers stand.
+#[derive(Debug)]
+pub(super) struct Brokers {
+    options: MqttOptions,
+    known: Mutex<Statuses>,
+}
+
+/// Whether a connection leads to a broker.
+fn is_broker(connection: &Connection) -> bool {
+    connection.url.starts_with("mqtt")
+}
+
+/// Makes the end at a broker of one connection.
+type Make<E> = fn(&Connection, &MqttOptions) -> Result<(E, BrokerStatus), taktwerk_net::pubsub::PubSubError>;
+
+impl Brokers {
+    /// The brokers of a configuration, and the ends at them by the positions of their connections. `is_used` says
+    /// which connections need one, and have none of the application's own.
+    pub(super) fn new<E>(
+        options: MqttOptions,
+        configuration: &Configuration,
+        is_used: impl Fn(usize, &Connection) -> bool,
+        make: Make<E>,
+    ) -> Result<(Self, Vec<(usize, E)>), PubSubStartError> {
+        let brokers = Self { options, known: Mutex::default() };
+        let (statuses, ends) =
+            brokers.change(&Configuration::default(), configuration, is_used, |_, _| false, make)?;
+        brokers.commit(statuses);
+        Ok((brokers, ends))
+    }
+
+    /// The same for a configuration that follows on another: new ends only. What `is_kept` of the connection that it
+    /// was, keeps its end; so does one with an end of the application's own.
+    pub(super) fn change<E>(
+        &self,
+        old: &Configuration,
+        new: &Configuration,
+        is_used: impl Fn(usize, &Connection) -> bool,
+        is_kept: impl Fn(&Connection, &Connection) -> bool,
+        make: Make<E>,
+    ) -> Result<(Statuses, Vec<(usize, E)>), PubSubStartError> {
+        let known = crate::pubsub_model::lock(&self.known);
+        let (mut statuses, mut ends) = (Vec::new(), Vec::new());
+        for (position, connection) in new.connections.iter().enumerate() {
+            if !is_broker(connection) || !is_used(position, connection) {
+                continue;
+            }
+            let before = old.connection(&connection.name);
+            if before.is_some_and(|before| is_kept(before, connection)) {
+                statuses.extend(known.iter().find(|(name, _)| *name == connection.name).cloned());
+                continue;
+            }
+            let (end, status) = make(connection, &self.options)?;
+            ends.push((position, end));
+            statuses.push((connection.name.clone(), status));
+        }
+        Ok((statuses, ends))
+    }
+
+    /// The change has happened.
+    pub(super) fn commit(&self, statuses: Statuses) {
+        *crate::pubsub_model::lock(&self.known) = statuses;
+    }
+
+    pub(super) fn statuses(&self) -> Vec<BrokerStatus> {
+        crate::pubsub_model::lock(&self.known).iter().map(|(_, status)| status.clone()).collect()
+    }
+}

@@ -84,6 +84,11 @@ impl Live {
         }
     }
 
+    /// The element that an object belongs to which lies below it, such as its ExtensionFields.
+    pub(super) fn owner(&self, node: &NodeId) -> Option<Element> {
+        lock(&self.inner).nodes.owner(node).cloned()
+    }
+
     /// The folder of data sets that a node stands for.
     pub(super) fn folder(&self, node: &NodeId) -> Option<Vec<String>> {
         if *node == super::nodes::folder_id(&[]) {

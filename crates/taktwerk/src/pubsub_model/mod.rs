@@ -19,7 +19,8 @@
 //! [`PubSubModel::change`]: the engines that are attached go on with it. Methods that are not offered are not
 //! executable.
 //!
-//! - `live`: the configuration while it is in use; `nodes`: the objects; `states`: what switches them;
+//! - `live`: the configuration while it is in use; `nodes`: the objects; `settings`: their
+//!   TransportSettings and MessageSettings; `states`: what switches them;
 //! - `file`: the configuration as a file; `methods`: what changes a part of it; `engines`: who runs it;
 //! - `diagnostics`: what is counted;
 //! - `keys`: the key service, and keys that are pushed to us; [`pull`]: the client of a key service.
@@ -32,6 +33,7 @@ mod live;
 mod methods;
 mod nodes;
 pub mod pull;
+mod settings;
 mod states;
 
 pub use engines::{RunsPublisher, RunsSubscriber};

@@ -1,26 +1,27 @@
 //! The objects of a configuration (Part 14 §9.1.4 to §9.1.9), kept equal to it.
 
+mod below;
+
+pub(super) use below::{extension_field_of, mirror_parent};
+
 use super::live::Live;
-use super::{diagnostics, methods, set};
+use super::{diagnostics, methods, set, settings};
 use crate::error::BuildError;
-use crate::pubsub::target::mirror_id;
 use crate::space::{Space, now, ns0};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use taktwerk_pubsub::PublisherId;
 use taktwerk_pubsub::config::{
     Configuration, Connection, DataSetReader, DataSetSource, DataSetWriter, Element, GroupSecurity,
-    PublishedDataSet, ReaderGroup, SubscribedDataSet, WriterGroup,
+    PublishedDataSet, ReaderGroup, WriterGroup,
 };
 use taktwerk_pubsub::uadp::SecurityMode;
-use taktwerk_schema::ids::{
-    object_ids, object_type_ids, reference_type_ids, variable_ids, variable_type_ids,
-};
+use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids, variable_ids};
 use taktwerk_schema::{KeyValuePair, MessageSecurityMode, StandaloneSubscribedDataSetDataType};
 use taktwerk_server::callback::CallContext;
 use taktwerk_server::space::NodeSpec;
-use taktwerk_server::space::build::{Under, ValueShape};
-use taktwerk_types::{BuiltInType, LocalizedText, NodeId, QualifiedName, UaString, Variant};
+use taktwerk_server::space::build::Under;
+use taktwerk_types::{LocalizedText, NodeId, QualifiedName, UaString, Variant};
 
 /// The transports there are.
 pub(super) const PROFILES: [&str; 4] = [
@@ -81,6 +82,14 @@ impl Nodes {
     /// What a node stands for.
     pub(super) fn object(&self, id: &NodeId) -> Option<&Object> {
         self.instances.get(id)?.object.as_ref()
+    }
+
+    /// The element that an object below it belongs to, such as its ExtensionFields.
+    pub(super) fn owner(&self, id: &NodeId) -> Option<&Element> {
+        match self.object(&self.instances.get(id)?.made.parent) {
+            Some(Object::Element(element)) => Some(element),
+            _ => None,
+        }
     }
 
     /// The node of an element.
@@ -219,19 +228,36 @@ impl<'a> Sync<'a> {
             fixed: wanted.fixed,
         };
         self.seen.insert(id.clone());
-        if let Some(known) = self.nodes.instances.get(&id).filter(|known| known.made == made) {
-            let members = known.members.clone();
-            return Ok(Added { space: self.space, id, members, is_new: false });
+        if let Some(known) = self.known(&id, &made) {
+            return Ok(known);
         }
         self.nodes.remove(self.live, self.space, &id);
-        let (reference_type, type_id) = (ns0(wanted.reference_type), ns0(made.type_id));
-        let spec = NodeSpec::object(id.clone(), QualifiedName::new(1, wanted.name))
-            .display_name(LocalizedText::from(wanted.name));
+        let name = QualifiedName::new(1, wanted.name);
+        self.add(id, name, wanted.reference_type, made, wanted.object)
+    }
+
+    /// An instance that is there and was made like this.
+    fn known(&self, id: &NodeId, made: &Made) -> Option<Added<'a>> {
+        let known = self.nodes.instances.get(id).filter(|known| known.made == *made)?;
+        Some(Added { space: self.space, id: id.clone(), members: known.members.clone(), is_new: false })
+    }
+
+    fn add(
+        &mut self,
+        id: NodeId,
+        name: QualifiedName,
+        reference_type: u32,
+        made: Made,
+        object: Option<Object>,
+    ) -> Result<Added<'a>, BuildError> {
+        let display_name = LocalizedText::from(name.name.as_str());
+        let spec = NodeSpec::object(id.clone(), name).display_name(display_name);
+        let (reference_type, type_id) = (ns0(reference_type), ns0(made.type_id));
         let under =
-            Under { parent: wanted.parent, reference_type: &reference_type, type_definition: Some(&type_id) };
+            Under { parent: &made.parent, reference_type: &reference_type, type_definition: Some(&type_id) };
         let members = self.space.add_instance(spec, under, &made.optional, now())?;
         let members: BTreeMap<String, NodeId> = members.into_iter().collect();
-        let instance = Instance { object: wanted.object, made, members: members.clone(), others: Vec::new() };
+        let instance = Instance { object, made, members: members.clone(), others: Vec::new() };
         self.nodes.instances.insert(id.clone(), instance);
         Ok(Added { space: self.space, id, members, is_new: true })
     }
@@ -322,13 +348,17 @@ impl<'a> Sync<'a> {
             _ => object_type_ids::PUBLISHED_DATA_SET_TYPE,
         };
         let name = data_set.name.as_str();
+        let mut optional = vec!["DataSetClassId"];
+        if matches!(data_set.source, DataSetSource::Custom { .. }) {
+            optional.push("CyclicDataSet");
+        }
         let added = self.instance(Wanted {
             parent: &folder_id(&data_set.folder),
             reference_type: reference_type_ids::HAS_COMPONENT,
             name,
             id: format!("PubSub/PublishedDataSets/{name}"),
             type_id,
-            optional: vec!["DataSetClassId"],
+            optional,
             object: Some(Object::Element(Element::DataSet { name: name.to_owned() })),
             fixed: String::new(),
         })?;
@@ -342,6 +372,10 @@ impl<'a> Sync<'a> {
                 methods::offer(self.space, &added.id, methods::of_items())?;
             }
         }
+        if let DataSetSource::Custom { cyclic } = &data_set.source {
+            added.set("CyclicDataSet", *cyclic)?;
+        }
+        self.extension_fields(&added, data_set)?;
         self.data_sets.insert(data_set.name.clone(), added.id);
         Ok(())
     }
@@ -358,7 +392,9 @@ impl<'a> Sync<'a> {
             object: Some(Object::Element(Element::SubscribedDataSet { name: name.to_owned() })),
             fixed: String::new(),
         })?;
-        added.set("DataSetMetaData", Variant::from_structure(&set.data_set_meta_data))
+        added.set("DataSetMetaData", Variant::from_structure(&set.data_set_meta_data))?;
+        added.set("IsConnected", false)?;
+        self.subscribed_standalone(&added, &set.subscribed_data_set)
     }
 
     fn connection(&mut self, connection: &Connection) -> Result<(), BuildError> {
@@ -377,8 +413,8 @@ impl<'a> Sync<'a> {
         added.set("PublisherId", publisher_id(connection.publisher_id.as_ref()))?;
         added.set("TransportProfileUri", connection.transport_profile_uri.as_str())?;
         added.properties("ConnectionProperties", &connection.properties)?;
-        added.set("Address/NetworkInterface", connection.network_interface.as_str())?;
-        self.url(&added, &connection.url)?;
+        self.address(&added, "Address", &connection.network_interface, &connection.url)?;
+        self.settings(&added, "TransportSettings", settings::of_connection(&connection.transport))?;
         self.status(&added, &element)?;
         if added.is_new {
             methods::offer(self.space, &added.id, methods::of_connections())?;
@@ -390,22 +426,6 @@ impl<'a> Sync<'a> {
             self.reader_group(&added.id, &id, &connection.name, group)?;
         }
         Ok(())
-    }
-
-    /// The Url of NetworkAddressUrlType, which the abstract type of a connection's Address does not have.
-    fn url(&mut self, connection: &Added<'_>, url: &str) -> Result<(), BuildError> {
-        let Some(address) = connection.members.get("Address") else { return Ok(()) };
-        let id = NodeId::string(1, format!("{}/Url", text(address)));
-        if !connection.is_new {
-            return set(self.space, &id, url);
-        }
-        let (component, kind) =
-            (ns0(reference_type_ids::HAS_COMPONENT), ns0(variable_type_ids::BASE_DATA_VARIABLE_TYPE));
-        let spec =
-            NodeSpec::variable(id.clone(), QualifiedName::new(0, "Url"), NodeId::NULL, Some(url.into()))
-                .shape(ValueShape::scalar(BuiltInType::String));
-        let under = Under { parent: address, reference_type: &component, type_definition: Some(&kind) };
-        self.other(connection, id, spec, under)
     }
 
     fn writer_group(
@@ -437,6 +457,9 @@ impl<'a> Sync<'a> {
         let locales: Vec<UaString> = group.locale_ids.iter().map(|id| id.as_str().into()).collect();
         added.set("LocaleIds", locales)?;
         added.set("HeaderLayoutUri", group.header_layout_uri.as_str())?;
+        let transport = settings::of_writer_group_transport(&group.transport);
+        self.settings(&added, "TransportSettings", transport)?;
+        self.settings(&added, "MessageSettings", settings::of_writer_group_message(&group.message))?;
         self.status(&added, &element)?;
         if added.is_new {
             methods::offer(self.space, &added.id, methods::of_writer_groups())?;
@@ -474,6 +497,8 @@ impl<'a> Sync<'a> {
         added.set("DataSetFieldContentMask", writer.field_content_mask.bits())?;
         added.set("KeyFrameCount", writer.key_frame_count)?;
         added.properties("DataSetWriterProperties", &writer.properties)?;
+        self.settings(&added, "TransportSettings", settings::of_writer_transport(&writer.transport))?;
+        self.settings(&added, "MessageSettings", settings::of_writer_message(&writer.message))?;
         if let Some(data_set) = self.data_sets.get(&writer.data_set_name) {
             let reference_type = ns0(reference_type_ids::DATA_SET_TO_WRITER);
             // It is there already unless one of both is new.
@@ -536,7 +561,7 @@ impl<'a> Sync<'a> {
             type_id: object_type_ids::DATA_SET_READER_TYPE,
             optional,
             object: Some(Object::Element(element.clone())),
-            fixed: mirrored(reader),
+            fixed: String::new(),
         })?;
         added.set("PublisherId", publisher_id(reader.publisher_id.as_ref()))?;
         added.set("WriterGroupId", reader.writer_group_id)?;
@@ -550,74 +575,14 @@ impl<'a> Sync<'a> {
         if let Some(security) = &reader.security {
             added.security(security)?;
         }
+        self.settings(&added, "TransportSettings", settings::of_reader_transport(&reader.transport))?;
+        self.settings(&added, "MessageSettings", settings::of_reader_message(&reader.message))?;
+        self.subscribed(&added, connection, &group.name, reader)?;
         if added.is_new {
             methods::offer(self.space, &added.id, methods::of_readers())?;
-            self.mirror(&added, connection, &group.name, reader)?;
         }
         self.status(&added, &element)
     }
-
-    /// The Object with a Variable for each field that a mirrored data set has (Part 14 §9.1.9.3).
-    fn mirror(
-        &mut self,
-        added: &Added<'_>,
-        connection: &str,
-        group: &str,
-        reader: &DataSetReader,
-    ) -> Result<(), BuildError> {
-        let SubscribedDataSet::Mirror(mirror) = &reader.subscribed_data_set else { return Ok(()) };
-        let Some(subscribed) = added.members.get("SubscribedDataSet") else { return Ok(()) };
-        let (component, object_type, variable_type) = (
-            ns0(reference_type_ids::HAS_COMPONENT),
-            ns0(object_type_ids::BASE_OBJECT_TYPE),
-            ns0(variable_type_ids::BASE_DATA_VARIABLE_TYPE),
-        );
-        let name = mirror.parent_node_name.as_str();
-        let parent = mirror_parent(connection, group, &reader.name, name);
-        let access = methods::access(&mirror.role_permissions);
-        let spec = NodeSpec::object(parent.clone(), QualifiedName::new(1, name))
-            .display_name(LocalizedText::from(name))
-            .access(access.clone());
-        let under =
-            Under { parent: subscribed, reference_type: &component, type_definition: Some(&object_type) };
-        self.other(added, parent.clone(), spec, under)?;
-        for field in &reader.meta_data.fields {
-            let id = mirror_id(connection, group, &reader.name, mirror, field.name.as_str());
-            let shape = ValueShape {
-                data_type: field.data_type.clone(),
-                value_rank: field.value_rank,
-                array_dimensions: field.array_dimensions.clone(),
-            };
-            let name = field.name.as_str();
-            let spec =
-                NodeSpec::variable(id.clone(), QualifiedName::new(1, name), field.data_type.clone(), None)
-                    .shape(shape)
-                    .display_name(LocalizedText::from(name))
-                    .access(access.clone());
-            let under =
-                Under { parent: &parent, reference_type: &component, type_definition: Some(&variable_type) };
-            self.other(added, id, spec, under)?;
-        }
-        Ok(())
-    }
-}
-
-/// What of a reader its mirror depends on.
-fn mirrored(reader: &DataSetReader) -> String {
-    match &reader.subscribed_data_set {
-        SubscribedDataSet::Mirror(mirror) => {
-            let fields = reader.meta_data.fields.iter();
-            let fields: Vec<_> =
-                fields.map(|field| (&field.name, &field.data_type, field.value_rank)).collect();
-            format!("{mirror:?}{fields:?}")
-        }
-        _ => String::new(),
-    }
-}
-
-/// The Object that a mirrored data set's Variables are in.
-pub(super) fn mirror_parent(connection: &str, group: &str, reader: &str, name: &str) -> NodeId {
-    NodeId::string(1, format!("PubSub/{connection}/{group}/{reader}/SubscribedDataSet/{name}"))
 }
 
 /// The node of a folder of data sets.

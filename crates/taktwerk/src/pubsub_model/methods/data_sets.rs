@@ -1,6 +1,6 @@
 //! What is published: folders and data sets of Variables (Part 14 §9.1.4).
 
-use super::{INVALID, Inputs, Outcome, called_on, passed, usable};
+use super::{INVALID, Inputs, Outcome, called_on, passed, take_positions, usable};
 use crate::pubsub_model::live::Live;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -285,21 +285,8 @@ pub(super) fn remove_variables(live: &Arc<Live>, caller: &CallContext, inputs: &
         let DataSetSource::Items(items) = &mut data_set.source else {
             return Err(StatusCode::BAD_INVALID_STATE);
         };
-        let count = items.len();
-        let is_there = |position: &u32| usize::try_from(*position).is_ok_and(|position| position < count);
-        let results: Vec<StatusCode> = positions
-            .iter()
-            .map(|position| if is_there(position) { StatusCode::GOOD } else { INVALID })
-            .collect();
-        let gone: BTreeSet<usize> = positions
-            .iter()
-            .filter(|position| is_there(position))
-            .map(|position| *position as usize)
-            .collect();
-        let mut at = 0..;
-        items.retain(|_| !at.next().is_some_and(|at| gone.contains(&at)));
-        let mut at = 0..;
-        data_set.meta_data.fields.retain(|_| !at.next().is_some_and(|at| gone.contains(&at)));
+        take_positions(&positions, &mut data_set.meta_data.fields);
+        let results = take_positions(&positions, items);
         Ok(results)
     })?;
     Ok(vec![Variant::from_structure(&version_of(live, &name)), results.into()])

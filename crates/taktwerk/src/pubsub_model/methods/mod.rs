@@ -1,10 +1,11 @@
 //! The Methods that change the configuration (Part 14 §9.1.3 to §9.1.9). They are those of the types: each object refers
 //! to them, and the object that is passed says what is changed.
 //!
-//! - `structure`: connections, groups, writers, readers; `data_sets`: what is published; `targets`: what is done with
+//! - `structure`: connections, groups, writers, readers; `data_sets`, `extension_fields`: what is published; `targets`: what is done with
 //!   received values.
 
 mod data_sets;
+mod extension_fields;
 mod structure;
 mod targets;
 
@@ -12,6 +13,7 @@ use super::administers;
 use super::live::Live;
 use crate::error::BuildError;
 use crate::space::{Space, ns0};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use taktwerk_pubsub::config::Element;
 use taktwerk_schema::ids::{method_ids, reference_type_ids};
@@ -35,6 +37,11 @@ impl Inputs {
 
     pub(super) fn take<T: TryFrom<Variant>>(&mut self) -> Result<T, StatusCode> {
         self.0.next().and_then(|value| value.try_into().ok()).ok_or(INVALID)
+    }
+
+    /// A value of any type.
+    pub(super) fn any(&mut self) -> Result<Variant, StatusCode> {
+        self.0.next().ok_or(INVALID)
     }
 
     pub(super) fn text(&mut self) -> Result<String, StatusCode> {
@@ -109,7 +116,7 @@ pub(super) fn access(permissions: &[RolePermissionType]) -> Access {
 type Run = fn(&Arc<Live>, &CallContext, &mut Inputs) -> Outcome;
 
 /// All of them.
-const METHODS: [(u32, Run); 22] = [
+const METHODS: [(u32, Run); 26] = [
     (method_ids::PUBLISH_SUBSCRIBE_ADD_CONNECTION, structure::add_connection),
     (method_ids::PUBLISH_SUBSCRIBE_REMOVE_CONNECTION, structure::remove_connection),
     (method_ids::PUB_SUB_CONNECTION_TYPE_ADD_WRITER_GROUP, structure::add_writer_group),
@@ -128,6 +135,10 @@ const METHODS: [(u32, Run); 22] = [
     (method_ids::DATA_SET_FOLDER_TYPE_REMOVE_DATA_SET_FOLDER, data_sets::remove_folder),
     (method_ids::PUBLISHED_DATA_ITEMS_TYPE_ADD_VARIABLES, data_sets::add_variables),
     (method_ids::PUBLISHED_DATA_ITEMS_TYPE_REMOVE_VARIABLES, data_sets::remove_variables),
+    (method_ids::EXTENSION_FIELDS_TYPE_ADD_EXTENSION_FIELD, extension_fields::add),
+    (method_ids::EXTENSION_FIELDS_TYPE_REMOVE_EXTENSION_FIELD, extension_fields::remove),
+    (method_ids::TARGET_VARIABLES_TYPE_ADD_TARGET_VARIABLES, targets::add_target_variables),
+    (method_ids::TARGET_VARIABLES_TYPE_REMOVE_TARGET_VARIABLES, targets::remove_target_variables),
     (method_ids::SUBSCRIBED_DATA_SET_FOLDER_TYPE_ADD_SUBSCRIBED_DATA_SET, targets::add_subscribed),
     (method_ids::SUBSCRIBED_DATA_SET_FOLDER_TYPE_REMOVE_SUBSCRIBED_DATA_SET, targets::remove_subscribed),
     (method_ids::DATA_SET_READER_TYPE_CREATE_TARGET_VARIABLES, targets::create_target_variables),
@@ -136,15 +147,22 @@ const METHODS: [(u32, Run); 22] = [
 
 /// Implements them.
 pub(super) fn add(space: &Space, live: &Arc<Live>) -> Result<(), BuildError> {
-    for (id, run) in METHODS {
-        let live = Arc::clone(live);
-        let handler = move |caller: &CallContext, mut inputs: Inputs| {
-            administers(caller)?;
-            run(&live, caller, &mut inputs)
-        };
-        space.set_method(&ns0(id), blocking(handler))?;
-    }
-    Ok(())
+    METHODS.iter().try_for_each(|(id, run)| run_at(space, live, &ns0(*id), *run))
+}
+
+/// Implements the Method of an instance that has its own.
+pub(super) fn implement(space: &Space, live: &Arc<Live>, node: &NodeId, of: u32) -> Result<(), BuildError> {
+    let mut known = METHODS.iter().filter(|(id, _)| *id == of);
+    known.try_for_each(|(_, run)| run_at(space, live, node, *run))
+}
+
+fn run_at(space: &Space, live: &Arc<Live>, node: &NodeId, run: Run) -> Result<(), BuildError> {
+    let live = Arc::clone(live);
+    let handler = move |caller: &CallContext, mut inputs: Inputs| {
+        administers(caller)?;
+        run(&live, caller, &mut inputs)
+    };
+    Ok(space.set_method(node, blocking(handler))?)
 }
 
 /// Lets an object refer to Methods of its type.
@@ -180,6 +198,13 @@ pub(super) const fn of_items() -> &'static [u32] {
     ]
 }
 
+pub(super) const fn of_target_variables() -> &'static [u32] {
+    &[
+        method_ids::TARGET_VARIABLES_TYPE_ADD_TARGET_VARIABLES,
+        method_ids::TARGET_VARIABLES_TYPE_REMOVE_TARGET_VARIABLES,
+    ]
+}
+
 pub(super) const fn of_connections() -> &'static [u32] {
     &[
         method_ids::PUB_SUB_CONNECTION_TYPE_ADD_WRITER_GROUP,
@@ -208,6 +233,11 @@ fn called_on(live: &Live, caller: &CallContext) -> Result<Element, StatusCode> {
     live.element(&caller.object_id).ok_or(StatusCode::BAD_NODE_ID_INVALID)
 }
 
+/// The element above the object that a Method is called on.
+fn called_below(live: &Live, caller: &CallContext) -> Result<Element, StatusCode> {
+    live.owner(&caller.object_id).ok_or(StatusCode::BAD_NODE_ID_INVALID)
+}
+
 /// The element of a node that was passed.
 fn passed(live: &Live, inputs: &mut Inputs) -> Result<Element, StatusCode> {
     let id: NodeId = inputs.take()?;
@@ -218,4 +248,16 @@ fn passed(live: &Live, inputs: &mut Inputs) -> Result<Element, StatusCode> {
 fn usable(name: &str) -> Result<(), StatusCode> {
     let is_usable = !name.is_empty() && name.len() <= 512 && !name.chars().any(char::is_control);
     if is_usable { Ok(()) } else { Err(INVALID) }
+}
+
+/// Takes what is at some positions out of a list, and says which of them there were.
+fn take_positions<T>(positions: &[u32], list: &mut Vec<T>) -> Vec<StatusCode> {
+    let count = list.len();
+    let at = |position: &u32| usize::try_from(*position).ok().filter(|at| *at < count);
+    let gone: BTreeSet<usize> = positions.iter().filter_map(at).collect();
+    let mut next = 0..;
+    list.retain(|_| !next.next().is_some_and(|at| gone.contains(&at)));
+    let results =
+        positions.iter().map(|position| if at(position).is_some() { StatusCode::GOOD } else { INVALID });
+    results.collect()
 }

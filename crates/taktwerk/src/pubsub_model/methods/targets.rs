@@ -1,19 +1,21 @@
 //! What is done with received values (Part 14 §9.1.8.5, §9.1.8.6, §9.1.9.4).
 
-use super::{Inputs, Outcome, called_on, passed, usable};
+use super::{Inputs, Outcome, called_below, called_on, passed, take_positions, usable};
 use crate::pubsub_model::live::Live;
 use crate::pubsub_model::nodes::mirror_parent;
 use std::sync::Arc;
 use taktwerk_pubsub::config::{Configuration, DataSetReader, Element, SubscribedDataSet};
 use taktwerk_schema::{
-    FieldTargetDataType, StandaloneSubscribedDataSetDataType, SubscribedDataSetMirrorDataType,
-    TargetVariablesDataType,
+    ConfigurationVersionDataType, FieldTargetDataType, StandaloneSubscribedDataSetDataType,
+    SubscribedDataSetMirrorDataType, TargetVariablesDataType,
 };
 use taktwerk_server::callback::CallContext;
 use taktwerk_types::{Guid, StatusCode};
 
 /// The attribute that is written.
 const VALUE: u32 = 13;
+/// Targets of one reader.
+const TARGETS_MAX: usize = 65_536;
 
 fn reader_of<'a>(
     configuration: &'a mut Configuration,
@@ -46,30 +48,94 @@ fn check(live: &Live, reader: &DataSetReader, target: &FieldTargetDataType) -> S
     }
 }
 
-/// CreateTargetVariables (Part 14 §9.1.8.5).
-pub(super) fn create_target_variables(
+/// The reader whose metadata has the version that the caller knows.
+fn of_version<'a>(
+    configuration: &'a mut Configuration,
+    element: &Element,
+    version: &ConfigurationVersionDataType,
+) -> Result<&'a mut DataSetReader, StatusCode> {
+    let reader = reader_of(configuration, element)?;
+    if reader.meta_data.fields.is_empty() || reader.meta_data.configuration_version != *version {
+        return Err(StatusCode::BAD_INVALID_STATE);
+    }
+    Ok(reader)
+}
+
+/// Lets received values be written to more targets, as far as they can be; `keep` those that there are.
+fn add_targets(
     live: &Arc<Live>,
-    caller: &CallContext,
+    element: &Element,
     inputs: &mut Inputs,
+    keep: fn(&SubscribedDataSet) -> Result<Vec<FieldTargetDataType>, StatusCode>,
 ) -> Outcome {
-    let element = called_on(live, caller)?;
     let version = inputs.version()?;
     let targets: Vec<FieldTargetDataType> = inputs.structures()?;
     if targets.is_empty() {
         return Err(StatusCode::BAD_NOTHING_TO_DO);
     }
     let results = live.change(|configuration, _| {
-        let reader = reader_of(configuration, &element)?;
-        if reader.meta_data.fields.is_empty() || reader.meta_data.configuration_version != version {
-            return Err(StatusCode::BAD_INVALID_STATE);
-        }
+        let reader = of_version(configuration, element, &version)?;
+        let mut target_variables = keep(&reader.subscribed_data_set)?;
         let results: Vec<StatusCode> = targets.iter().map(|target| check(live, reader, target)).collect();
         let good = targets.into_iter().zip(&results).filter(|(_, status)| !status.is_bad());
-        let target_variables: Vec<_> = good.map(|(target, _)| target).collect();
+        target_variables.extend(good.map(|(target, _)| target));
+        if target_variables.len() > TARGETS_MAX {
+            return Err(StatusCode::BAD_RESOURCE_UNAVAILABLE);
+        }
         if !target_variables.is_empty() {
             reader.subscribed_data_set =
                 SubscribedDataSet::TargetVariables(TargetVariablesDataType { target_variables });
         }
+        Ok(results)
+    })?;
+    Ok(vec![results.into()])
+}
+
+/// CreateTargetVariables (Part 14 §9.1.8.5).
+pub(super) fn create_target_variables(
+    live: &Arc<Live>,
+    caller: &CallContext,
+    inputs: &mut Inputs,
+) -> Outcome {
+    add_targets(live, &called_on(live, caller)?, inputs, |_| Ok(Vec::new()))
+}
+
+fn targets_of(subscribed: &SubscribedDataSet) -> Result<Vec<FieldTargetDataType>, StatusCode> {
+    match subscribed {
+        SubscribedDataSet::TargetVariables(targets) => Ok(targets.target_variables.clone()),
+        _ => Err(StatusCode::BAD_INVALID_STATE),
+    }
+}
+
+/// AddTargetVariables (Part 14 §9.1.9.2.2).
+pub(super) fn add_target_variables(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inputs) -> Outcome {
+    add_targets(live, &called_below(live, caller)?, inputs, targets_of)
+}
+
+/// RemoveTargetVariables (Part 14 §9.1.9.2.3): by their positions in the list of targets.
+pub(super) fn remove_target_variables(
+    live: &Arc<Live>,
+    caller: &CallContext,
+    inputs: &mut Inputs,
+) -> Outcome {
+    let element = called_below(live, caller)?;
+    let version = inputs.version()?;
+    let positions: Vec<u32> = inputs.list()?;
+    if positions.is_empty() {
+        return Err(StatusCode::BAD_NOTHING_TO_DO);
+    }
+    let results = live.change(|configuration, _| {
+        let reader = of_version(configuration, &element, &version)?;
+        let mut target_variables = targets_of(&reader.subscribed_data_set)?;
+        // Targets without a field's id belong to the field at their own position, so they must not move.
+        let first = positions.iter().filter_map(|position| usize::try_from(*position).ok()).min();
+        let mut behind = target_variables.iter().skip(first.unwrap_or(usize::MAX).saturating_add(1));
+        if behind.any(|target| target.data_set_field_id == Guid::NULL) {
+            return Err(StatusCode::BAD_NOT_SUPPORTED);
+        }
+        let results = take_positions(&positions, &mut target_variables);
+        reader.subscribed_data_set =
+            SubscribedDataSet::TargetVariables(TargetVariablesDataType { target_variables });
         Ok(results)
     })?;
     Ok(vec![results.into()])

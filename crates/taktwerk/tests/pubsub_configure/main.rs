@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
 
+mod shown;
+
 use std::net::UdpSocket;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,8 +15,8 @@ use taktwerk::{Client, RunningServer, Server, StatusCode, Variable};
 use taktwerk_pubsub::PublisherId;
 use taktwerk_pubsub::config::build::field;
 use taktwerk_pubsub::config::{
-    Configuration, Connection, DataSetReader, DataSetWriter, PublishedDataSet, ReaderGroup, WriterGroup,
-    binary_file,
+    Configuration, Connection, DataSetReader, DataSetWriter, PublishedDataSet, ReaderGroup,
+    SubscribedDataSet, WriterGroup, binary_file,
 };
 use taktwerk_schema::ids::{method_ids, object_ids};
 use taktwerk_schema::{
@@ -232,6 +234,10 @@ async fn methods_build_up_a_publisher_and_take_it_down() {
     assert!(setup.client.read_value::<u16>(number).await.unwrap() > 0);
     let sent = "ns=1;s=PubSub/udp/fast/Diagnostics/Counters/SentNetworkMessages";
     assert!(setup.client.read_value::<u32>(sent).await.unwrap() > 0);
+    for none in ["FailedTransmissions", "EncryptionErrors"] {
+        let none = format!("ns=1;s=PubSub/udp/fast/Diagnostics/Counters/{none}");
+        assert_eq!(setup.client.read_value::<u32>(none.as_str()).await.unwrap(), 0);
+    }
     let disabled = "ns=1;s=PubSub/udp/fast/writer/Diagnostics/Counters/StateDisabledByMethod";
     assert_eq!(setup.client.read_value::<u32>(disabled).await.unwrap(), 1);
     let writers = "ns=1;s=PubSub/udp/fast/Diagnostics/LiveValues/OperationalDataSetWriters";
@@ -321,6 +327,13 @@ async fn received_values_are_mirrored_and_written_where_a_client_says() {
     let state: i32 = setup.client.read_value("ns=1;s=PubSub/in/readers/w/Status/State").await.unwrap();
     assert_eq!(state, 2, "Operational");
 
+    let counted = async |name: &str| {
+        let node = format!("ns=1;s=PubSub/in/readers/Diagnostics/Counters/{name}");
+        setup.client.read_value::<u32>(node.as_str()).await.unwrap()
+    };
+    assert!(counted("ReceivedNetworkMessages").await > 0);
+    assert_eq!((counted("ReceivedInvalidNetworkMessages").await, counted("DecryptionErrors").await), (0, 0));
+
     // Target Variables instead: the mirror goes.
     let create = method_ids::DATA_SET_READER_TYPE_CREATE_TARGET_VARIABLES;
     let target = |id: &NodeId| FieldTargetDataType {
@@ -341,6 +354,36 @@ async fn received_values_are_mirrored_and_written_where_a_client_says() {
     let other = ConfigurationVersionDataType { major_version: 9, minor_version: 9 };
     let inputs = vec![Variant::from_structure(&other), Variant::from_structures(&targets[..1])];
     assert_eq!(setup.call(&reader_id, create, inputs).await, Err(StatusCode::BAD_INVALID_STATE));
+
+    // One more, at the object that has them now; then the first goes.
+    let object: NodeId = "ns=1;s=PubSub/in/readers/w/SubscribedDataSet".parse().unwrap();
+    let add = method_ids::TARGET_VARIABLES_TYPE_ADD_TARGET_VARIABLES;
+    let inputs = vec![
+        Variant::from_structure(version),
+        Variant::from_structures(&[target(&NodeId::numeric(1, 4_711)), target(setup.count.id())]),
+    ];
+    let outputs = setup.call(&object, add, inputs).await.unwrap();
+    let results: Vec<StatusCode> = outputs[0].clone().try_into().unwrap();
+    assert_eq!(results, [StatusCode::BAD_NODE_ID_UNKNOWN, StatusCode::GOOD]);
+    until("the value in the second target", || setup.count.data_value().value == Some(42.into())).await;
+    let shown = "ns=1;s=PubSub/in/readers/w/SubscribedDataSet/TargetVariables";
+    let shown: Variant = setup.client.read_value(shown).await.unwrap();
+    let shown: Vec<ExtensionObject> = shown.try_into().unwrap();
+    let shown: Vec<FieldTargetDataType> = shown.iter().map(|one| one.decode().unwrap()).collect();
+    assert_eq!(shown, [target(setup.level.id()), target(setup.count.id())]);
+    let remove = method_ids::TARGET_VARIABLES_TYPE_REMOVE_TARGET_VARIABLES;
+    let positions = |positions: &[u32]| vec![Variant::from_structure(version), positions.to_vec().into()];
+    assert_eq!(setup.call(&object, remove, positions(&[])).await, Err(StatusCode::BAD_NOTHING_TO_DO));
+    let moves = setup.call(&object, remove, positions(&[0])).await;
+    assert_eq!(moves, Err(StatusCode::BAD_NOT_SUPPORTED), "it says its field by its position");
+    let outputs = setup.call(&object, remove, positions(&[1, 7])).await.unwrap();
+    let results: Vec<StatusCode> = outputs[0].clone().try_into().unwrap();
+    assert_eq!(results, [StatusCode::GOOD, StatusCode::BAD_INVALID_ARGUMENT]);
+    let of_reader = &setup.model.configuration().connections[0].reader_groups[0].readers[0];
+    let SubscribedDataSet::TargetVariables(left) = &of_reader.subscribed_data_set else {
+        panic!("{of_reader:?}")
+    };
+    assert_eq!(left.target_variables, [target(setup.level.id())]);
     theirs.stop();
     setup.end().await;
 }

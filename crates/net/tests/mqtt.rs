@@ -10,14 +10,18 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
 use taktwerk_net::pubsub::mqtt::{
-    BrokerStatus, MqttOptions, MqttVersion, QualityOfService, publisher_link, subscriber_inlet,
+    BrokerStatus, MqttOptions, MqttVersion, QualityOfService, StatusMessages, publisher_link,
+    subscriber_inlet,
 };
 use taktwerk_net::pubsub::{
-    PublisherDriverOptions, RunningPublisher, RunningSubscriber, SubscriberDriverOptions,
+    Closing, Inlet, PublisherDriverOptions, RunningPublisher, RunningSubscriber, SubscriberChange,
+    SubscriberDriverOptions,
 };
 use taktwerk_pubsub::config::build::field;
 use taktwerk_pubsub::config::{Configuration, Connection, DataSetWriter, PublishedDataSet, WriterGroup};
-use taktwerk_pubsub::{DataSetMessage, PublisherId};
+use taktwerk_pubsub::uadp::announcement::Announcement;
+use taktwerk_pubsub::{DataSetMessage, GroupIndex, PublisherId, Sink, SubscriberEvent};
+use taktwerk_schema::PubSubState;
 use taktwerk_types::{BuiltInType, DataValue, Variant};
 
 fn program() -> Option<PathBuf> {
@@ -248,6 +252,9 @@ fn the_broker_goes_and_comes_back() {
     // Publishing goes on; what waits is bounded, and what is dropped is counted.
     let before = publisher.sent().turns;
     assert!(until(|| status.outbox().1 >= 20 && publisher.sent().turns >= before + 20));
+    let group = GroupIndex { connection: 0, group: 0 };
+    let failed = publisher.ask(move |engine, _| engine.counters(group).failed_transmissions).unwrap();
+    assert!(failed >= 20, "what was dropped was not sent: {failed}");
     assert!(status.outbox().0 <= 10);
     let last = counts.lock().unwrap().last().unwrap().0;
     let _broker = Mosquitto::start(port, None).unwrap();
@@ -349,5 +356,95 @@ fn the_broker_says_whether_a_publisher_is_there() {
         // Retained: who comes later hears it too.
         let (_client, mut late) = watch("late");
         assert!(status_is(&mut late, &topic, DISABLED));
+    }
+}
+
+/// Receives values and Status messages.
+#[derive(Default)]
+struct Told(Arc<Mutex<Vec<(String, PubSubState, bool)>>>);
+
+impl Sink for Told {
+    fn message(&mut self, _: &DataSetMessage<'_>) {}
+
+    fn event(&mut self, event: SubscriberEvent) {
+        if let SubscriberEvent::Announcement { publisher_id: Some(id), announcement, .. } = event
+            && let Announcement::Status { state, cyclic } = announcement.announcement
+        {
+            self.0.lock().unwrap().push((id.to_string(), state, cyclic.is_some()));
+        }
+    }
+}
+
+#[test]
+fn subscribers_hear_whether_publishers_are_there_and_removal_holds_nobody_up() {
+    let port = free_port();
+    let Some(_broker) = Mosquitto::start(port, None) else { return };
+    for scheme in ["mqtt", "mqtt+json"] {
+        let sending = configuration(&format!("{scheme}://127.0.0.1:{port}"));
+        let receiving = Configuration::subscriber_of(&sending);
+        let mut options = options(MqttVersion::V311, QualityOfService::AtMostOnce);
+        options.prefix = format!("told-{}", scheme.len());
+        options.receive_status = true;
+        let (inlet, _status) = subscriber_inlet(&receiving.connections[0], &options).unwrap();
+        let mut driver = SubscriberDriverOptions::default();
+        driver.inlets.push((0, inlet));
+        let told = Told::default();
+        let heard = Arc::clone(&told.0);
+        let provider = Arc::new(AwsPubSubProvider);
+        let subscriber = RunningSubscriber::start(receiving, told, provider, driver).unwrap();
+        let has = |state: PubSubState, is_cyclic: bool| {
+            let heard = Arc::clone(&heard);
+            move || heard.lock().unwrap().contains(&("7".to_owned(), state, is_cyclic))
+        };
+        let (publisher, _) = publish(&sending, &options);
+        assert!(until(has(PubSubState::OPERATIONAL, false)), "{scheme}");
+        publisher.stop();
+        assert!(until(has(PubSubState::DISABLED, false)), "{scheme}");
+        // Where the id is shared, they say it again and again, and nothing at the end.
+        options.status = StatusMessages::Cyclic(Duration::from_millis(20));
+        let (publisher, _) = publish(&sending, &options);
+        let cyclic = || heard.lock().unwrap().iter().filter(|(_, _, is_cyclic)| *is_cyclic).count();
+        assert!(until(|| cyclic() >= 5), "{scheme}");
+        publisher.stop();
+        let last = heard.lock().unwrap().last().cloned();
+        assert_eq!(last, Some(("7".to_owned(), PubSubState::OPERATIONAL, true)), "{scheme}");
+        // The subscriber's thread leaves it to others to close a connection.
+        let closed = Arc::new(Mutex::new(None));
+        let theirs = Arc::clone(&closed);
+        let name = move || std::thread::current().name().map(str::to_owned);
+        let slow = Slow { event: eventfd(), closed: Box::new(move || *theirs.lock().unwrap() = name()) };
+        let mut change = SubscriberChange::new(Configuration::subscriber_of(&sending));
+        change.inlets.push((0, Box::new(move || Ok(Box::new(slow) as Box<dyn Inlet>))));
+        subscriber.reconfigure(change).unwrap();
+        subscriber
+            .reconfigure(SubscriberChange::new(Configuration { enabled: true, ..Default::default() }))
+            .unwrap();
+        assert!(until(|| closed.lock().unwrap().is_some()));
+        assert_eq!(closed.lock().unwrap().as_deref(), Some("pubsub-close"));
+        subscriber.stop();
+    }
+}
+
+fn eventfd() -> std::os::fd::OwnedFd {
+    rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap()
+}
+
+/// An inlet that takes its time to close.
+struct Slow {
+    event: std::os::fd::OwnedFd,
+    closed: Box<dyn FnOnce() + Send>,
+}
+
+impl Inlet for Slow {
+    fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.event)
+    }
+
+    fn receive(&mut self, _: &mut dyn FnMut(&mut [u8])) -> std::io::Result<bool> {
+        Ok(false)
+    }
+
+    fn close(self: Box<Self>) -> Option<Closing> {
+        Some(self.closed)
     }
 }

@@ -12,6 +12,7 @@ use taktwerk_types::{DataValue, StatusCode, Variant};
 
 pub mod metadata;
 mod receive;
+pub mod status;
 pub mod structure;
 
 /// How fields are written (Part 14 Table 112).

@@ -127,6 +127,8 @@ pub struct GroupCounters {
     pub data_set_messages: u64,
     /// Of these, keep-alives.
     pub keep_alives: u64,
+    /// Of these, those that the transport did not take.
+    pub failed_transmissions: u64,
     /// NetworkMessages not made because of their security.
     pub security_errors: u64,
     /// DataSetMessages not sent because of their size.
@@ -397,6 +399,13 @@ impl Publisher {
     #[must_use]
     pub fn counters(&self, index: GroupIndex) -> GroupCounters {
         self.group(index).map(|group| group.counters).unwrap_or_default()
+    }
+
+    /// The transport did not take messages of a group: only the driver knows.
+    pub fn transmission_failed(&mut self, index: GroupIndex, messages: u64) {
+        if let Some(group) = self.groups.iter_mut().find(|group| group.index == index) {
+            group.counters.failed_transmissions += messages;
+        }
     }
 
     /// The counters of the DataSetWriters of a group, in their order.

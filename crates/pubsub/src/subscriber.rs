@@ -25,12 +25,15 @@ use taktwerk_types::{DecodeError, Instant, StatusCode, UtcTime};
 pub(crate) mod ask;
 mod change;
 pub(crate) mod deliver;
+pub(crate) mod group;
 mod open;
 pub(crate) mod reader;
 pub(crate) mod tracker;
 
 use ask::Asker;
 pub(crate) use change::same_reader;
+use group::GroupCount;
+pub use group::{ReaderGroupCounters, ReaderGroupIndex};
 use reader::Reader;
 
 /// What a subscriber is given besides its configuration.
@@ -227,6 +230,8 @@ pub struct ReaderCounters {
     pub messages: u64,
     /// DataSetMessages for it that could not be read.
     pub failed: u64,
+    /// NetworkMessages that may have been for it and were dropped because of their security.
+    pub security_errors: u64,
     /// DataSetMessages that did not arrive.
     pub missing: u64,
     /// The number of the last DataSetMessage that had one.
@@ -245,6 +250,7 @@ pub struct Subscriber {
     configuration: Arc<Configuration>,
     pub(crate) options: SubscriberOptions,
     pub(crate) readers: Vec<Reader>,
+    pub(crate) groups: Vec<GroupCount>,
     keys: KeyStore,
     reassembler: Reassembler,
     pub(crate) asker: Asker,
@@ -302,10 +308,13 @@ impl Subscriber {
                 }
             }
         }
+        let groups = GroupCount::all(&configuration);
+        readers.iter_mut().for_each(|reader| reader.group = group::slot(&groups, reader));
         Ok(Self {
             configuration,
             options,
             readers,
+            groups,
             keys,
             reassembler: Reassembler::new(options.reassembly),
             asker: Asker::default(),

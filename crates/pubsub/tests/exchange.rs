@@ -76,6 +76,14 @@ fn check(configuration: Configuration, expected: usize) -> usize {
     }
     let counters = subscriber.counters();
     assert_eq!((counters.malformed, counters.security_errors, counters.unwanted), (0, 0, 0));
+    let of_group: Vec<_> = subscriber.group_counters().map(|(_, counters)| counters).collect();
+    assert_eq!(of_group.len(), 1);
+    let of_group = of_group[0];
+    // A message with something for several readers is one.
+    assert_eq!((of_group.network_messages, of_group.malformed), (counters.network_messages, 0));
+    subscriber.receive(0, &mut [0xf1, 1], at(60), &mut got);
+    let of_group = subscriber.group_counters().next().unwrap().1;
+    assert_eq!((of_group.malformed, of_group.security_errors), (1, 0));
     let states = got
         .events
         .iter()
@@ -302,6 +310,9 @@ fn less_security_forged_and_replayed_messages_are_refused() {
         receiving.receive(0, &mut sent[0], at(0), &mut got);
         assert!(got.messages.is_empty());
         assert_eq!(receiving.counters().security_errors, 1, "{mode:?}");
+        let of_group = receiving.group_counters().next().unwrap().1;
+        assert_eq!((of_group.security_errors, of_group.network_messages), (1, 0), "{mode:?}");
+        assert_eq!(receiving.reader_counters().next().unwrap().1.security_errors, 1, "{mode:?}");
     }
     let mut receiving = subscriber(wanted);
     let mut sending = publisher(secured(SecurityMode::SignAndEncrypt));

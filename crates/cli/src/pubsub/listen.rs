@@ -14,7 +14,7 @@ use taktwerk::pubsub::{DataSetMessage, DataSetMessageKind, PublisherId, Subscrib
 use taktwerk_pubsub::PublisherIdRef;
 use taktwerk_pubsub::uadp::announcement::Announcement;
 use taktwerk_pubsub::uadp::probe::Probe;
-use taktwerk_schema::DataSetMetaDataType;
+use taktwerk_schema::{DataSetMetaDataType, PubSubState};
 use taktwerk_types::{DataValue, StatusCode, UtcTime};
 
 /// Arguments of `taktwerk pubsub listen`.
@@ -149,10 +149,12 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
         Some(keys) => builder.keys(keys),
         None => builder,
     };
+    let mut mqtt = arguments.common.mqtt();
+    mqtt.receive_status = true;
     let (tell, heard) = mpsc::sync_channel(WAITING);
     let tell_event = tell.clone();
     let subscriber = builder
-        .mqtt(arguments.common.mqtt())
+        .mqtt(mqtt)
         .on_message(move |message| {
             let _ = tell.try_send(Heard::Message(Box::new(received(message))));
         })
@@ -177,6 +179,7 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
             }
             Ok(Heard::Event(event)) => {
                 directory.learn(&event);
+                print_status(&event, output)?;
                 if !output.is_json()
                     && let SubscriberEvent::Dropped { reason, .. } = &*event
                 {
@@ -213,6 +216,34 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
     }
     let is_bounded = arguments.count.is_some() || arguments.duration.is_some();
     if interrupt.asked() && is_bounded { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// Whether a publisher is there, as it or its broker says it.
+fn print_status(event: &SubscriberEvent, output: Output) -> Result<(), Failure> {
+    let SubscriberEvent::Announcement { publisher_id, announcement, .. } = event else { return Ok(()) };
+    let Announcement::Status { state, cyclic } = &announcement.announcement else { return Ok(()) };
+    let publisher = publisher_id.as_ref().map_or_else(|| "?".to_owned(), ToString::to_string);
+    let name = match *state {
+        PubSubState::DISABLED => "Disabled",
+        PubSubState::PAUSED => "Paused",
+        PubSubState::OPERATIONAL => "Operational",
+        PubSubState::ERROR => "Error",
+        PubSubState::PRE_OPERATIONAL => "PreOperational",
+        _ => "Unknown",
+    };
+    if output.is_json() {
+        return output.line(&json!({
+            "Event": "Status",
+            "PublisherId": publisher,
+            "State": name,
+            "Timestamp": cyclic.map(|(_, timestamp)| timestamp.to_string()),
+            "NextReportTime": cyclic.map(|(next_report, _)| next_report.to_string()),
+        }));
+    }
+    let shown = if *state == PubSubState::ERROR { output.bad(name) } else { name.to_owned() };
+    let again =
+        cyclic.map(|(next_report, _)| format!("; it says so again at {}", output::short(Some(next_report))));
+    output.text(&format!("publisher {publisher} is {shown}{}", again.unwrap_or_default()))
 }
 
 fn received(message: &DataSetMessage<'_>) -> Received {

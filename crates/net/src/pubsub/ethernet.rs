@@ -6,7 +6,7 @@
 use super::PubSubError;
 use super::address::VlanTag;
 use super::interface::Interface;
-use super::link::Link;
+use super::link::{Link, count_failed};
 use super::udp::Sent;
 use nix::sys::socket::LinkAddr;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -90,17 +90,19 @@ impl EthernetSender {
 #[derive(Debug)]
 pub(crate) struct EthernetLink {
     sender: EthernetSender,
+    failures: Vec<(usize, u64)>,
 }
 
 impl EthernetLink {
     pub(crate) fn new(sender: EthernetSender) -> Self {
-        Self { sender }
+        Self { sender, failures: Vec::new() }
     }
 }
 
 impl Link for EthernetLink {
     fn send(&mut self, connection: usize, out: &Transmit, _at: Option<u64>) -> Sent {
         let mut sent = Sent::default();
+        self.failures.clear();
         for datagram in out.iter().filter(|datagram| datagram.connection == connection) {
             match self.sender.send(datagram.bytes) {
                 Ok(()) => {
@@ -110,10 +112,15 @@ impl Link for EthernetLink {
                 Err(error) => {
                     sent.failed += 1;
                     sent.error = error.raw_os_error();
+                    count_failed(&mut self.failures, datagram.writer_group, 1);
                 }
             }
         }
         sent
+    }
+
+    fn failures(&self) -> &[(usize, u64)] {
+        &self.failures
     }
 }
 

@@ -9,6 +9,9 @@ use rustix::fd::{AsFd, BorrowedFd};
 use std::io;
 use taktwerk_pubsub::config::Connection;
 
+/// What is left to be done when something is closed, and may take its time.
+pub type Closing = Box<dyn FnOnce() + Send>;
+
 /// Something that messages are received from, in one thread.
 pub trait Inlet {
     /// Readable when messages wait.
@@ -19,6 +22,11 @@ pub trait Inlet {
     /// # Errors
     /// It is broken and will give nothing any more.
     fn receive(&mut self, take: &mut dyn FnMut(&mut [u8])) -> io::Result<bool>;
+
+    /// Closes it while its thread has other things to do. Gives what cannot be done at once.
+    fn close(self: Box<Self>) -> Option<Closing> {
+        None
+    }
 }
 
 impl Inlet for UdpReceiver {

@@ -23,9 +23,23 @@ pub trait Link: Send {
     /// links that can wait by themselves.
     fn send(&mut self, connection: usize, out: &Transmit, at: Option<u64>) -> Sent;
 
+    /// Messages of the last call that were not sent, by the positions of their WriterGroups. Asked for if there were some.
+    fn failures(&self) -> &[(usize, u64)] {
+        &[]
+    }
+
     /// Whether metadata has to be announced now without being asked for: once after each connection to a broker.
     fn wants_announcement(&mut self) -> bool {
         false
+    }
+}
+
+/// Counts messages of a WriterGroup that were not sent; those of discovery are nobody's.
+pub(crate) fn count_failed(failures: &mut Vec<(usize, u64)>, group: Option<usize>, messages: usize) {
+    let Some(group) = group.filter(|_| messages > 0) else { return };
+    match failures.iter_mut().find(|(of, _)| *of == group) {
+        Some((_, count)) => *count += messages as u64,
+        None => failures.push((group, messages as u64)),
     }
 }
 
@@ -103,6 +117,7 @@ struct UdpLink {
     discovery: Option<UdpSender>,
     others: BTreeMap<String, Option<UdpSender>>,
     options: UdpOptions,
+    failures: Vec<(usize, u64)>,
 }
 
 impl UdpLink {
@@ -117,7 +132,14 @@ impl UdpLink {
                 None
             }
         };
-        Ok(Self { data, groups, discovery, others: BTreeMap::new(), options: options.clone() })
+        Ok(Self {
+            data,
+            groups,
+            discovery,
+            others: BTreeMap::new(),
+            options: options.clone(),
+            failures: Vec::new(),
+        })
     }
 
     fn target(&mut self, datagram: &Datagram<'_>) -> Option<&UdpSender> {
@@ -165,6 +187,7 @@ fn sender(url: &str, interface: &str, options: &UdpOptions) -> Result<UdpSender,
 impl Link for UdpLink {
     fn send(&mut self, connection: usize, out: &Transmit, at: Option<u64>) -> Sent {
         let mut sent = Sent::default();
+        self.failures.clear();
         let mut datagrams = out.iter().filter(|datagram| datagram.connection == connection).peekable();
         while let Some(first) = datagrams.next() {
             let mut together: SmallVec<[&[u8]; TOGETHER]> = SmallVec::new();
@@ -177,11 +200,17 @@ impl Link for UdpLink {
             {
                 together.push(next.bytes);
             }
-            match self.target(&first) {
-                Some(sender) => sent.add(sender.send(&together, at)),
-                None => sent.failed += together.len(),
-            }
+            let these = match self.target(&first) {
+                Some(sender) => sender.send(&together, at),
+                None => Sent { failed: together.len(), ..Sent::default() },
+            };
+            count_failed(&mut self.failures, first.writer_group, these.failed);
+            sent.add(these);
         }
         sent
+    }
+
+    fn failures(&self) -> &[(usize, u64)] {
+        &self.failures
     }
 }

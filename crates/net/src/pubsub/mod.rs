@@ -26,7 +26,7 @@ pub mod udp;
 pub use action::{ActionDriverOptions, ActionUser, Commander, RunningActions};
 pub use address::{Address, VlanTag};
 pub use error::PubSubError;
-pub use inlet::{Inlet, receives_alike};
+pub use inlet::{Closing, Inlet, receives_alike};
 pub use keys::{KeySource, StaticKeys};
 pub use lateness::{Histogram, HistogramSnapshot, Lateness, LatenessSnapshot};
 pub use link::{Link, sends_alike};

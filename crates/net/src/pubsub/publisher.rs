@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use taktwerk_crypto::PubSubProvider;
 use taktwerk_pubsub::config::{Configuration, Connection};
-use taktwerk_pubsub::{Now, Publisher, PublisherEvent, PublisherOptions, Transmit, Values};
+use taktwerk_pubsub::{GroupIndex, Now, Publisher, PublisherEvent, PublisherOptions, Transmit, Values};
 use taktwerk_types::{Instant, UtcTime};
 
 /// Making messages that takes less than this is not worth an early wake-up.
@@ -556,9 +556,14 @@ impl Timer {
         self.shared.sending.store(sending.as_nanos(), Ordering::Release);
         let mut sent = super::udp::Sent::default();
         for (connection, link) in self.links.iter_mut().enumerate() {
-            if let Some(link) = link {
-                sent.add(link.send(connection, &self.out, at));
+            let Some(link) = link else { continue };
+            let of_link = link.send(connection, &self.out, at);
+            if of_link.failed > 0 {
+                for (group, messages) in link.failures() {
+                    self.engine.transmission_failed(GroupIndex { connection, group: *group }, *messages);
+                }
             }
+            sent.add(of_link);
         }
         let done = monotonic();
         let times = TurnTimes {

@@ -1,6 +1,6 @@
 //! A subscriber on its own thread: waits for datagrams on all its sockets and hands what is in them to a [`Sink`].
 
-use super::inlet::{self, Inlet};
+use super::inlet::{self, Closing, Inlet};
 use super::keys::{KeySource, KeyThread};
 use super::link::{self, Link};
 use super::publisher::read;
@@ -172,12 +172,23 @@ impl RunningSubscriber {
     pub fn reconfigure(&self, change: SubscriberChange) -> Result<(), PubSubError> {
         let (tell, told) = mpsc::channel();
         self.push(Box::new(move |receiving, now| {
-            let _ = tell.send(receiving.reconfigure(change, now));
+            // What is not wanted any more may take its time to close, and that thread has none.
+            let mut unused = Vec::new();
+            let outcome = receiving.reconfigure(change, now, &mut unused);
+            let _ = tell.send((outcome, unused));
         }));
-        told.recv_timeout(Duration::from_secs(10)).unwrap_or_else(|_| {
-            let source = std::io::Error::other("it has stopped, or does not come to it");
-            Err(PubSubError::Thread { thread: "subscriber's", source })
-        })
+        match told.recv_timeout(Duration::from_secs(10)) {
+            Ok((outcome, unused)) => {
+                // Without a thread for it, it is closed here.
+                let close = std::thread::Builder::new().name("pubsub-close".to_owned());
+                let _ = close.spawn(move || unused.into_iter().for_each(|close| close()));
+                outcome
+            }
+            Err(_) => {
+                let source = std::io::Error::other("it has stopped, or does not come to it");
+                Err(PubSubError::Thread { thread: "subscriber's", source })
+            }
+        }
     }
 
     fn push(&self, command: Command) {
@@ -281,6 +292,16 @@ impl Ways {
     }
 }
 
+impl Ways {
+    /// Closes them; what takes its time is put into `left`.
+    fn close(self, left: &mut Vec<Closing>) {
+        left.extend(self.inlets.into_iter().filter_map(Inlet::close));
+        if let Some(link) = self.link {
+            left.push(Box::new(move || drop(link)));
+        }
+    }
+}
+
 /// Waits for all inlets; the keys are their positions.
 fn poller(inlets: &[(usize, Box<dyn Inlet>)], waker: &Waker) -> Result<Poller, PubSubError> {
     let fail = |error: std::io::Error| PubSubError::socket("wait for messages", error);
@@ -343,7 +364,13 @@ impl Receiving {
         })
     }
 
-    fn reconfigure(&mut self, mut change: SubscriberChange, now: Now) -> Result<(), PubSubError> {
+    /// Takes another configuration. What is not used any more, or not used after all, is put into `unused`.
+    fn reconfigure(
+        &mut self,
+        mut change: SubscriberChange,
+        now: Now,
+        unused: &mut Vec<Closing>,
+    ) -> Result<(), PubSubError> {
         let problems = taktwerk_pubsub::config::validate(&change.configuration);
         if !problems.is_empty() {
             return Err(PubSubError::Configuration(problems));
@@ -360,7 +387,13 @@ impl Receiving {
                 Some(at) => Err(at),
                 None => {
                     let (given, given_links) = (&mut change.inlets, &mut change.links);
-                    Ok(Ways::open(position, connection, given, given_links, &self.udp)?)
+                    match Ways::open(position, connection, given, given_links, &self.udp) {
+                        Ok(ways) => Ok(ways),
+                        Err(error) => {
+                            next.into_iter().flatten().for_each(|ways: Ways| ways.close(unused));
+                            return Err(error);
+                        }
+                    }
                 }
             });
         }
@@ -384,6 +417,8 @@ impl Receiving {
             self.inlets.extend(ways.inlets.into_iter().map(|inlet| (position, inlet)));
             self.links.push(ways.link);
         }
+        Ways { inlets: old_inlets.into_iter().map(|(_, inlet)| inlet).collect(), link: None }.close(unused);
+        old_links.into_iter().for_each(|link| Ways { inlets: Vec::new(), link }.close(unused));
         self.poller = poller(&self.inlets, &self.waker)?;
         self.look_everywhere = true;
         Ok(())

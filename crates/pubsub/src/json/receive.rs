@@ -1,14 +1,15 @@
 //! JSON NetworkMessages on the subscriber's side.
 
-use super::{metadata, structure};
-use crate::PublisherIdRef;
+use super::{metadata, status, structure};
 use crate::subscriber::deliver::{Context, Facts};
 use crate::subscriber::reader::Reader;
 use crate::subscriber::tracker::Number;
-use crate::subscriber::{Drop, Sink, Subscriber};
+use crate::subscriber::{Drop, Sink, Subscriber, SubscriberEvent};
 use crate::time::Now;
 use crate::uadp::DataSetMessageKind;
+use crate::uadp::announcement::NumberedAnnouncement;
 use crate::uadp::fields::ReceivedField;
+use crate::{PublisherId, PublisherIdRef};
 use taktwerk_types::json::parse::parse_bytes;
 use taktwerk_types::json::{Json, JsonContext, JsonDecode, JsonError, JsonLimits, variant_from_json};
 use taktwerk_types::{BuiltInType, DataValue, StatusCode, UtcTime, Variant};
@@ -48,6 +49,16 @@ impl Subscriber {
                 }
                 return Ok(());
             }
+            Some("ua-status") => {
+                let announcement = status::decode(&json)?;
+                let publisher_id = json.get("PublisherId").and_then(Json::as_str);
+                sink.event(SubscriberEvent::Announcement {
+                    connection,
+                    publisher_id: publisher_id.map(|id| PublisherId::String(id.into())),
+                    announcement: Box::new(NumberedAnnouncement { sequence_number: 0, announcement }),
+                });
+                return Ok(());
+            }
             // Other messages with a header of their own; DataSetMessages have other types.
             Some(kind) if kind != "ua-data" && !kind.starts_with("ua-key") && !is_message(kind) => {
                 return Ok(());
@@ -81,6 +92,7 @@ impl Subscriber {
                     let mut context = Context {
                         options: &self.options,
                         counters: &mut self.counters,
+                        groups: &mut self.groups,
                         fields: &mut self.fields,
                         asker: &mut self.asker,
                         now,

@@ -1,8 +1,9 @@
 //! Another configuration while the subscriber runs: readers that are not touched by the change go on as if nothing had
 //! happened.
 
+use super::group::{GroupCount, slot};
 use super::reader::Reader;
-use super::{ReaderIndex, Sink, Subscriber, SubscriberEvent};
+use super::{ReaderGroupIndex, ReaderIndex, Sink, Subscriber, SubscriberEvent};
 use crate::config::{self, Configuration, DataSetReader, GroupSecurity, Problem, SubscribedDataSet};
 use crate::state::PubSubState;
 use crate::time::Now;
@@ -91,6 +92,17 @@ impl Subscriber {
                 }
             }
         }
+        let counted = core::mem::replace(&mut self.groups, GroupCount::all(&new));
+        for group in &mut self.groups {
+            let before = counted.iter().find(|before| {
+                let name = name_of(&new, group.index);
+                name.is_some() && name_of(&old, before.index) == name
+            });
+            if let Some(before) = before {
+                group.counters = before.counters;
+            }
+        }
+        readers.iter_mut().for_each(|reader| reader.group = slot(&self.groups, reader));
         self.readers = readers;
         sink.event(SubscriberEvent::Reconfigured(Arc::clone(&new)));
         self.keys.retain(|id| secured.iter().any(|one| one.security_group_id == id));
@@ -116,6 +128,12 @@ impl Subscriber {
         self.ask_where_unknown(now);
         Ok(())
     }
+}
+
+/// What a ReaderGroup is called, with its connection.
+fn name_of(configuration: &Configuration, index: ReaderGroupIndex) -> Option<(&str, &str)> {
+    let connection = configuration.connections.get(index.connection)?;
+    Some((connection.name.as_str(), connection.reader_groups.get(index.group)?.name.as_str()))
 }
 
 /// Where a reader of a name was in the old configuration.

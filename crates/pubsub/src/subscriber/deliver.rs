@@ -1,6 +1,7 @@
 //! From a payload to readers.
 
 use super::ask::Asker;
+use super::group::GroupCount;
 use super::open::{LIMITS, Opened};
 use super::reader::Reader;
 use super::tracker::{Number, Verdict};
@@ -26,7 +27,7 @@ impl Subscriber {
         #[cfg(feature = "json")]
         if self.is_json(connection) {
             if let Err(reason) = self.receive_json(connection, datagram, now, sink) {
-                self.dropped(connection, reason, sink);
+                self.dropped(connection, datagram, reason, sink);
             }
             return;
         }
@@ -39,7 +40,7 @@ impl Subscriber {
             Err(reason) => Err(reason),
         };
         if let Err(reason) = outcome {
-            self.dropped(connection, reason, sink);
+            self.dropped(connection, datagram, reason, sink);
         }
     }
 
@@ -129,6 +130,7 @@ impl Subscriber {
                     let mut context = Context {
                         options: &self.options,
                         counters: &mut self.counters,
+                        groups: &mut self.groups,
                         fields: &mut self.fields,
                         asker: &mut self.asker,
                         now,
@@ -186,6 +188,7 @@ impl Subscriber {
             let mut context = Context {
                 options: &self.options,
                 counters: &mut self.counters,
+                groups: &mut self.groups,
                 fields: &mut self.fields,
                 asker: &mut self.asker,
                 now,
@@ -306,6 +309,7 @@ fn may(reader: &Reader, opened: &Opened) -> bool {
 pub(crate) struct Context<'a> {
     pub(crate) options: &'a SubscriberOptions,
     pub(crate) counters: &'a mut SubscriberCounters,
+    pub(crate) groups: &'a mut [GroupCount],
     pub(crate) fields: &'a mut Vec<ReceivedField>,
     pub(crate) asker: &'a mut Asker,
     pub(crate) now: Now,
@@ -438,6 +442,9 @@ impl Context<'_> {
     pub(crate) fn hand_over(&mut self, reader: &mut Reader, facts: &Facts<'_>, sink: &mut dyn Sink) {
         self.counters.data_set_messages += 1;
         reader.counters.messages += 1;
+        if let Some(group) = self.groups.get_mut(reader.group) {
+            group.received(self.counters.network_messages);
+        }
         reader.counters.missing += u64::from(facts.missing);
         if facts.sequence_number.is_some() {
             reader.counters.sequence_number = facts.sequence_number;

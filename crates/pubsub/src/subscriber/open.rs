@@ -105,7 +105,11 @@ impl Subscriber {
         Ok(Some(Opened { payload: range, security: Some(by) }))
     }
 
-    pub(super) fn dropped(&mut self, connection: usize, reason: Drop, sink: &mut dyn Sink) {
+    pub(super) fn dropped(&mut self, connection: usize, datagram: &[u8], reason: Drop, sink: &mut dyn Sink) {
+        // Fields that a reader cannot read are counted there.
+        if !matches!(reason, Drop::Fields(_)) {
+            self.count_dropped(connection, datagram, matches!(reason, Drop::Security(_)));
+        }
         match &reason {
             Drop::Security(error) => {
                 self.counters.security_errors += 1;

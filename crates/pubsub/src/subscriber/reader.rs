@@ -15,6 +15,8 @@ use taktwerk_types::{BuiltInType, Guid, Instant};
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) index: ReaderIndex,
+    /// Where its group is counted.
+    pub(crate) group: usize,
     pub(crate) enabled: bool,
     pub(crate) state: PubSubState,
     pub(crate) publisher_id: Option<PublisherId>,
@@ -64,6 +66,7 @@ impl Reader {
         };
         let mut reader = Self {
             index,
+            group: usize::MAX,
             enabled,
             state: PubSubState::DISABLED,
             publisher_id: config.publisher_id.clone(),

@@ -16,7 +16,7 @@ use taktwerk_net::clock;
 use taktwerk_pubsub::component::{Component, StateCounters};
 use taktwerk_pubsub::config::Element;
 use taktwerk_pubsub::publisher::{GroupCounters, WriterCounters};
-use taktwerk_pubsub::subscriber::ReaderCounters;
+use taktwerk_pubsub::subscriber::{ReaderCounters, ReaderGroupCounters};
 use taktwerk_schema::ids::{method_ids, variable_ids};
 use taktwerk_server::callback::{CallContext, SourceRead, ValueSource};
 use taktwerk_types::{DataValue, Instant, NodeId, StatusCode, Variant};
@@ -56,35 +56,56 @@ fn total(counters: &StateCounters, of_faults: bool) -> u32 {
 pub(super) enum Counted {
     Group(GroupCounters),
     Writer(WriterCounters),
+    ReaderGroup(ReaderGroupCounters),
     Reader(ReaderCounters),
 }
 
 /// A counter of an engine's: its name, whether it counts faults.
 type EngineCounter = (&'static str, bool, fn(&Counted) -> u64);
 
-const GROUP: [EngineCounter; 2] = [
-    ("SentNetworkMessages", false, |counted| match counted {
-        Counted::Group(counters) => counters.network_messages,
-        _ => 0,
+/// A counter of one kind of element.
+macro_rules! counter {
+    ($name:literal, $is_fault:literal, $kind:ident, $count:expr) => {
+        ($name, $is_fault, |counted| match counted {
+            Counted::$kind(counters) => {
+                let count: fn(&_) -> u64 = $count;
+                count(counters)
+            }
+            _ => 0,
+        })
+    };
+}
+
+const GROUP: [EngineCounter; 3] = [
+    counter!("SentNetworkMessages", false, Group, |counters: &GroupCounters| {
+        counters.network_messages.saturating_sub(counters.failed_transmissions)
     }),
-    ("EncryptionErrors", true, |counted| match counted {
-        Counted::Group(counters) => counters.security_errors,
-        _ => 0,
+    counter!("FailedTransmissions", true, Group, |counters: &GroupCounters| counters.failed_transmissions),
+    counter!("EncryptionErrors", true, Group, |counters: &GroupCounters| counters.security_errors),
+];
+const WRITER: [EngineCounter; 1] =
+    [counter!("FailedDataSetMessages", true, Writer, |counters: &WriterCounters| counters.failed)];
+const READER_GROUP: [EngineCounter; 3] = [
+    counter!("ReceivedNetworkMessages", false, ReaderGroup, |counters: &ReaderGroupCounters| {
+        counters.network_messages
+    }),
+    counter!("ReceivedInvalidNetworkMessages", true, ReaderGroup, |counters: &ReaderGroupCounters| {
+        counters.malformed
+    }),
+    counter!("DecryptionErrors", true, ReaderGroup, |counters: &ReaderGroupCounters| {
+        counters.security_errors
     }),
 ];
-const WRITER: [EngineCounter; 1] = [("FailedDataSetMessages", true, |counted| match counted {
-    Counted::Writer(counters) => counters.failed,
-    _ => 0,
-})];
-const READER: [EngineCounter; 1] = [("FailedDataSetMessages", true, |counted| match counted {
-    Counted::Reader(counters) => counters.failed,
-    _ => 0,
-})];
+const READER: [EngineCounter; 2] = [
+    counter!("FailedDataSetMessages", true, Reader, |counters: &ReaderCounters| counters.failed),
+    counter!("DecryptionErrors", true, Reader, |counters: &ReaderCounters| counters.security_errors),
+];
 
 fn engine_counters(element: &Element) -> &'static [EngineCounter] {
     match element {
         Element::WriterGroup { .. } => &GROUP,
         Element::Writer { .. } => &WRITER,
+        Element::ReaderGroup { .. } => &READER_GROUP,
         Element::Reader { .. } => &READER,
         _ => &[],
     }
@@ -93,9 +114,18 @@ fn engine_counters(element: &Element) -> &'static [EngineCounter] {
 /// The optional members of an element's Diagnostics that are shown.
 pub(super) fn optional(element: &Element) -> &'static [&'static str] {
     match element {
-        Element::Writer { .. } | Element::Reader { .. } => {
-            &["Diagnostics", "Diagnostics/LiveValues/MessageSequenceNumber"]
-        }
+        Element::WriterGroup { .. } => &["Diagnostics", "Diagnostics/Counters/EncryptionErrors"],
+        Element::Writer { .. } => &["Diagnostics", "Diagnostics/LiveValues/MessageSequenceNumber"],
+        Element::ReaderGroup { .. } => &[
+            "Diagnostics",
+            "Diagnostics/Counters/ReceivedInvalidNetworkMessages",
+            "Diagnostics/Counters/DecryptionErrors",
+        ],
+        Element::Reader { .. } => &[
+            "Diagnostics",
+            "Diagnostics/Counters/DecryptionErrors",
+            "Diagnostics/LiveValues/MessageSequenceNumber",
+        ],
         _ => &["Diagnostics"],
     }
 }
@@ -141,9 +171,14 @@ impl Engines {
         if let Some(subscriber) = states.subscriber() {
             let of_readers = subscriber.subscriber().ask(|engine, _, _| {
                 let readers = engine.reader_counters();
-                let of = readers
+                let readers = readers
                     .map(|(index, counters)| (Component::DataSetReader(index), Counted::Reader(counters)));
-                of.collect::<Vec<_>>()
+                let groups = engine.group_counters().map(|(index, counters)| {
+                    let component =
+                        Component::ReaderGroup { connection: index.connection, group: index.group };
+                    (component, Counted::ReaderGroup(counters))
+                });
+                readers.chain(groups).collect::<Vec<_>>()
             });
             counted.extend(of_readers.unwrap_or_default());
         }

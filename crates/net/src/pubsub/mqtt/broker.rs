@@ -1,8 +1,8 @@
 //! What publishers and subscribers see of a broker.
 
 use super::super::PubSubError;
-use super::super::inlet::Inlet;
-use super::super::link::Link;
+use super::super::inlet::{Closing, Inlet};
+use super::super::link::{Link, count_failed};
 use super::super::subscriber::InletMaker;
 use super::super::udp::Sent;
 use super::client::{self, Session, Threads};
@@ -173,7 +173,7 @@ fn start(
     let content_type =
         if topics::is_json(connection) { "application/json" } else { "application/opcua+uadp" };
     let id = client_id(options, role);
-    let status = if options.status { Status::of(&options.prefix, connection, &unique(role)) } else { None };
+    let status = Status::of(options.status, &options.prefix, connection, &unique(role));
     let session = Session { client_id: id, filters, content_type, status };
     let threads = client::start(broker, session, options, &shared).map_err(fail)?;
     Ok(Running { shared, threads })
@@ -185,25 +185,37 @@ struct MqttLink {
     running: Running,
     /// Connections that metadata was announced for.
     announced: u64,
+    failures: Vec<(usize, u64)>,
 }
 
 impl Link for MqttLink {
     fn send(&mut self, connection: usize, out: &Transmit, _at: Option<u64>) -> Sent {
         let mut sent = Sent::default();
+        self.failures.clear();
         for datagram in out.iter().filter(|datagram| datagram.connection == connection) {
             let Some(to) = topics::destination(&self.options.prefix, &self.connection, &datagram) else {
                 continue;
             };
-            self.running.shared.outbox.push(Message {
+            let gone = self.running.shared.outbox.push(Message {
                 topic: to.topic,
                 retain: to.retain,
                 quality: to.quality.unwrap_or(self.options.quality_of_service),
                 payload: datagram.bytes.to_vec(),
+                writer_group: datagram.writer_group,
             });
+            // One that waited too long for the broker.
+            if let Some(gone) = gone {
+                sent.failed += 1;
+                count_failed(&mut self.failures, gone.writer_group, 1);
+            }
             sent.datagrams += 1;
             sent.bytes += datagram.bytes.len();
         }
         sent
+    }
+
+    fn failures(&self) -> &[(usize, u64)] {
+        &self.failures
     }
 
     fn wants_announcement(&mut self) -> bool {
@@ -223,7 +235,13 @@ pub fn publisher_link(
 ) -> Result<(Box<dyn Link>, BrokerStatus), PubSubError> {
     let running = start(connection, Vec::new(), "publisher", options)?;
     let status = BrokerStatus(Arc::clone(&running.shared));
-    let link = MqttLink { connection: connection.clone(), options: options.clone(), running, announced: 0 };
+    let link = MqttLink {
+        connection: connection.clone(),
+        options: options.clone(),
+        running,
+        announced: 0,
+        failures: Vec::new(),
+    };
     Ok((Box::new(link), status))
 }
 
@@ -246,6 +264,10 @@ impl Inlet for MqttInlet {
         }
         Ok(false)
     }
+
+    fn close(self: Box<Self>) -> Option<Closing> {
+        Some(Box::new(move || drop(self)))
+    }
 }
 
 /// What a subscriber receives from the broker of a connection: the topics of its readers.
@@ -258,7 +280,12 @@ pub fn subscriber_inlet(
 ) -> Result<(InletMaker, BrokerStatus), PubSubError> {
     let filters = topics::filters(&options.prefix, connection).into_iter();
     let filters = filters.map(|(filter, quality)| (filter, quality.unwrap_or(options.quality_of_service)));
-    inlet_of(connection, filters.collect(), options)
+    let mut filters: Vec<_> = filters.collect();
+    if options.receive_status {
+        let status = topics::status_filters(&options.prefix, connection).into_iter();
+        filters.extend(status.map(|filter| (filter, super::QualityOfService::AtLeastOnce)));
+    }
+    inlet_of(connection, filters, options)
 }
 
 /// What a requestor or a responder of Actions receives from the broker of a connection: one topic.

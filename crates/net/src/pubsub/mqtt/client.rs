@@ -37,6 +37,15 @@ pub(super) struct Session {
     pub(super) status: Option<Status>,
 }
 
+impl Session {
+    /// What the broker is to say, and where, when it has lost us.
+    fn last_will(&mut self) -> Option<(String, Vec<u8>)> {
+        let status = self.status.as_mut()?;
+        let will = status.last_will()?;
+        Some((status.topic().to_owned(), will))
+    }
+}
+
 /// Starts the threads.
 pub(super) fn start(
     broker: Broker,
@@ -109,17 +118,19 @@ macro_rules! mqtt_version {
         ) {
             use $incoming as Incoming;
             use $packet as Packet;
-            let Session { filters, status, .. } = session;
+            let Session { filters, mut status, .. } = session;
             let mut unsubscribed: Vec<usize> = Vec::new();
-            let mut is_told = true;
-            let tell = |payload: &[u8]| {
-                let quality = quality(QualityOfService::AtLeastOnce);
-                let topic = status.as_ref().map(|status| status.topic.as_str());
-                topic.is_none_or(|topic| client.try_publish(topic, quality, true, payload.to_vec()).is_ok())
+            let tell = |topic: &str, payload: Vec<u8>| {
+                client.try_publish(topic, quality(QualityOfService::AtLeastOnce), true, payload).is_ok()
             };
             drive(&shared, |shared| {
-                if !is_told {
-                    is_told = tell(status.as_ref().map_or(&[], |status| status.operational.as_slice()));
+                if let Some(status) = &mut status {
+                    let now = std::time::Instant::now();
+                    if let Some(payload) = status.due(now, crate::clock::wall())
+                        && tell(status.topic(), payload)
+                    {
+                        status.told(now);
+                    }
                 }
                 // What did not fit at first.
                 unsubscribed.retain(|at| {
@@ -132,7 +143,9 @@ macro_rules! mqtt_version {
                     Ok(Ok(Incoming::Incoming(Packet::ConnAck(_)))) => {
                         shared.set_connected();
                         unsubscribed = (0..filters.len()).collect();
-                        is_told = false;
+                        if let Some(status) = &mut status {
+                            status.connected(std::time::Instant::now());
+                        }
                         Some(Ok(()))
                     }
                     Ok(Ok(Incoming::Incoming(Packet::Publish(publish)))) => {
@@ -140,12 +153,19 @@ macro_rules! mqtt_version {
                         Some(Ok(()))
                     }
                     Ok(Ok(_)) => Some(Ok(())),
-                    Ok(Err(error)) => Some(Err(error)),
+                    Ok(Err(error)) => {
+                        if let Some(status) = &mut status {
+                            status.disconnected();
+                        }
+                        Some(Err(error))
+                    }
                 }
             });
             // What the broker has to be told before the connection goes; it keeps the will to itself then.
-            if let Some(status) = &status {
-                let _ = tell(&status.disabled);
+            if let Some(status) = &mut status
+                && let Some(payload) = status.end()
+            {
+                let _ = tell(status.topic(), payload);
             }
             let _ = client.try_disconnect();
             for _ in 0..IN_HAND * 4 {
@@ -165,15 +185,15 @@ mod v311 {
 
     pub(super) fn start(
         broker: Broker,
-        session: Session,
+        mut session: Session,
         is_clean: bool,
         options: &MqttOptions,
         shared: &Arc<Shared>,
     ) -> io::Result<Threads> {
         let mut settings = Settings::new(session.client_id.clone(), broker.host, broker.port);
-        if let Some(Status { topic, error, .. }) = &session.status {
+        if let Some((topic, will)) = session.last_will() {
             let quality = quality(QualityOfService::AtLeastOnce);
-            settings.set_last_will(LastWill::new(topic.as_str(), error.clone(), quality, true));
+            settings.set_last_will(LastWill::new(topic, will, quality, true));
         }
         settings.set_keep_alive(options.keep_alive.max(Duration::from_secs(1)));
         settings.set_clean_session(is_clean);
@@ -223,16 +243,16 @@ mod v5 {
 
     pub(super) fn start(
         broker: Broker,
-        session: Session,
+        mut session: Session,
         is_clean: bool,
         options: &MqttOptions,
         shared: &Arc<Shared>,
     ) -> io::Result<Threads> {
         let content_type = session.content_type;
         let mut settings = Settings::new(session.client_id.clone(), broker.host, broker.port);
-        if let Some(Status { topic, error, .. }) = &session.status {
+        if let Some((topic, will)) = session.last_will() {
             let quality = quality(QualityOfService::AtLeastOnce);
-            settings.set_last_will(LastWill::new(topic.as_str(), error.clone(), quality, true, None));
+            settings.set_last_will(LastWill::new(topic, will, quality, true, None));
         }
         settings.set_keep_alive(options.keep_alive.max(Duration::from_secs(1)));
         settings.set_clean_start(is_clean);

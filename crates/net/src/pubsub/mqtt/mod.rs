@@ -1,7 +1,7 @@
 //! NetworkMessages over an MQTT broker (Part 14 §7.3.4): MQTT 3.1.1 and 5, with and without TLS.
 //!
 //! - [`options`]: the broker's URL and how to talk to it; [`topics`]: where messages go and come from;
-//! - [`status`]: whether a publisher is there, as brokers tell it, with the last will;
+//! - [`status`]: whether a publisher is there, as brokers tell it with the last will or as it says itself again and again;
 //! - [`outbox`]: what waits while the broker is away, bounded; `client`: the connection's threads;
 //! - [`broker`]: what publishers and subscribers see.
 //!
@@ -17,4 +17,4 @@ pub mod tls;
 pub mod topics;
 
 pub use broker::{BrokerStatus, action_inlet, publisher_link, subscriber_inlet};
-pub use options::{MqttOptions, MqttVersion, QualityOfService};
+pub use options::{MqttOptions, MqttVersion, QualityOfService, StatusMessages};

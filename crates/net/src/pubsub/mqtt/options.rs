@@ -29,6 +29,20 @@ pub enum QualityOfService {
     ExactlyOnce,
 }
 
+/// How a publisher tells whether it is there (Part 14 §7.3.4.7.7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum StatusMessages {
+    /// Not at all.
+    None,
+    /// When that changes; the broker says it with the last will when it has lost the publisher.
+    #[default]
+    LastWill,
+    /// In every interval, with the time of the next one: where several connections share a PublisherId, none of them
+    /// may leave a will.
+    Cyclic(Duration),
+}
+
 /// How to talk to a broker.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -51,9 +65,10 @@ pub struct MqttOptions {
     pub outbox: usize,
     /// Silence after which the broker is asked whether it is there.
     pub keep_alive: Duration,
-    /// Whether publishers tell the broker whether they are there, with a last will (Part 14 §7.3.4.7.7). Turn it off
-    /// where several publishers share a PublisherId.
-    pub status: bool,
+    /// How publishers tell whether they are there.
+    pub status: StatusMessages,
+    /// Whether subscribers receive the Status messages of publishers, as announcements.
+    pub receive_status: bool,
 }
 
 impl Default for MqttOptions {
@@ -68,7 +83,8 @@ impl Default for MqttOptions {
             prefix: "opcua".to_owned(),
             outbox: 1000,
             keep_alive: Duration::from_secs(10),
-            status: true,
+            status: StatusMessages::LastWill,
+            receive_status: false,
         }
     }
 }

@@ -16,6 +16,8 @@ pub struct Message {
     pub quality: QualityOfService,
     /// What.
     pub payload: Vec<u8>,
+    /// The position of the WriterGroup that it is of.
+    pub writer_group: Option<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -44,16 +46,19 @@ impl Outbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends a message. If there is no room, the oldest that is not retained goes: metadata outlives values.
-    pub fn push(&self, message: Message) {
+    /// Appends a message. If there is no room, the oldest that is not retained goes and is given back: metadata
+    /// outlives values.
+    pub fn push(&self, message: Message) -> Option<Message> {
         let mut inner = self.lock();
+        let mut gone = None;
         if inner.waiting.len() >= self.limit {
             let at = inner.waiting.iter().position(|waiting| !waiting.retain).unwrap_or(0);
-            inner.waiting.remove(at);
+            gone = inner.waiting.remove(at);
             inner.dropped += 1;
         }
         inner.waiting.push_back(message);
         self.filled.notify_one();
+        gone
     }
 
     /// The oldest message, waiting for one at most so long.
@@ -96,14 +101,16 @@ mod tests {
             retain,
             quality: QualityOfService::AtMostOnce,
             payload: vec![number],
+            writer_group: None,
         }
     }
 
     #[test]
     fn the_oldest_values_go_and_metadata_stays() {
         let outbox = Outbox::new(3);
-        outbox.push(message(0, true));
-        (1..=5).for_each(|number| outbox.push(message(number, false)));
+        assert_eq!(outbox.push(message(0, true)), None);
+        let gone: Vec<_> = (1..=5).filter_map(|number| outbox.push(message(number, false))).collect();
+        assert_eq!(gone, [1, 2, 3].map(|number| message(number, false)));
         assert_eq!(outbox.counts(), (3, 3));
         let mut left = Vec::new();
         while let Some(message) = outbox.pop(Duration::ZERO) {

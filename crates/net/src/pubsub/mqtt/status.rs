@@ -1,81 +1,133 @@
-//! What a broker tells others about a publisher: Status messages, retained, and the last will (Part 14 §7.3.4.7.7).
+//! Whether a publisher is there: Status messages, retained (Part 14 §7.3.4.7.7).
 //!
-//! The broker notices when a publisher is gone, so nothing is repeated: IsCyclic is false.
+//! Where a PublisherId is one connection's alone, the broker notices when the publisher is gone and says so with the last
+//! will; nothing is repeated. Where it is shared, the publisher says again and again that it is there, and when it will say
+//! so next.
 
+use super::options::StatusMessages;
 use super::topics;
+use core::time::Duration;
+use std::time::Instant;
 use taktwerk_pubsub::config::Connection;
 use taktwerk_pubsub::uadp::announcement::{Announcement, NumberedAnnouncement};
 use taktwerk_pubsub::uadp::{NetworkMessageHeader, NetworkMessageType};
 use taktwerk_schema::PubSubState;
-use taktwerk_types::Encode;
-use taktwerk_types::json::write::{Members, plain, string};
+use taktwerk_types::{Encode, UtcTime};
 
-/// The Status messages of a connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The Status messages of a connection: what to say, and when.
+#[derive(Debug)]
 pub struct Status {
     /// Where they go.
-    pub topic: String,
-    /// While there is a connection to the broker.
-    pub operational: Vec<u8>,
-    /// When the publisher ends in an orderly way.
-    pub disabled: Vec<u8>,
-    /// The last will: what the broker says when it has lost the publisher.
-    pub error: Vec<u8>,
+    topic: String,
+    connection: Connection,
+    unique: String,
+    /// Between messages, if they are cyclic.
+    interval: Option<Duration>,
+    /// Messages made so far.
+    count: u64,
+    /// When the next one is due.
+    due: Option<Instant>,
 }
 
 impl Status {
-    /// The messages of a publisher's connection; `None` if it publishes nothing or has no PublisherId to speak for.
-    /// `unique` is part of their MessageIds.
+    /// Of a publisher's connection; `None` if it publishes nothing, has no PublisherId to speak for, or is not to.
+    /// `unique` is part of the messages' MessageIds.
     #[must_use]
-    pub fn of(prefix: &str, connection: &Connection, unique: &str) -> Option<Self> {
+    pub fn of(how: StatusMessages, prefix: &str, connection: &Connection, unique: &str) -> Option<Self> {
         connection.publisher_id.as_ref()?;
+        let interval = match how {
+            StatusMessages::None => return None,
+            StatusMessages::LastWill => None,
+            StatusMessages::Cyclic(interval) => Some(interval.max(Duration::from_millis(1))),
+        };
         if connection.writer_groups.is_empty() {
             return None;
         }
-        let message = |state: PubSubState, number: u16| {
-            let mut out = Vec::new();
-            if topics::is_json(connection) {
-                json(connection, state, &format!("{unique}-status-{number}"), &mut out);
-            } else {
-                uadp(connection, state, number, &mut out);
-            }
-            out
-        };
-        Some(Self {
-            topic: topics::status(prefix, connection),
-            operational: message(PubSubState::OPERATIONAL, 1),
-            disabled: message(PubSubState::DISABLED, 2),
-            error: message(PubSubState::ERROR, 3),
-        })
+        let topic = topics::status(prefix, connection);
+        // What is below it says nothing here.
+        let connection =
+            Connection { writer_groups: Vec::new(), reader_groups: Vec::new(), ..connection.clone() };
+        let unique = unique.to_owned();
+        Some(Self { topic, connection, unique, interval, count: 0, due: None })
+    }
+
+    /// Where the messages go.
+    #[must_use]
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// What the broker is to say when it has lost the publisher; `None` for cyclic messages, whose absence says it.
+    pub fn last_will(&mut self) -> Option<Vec<u8>> {
+        if self.interval.is_some() {
+            return None;
+        }
+        Some(self.message(PubSubState::ERROR, None))
+    }
+
+    /// There is a connection to the broker: it has to be told at once.
+    pub fn connected(&mut self, now: Instant) {
+        self.due = Some(now);
+    }
+
+    /// There is none: there is nobody to tell.
+    pub fn disconnected(&mut self) {
+        self.due = None;
+    }
+
+    /// The message that is due now, if one is; [`told`](Self::told) says that it has left.
+    pub fn due(&mut self, now: Instant, utc: UtcTime) -> Option<Vec<u8>> {
+        if self.due.is_none_or(|due| now < due) {
+            return None;
+        }
+        let next = self.interval.map(|interval| (utc.plus(interval), utc));
+        Some(self.message(PubSubState::OPERATIONAL, next))
+    }
+
+    /// The message that was due has left.
+    pub fn told(&mut self, now: Instant) {
+        self.due = self.interval.map(|interval| now + interval);
+    }
+
+    /// What is said when the publisher ends in an orderly way; nothing if messages are cyclic, as these are for those
+    /// that are there (Part 14 §7.2.4.6.7).
+    pub fn end(&mut self) -> Option<Vec<u8>> {
+        if self.interval.is_some() {
+            return None;
+        }
+        Some(self.message(PubSubState::DISABLED, None))
+    }
+
+    fn message(&mut self, state: PubSubState, cyclic: Option<(UtcTime, UtcTime)>) -> Vec<u8> {
+        self.count += 1;
+        let mut out = Vec::new();
+        if topics::is_json(&self.connection) {
+            let message_id = format!("{}-status-{}", self.unique, self.count);
+            let publisher =
+                self.connection.publisher_id.as_ref().map(ToString::to_string).unwrap_or_default();
+            taktwerk_pubsub::json::status::encode(&message_id, &publisher, state, cyclic, &mut out);
+        } else {
+            uadp(&self.connection, state, cyclic, (self.count & 0xffff) as u16, &mut out);
+        }
+        out
     }
 }
 
-fn uadp(connection: &Connection, state: PubSubState, sequence_number: u16, out: &mut Vec<u8>) {
+fn uadp(
+    connection: &Connection,
+    state: PubSubState,
+    cyclic: Option<(UtcTime, UtcTime)>,
+    sequence_number: u16,
+    out: &mut Vec<u8>,
+) {
     let header = NetworkMessageHeader {
         publisher_id: connection.publisher_id.as_ref().map(|id| id.as_ref()),
         message_type: NetworkMessageType::DiscoveryAnnouncement,
         ..NetworkMessageHeader::default()
     };
     header.encode(out);
-    let announcement = Announcement::Status { state, cyclic: None };
+    let announcement = Announcement::Status { state, cyclic };
     NumberedAnnouncement { sequence_number, announcement }.encode(out);
-}
-
-/// Part 14 Table 191. Without cycles there is no Timestamp and no NextReportTime.
-fn json(connection: &Connection, state: PubSubState, message_id: &str, out: &mut Vec<u8>) {
-    let publisher = connection.publisher_id.as_ref().map(ToString::to_string).unwrap_or_default();
-    let mut members = Members::open(out);
-    members.name("MessageId", out);
-    string(message_id, out);
-    members.name("MessageType", out);
-    string("ua-status", out);
-    members.name("PublisherId", out);
-    string(&publisher, out);
-    members.name("IsCyclic", out);
-    plain(false, out);
-    members.name("Status", out);
-    plain(state.0, out);
-    members.close(out);
 }
 
 #[cfg(test)]
@@ -84,28 +136,64 @@ mod tests {
     use taktwerk_pubsub::PublisherId;
     use taktwerk_pubsub::config::WriterGroup;
 
+    fn publishing(id: PublisherId, url: &str, group: WriterGroup) -> Connection {
+        Connection { writer_groups: vec![group], ..Connection::new("c", Some(id), url) }
+    }
+
     #[test]
-    fn of_publishers_in_both_encodings() {
-        let id = Some(PublisherId::String("line \"1\"/a".into()));
-        let mut connection = Connection::new("c", id, "mqtt+json://host");
-        assert_eq!(Status::of("opcua", &connection, "x"), None, "it publishes nothing");
-        connection.writer_groups.push(WriterGroup::json("g", 1, 10.0));
-        let status = Status::of("opcua", &connection, "x").unwrap();
-        assert_eq!(status.topic, "opcua/json/status/line \"1\"_a");
-        let will: serde_json::Value = serde_json::from_slice(&status.error).unwrap();
+    fn with_a_last_will_in_both_encodings() {
+        let id = PublisherId::String("line \"1\"/a".into());
+        let silent = Connection::new("c", Some(id.clone()), "mqtt+json://host");
+        let of = |connection: &Connection| Status::of(StatusMessages::LastWill, "opcua", connection, "x");
+        assert!(of(&silent).is_none(), "it publishes nothing");
+        let connection = publishing(id, "mqtt+json://host", WriterGroup::json("g", 1, 10.0));
+        assert!(Status::of(StatusMessages::None, "opcua", &connection, "x").is_none());
+        let mut status = of(&connection).unwrap();
+        assert_eq!(status.topic(), "opcua/json/status/line \"1\"_a");
+        let will: serde_json::Value = serde_json::from_slice(&status.last_will().unwrap()).unwrap();
         assert_eq!(
             will,
-            serde_json::json!({"MessageId": "x-status-3", "MessageType": "ua-status", "PublisherId": "line \"1\"/a",
+            serde_json::json!({"MessageId": "x-status-1", "MessageType": "ua-status", "PublisherId": "line \"1\"/a",
                 "IsCyclic": false, "Status": 3})
         );
-        let mut connection = Connection::new("c", Some(PublisherId::UInt16(7)), "mqtt://host");
-        connection.writer_groups.push(WriterGroup::dynamic("g", 1, 10.0));
-        let status = Status::of("opcua", &connection, "x").unwrap();
-        assert_eq!(status.topic, "opcua/uadp/status/7");
+        let connection =
+            publishing(PublisherId::UInt16(7), "mqtt://host", WriterGroup::dynamic("g", 1, 10.0));
+        let mut status = of(&connection).unwrap();
+        assert_eq!(status.topic(), "opcua/uadp/status/7");
+        let (now, utc) = (Instant::now(), UtcTime::NULL);
+        assert_eq!(status.due(now, utc), None, "there is no connection");
+        status.connected(now);
+        let operational = status.due(now, utc).unwrap();
         // Type 5, number 1, status (2), not cyclic, Operational (2).
+        assert_eq!(operational.get(operational.len() - 10..).unwrap(), [5, 1, 0, 2, 0, 0, 2, 0, 0, 0]);
+        assert!(status.due(now, utc).is_some(), "it has not left");
+        status.told(now);
+        assert_eq!(status.due(now + Duration::from_secs(3_600), utc), None, "the broker knows");
+        status.disconnected();
+        status.connected(now);
+        assert!(status.due(now, utc).is_some(), "a broker may have forgotten");
+        assert!(status.end().is_some());
+    }
+
+    #[test]
+    fn in_cycles_where_the_id_is_shared() {
+        let connection =
+            publishing(PublisherId::UInt16(7), "mqtt+json://host", WriterGroup::json("g", 1, 10.0));
+        let how = StatusMessages::Cyclic(Duration::from_secs(2));
+        let mut status = Status::of(how, "opcua", &connection, "x").unwrap();
+        assert_eq!(status.last_will(), None, "others may still be there");
+        let (now, utc) = (Instant::now(), UtcTime::from_unix(Duration::from_secs(1_000)));
+        status.connected(now);
+        let first: serde_json::Value = serde_json::from_slice(&status.due(now, utc).unwrap()).unwrap();
         assert_eq!(
-            status.operational.get(status.operational.len() - 10..).unwrap(),
-            [5, 1, 0, 2, 0, 0, 2, 0, 0, 0]
+            first,
+            serde_json::json!({"MessageId": "x-status-1", "MessageType": "ua-status", "PublisherId": "7",
+                "Timestamp": "1970-01-01T00:16:40Z", "IsCyclic": true, "Status": 2,
+                "NextReportTime": "1970-01-01T00:16:42Z"})
         );
+        status.told(now);
+        assert_eq!(status.due(now + Duration::from_millis(1_999), utc), None);
+        assert!(status.due(now + Duration::from_secs(2), utc).is_some());
+        assert_eq!(status.end(), None);
     }
 }

@@ -1,6 +1,7 @@
 //! Topics: those of the configuration, or the default tree of Part 14 §7.3.4.7.
 
 use super::options::QualityOfService;
+use std::collections::BTreeSet;
 use taktwerk_pubsub::config::{
     Connection, DataSetReader, DataSetReaderTransport, DataSetWriterTransport, TRANSPORT_MQTT_JSON,
     WriterGroupTransport,
@@ -29,6 +30,15 @@ fn root(prefix: &str, connection: &Connection, kind: &str) -> String {
 /// Where Status messages go (Part 14 §7.3.4.7.7).
 pub(super) fn status(prefix: &str, connection: &Connection) -> String {
     format!("{}/{}", root(prefix, connection, "status"), level(connection.publisher_id.as_ref()))
+}
+
+/// Where the Status messages of the publishers come that a connection's readers listen to.
+#[must_use]
+pub fn status_filters(prefix: &str, connection: &Connection) -> Vec<String> {
+    let readers = connection.reader_groups.iter().flat_map(|group| &group.readers);
+    let publishers: BTreeSet<String> = readers.map(|reader| level(reader.publisher_id.as_ref())).collect();
+    let root = root(prefix, connection, "status");
+    publishers.into_iter().map(|publisher| format!("{root}/{publisher}")).collect()
 }
 
 fn quality(guarantee: Guarantee) -> Option<QualityOfService> {

@@ -288,6 +288,11 @@ impl Running {
         self.note("PID").and_then(|pid| pid.parse().ok()).unwrap_or_else(|| self.child.id())
     }
 
+    /// Whether it still runs. One that has ended and was not waited for has an entry below `/proc` yet.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Asks it to end and waits; a program that does not within five seconds is killed.
     ///
     /// # Errors
@@ -343,6 +348,18 @@ mod tests {
         let pid = running.pid();
         running.stop().unwrap();
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[test]
+    fn who_has_ended_does_not_run() {
+        let mut running = shell("echo READY x; read line").serve(Duration::from_secs(5)).unwrap();
+        assert!(running.is_running());
+        drop(running.stdin.take());
+        let began = Instant::now();
+        while running.is_running() {
+            assert!(began.elapsed() < Duration::from_secs(10), "it ends with its standard input");
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     #[test]

@@ -30,10 +30,10 @@ pub(crate) fn read(fd: &OwnedFd, buffer: &mut [u8]) -> Read {
     }
 }
 
-/// Reads behind what a vector holds.
-pub(crate) fn read_behind(fd: &OwnedFd, tail: &mut Vec<u8>) -> Read {
-    // Doubling keeps the cost of a chunk that comes in many pieces linear.
-    tail.reserve(tail.len().max(8 << 10));
+/// Reads behind what a vector holds, some `most` bytes.
+pub(crate) fn read_behind(fd: &OwnedFd, tail: &mut Vec<u8>, most: usize) -> Read {
+    // A vector at least doubles when it grows, so a chunk that comes in many pieces costs what it costs in one.
+    tail.reserve(tail.len().min(most).max(8 << 10));
     let room = tail.capacity() - tail.len();
     loop {
         return match recv(fd, spare_capacity(tail), RecvFlags::DONTWAIT) {

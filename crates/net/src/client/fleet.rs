@@ -363,8 +363,11 @@ impl Fleet {
             let Some(fd) = &member.line.fd else { return };
             let connection = member.line.connection;
             let is_tail = !member.line.tail.is_empty();
-            let outcome =
-                if is_tail { read_behind(fd, &mut member.line.tail) } else { read(fd, &mut self.buffer) };
+            let outcome = if is_tail {
+                read_behind(fd, &mut member.line.tail, usize::MAX)
+            } else {
+                read(fd, &mut self.buffer)
+            };
             let now = monotonic();
             let mut told = Told { member: MemberId(number), now, sink, is_done: false };
             match outcome {

@@ -8,6 +8,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Instant as StdInstant;
 use taktwerk_server::{Effect, JobResult, Now, Token};
 use taktwerk_types::Instant;
@@ -20,6 +21,8 @@ const CLOSE: u8 = 201;
 const MOVE: u8 = 202;
 /// Frames of this length are answered with a quarter of a megabyte.
 const FLOOD: u8 = 203;
+/// Frames of this length stop the whole loop until the test lets it go on.
+const HOLD: u8 = 204;
 
 #[derive(Default)]
 struct Echo {
@@ -30,6 +33,10 @@ struct Echo {
     close: VecDeque<usize>,
     moves: VecDeque<(usize, usize)>,
     resume_at: Option<Instant>,
+    /// Tells the test that the loop is held, and waits until it may go on.
+    hold: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
+    /// Which connections' bytes came in which order, and how many were used.
+    log: Arc<Mutex<Vec<(usize, usize)>>>,
 }
 
 #[derive(Default)]
@@ -74,9 +81,16 @@ impl Core for Echo {
                     break;
                 }
                 FLOOD => peer.out.extend(std::iter::repeat_n(7, 1 << 18)),
+                HOLD => {
+                    if let Some((held, go_on)) = &self.hold {
+                        held.send(()).unwrap();
+                        go_on.recv().unwrap();
+                    }
+                }
                 _ => {}
             }
         }
+        self.log.lock().unwrap().push((id, used));
         self.transmit.push_back(id);
         used
     }
@@ -308,6 +322,57 @@ fn a_storm_of_connections_is_served() {
     let mut next = connect(address);
     next.write_all(&frame(1)).unwrap();
     expect(&mut next, &frame(1));
+}
+
+/// While the loop is held, many connections send all that the kernel takes, and after them one sends a single frame: it
+/// waits for a share of each of the others, not for everything that they have sent.
+#[test]
+fn those_who_ask_without_end_share_a_turn() {
+    const GREEDY: usize = 40;
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), 1024).unwrap();
+    let (hold, held) = mpsc::channel();
+    let (go_on, gate) = mpsc::channel();
+    let core = Echo { shards: 1, hold: Some((hold, gate)), ..Echo::default() };
+    let log = Arc::clone(&core.log);
+    let mut threads =
+        Threads::start(vec![core], vec![listener], ServerOptions::default(), |_, _| {}).unwrap();
+    let address = threads.addresses()[0];
+    let mut modest = connect(address);
+    modest.write_all(&frame(1)).unwrap();
+    expect(&mut modest, &frame(1));
+    let greedy: Vec<TcpStream> = (0..GREEDY).map(|_| connect(address)).collect();
+    wait_until("all are there", || threads.connections() == GREEDY + 1);
+    let [(first, _)] = log.lock().unwrap()[..] else { panic!("only one has said something") };
+    modest.write_all(&frame(HOLD)).unwrap();
+    held.recv().unwrap();
+    let many: Vec<u8> = core::iter::repeat_n(frame(99), 10_000).flatten().collect();
+    for stream in &greedy {
+        stream.set_nonblocking(true).unwrap();
+        let sent = (&*stream).write(&many).unwrap();
+        assert!(sent >= 4 * super::turn::share(GREEDY), "the kernel takes only {sent} bytes");
+    }
+    modest.write_all(&frame(2)).unwrap();
+    log.lock().unwrap().clear();
+    go_on.send(()).unwrap();
+    expect(&mut modest, &frame(HOLD));
+    expect(&mut modest, &frame(2));
+    let log = log.lock().unwrap().clone();
+    let turn = log.iter().position(|(id, used)| *id == first && *used == 3).unwrap();
+    let before = |id: usize| log[..turn].iter().filter(|(other, _)| *other == id).map(|(_, used)| used).sum();
+    for id in (0..=GREEDY).filter(|id| *id != first) {
+        let used: usize = before(id);
+        // Two turns, should the first have begun before all had sent.
+        assert!(used <= 2 * super::turn::share(GREEDY), "{used} bytes of connection {id} came first");
+    }
+    drop(greedy);
+    threads.stop(Duration::ZERO);
+}
+
+#[test]
+fn a_share_is_never_less_than_a_request() {
+    assert_eq!(super::turn::share(0), super::turn::share(1));
+    assert!((1..300).all(|count| super::turn::share(count) >= super::turn::share(count + 1)));
+    assert_eq!(super::turn::share(usize::MAX), 8 << 10);
 }
 
 #[test]

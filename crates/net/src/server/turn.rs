@@ -27,8 +27,16 @@ use taktwerk_types::Instant;
 const WAKER: u64 = u64::MAX;
 /// Key of the first listener. Connections' keys stay below: their epochs would have to count to 2^32 first.
 const LISTENERS: u64 = u64::MAX - 1024;
-/// Reads per connection and turn while they fill the buffer: one client must not keep the others waiting.
-const READS_MAX: usize = 8;
+/// Bytes that a turn reads of all connections together, shared out among those that have some: clients that ask without
+/// end, however many they are, must not keep the others waiting.
+const TURN_LEN: usize = 512 << 10;
+/// Bytes that each may have in any case: most requests fit.
+const SHARE_MIN: usize = 8 << 10;
+
+/// Bytes that one of `count` connections may be read in a turn.
+pub(super) fn share(count: usize) -> usize {
+    TURN_LEN.checked_div(count).unwrap_or(TURN_LEN).max(SHARE_MIN)
+}
 
 /// What a shard's thread is given.
 pub(super) struct Seat<C: Core> {
@@ -107,6 +115,7 @@ impl<C: Core> Loop<C> {
                 self.core.timer(now);
                 self.flush(now);
             }
+            let share = share(self.poller.len());
             for at in 0..self.poller.len() {
                 let Some(event) = self.poller.get(at) else { break };
                 if event.key < LISTENERS {
@@ -115,7 +124,7 @@ impl<C: Core> Loop<C> {
                             self.write_ready(index, now);
                         }
                         if event.read {
-                            self.read_ready(index, event.broken, now);
+                            self.read_ready(index, event.broken, share, now);
                         }
                     }
                 } else if event.key != WAKER {
@@ -262,18 +271,23 @@ impl<C: Core> Loop<C> {
         self.flush(now);
     }
 
-    fn read_ready(&mut self, index: usize, broken: bool, now: Now) {
+    /// Reads at most `share` bytes, and a little more where a chunk is incomplete: sockets are level-triggered, so what is
+    /// left is told again in the next turn, behind what the others have.
+    fn read_ready(&mut self, index: usize, broken: bool, share: usize, now: Now) {
         if broken && self.connections.get_mut(index).is_some_and(|connection| !connection.interest().read) {
             // Nothing is read from it, so nothing would end these events.
             return self.drop_connection(index, None, now);
         }
-        for _ in 0..READS_MAX {
+        let mut left = share;
+        while left > 0 {
             let Some(connection) = self.connections.get_mut(index) else { return };
             if !connection.interest().read {
                 return;
             }
             let outcome = if connection.tail.is_empty() {
-                let outcome = read(&connection.fd, &mut self.buffer);
+                let len = self.buffer.len().min(left);
+                let Some(room) = self.buffer.get_mut(..len) else { return };
+                let outcome = read(&connection.fd, room);
                 if let Read::Bytes { count, .. } = outcome {
                     let id = connection.id;
                     let Some(bytes) = self.buffer.get_mut(..count) else { return };
@@ -289,7 +303,7 @@ impl<C: Core> Loop<C> {
                 outcome
             } else {
                 let known = connection.tail.len();
-                let outcome = read_behind(&connection.fd, &mut connection.tail);
+                let outcome = read_behind(&connection.fd, &mut connection.tail, share);
                 if let (Some(stream), Some(new)) = (&mut connection.stream, connection.tail.get(known..)) {
                     stream.client_says(new);
                 }
@@ -299,7 +313,7 @@ impl<C: Core> Loop<C> {
                 outcome
             };
             match outcome {
-                Read::Bytes { filled: true, .. } => {}
+                Read::Bytes { count, filled: true } => left = left.saturating_sub(count),
                 Read::Bytes { filled: false, .. } | Read::Empty => return,
                 Read::End(error) => return self.drop_connection(index, error, now),
             }

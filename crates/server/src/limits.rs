@@ -109,6 +109,12 @@ pub struct Limits {
     pub effects_max: usize,
     /// Effects under way for one connection; beyond: Bad_ServerTooBusy.
     pub effects_per_connection_max: usize,
+    /// Passwords that are checked at a time per shard: fewer than there are worker threads, so that guesses leave some to
+    /// handshakes and signatures.
+    pub credential_checks_max: usize,
+    /// Passwords that wait to be checked per shard; beyond, the client that waits with most gets Bad_ServerTooBusy. As many
+    /// again of users who have logged on before.
+    pub credential_checks_waiting_max: usize,
     /// How long a deferred request waits for its effects at most, in ms, whatever its timeoutHint.
     pub deferred_timeout: f64,
     /// Emptied send buffers that a shard keeps; one timer call fills up to 64.
@@ -160,6 +166,8 @@ impl Default for Limits {
             blocked_timeout: 60_000.0,
             effects_max: 256,
             effects_per_connection_max: 128,
+            credential_checks_max: 2,
+            credential_checks_waiting_max: 256,
             deferred_timeout: 60_000.0,
             spare_buffers_max: 96,
         }
@@ -218,6 +226,8 @@ impl Limits {
             &mut self.sessions_per_connection_max,
             &mut self.effects_max,
             &mut self.effects_per_connection_max,
+            &mut self.credential_checks_max,
+            &mut self.credential_checks_waiting_max,
         ] {
             *limit = (*limit).max(1);
         }

@@ -18,7 +18,7 @@ use crate::session::lockout::{Attempt, Client, Suspect};
 use crate::session::proof::{OfferedKey, Proof, Proved, Proven, Refusal, SignatureProof};
 use crate::session::table::TokenOwner;
 use crate::session::{NONCE_LEN, Session, SessionKey};
-use crate::shard::deferred::{Kind, deadline};
+use crate::shard::deferred::{Checked, Kind, deadline};
 use crate::shard::effect::{Job, JobResult, SessionResult, SessionWork};
 use crate::shard::{ConnectionId, ReplyTo};
 use std::sync::Arc;
@@ -45,6 +45,8 @@ pub(crate) struct Activation {
     /// When the user's certificate ends to be good.
     certificate_until: Option<UtcTime>,
     until: Instant,
+    /// Who takes turns with others.
+    client: Client,
     attempt: Option<Attempt>,
     next_key: Option<OfferedKey>,
     /// What the audit is told when it is over.
@@ -52,6 +54,23 @@ pub(crate) struct Activation {
 }
 
 impl Activation {
+    /// Who is to take turns with others.
+    pub(crate) fn client(&self) -> Client {
+        self.client
+    }
+
+    /// Whether the user has logged on from there before.
+    pub(crate) fn is_familiar(&self) -> bool {
+        self.attempt.as_ref().is_some_and(Attempt::is_familiar)
+    }
+
+    /// It ends before anybody has looked at the credential.
+    pub(crate) fn not_looked_at(&mut self) {
+        if let Some(attempt) = self.attempt.take() {
+            attempt.not_looked_at();
+        }
+    }
+
     /// What the audit is to be told if it fails.
     pub(crate) fn note(&self) -> Option<Box<AuditRecord>> {
         self.note.clone()
@@ -113,6 +132,7 @@ pub(crate) fn activate(
         checked_at: cx.shared.trust_list_changes(),
         certificate_until: None,
         until: deadline(cx.now.instant, request.header.timeout_hint, limits.deferred_timeout),
+        client: asking(cx),
         attempt: None,
         note: cx.audit.notes_sessions().then(|| {
             let action = AuditAction::activation(&wanted.user_identity_token);
@@ -185,15 +205,41 @@ fn wait(cx: &mut Context<'_>, activation: Activation, job: Job) -> Result<Outcom
     Ok(Outcome::Deferred)
 }
 
+/// Lets the activation wait for its turn to have a credential checked by something that blocks.
+fn check(cx: &mut Context<'_>, activation: Activation, job: Job) -> Result<Outcome, Fault> {
+    let (to, key, until) = (activation.to, activation.key, activation.until);
+    match cx.deferrals.check(to, key, until, Box::new(activation), job) {
+        Checked::Waits => Ok(Outcome::Deferred),
+        Checked::InsteadOf(other) => {
+            tracing::debug!("too many passwords of one client wait to be checked");
+            let status = StatusCode::BAD_SERVER_TOO_BUSY;
+            if let Kind::Activate(other) = &other.kind {
+                cx.audit_refused(other.note(), status);
+            }
+            if let Some(to) = other.reply_to {
+                cx.outbox.fault_to(to, status);
+            }
+            Ok(Outcome::Deferred)
+        }
+        Checked::NoPlace(activation) => {
+            activation.settle(None, cx.now.instant);
+            Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "credential_checks_waiting_max"))
+        }
+    }
+}
+
+/// Who asks: the application if its certificate says so, else the address.
+fn asking(cx: &Context<'_>) -> Client {
+    match &cx.peer.certificate {
+        Some(certificate) => Client::Application(cx.shared.config().provider.thumbprint(certificate)),
+        None => cx.peer_address().map_or(Client::Unknown, |address| Client::Address(address.into())),
+    }
+}
+
 impl Activation {
     fn begin_attempt(&mut self, cx: &Context<'_>) -> Result<(), Fault> {
         let Some(user) = self.claim.suspect() else { return Ok(()) };
-        let provider = &cx.shared.config().provider;
-        let client = match &cx.peer.certificate {
-            Some(certificate) => Client::Application(provider.thumbprint(certificate)),
-            None => cx.peer_address().map_or(Client::Unknown, |address| Client::Address(address.into())),
-        };
-        let suspect = Suspect::new(user, client);
+        let suspect = Suspect::new(user, self.client);
         match Attempt::begin(cx.shared.lockout(), suspect, cx.now.instant) {
             Some(attempt) => self.attempt = Some(attempt),
             None => {
@@ -284,7 +330,7 @@ fn verify(
         Verification::Now(verdict) => {
             return verified(cx, activation, verdict, reply).map(|()| Outcome::Answered);
         }
-        Verification::Blocking(run) => Job::blocking(run, wrap),
+        Verification::Blocking(run) => return check(cx, activation, Job::blocking(run, wrap)),
         Verification::Later(future) => Job::future(future, wrap),
     };
     wait(cx, activation, job)

@@ -2,6 +2,8 @@
 //!
 //! Failures are counted per name *and* client: somebody who guesses a user's password from one application, or without a
 //! certificate from one address, locks that user out there, and nowhere else.
+//!
+//! Who has logged on is remembered in the same way: whoever comes again is checked before strangers are.
 
 use crate::admission::Origin;
 use std::collections::BTreeMap;
@@ -52,10 +54,12 @@ struct Record {
     last: Instant,
 }
 
-/// Failures to log on, of all shards.
+/// Failures to log on, of all shards, and who has logged on.
 #[derive(Debug, Default)]
 pub(crate) struct LockOut {
     records: BTreeMap<Suspect, Record>,
+    /// Who logged on and has not failed since, and when that was.
+    familiar: BTreeMap<Suspect, Instant>,
 }
 
 impl LockOut {
@@ -84,8 +88,12 @@ impl LockOut {
         let Some(record) = self.records.get_mut(suspect) else { return };
         record.pending = record.pending.saturating_sub(1);
         match success {
-            Some(true) => record.failures = 0,
+            Some(true) => {
+                record.failures = 0;
+                remember(&mut self.familiar, suspect, now);
+            }
             Some(false) => {
+                self.familiar.remove(suspect);
                 record.failures = record.failures.saturating_add(1);
                 record.last = now;
                 if let Some(beyond) = record.failures.checked_sub(FAILURES_FREE) {
@@ -98,6 +106,11 @@ impl LockOut {
         if record.failures == 0 && record.pending == 0 {
             self.records.remove(suspect);
         }
+    }
+
+    /// Whether this user has logged on from there before, and not failed since.
+    pub(crate) fn is_familiar(&self, suspect: &Suspect) -> bool {
+        self.familiar.contains_key(suspect)
     }
 
     /// Forgets what is over, and if that is not enough, the eighth that may try again soonest.
@@ -121,6 +134,20 @@ impl LockOut {
     }
 }
 
+/// Remembers who has logged on; beyond [`ENTRIES_MAX`] the quarter is forgotten that has not come for longest.
+fn remember(familiar: &mut BTreeMap<Suspect, Instant>, suspect: &Suspect, now: Instant) {
+    if familiar.insert(suspect.clone(), now).is_none() && familiar.len() > ENTRIES_MAX {
+        let mut times: Vec<Instant> = familiar.values().copied().collect();
+        let (_, limit, _) = times.select_nth_unstable(ENTRIES_MAX / 4);
+        let mut left = ENTRIES_MAX / 4;
+        familiar.retain(|_, at| {
+            let goes = left > 0 && *at <= *limit;
+            left -= usize::from(goes);
+            !goes
+        });
+    }
+}
+
 /// An attempt to log on, from when it was let in until it is known what came of it.
 #[derive(Debug)]
 pub(crate) struct Attempt {
@@ -128,13 +155,28 @@ pub(crate) struct Attempt {
     suspect: Suspect,
     began: Instant,
     open: bool,
+    is_familiar: bool,
 }
 
 impl Attempt {
     /// Starts an attempt; `None` if it comes too soon after failures.
     pub(crate) fn begin(shared: &Arc<Mutex<LockOut>>, suspect: Suspect, now: Instant) -> Option<Self> {
-        let may = shared.lock().unwrap_or_else(PoisonError::into_inner).begin(&suspect, now);
-        may.then(|| Self { shared: Arc::clone(shared), suspect, began: now, open: true })
+        let mut lockout = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = lockout.begin(&suspect, now);
+        let is_familiar = lockout.is_familiar(&suspect);
+        drop(lockout);
+        may.then(|| Self { shared: Arc::clone(shared), suspect, began: now, open: true, is_familiar })
+    }
+
+    /// Whether this user has logged on from there before.
+    pub(crate) fn is_familiar(&self) -> bool {
+        self.is_familiar
+    }
+
+    /// Nobody looked at the credential.
+    pub(crate) fn not_looked_at(mut self) {
+        self.open = false;
+        self.end(None, self.began);
     }
 
     /// Says what came of it; `None` if nothing was found out about the credential.
@@ -218,6 +260,27 @@ mod tests {
             lockout.ended(&joe, None, START);
         }
         assert!(lockout.begin(&joe, START), "an attempt that came to nothing is no failure");
+    }
+
+    #[test]
+    fn who_has_logged_on_is_remembered_until_a_failure() {
+        let (mut lockout, joe) = (LockOut::default(), Suspect::new("joe", Client::Unknown));
+        assert!(lockout.begin(&joe, START) && !lockout.is_familiar(&joe));
+        lockout.ended(&joe, Some(true), START);
+        assert!(lockout.is_familiar(&joe));
+        assert!(!lockout.is_familiar(&Suspect::new("joe", Client::Application([1; 20]))), "elsewhere");
+        assert!(lockout.begin(&joe, START));
+        lockout.ended(&joe, None, START);
+        assert!(lockout.is_familiar(&joe), "nothing was found out");
+        fail(&mut lockout, &joe, START);
+        assert!(!lockout.is_familiar(&joe));
+        for number in 0..2 * ENTRIES_MAX {
+            let (suspect, now) =
+                (Suspect::new(&number.to_string(), Client::Unknown), Instant::from_nanos(number as u64));
+            assert!(lockout.begin(&suspect, now));
+            lockout.ended(&suspect, Some(true), now);
+            assert!(lockout.is_familiar(&suspect) && lockout.familiar.len() <= ENTRIES_MAX);
+        }
     }
 
     #[test]

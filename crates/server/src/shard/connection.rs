@@ -1,6 +1,6 @@
 //! One connection: its channel and what is still to be sent.
 
-use super::outbox::Buffers;
+use super::buffers::Buffers;
 use crate::budget::Budgets;
 use crate::limits::ALLOWANCE;
 use crate::session::SessionKey;

@@ -3,11 +3,13 @@
 //! A Read or Call is encoded at once, with a gap where a slow value or method belongs. The gaps are filled as results
 //! come in, and with the last one the response is sent.
 
+use super::desk::{self, Desk, Place};
 use super::effect::{Effect, Job, JobResult, Token};
 use super::slab::{Key, Slab};
 use super::transfer::Waiting;
 use super::{ConnectionId, ReplyTo};
 use crate::audit::AuditRecord;
+use crate::limits::Limits;
 use crate::now::Now;
 use crate::service::transfer::Transferred;
 use crate::service::{activate, call, read, session};
@@ -32,6 +34,8 @@ pub(crate) struct Deferrals {
     /// For the audit.
     noted: Vec<AuditRecord>,
     per_connection_max: usize,
+    /// Where credentials wait.
+    desk: Desk,
 }
 
 /// A request that waits.
@@ -67,6 +71,17 @@ impl Kind {
     const fn is_apart(&self) -> bool {
         matches!(self, Self::Channel(_) | Self::Trust(..) | Self::UserTrust(..))
     }
+}
+
+/// What became of a credential that was handed in.
+#[derive(Debug)]
+pub(crate) enum Checked {
+    /// It waits.
+    Waits,
+    /// It waits, and this request does not any more.
+    InsteadOf(Deferred),
+    /// There is no place.
+    NoPlace(Box<activate::Activation>),
 }
 
 /// A response with gaps.
@@ -162,16 +177,17 @@ impl Gather {
 }
 
 impl Deferrals {
-    pub(crate) fn new(max: usize, per_connection_max: usize) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             slab: Slab::default(),
             deadlines: BTreeSet::new(),
             effects: VecDeque::new(),
             outstanding: 0,
             apart: 0,
-            max,
+            max: limits.effects_max,
             noted: Vec::new(),
-            per_connection_max,
+            per_connection_max: limits.effects_per_connection_max,
+            desk: Desk::new(limits.credential_checks_max, limits.credential_checks_waiting_max),
         }
     }
 
@@ -222,6 +238,39 @@ impl Deferrals {
         job: Job,
     ) {
         self.start(Deferred { reply_to, session, deadline, kind }, [job]);
+    }
+
+    /// Lets an ActivateSession wait for its turn to have a credential checked. If there is no place, it comes back; if
+    /// another one gives way for it, that one does.
+    pub(crate) fn check(
+        &mut self,
+        reply_to: ReplyTo,
+        session: SessionKey,
+        deadline: Instant,
+        activation: Box<activate::Activation>,
+        job: Job,
+    ) -> Checked {
+        let (client, is_familiar) = (activation.client(), activation.is_familiar());
+        let gives_way = match self.desk.place(client, is_familiar) {
+            Place::Free => None,
+            Place::InsteadOf(key) => self.remove(key),
+            Place::None => return Checked::NoPlace(activation),
+        };
+        let kind = Kind::Activate(activation);
+        let deferred = Deferred { reply_to: Some(reply_to), session: Some(session), deadline, kind };
+        let key = self.start(deferred, []);
+        self.desk.put(key, job, client, is_familiar);
+        self.call_next();
+        gives_way.map_or(Checked::Waits, Checked::InsteadOf)
+    }
+
+    /// Has the next credentials checked.
+    fn call_next(&mut self) {
+        while let Some((key, job)) = self.desk.next() {
+            let token = Token { index: key.index, generation: key.generation, part: desk::PART };
+            self.effects.push_back(Effect { token, job });
+            self.outstanding += 1;
+        }
     }
 
     /// Lets a TransferSubscriptions wait for the operations that have no result yet.
@@ -300,6 +349,10 @@ impl Deferrals {
         now: Now,
     ) -> Option<(Deferred, Option<JobResult>)> {
         self.outstanding = self.outstanding.saturating_sub(1);
+        if token.part == desk::PART {
+            self.desk.ended();
+            self.call_next();
+        }
         let key = Key { index: token.index, generation: token.generation };
         let deferred = self.slab.get_mut(key)?;
         let mut rest = Some(result);
@@ -326,6 +379,11 @@ impl Deferrals {
         }
         self.deadlines.remove(&(deferred.deadline, key));
         self.apart = self.apart.saturating_sub(usize::from(deferred.kind.is_apart()));
+        if let Kind::Activate(activation) = &mut deferred.kind
+            && self.desk.leave(key)
+        {
+            activation.not_looked_at();
+        }
         if let Kind::Transfer { .. } = deferred.kind {
             self.outstanding = self.outstanding.saturating_sub(1);
         }

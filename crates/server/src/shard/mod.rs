@@ -15,11 +15,14 @@
 //! again with what follows. While [`Shard::wants_read`] is false it neither reads nor passes anything; when it turns
 //! true again, it passes the bytes it kept.
 //!
-//! - `connection`, `outbox`: buffers and flow control; `effect`, `deferred`: slow work; `slab`: tables;
+//! - `connection`, `outbox`, `buffers`: buffers and flow control; `effect`, `deferred`: slow work; `desk`: credentials
+//!   that wait to be checked; `slab`: tables;
 //! - `turn`: requests and deadlines; `transfer`: what shards tell each other.
 
+pub(crate) mod buffers;
 pub(crate) mod connection;
 pub(crate) mod deferred;
+pub(crate) mod desk;
 pub(crate) mod effect;
 pub(crate) mod outbox;
 pub(crate) mod slab;
@@ -36,10 +39,11 @@ use crate::now::Now;
 use crate::session::{SessionKey, Sessions};
 use crate::shared::ServerShared;
 use crate::subscription::Engine;
+use buffers::Buffers;
 use connection::Connection;
 use core::net::IpAddr;
 use deferred::Deferrals;
-use outbox::{Buffers, Outbox, schedule};
+use outbox::{Outbox, schedule};
 use slab::{Key, Slab};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -154,7 +158,7 @@ impl Shard {
                 first_id,
             )
             .with_budgets(Arc::clone(shared.budgets())),
-            deferrals: Deferrals::new(limits.effects_max, limits.effects_per_connection_max),
+            deferrals: Deferrals::new(limits),
             transfers: Transfers::default(),
             buffers: Buffers::new(limits.spare_buffers_max),
             sessions: Sessions::new(index),

@@ -1,5 +1,6 @@
 //! Sending responses: into the send buffers of connections.
 
+use super::buffers::Buffers;
 use super::connection::Connection;
 use super::slab::Slab;
 use super::{ConnectionId, ReplyTo};
@@ -19,41 +20,6 @@ pub(crate) struct Outbox<'a> {
     pub(crate) buffers: &'a mut Buffers,
     pub(crate) now: Now,
     pub(crate) send_budget: usize,
-}
-
-/// Emptied send buffers: idle connections have none.
-#[derive(Debug)]
-pub(crate) struct Buffers {
-    spare: Vec<Vec<u8>>,
-    spare_bytes: usize,
-    max: usize,
-}
-
-/// Most capacity that is kept: enough for the messages of one subscription with some hundred thousand items, which
-/// would otherwise be allocated anew every cycle.
-const KEEP_BYTES_MAX: usize = 32 << 20;
-
-impl Buffers {
-    pub(crate) fn new(max: usize) -> Self {
-        Self { spare: Vec::new(), spare_bytes: 0, max }
-    }
-
-    #[inline]
-    pub(crate) fn take(&mut self) -> Vec<u8> {
-        let buffer = self.spare.pop().unwrap_or_default();
-        self.spare_bytes -= buffer.capacity();
-        buffer
-    }
-
-    #[inline]
-    pub(crate) fn give(&mut self, mut buffer: Vec<u8>) {
-        let capacity = buffer.capacity();
-        if self.spare.len() < self.max && capacity > 0 && self.spare_bytes + capacity <= KEEP_BYTES_MAX {
-            buffer.clear();
-            self.spare_bytes += capacity;
-            self.spare.push(buffer);
-        }
-    }
 }
 
 impl Outbox<'_> {

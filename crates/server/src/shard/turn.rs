@@ -277,6 +277,7 @@ impl Shard {
         consider(self.deferrals.next_deadline(), "deferred request");
         consider(self.audit.next_deadline(), "audit");
         consider(self.deadlines.first().map(|(at, _)| *at), "connection");
+        consider(self.buffers.tidy_at(), "spare buffers");
         consider((!self.resumed.is_empty()).then_some(Instant::ZERO), "congestion is over");
         if self.looks != self.shared.live().looks() {
             consider(Some(self.published + PUBLISH_EVERY), "subscription diagnostics");
@@ -289,6 +290,7 @@ impl Shard {
         self.refresh_authorization(now);
         self.refresh_trust(now);
         self.audit.settle(now);
+        self.buffers.tidy(now.instant);
         self.resume(now);
         {
             let limits = &self.shared.config().limits;

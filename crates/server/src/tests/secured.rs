@@ -562,6 +562,42 @@ fn a_changed_trust_list_closes_channels() {
     open.works(&mut server).unwrap();
 }
 
+/// What a shard has noticed and begun does not reach a connection on its way to another: it is looked at where it comes to.
+#[test]
+fn a_connection_that_moves_is_looked_at_where_it_comes_to() {
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Noticed {
+        /// The certificate is being looked at when the connection goes.
+        Before,
+        /// There is no connection when the shard looks.
+        OnTheWay,
+        /// Nothing has changed.
+        Never,
+    }
+    for noticed in [Noticed::Before, Noticed::OnTheWay, Noticed::Never] {
+        let provider = DummyProvider::new("server", 2048);
+        let trust = provider.clone();
+        let mut server = server_with(&[ENCRYPT], &anonymous(), |config| config.provider = Arc::new(provider));
+        let mut party = Party::anonymous(&mut server, "client", ENCRYPT);
+        if noticed != Noticed::Never {
+            trust.distrust_everybody();
+            server.shard.shared().trust_list_changed();
+        }
+        if noticed == Noticed::Before {
+            server.shard.timer(server.now);
+        }
+        let state = server.shard.export(party.client.connection, server.now).unwrap();
+        server.shard.timer(server.now);
+        while server.run_effect() {}
+        party.client.connection = server.shard.import(state, server.now);
+        let looks = server.run_effect();
+        assert_eq!(looks, noticed != Noticed::Never, "{noticed:?}");
+        party.client.drain(&mut server);
+        assert_eq!(party.client.closed, noticed != Noticed::Never, "{noticed:?}");
+        assert_eq!(server.shard.connection_count(), usize::from(noticed == Noticed::Never));
+    }
+}
+
 /// The certificate is looked at, the list changes, and only then the channel is open.
 #[test]
 fn a_trust_list_that_changes_during_a_handshake_is_not_missed() {

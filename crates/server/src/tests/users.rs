@@ -9,6 +9,7 @@ use schema::{
     ActivateSessionRequest, ActivateSessionResponse, IssuedIdentityToken, UserNameIdentityToken,
     X509IdentityToken,
 };
+use std::collections::VecDeque;
 use taktwerk_channel::ephemeral;
 use taktwerk_crypto::dummy::{DummyProvider, certificate};
 use taktwerk_crypto::secret::uses_ephemeral_keys;
@@ -373,6 +374,124 @@ fn guessing_gets_slow_and_nobody_else_notices() {
     server.pass(Duration::from_millis(1100));
     let mut attacker = Party::created(&mut server, "attacker", ENCRYPT);
     attacker.log_on(&mut server, "joe", "secret").unwrap();
+}
+
+impl Server {
+    /// Runs all effects but the checks of credentials, which are kept.
+    fn run_all_but_checks(&mut self, checks: &mut VecDeque<Effect>) {
+        while let Some(effect) = self.shard.poll_effect() {
+            if effect.token.part == crate::shard::desk::PART {
+                checks.push_back(effect);
+                continue;
+            }
+            let Job::Blocking(run) = effect.job else { panic!("tests use blocking effects") };
+            self.shard.done(effect.token, run(), self.now);
+        }
+    }
+
+    /// Runs the oldest check. False if there is none.
+    fn run_check(&mut self, checks: &mut VecDeque<Effect>) -> bool {
+        let Some(Effect { token, job: Job::Blocking(run) }) = checks.pop_front() else { return false };
+        self.shard.done(token, run(), self.now);
+        self.run_all_but_checks(checks);
+        true
+    }
+}
+
+impl Party {
+    /// Asks to be let in and does not wait for the answer.
+    fn ask(&mut self, server: &mut Server, name: &str, password: &str, checks: &mut VecDeque<Effect>) -> u32 {
+        let token = ExtensionObject::new(&self.password(name, password.as_bytes()));
+        let mut request = self.activate_request(&token);
+        request.request_header.timeout_hint = 5_000;
+        let id = self.client.send(server, ActivateSessionRequest::BINARY_ENCODING_ID, &request);
+        server.run_all_but_checks(checks);
+        // What another client drains is lost to this one, and its channel with it.
+        self.client.drain(server);
+        id
+    }
+
+    fn answer(&mut self, server: &mut Server, id: u32) -> Option<Result<(), StatusCode>> {
+        self.client.drain(server);
+        self.client.response::<ActivateSessionResponse>(id).map(|answer| answer.map(drop))
+    }
+}
+
+/// Checks that are run until somebody is answered.
+fn checks_until_answered(
+    server: &mut Server,
+    checks: &mut VecDeque<Effect>,
+    party: &mut Party,
+    id: u32,
+) -> (usize, Result<(), StatusCode>) {
+    let mut count = 0;
+    loop {
+        if let Some(answer) = party.answer(server, id) {
+            return (count, answer);
+        }
+        assert!(server.run_check(checks), "a request without an answer");
+        count += 1;
+    }
+}
+
+/// Three applications hand in more guesses than can wait, for ever other names. Somebody who comes then waits for one check
+/// of each of them; who has logged on before only for those that are being made.
+#[test]
+fn guesses_that_wait_hold_nobody_up() {
+    let mut server = staffed(&[ENCRYPT]);
+    let limits = server.shard.shared().config().limits.clone();
+    let mut known = Party::created(&mut server, "known", ENCRYPT);
+    known.log_on(&mut server, "joe", "secret").unwrap();
+    let mut checks = VecDeque::new();
+    let mut attackers: Vec<Party> =
+        ["one", "two", "three"].into_iter().map(|name| Party::created(&mut server, name, ENCRYPT)).collect();
+    for number in 0..limits.credential_checks_waiting_max {
+        for attacker in &mut attackers {
+            attacker.ask(&mut server, &format!("guess {number}"), "guess", &mut checks);
+        }
+    }
+    assert_eq!(checks.len(), limits.credential_checks_max, "few are checked at a time");
+    let [one, ..] = &mut attackers[..] else { panic!() };
+    let refused = one.ask(&mut server, "one more", "guess", &mut checks);
+    assert_eq!(one.answer(&mut server, refused), Some(Err(StatusCode::BAD_SERVER_TOO_BUSY)));
+    let mut stranger = Party::created(&mut server, "stranger", ENCRYPT);
+    let strange = stranger.ask(&mut server, "joe", "secret", &mut checks);
+    let familiar = known.ask(&mut server, "joe", "secret", &mut checks);
+    let (first, answer) = checks_until_answered(&mut server, &mut checks, &mut known, familiar);
+    assert_eq!(answer, Ok(()));
+    assert_eq!(first, limits.credential_checks_max + 1, "those under way and its own");
+    let (second, answer) = checks_until_answered(&mut server, &mut checks, &mut stranger, strange);
+    assert_eq!(answer, Ok(()));
+    assert!(second <= attackers.len() + limits.credential_checks_max + 1, "{second}");
+    // All the others that found a place have their turn; one of them gave it to the stranger.
+    let mut count = first + second;
+    while server.run_check(&mut checks) {
+        count += 1;
+    }
+    let (familiar, stranger) = (1, 1);
+    let attacker = limits.credential_checks_max + limits.credential_checks_waiting_max - 1;
+    assert_eq!(count, familiar + stranger + attacker);
+}
+
+/// A guess that nobody has looked at is no failure: neither when it found no place, nor when its time ran out.
+#[test]
+fn who_waits_in_vain_has_not_failed() {
+    let mut server = staffed(&[ENCRYPT]);
+    let mut checks = VecDeque::new();
+    let mut attacker = Party::created(&mut server, "attacker", ENCRYPT);
+    for number in 0..10 {
+        attacker.ask(&mut server, &format!("guess {number}"), "guess", &mut checks);
+    }
+    let mut honest = Party::created(&mut server, "client", ENCRYPT);
+    for _ in 0..6 {
+        let id = honest.ask(&mut server, "joe", "secret", &mut checks);
+        // Longer than the client waits, and shorter than the session does without an activation.
+        server.pass(Duration::from_secs(6));
+        assert_eq!(honest.answer(&mut server, id), Some(Err(StatusCode::BAD_TIMEOUT)));
+        honest = Party::created(&mut server, "client", ENCRYPT);
+    }
+    while server.run_check(&mut checks) {}
+    honest.log_on(&mut server, "joe", "secret").unwrap();
 }
 
 #[test]

@@ -1,0 +1,249 @@
+//! Where credentials wait to be checked.
+//!
+//! A password check takes tens of milliseconds of a CPU on purpose, and everybody who can connect can ask for one. So only
+//! a few run at a time, which leaves the other worker threads to handshakes and signatures; clients get their turns one
+//! after the other, however many guesses each of them has handed in; and whoever has logged on from there before comes
+//! first. When the places are used up, the client that takes most of them gives one back.
+
+use super::effect::Job;
+use super::slab::Key;
+use crate::session::lockout::Client;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The [`part`](super::Token::part) of a check's token: it has no other parts.
+pub(crate) const PART: u32 = u32::MAX;
+
+/// A request and its check.
+type Check = (Key, Job);
+
+/// Whether there is a place for one more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Free,
+    /// If this request gives way.
+    InsteadOf(Key),
+    None,
+}
+
+/// Checks that wait, and how many run.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    /// Of those who have logged on before.
+    familiar: VecDeque<Check>,
+    /// Of everybody else. None of the queues is empty.
+    strangers: BTreeMap<Client, VecDeque<Check>>,
+    /// Whose turn it is next: everybody in `strangers`, once.
+    turns: VecDeque<Client>,
+    /// How many wait in `strangers`.
+    len: usize,
+    under_way: usize,
+    under_way_max: usize,
+    waiting_max: usize,
+}
+
+impl Desk {
+    pub(crate) fn new(under_way_max: usize, waiting_max: usize) -> Self {
+        Self {
+            familiar: VecDeque::new(),
+            strangers: BTreeMap::new(),
+            turns: VecDeque::new(),
+            len: 0,
+            under_way: 0,
+            under_way_max,
+            waiting_max,
+        }
+    }
+
+    /// Looks for a place.
+    pub(crate) fn place(&self, client: Client, is_familiar: bool) -> Place {
+        if is_familiar {
+            return if self.familiar.len() < self.waiting_max { Place::Free } else { Place::None };
+        }
+        if self.len < self.waiting_max {
+            return Place::Free;
+        }
+        let own = self.strangers.get(&client).map_or(0, VecDeque::len);
+        let longest = self.strangers.values().max_by_key(|queue| queue.len());
+        match longest.filter(|queue| queue.len() > own + 1).and_then(VecDeque::back) {
+            Some((key, _)) => Place::InsteadOf(*key),
+            None => Place::None,
+        }
+    }
+
+    /// Hands a check in.
+    pub(crate) fn put(&mut self, key: Key, job: Job, client: Client, is_familiar: bool) {
+        if is_familiar {
+            return self.familiar.push_back((key, job));
+        }
+        let queue = self.strangers.entry(client).or_default();
+        if queue.is_empty() {
+            self.turns.push_back(client);
+        }
+        queue.push_back((key, job));
+        self.len += 1;
+    }
+
+    /// The next check to run, if one may. Say [`Self::ended`] when it is done.
+    pub(crate) fn next(&mut self) -> Option<Check> {
+        if self.under_way >= self.under_way_max {
+            return None;
+        }
+        let check = self.familiar.pop_front().or_else(|| self.next_stranger())?;
+        self.under_way += 1;
+        Some(check)
+    }
+
+    fn next_stranger(&mut self) -> Option<Check> {
+        let client = self.turns.pop_front()?;
+        let queue = self.strangers.get_mut(&client)?;
+        let check = queue.pop_front()?;
+        self.len -= 1;
+        if queue.is_empty() {
+            self.strangers.remove(&client);
+        } else {
+            self.turns.push_back(client);
+        }
+        Some(check)
+    }
+
+    /// A check has ended.
+    pub(crate) fn ended(&mut self) {
+        self.under_way = self.under_way.saturating_sub(1);
+    }
+
+    /// A request goes. True if its check was still waiting: nobody has looked at the credential.
+    pub(crate) fn leave(&mut self, key: Key) -> bool {
+        let find = |queue: &VecDeque<Check>| queue.iter().position(|(waiting, _)| *waiting == key);
+        if let Some(at) = find(&self.familiar) {
+            return self.familiar.remove(at).is_some();
+        }
+        let found = self.strangers.iter_mut().find_map(|(client, queue)| {
+            let at = find(queue)?;
+            queue.remove(at)?;
+            Some((*client, queue.is_empty()))
+        });
+        let Some((client, is_empty)) = found else { return false };
+        self.len -= 1;
+        if is_empty {
+            self.strangers.remove(&client);
+            self.turns.retain(|other| *other != client);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::JobResult;
+    use core::net::IpAddr;
+    use proptest::prelude::*;
+
+    fn client(number: u8) -> Client {
+        Client::Address(IpAddr::from([10, 0, 0, number]).into())
+    }
+
+    fn key(index: u32) -> Key {
+        Key { index, generation: 0 }
+    }
+
+    fn put(desk: &mut Desk, index: u32, from: u8, is_familiar: bool) {
+        desk.put(key(index), Job::Blocking(Box::new(|| JobResult::Failed)), client(from), is_familiar);
+    }
+
+    fn next(desk: &mut Desk) -> Option<u32> {
+        desk.next().map(|(key, _)| key.index)
+    }
+
+    #[test]
+    fn clients_take_turns_and_few_run_at_a_time() {
+        let mut desk = Desk::new(2, 10);
+        for index in 0..6 {
+            put(&mut desk, index, 1, false);
+        }
+        put(&mut desk, 10, 2, false);
+        put(&mut desk, 20, 3, false);
+        let mut order = Vec::new();
+        while let Some(index) = next(&mut desk) {
+            order.push(index);
+        }
+        assert_eq!(order, [0, 10], "two at a time");
+        for _ in 0..8 {
+            desk.ended();
+            order.extend(next(&mut desk));
+        }
+        assert_eq!(order, [0, 10, 20, 1, 2, 3, 4, 5]);
+        assert!(desk.strangers.is_empty() && desk.turns.is_empty() && desk.len == 0);
+    }
+
+    #[test]
+    fn who_has_been_here_before_comes_first() {
+        let mut desk = Desk::new(1, 3);
+        put(&mut desk, 0, 1, false);
+        put(&mut desk, 1, 1, false);
+        put(&mut desk, 2, 1, false);
+        assert_eq!(desk.place(client(1), true), Place::Free, "strangers take no place of theirs");
+        put(&mut desk, 9, 1, true);
+        assert_eq!(next(&mut desk), Some(9));
+    }
+
+    #[test]
+    fn who_takes_most_places_gives_one_back() {
+        let mut desk = Desk::new(1, 4);
+        for index in 0..3 {
+            put(&mut desk, index, 1, false);
+        }
+        put(&mut desk, 3, 2, false);
+        assert_eq!(desk.place(client(1), false), Place::None, "it has most itself");
+        assert_eq!(desk.place(client(2), false), Place::InsteadOf(key(2)));
+        assert!(desk.leave(key(2)));
+        put(&mut desk, 4, 3, false);
+        // Nobody has two more than the next one would have: what is full is full.
+        assert_eq!(desk.place(client(2), false), Place::None);
+        assert_eq!(desk.place(client(4), false), Place::InsteadOf(key(1)));
+        assert!(!desk.leave(key(2)), "it has gone");
+    }
+
+    proptest! {
+        #[test]
+        fn the_books_balance(steps in prop::collection::vec((0u8..4, 0u8..5, any::<bool>()), 0..200)) {
+            let mut desk = Desk::new(2, 8);
+            let (mut there, mut under_way) = (std::collections::BTreeSet::new(), 0usize);
+            for (index, (what, from, is_familiar)) in (0u32..).zip(steps) {
+                match what {
+                    0 | 1 => {
+                        match desk.place(client(from), is_familiar) {
+                            Place::None => continue,
+                            Place::Free => {}
+                            Place::InsteadOf(other) => {
+                                prop_assert!(desk.leave(other));
+                                prop_assert!(there.remove(&other.index));
+                            }
+                        }
+                        put(&mut desk, index, from, is_familiar);
+                        there.insert(index);
+                    }
+                    2 => match next(&mut desk) {
+                        Some(index) => {
+                            prop_assert!(there.remove(&index));
+                            under_way += 1;
+                        }
+                        None => prop_assert!(under_way == 2 || there.is_empty()),
+                    },
+                    _ => {
+                        desk.ended();
+                        under_way = under_way.saturating_sub(1);
+                        if let Some(index) = there.pop_first() {
+                            prop_assert!(desk.leave(key(index)));
+                        }
+                    }
+                }
+                let waiting: usize = desk.strangers.values().map(VecDeque::len).sum();
+                prop_assert_eq!(desk.len, waiting);
+                prop_assert_eq!(there.len(), waiting + desk.familiar.len());
+                prop_assert_eq!(desk.turns.len(), desk.strangers.len());
+                prop_assert!(under_way <= 2 && waiting <= 8 && desk.familiar.len() <= 8);
+            }
+        }
+    }
+}

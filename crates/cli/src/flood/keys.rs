@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::security::{NEW_KEYS, client_pki, environment};
 use crate::serve::{APPLICATION_NAME, APPLICATION_URI};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taktwerk::pki::Pki;
 use taktwerk_crypto::{Provider, SecurityPolicy};
@@ -32,6 +32,11 @@ impl Keys {
     /// The server's store.
     pub(super) fn server(&self) -> PathBuf {
         self.folder.join("server")
+    }
+
+    /// Where all of it lies, and what else belongs to one flood.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The server's certificate for a policy.

@@ -1,78 +1,157 @@
-//! Guessed passwords, from one identity and from a hundred, while a user with the right one logs in.
+//! Guessed passwords, for a user that exists, for a hundred names and for ever new ones, while two users with the right one
+//! log in: one who comes from where it has come before, and one who comes from somewhere else each time.
 
 use super::Scene;
+use super::guessed::{GUESS, HONEST, VICTIM};
 use super::report::{Findings, Tally};
 use super::wire::{Wire, WireError};
-use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Names that are guessed for.
+/// Names that are guessed for again and again, and addresses that guesses come from.
 const NAMES: usize = 100;
+/// Guesses at a time.
+const GUESSERS: usize = 64;
 /// Time between guesses: a server for strangers takes a thousand connections per second of all addresses together. What it
 /// does when there are more is another attack (`connects`); here it is asked whether guessing keeps somebody out.
 const PACE: Duration = Duration::from_millis(2);
-/// The user of `taktwerk serve --interop` that knows its password.
-const USER: (&str, &str) = ("user1", "password");
+/// Time between logins of the honest users.
+const HONEST_EVERY: Duration = Duration::from_millis(200);
+/// Logins before the attack, to compare with.
+const CALM: usize = 20;
+/// How many times as long the login of somebody who has come before may take as without an attack.
+const SLOWER_MAX: f64 = 2.0;
+
+/// What is guessed for, in turns.
+const KINDS: [&str; 3] = ["for a user that exists", "for a hundred names", "for ever new names"];
+
+fn name(attempt: usize) -> String {
+    match attempt % KINDS.len() {
+        0 => VICTIM.to_owned(),
+        1 => format!("guest{}", attempt % NAMES),
+        _ => format!("nobody{attempt}"),
+    }
+}
+
+/// Logins of one honest user.
+#[derive(Default)]
+struct Logins {
+    times: Vec<Duration>,
+    refused: Tally,
+}
+
+impl Logins {
+    fn try_one(&mut self, scene: &Scene<'_>, source: Option<IpAddr>) {
+        let began = Instant::now();
+        match try_login(scene, source, HONEST.0, HONEST.1) {
+            Ok(()) => self.times.push(began.elapsed()),
+            Err(error) => self.refused.status(error.status()),
+        }
+    }
+
+    fn at(&self, part: usize) -> Duration {
+        let mut times = self.times.clone();
+        times.sort_unstable();
+        times.get(times.len() * part / 100).or(times.last()).copied().unwrap_or_default()
+    }
+
+    fn is_served(&self) -> bool {
+        !self.times.is_empty() && self.refused.kinds().is_empty()
+    }
+}
+
+impl core::fmt::Display for Logins {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (p50, p99) = (ms(self.at(50)), ms(self.at(99)));
+        write!(f, "{}: p50 {p50:.1} ms, p99 {p99:.1} ms; refused: {}", self.times.len(), self.refused)
+    }
+}
 
 pub(super) fn guess(scene: &Scene<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
-    let mut tally = Tally::default();
-    let mut honest = Vec::new();
-    let mut locked_out = 0u64;
-    let mut by_name: BTreeMap<bool, Tally> = BTreeMap::new();
-    let began = Instant::now();
-    for attempt in 0..scene.connections {
-        if scene.is_over() {
-            break;
+    let mut calm = Logins::default();
+    for _ in 0..CALM {
+        calm.try_one(scene, None);
+    }
+    let (over, next, began) = (AtomicBool::new(false), AtomicUsize::new(0), Instant::now());
+    let (tallies, usual, elsewhere) = thread::scope(|scope| {
+        let guessers: Vec<_> = (0..GUESSERS.min(scene.connections))
+            .map(|_| scope.spawn(|| guesses(scene, &next, began)))
+            .collect();
+        let honest = scope.spawn(|| {
+            let (mut usual, mut elsewhere) = (Logins::default(), Logins::default());
+            let mut number = 0u16;
+            while !over.load(Ordering::Relaxed) {
+                usual.try_one(scene, None);
+                elsewhere.try_one(scene, somewhere(scene, number));
+                number = number.wrapping_add(1);
+                thread::sleep(HONEST_EVERY);
+            }
+            (usual, elsewhere)
+        });
+        let tallies: Vec<_> = guessers.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        over.store(true, Ordering::Relaxed);
+        let (usual, elsewhere) = honest.join().unwrap_or_default();
+        (tallies, usual, elsewhere)
+    });
+    let mut all: [Tally; 3] = Default::default();
+    for tally in tallies {
+        let tally = tally.map_err(|_| "a guesser panicked")?;
+        all.iter_mut().zip(&tally).for_each(|(all, one)| all.merge(one));
+    }
+    for (kind, tally) in KINDS.iter().zip(&all) {
+        findings.fact(&format!("guesses {kind}"), tally);
+    }
+    findings.fact("logins before", &calm);
+    findings.fact("from the usual address", &usual);
+    findings.fact("from ever new addresses", &elsewhere);
+    findings.claim("no guess is let in", all.iter().all(|tally| tally.count("let in") == 0));
+    findings.claim("the honest user is never refused", usual.is_served() && elsewhere.is_served());
+    let [exists, others @ ..] = &all;
+    let same = others.iter().all(|other| other.kinds() == exists.kinds());
+    findings
+        .claim("users that exist get the same answers as others", same || scene.connections < KINDS.len());
+    if scene.judges_times {
+        let claim = format!("who has come before waits at most {SLOWER_MAX} times as long (p99)");
+        findings.claim(claim, ms(usual.at(99)) <= SLOWER_MAX * ms(calm.at(99)));
+    }
+    Ok(findings)
+}
+
+/// Guesses until all guesses are made.
+fn guesses(scene: &Scene<'_>, next: &AtomicUsize, began: Instant) -> [Tally; 3] {
+    let mut tallies: [Tally; 3] = Default::default();
+    loop {
+        let attempt = next.fetch_add(1, Ordering::Relaxed);
+        if attempt >= scene.connections || scene.is_over() {
+            return tallies;
         }
         let due = PACE * u32::try_from(attempt).unwrap_or(u32::MAX);
         thread::sleep(due.saturating_sub(began.elapsed()));
-        // Half of the guesses are for a user that exists, the others for many that do not.
-        let exists = attempt % 2 == 0;
-        let name = if exists { "user2".to_owned() } else { format!("guest{}", attempt % NAMES) };
-        let outcome = match try_login(scene, attempt, &name, "wrong") {
-            Ok(_) => "let in".to_owned(),
+        let outcome = match try_login(scene, scene.source(attempt % NAMES, 1), &name(attempt), GUESS) {
+            Ok(()) => "let in".to_owned(),
             Err(error) => {
                 error.status().map_or_else(|| "connection broken".to_owned(), |status| status.to_string())
             }
         };
-        by_name.entry(exists).or_default().add(outcome.clone());
-        tally.add(outcome);
-        if attempt % 100 == 0 {
-            let began = Instant::now();
-            match try_login(scene, usize::MAX, USER.0, USER.1) {
-                Ok(()) => honest.push(began.elapsed()),
-                Err(_) => locked_out += 1,
-            }
+        if let Some(tally) = tallies.get_mut(attempt % KINDS.len()) {
+            tally.add(outcome);
         }
     }
-    honest.sort_unstable();
-    let at = |part: usize| honest.get(honest.len() * part / 100).copied().unwrap_or_default();
-    findings.fact("guesses", &tally);
-    for (exists, tally) in &by_name {
-        findings.fact(if *exists { "for a user that exists" } else { "for users that do not" }, tally);
-    }
-    findings.fact(
-        "logins of the honest user",
-        format!("{}, {locked_out} refused; p50 {:.2} ms, p99 {:.2} ms", honest.len(), ms(at(50)), ms(at(99))),
-    );
-    findings.claim("no guess is let in", tally.count("let in") == 0);
-    findings.claim("the honest user is never refused", locked_out == 0 && !honest.is_empty());
-    let same = match (by_name.get(&true), by_name.get(&false)) {
-        (Some(one), Some(other)) => one.kinds() == other.kinds(),
-        _ => scene.connections < 2,
-    };
-    findings.claim("users that exist get the same answers as others", same);
-    Ok(findings)
+}
+
+/// An address that nobody else uses.
+fn somewhere(scene: &Scene<'_>, number: u16) -> Option<IpAddr> {
+    scene.source(0, 1).map(|_| IpAddr::V4(Ipv4Addr::from(0x7f40_0001 + u32::from(number))))
 }
 
 fn ms(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
 }
 
-fn try_login(scene: &Scene<'_>, number: usize, name: &str, password: &str) -> Result<(), WireError> {
-    let source = if number == usize::MAX { None } else { scene.source(number % NAMES, 1) };
+fn try_login(scene: &Scene<'_>, source: Option<IpAddr>, name: &str, password: &str) -> Result<(), WireError> {
     let mut wire = Wire::open(scene.address, source)?;
     wire.create_session()?;
     wire.login(name, password)

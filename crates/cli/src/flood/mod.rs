@@ -4,16 +4,19 @@
 //! - [`idle`], [`slow`]: connections that do nothing, or next to nothing; [`reader`]: clients that do not read;
 //! - [`storm`]: connections and handshakes as fast as they go; [`chunks`]: messages that never end;
 //! - [`services`]: sessions, subscriptions, items, requests up to their limits and beyond; [`discovery`]: what
-//!   strangers are answered; [`login`]: guessed passwords; [`timing`]: what the time of a refusal tells;
+//!   strangers are answered; [`login`]: guessed passwords, at a server with [`guessed`] users; [`timing`], [`passwords`]:
+//!   what the time of a refusal tells;
 //! - [`canary`]: the honest client, and [`keys`] for it; [`crowd`], [`wire`]: sockets; [`report`]: what came of it.
 
 mod canary;
 mod chunks;
 mod crowd;
 mod discovery;
+mod guessed;
 mod idle;
 mod keys;
 mod login;
+mod passwords;
 mod reader;
 mod report;
 mod services;
@@ -102,6 +105,8 @@ pub(crate) enum Attack {
     Logins,
     /// Handshakes that are broken in different ways: whether the time that they take tells which.
     Timing,
+    /// Logins that fail in different ways: whether the time that they take tells whether a user exists.
+    Passwords,
 }
 
 impl Attack {
@@ -115,6 +120,11 @@ impl Attack {
         matches!(self, Self::Chunks | Self::Services)
     }
 
+    /// Whether it is about users with passwords. Those are readable on the way: nothing is secured.
+    fn guesses(self) -> bool {
+        matches!(self, Self::Logins | Self::Passwords)
+    }
+
     fn connections(self) -> usize {
         match self {
             Self::Idle | Self::HalfChunks => 10_000,
@@ -125,6 +135,7 @@ impl Attack {
             Self::Sessions => 3_000,
             Self::Logins => 10_000,
             Self::Timing => 6_000,
+            Self::Passwords => 1_000,
             Self::Connects | Self::Opens | Self::Services | Self::Discovery => 50,
         }
     }
@@ -189,13 +200,12 @@ pub(crate) fn run(arguments: &FloodArgs, output: Output, interrupt: &Interrupt) 
     let files = taktwerk_lab::files::raise_limit();
     enough_files(arguments.attack, connections, files)?;
     let keys = Keys::make()?;
-    let server = start(arguments, &keys)?;
+    let mut server = start(arguments, &keys)?;
     let (url, pid) = (server.url().to_owned(), server.pid());
     let address = address(&url)?;
     let process = Process::new(pid);
     let failed = |what: String| Failure::Environment(what);
-    // Where passwords are readable, nothing is secured.
-    let provider = (arguments.attack != Attack::Logins).then(|| keys.canary());
+    let provider = (!arguments.attack.guesses()).then(|| keys.canary());
     let mut canary = Canary::start(&url, provider)
         .map_err(|error| failed(format!("the canary does not start: {error}")))?;
     // What the first requests allocate is no part of the comparison.
@@ -235,8 +245,15 @@ pub(crate) fn run(arguments: &FloodArgs, output: Output, interrupt: &Interrupt) 
     drop(watch);
     let memory = Memory { before, peak: first, after, again };
     let song = canary.stop();
-    findings.claim("the server is alive", process.snapshot().is_ok());
-    let report = Report::new(arguments, connections, took, findings, memory, song);
+    findings.claim("the server is alive", server.is_running());
+    let mut report = Report::new(arguments, connections, took, findings, memory, song);
+    if interrupt.asked() {
+        // Who interrupts this command from a terminal, or with timeout(1), interrupts the server as well: it says good-bye
+        // to everybody, and none of that is an answer to the attack.
+        report.judge_nothing();
+        report.print(output)?;
+        return Err(Failure::Interrupted);
+    }
     report.print(output)?;
     match report.first_failure() {
         None => Ok(()),
@@ -259,6 +276,7 @@ fn attack(attack: Attack, scene: &Scene<'_>) -> Result<Findings, String> {
         Attack::Discovery => discovery::ask(scene),
         Attack::Logins => login::guess(scene),
         Attack::Timing => timing::handshakes(scene),
+        Attack::Passwords => passwords::compare(scene),
     }
 }
 
@@ -273,7 +291,7 @@ fn attack_again(attack: Attack, scene: &Scene<'_>) -> Result<(), String> {
 /// Descriptors that the attack needs, against those that this process may have.
 fn enough_files(attack: Attack, connections: usize, limit: u64) -> Result<(), Failure> {
     let needed = match attack {
-        Attack::Logins | Attack::Timing => 200,
+        Attack::Logins | Attack::Timing | Attack::Passwords => 200,
         _ => connections as u64 + 100,
     };
     if limit >= needed {
@@ -291,16 +309,16 @@ fn start(arguments: &FloodArgs, keys: &Keys) -> Result<Running, Failure> {
     let environment = |error: &dyn core::fmt::Display| Failure::Environment(error.to_string());
     let path = std::env::current_exe().map_err(|error| environment(&error))?;
     let mut program = Program::new(path)
-        .args(["serve", "--port", "0", "--no-plant", "--update", "100", "--exit-with-stdin", "--signals"])
-        .arg(canary::ITEMS)
-        .arg("--pki")
-        .arg(keys.server().display());
-    if !arguments.wide {
-        program = program.arg("--guarded");
-    }
-    if arguments.attack == Attack::Logins {
-        // The passwords of this attack are readable: encrypting them would cost the attacker more than the server.
-        program = program.args(["--interop", "--policy", "None"]);
+        .args(["serve", "--update", "100", "--exit-with-stdin", "--signals"])
+        .arg(canary::ITEMS);
+    if arguments.attack.guesses() {
+        let config = guessed::write(keys.folder())?;
+        program = program.arg("--config").arg(config.display());
+    } else {
+        program = program.args(["--port", "0", "--no-plant", "--pki"]).arg(keys.server().display());
+        if !arguments.wide {
+            program = program.arg("--guarded");
+        }
     }
     program.serve(Duration::from_secs(20)).map_err(|error| environment(&error))
 }

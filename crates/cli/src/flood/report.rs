@@ -46,6 +46,13 @@ impl Tally {
         *self.0.entry(what.into()).or_default() += 1;
     }
 
+    /// Adds what another has counted.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (what, count) in &other.0 {
+            *self.0.entry(what.clone()).or_default() += count;
+        }
+    }
+
     pub(crate) fn status(&mut self, status: Option<StatusCode>) {
         self.add(status.map_or_else(|| "closed without a word".to_owned(), |status| status.to_string()));
     }
@@ -141,6 +148,11 @@ impl Report {
         }
     }
 
+    /// Drops all claims: the attack was cut short.
+    pub(crate) fn judge_nothing(&mut self) {
+        self.findings.claims.clear();
+    }
+
     /// The first claim that does not hold.
     pub(crate) fn first_failure(&self) -> Option<String> {
         self.findings.claims.iter().find(|claim| !claim.holds).map(|claim| claim.claim.clone())
@@ -185,6 +197,9 @@ impl Report {
         ]);
         facts.row(["canary values", &format!("{}, {} lost", song.values, song.lost_values)]);
         output.text(&facts.to_string())?;
+        if self.findings.claims.is_empty() {
+            return output.text("cut short: nothing is judged");
+        }
         let mut claims = Table::new(&[("holds", Align::Left), ("claim", Align::Left)]);
         for claim in &self.findings.claims {
             claims.row([if claim.holds { "yes" } else { "NO" }, &claim.claim]);
@@ -206,6 +221,10 @@ mod tests {
         tally.status(Some(StatusCode::BAD_TIMEOUT));
         assert_eq!(tally.to_string(), "2 x BadTimeout, 1 x closed without a word");
         assert_eq!((tally.count("BadTimeout"), tally.count("other")), (2, 0));
+        let mut sum = Tally::default();
+        sum.merge(&tally);
+        sum.merge(&tally);
+        assert_eq!(sum.to_string(), "4 x BadTimeout, 2 x closed without a word");
     }
 
     #[test]

@@ -1,0 +1,104 @@
+//! Logins that fail in different ways: whether the time that the answer takes tells whether a user exists (Part 4 §7.40,
+//! `docs/security/README.md`).
+
+use super::Scene;
+use super::guessed::{GUESS, VICTIM};
+use super::report::{Findings, Tally};
+use super::wire::{Wire, WireError};
+use std::time::{Duration, Instant};
+use taktwerk_lab::statistics::{median, median_ratio};
+
+/// Medians may differ by so much of a check: far less than what looking for a user among thousands would show.
+const DIFFERENCE_MAX: f64 = 0.03;
+/// Guesses of one name from one address that are looked at; what follows is refused without a look.
+const FREE: usize = 5;
+/// Refusals of the same kind that follow each other before the next kind has its turn.
+const LOCKED_ROUND: usize = 5;
+
+/// Whom a login is for, and what came of it how fast, in microseconds.
+struct Kind {
+    title: &'static str,
+    name: fn(usize) -> String,
+    times: Vec<f64>,
+}
+
+fn kinds(titles: [&'static str; 2]) -> [Kind; 2] {
+    let [exists, not] = titles;
+    [
+        Kind { title: exists, name: |_| VICTIM.to_owned(), times: Vec::new() },
+        Kind { title: not, name: |number| format!("nobody{number}"), times: Vec::new() },
+    ]
+}
+
+pub(super) fn compare(scene: &Scene<'_>) -> Result<Findings, String> {
+    let mut findings = Findings::default();
+    let mut tally = Tally::default();
+    let mut wrong = kinds(["wrong password", "no such user"]);
+    let mut locked = kinds(["locked out", "locked out, no such user"]);
+    let mut failed = 0u64;
+    // Every guess comes from an address of its own, so that all of them are looked at.
+    for number in 0..scene.connections {
+        if scene.is_over() {
+            break;
+        }
+        // In turns, and not always in the same order: a machine that gets slower is slower for all.
+        let at = (number + number / 2) % 2;
+        let Some(kind) = wrong.get_mut(at) else { continue };
+        match refusal(scene, number, &(kind.name)(number), &mut tally) {
+            Ok(took) => kind.times.push(took),
+            Err(_) => failed += 1,
+        }
+    }
+    // Now many from one address each.
+    let rounds = scene.connections / LOCKED_ROUND;
+    for round in 0..rounds {
+        if scene.is_over() {
+            break;
+        }
+        let Some(kind) = locked.get_mut(round % 2) else { continue };
+        // The same address for both, and for a while: the fifth failure locks out for a second at least.
+        let (source, name) = (scene.connections + round, (kind.name)(round));
+        for attempt in 0..FREE + LOCKED_ROUND {
+            match refusal(scene, source, &name, &mut tally) {
+                Ok(took) if attempt >= FREE => kind.times.push(took),
+                Ok(_) => {}
+                Err(_) => failed += 1,
+            }
+        }
+    }
+    let mut largest = 0.0f64;
+    for pair in [&wrong, &locked] {
+        let [exists, ..] = pair;
+        for kind in pair {
+            let (ratio, (low, high)) =
+                median_ratio(&kind.times, &exists.times).ok_or("no login was refused")?;
+            let median = median(&kind.times).unwrap_or_default();
+            largest = largest.max((ratio - 1.0).abs());
+            let ratio = format!("{ratio:.3} of {:?} (between {low:.3} and {high:.3})", exists.title);
+            findings.fact(kind.title, format!("{}: median {median:.1} us, {ratio}", kind.times.len()));
+        }
+    }
+    findings.fact("told", format!("{tally}, failed: {failed}"));
+    findings.claim("every one is told the same", tally.kinds().len() == 1 && failed == 0);
+    if scene.judges_times {
+        let claim =
+            format!("whether the user exists changes a median by at most {:.0} %", DIFFERENCE_MAX * 100.0);
+        findings.claim(claim, largest <= DIFFERENCE_MAX);
+    }
+    Ok(findings)
+}
+
+/// Microseconds that the server takes to refuse a guess.
+fn refusal(scene: &Scene<'_>, source: usize, name: &str, tally: &mut Tally) -> Result<f64, WireError> {
+    let mut wire = Wire::open(scene.address, scene.source(source, 1))?;
+    wire.create_session()?;
+    let began = Instant::now();
+    let answer = wire.login(name, GUESS);
+    let took: Duration = began.elapsed();
+    match answer {
+        Ok(()) => tally.add("let in"),
+        Err(error @ (WireError::Io(_) | WireError::Protocol(_))) => return Err(error),
+        Err(error) => tally.status(error.status()),
+    }
+    Ok(took.as_secs_f64() * 1e6)
+}

@@ -138,6 +138,8 @@ pub(crate) fn run(arguments: &FanArgs, output: Output, interrupt: &Interrupt) ->
     let transactions =
         Transactions::measure(common, server, arguments.count, "transactions", interrupt, || {
             number += 1.0;
+            let revised_ms = star.revised_ms;
+            transaction::rest(&mut fleet, &mut star, (number - BASE) as u64, revised_ms)?;
             one(common, &mut fleet, &mut star, number, interrupt)
         })?;
     for member in 0..common.clients {

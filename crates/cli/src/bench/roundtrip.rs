@@ -140,6 +140,8 @@ pub(crate) fn run(arguments: &RoundtripArgs, output: Output, interrupt: &Interru
     let transactions =
         Transactions::measure(common, server, arguments.count, "round trips", interrupt, || {
             number += 1;
+            let revised_ms = echo.revised_ms;
+            transaction::rest(&mut fleet, &mut echo, number, revised_ms)?;
             one(arguments, &mut fleet, &mut echo, &node, number, interrupt)
         })?;
     fleet.with(MemberId(0), |core, now| core.disconnect(now), &mut echo);

@@ -1,7 +1,7 @@
 //! What `bench roundtrip` and `bench fan` have in common: a value is written, and comes back by a subscription.
 
 use super::account::{Account, Window};
-use super::common::{CommonArgs, nanos};
+use super::common::{CommonArgs, environment, nanos};
 use super::report::Report;
 use crate::attribute::Attribute;
 use crate::failure::Failure;
@@ -15,10 +15,11 @@ use taktwerk_lab::latency::Times;
 use taktwerk_lab::process::Process;
 use taktwerk_lab::validity::Invalid;
 use taktwerk_lab::{clock, figures};
+use taktwerk_net::client::{Fleet, FleetSink};
 use taktwerk_schema::{
     MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, ReadValueId, WriteRequest, WriteValue,
 };
-use taktwerk_types::{DataValue, NodeId, Variant};
+use taktwerk_types::{DataValue, Instant, NodeId, Variant};
 
 /// Transactions that were measured.
 pub(super) struct Transactions {
@@ -83,6 +84,31 @@ impl Transactions {
     }
 }
 
+/// How long to rest before a transaction, in nanoseconds: a part of the publishing interval, another one each time. A
+/// transaction that begins when the one before has ended begins right after the server has published, and waits a whole
+/// interval, whatever else it takes. Multiples of the golden section meet all phases evenly from the first few on.
+fn rest_ns(turn: u64, interval_ms: f64) -> u64 {
+    const GOLDEN_SECTION: f64 = 0.618_033_988_749_894_8;
+    // No pause is longer than a second, whatever interval a server wants.
+    ((turn as f64 * GOLDEN_SECTION).fract() * interval_ms.clamp(0.0, 1_000.0) * 1e6) as u64
+}
+
+/// Lets the fleet rest before its next transaction, so that all phases of the publishing interval occur.
+pub(super) fn rest(
+    fleet: &mut Fleet,
+    sink: &mut impl FleetSink,
+    turn: u64,
+    interval_ms: f64,
+) -> Result<(), Failure> {
+    let mut now = clock::monotonic();
+    let end = now + rest_ns(turn, interval_ms);
+    while now < end {
+        fleet.run_once(Instant::from_nanos(end), sink).map_err(environment)?;
+        now = clock::monotonic();
+    }
+    Ok(())
+}
+
 /// A subscription that outlives pauses of the machine.
 pub(super) fn subscription(interval: Duration) -> SubscriptionParams {
     let interval = interval.as_secs_f64() * 1e3;
@@ -119,5 +145,25 @@ pub(super) fn write(node_id: NodeId, value: Variant) -> WriteRequest {
             ..Default::default()
         }],
         ..Default::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rest_ns;
+
+    #[test]
+    fn rests_meet_each_tenth_of_the_interval_equally_often() {
+        let mut tenths = [0; 10];
+        for turn in 0..1_000 {
+            tenths[(rest_ns(turn, 2.0) / 200_000) as usize] += 1;
+        }
+        assert!(tenths.iter().all(|count| (97..=103).contains(count)), "{tenths:?}");
+    }
+
+    #[test]
+    fn an_interval_that_makes_no_sense_is_no_rest() {
+        assert_eq!((rest_ns(1, 0.0), rest_ns(1, -5.0), rest_ns(1, f64::NAN)), (0, 0, 0));
+        assert!(rest_ns(1, f64::INFINITY) < 1_000_000_000);
     }
 }

@@ -7,7 +7,7 @@ use super::Figure;
 use super::subscribe::every_value;
 use crate::versus::report::{Required, Row, Unit};
 use crate::versus::samples::{Quantities, Samples, Side};
-use crate::versus::stand::{Secured, Stand, StandError};
+use crate::versus::stand::{Outcome, Secured, Stand, StandError};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -136,10 +136,30 @@ impl Figure for SecureConnect {
     }
 }
 
-/// Sessions per second with Basic256Sha256: opened and closed, eight at a time, by two generators that share two CPUs with
-/// the server.
+/// Sessions per second with Basic256Sha256: opened and closed, eight at a time, by one generator or two that share two CPUs
+/// with the server.
 pub(super) struct SecureSessions {
     pub(super) quick: bool,
+}
+
+/// What a server did for all generators that ran at the same time.
+struct SessionRate {
+    per_second: f64,
+    /// Microseconds of the server's CPU time for each session.
+    cpu: f64,
+}
+
+impl SessionRate {
+    fn of(outcomes: &[Outcome]) -> Result<Self, StandError> {
+        let (mut per_second, mut busy) = (0.0, 0.0);
+        for outcome in outcomes {
+            let rate = outcome.number("/per_second")?;
+            per_second += rate;
+            // Each generator divides all of the server's CPU time by its own sessions.
+            busy += outcome.number("/server/cpu_us_per_session")? * rate / outcomes.len() as f64;
+        }
+        Ok(Self { per_second, cpu: busy / per_second })
+    }
 }
 
 impl Figure for SecureSessions {
@@ -154,24 +174,21 @@ impl Figure for SecureSessions {
     fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
         let security = Some(Secured { policy: RSA, encrypts: true });
         let server = stand.secured_server(side, 10, 0, security, false)?;
-        // One generator is one thread, which signs and decrypts as often as the server: it would be what is measured. So
-        // there is one on each CPU.
-        let arguments = ["connect", "-c", "4", "-d", if self.quick { "2" } else { "5" }];
-        let load = |beside| stand.secured_bench(&server, &arguments, security, beside, LIMIT);
-        let outcomes = std::thread::scope(|scope| {
-            let other = scope.spawn(|| load(true));
-            let this = load(false);
-            [this, other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))]
-        });
-        let (mut per_second, mut cores) = (0.0, 0.0);
-        for outcome in outcomes {
-            let outcome = outcome?;
-            let rate = outcome.number("/per_second")?;
-            per_second += rate;
-            // Each of them divides all of the server's CPU time by its own sessions.
-            cores += outcome.number("/server/cpu_us_per_session")? * rate / 2.0;
-        }
-        let cpu = cores / per_second;
+        // One generator is one thread that signs and decrypts as often as a server: it may be what is measured. One on each
+        // CPU takes time from a server that has one thread. Each server shows what it does with the load that suits it.
+        let duration = if self.quick { "2" } else { "5" };
+        let load = |clients, beside| {
+            let arguments = ["connect", "-c", clients, "-d", duration];
+            stand.secured_bench(&server, &arguments, security, beside, LIMIT)
+        };
+        let one = SessionRate::of(&[load("8", false)?])?;
+        let two = std::thread::scope(|scope| {
+            let other = scope.spawn(|| load("4", true));
+            let this = load("4", false)?;
+            let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            SessionRate::of(&[this, other])
+        })?;
+        let SessionRate { per_second, cpu } = if two.per_second > one.per_second { two } else { one };
         // The load takes its share of the two CPUs. What a server could do with both is told by its CPU time: ours signs
         // on as many threads as there are CPUs, the peer has one.
         let threads = if side == Side::Ours { 2.0 } else { 1.0 };

@@ -4,7 +4,8 @@
 #   fuzz/run.sh [SECONDS]                         seconds per target, 10 unless given
 #   FUZZ_SANITIZER=address fuzz/run.sh 60
 #
-# Without a nightly compiler, committed inputs and repeatable mutations are replayed on the stable one instead.
+# Without a nightly compiler, committed inputs and repeatable mutations are replayed on the stable one instead. With one,
+# the targets begin with the committed inputs, so replaying them besides would only build everything once more.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -13,12 +14,9 @@ seconds=${1:-10}
 sanitizer=${FUZZ_SANITIZER:-none}
 cargo_fuzz_version=0.13.2
 
-echo "replaying committed inputs on the default compiler"
-cargo test --quiet --no-default-features --lib
-
 if ! cargo +nightly --version >/dev/null 2>&1; then
-    echo "no nightly compiler: replayed only (rustup toolchain install nightly --profile minimal)"
-    exit 0
+    echo "no nightly compiler: replaying committed inputs only (rustup toolchain install nightly --profile minimal)"
+    exec cargo test --quiet --no-default-features --lib
 fi
 if [ "$(cargo fuzz --version 2>/dev/null)" != "cargo-fuzz $cargo_fuzz_version" ]; then
     cargo install --locked cargo-fuzz --version "$cargo_fuzz_version"
@@ -48,8 +46,10 @@ one() {
 }
 export -f one
 
+status=0
 for target in fuzz_targets/*.rs; do basename "$target" .rs; done |
-    xargs -P "$(nproc)" -I '{}' bash -c 'one {}' || {
-    echo "a target failed; its input lies in fuzz/artifacts" >&2
-    exit 1
-}
+    xargs -P "$(nproc)" -I '{}' bash -c 'one {}' | tee "$logs/all" || status=1
+echo "count: $(grep -vc 'FAILED$' <(grep -E '^[a-z0-9_]+ +(DONE|FAILED)' "$logs/all")) passed," \
+    "$(grep -cE '^[a-z0-9_]+ +FAILED$' "$logs/all") failed"
+[ "$status" = 0 ] || echo "a target failed; its input lies in fuzz/artifacts" >&2
+exit "$status"

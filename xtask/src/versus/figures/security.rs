@@ -123,7 +123,7 @@ impl Figure for SecureConnect {
 
     fn judge(&self, samples: &Samples) -> Vec<Row> {
         let row = |name: &'static str| {
-            Row::new("secure-connect", format!("to an activated session, {name}"), Unit::Micros)
+            Row::new("secure-connect", format!("connect, {name}"), Unit::Micros)
                 .figures(samples.median(Side::Ours, name), samples.median(Side::Peer, name), None)
                 .ratio(
                     samples.of(Side::Ours, name),
@@ -205,7 +205,7 @@ impl Figure for SecureSessions {
         };
         let of = |name, side| samples.of(side, name);
         vec![
-            row("sessions, clients on the same 2 cpus", "per_second", Unit::PerSecond).ratio(
+            row("sessions, clients on the same cpus", "per_second", Unit::PerSecond).ratio(
                 of("per_second", Side::Ours),
                 of("per_second", Side::Peer),
                 Required::AtLeast(2.0),
@@ -302,7 +302,7 @@ impl Figure for SecureSignals {
             plain("SignAndEncrypt", all),
             Row::new(self.id(), format!("added by encryption, {clients}"), Unit::Micros)
                 .figures(median(&ours), median(&peer), samples.median(Side::Ours, "floor"))
-                .ratio(&ours, &limits, Required::AtMost(1.0), "of what is allowed")
+                .ratio(&ours, &limits, Required::AtMost(1.0), "of allowed")
                 .and_only_if(
                     median(&ours).zip(samples.median(Side::Ours, "floor")).is_some_and(|(added, floor)| added >= floor / 2.0),
                     "encryption seems to cost less than half of its bare cryptography: that is noise, measure again",

@@ -1,13 +1,15 @@
 //! Argon2id hashes of passwords (RFC 9106), in the usual text form.
 
-use argon2::password_hash::{self, PasswordHasher, PasswordVerifier, SaltString};
+use super::memory;
+use argon2::password_hash::{self, Output, PasswordHasher, SaltString};
 use argon2::{Algorithm, Argon2, Params, Version};
 use core::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::sync::OnceLock;
 use taktwerk_crypto::Entropy;
 use taktwerk_net::OsEntropy;
 
+/// Bytes of the longest salt that there is.
+const SALT_LEN_MAX: usize = 64;
 /// Bytes of a salt.
 const SALT_LEN: usize = 16;
 /// Largest memory that a hash in a file may ask for, in KiB: a mistake there must not take the server down.
@@ -16,7 +18,7 @@ const MEMORY_MAX: u32 = 1 << 20;
 const PASSES_MAX: u32 = 32;
 
 /// How much work a password costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
     /// KiB.
     pub memory: u32,
@@ -57,9 +59,52 @@ impl PasswordHash {
     /// Whether it is the hash of a password.
     #[must_use]
     pub fn is_of(&self, password: &[u8]) -> bool {
-        password_hash::PasswordHash::new(&self.0)
-            .and_then(|hash| Argon2::default().verify_password(password, &hash))
-            .is_ok()
+        self.check(password).unwrap_or(false)
+    }
+
+    /// `None` for what is no hash.
+    fn check(&self, password: &[u8]) -> Option<bool> {
+        let hash = password_hash::PasswordHash::new(&self.0).ok()?;
+        let params = Params::try_from(&hash).ok()?;
+        let algorithm = Algorithm::try_from(hash.algorithm).ok()?;
+        let version = hash.version.map_or(Ok(Version::V0x13), Version::try_from).ok()?;
+        let (mut salt, mut output) = ([0; SALT_LEN_MAX], [0; Output::MAX_LENGTH]);
+        let salt = hash.salt?.decode_b64(&mut salt).ok()?;
+        let expected = hash.hash?;
+        let output = output.get_mut(..expected.len())?;
+        let count = params.block_count();
+        let argon2 = Argon2::new(algorithm, version, params);
+        memory::with(count, |blocks| argon2.hash_password_into_with_memory(password, salt, output, blocks))
+            .ok()?;
+        // Outputs are compared in constant time.
+        Some(Output::new(output).ok()? == expected)
+    }
+
+    /// How much work it costs; `None` for what is no hash.
+    pub(super) fn cost(&self) -> Option<Cost> {
+        let hash = password_hash::PasswordHash::new(&self.0).ok()?;
+        let params = Params::try_from(&hash).ok()?;
+        Some(Cost { memory: params.m_cost(), passes: params.t_cost() })
+    }
+
+    /// A hash that no password has, of the same cost as others: names without a user are compared with it. Nothing is
+    /// computed, so that the first such name costs no more either.
+    pub(super) fn nobodys(cost: Cost) -> Self {
+        let (mut salt, mut output) = ([0; SALT_LEN], [0; Params::DEFAULT_OUTPUT_LEN]);
+        OsEntropy.fill(&mut salt);
+        OsEntropy.fill(&mut output);
+        let text = || -> Result<String, password_hash::Error> {
+            let salt = SaltString::encode_b64(&salt)?;
+            let hash = password_hash::PasswordHash {
+                algorithm: Algorithm::Argon2id.ident(),
+                version: Some(Version::V0x13.into()),
+                params: hasher(cost)?.params().try_into()?,
+                salt: Some(salt.as_salt()),
+                hash: Some(Output::new(&output)?),
+            };
+            Ok(hash.to_string())
+        };
+        Self(text().unwrap_or_default())
     }
 
     /// The text form: `$argon2id$v=19$m=19456,t=2,p=1$salt$hash`.
@@ -87,16 +132,6 @@ fn hasher(cost: Cost) -> Result<Argon2<'static>, password_hash::Error> {
     Ok(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
 }
 
-/// The hash that names without a user are compared with, so that they cost the same.
-pub(super) fn nobodys() -> &'static PasswordHash {
-    static NOBODYS: OnceLock<PasswordHash> = OnceLock::new();
-    NOBODYS.get_or_init(|| {
-        let mut password = [0; 32];
-        OsEntropy.fill(&mut password);
-        PasswordHash::new(&password, Cost::default())
-    })
-}
-
 impl fmt::Debug for PasswordHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("PasswordHash")
@@ -118,6 +153,7 @@ impl<'de> Deserialize<'de> for PasswordHash {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use argon2::password_hash::PasswordVerifier;
 
     #[test]
     fn a_hash_knows_its_password_and_no_other() {
@@ -126,16 +162,30 @@ mod tests {
         assert!(!hash.is_of(b"secret two"));
         assert!(!hash.is_of(b""));
         assert_ne!(hash, PasswordHash::new(b"secret one", Cost::LEAST), "salted");
-        assert!(!nobodys().is_of(b""));
+        assert!(!PasswordHash::nobodys(Cost::LEAST).is_of(b""));
+        // Whatever was in the memory before, and as the crate itself does it.
+        let large = PasswordHash::new(b"secret one", Cost { memory: 64, passes: 2 });
+        for _ in 0..3 {
+            assert!(hash.is_of(b"secret one") && large.is_of(b"secret one") && !large.is_of(b"secret two"));
+        }
+        let parsed = password_hash::PasswordHash::new(large.as_str()).unwrap();
+        assert!(Argon2::default().verify_password(b"secret one", &parsed).is_ok());
     }
 
     #[test]
     fn what_an_unknown_user_costs_is_what_a_known_one_costs() {
-        let cost = |hash: &PasswordHash| {
+        let params = |hash: &PasswordHash| {
             let hash = password_hash::PasswordHash::new(hash.as_str()).unwrap();
-            Params::try_from(&hash).map(|params| (params.m_cost(), params.t_cost(), params.p_cost())).unwrap()
+            let params = Params::try_from(&hash).unwrap();
+            (params.m_cost(), params.t_cost(), params.p_cost(), params.output_len(), hash.salt.unwrap().len())
         };
-        assert_eq!(cost(nobodys()), cost(&PasswordHash::new(b"some password", Cost::default())));
+        for cost in [Cost::default(), Cost::LEAST, Cost { memory: 64, passes: 3 }] {
+            let (nobodys, somebodys) =
+                (PasswordHash::nobodys(cost), PasswordHash::new(b"some password", cost));
+            assert_eq!(params(&nobodys), params(&somebodys));
+            assert_eq!((nobodys.cost(), somebodys.cost()), (Some(cost), Some(cost)));
+            assert!(nobodys.check(b"x").is_some(), "the work is done");
+        }
     }
 
     #[test]

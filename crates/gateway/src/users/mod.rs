@@ -9,11 +9,12 @@
 //!
 //! `taktwerk user` writes it. Nobody but its owner may read it: hashes can be guessed at.
 //!
-//! - `hash`: passwords and their hashes; [`store`]: the file of a running server; `verify`: who checks passwords with it;
+//! - `hash`: passwords and their hashes; `memory`: what computing them takes; [`store`]: the file of a running server; `verify`: who checks passwords with it;
 //! - `certificate`: users who log on with a certificate, and are in no file.
 
 mod certificate;
 mod hash;
+mod memory;
 pub mod store;
 mod verify;
 
@@ -24,8 +25,10 @@ pub use verify::PasswordVerifier;
 
 use crate::file;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Longest name, in bytes.
 pub const NAME_LEN_MAX: usize = 128;
@@ -97,6 +100,9 @@ pub struct User {
 pub struct Users {
     #[serde(default, rename = "user")]
     users: Vec<User>,
+    /// What the passwords of users that do not exist are compared with.
+    #[serde(skip)]
+    nobodys: OnceLock<PasswordHash>,
 }
 
 impl Users {
@@ -148,6 +154,7 @@ impl Users {
                 return Err(malformed(line, format!("the user {:?} is there twice", user.name)));
             }
         }
+        users.nobodys();
         Ok(users)
     }
 
@@ -228,14 +235,29 @@ impl Users {
     /// Whether a password is a user's. It takes the same work for a user that does not exist.
     #[must_use]
     pub fn verify(&self, name: &str, password: &[u8]) -> bool {
-        match self.get(name) {
+        // To the end of the list, wherever the user stands in it.
+        let found =
+            self.users.iter().fold(None, |found, user| if user.name == name { Some(user) } else { found });
+        match found {
             Some(user) => user.password.is_of(password),
             None => {
                 // The answer is no whatever comes out; what counts is the work.
-                let _ = hash::nobodys().is_of(password);
+                let _ = self.nobodys().is_of(password);
                 false
             }
         }
+    }
+
+    /// A hash that costs what the hashes of most users cost.
+    fn nobodys(&self) -> &PasswordHash {
+        self.nobodys.get_or_init(|| {
+            let mut counts: BTreeMap<Cost, usize> = BTreeMap::new();
+            for cost in self.users.iter().filter_map(|user| user.password.cost()) {
+                *counts.entry(cost).or_default() += 1;
+            }
+            let most = counts.into_iter().max_by_key(|(_, count)| *count);
+            PasswordHash::nobodys(most.map_or_else(Cost::default, |(cost, _)| cost))
+        })
     }
 }
 
@@ -281,6 +303,20 @@ mod tests {
         assert_eq!(users.get("olaf").unwrap().roles, ["Operator"]);
         let printed = format!("{users:?}");
         assert!(!printed.contains("canary") && !printed.contains("argon2id"), "{printed}");
+    }
+
+    #[test]
+    fn who_does_not_exist_costs_what_most_users_cost() {
+        let cheap = Cost { memory: 64, passes: 1 };
+        let user = |name: &str, cost| {
+            let password = PasswordHash::new(b"a password", cost);
+            format!("[[user]]\nname = {name:?}\npassword = {:?}\n", password.as_str())
+        };
+        let parse = |text: &str| Users::parse(Path::new("users.toml"), text).unwrap();
+        let some = [user("a", cheap), user("b", Cost::LEAST), user("c", cheap)].concat();
+        assert_eq!(parse(&some).nobodys().cost(), Some(cheap));
+        assert_eq!(parse("").nobodys().cost(), Some(Cost::default()));
+        assert!(parse(&some).verify("c", b"a password") && !parse(&some).verify("d", b"a password"));
     }
 
     #[test]

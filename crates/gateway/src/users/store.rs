@@ -1,6 +1,6 @@
 //! The users of a running server.
 
-use super::{Users, UsersError};
+use super::{Users, UsersError, memory};
 use arc_swap::ArcSwap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,11 +37,13 @@ impl UserStore {
         self.users.load_full()
     }
 
-    /// Reads the file again if it has changed. Returns whether it has.
+    /// Reads the file again if it has changed, and gives back memory that checks have used and nobody has needed since; for
+    /// every now and then. Returns whether it has changed.
     ///
     /// # Errors
     /// [`UsersError`]; the users stay as they were.
     pub fn reload(&self) -> Result<bool, UsersError> {
+        memory::tidy();
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let now = changed(&self.path);
         if *read == now {

@@ -3,10 +3,11 @@
 //! Callbacks marked slow run as [`Effect`](crate::Effect)s outside the shard, so no device or database can hold up
 //! other clients.
 
+use crate::diagnostics::session::SessionEntry;
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use taktwerk_types::{DataValue, NodeId, StatusCode, Variant};
 
 /// Who calls: for methods and write handlers that decide by user or session.
@@ -23,6 +24,30 @@ pub struct CallContext {
     pub roles: Arc<[NodeId]>,
     /// Whether the channel encrypts: what hands out secrets asks for it.
     pub encrypted: bool,
+    /// Whether the session is still there: for what is kept for it.
+    pub session_life: SessionLife,
+}
+
+/// Tells whether a session has ended.
+#[derive(Clone, Default)]
+pub struct SessionLife(Option<Weak<SessionEntry>>);
+
+impl SessionLife {
+    pub(crate) fn of(session: &Arc<SessionEntry>) -> Self {
+        Self(Some(Arc::downgrade(session)))
+    }
+
+    /// Whether the session has ended. What is nobody's (the default) does not end.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.0.as_ref().is_some_and(|session| session.strong_count() == 0)
+    }
+}
+
+impl fmt::Debug for SessionLife {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionLife").field("is_over", &self.is_over()).finish()
+    }
 }
 
 /// A future that a driver runs on its executor.

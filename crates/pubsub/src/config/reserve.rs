@@ -116,6 +116,11 @@ impl Reservations {
         (INTERNAL_MIN..=u16::MAX).find(is_free)
     }
 
+    /// Gives back what a session has reserved: it has ended.
+    pub fn release(&mut self, session: &NodeId) {
+        self.sessions.retain(|reserved| reserved.session != *session);
+    }
+
     /// Forgets the reservations that a configuration has made use of.
     pub fn used(&mut self, configuration: &Configuration) {
         let (groups, writers) = (Kind::Group.used(configuration), Kind::Writer.used(configuration));
@@ -154,6 +159,9 @@ mod tests {
         assert_eq!(reservations.next(Kind::Writer, &current), Some(0x8001));
         reservations.used(&configuration(0x8001, 0x8000));
         assert!(!reservations.is_foreign(Kind::Group, &two, 0x8001), "it is nobody's reservation any more");
+        assert!(reservations.is_foreign(Kind::Group, &one, 0x8003));
+        reservations.release(&two);
+        assert!(!reservations.is_foreign(Kind::Group, &one, 0x8003), "its session has ended");
         let too_many = reservations.reserve(&one, &current, 5_000, 0);
         assert_eq!(too_many, Err(StatusCode::BAD_RESOURCE_UNAVAILABLE));
         for session in 10..10 + SESSIONS_MAX as u32 {

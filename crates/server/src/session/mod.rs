@@ -14,7 +14,7 @@ pub(crate) mod table;
 pub(crate) use table::Sessions;
 
 use crate::authorization::Decisions;
-use crate::callback::CallContext;
+use crate::callback::{CallContext, SessionLife};
 use crate::diagnostics::session::SessionEntry;
 use crate::identity::User;
 use crate::shard::ConnectionId;
@@ -89,6 +89,7 @@ impl Session {
             object_id,
             roles: Arc::clone(&self.decisions.grant.roles),
             encrypted: self.mode == MessageSecurityMode::SignAndEncrypt,
+            session_life: SessionLife::of(&self.entry),
         }
     }
 

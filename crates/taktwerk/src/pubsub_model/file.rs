@@ -13,11 +13,10 @@ use taktwerk_pubsub::config::update::{Context, REFERENCES_MAX, Update, update};
 use taktwerk_pubsub::config::{Configuration, binary_file};
 use taktwerk_schema::PubSubConfigurationRefDataType;
 use taktwerk_schema::ids::{method_ids, object_ids, variable_ids};
-use taktwerk_server::callback::CallContext;
+use taktwerk_server::callback::{CallContext, SessionLife};
 use taktwerk_types::{ByteString, Instant, NodeId, StatusCode, Variant};
 
-/// Most handles that are open at the same time. A session that is gone leaves its handles behind: the oldest goes for
-/// a new one.
+/// Most handles that are open at the same time: the oldest goes for a new one.
 const OPEN_MAX: usize = 64;
 /// Largest file that is written, in bytes.
 const WRITTEN_MAX: usize = 16 << 20;
@@ -45,6 +44,7 @@ impl Content {
 
 struct Handle {
     session: NodeId,
+    life: SessionLife,
     content: Content,
     position: usize,
     used: Instant,
@@ -65,6 +65,7 @@ impl File {
         now: Instant,
         bytes: impl FnOnce() -> Vec<u8>,
     ) -> Result<u32, StatusCode> {
+        self.tidy();
         let content = match mode {
             READ => Content::Read(bytes().into()),
             WRITE => {
@@ -83,9 +84,14 @@ impl File {
         }
         let handle = self.next.max(1);
         self.next = handle.checked_add(1).unwrap_or(1);
-        let session = caller.session_id.clone();
-        self.open.insert(handle, Handle { session, content, position: 0, used: now });
+        let (session, life) = (caller.session_id.clone(), caller.session_life.clone());
+        self.open.insert(handle, Handle { session, life, content, position: 0, used: now });
         Ok(handle)
+    }
+
+    /// Closes what sessions have left open that have ended.
+    fn tidy(&mut self) {
+        self.open.retain(|_, handle| !handle.life.is_over());
     }
 
     /// A handle belongs to the session that opened it.
@@ -177,8 +183,15 @@ fn reserve_ids(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inputs) -> O
     }
     let (groups, writers): (u16, u16) = (inputs.take()?, inputs.take()?);
     let configuration = live.states.configuration();
-    let (groups, writers) =
-        live.inner().reservations.reserve(&caller.session_id, &configuration, groups, writers)?;
+    let (groups, writers) = {
+        let mut inner = live.inner();
+        let session = &caller.session_id;
+        let reserved = inner.reservations.reserve(session, &configuration, groups, writers)?;
+        if !inner.reserving.iter().any(|(known, _)| known == session) {
+            inner.reserving.push((session.clone(), caller.session_life.clone()));
+        }
+        reserved
+    };
     let publisher_id = live.default_publisher_id(&profile).to_variant();
     Ok(vec![publisher_id, groups.into(), writers.into()])
 }
@@ -274,7 +287,9 @@ pub(super) fn add(space: &Space, live: &Arc<Live>) -> Result<(), BuildError> {
     computed(space, variable_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION_WRITABLE, || true)?;
     computed(space, variable_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION_USER_WRITABLE, || true)?;
     computed(space, variable_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION_OPEN_COUNT, move || {
-        u16::try_from(lock(&file).open.len()).unwrap_or(u16::MAX)
+        let mut file = lock(&file);
+        file.tidy();
+        u16::try_from(file.open.len()).unwrap_or(u16::MAX)
     })
 }
 

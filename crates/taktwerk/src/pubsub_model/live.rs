@@ -16,6 +16,7 @@ use taktwerk_pubsub::PublisherId;
 use taktwerk_pubsub::config::reserve::Reservations;
 use taktwerk_pubsub::config::version::{touch, version_time};
 use taktwerk_pubsub::config::{Configuration, Element, binary_file, validate};
+use taktwerk_server::callback::SessionLife;
 use taktwerk_server::space::AddressSpace;
 use taktwerk_types::{NodeId, StatusCode};
 
@@ -29,8 +30,24 @@ pub(super) struct Inner {
     /// Folders of data sets that were added and may be empty.
     pub(super) folders: BTreeSet<Vec<String>>,
     pub(super) reservations: Reservations,
+    /// Who has reserved something.
+    pub(super) reserving: Vec<(NodeId, SessionLife)>,
     file: Option<PathBuf>,
     pub(super) key_server: Option<Arc<keys::Server>>,
+}
+
+impl Inner {
+    /// Gives back what sessions have reserved that have ended.
+    fn tidy(&mut self) {
+        let reservations = &mut self.reservations;
+        self.reserving.retain(|(session, life)| {
+            let is_over = life.is_over();
+            if is_over {
+                reservations.release(session);
+            }
+            !is_over
+        });
+    }
 }
 
 /// Shared by all methods.
@@ -73,7 +90,9 @@ impl Live {
     }
 
     pub(super) fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
-        lock(&self.inner)
+        let mut inner = lock(&self.inner);
+        inner.tidy();
+        inner
     }
 
     /// The element that a node stands for.
@@ -154,7 +173,7 @@ impl Live {
         self: &Arc<Self>,
         edit: impl FnOnce(&mut Configuration, &mut Inner) -> Result<T, StatusCode>,
     ) -> Result<T, StatusCode> {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner();
         let folders = inner.folders.clone();
         let outcome = self.try_change(&mut inner, edit);
         if outcome.is_err() {

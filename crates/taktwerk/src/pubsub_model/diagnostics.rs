@@ -18,6 +18,7 @@ use taktwerk_pubsub::config::Element;
 use taktwerk_pubsub::publisher::{GroupCounters, WriterCounters};
 use taktwerk_pubsub::subscriber::{ReaderCounters, ReaderGroupCounters};
 use taktwerk_schema::ids::{method_ids, variable_ids};
+use taktwerk_schema::{DiagnosticsLevel, PubSubDiagnosticsCounterClassification};
 use taktwerk_server::callback::{CallContext, SourceRead, ValueSource};
 use taktwerk_types::{DataValue, Instant, NodeId, StatusCode, Variant};
 
@@ -251,9 +252,25 @@ pub(super) fn add(
 ) -> Result<(), BuildError> {
     for (path, id) in members {
         let Some(path) = path.strip_prefix("Diagnostics/") else { continue };
-        if path.ends_with("/Active") {
-            super::set(space, id, true)?;
-            continue;
+        // What the types leave open. Counters say themselves what they are.
+        match path {
+            _ if path.ends_with("/Active") => {
+                super::set(space, id, true)?;
+                continue;
+            }
+            "DiagnosticsLevel" | "TotalInformation/DiagnosticsLevel" | "TotalError/DiagnosticsLevel" => {
+                super::set(space, id, DiagnosticsLevel::BASIC.0)?;
+                continue;
+            }
+            "TotalInformation/Classification" => {
+                super::set(space, id, PubSubDiagnosticsCounterClassification::INFORMATION.0)?;
+                continue;
+            }
+            "TotalError/Classification" => {
+                super::set(space, id, PubSubDiagnosticsCounterClassification::ERROR.0)?;
+                continue;
+            }
+            _ => {}
         }
         match source(live, element, path) {
             Some(Shown::Now(value)) => {

@@ -31,10 +31,13 @@ pub(super) const PROFILES: [&str; 4] = [
     taktwerk_pubsub::config::TRANSPORT_MQTT_JSON,
 ];
 
+fn profiles() -> Vec<UaString> {
+    PROFILES.iter().map(|uri| (*uri).into()).collect()
+}
+
 /// What does not change.
 pub(super) fn add_root(space: &Space) -> Result<(), BuildError> {
-    let profiles: Vec<UaString> = PROFILES.iter().map(|uri| (*uri).into()).collect();
-    set(space, &ns0(variable_ids::PUBLISH_SUBSCRIBE_SUPPORTED_TRANSPORT_PROFILES), profiles)?;
+    set(space, &ns0(variable_ids::PUBLISH_SUBSCRIBE_SUPPORTED_TRANSPORT_PROFILES), profiles())?;
     methods::offer(space, &ns0(object_ids::PUBLISH_SUBSCRIBE_PUBLISHED_DATA_SETS), methods::of_folders())?;
     methods::offer(
         space,
@@ -412,6 +415,7 @@ impl<'a> Sync<'a> {
         })?;
         added.set("PublisherId", publisher_id(connection.publisher_id.as_ref()))?;
         added.set("TransportProfileUri", connection.transport_profile_uri.as_str())?;
+        added.set("TransportProfileUri/Selections", profiles())?;
         added.properties("ConnectionProperties", &connection.properties)?;
         self.address(&added, "Address", &connection.network_interface, &connection.url)?;
         self.settings(&added, "TransportSettings", settings::of_connection(&connection.transport))?;

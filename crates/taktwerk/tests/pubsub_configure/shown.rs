@@ -9,11 +9,12 @@ use taktwerk_pubsub::config::{
     Configuration, Connection, ConnectionTransport, DataSetReader, DataSetReaderTransport, DataSetWriter,
     DataSetWriterTransport, PublishedDataSet, ReaderGroup, WriterGroup, WriterGroupTransport,
 };
-use taktwerk_schema::ids::{method_ids, object_type_ids};
+use taktwerk_schema::ids::{method_ids, object_ids, object_type_ids, variable_ids};
 use taktwerk_schema::{
     BrokerDataSetReaderTransportDataType, BrokerDataSetWriterTransportDataType,
     BrokerTransportQualityOfService, BrokerWriterGroupTransportDataType, ConfigurationVersionDataType,
     DatagramConnectionTransport2DataType, DatagramWriterGroupTransport2DataType, NetworkAddressUrlDataType,
+    NodeClass,
 };
 use taktwerk_types::{BuiltInType, ExtensionObject};
 
@@ -146,6 +147,27 @@ async fn settings_are_objects_with_the_values_of_the_configuration() {
         assert_eq!(read(&client, path).await, expected, "{path}");
     }
 
+    // Whatever a client that looks at everything finds there has a value.
+    let mut looked = 0;
+    let mut to_look: Vec<NodeId> = vec![ns0(object_ids::PUBLISH_SUBSCRIBE)];
+    while let Some(node) = to_look.pop() {
+        for reference in client.browse(node).await.unwrap() {
+            let id = reference.node_id.node_id.clone();
+            // Namespace 0 has Methods for secured channels only, and the data sets' folder.
+            if id.namespace_index == 0 && id != ns0(object_ids::PUBLISH_SUBSCRIBE_PUBLISHED_DATA_SETS) {
+                continue;
+            }
+            if reference.node_class == NodeClass::VARIABLE {
+                looked += 1;
+                let value = client.read_value::<Variant>(id.clone()).await;
+                let waits = reference.browse_name.name.as_str() == "MessageSequenceNumber";
+                assert!(value.is_ok() || waits, "{id}: {value:?}");
+            }
+            to_look.push(id);
+        }
+    }
+    assert!(looked > 200, "{looked}");
+
     // They follow: another value, another type, none.
     model
         .change(|configuration| {
@@ -250,5 +272,32 @@ async fn extension_fields_are_added_published_and_removed() {
     // The Methods are those of this object; the types' alone are called on nothing.
     let elsewhere = add_field(&setup, &data_set, (1, "x"), 1.into()).await;
     assert!(elsewhere.is_err(), "{elsewhere:?}");
+    setup.end().await;
+}
+
+#[tokio::test]
+async fn what_a_session_holds_is_free_when_it_has_ended() {
+    let setup = setup(empty()).await;
+    let file = ns0(object_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION);
+    let open = ns0(method_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION_OPEN);
+    let reserve = ns0(method_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION_RESERVE_IDS);
+    let reserved = async |client: &Client| {
+        let profile = UaString::from(taktwerk_pubsub::config::TRANSPORT_UDP_UADP);
+        let inputs = vec![profile.into(), 1u16.into(), 0u16.into()];
+        let outputs = client.call_variants(file.clone(), reserve.clone(), inputs).await.unwrap();
+        Vec::<u16>::try_from(outputs[1].clone()).unwrap()
+    };
+    let other = Client::connect(&setup.running.url()).await.unwrap();
+    assert_eq!(reserved(&other).await, [0x8000]);
+    assert_eq!(reserved(&setup.client).await, [0x8001]);
+    // It writes the file, so nobody else can.
+    let (_handle,): (u32,) = other.call(file.clone(), open.clone(), (6u8,)).await.unwrap();
+    let busy = setup.client.call::<_, (u32,)>(file.clone(), open.clone(), (6u8,)).await.unwrap_err();
+    assert_eq!(busy.status(), StatusCode::BAD_NOT_WRITABLE);
+    other.disconnect().await;
+    assert_eq!(reserved(&setup.client).await, [0x8000], "the first is free again");
+    let count = ns0(variable_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION_OPEN_COUNT);
+    assert_eq!(setup.client.read_value::<u16>(count).await.unwrap(), 0);
+    let (_handle,): (u32,) = setup.client.call(file, open, (6u8,)).await.unwrap();
     setup.end().await;
 }

@@ -15,7 +15,7 @@ use taktwerk_schema::{
 };
 use taktwerk_server::space::NodeSpec;
 use taktwerk_server::space::build::{Under, ValueShape};
-use taktwerk_types::{ExtensionObject, LocalizedText, NodeId, QualifiedName, Variant};
+use taktwerk_types::{ExtensionObject, LocalizedText, NodeId, QualifiedName, UaString, Variant};
 
 /// An object below another one, in place of what the other's type declares under that name.
 struct Below<'a> {
@@ -86,6 +86,8 @@ impl<'a> Sync<'a> {
         let below = Below { name, type_id, optional: Vec::new(), fixed: String::new() };
         let added = self.below(above, below)?;
         added.set("NetworkInterface", network_interface)?;
+        // Any that the machine has, by name or address.
+        added.set("NetworkInterface/Selections", Vec::<UaString>::new())?;
         added.set("Url", url)
     }
 

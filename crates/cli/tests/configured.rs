@@ -271,3 +271,50 @@ fn a_configured_server_is_secured_and_lets_in_whom_it_trusts() {
     as_user(0, &carl, &read);
     as_user(4, &carl, &write_it);
 }
+
+#[test]
+fn what_clients_change_of_pubsub_is_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        "line.toml",
+        "[[data-set]]\nname = \"time\"\n\
+         fields = [{ name = \"now\", type = \"DateTime\", node = \"i=2258\" }]\n\
+         [[connection]]\nname = \"udp\"\npublisher-id = { uint16 = 7 }\nurl = \"opc.udp://127.0.0.1:9\"\n\
+         [[connection.writer-group]]\nname = \"fast\"\nid = 1\ninterval = 100.0\n\
+         writers = [{ name = \"w\", id = 1, data-set = \"time\" }]\n",
+    );
+    let config = write(
+        folder.path(),
+        "server.toml",
+        "[server]\nbind = [\"127.0.0.1:0\"]\n[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\n\
+         [[role]]\nname = \"ConfigureAdmin\"\nanonymous = true\n\
+         [pubsub]\nconfiguration = \"line.toml\"\nsave_to = \"pubsub.uabinary\"\n",
+    );
+    let state = "ns=1;s=PubSub/udp/fast/Status/State";
+    let shown = |url: &str, node: &str| {
+        let (json, _) = run(0, &["read", url, node, "--json"]);
+        serde_json::from_str::<serde_json::Value>(&json).unwrap()[0]["Value"].clone()
+    };
+    let server = serve(&config);
+    let url = server.url().to_owned();
+    assert_eq!(shown(&url, "ns=1;s=PubSub/udp/fast/PublishingInterval"), 100.0);
+    assert_ne!(shown(&url, state), 0, "it is enabled");
+    run(0, &["call", &url, "ns=1;s=PubSub/udp/fast/Status/Disable"]);
+    assert_eq!(shown(&url, state), 0);
+    drop(server);
+    let saved = taktwerk::pubsub_model::load(folder.path().join("pubsub.uabinary")).unwrap().unwrap();
+    assert!(!saved.connections[0].writer_groups[0].enabled);
+    let server = serve(&config);
+    assert_eq!(shown(server.url(), state), 0, "it was disabled");
+    drop(server);
+    // What cannot be published is refused with the reason.
+    write(
+        folder.path(),
+        "line.toml",
+        "[[data-set]]\nname = \"none\"\nfields = [{ name = \"x\", type = \"Float\" }]\n",
+    );
+    std::fs::remove_file(folder.path().join("pubsub.uabinary")).unwrap();
+    let (_, error) = run(2, &["serve", "--config", &config]);
+    assert!(error.contains("data set \"none\" name no Variables"), "{error}");
+}

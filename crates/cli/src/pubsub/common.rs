@@ -146,7 +146,8 @@ impl CommonArgs {
     }
 }
 
-fn read(path: &Path) -> Result<Configuration, Failure> {
+/// A configuration from a file: TOML, or the standard binary file.
+pub(crate) fn read(path: &Path) -> Result<Configuration, Failure> {
     let name = path.display();
     let bytes =
         std::fs::read(path).map_err(|error| Failure::Environment(format!("cannot read {name}: {error}")))?;

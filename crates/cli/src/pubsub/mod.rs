@@ -11,7 +11,7 @@ mod keys;
 mod listen;
 mod publish;
 
-pub(crate) use common::Mode;
+pub(crate) use common::{Mode, read as read_configuration};
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;

@@ -1,11 +1,11 @@
 //! A server as its configuration file says.
 
-use super::Content;
 use super::security::{check_offer, report};
+use super::{Content, pubsub};
 use crate::config::load;
 use crate::failure::Failure;
 use crate::security::{environment, new_keys};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taktwerk::Server;
 use taktwerk::pki::Pki;
@@ -158,8 +158,14 @@ impl Configured {
 
     /// What is in the address space.
     pub(super) fn content(&self) -> Content {
-        let server = &self.file.config().server;
+        let config = self.file.config();
+        let server = &config.server;
+        let resolved = |path: &Option<PathBuf>| path.as_ref().map(|path| self.file.resolve(path));
         Content {
+            pubsub: pubsub::Files {
+                configuration: resolved(&config.pubsub.configuration),
+                save_to: resolved(&config.pubsub.save_to),
+            },
             nodesets: server.nodesets.iter().map(|path| self.file.resolve(path)).collect(),
             plant: server.simulated_plant,
         }

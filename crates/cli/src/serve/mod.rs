@@ -5,6 +5,7 @@ mod interop;
 pub(crate) mod load;
 mod plant;
 mod profile;
+mod pubsub;
 mod security;
 mod updater;
 
@@ -83,6 +84,14 @@ pub(crate) struct ServeArgs {
     /// Import NodeSet2 XML files; the order does not matter.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     nodeset: Vec<PathBuf>,
+
+    /// Publish and receive what this file configures, TOML or the standard binary file, and show it in the address space.
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pubsub: Option<PathBuf>,
+
+    /// Keep what clients change of PubSub in this file. Where there is one, it is read instead of --pubsub.
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pubsub_save: Option<PathBuf>,
 
     /// Most sessions at a time; 10000 on loopback, else 1000.
     #[arg(long, value_name = "N")]
@@ -166,9 +175,17 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     let server = recorded(builder, arguments)?.build().map_err(environment)?;
     let content = match &configured {
         Some(configured) => configured.content(),
-        None => Content { nodesets: arguments.nodeset.clone(), plant: !arguments.no_plant },
+        None => Content {
+            nodesets: arguments.nodeset.clone(),
+            plant: !arguments.no_plant,
+            pubsub: pubsub::Files {
+                configuration: arguments.pubsub.clone(),
+                save_to: arguments.pubsub_save.clone(),
+            },
+        },
     };
     let updaters = fill(&server, &content, arguments)?;
+    let pubsub = content.pubsub.start(&server)?;
     let nodes = server.space().node_count();
     let running = server.spawn().map_err(environment)?;
     let access = Access { configured: configured.as_ref(), offer: offer.as_ref() };
@@ -185,6 +202,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
         }
     }
     drop(updaters);
+    drop(pubsub);
     running.stop(GRACE);
     Ok(())
 }
@@ -259,6 +277,7 @@ fn open_to_everybody(bind: IpAddr) -> Failure {
 struct Content {
     nodesets: Vec<PathBuf>,
     plant: bool,
+    pubsub: pubsub::Files,
 }
 
 /// Adds everything that was asked for; what comes back keeps it moving.

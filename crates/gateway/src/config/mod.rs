@@ -11,7 +11,7 @@ mod tokens;
 
 pub use sections::{
     AuditSection, Config, IdentitiesSection, JwtSection, LimitsSection, NamespaceSection, PermissionsSection,
-    RoleSection, SecuritySection, ServerSection, Unspecified,
+    PubSubSection, RoleSection, SecuritySection, ServerSection, Unspecified,
 };
 
 pub use tokens::TokensConfig;
@@ -165,6 +165,8 @@ mod tests {
         let default = Config::default();
         assert_eq!(example.config().limits, default.limits);
         assert_eq!(example.config().audit, default.audit);
+        assert_eq!(example.config().pubsub, default.pubsub);
+        assert!(all.config().pubsub.configuration.is_some() && all.config().pubsub.save_to.is_some());
         assert_eq!(example.config().permissions, default.permissions);
         let security = (&example.config().security, &default.security);
         assert_eq!(security.0.pki, security.1.pki);

@@ -25,6 +25,8 @@ pub struct Config {
     pub limits: LimitsSection,
     /// `[audit]`
     pub audit: AuditSection,
+    /// `[pubsub]`
+    pub pubsub: PubSubSection,
 }
 
 /// What the server is and where it listens.
@@ -270,4 +272,14 @@ impl Default for AuditSection {
     fn default() -> Self {
         Self { sessions: true, updates: true, records_per_second: 1000, file: None }
     }
+}
+
+/// What is published and received. Without either file there is no PubSub.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PubSubSection {
+    /// The configuration to begin with: TOML, or the standard binary file.
+    pub configuration: Option<PathBuf>,
+    /// Where the configuration is kept when clients have changed it; read instead of the other where it is there.
+    pub save_to: Option<PathBuf>,
 }

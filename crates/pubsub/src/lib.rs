@@ -27,9 +27,9 @@ pub mod transmit;
 pub mod uadp;
 pub mod values;
 
-pub use publisher::{GroupIndex, Publisher, PublisherEvent, PublisherOptions};
+pub use publisher::{FieldWriter, GroupIndex, Number, Publisher, PublisherEvent, PublisherOptions};
 pub use publisher_id::{PublisherId, PublisherIdRef};
 pub use subscriber::{DataSetMessage, ReaderIndex, Sink, Subscriber, SubscriberEvent, SubscriberOptions};
 pub use time::Now;
 pub use transmit::{Datagram, DatagramKind, Transmit};
-pub use values::Values;
+pub use values::{InPlace, Values};

@@ -24,6 +24,7 @@ mod assemble;
 mod change;
 mod frame;
 mod group;
+mod in_place;
 mod plan;
 mod schedule;
 mod writer;
@@ -33,6 +34,7 @@ pub(crate) use assemble::write_message;
 pub(crate) use change::same_group;
 pub(crate) use frame::patch_scalar;
 use group::Group;
+pub use in_place::{FieldWriter, Number};
 
 /// What a publisher is given besides its configuration.
 #[derive(Debug, Clone)]

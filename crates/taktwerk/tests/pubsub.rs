@@ -30,6 +30,43 @@ fn until(what: impl Fn() -> bool) -> bool {
 }
 
 #[test]
+fn numbers_that_an_application_writes_into_the_message() {
+    use taktwerk::pubsub::config::build::field;
+    let fields = ["a", "b", "c"].map(|name| field(name, taktwerk::types::BuiltInType::Float));
+    let mut cycle = 0u16;
+    let written = DataSet::from_writer("numbers", fields, move |fields| {
+        cycle = cycle.wrapping_add(1);
+        fields.numbers([f32::from(cycle), 2.0, 3.0]);
+    });
+    let builder = Publisher::builder(&url(9))
+        .publisher_id(78)
+        .interface("lo")
+        .interval(Duration::from_millis(2))
+        .layout(taktwerk::pubsub::publisher::Layout::PeriodicFixed)
+        .data_set(written);
+    let theirs = Configuration::subscriber_of(&builder.configuration());
+    let got: Arc<Mutex<Vec<Vec<Variant>>>> = Arc::default();
+    let mine = Arc::clone(&got);
+    let subscriber = Subscriber::of(theirs)
+        .on_message(move |message| {
+            let values = message.fields.iter().filter_map(|field| field.value.value.clone());
+            mine.lock().unwrap().push(values.collect());
+        })
+        .start()
+        .unwrap();
+    let publisher = builder.start().unwrap();
+    assert!(until(|| got.lock().unwrap().len() > 20));
+    publisher.stop();
+    let got = got.lock().unwrap();
+    for (one, two) in got.iter().zip(&got[1..]) {
+        assert_eq!(one[1..], [Variant::from(2.0f32), Variant::from(3.0f32)]);
+        let (Variant::Float(one), Variant::Float(two)) = (&one[0], &two[0]) else { panic!("{one:?}") };
+        assert!(two > one, "{one} {two}");
+    }
+    assert_eq!(subscriber.counters().malformed, 0);
+}
+
+#[test]
 fn from_variables_to_variables() {
     let (source, target) = (server(), server());
     let speed = source.objects().variable("Speed", 0.0f64).add().unwrap();

@@ -3,6 +3,7 @@
 //! As long as every field has the size it had, a cycle writes values, sequence number, time and status into the bytes
 //! that are there and allocates nothing. A field of another size makes the message be laid out anew.
 
+use super::in_place::{FieldWriter, Message};
 use crate::time::Now;
 use crate::uadp::data_set_message::{DataSetMessageHeader, DataSetMessageOffsets, status_bits};
 use crate::uadp::fields::{encode_data_value_field, encode_variant_field};
@@ -151,65 +152,52 @@ impl Frame {
         number: u16,
         now: Now,
     ) -> Result<Made, usize> {
-        let mut bad = 0;
-        let patched =
-            self.is_laid_out && self.ends.len() == values.len() && self.patch(spec, values, &mut bad);
-        if !patched {
-            bad = 0;
-            self.lay_out(spec, values, number, now, &mut bad)?;
-        }
+        let patched = self.patch(spec, values);
+        let bad = match patched {
+            Some(bad) => bad,
+            None => self.lay_out(spec, values, number, now)?,
+        };
+        self.stamp(bad, number, now);
+        Ok(if patched.is_some() { Made::Patched } else { Made::LaidOut })
+    }
+
+    /// The fields, to be written over the old ones; `None`: nothing is laid out.
+    pub(super) fn fields<'a>(&'a mut self, spec: &'a Spec) -> Option<FieldWriter<'a>> {
+        let message = Message {
+            spec,
+            bytes: &mut self.bytes,
+            ends: &self.ends,
+            start: self.first,
+            bad: 0,
+            scratch: &mut self.scratch,
+            field: &mut self.field,
+        };
+        self.is_laid_out.then(|| FieldWriter::message(message))
+    }
+
+    /// How many fields are bad; `None`: one has another size.
+    fn patch(&mut self, spec: &Spec, values: &[DataValue]) -> Option<usize> {
+        let mut fields = self.fields(spec)?;
+        values.iter().for_each(|value| fields.value(value));
+        fields.finish()
+    }
+
+    /// Says in the header what is new besides the fields, of which so many are bad.
+    pub(super) fn stamp(&mut self, bad: usize, number: u16, now: Now) {
         let status = match bad {
             0 => StatusCode::GOOD,
-            count if count == values.len() => StatusCode::BAD,
+            count if count == self.ends.len() => StatusCode::BAD,
             _ => StatusCode::UNCERTAIN,
         };
         let offsets = self.offsets;
         put(&mut self.bytes, offsets.sequence_number, &number.to_le_bytes());
         put(&mut self.bytes, offsets.timestamp, &now.utc.ticks().to_le_bytes());
         put(&mut self.bytes, offsets.status, &status_bits(status).to_le_bytes());
-        Ok(if patched { Made::Patched } else { Made::LaidOut })
     }
 
-    /// False: a field has another size.
-    fn patch(&mut self, spec: &Spec, values: &[DataValue], bad: &mut usize) -> bool {
-        let mut start = self.first;
-        for (index, (value, end)) in values.iter().zip(&self.ends).enumerate() {
-            let Some(slot) = self.bytes.get_mut(start..*end) else { return false };
-            start = *end;
-            let done = match spec.encoding {
-                FieldEncoding::Variant => patch_variant(slot, value, &mut self.field),
-                FieldEncoding::DataValue => {
-                    self.field.clear();
-                    encode_data_value_field(value, spec.fields, &mut self.field);
-                    copy(slot, &self.field)
-                }
-                FieldEncoding::RawData => {
-                    let Some(raw) = &spec.raw else { return false };
-                    if raw.patch_scalar(index, value, slot) {
-                        true
-                    } else {
-                        self.field.clear();
-                        let outcome = raw.encode_field(index, value, &mut self.scratch, &mut self.field);
-                        *bad += usize::from(outcome.is_err());
-                        copy(slot, &self.field)
-                    }
-                }
-            };
-            if !done {
-                return false;
-            }
-        }
-        true
-    }
-
-    fn lay_out(
-        &mut self,
-        spec: &Spec,
-        values: &[DataValue],
-        number: u16,
-        now: Now,
-        bad: &mut usize,
-    ) -> Result<(), usize> {
+    /// How many fields are bad.
+    fn lay_out(&mut self, spec: &Spec, values: &[DataValue], number: u16, now: Now) -> Result<usize, usize> {
+        let mut bad = 0;
         self.is_laid_out = false;
         self.bytes.clear();
         self.ends.clear();
@@ -222,7 +210,7 @@ impl Frame {
             match (&spec.raw, spec.encoding) {
                 (Some(raw), FieldEncoding::RawData) => {
                     let outcome = raw.encode_field(index, value, &mut self.scratch, &mut self.bytes);
-                    *bad += usize::from(outcome.is_err());
+                    bad += usize::from(outcome.is_err());
                 }
                 _ => spec.field(value, &mut self.bytes),
             }
@@ -233,7 +221,7 @@ impl Frame {
             self.offsets = DataSetMessageOffsets::default();
         }
         self.is_laid_out = padded.is_ok();
-        padded
+        padded.map(|()| bad)
     }
 }
 
@@ -241,28 +229,6 @@ fn put(bytes: &mut [u8], at: Option<usize>, value: &[u8]) {
     if let Some(place) = at.and_then(|at| bytes.get_mut(at..at + value.len())) {
         place.copy_from_slice(value);
     }
-}
-
-fn copy(slot: &mut [u8], field: &[u8]) -> bool {
-    let fits = slot.len() == field.len();
-    if fits {
-        slot.copy_from_slice(field);
-    }
-    fits
-}
-
-/// Writes a field as a Variant over the old one. False: it has another size.
-fn patch_variant(slot: &mut [u8], field: &DataValue, scratch: &mut Vec<u8>) -> bool {
-    if let (Some(value), true) = (&field.value, field.status().is_good())
-        && let Some((kind, body)) = slot.split_first_mut()
-        && let Some(number) = patch_scalar(value, body)
-    {
-        *kind = number.number();
-        return true;
-    }
-    scratch.clear();
-    encode_variant_field(field, scratch);
-    copy(slot, scratch)
 }
 
 /// Writes a number over an old one of the same size.

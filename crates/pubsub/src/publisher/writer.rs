@@ -8,7 +8,7 @@ use crate::config::{
 use crate::uadp::FieldEncoding;
 use crate::uadp::fields::encoding_of;
 use crate::uadp::raw::RawLayout;
-use crate::values::Values;
+use crate::values::{InPlace, Values};
 use core::ops::Range;
 use taktwerk_types::{DataValue, Instant, Variant};
 
@@ -193,7 +193,9 @@ impl Writer {
         let before = items.len();
         match self.kind {
             Kind::Cyclic | Kind::Acyclic => {
-                if values.sample(self.data_set, &mut self.values, turn.now) {
+                if !self.in_place(turn, values, items)
+                    && values.sample(self.data_set, &mut self.values, turn.now)
+                {
                     self.data(turn, counters, made, items, &mut too_large);
                 }
             }
@@ -233,6 +235,28 @@ impl Writer {
             len,
             sequence_number: short(number),
         }
+    }
+
+    /// Lets the source write into the message that is laid out. False: it has to be sampled.
+    fn in_place(&mut self, turn: &Turn<'_>, values: &mut dyn Values, items: &mut Vec<Item>) -> bool {
+        let Codec::Uadp(spec) = &self.codec else { return false };
+        // Delta frames and promoted fields need to know what the values are.
+        if self.key_frame_count > 1 || !self.promoted.is_empty() {
+            return false;
+        }
+        let Some(mut fields) = self.frame.fields(spec) else { return false };
+        match values.write(self.data_set, &mut fields, turn.now) {
+            InPlace::NotOffered => return false,
+            InPlace::NothingToSend => return true,
+            InPlace::Written => {}
+        }
+        let Some(bad) = fields.finish() else { return false };
+        let number = self.next_number;
+        self.frame.stamp(bad, short(number), turn.now);
+        items.push(self.item(Place::Frame, self.frame.bytes().len(), number));
+        self.cycles_since_key = 0;
+        self.next_number = number.wrapping_add(1);
+        true
     }
 
     fn data(

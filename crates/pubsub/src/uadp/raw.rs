@@ -103,6 +103,8 @@ pub struct RawLayout {
     /// The built-in types of those that are scalars, 0 for others: one byte each, because patching thousands of fields costs
     /// what their memory costs.
     scalars: Vec<u8>,
+    /// The type of all fields, if they are scalars and all the same.
+    alike: Option<BuiltInType>,
 }
 
 impl RawLayout {
@@ -117,7 +119,13 @@ impl RawLayout {
             _ => 0,
         };
         let scalars = fields.iter().map(scalar).collect();
-        Ok(Self { fields, scalars })
+        let alike = match fields.first() {
+            Some(RawType::Scalar(kind)) if fields.iter().all(|field| *field == RawType::Scalar(*kind)) => {
+                Some(*kind)
+            }
+            _ => None,
+        };
+        Ok(Self { fields, scalars, alike })
     }
 
     /// How many fields there are.
@@ -166,6 +174,15 @@ impl RawLayout {
             convert::zeros(kind, out);
         }
         result
+    }
+
+    /// How many fields from `index` on are scalars of a type.
+    pub(crate) fn run(&self, index: usize, kind: BuiltInType) -> usize {
+        let rest = self.scalars.get(index..).unwrap_or_default();
+        if self.alike == Some(kind) {
+            return rest.len();
+        }
+        rest.iter().take_while(|scalar| **scalar == kind.number()).count()
     }
 
     /// Writes a number over an old one, if the field is a good number of the right type.

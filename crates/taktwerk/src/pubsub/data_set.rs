@@ -6,7 +6,7 @@ use crate::value::Value;
 use core::fmt;
 use std::sync::Arc;
 use taktwerk_pubsub::config::{Configuration, DataSetSource, PublishedDataSet};
-use taktwerk_pubsub::{Now, Values};
+use taktwerk_pubsub::{FieldWriter, InPlace, Now, Values};
 use taktwerk_schema::{FieldMetaData, PublishedVariableDataType};
 use taktwerk_server::space::{AddressSpace, VariableHandle};
 use taktwerk_types::{DataValue, NodeId, StatusCode, Variant};
@@ -17,11 +17,15 @@ const VALUE: u32 = 13;
 /// Fills in the fields of a data set; false: nothing to send in this cycle.
 pub(super) type Fill = Box<dyn FnMut(&mut [DataValue]) -> bool + Send>;
 
+/// Writes the fields of a data set into its message; false: nothing to send in this cycle.
+pub(super) type Write = Box<dyn FnMut(&mut FieldWriter<'_>) -> bool + Send>;
+
 /// Where the values of one data set come from.
 pub(super) enum Source {
     /// Variables of a server: a snapshot of their slots, without locks and without allocation.
     Variables(Vec<Published>),
     Application(Fill),
+    Writer(Write),
     /// None: a heartbeat, or events and actions that are not sampled.
     Nothing,
 }
@@ -61,7 +65,22 @@ impl Values for Sources {
                 true
             }
             Some((_, Source::Application(fill))) => fill(fields),
+            Some((_, Source::Writer(write))) => write(&mut FieldWriter::values(fields)),
             Some((_, Source::Nothing)) | None => false,
+        }
+    }
+
+    fn write(&mut self, data_set: usize, fields: &mut FieldWriter<'_>, _: Now) -> InPlace {
+        match self.0.get_mut(data_set) {
+            Some((_, Source::Variables(variables))) => {
+                variables.iter().for_each(|variable| fields.value(&variable.read()));
+                InPlace::Written
+            }
+            Some((_, Source::Writer(write))) => match write(fields) {
+                true => InPlace::Written,
+                false => InPlace::NothingToSend,
+            },
+            _ => InPlace::NotOffered,
         }
     }
 
@@ -130,7 +149,8 @@ pub struct DataSet {
     pub(super) name: String,
     pub(super) fields: Vec<FieldMetaData>,
     variables: Vec<VariableHandle>,
-    fill: Option<Fill>,
+    /// Of the application; without it, the Variables are published.
+    given: Option<Source>,
 }
 
 impl fmt::Debug for DataSet {
@@ -142,7 +162,7 @@ impl fmt::Debug for DataSet {
 impl DataSet {
     /// A data set without fields.
     pub fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), fields: Vec::new(), variables: Vec::new(), fill: None }
+        Self { name: name.to_owned(), fields: Vec::new(), variables: Vec::new(), given: None }
     }
 
     /// A data set whose fields the application fills in, each cycle anew: `fill` is called on the timer thread, so it
@@ -156,7 +176,24 @@ impl DataSet {
             fill(values);
             true
         });
-        Self { fields: fields.into_iter().collect(), fill: Some(fill), ..Self::new(name) }
+        let given = Some(Source::Application(fill));
+        Self { fields: fields.into_iter().collect(), given, ..Self::new(name) }
+    }
+
+    /// A data set whose fields the application writes right into the message, all of them and in their order, each cycle
+    /// anew: the cheapest way for thousands of numbers ([`FieldWriter::numbers`]). `write` is called on the timer thread,
+    /// so it must not wait; now and then it is called twice in a cycle.
+    pub fn from_writer(
+        name: &str,
+        fields: impl IntoIterator<Item = FieldMetaData>,
+        mut write: impl FnMut(&mut FieldWriter<'_>) + Send + 'static,
+    ) -> Self {
+        let write: Write = Box::new(move |fields| {
+            write(fields);
+            true
+        });
+        let given = Some(Source::Writer(write));
+        Self { fields: fields.into_iter().collect(), given, ..Self::new(name) }
     }
 
     /// Adds a Variable of a server as a field.
@@ -175,10 +212,8 @@ impl DataSet {
     }
 
     pub(super) fn into_parts(self) -> (PublishedDataSet, Source) {
-        let source = match self.fill {
-            Some(fill) => Source::Application(fill),
-            None => Source::Variables(self.variables.into_iter().map(Published::new).collect()),
-        };
+        let variables = self.variables.into_iter().map(Published::new);
+        let source = self.given.unwrap_or_else(|| Source::Variables(variables.collect()));
         (PublishedDataSet::new(&self.name, self.fields), source)
     }
 }

@@ -74,7 +74,9 @@ pub use taktwerk_net::pubsub::{
 pub use taktwerk_pubsub::config;
 pub use taktwerk_pubsub::security::{KeyRequest, SecurityKeys};
 pub use taktwerk_pubsub::uadp::{DataSetMessageKind, SecurityMode};
-pub use taktwerk_pubsub::{DataSetMessage, PublisherId, ReaderIndex, Sink, SubscriberEvent, Values};
+pub use taktwerk_pubsub::{
+    DataSetMessage, FieldWriter, InPlace, Number, PublisherId, ReaderIndex, Sink, SubscriberEvent, Values,
+};
 
 use taktwerk_types::DataValue;
 

@@ -17,7 +17,7 @@ use taktwerk_net::pubsub::{
 use taktwerk_pubsub::config::{Configuration, Connection, DataSetWriter, GroupSecurity, WriterGroup};
 use taktwerk_pubsub::publisher::GroupCounters;
 use taktwerk_pubsub::state::PubSubState;
-use taktwerk_pubsub::{GroupIndex, PublisherEvent};
+use taktwerk_pubsub::{FieldWriter, GroupIndex, PublisherEvent};
 use taktwerk_schema::DataSetFieldContentMask;
 use taktwerk_server::space::AddressSpace;
 use taktwerk_types::DataValue;
@@ -144,6 +144,17 @@ impl PublisherBuilder {
         fill: impl FnMut(&mut [DataValue]) -> bool + Send + 'static,
     ) -> Self {
         self.sources.push((data_set.to_owned(), Source::Application(Box::new(fill))));
+        self
+    }
+
+    /// Writes the fields of a data set of the configuration right into the message: see [`DataSet::from_writer`]. False:
+    /// nothing to send in this cycle (for data sets that are not cyclic).
+    pub fn fields(
+        mut self,
+        data_set: &str,
+        write: impl FnMut(&mut FieldWriter<'_>) -> bool + Send + 'static,
+    ) -> Self {
+        self.sources.push((data_set.to_owned(), Source::Writer(Box::new(write))));
         self
     }
 

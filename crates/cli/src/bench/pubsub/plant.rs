@@ -16,8 +16,8 @@ use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
 use taktwerk_crypto::{PubSubSecurityPolicy, SeededEntropy};
 use taktwerk_net::clock::monotonic;
 use taktwerk_net::pubsub::sleep_until;
-use taktwerk_pubsub::{Now, Publisher, PublisherOptions, Transmit, Values};
-use taktwerk_types::{BuiltInType, DataValue, Instant, Variant};
+use taktwerk_pubsub::{FieldWriter, InPlace, Now, Publisher, PublisherOptions, Transmit, Values};
+use taktwerk_types::{BuiltInType, DataValue, Instant};
 
 /// The security group.
 const GROUP: &str = "bench";
@@ -33,10 +33,25 @@ pub(super) struct Plant {
     pub(super) datagrams: Vec<Vec<u8>>,
 }
 
+/// Numbers without an order.
+struct Floats(u64);
+
+impl Iterator for Floats {
+    type Item = f32;
+
+    #[inline]
+    fn next(&mut self) -> Option<f32> {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        Some((self.0 >> 40) as f32)
+    }
+}
+
 /// Values that change in every cycle. The first data set says when its value had changed, when it was published, and the
 /// number of the cycle.
 pub(super) struct Signals {
-    state: u64,
+    floats: Floats,
     cycle: u32,
     plant: Option<Arc<AtomicU64>>,
 }
@@ -44,7 +59,7 @@ pub(super) struct Signals {
 impl Signals {
     /// The first data set's value changes when something outside says so ([`Source`]); without it, when it is sampled.
     pub(super) fn new(plant: Option<Arc<AtomicU64>>) -> Self {
-        Self { state: 0x9e37_79b9_7f4a_7c15, cycle: 0, plant }
+        Self { floats: Floats(0x9e37_79b9_7f4a_7c15), cycle: 0, plant }
     }
 }
 
@@ -61,18 +76,19 @@ impl Values for Signals {
             *number = DataValue::new(self.cycle);
             return true;
         }
-        for field in fields {
-            self.state ^= self.state << 13;
-            self.state ^= self.state >> 7;
-            self.state ^= self.state << 17;
-            let new = (self.state >> 40) as f32;
-            // In place: what lies around a value has not changed.
-            match &mut field.value {
-                Some(Variant::Float(value)) => *value = new,
-                value => *value = Some(new.into()),
-            }
-        }
+        let count = fields.len();
+        FieldWriter::values(fields).numbers(self.floats.by_ref().take(count));
         true
+    }
+
+    fn write(&mut self, data_set: usize, fields: &mut FieldWriter<'_>, _: Now) -> InPlace {
+        // Three fields of two types are not worth it.
+        if data_set == 0 {
+            return InPlace::NotOffered;
+        }
+        let count = fields.remaining();
+        fields.numbers(self.floats.by_ref().take(count));
+        InPlace::Written
     }
 }
 

@@ -448,3 +448,30 @@ impl Inlet for Slow {
         Some(self.closed)
     }
 }
+
+/// A broker that is far away, or has much to do: it answers a CONNECT after several of the pauses in which the driver looks
+/// at something else.
+#[test]
+fn a_broker_that_takes_its_time_is_waited_for() {
+    for (version, answer) in
+        [(MqttVersion::V311, &[0x20, 2, 0, 0][..]), (MqttVersion::V5, &[0x20, 3, 0, 0, 0][..])]
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let attempts = Arc::new(Mutex::new(Vec::new()));
+        let theirs = Arc::clone(&attempts);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                std::thread::sleep(Duration::from_millis(450));
+                let _ = stream.write_all(answer);
+                theirs.lock().unwrap().push(stream);
+            }
+        });
+        let configuration = configuration(&format!("mqtt://127.0.0.1:{port}"));
+        let (publisher, status) = publish(&configuration, &options(version, QualityOfService::AtMostOnce));
+        assert!(until(|| status.is_connected()), "{version:?}: {}", status.error());
+        publisher.stop();
+        assert_eq!(attempts.lock().unwrap().len(), 1, "{version:?}: connected at the first attempt");
+    }
+}

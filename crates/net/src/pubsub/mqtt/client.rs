@@ -7,11 +7,14 @@ use super::broker::Shared;
 use super::options::{Broker, MqttOptions, MqttVersion, QualityOfService};
 use super::outbox::Message;
 use super::status::Status;
+use core::pin::pin;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use tokio::runtime::Builder;
+use tokio::time::timeout;
 
 /// Messages between feeder and connection: what can be lost with a connection under QoS 0.
 const IN_HAND: usize = 16;
@@ -20,6 +23,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// How often the threads look whether they are still wanted.
 const LOOK: Duration = Duration::from_millis(100);
+/// How long a connection that ends waits for the broker.
+const FAREWELL: Duration = Duration::from_millis(50);
 /// The largest packet in either direction.
 const PACKET_MAX: usize = 16 << 20;
 
@@ -111,7 +116,7 @@ macro_rules! mqtt_version {
         }
 
         fn run(
-            mut connection: $($path)::+::Connection,
+            connection: $($path)::+::Connection,
             client: $($path)::+::Client,
             session: Session,
             shared: Arc<Shared>,
@@ -123,24 +128,41 @@ macro_rules! mqtt_version {
             let tell = |topic: &str, payload: Vec<u8>| {
                 client.try_publish(topic, quality(QualityOfService::AtLeastOnce), true, payload).is_ok()
             };
-            drive(&shared, |shared| {
-                if let Some(status) = &mut status {
-                    let now = std::time::Instant::now();
-                    if let Some(payload) = status.due(now, crate::clock::wall())
-                        && tell(status.topic(), payload)
-                    {
-                        status.told(now);
-                    }
+            let runtime = match Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(error) => {
+                    tracing::error!(%error, "a broker's connection has no runtime");
+                    return shared.set_error(error.to_string());
                 }
-                // What did not fit at first.
-                unsubscribed.retain(|at| {
-                    filters.get(*at).is_some_and(|(filter, qos)| {
-                        client.try_subscribe(filter.as_str(), quality(*qos)).is_err()
-                    })
-                });
-                match connection.recv_timeout(LOOK) {
-                    Err(_) => None,
-                    Ok(Ok(Incoming::Incoming(Packet::ConnAck(_)))) => {
+            };
+            let mut events = connection.eventloop;
+            drive(&shared, |shared| {
+                // One wait until it is over, however often we look at something else meanwhile: making a connection is in
+                // it, and would begin again and again where that takes longer than a look.
+                let mut next = pin!(events.poll());
+                let event = loop {
+                    if let Some(status) = &mut status {
+                        let now = std::time::Instant::now();
+                        if let Some(payload) = status.due(now, crate::clock::wall())
+                            && tell(status.topic(), payload)
+                        {
+                            status.told(now);
+                        }
+                    }
+                    // What did not fit at first.
+                    unsubscribed.retain(|at| {
+                        filters.get(*at).is_some_and(|(filter, qos)| {
+                            client.try_subscribe(filter.as_str(), quality(*qos)).is_err()
+                        })
+                    });
+                    match runtime.block_on(async { timeout(LOOK, next.as_mut()).await }) {
+                        Ok(event) => break event,
+                        Err(_) if shared.stop.load(Ordering::Acquire) => return None,
+                        Err(_) => {}
+                    }
+                };
+                match event {
+                    Ok(Incoming::Incoming(Packet::ConnAck(_))) => {
                         shared.set_connected();
                         unsubscribed = (0..filters.len()).collect();
                         if let Some(status) = &mut status {
@@ -148,12 +170,12 @@ macro_rules! mqtt_version {
                         }
                         Some(Ok(()))
                     }
-                    Ok(Ok(Incoming::Incoming(Packet::Publish(publish)))) => {
+                    Ok(Incoming::Incoming(Packet::Publish(publish))) => {
                         shared.received(&publish.payload);
                         Some(Ok(()))
                     }
-                    Ok(Ok(_)) => Some(Ok(())),
-                    Ok(Err(error)) => {
+                    Ok(_) => Some(Ok(())),
+                    Err(error) => {
                         if let Some(status) = &mut status {
                             status.disconnected();
                         }
@@ -169,7 +191,8 @@ macro_rules! mqtt_version {
             }
             let _ = client.try_disconnect();
             for _ in 0..IN_HAND * 4 {
-                if !matches!(connection.recv_timeout(Duration::from_millis(50)), Ok(Ok(_))) {
+                let event = runtime.block_on(async { timeout(FAREWELL, events.poll()).await });
+                if !matches!(event, Ok(Ok(_))) {
                     return;
                 }
             }

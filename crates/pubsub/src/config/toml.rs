@@ -123,6 +123,29 @@ readers = [
         assert_eq!(schema, configuration);
     }
 
+    /// What a publisher writes for its subscribers.
+    #[test]
+    fn the_other_side_of_a_publisher_in_text() {
+        let mut publisher = from_toml(TEXT).unwrap();
+        let group = &mut publisher.connections[0].writer_groups[0];
+        group.writers[0].key_frame_count = 7;
+        let mut dynamic = super::super::WriterGroup::dynamic("slow", 2, 500.0);
+        let mut writer = super::super::DataSetWriter::dynamic("w", 2, "loose");
+        writer.field_content_mask = taktwerk_schema::DataSetFieldContentMask::STATUS_CODE;
+        dynamic.writers.push(writer);
+        publisher.connections[0].writer_groups.push(dynamic);
+        let mut loose = publisher.data_sets[0].clone();
+        loose.name = "loose".to_owned();
+        loose.meta_data.name = "loose".into();
+        loose.meta_data.fields[0].data_type = taktwerk_types::NodeId::numeric(0, 290);
+        loose.meta_data.fields[1].value_rank = -3;
+        publisher.data_sets.push(loose);
+        let theirs = Configuration::subscriber_of(&publisher);
+        assert_eq!(super::super::validate(&theirs), []);
+        let text = to_toml(&theirs).unwrap();
+        assert_eq!(from_toml(&text).unwrap(), theirs, "{text}");
+    }
+
     #[test]
     fn mistakes_are_told() {
         for (text, expected) in [

@@ -1,6 +1,6 @@
 //! From text to a configuration.
 
-use super::shape::{Conn, Field, File, Id, Layout, Reader, Readers, Security, Set, Writer, Writers};
+use super::shape::{Conn, Field, File, Id, Layout, Reader, Readers, Security, Set, Writer, Writers, rank_of};
 use super::{Result, TomlError};
 use crate::config::build::field;
 use crate::config::{
@@ -60,8 +60,15 @@ fn read_field(element: &str, source: &Field) -> Result<FieldMetaData> {
     let known = BuiltInType::ALL.into_iter().find(|kind| kind.to_string() == source.kind);
     let element = format!("{element} / field {:?}", source.name);
     let kind = known.ok_or_else(|| {
-        TomlError::value(element, format!("{:?} is no built-in type such as Float or String", source.kind))
+        TomlError::value(
+            element.clone(),
+            format!("{:?} is no built-in type such as Float or String", source.kind),
+        )
     })?;
+    let data_type = match &source.data_type {
+        Some(id) => id.parse().map_err(|error| TomlError::value(element, error))?,
+        None => NodeId::numeric(0, u32::from(kind.number())),
+    };
     let flags = if source.promoted { DataSetFieldFlags::PROMOTED_FIELD } else { DataSetFieldFlags::EMPTY };
     let description = match source.description.as_str() {
         "" => LocalizedText::default(),
@@ -71,11 +78,9 @@ fn read_field(element: &str, source: &Field) -> Result<FieldMetaData> {
         description,
         field_flags: flags,
         max_string_length: source.max_length,
-        value_rank: match source.dimensions.len() {
-            0 => -1,
-            rank => i32::try_from(rank).unwrap_or(i32::MAX),
-        },
+        value_rank: source.value_rank.unwrap_or_else(|| rank_of(&source.dimensions)),
         array_dimensions: source.dimensions.clone(),
+        data_type,
         ..field(&source.name, kind)
     })
 }
@@ -225,10 +230,8 @@ fn read_readers(source: &Readers) -> Result<ReaderGroup> {
     })
 }
 
-fn read_reader(source: &Reader) -> Result<DataSetReader> {
-    let element = format!("reader {:?}", source.name);
-    let fields: Vec<_> =
-        source.fields.iter().map(|field| read_field(&element, field)).collect::<Result<_>>()?;
+/// A reader of what is usual in its layout.
+pub(super) fn plain_reader(source: &Reader) -> DataSetReader {
     let mut group = match source.layout {
         Layout::Dynamic => WriterGroup::dynamic("", source.writer_group_id, 0.0),
         Layout::PeriodicFixed => WriterGroup::periodic_fixed("", source.writer_group_id, 0.0),
@@ -241,18 +244,50 @@ fn read_reader(source: &Reader) -> Result<DataSetReader> {
         Layout::Json => DataSetWriter::json,
     };
     let writer = make(&source.name, source.writer_id, "");
-    let mut set = PublishedDataSet::new("", fields);
-    if source.fields.is_empty() {
-        set.meta_data = Default::default();
-    } else {
+    let set = PublishedDataSet { meta_data: Default::default(), ..PublishedDataSet::new("", Vec::new()) };
+    DataSetReader::of(source.publisher_id.as_ref().map(read_id), &group, &writer, &set)
+}
+
+fn read_reader(source: &Reader) -> Result<DataSetReader> {
+    let element = format!("reader {:?}", source.name);
+    let fields: Vec<_> =
+        source.fields.iter().map(|field| read_field(&element, field)).collect::<Result<_>>()?;
+    let mut reader = plain_reader(source);
+    reader.meta_data.name = source.data_set.as_str().into();
+    if !fields.is_empty() {
         let [major_version, minor_version] = source.version;
-        set.meta_data.configuration_version = ConfigurationVersionDataType { major_version, minor_version };
+        reader.meta_data.fields = fields;
+        reader.meta_data.configuration_version =
+            ConfigurationVersionDataType { major_version, minor_version };
     }
-    let mut reader = DataSetReader::of(source.publisher_id.as_ref().map(read_id), &group, &writer, &set);
     reader.enabled = source.enabled;
     reader.message_receive_timeout = source.timeout;
-    if let DataSetReaderMessage::Uadp(uadp) = &mut reader.message {
-        uadp.data_set_offset = source.offset;
+    reader.key_frame_count = source.key_frame_count.unwrap_or(reader.key_frame_count);
+    reader.field_content_mask =
+        source.field_content.map_or(reader.field_content_mask, DataSetFieldContentMask);
+    match &mut reader.message {
+        DataSetReaderMessage::Uadp(uadp) => {
+            uadp.data_set_offset = source.offset;
+            uadp.network_message_number = source.message_number;
+            uadp.publishing_interval = source.interval;
+            uadp.group_version = source.group_version.unwrap_or(uadp.group_version);
+            if let Some(bits) = source.network_message_content {
+                reader.header_layout_uri.clear();
+                uadp.network_message_content_mask = UadpNetworkMessageContentMask(bits);
+            }
+            if let Some(bits) = source.message_content {
+                uadp.data_set_message_content_mask = UadpDataSetMessageContentMask(bits);
+            }
+        }
+        DataSetReaderMessage::Json(json) => {
+            if let Some(bits) = source.network_message_content {
+                json.network_message_content_mask = JsonNetworkMessageContentMask(bits);
+            }
+            if let Some(bits) = source.message_content {
+                json.data_set_message_content_mask = JsonDataSetMessageContentMask(bits);
+            }
+        }
+        _ => {}
     }
     let targets: Vec<_> = source
         .fields

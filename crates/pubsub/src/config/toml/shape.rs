@@ -15,6 +15,14 @@ pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
+/// The ValueRank of arrays with so many dimensions; -1: scalars.
+pub(super) fn rank_of(dimensions: &[u32]) -> i32 {
+    match dimensions.len() {
+        0 => -1,
+        rank => i32::try_from(rank).unwrap_or(i32::MAX),
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct File {
@@ -72,6 +80,12 @@ pub(super) struct Field {
     pub(super) name: String,
     #[serde(rename = "type")]
     pub(super) kind: String,
+    /// The DataType, if it is not the built-in type itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) data_type: Option<String>,
+    /// If it is not what the dimensions say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) value_rank: Option<i32>,
     /// The Variable it is read from, or at a reader written to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) node: Option<String>,
@@ -230,9 +244,30 @@ pub(super) struct Reader {
     pub(super) timeout: f64,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) layout: Layout,
+    /// Milliseconds, as the publisher has it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) interval: f64,
+    /// The writer's, if it is not the usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) key_frame_count: Option<u32>,
+    /// Bits of the content masks and the group's version, if they are not those of the layout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) network_message_content: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) message_content: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) field_content: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) group_version: Option<u32>,
+    /// Which NetworkMessage of a cycle; 0: any.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) message_number: u16,
     /// Offset of the DataSetMessage in messages without PayloadHeader.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) offset: u16,
+    /// What the publisher calls the data set.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) data_set: String,
     #[serde(default = "first_version", skip_serializing_if = "is_first_version")]
     pub(super) version: [u32; 2],
     /// The fields, if the publisher is not to be asked; with `node` their targets.

@@ -1,7 +1,9 @@
 //! From a configuration to text.
 
+use super::read::plain_reader;
 use super::shape::{
     Conn, Field, File, Group, Id, Layout, Reader, Readers, Security, Set, Writer, Writers, first_version,
+    rank_of,
 };
 use super::{Result, TomlError, from_toml};
 use crate::config::{
@@ -14,7 +16,7 @@ use taktwerk_crypto::PubSubSecurityPolicy;
 use taktwerk_schema::{
     DataSetFieldFlags, DataSetOrderingType, EndpointDescription, FieldMetaData, JsonNetworkMessageContentMask,
 };
-use taktwerk_types::BuiltInType;
+use taktwerk_types::{BuiltInType, NodeId};
 
 /// Writes a configuration.
 ///
@@ -48,7 +50,10 @@ pub fn to_toml(configuration: &Configuration) -> Result<String> {
 }
 
 fn write_field(source: &FieldMetaData) -> Field {
+    let built_in = NodeId::numeric(0, u32::from(source.built_in_type));
     Field {
+        data_type: (source.data_type != built_in).then(|| source.data_type.to_string()),
+        value_rank: Some(source.value_rank).filter(|rank| *rank != rank_of(&source.array_dimensions)),
         name: source.name.as_str().to_owned(),
         kind: BuiltInType::from_number(source.built_in_type)
             .map_or_else(String::new, |kind| kind.to_string()),
@@ -213,7 +218,7 @@ fn write_reader(source: &DataSetReader) -> Reader {
             field.node = Some(target.target_node_id.to_string());
         }
     }
-    Reader {
+    let mut reader = Reader {
         name: source.name.clone(),
         enabled: source.enabled,
         publisher_id: source.publisher_id.as_ref().map(write_id),
@@ -225,15 +230,46 @@ fn write_reader(source: &DataSetReader) -> Reader {
             _ if source.header_layout_uri == layouts::PERIODIC_FIXED_URI => Layout::PeriodicFixed,
             _ => Layout::Dynamic,
         },
-        offset: match &source.message {
-            DataSetReaderMessage::Uadp(uadp) => uadp.data_set_offset,
-            _ => 0,
-        },
+        interval: 0.0,
+        key_frame_count: None,
+        network_message_content: None,
+        message_content: None,
+        field_content: None,
+        group_version: None,
+        message_number: 0,
+        offset: 0,
+        data_set: source.meta_data.name.as_str().to_owned(),
         version: if fields.is_empty() {
             first_version()
         } else {
             [version.major_version, version.minor_version]
         },
         fields,
+    };
+    let plain = plain_reader(&reader);
+    let other = |ours: u32, plain: u32| (ours != plain).then_some(ours);
+    reader.key_frame_count = other(source.key_frame_count, plain.key_frame_count);
+    reader.field_content = other(source.field_content_mask.bits(), plain.field_content_mask.bits());
+    match (&source.message, &plain.message) {
+        (DataSetReaderMessage::Uadp(uadp), DataSetReaderMessage::Uadp(plain)) => {
+            reader.interval = uadp.publishing_interval;
+            reader.message_number = uadp.network_message_number;
+            reader.offset = uadp.data_set_offset;
+            reader.group_version = other(uadp.group_version, plain.group_version);
+            let bits = uadp.network_message_content_mask.bits();
+            let is_standard =
+                bits == plain.network_message_content_mask.bits() && !source.header_layout_uri.is_empty();
+            reader.network_message_content = (!is_standard).then_some(bits);
+            reader.message_content =
+                other(uadp.data_set_message_content_mask.bits(), plain.data_set_message_content_mask.bits());
+        }
+        (DataSetReaderMessage::Json(json), DataSetReaderMessage::Json(plain)) => {
+            reader.network_message_content =
+                other(json.network_message_content_mask.bits(), plain.network_message_content_mask.bits());
+            reader.message_content =
+                other(json.data_set_message_content_mask.bits(), plain.data_set_message_content_mask.bits());
+        }
+        _ => {}
     }
+    reader
 }

@@ -100,6 +100,10 @@ impl EthernetLink {
 }
 
 impl Link for EthernetLink {
+    fn may_announce(&self) -> bool {
+        false
+    }
+
     fn send(&mut self, connection: usize, out: &Transmit, _at: Option<u64>) -> Sent {
         let mut sent = Sent::default();
         self.failures.clear();

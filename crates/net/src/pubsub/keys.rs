@@ -85,5 +85,5 @@ impl KeyThread {
     }
 }
 
-/// How often loops look for answers of threads that cannot wake them, and for commands.
+/// How often loops look for what cannot wake them.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);

@@ -143,6 +143,8 @@ pub struct Lateness {
     late_timer: AtomicU64,
     late_encode: AtomicU64,
     late_send: AtomicU64,
+    missed_asleep: AtomicU64,
+    missed_busy: AtomicU64,
 }
 
 /// One turn of the timer thread, in nanoseconds.
@@ -173,6 +175,12 @@ impl Lateness {
         blame.store(blame.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
+    /// Cycles were missed, either while the thread was `busy` or although it was not.
+    pub(crate) fn missed(&self, cycles: u64, busy: bool) {
+        let cell = if busy { &self.missed_busy } else { &self.missed_asleep };
+        cell.store(cell.load(Ordering::Relaxed).saturating_add(cycles), Ordering::Relaxed);
+    }
+
     /// What is in it now.
     #[must_use]
     pub fn snapshot(&self) -> LatenessSnapshot {
@@ -184,6 +192,8 @@ impl Lateness {
             late_timer: self.late_timer.load(Ordering::Relaxed),
             late_encode: self.late_encode.load(Ordering::Relaxed),
             late_send: self.late_send.load(Ordering::Relaxed),
+            missed_asleep: self.missed_asleep.load(Ordering::Relaxed),
+            missed_busy: self.missed_busy.load(Ordering::Relaxed),
         }
     }
 }
@@ -206,6 +216,12 @@ pub struct LatenessSnapshot {
     pub late_encode: u64,
     /// Late cycles of which most went into sending.
     pub late_send: u64,
+    /// Cycles that were not sent because the thread did not run: it was woken later than the next cycle was due, or
+    /// others had its processor. Every timer loop loses these.
+    pub missed_asleep: u64,
+    /// Cycles that were not sent because making and sending the last one took so long, or the machine stood still
+    /// meanwhile: of a virtual one, that looks the same.
+    pub missed_busy: u64,
 }
 
 #[cfg(test)]
@@ -243,6 +259,11 @@ mod tests {
         lateness.record(TurnTimes { total: 400, timer: 400, encode: 10, send: 10 }, 500);
         let got = lateness.snapshot();
         assert_eq!((got.late_timer, got.late_encode, got.late_send, got.total.count), (1, 1, 1, 4));
+        lateness.missed(3, false);
+        lateness.missed(2, true);
+        lateness.missed(1, true);
+        let got = lateness.snapshot();
+        assert_eq!((got.missed_asleep, got.missed_busy), (3, 3));
     }
 
     proptest! {

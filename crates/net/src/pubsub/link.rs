@@ -32,6 +32,12 @@ pub trait Link: Send {
     fn wants_announcement(&mut self) -> bool {
         false
     }
+
+    /// Whether [`Self::wants_announcement`] may ever say yes: then it is asked every 20 ms, and the timer thread wakes for
+    /// that.
+    fn may_announce(&self) -> bool {
+        true
+    }
 }
 
 /// Counts messages of a WriterGroup that were not sent; those of discovery are nobody's.
@@ -185,6 +191,10 @@ fn sender(url: &str, interface: &str, options: &UdpOptions) -> Result<UdpSender,
 }
 
 impl Link for UdpLink {
+    fn may_announce(&self) -> bool {
+        false
+    }
+
     fn send(&mut self, connection: usize, out: &Transmit, at: Option<u64>) -> Sent {
         let mut sent = Sent::default();
         self.failures.clear();

@@ -9,6 +9,7 @@
 
 pub mod action;
 pub mod address;
+mod early;
 pub mod error;
 pub mod ethernet;
 mod inlet;

@@ -1,15 +1,17 @@
 //! A publisher on its own thread, which sleeps until absolute times and does nothing but make and send messages.
 //!
-//! A cycle is woken early by what making its messages is known to take, and sends when it is due: neither the number of
-//! signals nor the lateness of the last cycle moves the next one. Several WriterGroups share the thread; what is due at
+//! A cycle is woken early by what waking and making its messages are known to take, and sends when it is due: neither the
+//! number of signals nor the lateness of the last cycle moves the next one. Several WriterGroups share the thread; what is due at
 //! the same time goes out together.
 
+use super::early::Usual;
 use super::inlet::{self, Inlet};
+use super::interface::Interface;
 use super::keys::{KeySource, KeyThread, LOOK};
 use super::lateness::{Lateness, LatenessSnapshot, TurnTimes};
 use super::link::{self, Link};
-use super::timer::{RealTime, sleep_until};
-use super::udp::UdpOptions;
+use super::timer::{Alarm, RealTime, sleep_until};
+use super::udp::{self, UdpOptions};
 use super::{Address, PubSubError};
 use crate::clock::{Clock, monotonic, thread_cpu};
 use crate::entropy::OsEntropy;
@@ -26,10 +28,12 @@ use taktwerk_pubsub::config::{Configuration, Connection};
 use taktwerk_pubsub::{GroupIndex, Now, Publisher, PublisherEvent, PublisherOptions, Transmit, Values};
 use taktwerk_types::{Instant, UtcTime};
 
-/// Making messages that takes less than this is not worth an early wake-up.
-const WORTH_PREPARING: u64 = 20_000;
-/// What waking itself may take when a cycle is prepared early.
-const WAKE_ALLOWANCE: u64 = 40_000;
+/// What waking may take at most when a cycle is prepared early, whatever it has taken lately.
+const WAKE_MAX: u64 = 250_000;
+/// How much earlier than they are due the kernel is given datagrams that it sends by itself.
+const HAND_OVER: u64 = 200_000;
+/// A shorter rest than this is waited for awake: going to sleep and waking up takes as long.
+const REST: u64 = 15_000;
 /// Discovery probes that wait for the timer thread.
 const PROBES_MAX: usize = 256;
 
@@ -37,7 +41,7 @@ const PROBES_MAX: usize = 256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Prepare {
-    /// By what making them has taken lately: values are as fresh as being on time allows.
+    /// By what waking and making them have taken lately: values are as fresh as being on time allows.
     #[default]
     Automatic,
     /// Not at all: values are sampled when the cycle is due, and sent when that is done.
@@ -171,6 +175,7 @@ pub struct SentTotals {
 
 #[derive(Default)]
 struct Shared {
+    alarm: Alarm,
     stop: AtomicBool,
     has_commands: AtomicBool,
     commands: Mutex<VecDeque<Command>>,
@@ -251,7 +256,9 @@ impl RunningPublisher {
         let engine_options = core::mem::take(&mut options.engine);
         let engine = Publisher::new(configuration, engine_options, provider, Box::new(OsEntropy))
             .map_err(PubSubError::Configuration)?;
-        let keys = options.keys.take().map(|source| KeyThread::start(source, || ())).transpose();
+        let waking = Arc::clone(&shared);
+        let keys = options.keys.take().map(|source| KeyThread::start(source, move || waking.alarm.wake()));
+        let keys = keys.transpose();
         let keys = keys.map_err(|source| PubSubError::Thread { thread: "key", source })?;
         let (tell, told) = mpsc::channel();
         let theirs = Arc::clone(&shared);
@@ -270,7 +277,10 @@ impl RunningPublisher {
                     shared: theirs,
                     keys,
                     out: Transmit::new(),
-                    estimate: 0,
+                    waking: Usual::default(),
+                    making: Usual::default(),
+                    busy: Busy::default(),
+                    has_failed: false,
                     options,
                 };
                 turn.run();
@@ -391,6 +401,7 @@ impl RunningPublisher {
     fn push(&self, command: Command) {
         lock(&self.shared.commands).push_back(command);
         self.shared.has_commands.store(true, Ordering::Release);
+        self.shared.alarm.wake();
     }
 
     /// Runs something on the engine, within some milliseconds.
@@ -443,6 +454,7 @@ impl RunningPublisher {
 
     fn end(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
+        self.shared.alarm.wake();
         if let Some(listener) = lock(&self.listener).take() {
             listener.end();
         }
@@ -467,8 +479,10 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 fn fit_to_frames(configuration: &Configuration, message_len_max: &mut usize, udp: &mut UdpOptions) {
     for connection in &configuration.connections {
         let frame = match Address::parse(&connection.url) {
-            Ok(Address::Udp(address)) if address.is_ipv6() => 1452,
-            Ok(Address::Udp(_)) => 1472,
+            Ok(Address::Udp(address)) => {
+                let interface = Interface::find(&connection.network_interface);
+                udp::payload_max(address, &interface.unwrap_or_else(|_| Interface::any()))
+            }
             Ok(Address::Ethernet { .. }) => super::ethernet::PAYLOAD_MAX,
             _ => continue,
         };
@@ -490,9 +504,25 @@ struct Timer {
     shared: Arc<Shared>,
     keys: Option<KeyThread>,
     out: Transmit,
-    /// Nanoseconds that making a turn's messages has taken lately.
-    estimate: u64,
+    /// How late the thread wakes.
+    waking: Usual,
+    /// What making a turn's messages takes.
+    making: Usual,
+    busy: Busy,
+    /// A message could not be sent, and that was told.
+    has_failed: bool,
     options: PublisherDriverOptions,
+}
+
+/// What the last turn took.
+#[derive(Debug, Clone, Copy, Default)]
+struct Busy {
+    /// Until its messages were sent, in nanoseconds.
+    wall: u64,
+    /// Of the CPU, with what led to it.
+    cpu: u64,
+    /// The thread's CPU time when it had ended.
+    cpu_until: u64,
 }
 
 impl Timer {
@@ -505,56 +535,67 @@ impl Timer {
             self.look(now);
             let due = self.engine.poll_timeout().unwrap_or(Instant::FAR);
             let wanted = Instant::from_nanos(due.as_nanos().saturating_sub(self.lead()));
-            let look = now.instant + LOOK;
+            let look = self.next_look(now);
             if wanted > look {
-                sleep_until(look);
+                self.shared.alarm.sleep_until(look);
                 continue;
             }
-            sleep_until(wanted);
-            self.turn(&mut clock, wanted, due);
+            let was_asleep = wanted > now.instant;
+            if was_asleep && self.shared.alarm.sleep_until(wanted) {
+                continue;
+            }
+            self.turn(&mut clock, wanted, due, was_asleep);
         }
         let now = read(&mut clock);
         self.engine.stop(now);
     }
 
+    /// When to look for what nobody wakes us for.
+    fn next_look(&self, now: Now) -> Instant {
+        let soon = now.instant + LOOK;
+        if self.links.iter().flatten().any(|link| link.may_announce()) {
+            return soon;
+        }
+        let keys = self.keys.as_ref().and_then(|_| self.engine.key_timeout());
+        keys.map_or(Instant::FAR, |due| due.max(soon))
+    }
+
     /// By how many nanoseconds the next cycle is prepared early.
     fn lead(&self) -> u64 {
+        let waking = self.waking.nanos().min(WAKE_MAX);
         match self.options.prepare {
-            Prepare::WhenDue if self.options.udp.send_time => WAKE_ALLOWANCE,
+            Prepare::WhenDue if self.options.udp.send_time => HAND_OVER,
             Prepare::WhenDue => 0,
             Prepare::Early(span) => u64::try_from(span.as_nanos()).unwrap_or(u64::MAX),
-            Prepare::Automatic if self.options.udp.send_time => self.estimate + 5 * WAKE_ALLOWANCE,
-            Prepare::Automatic if self.estimate > WORTH_PREPARING => self.estimate + WAKE_ALLOWANCE,
-            Prepare::Automatic => 0,
+            Prepare::Automatic if self.options.udp.send_time => waking + self.making.nanos() + HAND_OVER,
+            Prepare::Automatic => waking + self.making.nanos(),
         }
     }
 
-    fn turn(&mut self, clock: &mut Clock, wanted: Instant, due: Instant) {
+    fn turn(&mut self, clock: &mut Clock, wanted: Instant, due: Instant, was_asleep: bool) {
         let woken = read(clock);
+        if was_asleep {
+            self.waking.saw(nanos_between(wanted, woken.instant));
+        }
         // What is prepared early is dated at the time it is due.
         let ahead = due.since(woken.instant);
         let now = Now { instant: woken.instant.max(due), utc: woken.utc.plus(ahead) };
         self.out.clear();
-        let cpu_before = thread_cpu();
         self.engine.poll(now, &mut *self.values, &mut self.out);
-        let cpu = thread_cpu() - cpu_before;
         if self.out.is_empty() {
-            self.events();
+            self.events(false);
             return;
         }
         let prepared = monotonic();
         let encode = nanos_between(woken.instant, prepared);
-        // Follows rises at once and falls slowly. Of the CPU's time: a thread that was held up by others for once would
-        // take its next values too early, by as much.
-        let cost = u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX).min(encode);
-        self.estimate = cost.max(self.estimate - self.estimate / 16);
+        self.making.saw(encode);
         let at = self.options.udp.send_time.then_some(due.as_nanos());
-        if prepared < due && at.is_none() {
-            sleep_until(due);
+        if at.is_none() {
+            rest(prepared, due);
         }
         let sending = monotonic();
         self.shared.sending.store(sending.as_nanos(), Ordering::Release);
-        let mut sent = super::udp::Sent::default();
+        let mut sent = udp::Sent::default();
         for (connection, link) in self.links.iter_mut().enumerate() {
             let Some(link) = link else { continue };
             let of_link = link.send(connection, &self.out, at);
@@ -587,16 +628,28 @@ impl Timer {
         add(&self.shared.failed, sent.failed);
         if let Some(error) = sent.error {
             let error = std::io::Error::from_raw_os_error(error);
-            tracing::debug!(failed = sent.failed, %error, "messages were not sent");
+            if core::mem::replace(&mut self.has_failed, true) {
+                tracing::debug!(failed = sent.failed, %error, "messages were not sent");
+            } else {
+                tracing::warn!(failed = sent.failed, %error, "messages were not sent; from now on this is only counted");
+            }
         }
-        self.events();
-        let cpu = thread_cpu();
-        self.shared.cpu_nanos.store(u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        // A thread that others kept from running did not use the CPU.
+        let was_busy = !was_asleep && self.busy.cpu >= self.busy.wall / 2;
+        self.events(was_busy);
+        let cpu = u64::try_from(thread_cpu().as_nanos()).unwrap_or(u64::MAX);
+        self.shared.cpu_nanos.store(cpu, Ordering::Relaxed);
+        let (wall, used) = (nanos_between(woken.instant, done), cpu.saturating_sub(self.busy.cpu_until));
+        self.busy = Busy { wall, cpu: used, cpu_until: cpu };
     }
 
-    fn events(&mut self) {
+    /// Tells what happened; cycles that were missed in a turn were so because the one before it `was_busy`, or not.
+    fn events(&mut self, was_busy: bool) {
         while let Some(event) = self.engine.poll_event() {
             tracing::debug!(?event, "publisher");
+            if let PublisherEvent::Missed { cycles, .. } = event {
+                self.shared.lateness.missed(cycles, was_busy);
+            }
             if let Some(handler) = &mut self.options.events {
                 handler(&event);
             }
@@ -608,7 +661,7 @@ impl Timer {
         if self.shared.has_commands.swap(false, Ordering::Acquire) {
             while let Some(command) = { lock(&self.shared.commands).pop_front() } {
                 command(self, now);
-                self.events();
+                self.events(false);
             }
         }
         if self.shared.has_probes.swap(false, Ordering::Acquire) {
@@ -633,6 +686,16 @@ impl Timer {
                 keys.ask(request);
             }
         }
+    }
+}
+
+/// Waits until a time that is near.
+fn rest(now: Instant, until: Instant) {
+    if nanos_between(now, until) > REST {
+        sleep_until(until);
+    }
+    while monotonic() < until {
+        core::hint::spin_loop();
     }
 }
 
@@ -719,6 +782,7 @@ fn take_probes(
                 if probes.len() < PROBES_MAX {
                     probes.push_back((*connection, datagram.to_vec()));
                     shared.has_probes.store(true, Ordering::Release);
+                    shared.alarm.wake();
                 }
             });
             more.map_err(fail)?;

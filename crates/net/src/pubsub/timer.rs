@@ -1,11 +1,13 @@
-//! Sleeping until a point in time, and the kernel's favour for threads that must be on time.
+//! Sleeping until a point in time or until somebody wakes us, and the kernel's favour for threads that must be on time.
 
 use super::PubSubError;
 use crate::affinity::pin_current_thread;
 use crate::clock::monotonic;
-use core::num::NonZeroU64;
+use core::num::{NonZeroU32, NonZeroU64};
+use core::sync::atomic::{AtomicU32, Ordering};
+use rustix::io::Errno;
 use rustix::mm::{MlockAllFlags, mlockall};
-use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};
+use rustix::thread::{clock_nanosleep_absolute, futex, set_current_timer_slack};
 use rustix::time::{ClockId, Timespec};
 use std::io;
 use taktwerk_types::Instant;
@@ -14,15 +16,47 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id,
 };
 
-/// Sleeps until the monotonic clock shows `deadline`: a time, not a span, so that lateness never adds up.
-pub fn sleep_until(deadline: Instant) {
-    let nanos = deadline.as_nanos();
-    let request = Timespec {
+fn timespec(time: Instant) -> Timespec {
+    let nanos = time.as_nanos();
+    Timespec {
         tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
         tv_nsec: i64::try_from(nanos % 1_000_000_000).unwrap_or(0),
-    };
+    }
+}
+
+/// Sleeps until the monotonic clock shows `deadline`: a time, not a span, so that lateness never adds up.
+pub fn sleep_until(deadline: Instant) {
+    let request = timespec(deadline);
     // A signal ends the sleep early.
     while clock_nanosleep_absolute(ClockId::Monotonic, &request).is_err() && monotonic() < deadline {}
+}
+
+/// Sleeps until a time, as precisely as [`sleep_until`], or until another thread has something to say. One thread sleeps.
+#[derive(Debug, Default)]
+pub(crate) struct Alarm(AtomicU32);
+
+impl Alarm {
+    /// Ends the sleep, or the next one if nobody sleeps.
+    pub(crate) fn wake(&self) {
+        if self.0.swap(1, Ordering::AcqRel) == 0 {
+            // Nobody may sleep: that is no error.
+            let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
+        }
+    }
+
+    /// True: it was woken, perhaps before the deadline.
+    pub(crate) fn sleep_until(&self, deadline: Instant) -> bool {
+        let request = timespec(deadline);
+        while self.0.swap(0, Ordering::AcqRel) == 0 {
+            // With a set of bits the time is an absolute one, on the monotonic clock.
+            let slept =
+                futex::wait_bitset(&self.0, futex::Flags::PRIVATE, 0, Some(&request), NonZeroU32::MAX);
+            if slept == Err(Errno::TIMEDOUT) {
+                return false;
+            }
+        }
+        true
+    }
 }
 
 /// What the kernel is asked to do for a thread that must be on time. All of it is optional; without any, the kernel's
@@ -96,6 +130,25 @@ mod tests {
             assert!(monotonic() >= deadline);
         }
         sleep_until(Instant::ZERO);
+    }
+
+    #[test]
+    fn an_alarm_wakes_at_its_time_or_when_it_is_rung() {
+        let alarm = std::sync::Arc::new(Alarm::default());
+        for span in [0, 1_000, 2_000_000] {
+            let deadline = Instant::from_nanos(monotonic().as_nanos() + span);
+            assert!(!alarm.sleep_until(deadline));
+            assert!(monotonic() >= deadline);
+        }
+        alarm.wake();
+        alarm.wake();
+        assert!(alarm.sleep_until(Instant::FAR), "rung before it slept");
+        let theirs = std::sync::Arc::clone(&alarm);
+        let sleeper = std::thread::spawn(move || theirs.sleep_until(Instant::FAR));
+        std::thread::sleep(core::time::Duration::from_millis(20));
+        alarm.wake();
+        assert!(sleeper.join().unwrap(), "rung while it slept");
+        assert!(!alarm.sleep_until(Instant::ZERO), "rung once is woken once");
     }
 
     #[test]

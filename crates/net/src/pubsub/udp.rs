@@ -27,6 +27,8 @@ const BATCH: usize = 32;
 const DATAGRAM_MAX: usize = 65_535;
 /// What is asked for the kernel's buffers: a burst of a cycle must fit.
 const SOCKET_BUFFER: usize = 8 << 20;
+/// Every host takes datagrams of this size (576 bytes with the largest headers), whatever an interface says.
+const PAYLOAD_LEAST: usize = 508;
 /// How long a full send buffer may hold up a cycle.
 const SEND_PATIENCE: Duration = Duration::from_millis(1);
 
@@ -248,6 +250,20 @@ impl UdpSender {
     }
 }
 
+/// The largest payload of a datagram that fits a frame on its way from this machine to an address: what Ethernet carries,
+/// or less where the interface carries less (tunnels, virtual machines).
+pub(crate) fn payload_max(to: SocketAddr, interface: &Interface) -> usize {
+    let (frame, headers) = if to.is_ipv6() { (1452, 48) } else { (1472, 28) };
+    let mtu = || {
+        // A socket of its own: one that is connected is told of errors that the sender has no use for.
+        let probe = UdpSender::new(to, interface, &UdpOptions::default()).ok()?;
+        rustix::net::connect(&probe.fd, &probe.to).ok()?;
+        let mtu = if to.is_ipv6() { sockopt::ipv6_mtu(&probe.fd) } else { sockopt::ip_mtu(&probe.fd) };
+        usize::try_from(mtu.ok()?).ok()
+    };
+    mtu().map_or(frame, |mtu| frame.min(mtu.saturating_sub(headers)).max(PAYLOAD_LEAST))
+}
+
 fn multicast_if_v4(fd: &OwnedFd, interface: &Interface) -> Result<(), Errno> {
     let unspecified = Ipv4Addr::UNSPECIFIED;
     sockopt::set_ip_multicast_if_with_ifindex(fd, &unspecified, &unspecified, interface.index)
@@ -412,4 +428,21 @@ fn join(fd: &OwnedFd, group: SocketAddr, interface: &Interface) -> Result<(), Er
 /// Where there is no route for multicast, publishers of this machine send through the loopback.
 fn loopback_index() -> Result<u32, Errno> {
     Interface::loopback().map(|interface| interface.index).map_err(|_| Errno::NODEV)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_fits_a_frame_where_the_interface_would_take_more() {
+        let loopback = Interface::loopback().unwrap();
+        for (to, expected) in [("127.0.0.1:4840", 1472), ("239.0.0.1:4840", 1472), ("[::1]:4840", 1452)] {
+            let most = payload_max(to.parse().unwrap(), &loopback);
+            // The loopback carries 64 kB; where there is no IPv6, nothing is known.
+            assert_eq!(most, expected, "{to}");
+        }
+        let nowhere = Interface { index: u32::MAX, ..Interface::any() };
+        assert_eq!(payload_max("239.0.0.1:4840".parse().unwrap(), &nowhere), 1472);
+    }
 }

@@ -17,6 +17,7 @@ use taktwerk_types::Instant;
 pub(super) struct Outcome {
     pub(super) lateness: Times,
     pub(super) cycles: u64,
+    pub(super) missed: u64,
     pub(super) cpu_nanos: u64,
     pub(super) nanos: u64,
 }
@@ -38,6 +39,7 @@ pub(super) fn run(
             (0..count).for_each(|_| outcome.lateness.record(nanos));
         }
         outcome.cycles += one.cycles;
+        outcome.missed += one.missed;
         outcome.cpu_nanos += one.cpu_nanos;
         outcome.nanos += one.nanos;
     })
@@ -80,7 +82,10 @@ fn on_thread(
         outcome.lateness.record(now.since(due).as_nanos().try_into().unwrap_or(u64::MAX));
         outcome.cycles += 1;
         let since = monotonic().as_nanos().saturating_sub(start);
-        cycle = (cycle + 1).max(since / interval);
+        // As the publisher does: of the cycles that have begun the last one is sent, the others are lost.
+        let next = (cycle + 1).max(since / interval);
+        outcome.missed += next - cycle - 1;
+        cycle = next;
     }
     outcome.cpu_nanos = (thread_cpu() - cpu).as_nanos().try_into().unwrap_or(u64::MAX);
     outcome.nanos = monotonic().as_nanos().saturating_sub(start);

@@ -40,6 +40,8 @@ pub(super) struct Outcome {
     drift: (f64, f64),
     pub(super) cycles: u64,
     pub(super) missed: u64,
+    /// Of these, those that were missed because making and sending the ones before them took so long.
+    pub(super) missed_busy: u64,
     pub(super) messages: u64,
     pub(super) failed: u64,
     pub(super) bytes: u64,
@@ -210,6 +212,7 @@ pub(super) fn run(
     outcome.bytes += sent.bytes - sent_before.bytes;
     outcome.cpu_nanos += sent.cpu_nanos - sent_before.cpu_nanos;
     outcome.missed += missed_after - missed_before;
+    outcome.missed_busy += lateness.missed_busy - lateness_before.missed_busy;
     let heard = ear.0.lock().unwrap_or_else(PoisonError::into_inner);
     outcome.delivery.merge(&heard.delivery);
     outcome.waiting.merge(&heard.waiting);

@@ -233,6 +233,7 @@ fn report(
     report.set("window_s", seconds);
     report.set("cycles", engine.cycles);
     report.set("cycles_missed", engine.missed);
+    report.set("cycles_missed_busy", engine.missed_busy);
     report.set("messages_sent", engine.messages);
     report.set("messages_failed", engine.failed);
     report.set("bytes_sent", engine.bytes);
@@ -242,6 +243,7 @@ fn report(
     report.set("publisher_cpu_ns_per_signal", per_signal);
     report.set("bare_cpu_percent", bare_percent);
     report.set("bare_cycles", bare.cycles);
+    report.set("bare_cycles_missed", bare.missed);
     report.set("late", json!({"timer": engine.late[0], "encode": engine.late[1], "send": engine.late[2]}));
     report.set("received", json!({"messages": engine.received, "missing": engine.missing_messages}));
     report.set("lateness", json!(engine.total.summary()));
@@ -316,14 +318,19 @@ fn report(
     report.fact(
         "cycles",
         format!(
-            "{} run, {} missed; {late} later than 1 ms (timer {}, encode {}, send {})",
+            "{} run, {} missed ({} of them busy); {late} later than 1 ms (timer {}, encode {}, send {})",
             figures::thousands(i64::try_from(engine.cycles).unwrap_or(i64::MAX)),
             engine.missed,
+            engine.missed_busy,
             engine.late[0],
             engine.late[1],
             engine.late[2]
         ),
     );
+    if bare.cycles > 0 {
+        let cycles = figures::thousands(i64::try_from(bare.cycles).unwrap_or(i64::MAX));
+        report.fact("bare loop's cycles", format!("{cycles} run, {} missed", bare.missed));
+    }
     if !arguments.no_subscriber {
         report.fact(
             "subscriber",

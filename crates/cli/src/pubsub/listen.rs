@@ -81,38 +81,38 @@ struct Directory {
 /// Publishers and writers that are remembered: anybody can invent them.
 const REMEMBERED: usize = 10_000;
 
+/// Of these, descriptions that came unasked.
+const UNASKED: usize = 1_000;
+
 impl Directory {
-    /// Gives fields that have only numbers their names, and asks for them where they are not known.
-    fn name(&mut self, message: &mut Received, subscriber: &Subscriber) {
-        let (Some(id), Some(writer)) = (message.id.clone(), message.writer) else { return };
+    /// Gives fields that have only numbers their names. If they are not known and were not asked for yet: whom to ask.
+    fn name(&mut self, message: &mut Received) -> Option<(PublisherId, u16)> {
+        let key = (message.id.clone()?, message.writer?);
         if message.has_names || self.asked.len() >= REMEMBERED {
-            return;
+            return None;
         }
-        let key = (id, writer);
-        match self.known.get(&key) {
-            Some(meta_data) => {
-                for ((name, _), index) in message.fields.iter_mut().zip(&message.indexes) {
-                    if let Some(field) = meta_data.fields.get(usize::from(*index)) {
-                        *name = field.name.as_str().to_owned();
-                    }
-                }
+        let Some(meta_data) = self.known.get(&key) else {
+            return self.asked.insert(key.clone()).then_some(key);
+        };
+        for ((name, _), index) in message.fields.iter_mut().zip(&message.indexes) {
+            if let Some(field) = meta_data.fields.get(usize::from(*index)) {
+                *name = field.name.as_str().to_owned();
             }
-            None if self.asked.insert(key.clone()) => {
-                let (connection, probe) = (message.connection, Probe::DataSetMetaData(vec![writer]));
-                subscriber
-                    .driver()
-                    .run(move |engine, now, _| engine.probe(connection, Some(key.0), probe, now));
-            }
-            None => {}
         }
+        None
     }
 
+    /// Takes descriptions that were asked for, and those that come before the first message: a broker has retained them and
+    /// sends them once.
     fn learn(&mut self, event: &SubscriberEvent) {
         if let SubscriberEvent::Announcement { publisher_id: Some(id), announcement, .. } = event
-            && let Announcement::DataSetMetaData { writer_id, meta_data, .. } = &announcement.announcement
-            && self.asked.contains(&(id.clone(), *writer_id))
+            && let Announcement::DataSetMetaData { writer_id, meta_data, status } = &announcement.announcement
+            && !status.is_bad()
         {
-            self.known.insert((id.clone(), *writer_id), (**meta_data).clone());
+            let key = (id.clone(), *writer_id);
+            if self.known.len() < UNASKED || self.known.contains_key(&key) || self.asked.contains(&key) {
+                self.known.insert(key, (**meta_data).clone());
+            }
         }
     }
 }
@@ -173,7 +173,12 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
         }
         match heard.recv_timeout(end.map_or(LOOK, |end| LOOK.min(end - now))) {
             Ok(Heard::Message(mut message)) => {
-                directory.name(&mut message, &subscriber);
+                if let Some((id, writer)) = directory.name(&mut message) {
+                    let (connection, probe) = (message.connection, Probe::DataSetMetaData(vec![writer]));
+                    subscriber
+                        .driver()
+                        .run(move |engine, now, _| engine.probe(connection, Some(id), probe, now));
+                }
                 print(&message, output)?;
                 left -= 1;
             }
@@ -328,4 +333,69 @@ fn print(message: &Received, output: Output) -> Result<(), Failure> {
         line.push_str(&format!("  {}", output.bad(&format!("{} missing before", message.missing))));
     }
     output.text(&line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk::pubsub::config::build::field;
+    use taktwerk_pubsub::uadp::announcement::NumberedAnnouncement;
+    use taktwerk_types::{BuiltInType, Variant};
+
+    fn message() -> Received {
+        Received {
+            connection: 0,
+            id: Some(PublisherId::UInt16(7)),
+            has_names: false,
+            indexes: vec![0, 1],
+            time: None,
+            publisher: "7".to_owned(),
+            group: Some(1),
+            writer: Some(3),
+            number: Some(1),
+            missing: 0,
+            kind: DataSetMessageKind::KeyFrame,
+            status: StatusCode::GOOD,
+            fields: ["0", "1"].map(|name| (name.to_owned(), DataValue::new(Variant::from(1u8)))).to_vec(),
+        }
+    }
+
+    fn description(writer_id: u16, status: StatusCode) -> SubscriberEvent {
+        let fields = ["temperature", "state"].map(|name| field(name, BuiltInType::Byte)).to_vec();
+        let meta_data = Box::new(DataSetMetaDataType { fields, ..DataSetMetaDataType::default() });
+        let announcement = Announcement::DataSetMetaData { writer_id, meta_data, status };
+        SubscriberEvent::Announcement {
+            connection: 0,
+            publisher_id: Some(PublisherId::UInt16(7)),
+            announcement: Box::new(NumberedAnnouncement { sequence_number: 0, announcement }),
+        }
+    }
+
+    fn names(message: &Received) -> Vec<&str> {
+        message.fields.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// A broker sends what it has retained before the first message comes, and never again.
+    #[test]
+    fn what_comes_before_the_first_message_is_remembered() {
+        let mut directory = Directory::default();
+        directory.learn(&description(3, StatusCode::GOOD));
+        let mut first = message();
+        assert_eq!(directory.name(&mut first), None);
+        assert_eq!(names(&first), ["temperature", "state"]);
+    }
+
+    #[test]
+    fn what_is_not_known_is_asked_for_once() {
+        let mut directory = Directory::default();
+        directory.learn(&description(3, StatusCode::BAD_NOT_FOUND));
+        directory.learn(&description(4, StatusCode::GOOD));
+        let mut first = message();
+        assert_eq!(directory.name(&mut first), Some((PublisherId::UInt16(7), 3)));
+        assert_eq!(directory.name(&mut first), None);
+        assert_eq!(names(&first), ["0", "1"]);
+        directory.learn(&description(3, StatusCode::GOOD));
+        assert_eq!(directory.name(&mut first), None);
+        assert_eq!(names(&first), ["temperature", "state"]);
+    }
 }

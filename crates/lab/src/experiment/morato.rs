@@ -365,16 +365,9 @@ impl Experiment for PubSub {
         };
         let (mut whole, mut added, mut curves) = (Vec::new(), Vec::new(), Vec::new());
         let mut shares = Grid::new(
-            "What the delivery is made of, medians",
+            "What the delivery is made of, medians: the whole, until the message is ready, making it, and from then to the receipt",
             2,
-            &[
-                "service",
-                "CPU",
-                "change to receipt µs",
-                "until the message is ready µs",
-                "ready to receipt µs",
-                "of it making it µs",
-            ],
+            &["service", "CPU", "whole µs", "until ready µs", "making it µs", "to receipt µs"],
         );
         for (name, kind) in [("PubSub, UADP over UDP", Kind::PubSub), ("subscription", Kind::Subscribe)] {
             for cpu in [CpuCondition::Isolated, CpuCondition::Shared] {
@@ -390,8 +383,8 @@ impl Experiment for PubSub {
                     service[1].clone(),
                     figures::number(median(&delivery)),
                     figures::number((median(&delivery) - median(&transfer)).max(0.0)),
-                    figures::number(median(&transfer)),
                     maybe(of.and_then(|group| group.mean("making.p50_us"))),
+                    figures::number(median(&transfer)),
                 ]);
                 curves.push((format!("{name}, {}", cpu.name()), transfer.clone()));
                 whole.push((service.to_vec(), delivery));

@@ -14,7 +14,7 @@ use taktwerk_net::clock::monotonic;
 use taktwerk_net::pubsub::{
     PublisherDriverOptions, RunningPublisher, RunningSubscriber, SubscriberDriverOptions,
 };
-use taktwerk_pubsub::GroupIndex;
+use taktwerk_pubsub::{GroupIndex, PublisherEvent};
 use taktwerk_types::Variant;
 
 /// Cycles before a round counts: pages are touched, the estimate of the preparation has settled.
@@ -99,6 +99,8 @@ struct Heard {
     sent_before: u64,
     period: Times,
     line: Line,
+    /// Cycles that the publisher has missed: they have no number.
+    missed: Arc<AtomicU64>,
     last: Option<(u64, u32)>,
     received: u64,
     missing: u64,
@@ -141,7 +143,8 @@ impl Sink for Ear {
                 heard.missing += u64::from(cycle.wrapping_sub(number).wrapping_sub(1));
             }
         }
-        heard.line.add(*cycle, now);
+        let missed = heard.missed.load(Ordering::Relaxed);
+        heard.line.add(cycle.wrapping_add(missed as u32), now);
         heard.last = Some((now, *cycle));
     }
 }
@@ -178,11 +181,21 @@ pub(super) fn run(
     if arguments.when_due {
         options.prepare = Prepare::WhenDue;
     }
+    let missed_cycles = Arc::new(AtomicU64::new(0));
+    let counting = Arc::clone(&missed_cycles);
+    options.events = Some(Box::new(move |event| {
+        if let PublisherEvent::Missed { cycles, .. } = event {
+            counting.fetch_add(*cycles, Ordering::Relaxed);
+        }
+    }));
     let provider = Arc::new(AwsPubSubProvider);
     let values = Signals::new(source.as_ref().map(Source::changed));
     let publisher =
         RunningPublisher::start(plant.configuration.clone(), values, provider, options).map_err(failure)?;
-    with(&ear, |heard| heard.sending = Some(publisher.sending()));
+    with(&ear, |heard| {
+        heard.sending = Some(publisher.sending());
+        heard.missed = missed_cycles;
+    });
     wait(WARM_UP.max(arguments.interval * WARM_UP_CYCLES), interrupt);
     let missed = |publisher: &RunningPublisher| {
         let group = GroupIndex { connection: 0, group: 0 };
@@ -221,8 +234,7 @@ pub(super) fn run(
     outcome.period.merge(&heard.period);
     outcome.received += heard.received;
     outcome.missing_messages += heard.missing;
-    // Cycles that the publisher missed have no number.
-    if let (Some(period), 0) = (heard.line.slope(), outcome.missed) {
+    if let Some(period) = heard.line.slope() {
         outcome.drift.0 += (period - arguments.interval_nanos() as f64) * heard.line.count;
         outcome.drift.1 += heard.line.count;
     }

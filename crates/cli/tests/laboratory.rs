@@ -194,6 +194,18 @@ fn killed_in_the_middle_it_leaves_nothing_and_keeps_what_was_whole() {
     // An incomplete run is not what a report is written of by default.
     assert_eq!(place.run(&["lab", "report"]).status.code(), Some(2));
     assert_eq!(place.run(&["lab", "report", "killed"]).status.code(), Some(0));
+
+    // The same command goes on with it: only what is missing is measured, and then the run is complete.
+    let resume = ["lab", "run", "scenario.toml", "--resume", "killed"];
+    place.scenario(&SCENARIO.replace("two small loads", "something else"));
+    let other = place.run(&resume);
+    assert_eq!(other.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&other.stderr).contains("two small loads"), "{other:?}");
+    let repetitions = kept / 2 + 1;
+    place.scenario(&SCENARIO.replace("repetitions = 2", &format!("repetitions = {repetitions}")));
+    let resumed = place.run(&resume);
+    assert!(is_measured(&resumed), "{resumed:?}");
+    assert_eq!(state(), (Some("complete".to_owned()), 2 * repetitions));
 }
 
 #[test]

@@ -185,7 +185,7 @@ impl Group<'_> {
 pub fn group<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for measurement in measurements {
-        let at = groups.iter().position(|group| *group.condition == measurement.condition);
+        let at = groups.iter().position(|group| group.condition.is_repeated_by(&measurement.condition));
         let at = at.unwrap_or_else(|| {
             groups.push(Group { condition: &measurement.condition, valid: Vec::new(), invalid: Vec::new() });
             groups.len() - 1

@@ -7,7 +7,7 @@ use crate::machine::Machine;
 use crate::measurement::Measurement;
 use crate::peers::{self, PEERS, Peer, PeerOptions, Role, State};
 use crate::pin::{CpuList, ParseCpuListError};
-use crate::program::{Program, ProgramError, Running};
+use crate::program::{Program, ProgramError, Running, digest};
 use crate::scenario::{BROKERLESS, Condition, CpuCondition, Kind, broker};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -143,6 +143,8 @@ impl Place {
         json!({
             "machine": Machine::this(),
             "version": env!("CARGO_PKG_VERSION"),
+            // Versions do not tell two builds apart.
+            "program": digest(&self.exe).ok().map(|digest| format!("{digest:016x}")),
             "server_cpu": self.server_cpu(),
             "load_cpu": self.load_cpu(),
             "peers": peers,

@@ -71,20 +71,38 @@ pub fn order(conditions: &[(String, Condition)]) -> Vec<(usize, u32)> {
     plan
 }
 
+/// What is left of the plan, in its order.
+#[must_use]
+pub fn missing(conditions: &[(String, Condition)], already: &[Measurement]) -> Vec<(usize, u32)> {
+    let mut plan = order(conditions);
+    plan.retain(|(at, repetition)| {
+        let Some((experiment, condition)) = conditions.get(*at) else { return false };
+        !already.iter().any(|one| {
+            one.repetition == *repetition
+                && one.experiment == *experiment
+                && one.condition.is_repeated_by(condition)
+        })
+    });
+    plan
+}
+
 impl Runner<'_> {
-    /// Measures all of it. Each condition comes with the id of the experiment that asked for it.
+    /// Measures all of it that `already` does not contain. Each condition comes with the id of the experiment that asked
+    /// for it. Returns what there was and what came, in that order.
     ///
     /// # Errors
     /// If results cannot be stored, or the user wants to stop.
     pub fn run(
         &mut self,
         conditions: &[(String, Condition)],
+        already: Vec<Measurement>,
         mut tell: impl FnMut(Step<'_>),
     ) -> Result<Vec<Measurement>, RunError> {
-        let plan = order(conditions);
+        let plan = missing(conditions, &already);
         let mut left: f64 =
             plan.iter().filter_map(|(at, _)| conditions.get(*at)).map(|(_, c)| c.seconds()).sum();
-        let mut measurements = Vec::with_capacity(plan.len());
+        let mut measurements = already;
+        measurements.reserve(plan.len());
         for (done, (at, repetition)) in plan.iter().enumerate() {
             let Some((experiment, condition)) = conditions.get(*at) else { continue };
             if self.asked.load(Ordering::Relaxed) {
@@ -130,5 +148,29 @@ mod tests {
             round.sort_unstable();
             assert_eq!(round, [0, 1, 2, 3]);
         }
+    }
+
+    #[test]
+    fn what_was_measured_is_not_measured_again_also_if_more_repetitions_are_wanted() {
+        let mut load = LoadSpec::new(Kind::Read);
+        load.batch = Some(Sweep::Many(vec![1, 10]));
+        let mut scenario = Scenario::new("x", load);
+        scenario.time.repetitions = 2;
+        let of = |scenario: &Scenario| -> Vec<(String, Condition)> {
+            scenario.conditions().into_iter().map(|c| ("e".to_owned(), c)).collect()
+        };
+        let conditions = of(&scenario);
+        let done = |at: usize, repetition| {
+            Measurement::failed("e", conditions[at].1.clone(), repetition, "it counts all the same".into())
+        };
+        let mut already = vec![done(0, 0), done(1, 0), done(1, 1)];
+        assert_eq!(missing(&conditions, &already), [(0, 1)]);
+        // Another experiment's measurement of the same load is none of this one.
+        already[2].experiment = "f".into();
+        assert_eq!(missing(&conditions, &already).len(), 2);
+        already[2].experiment = "e".into();
+        scenario.time.repetitions = 3;
+        let left = missing(&of(&scenario), &already);
+        assert_eq!((left.len(), left[0]), (3, (0, 1)));
     }
 }

@@ -28,6 +28,7 @@
 
 use crate::cpu::Class;
 use crate::pin::CpuList;
+use crate::steady;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -552,6 +553,17 @@ impl Condition {
         if self.server.signals == 0 { needed.max(1) } else { self.server.signals }
     }
 
+    /// Whether the other one measures the same: how often each is to be repeated makes no difference.
+    #[must_use]
+    pub fn is_repeated_by(&self, other: &Self) -> bool {
+        let once = |one: &Self| {
+            let mut one = one.clone();
+            one.time.repetitions = 1;
+            one
+        };
+        once(self) == once(other)
+    }
+
     /// How long one measurement takes, roughly, in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
@@ -562,7 +574,10 @@ impl Condition {
             (None, None, Kind::Roundtrip | Kind::Fan) => count as f64 * 2e-3,
             (None, None, _) => count as f64 * 5e-5,
         };
-        self.time.warmup_s + self.count.map_or(self.time.duration_s, by_count) + 0.5
+        let is_steady = self.kind == Kind::Subscribe && self.time.steady;
+        let steady =
+            if is_steady { steady::INTERVALS as f64 * self.publishing_ms.unwrap_or(1e3) / 1e3 } else { 0.0 };
+        self.time.warmup_s + steady + self.count.map_or(self.time.duration_s, by_count) + 0.5
     }
 
     /// The options for `taktwerk bench`, without URL and process id.

@@ -1,5 +1,10 @@
 //! When a warm-up is over: not after a time that somebody guessed, but when the load looks the same for a while.
 
+/// Publishing intervals that have to be alike before a load is steady. Servers go on adjusting for a while: this project's
+/// watches its first six cycles and then may move once, away from the times at which values are written, so that one
+/// message comes up to half an interval late. A window that contained it would seem to miss a message.
+pub const INTERVALS: usize = 10;
+
 /// Looks at one figure per slice of time and says when its last slices are alike.
 #[derive(Debug, Clone)]
 pub struct Steady {

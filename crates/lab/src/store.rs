@@ -92,6 +92,14 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// Another process is measuring it.
+    #[error("the run {name:?} in {path} is being measured by another process: wait for it, or end it")]
+    Running {
+        /// Which.
+        name: String,
+        /// The file.
+        path: PathBuf,
+    },
     /// What stands in a column is not what this program writes.
     #[error("measurement {measurement} in {path} cannot be read: {problem}")]
     Damaged {
@@ -273,6 +281,32 @@ impl Store {
             )
             .map_err(|error| self.failed(error))?;
         Ok(self.connection.last_insert_rowid())
+    }
+
+    /// Goes on with a run that was interrupted, or adds to one that was complete: from now on it is this process's.
+    ///
+    /// # Errors
+    /// Of SQLite, or if somebody is writing it.
+    pub fn resume(&mut self, run: &Run) -> Result<(), StoreError> {
+        // Asked again, and written only if nobody else took it over in between.
+        let (before, is_open): (String, bool) = self
+            .connection
+            .query_row("SELECT writer, finished_unix_ms IS NULL FROM run WHERE id = ?1", [run.id], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .map_err(|error| self.failed(error))?;
+        let taken = || StoreError::Running { name: run.name.clone(), path: self.path.clone() };
+        if is_open && is_alive(&before) {
+            return Err(taken());
+        }
+        let changed = self
+            .connection
+            .execute(
+                "UPDATE run SET writer = ?2, finished_unix_ms = NULL WHERE id = ?1 AND writer = ?3",
+                params![run.id, writer(), before],
+            )
+            .map_err(|error| self.failed(error))?;
+        if changed == 1 { Ok(()) } else { Err(taken()) }
     }
 
     /// Adds a measurement, all of it or nothing.
@@ -524,6 +558,16 @@ mod tests {
         assert_eq!(store.runs().unwrap()[0].state, State::Incomplete);
         assert!(store.choose(None).is_err());
         assert_eq!(store.measurements(run).unwrap().len(), 1);
+        // Who goes on with it owns it; nobody else can then.
+        let found = store.choose(Some("killed")).unwrap();
+        store.resume(&found).unwrap();
+        let found = store.choose(Some("killed")).unwrap();
+        assert_eq!((found.state, found.measurements), (State::Running, 1));
+        assert!(matches!(store.resume(&found), Err(StoreError::Running { .. })));
+        store.finish(run, &[]).unwrap();
+        let found = store.choose(None).unwrap();
+        store.resume(&found).unwrap();
+        assert!(store.choose(None).is_err(), "it is not complete any more");
         fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }
 

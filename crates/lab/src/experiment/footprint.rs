@@ -54,11 +54,8 @@ impl Experiment for Memory {
                 Axis::linear("resident memory, MB"),
                 by_clients(&groups, &stack, "server.rss_bytes", 1e-6),
             ));
-            let of = |group: &&Group<'_>| group.condition.stack == stack;
-            let sizes: Vec<f64> =
-                groups.iter().filter(of).filter_map(|group| group.mean("server.rss_bytes")).collect();
-            let (low, high) =
-                sizes.iter().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(*v), high.max(*v)));
+            let sizes = of_stack(&groups, &stack).filter_map(|group| group.mean("server.rss_bytes"));
+            let (low, high) = sizes.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
             outcome.finding(
                 "memory is not the bottleneck: below 64 MB in all loads",
                 Some(high < 64e6),
@@ -101,30 +98,6 @@ impl Experiment for Network {
                 "byte/signal",
             ],
         );
-        let rate =
-            |group: &Group<'_>, metric: &str| Some(group.mean(metric)? * 8.0 / group.mean("window_s")? / 1e6);
-        let mut series = Vec::new();
-        for (colour, stack) in stacks(measurements).iter().enumerate() {
-            for clients in [1, 30] {
-                let of = |group: &&Group<'_>| {
-                    group.condition.stack == *stack && group.condition.clients == clients
-                };
-                let mut points: Vec<Point> = groups
-                    .iter()
-                    .filter(of)
-                    .filter_map(|group| {
-                        Some(Point::new(group.mean("per_second")?, rate(group, "wire.total_bytes")?))
-                    })
-                    .collect();
-                points.sort_by(|a, b| a.x.total_cmp(&b.x));
-                let name = format!("{}, {}", stack_name(stack), super::clients(clients));
-                series.push(Series {
-                    name,
-                    mark: Mark::Line(points),
-                    colour: colour * 2 + usize::from(clients > 1),
-                });
-            }
-        }
         for group in &groups {
             let total = group.mean("wire.total_bytes");
             let share = |metric: &str| Some(group.mean(metric)? / total? * 100.0);
@@ -135,7 +108,7 @@ impl Experiment for Network {
                 stack_name(&group.condition.stack).to_owned(),
                 group.condition.clients.to_string(),
                 maybe(group.mean("per_second")),
-                maybe(rate(group, "wire.total_bytes")),
+                maybe(mbit_per_s(group)),
                 maybe(payload),
                 maybe(share("wire.tcp_ip_bytes")),
                 maybe(share("wire.ethernet_bytes")),
@@ -149,15 +122,14 @@ impl Experiment for Network {
              acknowledgements.",
             Axis::linear("signals/s"),
             Axis::linear("Mbit/s"),
-            series,
+            bandwidth_lines(&groups, &stacks(measurements)),
         ));
         for stack in stacks(measurements) {
-            let of = |group: &&Group<'_>| group.condition.stack == stack;
-            let own: Vec<&Group<'_>> = groups.iter().filter(of).collect();
+            let own: Vec<&Group<'_>> = of_stack(&groups, &stack).collect();
             let name = stack_name(&stack);
             // Above that no server of the paper came.
             let published = own.iter().filter(|group| group.condition.items.unwrap_or(0) <= PUBLISHED_ITEMS);
-            let most = published.filter_map(|group| rate(group, "wire.total_bytes")).fold(f64::NAN, f64::max);
+            let most = published.filter_map(|group| mbit_per_s(group)).fold(f64::NAN, f64::max);
             if most.is_finite() {
                 outcome.finding(
                     "at the paper's rates (up to 50 000 signals/s) the network is not the bottleneck: less than a fifth of \
@@ -166,7 +138,7 @@ impl Experiment for Network {
                     format!("{name}: {} Mbit/s at most", figures::number(most)),
                 );
             }
-            first_to_fill(name, &own, &rate, outcome);
+            first_to_fill(name, &own, outcome);
         }
         outcome.remark(
             "Payload, acknowledgements and retransmissions are the kernel's own counts per connection; frames and headers are \
@@ -176,15 +148,39 @@ impl Experiment for Network {
     }
 }
 
+/// Groups of one stack.
+fn of_stack<'a, 'm>(groups: &'a [Group<'m>], stack: &'a str) -> impl Iterator<Item = &'a Group<'m>> {
+    groups.iter().filter(move |group| group.condition.stack == stack)
+}
+
+/// What a load puts on the wire, as Ethernet carries it.
+fn mbit_per_s(group: &Group<'_>) -> Option<f64> {
+    Some(group.mean("wire.total_bytes")? * 8.0 / group.mean("window_s")? / 1e6)
+}
+
+/// Bandwidth against signals, for the fewest and the most clients of each stack.
+fn bandwidth_lines(groups: &[Group<'_>], stacks: &[String]) -> Vec<Series> {
+    let mut series = Vec::new();
+    for (colour, stack) in stacks.iter().enumerate() {
+        for clients in [1, 30] {
+            let own = of_stack(groups, stack).filter(|group| group.condition.clients == clients);
+            let point = |group: &Group<'_>| Some(Point::new(group.mean("per_second")?, mbit_per_s(group)?));
+            let mut points: Vec<Point> = own.filter_map(point).collect();
+            points.sort_by(|a, b| a.x.total_cmp(&b.x));
+            series.push(Series {
+                name: format!("{}, {}", stack_name(stack), super::clients(clients)),
+                mark: Mark::Line(points),
+                colour: colour * 2 + usize::from(clients > 1),
+            });
+        }
+    }
+    series
+}
+
 /// What would be used up first if the heaviest load grew: a core or a network.
-fn first_to_fill(
-    name: &str,
-    groups: &[&Group<'_>],
-    rate: &dyn Fn(&Group<'_>, &str) -> Option<f64>,
-    outcome: &mut Outcome,
-) {
+fn first_to_fill(name: &str, groups: &[&Group<'_>], outcome: &mut Outcome) {
     let heaviest = groups.iter().filter_map(|group| {
-        let (signals, mbit) = (group.mean("per_second")?, rate(group, "wire.total_bytes")?);
+        let (signals, mbit) = (group.mean("per_second")?, mbit_per_s(group)?);
         let cpu = group.mean("server.cpu_percent").filter(|cpu| *cpu > 0.0)?;
         Some((signals, mbit, cpu))
     });

@@ -21,7 +21,7 @@ use observer::Observer;
 use serde_json::json;
 use std::time::Duration;
 use taktwerk_client::{SubscriptionHandle, SubscriptionParams};
-use taktwerk_lab::steady::Steady;
+use taktwerk_lab::steady::{self, Steady};
 use taktwerk_lab::validity::Invalid;
 use taktwerk_lab::{clock, figures};
 use taktwerk_net::client::{Fleet, MemberId};
@@ -59,7 +59,7 @@ pub(crate) struct SubscribeArgs {
     #[arg(long, value_name = "NODE")]
     nodes: Vec<NodeSpec>,
 
-    /// Begin only when messages arrive steadily: so many per publishing interval, for three intervals.
+    /// Begin only when messages arrive steadily: so many per publishing interval, for ten intervals.
     #[arg(long)]
     steady: bool,
 
@@ -303,7 +303,7 @@ fn await_steady(
     observer: &mut Observer,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let mut steady = Steady::new(3, 0.05);
+    let mut steady = Steady::new(steady::INTERVALS, 0.05);
     let slice = nanos(arguments.interval).max(LOOK);
     let mut until = clock::monotonic();
     let end = until + UNSTEADY_MAX;

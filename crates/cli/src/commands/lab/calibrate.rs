@@ -41,7 +41,7 @@ fn scenarios(quick: bool, stacks: &[String]) -> Vec<Scenario> {
         scenario.server.update_ms = interval;
         let time = &mut scenario.time;
         (time.warmup_s, time.duration_s, time.repetitions) =
-            if quick { (0.3, 1.0, 2) } else { (5.0, 20.0, 5) };
+            if quick { (0.05, 1.0, 2) } else { (5.0, 20.0, 5) };
         time.steady = true;
         scenario
     };

@@ -18,6 +18,7 @@ use taktwerk_lab::capacity::{Found, Search, Verdict, judge};
 use taktwerk_lab::figures;
 use taktwerk_lab::place::Place;
 use taktwerk_lab::scenario::{Condition, Kind, LoadSpec, Scenario, Sweep};
+use taktwerk_lab::steady;
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_schema::ReadValueId;
 use taktwerk_schema::ids::variable_ids;
@@ -225,7 +226,8 @@ fn condition(arguments: &CapacityArgs, url: &str, what: What, load: u64) -> Opti
     let mut scenario = Scenario::new("capacity", spec);
     scenario.stacks = vec![url.to_owned()];
     scenario.server.update_ms = arguments.update.map_or(0.0, |update| update.as_secs_f64() * 1e3);
-    scenario.time.warmup_s = (interval * 5.0 / 1e3).max(0.5);
+    // Not until it is steady: a server that is overloaded never is.
+    scenario.time.warmup_s = (interval * steady::INTERVALS as f64 / 1e3).max(0.5);
     scenario.time.duration_s = arguments.duration.as_secs_f64();
     scenario.time.steady = false;
     scenario.conditions().into_iter().next()

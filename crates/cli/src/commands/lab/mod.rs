@@ -80,7 +80,7 @@ impl StoreArgs {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::NoRun { .. } => Self::Usage(error.to_string()),
+            StoreError::NoRun { .. } | StoreError::Running { .. } => Self::Usage(error.to_string()),
             other => Self::Environment(other.to_string()),
         }
     }

@@ -32,6 +32,11 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "SPAN", value_parser = crate::span::seconds)]
     window: Option<Duration>,
 
+    /// How long loads run before they are measured, instead of what the protocol says; those that wait until they are
+    /// steady still do.
+    #[arg(long, value_name = "SPAN", value_parser = crate::span::seconds)]
+    warmup: Option<Duration>,
+
     /// How often to measure each load, instead of what the protocol says.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     repetitions: Option<u32>,
@@ -109,6 +114,7 @@ pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interru
     for (_, condition) in &mut conditions {
         let time = &mut condition.time;
         time.duration_s = arguments.window.map_or(time.duration_s, |window| window.as_secs_f64());
+        time.warmup_s = arguments.warmup.map_or(time.warmup_s, |warmup| warmup.as_secs_f64());
         time.repetitions = arguments.repetitions.unwrap_or(time.repetitions);
     }
     let what =

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use taktwerk_lab::measurement::Measurement;
 use taktwerk_lab::place::Place;
 use taktwerk_lab::runner::{RunError, Runner, Step};
 use taktwerk_lab::scenario::Condition;
-use taktwerk_lab::store::Store;
+use taktwerk_lab::store::{Run, Store};
 use taktwerk_lab::{cpu, orphans};
 
 /// Options of everything that measures.
@@ -22,6 +22,11 @@ pub(crate) struct SessionArgs {
     /// What to call the run; a name that is taken gets a number behind it.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
+
+    /// Go on with this run (name or number), which was interrupted: measure only what it lacks. With more --repetitions
+    /// it adds to a run that was complete.
+    #[arg(long, value_name = "RUN", conflicts_with = "name")]
+    resume: Option<String>,
 
     /// Write each measurement to a file as it comes, one JSON document per line; - is standard output.
     #[arg(long, value_name = "FILE")]
@@ -63,14 +68,29 @@ pub(crate) fn measure(
         tracing::info!("left by a laboratory that was killed: {left}");
     }
     let mut store = arguments.store.open()?;
-    let short: String = what.chars().take(40).map(|c| if c.is_whitespace() { '-' } else { c }).collect();
-    let name = arguments.name.clone().unwrap_or(short);
+    let (name, resumed) = match &arguments.resume {
+        None => (arguments.name.clone().unwrap_or_else(|| short_name(what)), None),
+        Some(wanted) => {
+            let run = store.choose(Some(wanted))?;
+            can_go_on(&run, what, quick, &place.fingerprint())?;
+            (run.name.clone(), Some(run))
+        }
+    };
     let mut stream = Stream::open(arguments.stream.as_ref())?;
     let mut live = Live::begin(arguments.tui, &name, what, conditions)?;
-    let run = store.begin(&name, what, quick, &place.fingerprint())?;
+    let (run, already) = match &resumed {
+        None => (store.begin(&name, what, quick, &place.fingerprint())?, Vec::new()),
+        Some(run) => {
+            store.resume(run)?;
+            (run.id, store.measurements(run.id)?)
+        }
+    };
+    for measurement in &already {
+        live.step(&Step::End(measurement));
+    }
     let asked = interrupt.flag();
     let mut failed_write = None;
-    let result = Runner { place, store: &mut store, run, asked: &asked }.run(conditions, |step| {
+    let result = Runner { place, store: &mut store, run, asked: &asked }.run(conditions, already, |step| {
         live.step(&step);
         match step {
             Step::Begin { condition, done, total, seconds_left, .. } => {
@@ -91,7 +111,9 @@ pub(crate) fn measure(
         Ok(measurements) => measurements,
         Err(RunError::Interrupted) => {
             // Everything measured so far is in the store; the run stays marked as incomplete.
-            tracing::warn!("run {name} is incomplete; what it has measured is kept");
+            tracing::warn!(
+                "run {name} is incomplete; what it has measured is kept, and --resume {name} goes on"
+            );
             return Err(Failure::Interrupted);
         }
         Err(RunError::Store(error)) => return Err(error.into()),
@@ -101,6 +123,38 @@ pub(crate) fn measure(
     }
     store.finish(run, notes)?;
     Ok(Finished { run, measurements, store })
+}
+
+/// What a run is called that has no name.
+fn short_name(what: &str) -> String {
+    what.chars().take(40).map(|c| if c.is_whitespace() { '-' } else { c }).collect()
+}
+
+/// Whether measurements of this kind, here and now, belong to a run that exists: figures of two machines or of two
+/// versions must not end up in one mean.
+fn can_go_on(run: &Run, what: &str, quick: bool, fingerprint: &Value) -> Result<(), Failure> {
+    let name = &run.name;
+    if run.what != what || run.quick != quick {
+        let form = if run.quick { ", the short form" } else { "" };
+        return Err(Failure::Usage(format!(
+            "the run {name:?} is of something else ({}{form}): repeat the command that began it, with --resume {name}",
+            run.what
+        )));
+    }
+    for (part, said) in [
+        ("/machine", "on another machine, or with another kernel"),
+        ("/version", "by another version"),
+        ("/program", "by another build"),
+        ("/server_cpu", "on another CPU"),
+        ("/load_cpu", "with the load on another CPU"),
+    ] {
+        if run.fingerprint.pointer(part) != fingerprint.pointer(part) {
+            return Err(Failure::Usage(format!(
+                "the run {name:?} was measured {said}: begin a new one, `taktwerk lab compare` sets them side by side"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// A span in words.

@@ -185,7 +185,7 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
     if output.is_json() {
         return output.document(&document);
     }
-    print(arguments, &results, &published, output)?;
+    print(arguments, &results, &tried, &published, output)?;
     if results.iter().all(|(_, found, _)| found.sustained.is_none()) {
         let first = tried.first().map(|tried| format!("{:?}", tried.verdict)).unwrap_or_default();
         return Err(Failure::Worthless(first));
@@ -279,6 +279,14 @@ fn published(arguments: &CapacityArgs) -> Result<Vec<(&'static str, Value)>, Fai
     Ok(PUBLISHED.iter().zip(values).map(|((name, _), value)| (*name, number(value.value))).collect())
 }
 
+/// What was missed under a load, the last time it was tried.
+fn missed(tried: &[Tried], what: What, load: u64) -> Option<&str> {
+    tried.iter().rev().filter(|one| one.what == what && one.load == load).find_map(|one| match &one.verdict {
+        Verdict::NotSustained { why } => Some(why.as_str()),
+        _ => None,
+    })
+}
+
 fn per_second(arguments: &CapacityArgs, items: u64) -> f64 {
     items as f64 / arguments.interval.as_secs_f64().max(1e-6)
 }
@@ -325,6 +333,7 @@ fn document(
 fn print(
     arguments: &CapacityArgs,
     results: &[(What, Found, Option<String>)],
+    tried: &[Tried],
     published: &[(&'static str, Value)],
     output: Output,
 ) -> Result<(), Failure> {
@@ -350,7 +359,10 @@ fn print(
         ]);
     }
     output.text(&table.to_string())?;
-    for (what, _, stopped) in results {
+    for (what, found, stopped) in results {
+        if let Some((load, why)) = found.failed.and_then(|load| Some((load, missed(tried, *what, load)?))) {
+            output.text(&format!("{}: of {} {why}", what.name(), shown(Some(load))))?;
+        }
         if let Some(reason) = stopped {
             output.text(&format!("{}: {reason}", what.name()))?;
         }
@@ -391,5 +403,13 @@ mod tests {
         let signals = condition(&arguments, "opc.tcp://h:1", What::Signals, 3).unwrap();
         assert_eq!((signals.clients, signals.items), (3, Some(3)));
         assert!((per_second(&arguments, 500) - 5_000.0).abs() < 1e-6);
+        let not = |load, why: &str| Tried {
+            what: What::Signals,
+            load,
+            verdict: Verdict::NotSustained { why: why.to_owned() },
+        };
+        let tried = [not(800, "late"), not(700, "lost"), not(700, "late")];
+        assert_eq!(missed(&tried, What::Signals, 700), Some("late"));
+        assert_eq!(missed(&tried, What::Sessions, 700), None);
     }
 }

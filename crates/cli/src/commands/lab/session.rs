@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use taktwerk_lab::measurement::Measurement;
 use taktwerk_lab::place::Place;
 use taktwerk_lab::runner::{RunError, Runner, Step};
@@ -207,9 +207,10 @@ impl Stream {
 }
 
 /// Writes a file whole or not at all: beside it first, then renamed.
-pub(crate) fn write_whole(path: &std::path::Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     let failed =
         |error: std::io::Error| Failure::Environment(format!("cannot write {}: {error}", path.display()));
+    remove_parts(path);
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.part", std::process::id()));
     let beside = PathBuf::from(beside);
@@ -217,7 +218,73 @@ pub(crate) fn write_whole(path: &std::path::Path, text: &str) -> Result<(), Fail
     std::fs::rename(&beside, path).map_err(failed)
 }
 
+/// Removes what writers of this file left that were killed before they could rename it.
+fn remove_parts(path: &Path) {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str()))
+    else {
+        return;
+    };
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let found = entry.file_name();
+        let writer = found.to_str().and_then(|found| {
+            found.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".part")?.parse::<u32>().ok()
+        });
+        if writer.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            // Somebody else may have been faster.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Says where something was written, unless a program reads the output.
-pub(crate) fn wrote(output: Output, path: &std::path::Path) -> Result<(), Failure> {
+pub(crate) fn wrote(output: Output, path: &Path) -> Result<(), Failure> {
     if output.is_json() { Ok(()) } else { output.text(&format!("\nreport: {}", path.display())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_whole_and_leftovers_of_the_dead_go() {
+        let directory = std::env::temp_dir().join(format!("taktwerk-whole-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let page = directory.join("page.html");
+        let alive = directory.join("page.html.1.part");
+        let others = directory.join("other.html.4194999.part");
+        for left in [&alive, &others, &directory.join("page.html.4194999.part")] {
+            std::fs::write(left, "half").unwrap();
+        }
+        write_whole(&page, "all of it").unwrap();
+        assert_eq!(std::fs::read_to_string(&page).unwrap(), "all of it");
+        let mut names: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|it| it.unwrap().path()).collect();
+        names.sort();
+        assert_eq!(names, [others, page, alive]);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn figures_of_two_builds_are_not_mixed() {
+        let run = Run {
+            id: 1,
+            name: "x".into(),
+            what: "reproduce burger".into(),
+            quick: true,
+            started_unix_ms: 0,
+            finished_unix_ms: None,
+            state: taktwerk_lab::store::State::Incomplete,
+            fingerprint: json!({"version": "1", "program": "a", "peers": {}}),
+            notes: Vec::new(),
+            measurements: 3,
+            invalid: 0,
+        };
+        let same = json!({"version": "1", "program": "a", "peers": {"milo": "2"}});
+        assert!(can_go_on(&run, "reproduce burger", true, &same).is_ok());
+        assert!(can_go_on(&run, "reproduce burger", false, &same).is_err());
+        assert!(can_go_on(&run, "calibrate", true, &same).is_err());
+        let other = json!({"version": "1", "program": "b"});
+        let refused = can_go_on(&run, "reproduce burger", true, &other).unwrap_err();
+        assert!(refused.to_string().contains("build"), "{refused}");
+    }
 }

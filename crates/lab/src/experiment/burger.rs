@@ -42,7 +42,7 @@ fn scenario(name: &str, quick: bool, clients: &[u32], signals_per_s: &[u32]) -> 
     let mut scenario = Scenario::new(name, load);
     scenario.server.update_ms = INTERVAL_MS;
     // The paper discards the first 20 s; in the short form the load still has to become steady.
-    scenario.time = if quick { time(0.05, 1.5, 3) } else { time(20.0, 30.0, 5) };
+    scenario.time = if quick { time(0.05, 1.0, 3) } else { time(20.0, 30.0, 5) };
     scenario.time.steady = true;
     scenario
 }
@@ -72,7 +72,7 @@ impl Experiment for Cpu {
             let mut pubsub = Scenario::new("burger-cpu", load);
             // All values are new in every cycle.
             pubsub.server.update_ms = 0.0;
-            pubsub.time = if wish.quick { time(0.3, 1.5, 3) } else { time(20.0, 30.0, 5) };
+            pubsub.time = if wish.quick { time(0.3, 1.0, 3) } else { time(20.0, 30.0, 5) };
             conditions.extend(pubsub.conditions());
         }
         Plan { conditions, skipped: Vec::new() }

@@ -140,22 +140,42 @@ fn cpusets(root: &Path, cpus: &CpuList, others: &CpuList) -> io::Result<Isolatio
         fs::write(group.join("cpuset.cpus"), cpus.to_string())?;
         fs::write(group.join("cpuset.mems"), memory.trim())?;
     }
-    // Kernel threads that belong to a CPU refuse; they are the machine itself.
-    for task in fs::read_to_string(root.join("tasks"))?.lines() {
-        let _ = fs::write(rest.join("tasks"), task);
+    // Kernel threads that belong to a CPU refuse; they are the machine itself. A task that was moved while it made
+    // another one has left that behind: look again.
+    let mut before = String::new();
+    for _ in 0..ROUNDS {
+        let there = fs::read_to_string(root.join("tasks"))?;
+        if there == before {
+            break;
+        }
+        for task in there.lines() {
+            let _ = fs::write(rest.join("tasks"), task);
+        }
+        before = there;
     }
     Ok(isolation)
 }
 
-/// Gives what is in a group back to its parent and removes it.
+/// How often tasks are looked for that were made while others were moved.
+const ROUNDS: u32 = 50;
+
+/// Gives what is in a group back to its parent and removes it. A machine that starts programs meanwhile, or has not quite
+/// ended one, needs more than one attempt.
 fn dissolve(group: &Path) -> bool {
     let Some(parent) = group.parent() else { return false };
-    for list in ["tasks", "cgroup.procs"] {
-        for task in fs::read_to_string(group.join(list)).unwrap_or_default().lines() {
-            let _ = fs::write(parent.join(list), task);
+    for _ in 0..ROUNDS {
+        for list in ["tasks", "cgroup.procs"] {
+            for task in fs::read_to_string(group.join(list)).unwrap_or_default().lines() {
+                let _ = fs::write(parent.join(list), task);
+            }
+        }
+        match fs::remove_dir(group) {
+            Ok(()) => return true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return false,
+            Err(_) => std::thread::sleep(std::time::Duration::from_millis(2)),
         }
     }
-    fs::remove_dir(group).is_ok()
+    false
 }
 
 /// Dissolves the groups of killed processes.

@@ -26,6 +26,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
+use taktwerk_lab::cpu as measured_cpu;
 use taktwerk_lab::peers as installed;
 use taktwerk_lab::place::Place;
 use taktwerk_lab::store::{self, Store, StoreError};
@@ -88,6 +89,10 @@ impl From<StoreError> for Failure {
 
 /// This machine, and this program or another build of it.
 pub(crate) fn place(program: Option<&PathBuf>) -> Result<Place, Failure> {
+    // First of all: groups of a laboratory that was killed take CPUs from everybody, this one included.
+    for left in measured_cpu::clean() {
+        tracing::info!("left by a laboratory that was killed: {left}");
+    }
     let exe = match program {
         Some(program) => program.clone(),
         None => std::env::current_exe()

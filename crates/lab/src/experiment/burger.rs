@@ -577,7 +577,7 @@ impl Experiment for Igmp {
         load.publishing_ms = Some(10.0.into());
         let mut scenario = Scenario::new("burger-igmp", load);
         // Not much varies; the warm-up is what the switch needs to learn who has joined.
-        scenario.time = if wish.quick { time(4.0, 1.0, 2) } else { time(4.0, 10.0, 5) };
+        scenario.time = if wish.quick { time(4.0, 1.0, 1) } else { time(4.0, 10.0, 5) };
         Plan { conditions: scenario.conditions(), skipped: Vec::new() }
     }
     fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {

@@ -44,7 +44,7 @@ fn rtd(quick: bool, link: Option<&str>, is_slow: bool) -> Vec<Scenario> {
         scenario.link = link.map(str::to_owned);
         scenario.server.signals = 30;
         scenario.server.update_ms = 10.0;
-        scenario.time = time(0.2, 1.0, if quick { 2 } else { 5 });
+        scenario.time = time(0.2, 1.0, if quick { 1 } else { 5 });
         scenario
     };
     let mut scenarios = vec![make(Sweep::Many(vec![1, 10, 30]), None, count)];
@@ -346,7 +346,7 @@ impl Experiment for Profile {
         scenario.server.update_ms = 10.0;
         // As in the paper, the server shows its own profile; what that costs is part of it.
         scenario.server.profile = true;
-        scenario.time = if wish.quick { time(0.3, 1.5, 2) } else { time(2.0, 30.0, 5) };
+        scenario.time = if wish.quick { time(0.3, 1.5, 1) } else { time(2.0, 30.0, 5) };
         Plan {
             conditions: conditions(wish, vec![scenario]),
             skipped: vec!["VPN: no tunnel is part of this build".to_owned()],

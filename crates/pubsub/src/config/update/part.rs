@@ -31,23 +31,26 @@ pub(super) trait Part: Clone {
 
     /// Whether the server has to give it an id.
     fn lacks_identifier(&self) -> bool {
-        false
+        self.number().is_some_and(|(_, number)| number == 0)
     }
 
     /// Gives it an id.
-    fn identify(&mut self, _assigned: &Assigned<'_>) -> Result<(), StatusCode> {
+    fn identify(&mut self, assigned: &Assigned<'_>) -> Result<(), StatusCode> {
+        self.set_number(assigned.next.ok_or(StatusCode::BAD_RESOURCE_UNAVAILABLE)?);
         Ok(())
     }
 
     /// Its id as the caller is told it.
     fn identifier(&self) -> Variant {
-        Variant::Empty
+        self.number().map_or(Variant::Empty, |(_, number)| number.into())
     }
 
-    /// Which of its ids others may have reserved.
-    fn reserved(&self) -> Option<(Kind, u16)> {
+    /// Its id, if that is a number that others may have reserved; 0 where it has none yet.
+    fn number(&self) -> Option<(Kind, u16)> {
         None
     }
+
+    fn set_number(&mut self, _number: u16) {}
 
     /// Whether something like it may be looked for (Part 14 §9.1.3.7.2); the name and the id are not part of that.
     fn is_matchable(&self) -> Result<(), StatusCode> {
@@ -100,7 +103,7 @@ pub(super) fn put<P: Part>(
     let mut own = written.childless();
     let session = assigned.context.session;
     let is_foreign = |(kind, id)| assigned.context.reservations.is_foreign(kind, session, id);
-    if operation != Operation::Remove && own.reserved().is_some_and(is_foreign) {
+    if operation != Operation::Remove && own.number().is_some_and(is_foreign) {
         return Err(INVALID);
     }
     let is_adding = matches!(operation, Operation::Add | Operation::MatchOrAdd);
@@ -253,21 +256,12 @@ impl Part for WriterGroup {
         }
     }
 
-    fn lacks_identifier(&self) -> bool {
-        self.writer_group_id == 0
-    }
-
-    fn identify(&mut self, assigned: &Assigned<'_>) -> Result<(), StatusCode> {
-        self.writer_group_id = assigned.next.ok_or(StatusCode::BAD_RESOURCE_UNAVAILABLE)?;
-        Ok(())
-    }
-
-    fn identifier(&self) -> Variant {
-        self.writer_group_id.into()
-    }
-
-    fn reserved(&self) -> Option<(Kind, u16)> {
+    fn number(&self) -> Option<(Kind, u16)> {
         Some((Kind::Group, self.writer_group_id))
+    }
+
+    fn set_number(&mut self, number: u16) {
+        self.writer_group_id = number;
     }
 
     fn is_matchable(&self) -> Result<(), StatusCode> {
@@ -350,21 +344,12 @@ impl Part for DataSetWriter {
         }
     }
 
-    fn lacks_identifier(&self) -> bool {
-        self.data_set_writer_id == 0
-    }
-
-    fn identify(&mut self, assigned: &Assigned<'_>) -> Result<(), StatusCode> {
-        self.data_set_writer_id = assigned.next.ok_or(StatusCode::BAD_RESOURCE_UNAVAILABLE)?;
-        Ok(())
-    }
-
-    fn identifier(&self) -> Variant {
-        self.data_set_writer_id.into()
-    }
-
-    fn reserved(&self) -> Option<(Kind, u16)> {
+    fn number(&self) -> Option<(Kind, u16)> {
         Some((Kind::Writer, self.data_set_writer_id))
+    }
+
+    fn set_number(&mut self, number: u16) {
+        self.data_set_writer_id = number;
     }
 }
 

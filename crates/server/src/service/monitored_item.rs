@@ -259,21 +259,9 @@ pub(crate) fn set_monitoring_mode(
     let place = context.subscription(decoder)?;
     let mode = checked_mode(MonitoringMode(i32::decode(decoder)?))
         .map_err(|status| Fault::peer(status, "Part 4 §7.23"))?;
-    let count = context.operation_count(decoder, 4)?;
-    encode_len(count, out);
-    for _ in 0..count {
-        let id = u32::decode(decoder)?;
-        let status = match context.engine.find_item(place, id) {
-            Ok(index) => {
-                context.engine.set_mode(index, mode, context.now, context.space);
-                StatusCode::GOOD
-            }
-            Err(status) => status,
-        };
-        status.encode(out);
-    }
-    encode_len(0, out);
-    Ok(())
+    each_item(context, decoder, out, place, |context, index| {
+        context.engine.set_mode(index, mode, context.now, context.space);
+    })
 }
 
 /// SetTriggering (Part 4 §5.13.5).
@@ -312,13 +300,24 @@ pub(crate) fn delete_monitored_items(
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
     let place = context.subscription(decoder)?;
+    each_item(context, decoder, out, place, |context, index| context.engine.delete_item(index))
+}
+
+/// Applies one change to each of the MonitoredItems whose ids follow, and answers with a StatusCode for each.
+fn each_item(
+    context: &mut SubscriptionContext<'_>,
+    decoder: &mut Decoder<'_>,
+    out: &mut Vec<u8>,
+    place: u32,
+    mut change: impl FnMut(&mut SubscriptionContext<'_>, u32),
+) -> Result<(), Fault> {
     let count = context.operation_count(decoder, 4)?;
     encode_len(count, out);
     for _ in 0..count {
         let id = u32::decode(decoder)?;
         let status = match context.engine.find_item(place, id) {
             Ok(index) => {
-                context.engine.delete_item(index);
+                change(context, index);
                 StatusCode::GOOD
             }
             Err(status) => status,

@@ -236,7 +236,7 @@ impl Stand {
         Ok(arguments)
     }
 
-    /// A server of a side that offers this security, on its CPU or on all.
+    /// A server of a side that offers this security and None, on its CPU or on all.
     pub(super) fn secured_server(
         &self,
         side: Side,
@@ -255,7 +255,11 @@ impl Stand {
             .arg("--exit-with-stdin");
         if side != Side::Peer {
             program = program.arg("--pki").arg(self.folder.join("server").display());
-            program = program.args(["--policy", security.map_or("None", |security| security.policy)]);
+            // The peer's server offers None besides, too: both modes can be measured on one process.
+            program = program.args(["--policy", "None"]);
+            if let Some(security) = security {
+                program = program.args(["--policy", security.policy]);
+            }
         } else if let Some(security) = security {
             program = program.args(["--policies", "all", "--trust-all"]);
             program = program.args(self.peer_certificate("peer", security)?);
@@ -280,6 +284,8 @@ impl Stand {
         if let Some(security) = security {
             let mode = if security.encrypts { "SignAndEncrypt" } else { "Sign" };
             all.extend(["--policy", security.policy, "--mode", mode, "--pki", &folder]);
+        } else {
+            all.extend(["--policy", "None"]);
         }
         self.bench_on(if beside { SERVER_CPU } else { LOAD_CPU }, server, &all, limit)
     }

@@ -401,6 +401,18 @@ fn nonces_of_renewals_are_fresh() {
     }
 }
 
+#[test]
+fn a_channel_does_not_print_half_of_its_keys() {
+    for security in secured_layouts() {
+        let pair = secured(security.0, security.1).open();
+        for end in [&pair.client.channel, &pair.server.channel] {
+            let nonce = format!("{:?}", end.peer.nonce);
+            let printed = format!("{end:?}");
+            assert!(nonce.len() > 32 && !printed.contains(nonce.trim_matches(['[', ']'])), "{printed}");
+        }
+    }
+}
+
 /// What a client makes of a server's answer to a renewal that was changed before it was signed.
 fn answered(security: Security, change: impl FnOnce(&mut SealChunk)) -> Pair {
     let mut pair = Setup { lifetime_ms: 100_000, ..secured(security.0, security.1) }.open();

@@ -8,6 +8,7 @@ use crate::{
     CertificatePurpose, CryptoError, EncryptedSecret, KeyAgreement, MessageSecurityMode, OpenSecret, PeerKey,
     Provider, Role, SealSecret, Secret, SecurityPolicy, SignedData, SymmetricKeys, session_signature,
 };
+use core::fmt;
 use core::ops::Range;
 use std::sync::Arc;
 
@@ -108,7 +109,6 @@ pub struct SealChunk {
 }
 
 /// Our half of the key agreement while a chunk is sealed.
-#[derive(Debug)]
 pub enum Agreement {
     /// We ask: keep our half until the answer comes.
     Start,
@@ -121,6 +121,16 @@ pub enum Agreement {
     },
 }
 
+impl fmt::Debug for Agreement {
+    /// Nonces that were encrypted are half of the keys: they are not printed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Start => "Start",
+            Self::Answer { .. } => "Answer",
+        })
+    }
+}
+
 /// What became of the key agreement.
 #[derive(Debug)]
 pub enum Agreed {
@@ -131,7 +141,6 @@ pub enum Agreed {
 }
 
 /// The result of a [`Job`].
-#[derive(Debug)]
 pub enum JobOutput {
     /// Of [`Job::OpenChunk`].
     Opened {
@@ -159,6 +168,20 @@ pub enum JobOutput {
     Secret(Secret),
     /// Of [`Job::Verify`] and [`Job::Validate`].
     Accepted,
+}
+
+impl fmt::Debug for JobOutput {
+    /// What was decrypted is not printed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Opened { .. } => "Opened",
+            Self::Sealed { .. } => "Sealed",
+            Self::Bytes(_) => "Bytes",
+            Self::SealedSecret(_) => "SealedSecret",
+            Self::Secret(_) => "Secret",
+            Self::Accepted => "Accepted",
+        })
+    }
 }
 
 impl Job {
@@ -208,15 +231,8 @@ const CIPHER_BLOCK_WITHOUT_EXTRA: usize = 256;
 const CIPHER_BLOCKS_MAX: usize = 16;
 
 fn open_chunk(job: OpenChunk, provider: &dyn Provider) -> Result<JobOutput, CryptoError> {
-    let OpenChunk {
-        policy,
-        mut chunk,
-        headers_len,
-        sender_certificate,
-        receiver_thumbprint,
-        purpose,
-        binding,
-    } = job;
+    let OpenChunk { policy, chunk, headers_len, sender_certificate, receiver_thumbprint, purpose, binding } =
+        job;
     // Part 6 §6.7.7 fixes the order: is it for us, is the sender trusted, only then the expensive operations.
     let own = provider.own_certificate(policy).ok_or(CryptoError::NoOwnCertificate)?;
     if provider.thumbprint(own) != receiver_thumbprint {
@@ -226,43 +242,58 @@ fn open_chunk(job: OpenChunk, provider: &dyn Provider) -> Result<JobOutput, Cryp
     provider.validate(certificate, &purpose)?;
     let sender = provider.peer_key(policy, certificate)?;
     let cipher_block = provider.cipher_block_len(policy)?;
-    let mut decrypted = true;
-    if cipher_block > 0 {
-        let (headers, secured) = chunk.split_at_checked(headers_len).ok_or(CryptoError::Malformed)?;
-        if secured.is_empty() || !secured.len().is_multiple_of(cipher_block) {
-            return Err(CryptoError::Decryption);
-        }
-        if secured.len() / cipher_block > CIPHER_BLOCKS_MAX {
-            return Err(CryptoError::Decryption);
-        }
-        let mut plain = Vec::with_capacity(chunk.len());
-        plain.extend_from_slice(headers);
-        decrypted = provider.decrypt(policy, secured, &mut plain).is_ok();
-        if !decrypted {
-            // The signature is checked all the same: why a message is refused is not to be read off the clock. Not over
-            // zeros, because of a zero the library sees at once that it is no signature.
-            plain.truncate(headers_len);
-            plain.resize(chunk.len(), 1);
-        }
-        chunk = plain;
-    }
+    let extra = cipher_block > CIPHER_BLOCK_WITHOUT_EXTRA;
+    let (chunk, decrypted) = match cipher_block {
+        0 => (chunk, true),
+        _ => decrypt_chunk(policy, &chunk, headers_len, cipher_block, sender.as_ref(), provider)?,
+    };
     let signed_len = chunk.len().checked_sub(sender.signature_len()).ok_or(CryptoError::Malformed)?;
     let (signed, signature) = chunk.split_at_checked(signed_len).ok_or(CryptoError::Malformed)?;
-    if signed_len < headers_len {
-        return Err(CryptoError::Malformed);
-    }
+    let secured = signed.get(headers_len..).ok_or(CryptoError::Malformed)?;
+    // All of it is done before anything is decided: why a message is refused is not to be read off the clock.
     let verified = sender.verify(&[signed, &binding], signature);
+    let body_len = if cipher_block > 0 { padding_start(secured, extra) } else { Some(secured.len()) };
     if !decrypted {
         return Err(CryptoError::Decryption);
     }
     verified?;
+    let body_end = body_len.ok_or(CryptoError::Decryption)? + headers_len;
     let signature = signature.to_vec();
-    let mut body_end = signed_len;
-    if cipher_block > 0 {
-        let extra = cipher_block > CIPHER_BLOCK_WITHOUT_EXTRA;
-        body_end = padding_start(&signed[headers_len..], extra).ok_or(CryptoError::Decryption)? + headers_len;
-    }
     Ok(JobOutput::Opened { chunk, body_end, signature })
+}
+
+/// Decrypts what stands behind the headers, and says whether it could be decrypted. If it could not, or if there is less
+/// in it than a signature, something else of the usual length stands there, whose signature costs as much to check.
+///
+/// # Errors
+/// What everybody can see who sees the message: it has no whole blocks, or too many.
+fn decrypt_chunk(
+    policy: SecurityPolicy,
+    chunk: &[u8],
+    headers_len: usize,
+    cipher_block: usize,
+    sender: &dyn PeerKey,
+    provider: &dyn Provider,
+) -> Result<(Vec<u8>, bool), CryptoError> {
+    let (headers, secured) = chunk.split_at_checked(headers_len).ok_or(CryptoError::Malformed)?;
+    let blocks = secured.len() / cipher_block;
+    if !(1..=CIPHER_BLOCKS_MAX).contains(&blocks) || !secured.len().is_multiple_of(cipher_block) {
+        return Err(CryptoError::Decryption);
+    }
+    // What encryption adds to a block is a matter of the policy, whoever's key it is.
+    let added = sender.cipher_block_len().saturating_sub(sender.plain_block_len());
+    let signature_len = sender.signature_len();
+    let usual_len = (blocks * cipher_block.saturating_sub(added)).max(signature_len);
+    let mut plain = Vec::with_capacity(chunk.len() + signature_len);
+    plain.extend_from_slice(headers);
+    let mut decrypted = provider.decrypt(policy, secured, &mut plain).is_ok();
+    decrypted &= plain.len() >= headers_len + signature_len;
+    if !decrypted {
+        plain.truncate(headers_len);
+        // Not zeros: of a zero the library sees at once that it is no signature. And small enough for every modulus.
+        plain.resize(headers_len + usual_len, 1);
+    }
+    Ok((plain, decrypted))
 }
 
 /// Where the padding at the end of `secured` starts; `None` if it is not padded as it must be.
@@ -351,6 +382,20 @@ fn pad(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_decrypted_is_not_printed() {
+        let secret = || vec![171; 9];
+        let outputs = [
+            JobOutput::Opened { chunk: secret(), body_end: 7, signature: secret() },
+            JobOutput::Bytes(secret()),
+            JobOutput::Secret(Secret::new(secret())),
+        ];
+        let agreement = Agreement::Answer { peer_nonce: secret(), previous: Some(secret()) };
+        let printed = format!("{outputs:?} {agreement:?}");
+        assert!(printed.contains("Opened") && printed.contains("Answer"), "{printed}");
+        assert!(!printed.contains("171"), "{printed}");
+    }
 
     #[test]
     fn padding_is_found_and_checked() {

@@ -4,6 +4,8 @@
 mod known_answers;
 mod parties;
 mod properties;
+mod recorder;
+mod same_work;
 
 use super::*;
 use crate::{Agreed, Agreement, Job, JobOutput, OpenChunk, OpenSecret, SealChunk, SealSecret, Secret};

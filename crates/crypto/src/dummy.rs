@@ -10,7 +10,7 @@ use crate::{
 };
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
-use taktwerk_types::StatusCode;
+use taktwerk_types::{StatusCode, UtcTime};
 use zeroize::Zeroizing;
 
 /// Starts a dummy certificate; after it comes the key size in bits (UInt16) and a name.
@@ -157,6 +157,13 @@ impl Provider for DummyProvider {
         key_bits_of(certificate).ok()?;
         let name = certificate.get(CERTIFICATE_MAGIC.len() + 2..)?;
         Some(format!("urn:dummy:{}", core::str::from_utf8(name).ok()?))
+    }
+
+    /// A name may say so: "until TICKS " in front.
+    fn valid_until(&self, certificate: &[u8]) -> Option<UtcTime> {
+        let name = core::str::from_utf8(certificate.get(CERTIFICATE_MAGIC.len() + 2..)?).ok()?;
+        let (ticks, _) = name.strip_prefix("until ")?.split_once(' ')?;
+        ticks.parse().ok().map(UtcTime::from_ticks)
     }
 
     fn validate(&self, certificate: &[u8], purpose: &CertificatePurpose) -> Result<(), CryptoError> {

@@ -4,9 +4,11 @@
 //! token and used in place on the connection's own buffers: this is the hot path. Everything with a certificate's
 //! key is slow and is described as a [`crate::Job`], which calls the primitives of [`Provider`] on any thread.
 
-use crate::{CryptoError, MessageSecurityMode, SecurityPolicy};
+use crate::certificate::Certificate;
+use crate::{CryptoError, MessageSecurityMode, SecurityPolicy, der};
 use core::fmt;
 use std::sync::Arc;
+use taktwerk_types::UtcTime;
 use zeroize::Zeroizing;
 
 /// Which end of a channel we are.
@@ -228,6 +230,11 @@ pub trait Provider: Send + Sync + fmt::Debug {
     /// The ApplicationUri in the first certificate of a chain: its only URI among the subject's alternative names
     /// (Part 6 §6.2.2). `None` if it has none or several, or is no certificate.
     fn application_uri(&self, certificate: &[u8]) -> Option<String>;
+
+    /// When the first certificate of a chain ends to be valid; `None` if it is no certificate.
+    fn valid_until(&self, certificate: &[u8]) -> Option<UtcTime> {
+        Certificate::from_der(der::leaf(certificate)).ok().map(|read| read.not_after())
+    }
 
     /// Decides whether a certificate is trusted for a purpose.
     ///

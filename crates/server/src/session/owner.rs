@@ -17,8 +17,9 @@ pub(crate) struct Owner {
 impl Owner {
     /// Whether two are the same. Behind Anonymous may be anybody, so there it has to be the same application as well, and
     /// what an application on a secured channel has is not given to one that only says that it is the same. Over
-    /// SecurityPolicy None nobody can tell: the specification gives nothing to anybody there; here the name counts,
-    /// which is as much as everything else counts without security, and lets clients come back.
+    /// SecurityPolicy None nobody can tell: §5.14.7.1 gives nothing to anybody there, and another sentence of Part 4 wants
+    /// transfers for Anonymous where the ApplicationUri has not changed. Here the name counts, which is as much as
+    /// everything else counts without security, and lets clients come back.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         let is_same_application =
             self.application_uri == other.application_uri && self.is_secured == other.is_secured;

@@ -3,8 +3,6 @@
 
 use core::fmt;
 use std::sync::Arc;
-use taktwerk_crypto::certificate::Certificate;
-use taktwerk_crypto::der::leaf;
 use taktwerk_crypto::{
     CertificatePurpose, CryptoError, EphemeralKey, Job, JobOutput, OpenSecret, Provider, Secret,
     SecurityPolicy, SignedData,
@@ -201,7 +199,7 @@ impl Proof {
                 })?;
                 let thumbprint = provider.thumbprint(&certificate);
                 let digits: String = thumbprint.iter().map(|byte| format!("{byte:02X}")).collect();
-                let until = Certificate::from_der(leaf(&certificate)).ok().map(|read| read.not_after());
+                let until = provider.valid_until(&certificate);
                 Ok(Proven::Certificate { thumbprint: digits.into(), until })
             }
             // Padding, length and nonce look alike from outside, and from here on.

@@ -341,6 +341,40 @@ fn a_session_ends_with_the_token_of_its_user() {
 }
 
 #[test]
+fn a_session_ends_with_the_validity_of_its_users_certificate() {
+    let mut server = staffed(&[ENCRYPT]);
+    let mut party = Party::created(&mut server, "client", ENCRYPT);
+    let joe = |server: &Server, seconds| {
+        let end = server.now.utc.plus(Duration::from_secs(seconds));
+        format!("until {} joe", end.ticks())
+    };
+    // One that is over opens nothing, even if whoever validates certificates overlooks that.
+    let request = party.certified(&joe(&server, 0));
+    let rejected = StatusCode::BAD_IDENTITY_TOKEN_REJECTED;
+    assert_eq!(party.activate_with(&mut server, &request).unwrap_err(), rejected);
+    let request = party.certified(&joe(&server, 20));
+    party.activate_with(&mut server, &request).unwrap();
+    server.pass(Duration::from_secs(15));
+    party.works(&mut server).unwrap();
+    // Another one in time lets the session go on (Part 4 §7.40.5).
+    let request = party.certified(&joe(&server, 30));
+    party.activate_with(&mut server, &request).unwrap();
+    server.pass(Duration::from_secs(29));
+    party.works(&mut server).unwrap();
+    // However busy it is.
+    server.pass(Duration::from_secs(2));
+    assert_eq!(party.works(&mut server).unwrap_err(), StatusCode::BAD_SESSION_ID_INVALID);
+    assert_eq!(server.shard.session_count(), 0);
+    // Whoever logs on otherwise afterwards is not bound to what the certificate said.
+    let mut party = Party::created(&mut server, "client", ENCRYPT);
+    let request = party.certified(&joe(&server, 5));
+    party.activate_with(&mut server, &request).unwrap();
+    party.log_on(&mut server, "joe", "secret").unwrap();
+    server.pass(Duration::from_secs(10));
+    party.works(&mut server).unwrap();
+}
+
+#[test]
 fn identities_that_are_not_offered_are_rejected() {
     let mut server = server_with(&[ENCRYPT], &[UserTokenConfig::user_name()], |config| {
         config.verifier = Some(Arc::new(Staff));

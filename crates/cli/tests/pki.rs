@@ -24,6 +24,15 @@ impl Place {
 
     /// Runs `taktwerk pki` on a store, checks its exit code, and gives standard output.
     fn pki(&self, code: i32, store: &str, arguments: &[&str]) -> String {
+        self.run(code, store, arguments).0
+    }
+
+    /// The same, and gives standard error.
+    fn error(&self, code: i32, store: &str, arguments: &[&str]) -> String {
+        self.run(code, store, arguments).1
+    }
+
+    fn run(&self, code: i32, store: &str, arguments: &[&str]) -> (String, String) {
         let store = self.at(store);
         let arguments = [&["pki"], arguments, &["--pki", &store]].concat();
         let output = Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(&arguments).run(LIMIT).unwrap();
@@ -35,7 +44,7 @@ impl Place {
         let mut lines = stdout.lines().filter(|line| people && !line.contains('/'));
         assert!(lines.all(|line| line.chars().count() <= 120), "{stdout}");
         assert!(!stdout.contains("PRIVATE KEY"), "{arguments:?}");
-        stdout
+        (stdout, stderr)
     }
 
     fn json(&self, code: i32, store: &str, arguments: &[&str]) -> serde_json::Value {
@@ -147,4 +156,97 @@ fn requests_leave_and_certificates_come() {
     std::fs::write(&nonsense, b"\x30\x03abc").unwrap();
     place.pki(2, "c", &["import", &nonsense]);
     place.pki(2, "c", &["doctor", "nobody"]);
+}
+
+#[test]
+fn the_wrong_file_is_called_by_its_name_and_leaves_nothing() {
+    let place = Place::new();
+    let request = place.at("request.csr");
+    place.pki(0, "a", &["csr", "--out", &request]);
+    let key = place.file("a/own/private").display().to_string();
+    let text = place.at("notes.txt");
+    std::fs::write(&text, "hello\n").unwrap();
+    for (file, expected) in [
+        (&request, "this is a request for a certificate"),
+        (&key, "this is a private key"),
+        (&text, "this is text"),
+    ] {
+        for command in [&["import"][..], &["import", "--own"], &["trust"], &["reject"]] {
+            let told = place.error(2, "b", &[command, &[file.as_str()]].concat());
+            assert!(told.contains(expected) && told.contains(file.as_str()), "{command:?}: {told}");
+        }
+        let told = place.pki(3, "b", &["doctor", file]);
+        assert!(told.contains(expected) && !told.contains("sent"), "{told}");
+    }
+    assert!(!Path::new(&place.at("b")).exists(), "a store was made for nothing");
+}
+
+#[test]
+fn a_renewal_keeps_the_kind_of_key_and_what_the_certificate_says() {
+    let place = Place::new();
+    let who = ["--name", "Kiln", "--uri", "urn:example:kiln", "--organization", "Tiles", "--host", "kiln"];
+    place.pki(0, "a", &[&["init", "--key", "p384"], &who[..]].concat());
+    // Whoever names no kind means the one that is there.
+    assert!(place.pki(0, "a", &["init"]).contains("there is a certificate already"));
+    place.pki(0, "a", &["init", "--key", "rsa3072"]);
+    let renewed = place.json(0, "a", &["init", "--renew"]);
+    let own = renewed["Own"].as_array().unwrap();
+    let mut kinds: Vec<_> = own.iter().map(|own| own["Key"].as_str().unwrap()).collect();
+    kinds.sort_unstable();
+    assert_eq!(kinds, ["NIST P-384", "RSA 3072"], "{renewed}");
+    for own in own {
+        let curve = own["Key"] == "NIST P-384";
+        assert_eq!(own["Subject"] == "CN=Kiln, O=Tiles", curve, "{renewed}");
+        assert!(own["Previous"].is_string(), "{renewed}");
+    }
+    assert_eq!((place.count("a/own/certs"), place.count("a/own/previous")), (2, 4));
+    let only = place.json(0, "a", &["init", "--renew", "--key", "p384"]);
+    assert_eq!(only["Own"].as_array().unwrap().len(), 1, "{only}");
+    assert_eq!((place.count("a/own/certs"), place.count("a/own/previous")), (2, 6));
+    // A request asks for the kind that is there, too.
+    place.pki(0, "b", &[&["init", "--key", "p256"], &who[..]].concat());
+    let request = place.json(0, "b", &["csr"]);
+    assert_eq!(
+        (&request["KeyKind"], &request["Subject"]),
+        (&"NIST P-256".into(), &"CN=Kiln, O=Tiles".into())
+    );
+    assert_eq!(place.json(0, "b", &["csr", "--key", "ed25519"])["KeyKind"], "Ed25519");
+    assert_eq!(place.json(0, "empty", &["csr"])["KeyKind"], "RSA 2048");
+}
+
+#[test]
+fn what_an_authority_issued_takes_the_place_of_what_was_there() {
+    let place = Place::new();
+    place.pki(0, "a", &["init", "--key", "p256", "--uri", "urn:example:fan"]);
+    place.pki(0, "a", &["init", "--key", "ed25519"]);
+    let before = place.json(0, "a", &["show"]);
+    // Issued for a shorter time than the self-signed one: it has to be used all the same.
+    let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
+    let mut authority = rcgen::CertificateParams::new([]).unwrap();
+    authority.distinguished_name.push(rcgen::DnType::CommonName, "Plant CA");
+    let authority = rcgen::Issuer::new(authority, key);
+    let asked = place.json(0, "a", &["csr", "--key", "p256"]);
+    let asked = std::fs::read_to_string(asked["Key"].as_str().unwrap()).unwrap();
+    let asked = rcgen::KeyPair::from_pem(&asked).unwrap();
+    let mut parameters = rcgen::CertificateParams::new(["fan.example".to_owned()]).unwrap();
+    parameters.distinguished_name.push(rcgen::DnType::CommonName, "Fan");
+    parameters.not_before = std::time::SystemTime::now().into();
+    parameters.not_after = (std::time::SystemTime::now() + Duration::from_secs(86_400)).into();
+    let issued = place.at("issued.pem");
+    std::fs::write(&issued, parameters.signed_by(&asked, &authority).unwrap().pem()).unwrap();
+    let told = place.pki(0, "a", &["import", "--own", &issued]);
+    assert!(told.contains("put aside"), "{told}");
+    let after = place.json(0, "a", &["show"]);
+    let issuers = |shown: &serde_json::Value| -> Vec<String> {
+        let own = shown["Own"].as_array().unwrap();
+        let mut own: Vec<_> = own.iter().map(|own| format!("{} {}", own["Key"], own["Issuer"])).collect();
+        own.sort();
+        own
+    };
+    assert_eq!(issuers(&before), [r#""Ed25519" "CN=taktwerk""#, r#""NIST P-256" "CN=taktwerk""#]);
+    assert_eq!(issuers(&after), [r#""Ed25519" "CN=taktwerk""#, r#""NIST P-256" "CN=Plant CA""#]);
+    // Renewing would put a self-signed one in its place: that is not what an authority is for.
+    let told = place.error(2, "a", &["init", "--renew", "--key", "p256"]);
+    assert!(told.contains("CN=Plant CA") && told.contains("taktwerk pki csr"), "{told}");
+    place.pki(0, "a", &["init", "--renew", "--key", "ed25519"]);
 }

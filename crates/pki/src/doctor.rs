@@ -1,5 +1,6 @@
 //! What is wrong with a certificate in one sentence, and the command that mends it.
 
+use crate::key::NewKey;
 use std::path::Path;
 use taktwerk_crypto::certificate::{Finding, Reason, Step, ValidationReport};
 use taktwerk_types::UtcTime;
@@ -15,8 +16,8 @@ pub struct Patient<'a> {
     pub file: Option<&'a Path>,
     /// The certificate's thumbprint.
     pub thumbprint: &'a str,
-    /// Whether the certificate is our own.
-    pub own: bool,
+    /// If the certificate is our own: the kind of key that would take the place of its key.
+    pub own: Option<NewKey>,
 }
 
 /// A diagnosis.
@@ -70,7 +71,7 @@ fn refused(finding: &Finding, patient: &Patient<'_>) -> Diagnosis {
 fn cure(finding: &Finding, patient: &Patient<'_>) -> (Option<String>, Option<String>) {
     let command = |rest: String| Some(format!("taktwerk pki {rest}{}", options(patient)));
     let advice = |text: &str| Some(text.to_owned());
-    let renew = |options: &str| command(format!("init --renew{options}"));
+    let renew = |options: &str| command(format!("init --renew{}{options}", kind(patient)));
     let ask = "its owner has to get a new certificate";
     match &finding.reason {
         Reason::NotTrusted => {
@@ -93,11 +94,11 @@ fn cure(finding: &Finding, patient: &Patient<'_>) -> (Option<String>, Option<Str
             advice("the revocation list in the store is of no use; get another one from the authority"),
         ),
         Reason::Expired(_) | Reason::KeyLength { .. } | Reason::HashTooWeak(_) | Reason::KeyKind(_)
-            if finding.depth == 0 && patient.own =>
+            if finding.depth == 0 && patient.own.is_some() =>
         {
             (renew(""), None)
         }
-        Reason::HostName { host, .. } if patient.own => (renew(&format!(" --host {host}")), None),
+        Reason::HostName { host, .. } if patient.own.is_some() => (renew(&format!(" --host {host}")), None),
         Reason::HostName { names, .. } => match names.first() {
             Some(name) => {
                 (None, Some(format!("dial the server by a name in its certificate, for example {name}")))
@@ -108,7 +109,7 @@ fn cure(finding: &Finding, patient: &Patient<'_>) -> (Option<String>, Option<Str
         Reason::Expired(_) if finding.depth > 0 => {
             (None, advice("the authority has to renew its own certificate"))
         }
-        Reason::UriMismatch { found, .. } if patient.own => {
+        Reason::UriMismatch { found, .. } if patient.own.is_some() => {
             (renew(""), Some(format!("or run the application with the ApplicationUri {found}")))
         }
         Reason::UriMissing
@@ -118,7 +119,7 @@ fn cure(finding: &Finding, patient: &Patient<'_>) -> (Option<String>, Option<Str
         | Reason::ExtendedKeyUsageMissing
         | Reason::ExtendedKeyUsageLacks(_)
         | Reason::IsAuthority
-            if finding.depth == 0 && patient.own =>
+            if finding.depth == 0 && patient.own.is_some() =>
         {
             (renew(""), None)
         }
@@ -136,6 +137,11 @@ fn cure(finding: &Finding, patient: &Patient<'_>) -> (Option<String>, Option<Str
     }
 }
 
+/// Names the certificate that is meant among several of ours.
+fn kind(patient: &Patient<'_>) -> String {
+    patient.own.map_or(String::new(), |key| format!(" --key {key}"))
+}
+
 fn options(patient: &Patient<'_>) -> String {
     let users = if patient.users { " --users" } else { "" };
     format!("{users} --pki {}", patient.store.display())
@@ -149,6 +155,7 @@ pub fn expires_soon(not_after: UtcTime, now: UtcTime, patient: &Patient<'_>) -> 
         return None;
     }
     let sentence = format!("It expires in {} days, at {not_after}.", left / 86_400);
-    let command = patient.own.then(|| format!("taktwerk pki init --renew{}", options(patient)));
+    let command =
+        patient.own.map(|_| format!("taktwerk pki init --renew{}{}", kind(patient), options(patient)));
     Some(Diagnosis { sentence, command, advice: None })
 }

@@ -1,5 +1,6 @@
 //! PEM or DER: what stands in a file, without trusting its name.
 
+use crate::foreign;
 use taktwerk_crypto::certificate::{Certificate, ChainError, Malformed, RevocationList, split_chain};
 use zeroize::Zeroizing;
 
@@ -10,6 +11,9 @@ pub enum ContentError {
     /// The PEM armour is broken.
     #[error("the PEM text is broken: {0}")]
     Pem(String),
+    /// It is something else; the words say what, and what to do.
+    #[error("this file holds no certificate: {0}")]
+    Foreign(&'static str),
     /// There is no block of the kind in the PEM text.
     #[error("the PEM text holds no {0}")]
     Absent(&'static str),
@@ -54,13 +58,23 @@ pub fn certificates(bytes: &[u8]) -> Result<Vec<Certificate>, ContentError> {
         if is_pkcs12(bytes) {
             return Err(ContentError::Pkcs12);
         }
-        return Ok(split_chain(bytes)?);
+        return split_chain(bytes).map_err(|error| match (foreign::of_other(bytes), error) {
+            (Some(what), _) => ContentError::Foreign(what),
+            // Nobody has sent anything: it lies in a file.
+            (None, ChainError::Malformed { number: 1, fault }) => fault.into(),
+            (None, error) => error.into(),
+        });
     }
+    let blocks = blocks(bytes)?;
     let mut all = Vec::new();
-    for block in blocks(bytes)?.iter().filter(|block| block.tag().ends_with("CERTIFICATE")) {
+    for block in blocks.iter().filter(|block| block.tag().ends_with("CERTIFICATE")) {
         all.push(Certificate::from_der(block.contents())?);
     }
-    if all.is_empty() { Err(ContentError::Absent("certificate")) } else { Ok(all) }
+    if all.is_empty() {
+        Err(ContentError::Foreign(foreign::of_pem(blocks.iter().map(pem::Pem::tag))))
+    } else {
+        Ok(all)
+    }
 }
 
 /// The revocation lists in a file: one in DER, any number in PEM.

@@ -1,12 +1,12 @@
 //! Bringing a file to its place in a store: what is in it decides where.
 
 use crate::encoding::{self, ContentError};
-use crate::key::PrivateKey;
+use crate::key::{NewKey, PrivateKey};
 use crate::layout::Group;
-use crate::store::Store;
+use crate::store::{OwnCertificate, Store};
 use std::io;
 use std::path::{Path, PathBuf};
-use taktwerk_crypto::certificate::REVOCATION_LIST_LEN_MAX;
+use taktwerk_crypto::certificate::{REVOCATION_LIST_LEN_MAX, RevocationList};
 
 /// What the certificates in a file are to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,18 +63,7 @@ pub fn import(
         .map_err(ImportError::File)?;
     let chain = match encoding::certificates(&bytes) {
         Ok(chain) => chain,
-        Err(error) => {
-            return match encoding::revocation_lists(&bytes) {
-                Ok(lists) => lists
-                    .iter()
-                    .map(|list| {
-                        let what = format!("revocation list of {}", list.issuer_text());
-                        Ok(Imported { what, path: store.add_revocation_list(group, list)? })
-                    })
-                    .collect(),
-                Err(_) => Err(ImportError::File(format!("{}: {error}", path.display()))),
-            };
-        }
+        Err(error) => return import_lists(store, group, path, &bytes, role, &error),
     };
     if role == Role::Own {
         let Some(certificate) = chain.first() else { return Ok(Vec::new()) };
@@ -93,12 +82,25 @@ pub fn import(
         if !key.belongs_to(certificate) {
             return Err(ImportError::WrongKey(who));
         }
+        let others = store.own(&mut Vec::new());
         let (path, key_path) = store.keep_own(&chain, &key)?;
-        return Ok(vec![
+        let mut done = vec![
             Imported { what: format!("own certificate {who}"), path },
             Imported { what: "its private key".to_owned(), path: key_path },
-        ]);
+        ];
+        // It takes the place of what served the same policies: of two the one that is valid longer would be used, and
+        // that is often the self-signed one.
+        let takes_the_place = |own: &OwnCertificate| {
+            own.certificate != *certificate
+                && NewKey::like(key.kind()).is_some_and(|kind| kind.serves_as(own.key.kind()))
+        };
+        for own in others.iter().filter(|own| takes_the_place(own)) {
+            let what = format!("put aside: own certificate {}", own.certificate.subject_text());
+            done.push(Imported { what, path: store.retire(own)? });
+        }
+        return Ok(done);
     }
+    store.create()?;
     let mut done = Vec::new();
     for (at, certificate) in chain.iter().enumerate() {
         // Behind a trusted certificate stand its issuers: they complete the chain, no more.
@@ -109,4 +111,32 @@ pub fn import(
         done.push(Imported { what: format!("{kind} {}", certificate.subject_text()), path });
     }
     Ok(done)
+}
+
+/// Imports what is no certificate, but may be a revocation list.
+fn import_lists(
+    store: &Store,
+    group: Group,
+    path: &Path,
+    bytes: &[u8],
+    role: Role,
+    error: &ContentError,
+) -> Result<Vec<Imported>, ImportError> {
+    let lists = match encoding::revocation_lists(bytes) {
+        Ok(_) if role == Role::Own => {
+            return Err(ImportError::File(format!("{}: a revocation list is nobody's own", path.display())));
+        }
+        Ok(lists) => lists,
+        // A broken list in PEM is a list all the same.
+        Err(ContentError::Malformed(fault)) if encoding::is_pem(bytes) => {
+            return Err(ImportError::File(format!("{}: {fault}", path.display())));
+        }
+        Err(_) => return Err(ImportError::File(format!("{}: {error}", path.display()))),
+    };
+    store.create()?;
+    let import_list = |list| {
+        let what = format!("revocation list of {}", RevocationList::issuer_text(list));
+        Ok(Imported { what, path: store.add_revocation_list(group, list)? })
+    };
+    lists.iter().map(import_list).collect()
 }

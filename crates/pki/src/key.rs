@@ -58,6 +58,31 @@ impl NewKey {
         }
     }
 
+    /// The kind that takes the place of a key: the same, or of RSA the next longer one; `None` if we make none such.
+    #[must_use]
+    pub const fn like(found: KeyKind) -> Option<Self> {
+        match found {
+            KeyKind::Rsa { bits: ..=2048 } => Some(Self::Rsa2048),
+            KeyKind::Rsa { bits: ..=3072 } => Some(Self::Rsa3072),
+            KeyKind::Rsa { .. } => Some(Self::Rsa4096),
+            KeyKind::NistP256 => Some(Self::NistP256),
+            KeyKind::NistP384 => Some(Self::NistP384),
+            KeyKind::Ed25519 => Some(Self::Ed25519),
+            _ => None,
+        }
+    }
+
+    /// Whether a key serves the policies that a new one of this kind would serve: RSA of any length, or the same curve.
+    #[must_use]
+    pub const fn serves_as(self, found: KeyKind) -> bool {
+        match self {
+            Self::NistP256 => matches!(found, KeyKind::NistP256),
+            Self::NistP384 => matches!(found, KeyKind::NistP384),
+            Self::Ed25519 => matches!(found, KeyKind::Ed25519),
+            Self::Rsa2048 | Self::Rsa3072 | Self::Rsa4096 => matches!(found, KeyKind::Rsa { .. }),
+        }
+    }
+
     /// The name as [`FromStr`] reads it.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -18,6 +18,7 @@ pub mod create;
 pub mod doctor;
 pub mod encoding;
 mod file;
+mod foreign;
 pub mod import;
 pub mod key;
 pub mod layout;

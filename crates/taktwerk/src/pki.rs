@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taktwerk_crypto::aws_lc::{AwsLcProvider, Identity, IdentityError};
-use taktwerk_crypto::certificate::{Certificate, KeyKind, ValidationOptions};
+use taktwerk_crypto::certificate::{Certificate, ValidationOptions};
 use taktwerk_crypto::{Provider, SecurityPolicy};
 use taktwerk_pki::{
     CertificateSettings, CreateError, Group, NewKey, PrivateKey, Problem, Store, StoreValidator, create,
@@ -214,7 +214,7 @@ impl PkiBuilder {
             store.create().map_err(|error| at(&self.folder)(error.to_string()))?;
             let own = store.own(&mut problems);
             for wanted in &self.create {
-                if own.iter().any(|own| same_kind(*wanted, own.key.kind())) {
+                if own.iter().any(|own| wanted.serves_as(own.key.kind())) {
                     continue;
                 }
                 let key = PrivateKey::generate(*wanted).map_err(CreateError::from)?;
@@ -239,15 +239,5 @@ impl PkiBuilder {
             provider = provider.with_identity(identity);
         }
         Ok(Pki { validator, provider: Arc::new(provider), application_uri, created, problems })
-    }
-}
-
-/// Whether a key serves the policies that a new one of this kind would serve.
-fn same_kind(wanted: NewKey, found: KeyKind) -> bool {
-    match wanted {
-        NewKey::NistP256 => found == KeyKind::NistP256,
-        NewKey::NistP384 => found == KeyKind::NistP384,
-        NewKey::Ed25519 => found == KeyKind::Ed25519,
-        _ => found.is_rsa(),
     }
 }

@@ -8,6 +8,7 @@ use der::asn1::ObjectIdentifier;
 const PARTS_MAX: usize = 64;
 
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
+const ORGANIZATION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.10");
 
 /// The usual short names of attributes (RFC 4514 §3 and common use).
 const SHORT_NAMES: [(ObjectIdentifier, &str); 9] = [
@@ -15,7 +16,7 @@ const SHORT_NAMES: [(ObjectIdentifier, &str); 9] = [
     (ObjectIdentifier::new_unwrap("2.5.4.6"), "C"),
     (ObjectIdentifier::new_unwrap("2.5.4.7"), "L"),
     (ObjectIdentifier::new_unwrap("2.5.4.8"), "ST"),
-    (ObjectIdentifier::new_unwrap("2.5.4.10"), "O"),
+    (ORGANIZATION, "O"),
     (ObjectIdentifier::new_unwrap("2.5.4.11"), "OU"),
     (ObjectIdentifier::new_unwrap("2.5.4.5"), "serialNumber"),
     (ObjectIdentifier::new_unwrap("0.9.2342.19200300.100.1.25"), "DC"),
@@ -75,9 +76,18 @@ pub(super) fn text(name: &[u8]) -> String {
 
 /// The first common name in a name (with its tag), escaped.
 pub(super) fn common_name(name: &[u8]) -> Option<String> {
+    first(name, COMMON_NAME)
+}
+
+/// The first organization in a name (with its tag), escaped.
+pub(super) fn organization(name: &[u8]) -> Option<String> {
+    first(name, ORGANIZATION)
+}
+
+fn first(name: &[u8], wanted: ObjectIdentifier) -> Option<String> {
     let mut found = None;
     let _ = attributes(content(name)?, 0, |attribute, tag, value| {
-        if attribute == COMMON_NAME && found.is_none() {
+        if attribute == wanted && found.is_none() {
             let mut out = String::new();
             push_escaped(&mut out, &decoded(tag, value));
             found = Some(out);
@@ -89,7 +99,7 @@ pub(super) fn common_name(name: &[u8]) -> Option<String> {
 /// The attributes that Part 18 §4.4.3 compares, in its order.
 const CRITERIA: [(ObjectIdentifier, &str); 9] = [
     (COMMON_NAME, "CN"),
-    (ObjectIdentifier::new_unwrap("2.5.4.10"), "O"),
+    (ORGANIZATION, "O"),
     (ObjectIdentifier::new_unwrap("2.5.4.11"), "OU"),
     (ObjectIdentifier::new_unwrap("0.9.2342.19200300.100.1.25"), "DC"),
     (ObjectIdentifier::new_unwrap("2.5.4.7"), "L"),

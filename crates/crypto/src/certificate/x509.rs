@@ -162,6 +162,12 @@ impl Certificate {
         name::common_name(self.subject())
     }
 
+    /// The subject's organization for people, escaped.
+    #[must_use]
+    pub fn organization(&self) -> Option<String> {
+        name::organization(self.subject())
+    }
+
     /// From when it is valid.
     #[must_use]
     pub fn not_before(&self) -> UtcTime {

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use taktwerk_crypto::CertificatePurpose;
 use taktwerk_crypto::certificate::{Certificate, ValidationOptions, ValidationReport, ValidationRequest};
 use taktwerk_pki::doctor::{Diagnosis, Patient, diagnose, expires_soon};
-use taktwerk_pki::{Store, StoreValidator, first_certificate};
+use taktwerk_pki::{ContentError, NewKey, Store, StoreValidator, encoding, first_certificate};
 use taktwerk_types::{StatusCode, UtcTime};
 
 /// Arguments of `taktwerk pki doctor`.
@@ -73,7 +73,10 @@ pub(super) fn run(arguments: &DoctorArgs, at: &Place, output: Output) -> Result<
     let uri = arguments.uri.as_deref().or(case.uri.as_deref());
     let request = ValidationRequest { application_uri: uri, ..ValidationRequest::new(&purpose) };
     let mut problems = Vec::new();
-    let own = store.own(&mut problems).iter().any(|own| own.certificate == certificate);
+    let own = store.own(&mut problems).iter().find(|own| own.certificate == certificate).map(|own| {
+        // A key that we would not make is none that we use.
+        NewKey::like(own.key.kind()).unwrap_or_default()
+    });
     // Reads the trust list, and says what in it is broken.
     store.trust_list(at.group(), &mut problems);
     let validator = StoreValidator::new(store.clone(), ValidationOptions::default());
@@ -152,8 +155,14 @@ fn broken(case: &Case, store: &Store, output: Output) -> Result<(), Failure> {
     let purpose = CertificatePurpose::Client;
     let report = validator.report(&case.chain, &ValidationRequest::new(&purpose), true);
     let patient =
-        Patient { store: store.root(), users: false, file: case.file.as_deref(), thumbprint: "", own: false };
-    let diagnosis = diagnose(&report, &patient);
+        Patient { store: store.root(), users: false, file: case.file.as_deref(), thumbprint: "", own: None };
+    let mut diagnosis = diagnose(&report, &patient);
+    if let (Some(file), Err(error)) = (&case.file, encoding::certificates(&case.chain)) {
+        diagnosis.sentence = format!("Refused: {}: {error}.", file.display());
+        if matches!(error, ContentError::Foreign(_)) {
+            diagnosis.advice = None;
+        }
+    }
     if output.is_json() {
         output.document(&json!({
             "Accepted": false,

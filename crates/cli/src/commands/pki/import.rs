@@ -30,7 +30,6 @@ pub(super) struct ImportArgs {
 
 pub(super) fn run(arguments: &ImportArgs, at: &Place, output: Output) -> Result<(), Failure> {
     let store = at.store()?;
-    store.create().map_err(|error| unusable(&store, &error))?;
     let role = match arguments {
         ImportArgs { own: true, .. } => Role::Own,
         ImportArgs { issuer: true, .. } => Role::Issuer,

@@ -4,19 +4,19 @@ use super::{Place, document, print_of, unusable, warn};
 use crate::failure::Failure;
 use crate::output::Output;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
-use taktwerk_crypto::certificate::{Certificate, KeyKind};
+use taktwerk_crypto::certificate::Certificate;
 use taktwerk_pki::create::{self, CertificateSettings};
 use taktwerk_pki::{NewKey, OwnCertificate, PrivateKey, Store};
 
 /// What a certificate shall say.
 #[derive(Debug, Args)]
 struct SettingsArgs {
-    /// Kind of key: rsa2048, rsa3072, rsa4096, p256, p384 or ed25519.
-    #[arg(long, value_name = "KIND", default_value = "rsa2048")]
-    key: NewKey,
+    /// Kind of key: rsa2048, rsa3072, rsa4096, p256, p384 or ed25519; without it as before, or rsa2048.
+    #[arg(long, value_name = "KIND")]
+    key: Option<NewKey>,
 
     /// Name of the application.
     #[arg(long, value_name = "NAME")]
@@ -33,10 +33,6 @@ struct SettingsArgs {
     /// Further host name or address by which the application is dialled; may be given several times.
     #[arg(long, value_name = "HOST")]
     host: Vec<String>,
-
-    /// Days for which the certificate is valid.
-    #[arg(long, value_name = "DAYS", default_value_t = 730, value_parser = clap::value_parser!(u32).range(1..=36500))]
-    days: u32,
 }
 
 /// Arguments of `taktwerk pki init`.
@@ -45,7 +41,12 @@ pub(super) struct InitArgs {
     #[command(flatten)]
     settings: SettingsArgs,
 
-    /// Make a new certificate with a new key that says what the old one says; the old one goes to own/previous.
+    /// Days for which the certificate is valid.
+    #[arg(long, value_name = "DAYS", default_value_t = 730, value_parser = clap::value_parser!(u32).range(1..=36500))]
+    days: u32,
+
+    /// Make new certificates with new keys of the same kinds (with --key only of that kind) that say what the old ones
+    /// say; these go to own/previous.
     #[arg(long)]
     renew: bool,
 }
@@ -79,66 +80,117 @@ impl SettingsArgs {
             settings.hosts.extend(before.extensions().ip_addresses.iter().map(ToString::to_string));
         }
         settings.hosts.extend(self.host.iter().cloned());
-        settings.organization.clone_from(&self.organization);
-        settings.lifetime = Duration::from_secs(u64::from(self.days) * 24 * 60 * 60);
+        let old_organization = before.and_then(Certificate::organization);
+        settings.organization = self.organization.clone().or(old_organization);
         settings
     }
 }
 
-/// Whether a new key of this kind would take the place of an old one.
-fn same_kind(new: NewKey, old: KeyKind) -> bool {
-    match new {
-        NewKey::NistP256 => old == KeyKind::NistP256,
-        NewKey::NistP384 => old == KeyKind::NistP384,
-        NewKey::Ed25519 => old == KeyKind::Ed25519,
-        _ => old.is_rsa(),
-    }
+/// Whether somebody who asked for this kind of key means such a certificate.
+fn is_meant(asked: Option<NewKey>, own: &OwnCertificate) -> bool {
+    asked.is_none_or(|key| key.serves_as(own.key.kind()))
 }
 
 pub(super) fn init(arguments: &InitArgs, at: &Place, output: Output) -> Result<(), Failure> {
     let store = at.store()?;
     store.create().map_err(|error| unusable(&store, &error))?;
     let mut problems = Vec::new();
-    let own = store.own(&mut problems);
+    let mut own = store.own(&mut problems);
     warn(&problems);
-    let before = own.into_iter().find(|own| same_kind(arguments.settings.key, own.key.kind()));
-    if let (Some(own), false) = (&before, arguments.renew) {
-        if output.is_json() {
-            return output
-                .document(&json!({ "Made": false, "Own": document(&own.certificate, Some(&own.path)) }));
-        }
-        output.text(&format!("there is a certificate already: {}", own.path.display()))?;
-        return describe(&own.certificate, output);
+    own.retain(|own| is_meant(arguments.settings.key, own));
+    if !own.is_empty() && !arguments.renew {
+        return is_there(&own, output);
     }
-    let settings = arguments.settings.settings(at, before.as_ref().map(|own| &own.certificate));
-    let key = PrivateKey::generate(arguments.settings.key).map_err(|error| failed(&error))?;
-    let certificate =
-        create::self_signed(&settings, &key).map_err(|error| Failure::Usage(error.to_string()))?;
-    let (path, key_path) = store
-        .keep_own(core::slice::from_ref(&certificate), &key)
-        .map_err(|error| unusable(&store, &error))?;
-    let retired = retire(&store, before)?;
+    if let Some(issued) = own.iter().find(|own| !own.certificate.is_self_issued()) {
+        return Err(Failure::Usage(format!(
+            "{} was issued by {}: ask that authority for a new one with taktwerk pki csr --pki {}, or move it away to \
+             have a self-signed one made",
+            issued.path.display(),
+            issued.certificate.issuer_text(),
+            store.root().display()
+        )));
+    }
+    let mut made = Vec::new();
+    if own.is_empty() {
+        made.push(make(arguments, at, &store, None)?);
+    }
+    for before in own {
+        made.push(make(arguments, at, &store, Some(before))?);
+    }
     if output.is_json() {
-        return output.document(&json!({
-            "Made": true,
-            "Own": document(&certificate, Some(&path)),
-            "Key": key_path.display().to_string(),
-            "Previous": retired.map(|path| path.display().to_string()),
-        }));
+        let own: Vec<Value> = made.iter().map(Made::document).collect();
+        return output.document(&json!({ "Made": true, "Own": own }));
     }
-    output.text(&format!("made {}\n     {}", path.display(), key_path.display()))?;
-    if let Some(path) = retired {
-        output.text(&format!("old  {}", path.display()))?;
-        eprintln!("everybody who trusted the old certificate has to trust the new one");
+    for (number, made) in made.iter().enumerate() {
+        if number > 0 {
+            output.text("")?;
+        }
+        output.text(&format!("made {}\n     {}", made.path.display(), made.key_path.display()))?;
+        if let Some(path) = &made.previous {
+            output.text(&format!("old  {}", path.display()))?;
+        }
+        describe(&made.certificate, output)?;
     }
-    describe(&certificate, output)
+    if made.iter().any(|made| made.previous.is_some()) {
+        eprintln!("everybody who trusted an old certificate has to trust the new one");
+    }
+    Ok(())
 }
 
-fn retire(store: &Store, before: Option<OwnCertificate>) -> Result<Option<PathBuf>, Failure> {
-    match before {
-        Some(own) => store.retire(&own).map(Some).map_err(|error| unusable(store, &error)),
-        None => Ok(None),
+/// What is there already.
+fn is_there(own: &[OwnCertificate], output: Output) -> Result<(), Failure> {
+    if output.is_json() {
+        let own: Vec<Value> = own.iter().map(|own| document(&own.certificate, Some(&own.path))).collect();
+        return output.document(&json!({ "Made": false, "Own": own }));
     }
+    for (number, own) in own.iter().enumerate() {
+        if number > 0 {
+            output.text("")?;
+        }
+        output.text(&format!("there is a certificate already: {}", own.path.display()))?;
+        describe(&own.certificate, output)?;
+    }
+    Ok(())
+}
+
+/// A certificate that was made.
+struct Made {
+    certificate: Certificate,
+    path: PathBuf,
+    key_path: PathBuf,
+    previous: Option<PathBuf>,
+}
+
+impl Made {
+    fn document(&self) -> Value {
+        let mut document = document(&self.certificate, Some(&self.path));
+        document["PrivateKey"] = json!(self.key_path.display().to_string());
+        document["Previous"] = json!(self.previous.as_ref().map(|path| path.display().to_string()));
+        document
+    }
+}
+
+/// Makes a self-signed certificate, in the place of another one.
+fn make(
+    arguments: &InitArgs,
+    at: &Place,
+    store: &Store,
+    before: Option<OwnCertificate>,
+) -> Result<Made, Failure> {
+    let mut settings = arguments.settings.settings(at, before.as_ref().map(|own| &own.certificate));
+    settings.lifetime = Duration::from_secs(u64::from(arguments.days) * 24 * 60 * 60);
+    let kind =
+        arguments.settings.key.or_else(|| before.as_ref().and_then(|own| NewKey::like(own.key.kind())));
+    let key = PrivateKey::generate(kind.unwrap_or_default()).map_err(|error| failed(&error))?;
+    let certificate =
+        create::self_signed(&settings, &key).map_err(|error| Failure::Usage(error.to_string()))?;
+    let (path, key_path) =
+        store.keep_own(core::slice::from_ref(&certificate), &key).map_err(|error| unusable(store, &error))?;
+    let previous = match before {
+        Some(own) => Some(store.retire(&own).map_err(|error| unusable(store, &error))?),
+        None => None,
+    };
+    Ok(Made { certificate, path, key_path, previous })
 }
 
 fn failed(error: &dyn std::error::Error) -> Failure {
@@ -163,9 +215,14 @@ fn describe(certificate: &Certificate, output: Output) -> Result<(), Failure> {
 
 pub(super) fn csr(arguments: &CsrArgs, at: &Place, output: Output) -> Result<(), Failure> {
     let store = at.store()?;
-    let before = store.own(&mut Vec::new()).into_iter().next();
-    let settings = arguments.settings.settings(at, before.as_ref().map(|own| &own.certificate));
-    let key = PrivateKey::generate(arguments.settings.key).map_err(|error| failed(&error))?;
+    let mut problems = Vec::new();
+    let own = store.own(&mut problems);
+    warn(&problems);
+    // The one that it shall take the place of; else one of another kind says at least who we are.
+    let before = own.iter().find(|own| is_meant(arguments.settings.key, own)).or(own.first());
+    let settings = arguments.settings.settings(at, before.map(|own| &own.certificate));
+    let kind = arguments.settings.key.or_else(|| before.and_then(|own| NewKey::like(own.key.kind())));
+    let key = PrivateKey::generate(kind.unwrap_or_default()).map_err(|error| failed(&error))?;
     let request = create::request(&settings, &key).map_err(|error| Failure::Usage(error.to_string()))?;
     let key_path = store.keep_key(&key, request.der()).map_err(|error| unusable(&store, &error))?;
     let pem = create::request_pem(&request);
@@ -177,12 +234,18 @@ pub(super) fn csr(arguments: &CsrArgs, at: &Place, output: Output) -> Result<(),
         return output.document(&json!({
             "Request": pem,
             "Subject": request.subject_text(),
+            "KeyKind": key.kind().to_string(),
             "Key": key_path.display().to_string(),
             "Path": arguments.out.as_ref().map(|path| path.display().to_string()),
         }));
     }
     match &arguments.out {
-        Some(path) => output.text(&format!("request {} for {}", path.display(), request.subject_text()))?,
+        Some(path) => output.text(&format!(
+            "request {} for {} with a key {}",
+            path.display(),
+            request.subject_text(),
+            key.kind()
+        ))?,
         None => output.text(&pem)?,
     }
     eprintln!(

@@ -42,18 +42,22 @@ pub(super) fn handshakes(scene: &Scene<'_>) -> Result<Findings, String> {
     let mut times: [Vec<f64>; 4] = Default::default();
     let mut tally = Tally::default();
     let mut failed = 0u64;
-    for number in 0..scene.connections {
+    // All of them are made before: what this side does between two handshakes, and that is more for some kinds, decides
+    // on which CPUs and in which state the server finds itself.
+    let mut messages = Vec::with_capacity(scene.connections);
+    for (number, at) in turns(scene.connections).into_iter().enumerate() {
+        if let Some((kind, _)) = KINDS.get(at) {
+            messages.push((at, message(scene, *kind, number)?));
+        }
+    }
+    for (number, (at, message)) in messages.iter().enumerate() {
         if scene.is_over() {
             break;
         }
-        // In turns, and not always in the same order: a machine that gets slower is slower for all.
-        let at = (number + number / KINDS.len()) % KINDS.len();
-        let (Some((kind, _)), Some(times)) = (KINDS.get(at), times.get_mut(at)) else { continue };
-        let message = message(scene, *kind, number)?;
-        match refusal(scene, number, &message) {
+        match refusal(scene, number, message) {
             Ok((took, raw)) => {
                 tally.status(raw.error());
-                times.push(took.as_secs_f64() * 1e6);
+                times.get_mut(*at).into_iter().for_each(|times| times.push(took.as_secs_f64() * 1e6));
             }
             Err(_) => failed += 1,
         }
@@ -76,6 +80,36 @@ pub(super) fn handshakes(scene: &Scene<'_>) -> Result<Findings, String> {
     Ok(findings)
 }
 
+/// Which kind comes when: each once in every group, because a machine that gets slower is slower for all, and in another
+/// order each time, so that none is always the one behind a certain other.
+fn turns(count: usize) -> Vec<usize> {
+    let mut noise = Noise(1);
+    let mut turns = Vec::with_capacity(count);
+    while turns.len() < count {
+        let mut group: [usize; KINDS.len()] = core::array::from_fn(|at| at);
+        for last in (1..group.len()).rev() {
+            group.swap(last, noise.next() as usize % (last + 1));
+        }
+        turns.extend(group);
+    }
+    turns.truncate(count);
+    turns
+}
+
+/// Numbers that repeat from run to run.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u8 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 56) as u8
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) {
+        bytes.iter_mut().for_each(|byte| *byte = self.next());
+    }
+}
+
 /// An OpenSecureChannel request that is broken in one way.
 fn message(scene: &Scene<'_>, kind: Broken, number: usize) -> Result<Vec<u8>, String> {
     let text = |error: taktwerk_crypto::CryptoError| error.to_string();
@@ -87,18 +121,12 @@ fn message(scene: &Scene<'_>, kind: Broken, number: usize) -> Result<Vec<u8>, St
     let signature_len = provider.signature_len(POLICY).map_err(text)?;
     let (plain_block, cipher_block) = (receiver.plain_block_len(), receiver.cipher_block_len());
     // Two blocks, as an honest request has them; the number keeps one from being like the other.
-    let (blocks, mut noise) = (2, number as u64);
-    let mut random = |bytes: &mut [u8]| {
-        for byte in bytes {
-            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            *byte = (noise >> 56) as u8;
-        }
-    };
+    let (blocks, mut noise) = (2, Noise(number as u64));
     let mut message =
         open(POLICY.uri(), Some(own), Some(&provider.thumbprint(server)), &vec![0; blocks * cipher_block]);
     let headers_len = message.len() - blocks * cipher_block;
     let mut plain = vec![0; blocks * plain_block - signature_len];
-    random(&mut plain);
+    noise.fill(&mut plain);
     // The last byte in front of the signature says how much padding there is.
     if let Some(last) = plain.last_mut() {
         *last = 9;
@@ -109,7 +137,7 @@ fn message(scene: &Scene<'_>, kind: Broken, number: usize) -> Result<Vec<u8>, St
         provider.sign(POLICY, &[&signed], &mut signature).map_err(text)?;
     } else {
         signature.resize(signature_len, 0);
-        random(&mut signature);
+        noise.fill(&mut signature);
         // A number that is below the modulus, as a signature is.
         signature.iter_mut().take(1).for_each(|byte| *byte &= 0x3f);
     }
@@ -122,7 +150,7 @@ fn message(scene: &Scene<'_>, kind: Broken, number: usize) -> Result<Vec<u8>, St
         Broken::Signature | Broken::Padding => None,
     };
     for block in spoiled.unwrap_or_default().chunks_mut(cipher_block) {
-        random(block);
+        noise.fill(block);
         block.iter_mut().take(1).for_each(|byte| *byte &= 0x3f);
     }
     message.truncate(headers_len);
@@ -150,4 +178,25 @@ fn refusal(scene: &Scene<'_>, number: usize, message: &[u8]) -> std::io::Result<
     let mut raw = Raw::new(stream)?;
     raw.heard = heard;
     Ok((took, raw))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_comes_equally_often_and_behind_every_other() {
+        let turns = turns(4_000);
+        let mut behind = [[0; KINDS.len()]; KINDS.len()];
+        for pair in turns.windows(2) {
+            behind[pair[0]][pair[1]] += 1;
+        }
+        for (first, row) in behind.iter().enumerate() {
+            assert_eq!(turns.iter().filter(|at| **at == first).count(), 1_000);
+            for (second, count) in row.iter().enumerate() {
+                let usual = if first == second { 30..150 } else { 230..400 };
+                assert!(usual.contains(count), "{first} {second} {behind:?}");
+            }
+        }
+    }
 }

@@ -203,7 +203,8 @@ fn a_renewal_keeps_the_kind_of_key_and_what_the_certificate_says() {
     let only = place.json(0, "a", &["init", "--renew", "--key", "p384"]);
     assert_eq!(only["Own"].as_array().unwrap().len(), 1, "{only}");
     assert_eq!((place.count("a/own/certs"), place.count("a/own/previous")), (2, 6));
-    // A request asks for the kind that is there, too.
+    // A request asks for the kind that is there, too; of several for RSA.
+    assert_eq!(place.json(0, "a", &["csr"])["KeyKind"], "RSA 3072");
     place.pki(0, "b", &[&["init", "--key", "p256"], &who[..]].concat());
     let request = place.json(0, "b", &["csr"]);
     assert_eq!(

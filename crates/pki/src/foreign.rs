@@ -151,7 +151,7 @@ mod tests {
             assert!(told.contains(expected), "{expected}: {told}");
             assert!(!told.contains("sent"), "nobody has sent anything: {told}");
         }
-        assert_eq!(certificates(certificate.der()).unwrap(), [certificate.clone()]);
+        assert_eq!(certificates(certificate.der()).unwrap(), core::slice::from_ref(&certificate));
         // Whatever is cut or changed, something is said, and what is broken is not called something else.
         let mut broken = certificate.der().to_vec();
         broken[30] ^= 0xff;

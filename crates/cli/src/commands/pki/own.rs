@@ -219,7 +219,13 @@ pub(super) fn csr(arguments: &CsrArgs, at: &Place, output: Output) -> Result<(),
     let own = store.own(&mut problems);
     warn(&problems);
     // The one that it shall take the place of; else one of another kind says at least who we are.
-    let before = own.iter().find(|own| is_meant(arguments.settings.key, own)).or(own.first());
+    let is_rsa = |own: &&OwnCertificate| own.key.kind().is_rsa();
+    let before = match arguments.settings.key {
+        Some(_) => own.iter().find(|own| is_meant(arguments.settings.key, own)),
+        // Of several kinds the one that everybody understands.
+        None => own.iter().find(is_rsa),
+    };
+    let before = before.or(own.first());
     let settings = arguments.settings.settings(at, before.map(|own| &own.certificate));
     let kind = arguments.settings.key.or_else(|| before.and_then(|own| NewKey::like(own.key.kind())));
     let key = PrivateKey::generate(kind.unwrap_or_default()).map_err(|error| failed(&error))?;

@@ -108,6 +108,31 @@ impl SecurityArgs {
         Ok(Some(token))
     }
 
+    /// The options that another program of ours needs to be let in as this one would be.
+    pub(crate) fn to_options(&self) -> Vec<String> {
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let values = [
+            ("--user", self.user.clone()),
+            ("--password", self.password.clone()),
+            ("--password-file", path(&self.password_file)),
+            ("--token-file", path(&self.token_file)),
+            ("--policy", self.policy.clone()),
+            ("--mode", self.mode.clone()),
+            ("--cert", path(&self.cert)),
+            ("--key", path(&self.key)),
+            ("--user-cert", path(&self.user_cert)),
+            ("--user-key", path(&self.user_key)),
+            ("--pki", path(&self.pki)),
+        ];
+        let switches = [
+            ("--allow-plaintext-password", self.allow_plaintext_password),
+            ("--trust-on-first-use", self.trust_on_first_use),
+        ];
+        let values = values.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?])).flatten();
+        let switches = switches.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name.to_owned());
+        values.chain(switches).collect()
+    }
+
     /// Whether there is a secret to be sent.
     pub(crate) fn has_secret(&self) -> bool {
         self.user.is_some() || self.token_file.is_some()

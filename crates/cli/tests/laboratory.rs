@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -119,13 +120,11 @@ fn look_at(page: &Path, directory: &Path) {
         eprintln!("no chromium here: the report is not looked at (apt-get install chromium)");
         return;
     };
-    for (name, size) in [("wide", "1200,1600"), ("phone", "390,1600")] {
-        let picture = directory.join(format!("{name}.png"));
+    let run = |arguments: &[String]| {
         let mut child = Command::new(browser)
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
             .arg(format!("--user-data-dir={}", directory.join("browser").display()))
-            .arg(format!("--screenshot={}", picture.display()))
-            .arg(format!("--window-size={size}"))
+            .args(arguments)
             .arg(format!("file://{}", page.display()))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -140,11 +139,19 @@ fn look_at(page: &Path, directory: &Path) {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
+    };
+    for (name, size) in [("wide", "1200,1600"), ("phone", "390,1600")] {
+        let picture = directory.join(format!("{name}.png"));
+        run(&[format!("--screenshot={}", picture.display()), format!("--window-size={size}")]);
         let bytes = fs::read(&picture).unwrap();
         assert_eq!(bytes.get(1..4), Some(&b"PNG"[..]));
         // An empty page of this size takes about 10 kB.
         assert!(bytes.len() > 30_000, "{name}: {} bytes", bytes.len());
     }
+    let printed = directory.join("printed.pdf");
+    run(&["--no-pdf-header-footer".to_owned(), format!("--print-to-pdf={}", printed.display())]);
+    let bytes = fs::read(&printed).unwrap();
+    assert!(bytes.starts_with(b"%PDF") && bytes.len() > 20_000, "{} bytes", bytes.len());
 }
 
 /// Processes whose command line contains a text.
@@ -206,6 +213,53 @@ fn killed_in_the_middle_it_leaves_nothing_and_keeps_what_was_whole() {
     let resumed = place.run(&resume);
     assert!(is_measured(&resumed), "{resumed:?}");
     assert_eq!(state(), (Some("complete".to_owned()), 2 * repetitions));
+}
+
+/// Control groups that a process of the laboratory has made.
+fn groups_of(owner: u32) -> Vec<PathBuf> {
+    let prefix = format!("taktwerk-lab-{owner}-");
+    let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpuset"].into_iter();
+    let entries = roots.flat_map(|root| fs::read_dir(root).into_iter().flatten().flatten());
+    entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
+        .map(|entry| entry.path())
+        .collect()
+}
+
+#[test]
+fn a_cpu_that_a_killed_laboratory_kept_to_itself_is_given_back_by_the_next_run() {
+    let place = Place::new("isolated");
+    let cpus = json(&place.run(&["lab", "cpu", "show", "--json"]))["cpus"].as_str().unwrap().to_owned();
+    let last = cpus.rsplit([',', '-']).next().unwrap().to_owned();
+    let mut killed = place
+        .command(&["lab", "cpu", "run", "--cpus", &last, "--isolate", "--json", "--", "sleep", "61"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    BufReader::new(killed.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    let Ok(told) = serde_json::from_str::<Value>(&said) else {
+        // Without root, or where there are no cpusets: it has to say so, and there is nothing to kill.
+        assert_eq!(killed.wait().unwrap().code(), Some(6), "{said}");
+        assert!(said.contains("isolat"), "{said}");
+        eprintln!("skipped: no CPU can be isolated here: {}", said.trim());
+        return;
+    };
+    let owner = killed.id();
+    let is_by_group = told["isolation"] != "boot";
+    assert_eq!(!groups_of(owner).is_empty(), is_by_group, "{told}");
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(!groups_of(owner).is_empty(), is_by_group, "nothing outlived it, so nothing is tested");
+
+    place.scenario(&SCENARIO.replace("repetitions = 2", "repetitions = 1"));
+    let next = place.run(&["lab", "run", "scenario.toml"]);
+    assert!(is_measured(&next), "{next:?}");
+    assert_eq!(groups_of(owner), Vec::<PathBuf>::new());
+    let child = u32::try_from(told["pid"].as_u64().unwrap()).unwrap();
+    let state = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+    assert!(state.is_empty() || state.contains(") Z "), "its program goes on: {state}");
 }
 
 #[test]

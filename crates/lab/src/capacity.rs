@@ -48,13 +48,13 @@ impl Search {
         self.next
     }
 
-    /// Notes how the load went that was tried.
-    pub fn note(&mut self, is_sustained: bool) {
+    /// Notes how the load went that was tried. `is_clear` is a miss that no hiccup explains: it counts at once.
+    pub fn note(&mut self, is_sustained: bool, is_clear: bool) {
         let Some(load) = self.next else { return };
         if is_sustained {
             self.sustained = Some(self.sustained.map_or(load, |best| best.max(load)));
             self.doubted = None;
-        } else if self.doubted == Some(load) {
+        } else if is_clear || self.doubted == Some(load) {
             self.failed = Some(load);
             self.doubted = None;
         } else {
@@ -101,6 +101,8 @@ pub enum Verdict {
     NotSustained {
         /// What was missed.
         why: String,
+        /// Whether by so much that trying again tells nothing new.
+        clear: bool,
     },
     /// The measurement says nothing about the system: the generator was the limit.
     Unknown {
@@ -114,10 +116,13 @@ const PROGRESS: f64 = 0.99;
 /// How much later than its interval messages may come, on average.
 const LATE: f64 = 1.1;
 
+/// Share of its values below which nobody needs to look twice.
+const FAR_OFF: f64 = 0.8;
+
 /// Judges a subscription: the worst item counts, not the mean, and cycles must be kept.
 #[must_use]
 pub fn judge(measurement: &Measurement) -> Verdict {
-    let not = |why: String| Verdict::NotSustained { why };
+    let not = |why: String, clear: bool| Verdict::NotSustained { why, clear };
     // Nothing came at all, or connections broke: that is the server. Everything else is the generator.
     let reasons = measurement.document.get("invalid").and_then(Value::as_array).into_iter().flatten();
     let is_servers = |reason: &Value| {
@@ -127,25 +132,27 @@ pub fn judge(measurement: &Measurement) -> Verdict {
         return Verdict::Unknown { why: measurement.invalid.join("; ") };
     }
     if let Some(reason) = measurement.invalid.first() {
-        return not(reason.clone());
+        return not(reason.clone(), false);
     }
     let get = |name: &str| measurement.get(name).unwrap_or(0.0);
     if get("connections_lost") > 0.0 {
-        return not(format!("{} connections were lost", get("connections_lost")));
+        return not(format!("{} connections were lost", get("connections_lost")), false);
     }
     // A window of n cycles holds n ± 1 of them.
     let expected = get("progress.expected_per_item");
     let received = get("progress.min_per_item");
     if received + 1.0 < expected * PROGRESS {
-        return not(format!("an item received {received} of {expected} values"));
+        let clear = received < expected * FAR_OFF;
+        return not(format!("an item received {received} of {expected} values"), clear);
     }
     if get("progress.overflows") > 0.0 || get("lost_messages") > 0.0 {
-        return not("values were lost".to_owned());
+        return not("values were lost".to_owned(), false);
     }
     let interval = measurement.condition.publishing_ms.unwrap_or(0.0);
     let mean = get("message_interval.mean_us") / 1e3;
     if interval > 0.0 && mean > interval * LATE {
-        return not(format!("messages came every {mean:.0} ms instead of {interval:.0} ms"));
+        let clear = interval < mean * FAR_OFF;
+        return not(format!("messages came every {mean:.0} ms instead of {interval:.0} ms"), clear);
     }
     Verdict::Sustained
 }
@@ -161,7 +168,7 @@ mod tests {
         let mut tried = Vec::new();
         while let Some(load) = search.next() {
             tried.push(load);
-            search.note(load <= limit);
+            search.note(load <= limit, false);
             assert!(tried.len() < 200, "{tried:?}");
         }
         tried
@@ -198,10 +205,13 @@ mod tests {
     #[test]
     fn one_hiccup_does_not_decide() {
         let mut search = Search::new(100, 150, 2.0, 0.1);
-        search.note(false);
+        search.note(false, false);
         assert_eq!(search.next(), Some(100));
-        search.note(true);
+        search.note(true, false);
         assert_eq!((search.found().sustained, search.next()), (Some(100), Some(150)));
+        // What is missed by far is not tried again.
+        search.note(false, true);
+        assert_eq!((search.found().failed, search.next()), (Some(150), Some(122)));
     }
 
     fn measured(change: impl FnOnce(&mut Value)) -> Measurement {
@@ -221,12 +231,14 @@ mod tests {
         assert_eq!(judge(&measured(|_| ())), Verdict::Sustained);
         let verdict = judge(&measured(|document| document["progress"]["min_per_item"] = json!(190)));
         assert!(matches!(verdict, Verdict::NotSustained { .. }));
+        let verdict = judge(&measured(|document| document["progress"]["min_per_item"] = json!(90)));
+        assert!(matches!(verdict, Verdict::NotSustained { clear: true, .. }));
         let verdict = judge(&measured(|document| document["message_interval"]["mean_us"] = json!(120_000.0)));
-        assert!(matches!(verdict, Verdict::NotSustained { why } if why.contains("120 ms")));
+        assert!(matches!(verdict, Verdict::NotSustained { why, clear: false } if why.contains("120 ms")));
         let verdict = judge(&measured(|document| document["invalid"] = json!([{"message": "late"}])));
         assert_eq!(verdict, Verdict::Unknown { why: "late".into() });
         let silent = json!([{"reason": "no_samples", "message": "nothing came"}]);
         let verdict = judge(&measured(|document| document["invalid"] = silent));
-        assert_eq!(verdict, Verdict::NotSustained { why: "nothing came".into() });
+        assert_eq!(verdict, Verdict::NotSustained { why: "nothing came".into(), clear: false });
     }
 }

@@ -122,8 +122,9 @@ impl Outcome {
     }
 }
 
-/// Text in lines of at most 100 columns, indented behind its first word.
-fn wrapped(head: &str, text: &str) -> String {
+/// Text in lines of at most 100 columns, indented behind its head.
+#[must_use]
+pub fn wrapped(head: &str, text: &str) -> String {
     const WIDTH: usize = 98;
     let indent = head.chars().count();
     let (mut lines, mut column) = (head.to_owned(), indent);

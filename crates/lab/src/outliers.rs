@@ -30,6 +30,11 @@ pub struct Context {
     pub server_run_us: f64,
     /// How long the client was ready to run and had no CPU.
     pub client_wait_us: f64,
+    /// How long the hypervisor had taken the server's or the client's CPU away, by the kernel's account. It counts whole clock
+    /// ticks: one that appears here was taken in this time or ended in it, and most short ones appear nowhere. Over many
+    /// samples the sum is right.
+    #[serde(default)]
+    pub stolen_us: f64,
     /// Segments that TCP sent again.
     pub retransmitted: u64,
     /// How busy the server's CPU was in the tenth of a second before the answer, by whatever program.
@@ -50,14 +55,22 @@ pub enum Cause {
     Retransmission,
     /// The client was ready to run and another program had its CPU: the measurement's own fault.
     Generator,
-    /// None of these: the link, an interrupt, or a hypervisor that had taken the CPU away.
+    /// The hypervisor had taken a CPU away, by the kernel's account of stolen time.
+    Hypervisor,
+    /// None of these: the link, an interrupt, or stolen time that was too short to be counted here.
     NotProven,
 }
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::ServerRunQueue, Self::ServerTurn, Self::Retransmission, Self::Generator, Self::NotProven];
+    pub const ALL: [Self; 6] = [
+        Self::ServerRunQueue,
+        Self::ServerTurn,
+        Self::Retransmission,
+        Self::Generator,
+        Self::Hypervisor,
+        Self::NotProven,
+    ];
 }
 
 impl fmt::Display for Cause {
@@ -67,6 +80,7 @@ impl fmt::Display for Cause {
             Self::ServerTurn => "a long turn of the server",
             Self::Retransmission => "TCP retransmission",
             Self::Generator => "client waiting for its CPU",
+            Self::Hypervisor => "a CPU that the hypervisor took away",
             Self::NotProven => "nothing that can be proved",
         })
     }
@@ -119,6 +133,15 @@ pub fn explain(samples: &[Sample], times: f64) -> Vec<Slow> {
             Some((cause, part)) if part >= excess / 2.0 => {
                 (cause, format!("{cause} for {part:.0} of {excess:.0} µs beyond the usual {usual:.0} µs"))
             }
+            // An account of ticks: it can explain what is at most as long as they are.
+            _ if context.stolen_us >= excess / 2.0 && context.stolen_us > 0.0 => (
+                Cause::Hypervisor,
+                format!(
+                    "the hypervisor took {:.0} µs of CPU meanwhile, in clock ticks; {excess:.0} µs beyond the usual \
+                     {usual:.0} µs",
+                    context.stolen_us
+                ),
+            ),
             _ => {
                 let known = if context.server_known { "" } else { " (the server's accounts are not known)" };
                 let proof = format!(
@@ -132,6 +155,19 @@ pub fn explain(samples: &[Sample], times: f64) -> Vec<Slow> {
         slow.push(Slow { index, rtt_us: sample.rtt_us, excess_us: excess, cause, proof });
     }
     slow
+}
+
+/// How much of what is not explained in slow samples the hypervisor took: its account over all of them, as a share of what
+/// they were late by together. It counts whole clock ticks, which says little about one sample and is right for the sum.
+/// `None` if all is explained.
+#[must_use]
+pub fn stolen_share(samples: &[Sample], slow: &[Slow]) -> Option<f64> {
+    let open = slow.iter().filter(|one| one.cause == Cause::NotProven || one.cause == Cause::Hypervisor);
+    let (stolen, excess) = open.fold((0.0, 0.0), |(stolen, excess), one| {
+        let of = samples.get(one.index).map_or(0.0, |sample| sample.context.stolen_us);
+        (stolen + of, excess + one.excess_us)
+    });
+    (excess > 0.0).then(|| stolen / excess)
 }
 
 /// Pearson's correlation of two binary sequences (their φ coefficient); `None` if one of them never changes.
@@ -165,16 +201,38 @@ fn contingency(one: &[bool], two: &[bool]) -> [f64; 4] {
     table
 }
 
-/// Nanoseconds that a CPU has been busy so far, with the resolution of a clock tick (`/proc/stat`); `None` without it.
+/// What the kernel has counted of CPUs so far, nanoseconds with the resolution of a clock tick.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Busy with whatever program: of the first CPU that was asked for.
+    pub busy: u64,
+    /// Taken away by the hypervisor: of all that were asked for.
+    pub stolen: u64,
+}
+
+/// What `/proc/stat` says of CPUs; `None` without it, or if the first of them is not there.
 #[must_use]
-pub fn busy(cpu: usize) -> Option<u64> {
+pub fn counted(cpus: &[usize]) -> Option<Counted> {
     let text = fs::read_to_string("/proc/stat").ok()?;
-    let name = format!("cpu{cpu} ");
-    let ticks = text.lines().find_map(|line| line.strip_prefix(&name))?.split_ascii_whitespace();
-    // user, nice, system, idle, iowait, irq, softirq: all but the two idle ones.
-    let busy = ticks.take(7).enumerate().filter(|(at, _)| ![3, 4].contains(at));
-    let sum: u64 = busy.filter_map(|(_, ticks)| ticks.parse::<u64>().ok()).sum();
-    Some(sum * 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1))
+    let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+    let of = |cpu: &usize| -> Option<Counted> {
+        let name = format!("cpu{cpu} ");
+        let ticks: Vec<u64> = text
+            .lines()
+            .find_map(|line| line.strip_prefix(&name))?
+            .split_ascii_whitespace()
+            .filter_map(|ticks| ticks.parse().ok())
+            .collect();
+        // user, nice, system, idle, iowait, irq, softirq, steal: all but the two idle ones and the last.
+        let busy = ticks.iter().take(7).enumerate().filter(|(at, _)| ![3, 4].contains(at));
+        Some(Counted {
+            busy: busy.map(|(_, ticks)| ticks * tick).sum(),
+            stolen: ticks.get(7).map_or(0, |ticks| ticks * tick),
+        })
+    };
+    let first = of(cpus.first()?)?;
+    let stolen = cpus.iter().filter_map(of).map(|one| one.stolen).sum();
+    Some(Counted { stolen, ..first })
 }
 
 #[cfg(test)]
@@ -222,9 +280,28 @@ mod tests {
 
     #[test]
     fn a_busy_cpu_is_seen() {
-        if let Some(first) = busy(0) {
-            assert!(first > 0);
-            assert_eq!(busy(100_000), None);
+        if let Some(first) = counted(&[0]) {
+            assert!(first.busy > 0);
+            assert_eq!(counted(&[100_000]), None);
+            assert_eq!(counted(&[]), None);
+            assert!(counted(&[0, 100_000]).is_some_and(|again| again.stolen >= first.stolen));
         }
+    }
+
+    #[test]
+    fn stolen_time_is_a_cause_where_it_is_counted_and_a_share_where_it_is_not() {
+        let quiet = Context { server_run_us: 10.0, server_known: true, ..Context::default() };
+        let stolen = Context { stolen_us: 10_000.0, ..quiet };
+        let mut samples = vec![sample(100.0, quiet); 20];
+        samples.push(sample(4_100.0, stolen));
+        samples.extend([sample(4_100.0, quiet), sample(4_100.0, quiet)]);
+        // Far longer than a tick and the next: that was something else.
+        samples.push(sample(60_100.0, stolen));
+        let slow = explain(&samples, 5.0);
+        let causes: Vec<Cause> = slow.iter().map(|slow| slow.cause).collect();
+        assert_eq!(causes, [Cause::Hypervisor, Cause::NotProven, Cause::NotProven, Cause::NotProven]);
+        let share = stolen_share(&samples, &slow).unwrap();
+        assert!((share - 20_000.0 / 72_000.0).abs() < 1e-9, "{share}");
+        assert_eq!(stolen_share(&samples, &[]), None);
     }
 }

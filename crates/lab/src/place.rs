@@ -72,6 +72,8 @@ pub struct Place {
     peers: PathBuf,
     allowed: Vec<usize>,
     slack: Duration,
+    /// What loads need beside a URL to be let in.
+    client: Vec<String>,
     /// Links that have been made and probed. They go when this goes.
     links: Mutex<BTreeMap<String, Arc<Standing>>>,
 }
@@ -103,6 +105,7 @@ impl Place {
             peers,
             allowed: CpuList::allowed().cpus().to_vec(),
             slack: SLACK,
+            client: Vec::new(),
             links: Mutex::default(),
         }
     }
@@ -111,6 +114,13 @@ impl Place {
     #[must_use]
     pub fn with_slack(mut self, slack: Duration) -> Self {
         self.slack = slack;
+        self
+    }
+
+    /// The same place, with options of `taktwerk bench` for servers that run already: as whom, with which security.
+    #[must_use]
+    pub fn with_client(mut self, options: Vec<String>) -> Self {
+        self.client = options;
         self
     }
 
@@ -413,6 +423,9 @@ impl Place {
                 if let Some(pid) = server.pid {
                     program = program.arg("--server-pid").arg(pid);
                 }
+                if is_url(&condition.stack) {
+                    program = program.args(&self.client);
+                }
                 if let (Kind::Probe, Some(cpu)) = (condition.kind, server_cpus.cpus().first()) {
                     program = program.arg("--server-cpu").arg(cpu);
                 }
@@ -432,6 +445,12 @@ impl Place {
         }
         Ok(Measurement::from_document(experiment, condition.clone(), repetition, document))
     }
+}
+
+/// Whether a stack can be measured with encryption: the common interface of peers has no security.
+#[must_use]
+pub fn can_encrypt(stack: &str) -> bool {
+    matches!(stack, "own" | "open62541") || is_url(stack)
 }
 
 /// Whether a stack is a server that runs already.

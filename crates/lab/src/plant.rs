@@ -144,6 +144,27 @@ impl Need {
     }
 }
 
+/// All needs of a node.
+struct Needs {
+    cpu: Need,
+    memory: Option<Need>,
+    network: Option<Need>,
+}
+
+impl Needs {
+    fn all(&self) -> impl Iterator<Item = (&'static str, Need)> {
+        let optional = [("memory", self.memory), ("network", self.network)];
+        let known = optional.into_iter().filter_map(|(name, need)| need.map(|need| (name, need)));
+        std::iter::once(("CPU", self.cpu)).chain(known)
+    }
+
+    /// The one that is nearest to its limit, and how near.
+    fn nearest(&self) -> (&'static str, f64) {
+        let shares = self.all().map(|(name, need)| (name, need.share()));
+        shares.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(("CPU", self.cpu.share()))
+    }
+}
+
 /// Whether a node's load fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -194,15 +215,18 @@ pub struct Sized {
     pub verdict: Verdict,
     /// The need that is nearest to its limit.
     pub first_limit: &'static str,
-    /// Times that the load could grow until that limit is hit.
-    pub headroom: f64,
+    /// Times as many points until that limit is hit; none if [`FAR`] times as many do not hit one.
+    pub headroom: Option<f64>,
     /// The three cheapest changes.
     pub changes: Vec<Change>,
-    /// Whether the load lies outside of what the model was fitted to.
-    pub extrapolated: bool,
+    /// In which respects the load lies outside of what the model was fitted to.
+    pub outside: Vec<String>,
     /// Whether figures were scaled from the model's machine to another one.
     pub scaled: bool,
 }
+
+/// Nobody asks what happens with more than so many times the points.
+const FAR: f64 = 1_000.0;
 
 /// How much the fits of memory and bandwidth are trusted: both hardly vary.
 const SPREAD: f64 = 0.15;
@@ -267,33 +291,20 @@ fn load(node: &Node) -> Observation {
     load
 }
 
-fn cpu(node: &Node, hardware: &Hardware, model: &Model) -> (Need, bool) {
+fn cpu(node: &Node, hardware: &Hardware, model: &Model) -> Need {
     let predicted = model.predict(&load(node));
     let (low, high) = predicted.interval90;
-    let need = Need {
+    Need {
         expected: predicted.cpu_percent * hardware.slower,
         interval90: (low * hardware.slower, high * hardware.slower),
         limit: hardware.cpu_percent,
-    };
-    (need, predicted.extrapolated)
+    }
 }
 
 fn size(node: &Node, hardware: &Hardware, model: &Model) -> Sized {
-    let (cpu_need, extrapolated) = cpu(node, hardware, model);
-    let around = |expected: f64, limit: f64| Need {
-        expected,
-        interval90: (expected * (1.0 - SPREAD), expected * (1.0 + SPREAD)),
-        limit,
-    };
-    let memory = model.memory(node.points, node.clients).map(|bytes| around(bytes / 1e6, hardware.memory_mb));
-    let network = model.wire(&load(node)).map(|bytes| around(bytes * 8.0 / 1e6, hardware.network_mbit));
-    let needs = [("CPU", Some(cpu_need)), ("memory", memory), ("network", network)];
-    let (first_limit, nearest) = needs
-        .iter()
-        .filter_map(|(name, need)| need.map(|need| (*name, need)))
-        .max_by(|a, b| a.1.share().total_cmp(&b.1.share()))
-        .unwrap_or(("CPU", cpu_need));
-    let all = |holds: &dyn Fn(&Need) -> bool| needs.iter().filter_map(|(_, need)| need.as_ref()).all(holds);
+    let needs = needs(node, hardware, model);
+    let (first_limit, headroom) = first_limit(node, hardware, model);
+    let all = |holds: &dyn Fn(&Need) -> bool| needs.all().all(|(_, need)| holds(&need));
     let verdict = if all(&|need| need.share() <= 1.0) {
         Verdict::Fits
     } else if all(&|need| need.expected <= need.limit) {
@@ -303,16 +314,48 @@ fn size(node: &Node, hardware: &Hardware, model: &Model) -> Sized {
     };
     Sized {
         node: node.clone(),
-        cpu: cpu_need,
-        memory,
-        network,
+        cpu: needs.cpu,
+        memory: needs.memory,
+        network: needs.network,
         verdict,
         first_limit,
-        headroom: 1.0 / nearest.share().max(1e-9),
+        headroom,
         changes: changes(node, hardware, model),
-        extrapolated,
+        outside: model.outside(&load(node)),
         scaled: (hardware.slower - 1.0).abs() > 1e-9,
     }
+}
+
+/// What a node needs, against what there is.
+fn needs(node: &Node, hardware: &Hardware, model: &Model) -> Needs {
+    let around = |expected: f64, limit: f64| Need {
+        expected,
+        interval90: (expected * (1.0 - SPREAD), expected * (1.0 + SPREAD)),
+        limit,
+    };
+    Needs {
+        cpu: cpu(node, hardware, model),
+        memory: model.memory(node.points, node.clients).map(|bytes| around(bytes / 1e6, hardware.memory_mb)),
+        network: model.wire(&load(node)).map(|bytes| around(bytes * 8.0 / 1e6, hardware.network_mbit)),
+    }
+}
+
+/// The need that reaches its limit first when points are added, and at how many times the points; if none does within
+/// [`FAR`] times, the one that is nearest. What a server costs at rest does not grow with its points.
+fn first_limit(node: &Node, hardware: &Hardware, model: &Model) -> (&'static str, Option<f64>) {
+    let grown = |times: f64| Node { points: node.points * times, ..node.clone() };
+    let at = |times: f64| needs(&grown(times), hardware, model).nearest();
+    let (mut low, mut high) = (1.0 / FAR, FAR);
+    let (name, share) = at(high);
+    if share <= 1.0 {
+        return (name, None);
+    }
+    // To a thousandth.
+    while high / low > 1.001 {
+        let middle = (low * high).sqrt();
+        if at(middle).1 > 1.0 { high = middle } else { low = middle }
+    }
+    (at(high).0, Some(low))
 }
 
 /// The three cheapest changes: those that make it fit first, the easiest in front; otherwise those that help most.
@@ -333,7 +376,10 @@ fn changes(node: &Node, hardware: &Hardware, model: &Model) -> Vec<Change> {
     if node.clients >= 2.0 {
         let clients = (node.clients / 2.0).ceil();
         idea(
-            format!("{clients} connections (an aggregating server for the others)"),
+            format!(
+                "{clients} connection{} (an aggregating server for the others)",
+                if clients > 1.0 { "s" } else { "" }
+            ),
             Node { clients, ..node.clone() },
             1.0,
         );
@@ -344,7 +390,7 @@ fn changes(node: &Node, hardware: &Hardware, model: &Model) -> Vec<Change> {
         .into_iter()
         .map(|(what, changed, slower)| {
             let faster = Hardware { slower: hardware.slower * slower, ..hardware.clone() };
-            let (need, _) = cpu(&changed, &faster, model);
+            let need = cpu(&changed, &faster, model);
             Change { what, cpu_percent: need.expected, fits: need.share() <= 1.0 }
         })
         .collect();
@@ -390,9 +436,13 @@ mod tests {
         // 0.3 + 30 000 · 0.4e-4 + 40 · 20e-4 = 1.58 %, a hundred times slower: more than there is.
         assert!((controller.cpu.expected - 158.0).abs() < 10.0, "{:?}", controller.cpu);
         assert_eq!((controller.verdict, controller.first_limit), (Verdict::DoesNotFit, "CPU"));
-        assert!(controller.scaled && controller.changes.len() == 3 && controller.headroom < 1.0);
+        assert!(controller.scaled && controller.changes.len() == 3);
+        // A third of the points: 0.3 + 0.08 % stay.
+        let headroom = controller.headroom.unwrap();
+        assert!((0.2..0.4).contains(&headroom), "{headroom}");
         assert_eq!((fci.verdict, fci.scaled), (Verdict::Fits, false));
-        assert!(fci.headroom > 50.0 && fci.changes[0].fits);
+        let headroom = fci.headroom.unwrap();
+        assert!((200.0..260.0).contains(&headroom) && fci.changes[0].fits, "{headroom}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::place::{Place, PlaceError};
 use crate::scenario::Condition;
 use crate::store::{Store, StoreError};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// What a runner tells while it works.
 #[derive(Debug)]
@@ -99,6 +100,7 @@ impl Runner<'_> {
         mut tell: impl FnMut(Step<'_>),
     ) -> Result<Vec<Measurement>, RunError> {
         let plan = missing(conditions, &already);
+        let (begin, mut spent) = (Instant::now(), 0.0);
         let mut left: f64 =
             plan.iter().filter_map(|(at, _)| conditions.get(*at)).map(|(_, c)| c.seconds()).sum();
         let mut measurements = already;
@@ -108,7 +110,15 @@ impl Runner<'_> {
             if self.asked.load(Ordering::Relaxed) {
                 return Err(RunError::Interrupted);
             }
-            tell(Step::Begin { experiment, condition, done, total: plan.len(), seconds_left: left });
+            // Starting programs and settling down take as long as they do here, which is known as soon as some have done it.
+            let stretch = if spent > 5.0 { begin.elapsed().as_secs_f64() / spent } else { 1.0 };
+            tell(Step::Begin {
+                experiment,
+                condition,
+                done,
+                total: plan.len(),
+                seconds_left: left * stretch,
+            });
             let measured = self.place.measure(experiment, condition, *repetition);
             if self.asked.load(Ordering::Relaxed) {
                 // The signal has reached the programs as well: what came back is only a part.
@@ -119,6 +129,7 @@ impl Runner<'_> {
             });
             self.store.add(self.run, &measurement)?;
             left -= condition.seconds();
+            spent += condition.seconds();
             tell(Step::End(&measurement));
             measurements.push(measurement);
         }

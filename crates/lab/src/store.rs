@@ -409,6 +409,33 @@ impl Store {
         }
     }
 
+    /// The run that was named, or the last complete one with measurements of one of these experiments.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn choose_of(&self, wanted: Option<&str>, experiments: &[&str]) -> Result<Run, StoreError> {
+        if wanted.is_some() {
+            return self.choose(wanted);
+        }
+        for run in self.runs()?.into_iter().rev().filter(|run| run.state == State::Complete) {
+            let found = self
+                .connection
+                .prepare("SELECT DISTINCT experiment FROM measurement WHERE run = ?1")
+                .and_then(|mut statement| {
+                    let names = statement.query_map([run.id], |row| row.get::<_, String>(0))?;
+                    names.collect::<rusqlite::Result<Vec<String>>>()
+                })
+                .map_err(|error| self.failed(error))?;
+            if found.iter().any(|name| experiments.contains(&name.as_str())) {
+                return Ok(run);
+            }
+        }
+        Err(StoreError::NoRun {
+            wanted: format!("a complete one of {}", experiments.join(" or ")),
+            path: self.path.clone(),
+        })
+    }
+
     /// All measurements of a run, in the order they were made.
     ///
     /// # Errors

@@ -15,7 +15,8 @@ use clap::Args;
 use serde_json::json;
 use std::collections::VecDeque;
 use taktwerk_lab::latency::Latency;
-use taktwerk_lab::outliers::{Cause, Context, Sample};
+use taktwerk_lab::outliers::{Cause, Context, Counted, Sample};
+use taktwerk_lab::pin::CpuList;
 use taktwerk_lab::process::{Process, Turns};
 use taktwerk_lab::validity::{self, Invalid};
 use taktwerk_lab::{clock, figures, outliers, wire};
@@ -62,16 +63,16 @@ struct Look {
     server: Turns,
     own: Turns,
     retransmitted: u64,
-    busy: Option<u64>,
+    counted: Option<Counted>,
     at: u64,
 }
 
-fn look(server: Option<Process>, port: u16, cpu: Option<usize>) -> Look {
+fn look(server: Option<Process>, port: u16, cpus: &[usize]) -> Look {
     Look {
         server: server.and_then(|process| process.turns().ok()).unwrap_or_default(),
         own: Process::own().turns().unwrap_or_default(),
         retransmitted: wire::carried(port).map_or(0, |carried| carried.retransmitted),
-        busy: cpu.and_then(outliers::busy),
+        counted: outliers::counted(cpus),
         at: clock::monotonic(),
     }
 }
@@ -120,7 +121,10 @@ pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) 
     let mut progress = Progress::new("requests", count);
     let window = Window::open(server, port)?;
     let begin = clock::monotonic() + 1_000_000;
-    let mut earlier = VecDeque::from([look(server, port, arguments.server_cpu)]);
+    // The server's, whose load counts, and ours: the hypervisor can take any of them away.
+    let mut cpus: Vec<usize> = arguments.server_cpu.into_iter().collect();
+    cpus.extend(CpuList::allowed().cpus().iter().copied().filter(|cpu| arguments.server_cpu != Some(*cpu)));
+    let mut earlier = VecDeque::from([look(server, port, &cpus)]);
     for index in 0..warm + count {
         if interrupt.asked() {
             break;
@@ -128,23 +132,25 @@ pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) 
         let due = begin + index * interval;
         clock::sleep_until(due);
         let woken = clock::monotonic();
-        let before = look(server, port, None);
+        let before = look(server, port, &cpus);
         let sent = clock::monotonic();
         let checked = client
             .call_with(&mut request, |reply| super::request::check_read(&reply))
             .map_err(|error| session::failure(&error))?;
         let done = clock::monotonic();
-        let after = look(server, port, arguments.server_cpu);
+        let after = look(server, port, &cpus);
         bad += checked.bad;
         first_bad = first_bad.or(checked.first);
         if index >= warm {
             latency.record(due, sent, done);
             let turned = after.server.since(&before.server);
             let own = after.own.since(&before.own);
-            let load = earlier.front().and_then(|first| {
+            let load = earlier.front().filter(|_| arguments.server_cpu.is_some()).and_then(|first| {
                 let span = after.at.saturating_sub(first.at).max(1) as f64;
-                Some(after.busy?.saturating_sub(first.busy?) as f64 / span * 100.0)
+                Some(after.counted?.busy.saturating_sub(first.counted?.busy) as f64 / span * 100.0)
             });
+            let stolen = after.counted.zip(before.counted);
+            let stolen = stolen.map_or(0, |(after, before)| after.stolen.saturating_sub(before.stolen));
             samples.push(Sample {
                 at_s: due.saturating_sub(begin) as f64 / 1e9,
                 rtt_us: (done - sent) as f64 / 1e3,
@@ -153,6 +159,7 @@ pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) 
                     server_wait_us: turned.waiting as f64 / 1e3,
                     server_run_us: turned.on_cpu as f64 / 1e3,
                     client_wait_us: own.waiting as f64 / 1e3,
+                    stolen_us: stolen as f64 / 1e3,
                     retransmitted: after.retransmitted.saturating_sub(before.retransmitted),
                     load_percent: load.map(|load: f64| load.min(100.0)),
                     server_known: server.is_some(),

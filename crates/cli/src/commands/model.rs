@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use taktwerk_lab::figures;
 use taktwerk_lab::measurement::Measurement;
-use taktwerk_lab::model::{Model, Observation};
+use taktwerk_lab::model::{Candidate, Form, Model, Observation};
+use taktwerk_lab::outcome::wrapped;
+use taktwerk_lab::store::{Run, StoreError};
 use taktwerk_lab::table::{Align, Table};
 
 /// What can be done with a model.
@@ -25,7 +27,7 @@ pub(crate) enum ModelCommand {
 /// Arguments of `taktwerk model fit`.
 #[derive(Debug, Args)]
 pub(crate) struct FitArgs {
-    /// Name or number of the run; the last complete one by default.
+    /// Name or number of the run; by default the last complete one of `lab calibrate` or `lab reproduce burger-cpu`.
     #[arg(value_name = "RUN")]
     run: Option<String>,
 
@@ -71,7 +73,8 @@ pub(super) struct ModelArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "run")]
     model: Option<PathBuf>,
 
-    /// Name or number of the run to learn from; the last complete one by default.
+    /// Name or number of the run to learn from; by default the last complete one of `lab calibrate` or `lab reproduce
+    /// burger-cpu`.
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
 
@@ -106,17 +109,28 @@ pub(crate) fn fit_all(measurements: &[Measurement]) -> Result<Vec<Model>, Failur
     Ok(models)
 }
 
-fn of_run(store: &StoreArgs, wanted: Option<&str>) -> Result<Vec<Model>, Failure> {
+/// The experiments whose loads are made for a model.
+const DATA: [&str; 2] = [super::lab::CALIBRATE, "burger-cpu"];
+
+/// The models of a run, and which run it was.
+fn of_run(store: &StoreArgs, wanted: Option<&str>) -> Result<(Vec<Model>, Run), Failure> {
     let store = store.open()?;
-    let run = store.choose(wanted)?;
-    fit_all(&store.measurements(run.id)?)
+    let run = store.choose_of(wanted, &DATA).map_err(|error| match error {
+        StoreError::NoRun { path, .. } if wanted.is_none() => Failure::Usage(format!(
+            "{} has no measurements for a model yet: run taktwerk lab calibrate --quick (two minutes)",
+            path.display()
+        )),
+        other => other.into(),
+    })?;
+    let models = fit_all(&store.measurements(run.id)?)?;
+    Ok((models, run))
 }
 
 impl ModelArgs {
     /// The stack's model, from the file or else from the run.
     pub(super) fn load(&self) -> Result<Model, Failure> {
         match &self.model {
-            None => self.choose(of_run(&self.store, self.run.as_deref())?),
+            None => self.choose(of_run(&self.store, self.run.as_deref())?.0),
             Some(path) => self.read(path),
         }
     }
@@ -144,52 +158,89 @@ impl ModelArgs {
 }
 
 fn fit(arguments: &FitArgs, output: Output) -> Result<(), Failure> {
-    let models = of_run(&arguments.store, arguments.run.as_deref())?;
+    let (models, run) = of_run(&arguments.store, arguments.run.as_deref())?;
     if let Some(path) = &arguments.output {
         let text = serde_json::to_string_pretty(&models).unwrap_or_default();
         super::lab::write_whole(path, &text)?;
     }
-    print(&models, output)
+    if !output.is_json() {
+        output
+            .text(&format!("learnt from run {} ({}, {} measurements)", run.id, run.name, run.measurements))?;
+    }
+    print(&models, output)?;
+    match &arguments.output {
+        Some(path) if !output.is_json() => output.text(&format!("\nwritten to {}", path.display())),
+        _ => Ok(()),
+    }
 }
 
-/// Prints models: all forms, the best first.
+/// Prints models: all forms, the one that is used first.
 pub(crate) fn print(models: &[Model], output: Output) -> Result<(), Failure> {
     if output.is_json() {
         return output.document(&json!(models));
     }
-    for model in models {
-        let mut table = Table::new(&[
-            ("form", Align::Left),
-            ("median error", Align::Right),
-            ("R²", Align::Right),
-            ("CPU % of one core", Align::Left),
-        ]);
-        for candidate in &model.candidates {
-            let fit = &candidate.fit;
-            let terms = fit.form.terms().iter().zip(&fit.weights).filter(|(_, weight)| **weight != 0.0);
-            let terms: Vec<String> = terms.map(|(term, weight)| format!("{weight:.2e}·{term}")).collect();
-            table.row([
-                fit.form.to_string(),
-                format!("{} %", figures::number(candidate.error * 100.0)),
-                format!("{:.4}", fit.r2),
-                terms.join(" + "),
-            ]);
-        }
-        let (low, high) = model.ratio90;
-        output.text(&format!(
-            "{}: {} measurements, {} to {} clients, {} to {} signals/s\n\n{table}\nthe first is used; nine of ten \
-             measurements lie between {} and {} of its prediction (cross-validation)",
-            model.stack,
+    models.iter().try_for_each(|model| output.text(&format!("\n{}", text(model))))
+}
+
+fn text(model: &Model) -> String {
+    let [least_clients, most_clients] = [model.clients.0, model.clients.1].map(figures::number);
+    let [least, most] = [model.signals_per_s.0, model.signals_per_s.1].map(figures::number);
+    let mut text = wrapped(
+        &format!("{}: ", model.name()),
+        &format!(
+            "{} measurements, {least_clients} to {most_clients} clients, {least} to {most} signals/s, {} encryption",
             model.observations,
-            model.clients.0,
-            model.clients.1,
-            figures::number(model.signals_per_s.0),
-            figures::number(model.signals_per_s.1),
-            figures::number(low),
-            figures::number(high),
-        ))?;
+            if model.encrypted { "with and without" } else { "without" },
+        ),
+    );
+    let mut table = Table::new(&[
+        ("form", Align::Left),
+        ("median error", Align::Right),
+        ("R²", Align::Right),
+        ("", Align::Left),
+    ]);
+    for (at, candidate) in model.candidates.iter().enumerate() {
+        table.row([
+            candidate.fit.form.to_string(),
+            format!("{} %", figures::number(candidate.error * 100.0)),
+            format!("{:.4}", candidate.fit.r2),
+            if at == 0 { "used".to_owned() } else { String::new() },
+        ]);
     }
-    Ok(())
+    text.push_str(&format!("\n{table}\nweights, CPU of one core:\n"));
+    for Candidate { fit, .. } in &model.candidates {
+        let prices = fit.form.terms().iter().zip(&fit.weights).filter(|(_, weight)| **weight != 0.0);
+        let prices: Vec<String> = prices.map(|(term, weight)| Form::price(term, *weight)).collect();
+        let between = if fit.form == Form::Power { " · " } else { " + " };
+        text.push_str(&wrapped(&format!("  {:<17}", fit.form.to_string()), &prices.join(between)));
+    }
+    if let [rest, item, client] = model.memory[..] {
+        let [rest, item, client] = [rest, item, client].map(figures::bytes);
+        text.push_str(&wrapped(
+            &format!("  {:<17}", "memory"),
+            &format!("{rest} at rest + {item} per item + {client} per client"),
+        ));
+    }
+    if let [signal, message] = model.wire[..] {
+        let [signal, message] = [signal, message].map(figures::bytes);
+        text.push_str(&wrapped(
+            &format!("  {:<17}", "wire"),
+            &format!("{signal} per signal + {message} per message"),
+        ));
+    }
+    let (low, high) = model.ratio90;
+    let [low, high] = [low, high].map(figures::number);
+    text.push('\n');
+    text.push_str(&wrapped(
+        "",
+        &format!(
+            "Nine of ten measurements lie between {low} and {high} times what '{}' predicts for them without having seen \
+             them (tenfold cross-validation).",
+            model.fit.form
+        ),
+    ));
+    text.truncate(text.trim_end().len());
+    text
 }
 
 fn predict(arguments: &PredictArgs, output: Output) -> Result<(), Failure> {
@@ -200,26 +251,32 @@ fn predict(arguments: &PredictArgs, output: Output) -> Result<(), Failure> {
     }
     let load = Observation::planned(arguments.items, arguments.clients, interval, arguments.encrypted);
     let prediction = model.predict(&load);
+    let outside = model.outside(&load);
+    let (memory, wire) = (model.memory(arguments.items, arguments.clients), model.wire(&load));
     if output.is_json() {
         return output.document(&json!({"stack": model.stack, "load": {
             "items": arguments.items, "clients": arguments.clients, "publishing_ms": interval,
             "encrypted": arguments.encrypted, "signals_per_s": load.signals_per_s,
             "messages_per_s": load.messages_per_s,
-        }, "prediction": prediction, "form": model.fit.form}));
+        }, "prediction": prediction, "outside": outside, "memory_bytes": memory, "wire_bytes_per_s": wire,
+        "form": model.fit.form}));
     }
     let (low, high) = prediction.interval90;
-    output.text(&format!(
-        "{} signals/s in {} messages/s: {} % of one core, 90 % interval {} to {} %",
-        figures::number(load.signals_per_s),
-        figures::number(load.messages_per_s),
-        figures::number(prediction.cpu_percent),
-        figures::number(low),
-        figures::number(high)
-    ))?;
-    if prediction.extrapolated {
-        output.text(
-            "outside of what was measured: the interval promises too much (measure it with lab calibrate)",
-        )?;
+    let [signals, messages] = [load.signals_per_s, load.messages_per_s].map(figures::number);
+    let [cpu, low, high] = [prediction.cpu_percent, low, high].map(figures::number);
+    output
+        .text(&format!("{signals} signals/s in {messages} messages/s, by the model of {}", model.name()))?;
+    output.text(&format!("CPU     {cpu} % of one core, nine of ten between {low} and {high} %"))?;
+    if let Some(bytes) = memory {
+        output.text(&format!("memory  {}", figures::bytes(bytes)))?;
     }
-    Ok(())
+    if let Some(bytes) = wire {
+        output.text(&format!("wire    {} Mbit/s", figures::number(bytes * 8.0 / 1e6)))?;
+    }
+    if outside.is_empty() {
+        return Ok(());
+    }
+    let said =
+        format!("outside of what was measured, so the interval promises too much: {}", outside.join("; "));
+    output.text(wrapped("note    ", &said).trim_end())
 }

@@ -8,6 +8,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use taktwerk_lab::figures;
+use taktwerk_lab::outcome::wrapped;
 use taktwerk_lab::plant::{Need, Plant, Sized, Verdict};
 use taktwerk_lab::table::{Align, Table};
 
@@ -62,14 +63,18 @@ pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
             need(one.memory.as_ref()),
             need(one.network.as_ref()),
             one.verdict.name().to_owned(),
-            format!("{}, {} ×", one.first_limit, figures::number(one.headroom)),
+            match one.headroom {
+                Some(times) => format!("{}, {} × points", one.first_limit, figures::number(times)),
+                None => "none near".to_owned(),
+            },
         ]);
     }
-    output.text(&format!(
-        "{}, by the model of {} (in parentheses: nine of ten lie there)",
-        plant.name, model.stack
-    ))?;
+    let title =
+        format!("{}, by the model of {}; nine of ten lie in the parentheses", plant.name, model.name());
+    output.text(wrapped("", &title).trim_end())?;
+    output.text("")?;
     output.text(&table.to_string())?;
+    output.text("")?;
     for one in &sized {
         explain(one, output)?;
     }
@@ -81,15 +86,8 @@ pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
 
 fn explain(one: &Sized, output: Output) -> Result<(), Failure> {
     let name = &one.node.name;
-    if one.scaled {
-        output.text(&format!(
-            "{name}: scaled from the model's machine; a calibration on the target is worth more"
-        ))?;
-    }
-    if one.extrapolated {
-        output.text(&format!("{name}: outside of what was measured; the interval promises too much"))?;
-    }
-    let intro = if one.verdict == Verdict::Fits { "it would get cheaper with" } else { "cheapest ways out:" };
+    let intro =
+        if one.verdict == Verdict::Fits { "would get cheaper with" } else { "ways out, the cheapest first:" };
     let changes: Vec<String> = one
         .changes
         .iter()
@@ -98,5 +96,19 @@ fn explain(one: &Sized, output: Output) -> Result<(), Failure> {
             format!("{} ({} %{fits})", change.what, figures::number(change.cpu_percent))
         })
         .collect();
-    output.text(&format!("{name}: {intro} {}", changes.join("; ")))
+    let mut text = wrapped(&format!("{name}: "), &format!("{intro} {}", changes.join("; ")));
+    if one.scaled {
+        text.push_str(&wrapped(
+            "  note  ",
+            "scaled from the model's machine; a calibration on the target is worth more",
+        ));
+    }
+    if !one.outside.is_empty() {
+        let outside = one.outside.join("; ");
+        text.push_str(&wrapped(
+            "  note  ",
+            &format!("outside of what was measured, so the interval promises too much: {outside}"),
+        ));
+    }
+    output.text(text.trim_end())
 }

@@ -1,5 +1,6 @@
 //! Burger et al. 2019: CPU, memory and bandwidth of a server against the signals it publishes.
 
+use super::beside::{self, Beside};
 use super::footprint;
 use super::{
     Experiment, Plan, Wish, clients, conditions, is_below, shown, stack_name, stacks, time, times_as,
@@ -11,6 +12,7 @@ use crate::latency::Times;
 use crate::links::switch::Switch;
 use crate::measurement::{Group, Measurement};
 use crate::outcome::{Grid, Outcome, maybe};
+use crate::place::can_encrypt;
 use crate::scenario::{Condition, Kind, LoadSpec, Scenario, SecuritySpec, Sweep};
 use crate::statistics::mean;
 
@@ -147,6 +149,7 @@ impl Experiment for Cpu {
             })
             .collect();
         outcome.charts.push(Chart::distribution("Time between two messages at a client", &curves));
+        outcome.grids.extend(beside::cpu(&groups, &stacks(measurements), &published));
         overhead(&groups, &stacks(measurements), outcome);
         pubsub_curve(&groups, &published, outcome);
         let rates: Vec<u32> = {
@@ -305,10 +308,7 @@ fn overhead(groups: &[Group<'_>], stacks: &[String], outcome: &mut Outcome) {
         let missed: Vec<&Group<'_>> = groups
             .iter()
             .filter(|group| group.condition.stack == *stack)
-            .filter(|group| {
-                group.mean("message_interval.mean_us").is_some_and(|us| us > 1.1 * INTERVAL_MS * 1e3)
-                    || group.mean("progress.worst_item_ratio").is_some_and(|ratio| ratio < 0.9)
-            })
+            .filter(|group| !beside::is_kept(group))
             .collect();
         let evidence = match missed.first() {
             None => format!("{name}: all loads"),
@@ -343,7 +343,18 @@ impl Experiment for Security {
         let plain = scenario("burger-security", wish.quick, clients, rates);
         let mut secret = plain.clone();
         secret.security = SecuritySpec::encrypted();
-        Plan { conditions: conditions(wish, vec![plain, secret]), skipped: Vec::new() }
+        let (stacks, others): (Vec<_>, Vec<_>) =
+            wish.stacks.iter().cloned().partition(|stack| can_encrypt(stack));
+        let note = |stack: String| {
+            format!(
+                "{stack}: its program here has no security, and without it there is nothing to set side by side"
+            )
+        };
+        let wish = Wish { stacks, ..*wish };
+        Plan {
+            conditions: conditions(&wish, vec![plain, secret]),
+            skipped: others.into_iter().map(note).collect(),
+        }
     }
     fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
         let groups = valid_groups(measurements);
@@ -382,6 +393,10 @@ impl Experiment for Security {
             }
         }
         let mut any = false;
+        let mut beside = Beside::new();
+        // The rate that is nearest to the 10 000 signals/s of the paper: both have 10 clients.
+        let distance = |items: &u32| items.abs_diff(1_000);
+        let at = groups.iter().filter_map(|group| group.condition.items).min_by_key(distance);
         for plain in groups.iter().filter(|group| group.condition.security.is_none()) {
             let secret = groups.iter().find(|group| {
                 !group.condition.security.is_none()
@@ -396,6 +411,10 @@ impl Experiment for Security {
                 continue;
             };
             any = true;
+            if (plain.condition.items, plain.condition.clients) == (at, 10) {
+                let rate = plain.mean("per_second").unwrap_or(f64::NAN);
+                beside::security(&plain.condition.stack, rate, without, with, &mut beside);
+            }
             grid.row([
                 stack_name(&plain.condition.stack).to_owned(),
                 plain.condition.clients.to_string(),
@@ -445,6 +464,7 @@ impl Experiment for Security {
         }
         if any {
             outcome.grids.push(grid);
+            outcome.grids.extend(beside.grid());
             outcome.charts.push(Chart::plane(
                 "Server CPU with and without encryption, 10 clients",
                 "The distance between two lines of the same stack is what signing and encrypting costs.",
@@ -494,6 +514,7 @@ impl Experiment for Threads {
             0,
             &["signals", "threads", "p50 µs", "p95 µs", "max µs", "against 1"],
         );
+        let mut beside = Beside::new();
         let mut sizes: Vec<u32> = groups.iter().map(|group| group.condition.server.signals).collect();
         sizes.sort_unstable();
         sizes.dedup();
@@ -508,11 +529,16 @@ impl Experiment for Threads {
                 .unwrap_or(f64::NAN);
             let mut curves = Vec::new();
             let mut best = (1, one);
+            let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
             for group in groups.iter().filter(of) {
                 let times = group.times("run_span");
                 let threads = group.condition.threads.unwrap_or(1);
                 if span(group) < best.1 {
                     best = (threads, span(group));
+                }
+                let change = (span(group) / one - 1.0) * 100.0;
+                if threads > 1 {
+                    (least, most) = (least.min(change), most.max(change));
                 }
                 grid.row([
                     figures::thousands(i64::from(*size)),
@@ -520,9 +546,12 @@ impl Experiment for Threads {
                     figures::number(span(group)),
                     figures::number(times.percentile(95.0) as f64 / 1e3),
                     figures::number(times.max() as f64 / 1e3),
-                    format!("{:+.0} %", (span(group) / one - 1.0) * 100.0),
+                    format!("{change:+.0} %"),
                 ]);
                 curves.push((format!("{threads} threads"), times));
+            }
+            if least.is_finite() {
+                beside::threads(*size, least, most, &mut beside);
             }
             curves.sort_by(|a, b| a.0.cmp(&b.0));
             outcome.charts.push(Chart::distribution(
@@ -550,6 +579,7 @@ impl Experiment for Threads {
             );
         }
         outcome.grids.push(grid);
+        outcome.grids.extend(beside.grid());
         outcome.remark(
             "The paper's server needed so long for 100 signals that more threads paid on 4 cores. Ours sets them in \
              microseconds, so the same protocol is also run with 200 000 signals, where the effect can be seen. This machine's \

@@ -1,5 +1,6 @@
 //! Burger et al. 2019, RQ2 and RQ3: memory and bandwidth of the loads of `burger-cpu`.
 
+use super::beside::{self, Beside};
 use super::burger::{self, by_clients};
 use super::{Experiment, Plan, Wish, stack_name, stacks, valid_groups};
 use crate::chart::{Axis, Chart, Mark, Point, Series};
@@ -46,6 +47,7 @@ impl Experiment for Memory {
             ]);
         }
         outcome.grids.push(grid);
+        let mut beside = Beside::new();
         for stack in stacks(measurements) {
             outcome.charts.push(Chart::plane(
                 &format!("Memory against signals per second: {}", stack_name(&stack)),
@@ -56,12 +58,17 @@ impl Experiment for Memory {
             ));
             let sizes = of_stack(&groups, &stack).filter_map(|group| group.mean("server.rss_bytes"));
             let (low, high) = sizes.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+            if high < low {
+                continue;
+            }
+            beside::memory(&stack, low, high, &mut beside);
             outcome.finding(
                 "memory is not the bottleneck: below 64 MB in all loads",
                 Some(high < 64e6),
                 format!("{}: {} to {}", stack_name(&stack), figures::bytes(low), figures::bytes(high)),
             );
         }
+        outcome.grids.extend(beside.grid());
         outcome.remark("Comparable: the order of magnitude and that memory hardly depends on the rate.");
     }
 }
@@ -124,6 +131,7 @@ impl Experiment for Network {
             Axis::linear("Mbit/s"),
             bandwidth_lines(&groups, &stacks(measurements)),
         ));
+        let mut beside = Beside::new();
         for stack in stacks(measurements) {
             let own: Vec<&Group<'_>> = of_stack(&groups, &stack).collect();
             let name = stack_name(&stack);
@@ -131,6 +139,7 @@ impl Experiment for Network {
             let published = own.iter().filter(|group| group.condition.items.unwrap_or(0) <= PUBLISHED_ITEMS);
             let most = published.filter_map(|group| mbit_per_s(group)).fold(f64::NAN, f64::max);
             if most.is_finite() {
+                beside::network(&stack, most, &mut beside);
                 outcome.finding(
                     "at the paper's rates (up to 50 000 signals/s) the network is not the bottleneck: less than a fifth of \
                      Fast Ethernet",
@@ -140,6 +149,7 @@ impl Experiment for Network {
             }
             first_to_fill(name, &own, outcome);
         }
+        outcome.grids.extend(beside.grid());
         outcome.remark(
             "Payload, acknowledgements and retransmissions are the kernel's own counts per connection; frames and headers are \
              computed for Ethernet from them. Comparable: bytes per signal (the paper's 6 Mbit/s at 25 000 to 40 000 float \

@@ -3,6 +3,7 @@
 //! Each makes a plan of conditions, and afterwards makes an [`Outcome`] from the measurements alone, so that a report can
 //! be written again from the store at any time.
 
+mod beside;
 mod burger;
 mod cgw;
 mod footprint;

@@ -27,6 +27,23 @@ const CGW_RTD: &str = include_str!("../../published/cgw_rtd.csv");
 const CGW_CORRELATION: &str = include_str!("../../published/cgw_correlation.csv");
 const ROCHA_PAYLOAD: &str = include_str!("../../published/rocha2019_payload.csv");
 const ROCHA_LOCATION: &str = include_str!("../../published/rocha2019_location.csv");
+const ROCHA_FANIN: &str = include_str!("../../published/rocha2019_fanin.csv");
+const BURGER: &str = include_str!("../../published/burger2019_findings.csv");
+
+/// Burger: a figure that the text states.
+pub(super) fn burger(finding: &str) -> Option<f64> {
+    figure(BURGER, &[("finding", finding)], "value")
+}
+
+/// Rocha, Figure 12: what the text says of so many clients.
+pub(super) fn rocha_fanin(clients: u32, is_mqtt: bool) -> Vec<&'static str> {
+    let clients = clients.to_string();
+    let protocol = if is_mqtt { "mqtt" } else { "opcua" };
+    let of = |cells: &Vec<&'static str>| {
+        cells.get(1) == Some(&clients.as_str()) && cells.get(2).is_some_and(|said| said.contains(protocol))
+    };
+    rows(ROCHA_FANIN, &[]).into_iter().filter(of).filter_map(|cells| cells.get(3).copied()).collect()
+}
 
 /// Morato, Table X: mean current in amperes and completion time in seconds.
 pub(super) fn morato_power(governor: &str) -> Option<(f64, f64)> {
@@ -111,6 +128,10 @@ mod tests {
         assert_eq!(cgw_correlation(10, 50), Some((0.81, 0.83)));
         assert_eq!(rocha_payload("10 kB", "opcua").unwrap()[0], 42.23);
         assert_eq!(rocha_location("Tokyo", "mqtt-qos0").unwrap()[0], 327.79);
+        assert_eq!(burger("cpu at 10000 signals/s with 30 clients"), Some(80.0));
+        assert_eq!(rocha_fanin(1_000, false), ["up to 1200 ms"]);
+        assert_eq!(rocha_fanin(1_000, true), ["worst case below 500 ms"]);
+        assert_eq!(rocha_fanin(10, true), ["practically the same"]);
         assert_eq!(morato_cpu("nobody", "cpu_mean"), None);
     }
 }

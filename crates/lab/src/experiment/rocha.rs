@@ -1,5 +1,6 @@
 //! Rocha et al. 2019: OPC UA and MQTT, bytes on the wire and round trips of a value that comes back to its sender.
 
+use super::beside;
 use super::{
     Experiment, Plan, Wish, conditions, is_below, published, stack_name, stacks, time, times_as, times_grid,
     valid_groups,
@@ -460,6 +461,7 @@ impl Experiment for Clients {
             &rows,
             true,
         ));
+        outcome.grids.extend(beside::clients(&groups));
         outcome.charts.push(Chart::boxes(
             "Transactions by number of clients",
             "The box holds the middle half, the line in it is the median, whiskers reach from the 5th to the 95th percentile, the \

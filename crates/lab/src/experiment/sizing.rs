@@ -6,7 +6,7 @@ use crate::figures;
 use crate::measurement::{Group, Measurement, group};
 use crate::model::{Fit, Form, Model, Observation, median_abs, shuffled};
 use crate::outcome::{Grid, Outcome};
-use crate::statistics::mean;
+use crate::statistics::median;
 
 pub(super) static ALL: [&dyn Experiment; 2] = [&Modelling, &Sizing];
 
@@ -27,9 +27,11 @@ fn by_load(measurements: &[Measurement], stack: &str) -> Vec<Vec<Observation>> {
     group(own).iter().map(valid).filter(|load: &Vec<_>| !load.is_empty()).collect()
 }
 
-/// A load as the mean over its repetitions. What repetitions differ by is the machine's noise, which no model can predict.
+/// A load as the median over its repetitions. What repetitions differ by is the machine's noise, which no model can predict,
+/// and which has a long tail on one side: neighbours and the hypervisor make a window dearer, none cheaper. The fit counts
+/// such windows less for the same reason.
 fn middle(load: &[Observation]) -> Option<Observation> {
-    let of = |value: fn(&Observation) -> f64| mean(&load.iter().map(value).collect::<Vec<_>>());
+    let of = |value: fn(&Observation) -> f64| median(&load.iter().map(value).collect::<Vec<_>>());
     Some(Observation {
         signals_per_s: of(|one| one.signals_per_s)?,
         cpu_percent: of(|one| one.cpu_percent)?,
@@ -157,7 +159,7 @@ impl Experiment for Modelling {
         }
         outcome.grids.insert(0, grid);
         outcome.remark(
-            "Errors are those of the mean over the repetitions of each load; the fit sees single measurements. Loads that the \
+            "Errors are those of the median over the repetitions of each load; the fit sees single measurements. Loads that the \
              server did not keep up with are left out: its CPU is full then, whatever it delivers. Comparable: \
              the method, R² and the relative errors (the paper shows curves and calls them close). Trained on 10 clients \
              alone, nothing can tell what a message costs from what the server costs at rest: our forms share it evenly \

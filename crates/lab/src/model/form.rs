@@ -2,6 +2,7 @@
 
 use super::Observation;
 use super::solve::least_squares;
+use crate::figures;
 use crate::statistics::median;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -14,6 +15,9 @@ pub enum Form {
     Messages,
     /// Besides, the square root of their product: what neither linear term catches when batches grow.
     Batches,
+    /// A price per message, and one per signal that grows with the square root of the items: what does not fit the caches is
+    /// missed by such a rule (Hartstein et al. 2006, "Cache miss behavior: is it √2?").
+    Caches,
     /// A price per message, and one per signal that grows with the clients as the paper's does.
     Shared,
     /// A price per signal, per message and per client: sessions that cost even when they are idle.
@@ -35,6 +39,7 @@ impl fmt::Display for Form {
             Self::PaperRelative => "paper, relative",
             Self::Messages => "messages",
             Self::Batches => "batches",
+            Self::Caches => "caches",
             Self::Sessions => "sessions",
             Self::Shared => "shared",
             Self::Usl => "USL",
@@ -46,6 +51,11 @@ impl fmt::Display for Form {
 /// Encryption has a price per signal and one per message in every form but the paper's.
 fn encrypted(load: &Observation, value: f64) -> f64 {
     if load.encrypted { value } else { 0.0 }
+}
+
+/// Items over all clients: each gives a signal in each of its client's messages.
+fn items(load: &Observation) -> f64 {
+    load.signals_per_s * load.clients / load.messages_per_s.max(1e-9)
 }
 
 /// How often measurements are weighed again by how far off they are.
@@ -62,9 +72,10 @@ fn trust(errors: &[f64]) -> Vec<f64> {
 
 impl Form {
     /// All of them, in the order of what they assume.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Messages,
         Self::Batches,
+        Self::Caches,
         Self::Shared,
         Self::Sessions,
         Self::PaperRelative,
@@ -77,7 +88,7 @@ impl Form {
     /// number of clients.
     #[must_use]
     pub fn speaks_of_clients(self) -> bool {
-        !matches!(self, Self::Messages | Self::Batches)
+        !matches!(self, Self::Messages | Self::Batches | Self::Caches)
     }
 
     /// What each weight is multiplied with.
@@ -93,6 +104,14 @@ impl Form {
                 "signals/s",
                 "messages/s",
                 "√(signals·messages)/s",
+                "encrypted signals/s",
+                "encrypted messages/s",
+            ],
+            Self::Caches => &[
+                "1",
+                "signals/s",
+                "messages/s",
+                "signals/s·√items",
                 "encrypted signals/s",
                 "encrypted messages/s",
             ],
@@ -112,6 +131,27 @@ impl Form {
         }
     }
 
+    /// What a weight means, in words with units: CPU is in percent of a core, and one percent are ten milliseconds a second.
+    #[must_use]
+    pub fn price(term: &str, weight: f64) -> String {
+        let time = figures::micros(weight * 1e4);
+        match term {
+            "1" => format!("{} % at rest", figures::number(weight)),
+            "clients" => format!("{} % per client", figures::number(weight)),
+            "signals/s" => format!("{time} per signal"),
+            "messages/s" => format!("{time} per message"),
+            "√(signals·messages)/s" => format!("{time} per √(signals · messages)"),
+            "encrypted signals/s" => format!("{time} more per encrypted signal"),
+            "encrypted messages/s" => format!("{time} more per encrypted message"),
+            "signals/s·√items" => format!("{time} per signal · √items"),
+            "ns·spr·nc^0.3" => format!("{time} per signal · clients^0.3"),
+            "signals/s·(nc−1)" => format!("{time} per signal · (clients − 1)"),
+            "signals/s·nc(nc−1)" => format!("{time} per signal · clients · (clients − 1)"),
+            "ln 1" => format!("e^{weight:.3} %"),
+            other => format!("({})^{weight:.3}", other.trim_start_matches("ln ")),
+        }
+    }
+
     fn features(self, load: &Observation) -> Vec<f64> {
         let Observation { clients, signals_per_s, messages_per_s, .. } = *load;
         let secret = [encrypted(load, signals_per_s), encrypted(load, messages_per_s)];
@@ -121,6 +161,10 @@ impl Form {
             Self::Batches => {
                 let both = (signals_per_s * messages_per_s).sqrt();
                 vec![1.0, signals_per_s, messages_per_s, both, secret[0], secret[1]]
+            }
+            Self::Caches => {
+                let growing = signals_per_s * items(load).sqrt();
+                vec![1.0, signals_per_s, messages_per_s, growing, secret[0], secret[1]]
             }
             Self::Sessions => vec![1.0, signals_per_s, messages_per_s, clients, secret[0], secret[1]],
             Self::Shared => {

@@ -11,8 +11,9 @@ pub use form::Form;
 
 use solve::least_squares;
 
+use crate::figures;
 use crate::measurement::Measurement;
-use crate::scenario::Kind;
+use crate::scenario::{CpuCondition, Kind};
 use crate::statistics::{median, quantile};
 use serde::{Deserialize, Serialize};
 
@@ -33,11 +34,15 @@ pub struct Observation {
 
 impl Observation {
     /// From a valid measurement of a subscription that the server kept up with; `None` for others. A server that is
-    /// overloaded uses all of its CPU whatever it delivers: that is no price.
+    /// overloaded uses all of its CPU whatever it delivers, and one that shares its CPU on purpose has another's costs in its
+    /// own: those are no prices.
     #[must_use]
     pub fn of(measurement: &Measurement) -> Option<Self> {
         let condition = &measurement.condition;
         if measurement.get("progress.worst_item_ratio").is_some_and(|ratio| ratio < KEPT_UP) {
+            return None;
+        }
+        if condition.cpu.condition != CpuCondition::Isolated {
             return None;
         }
         let interval = condition.publishing_ms.filter(|interval| *interval > 0.0)?;
@@ -238,6 +243,12 @@ impl Model {
         })
     }
 
+    /// What its stack is called in texts.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        if self.stack == "own" { "taktwerk" } else { &self.stack }
+    }
+
     /// Fits everything to measurements of a stack: CPU, and memory and bandwidth if they were measured.
     #[must_use]
     pub fn of(stack: &str, measurements: &[Measurement]) -> Option<Self> {
@@ -283,16 +294,35 @@ impl Model {
     #[must_use]
     pub fn predict(&self, load: &Observation) -> Prediction {
         let cpu_percent = self.fit.predict(load).max(0.0);
-        // A little room at the edges: the rate that is delivered is never exactly the one that was asked for.
-        let outside = |(low, high): (f64, f64), value: f64| value < low * 0.95 || value > high * 1.05;
         Prediction {
             cpu_percent,
             interval90: (cpu_percent * self.ratio90.0, cpu_percent * self.ratio90.1),
-            extrapolated: outside(self.clients, load.clients)
-                || outside(self.signals_per_s, load.signals_per_s)
-                || outside(self.messages_per_s, load.messages_per_s)
-                || (load.encrypted && !self.encrypted),
+            extrapolated: !self.outside(load).is_empty(),
         }
+    }
+
+    /// In which respects a load lies outside of what the model was fitted to, in words; nothing if it does not.
+    #[must_use]
+    pub fn outside(&self, load: &Observation) -> Vec<String> {
+        // A little room at the edges: the rate that is delivered is never exactly the one that was asked for.
+        let is_out = |(low, high): (f64, f64), value: f64| value < low * 0.95 || value > high * 1.05;
+        let all = [
+            ("clients", self.clients, load.clients),
+            ("signals/s", self.signals_per_s, load.signals_per_s),
+            ("messages/s", self.messages_per_s, load.messages_per_s),
+        ];
+        let mut outside: Vec<String> = all
+            .into_iter()
+            .filter(|(_, extent, value)| is_out(*extent, *value))
+            .map(|(what, (low, high), value)| {
+                let [value, low, high] = [value, low, high].map(figures::number);
+                format!("{value} {what} (measured: {low} to {high})")
+            })
+            .collect();
+        if load.encrypted && !self.encrypted {
+            outside.push("encryption, which was not measured and is left out of the price".to_owned());
+        }
+        outside
     }
 }
 
@@ -373,6 +403,21 @@ mod tests {
     }
 
     #[test]
+    fn a_price_that_grows_with_the_items_is_found() {
+        let mut data = synthetic();
+        for one in &mut data {
+            let items = one.signals_per_s / 10.0;
+            one.cpu_percent =
+                1.0 + one.signals_per_s * (1e-4 + 1e-6 * items.sqrt()) + one.messages_per_s * 20e-4;
+        }
+        let model = Model::new("synthetic", &data).unwrap();
+        assert_eq!(model.fit.form, Form::Caches, "{:?}", model.candidates);
+        let [_, signal, _, growing, ..] = model.fit.weights[..] else { panic!() };
+        assert!((signal / 1e-4 - 1.0).abs() < 0.05 && (growing / 1e-6 - 1.0).abs() < 0.05, "{:?}", model.fit);
+        assert!(Form::price("signals/s·√items", 1e-4).starts_with("1.00 µs per signal"));
+    }
+
+    #[test]
     fn weights_are_those_of_the_server() {
         let fit = Fit::new(Form::Messages, &synthetic()).unwrap();
         let [rest, signal, message] = fit.weights[..3] else { panic!() };
@@ -388,22 +433,32 @@ mod tests {
         assert!(low < 1.3 && high > 1.3 && high - low < 0.3 && !inside.extrapolated, "{inside:?}");
         assert!(model.predict(&Observation::planned(2_000.0, 60.0, 100.0, false)).extrapolated);
         assert!(model.predict(&Observation::planned(2_000.0, 10.0, 100.0, true)).extrapolated);
+        let [clients, encryption] = &model.outside(&Observation::planned(2_000.0, 40.0, 200.0, true))[..]
+        else {
+            panic!()
+        };
+        assert!(clients.contains("40.0 clients") && clients.contains("30.0"), "{clients}");
+        assert!(encryption.contains("encryption"), "{encryption}");
     }
 
     #[test]
     fn only_loads_that_the_server_kept_up_with_have_a_price() {
         use crate::scenario::{LoadSpec, Scenario};
+        use serde_json::json;
         let mut load = LoadSpec::new(Kind::Subscribe);
         load.publishing_ms = Some(100.0.into());
-        let condition = Scenario::new("x", load).conditions().remove(0);
+        let mut condition = Scenario::new("x", load).conditions().remove(0);
         let of = |ratio: f64| {
-            let document = serde_json::json!({
+            let document = json!({
                 "per_second": 1_000.0, "server": {"cpu_percent": 99.0}, "progress": {"worst_item_ratio": ratio},
             });
             Observation::of(&Measurement::from_document("", condition.clone(), 0, document))
         };
         assert_eq!(of(1.0).unwrap().messages_per_s, 10.0);
         assert_eq!(of(0.75), None);
+        condition.cpu.condition = CpuCondition::Shared;
+        let document = json!({"per_second": 1_000.0, "server": {"cpu_percent": 99.0}});
+        assert_eq!(Observation::of(&Measurement::from_document("", condition, 0, document)), None);
     }
 
     #[test]

@@ -6,12 +6,13 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use clap::Args;
-use taktwerk_lab::scenario::{Kind, LoadSpec, Scenario, Sweep};
+use taktwerk_lab::place;
+use taktwerk_lab::scenario::{Kind, LoadSpec, Scenario, SecuritySpec, Sweep};
 
 /// Arguments of `taktwerk lab calibrate`.
 #[derive(Debug, Args)]
 pub(crate) struct CalibrateArgs {
-    /// Two minutes instead of an hour.
+    /// Two minutes instead of an hour, for each stack.
     #[arg(long)]
     quick: bool,
 
@@ -26,38 +27,59 @@ pub(crate) struct CalibrateArgs {
 /// What its measurements are called in the store.
 pub(crate) const DATA: &str = "calibrate";
 
-/// Loads that vary everything a model knows: clients, signals and intervals.
+/// Loads with one interval: so many clients, so many signals per second over all of them.
+fn scenario(quick: bool, stack: &str, interval: f64, clients: &[u32], rates: &[u32]) -> Scenario {
+    let mut load = LoadSpec::new(Kind::Subscribe);
+    load.clients = Some(Sweep::Many(clients.to_vec()));
+    load.items =
+        Some(Sweep::Many(rates.iter().map(|rate| (f64::from(*rate) * interval / 1e3) as u32).collect()));
+    load.publishing_ms = Some(interval.into());
+    load.sampling_ms = Some(interval);
+    load.queue = Some(1);
+    let mut scenario = Scenario::new("calibrate", load);
+    scenario.stacks = vec![stack.to_owned()];
+    scenario.server.update_ms = interval;
+    let time = &mut scenario.time;
+    (time.warmup_s, time.duration_s, time.repetitions) = if quick { (0.05, 1.0, 2) } else { (1.0, 5.0, 5) };
+    time.steady = true;
+    scenario
+}
+
+/// Loads that vary everything a model knows: clients, signals, intervals, security. They reach from what a small field
+/// device has to do, so that its figures are not guessed at from beyond, to what fills a good part of a core.
 fn scenarios(quick: bool, stacks: &[String]) -> Vec<Scenario> {
-    let make = |interval: f64, clients: &[u32], rates: &[u32]| {
-        let mut load = LoadSpec::new(Kind::Subscribe);
-        load.clients = Some(Sweep::Many(clients.to_vec()));
-        load.items =
-            Some(Sweep::Many(rates.iter().map(|rate| (f64::from(*rate) * interval / 1e3) as u32).collect()));
-        load.publishing_ms = Some(interval.into());
-        load.sampling_ms = Some(interval);
-        load.queue = Some(1);
-        let mut scenario = Scenario::new("calibrate", load);
-        scenario.stacks = stacks.to_vec();
-        scenario.server.update_ms = interval;
-        let time = &mut scenario.time;
-        (time.warmup_s, time.duration_s, time.repetitions) =
-            if quick { (0.05, 1.0, 2) } else { (5.0, 20.0, 5) };
-        time.steady = true;
-        scenario
-    };
-    if quick {
-        return vec![
-            make(100.0, &[1, 5, 20, 50], &[10_000, 50_000, 200_000]),
-            make(50.0, &[2, 10, 30], &[10_000, 50_000, 200_000]),
-            make(250.0, &[1, 10, 50], &[10_000, 100_000]),
-        ];
+    let mut all = Vec::new();
+    for stack in stacks {
+        let make =
+            |interval: f64, clients: &[u32], rates: &[u32]| scenario(quick, stack, interval, clients, rates);
+        let secret = |mut scenario: Scenario| {
+            scenario.security = SecuritySpec::encrypted();
+            scenario
+        };
+        if quick {
+            all.extend([
+                make(50.0, &[5, 30], &[2_000, 200_000]),
+                make(100.0, &[1, 50], &[2_000, 20_000, 200_000]),
+                make(100.0, &[10], &[20_000]),
+                make(250.0, &[1], &[200_000]),
+                make(250.0, &[50], &[20_000]),
+            ]);
+            if place::can_encrypt(stack) {
+                all.push(secret(make(100.0, &[1, 20], &[20_000, 200_000])));
+            }
+        } else {
+            let rates = [1_000, 5_000, 20_000, 100_000, 300_000];
+            all.extend([
+                make(50.0, &[1, 5, 20, 50], &rates),
+                make(100.0, &[1, 2, 5, 10, 20, 30, 50, 100], &rates),
+                make(500.0, &[1, 10, 100], &rates),
+            ]);
+            if place::can_encrypt(stack) {
+                all.push(secret(make(100.0, &[1, 10, 50], &[5_000, 50_000, 200_000])));
+            }
+        }
     }
-    let rates = [2_000, 10_000, 25_000, 50_000, 100_000, 200_000, 300_000];
-    vec![
-        make(50.0, &[1, 5, 20, 50], &rates),
-        make(100.0, &[1, 2, 5, 10, 20, 30, 50, 100], &rates),
-        make(500.0, &[1, 10, 50, 100], &rates),
-    ]
+    all
 }
 
 /// Measures and fits.
@@ -71,7 +93,14 @@ pub(crate) fn run(arguments: &CalibrateArgs, output: Output, interrupt: &Interru
     let finished =
         session::measure(&arguments.session, DATA, arguments.quick, &place, &conditions, &[], interrupt)?;
     let models = model::fit_all(&finished.measurements)?;
-    model::print(&models, output)
+    model::print(&models, output)?;
+    if output.is_json() {
+        return Ok(());
+    }
+    output.text(&format!(
+        "\nkept as run {}; what a load will cost: taktwerk model predict, taktwerk size",
+        finished.run
+    ))
 }
 
 #[cfg(test)]
@@ -86,8 +115,27 @@ mod tests {
                 assert!(condition.items.unwrap() >= condition.clients, "{}", condition.label());
             }
         }
-        let conditions: Vec<_> = scenarios(true, &own).iter().flat_map(Scenario::conditions).collect();
-        let seconds: f64 = conditions.iter().map(|c| c.seconds() * f64::from(c.time.repetitions)).sum();
-        assert!(seconds < 150.0, "{seconds}");
+        let seconds = |quick: bool| -> f64 {
+            let conditions = scenarios(quick, &own);
+            let conditions = conditions.iter().flat_map(Scenario::conditions);
+            conditions.map(|c| c.seconds() * f64::from(c.time.repetitions)).sum()
+        };
+        assert!(seconds(true) < 95.0, "{}", seconds(true));
+        assert!((2_400.0..4_200.0).contains(&seconds(false)), "{}", seconds(false));
+    }
+
+    #[test]
+    fn what_small_nodes_have_to_do_is_measured_and_so_is_encryption() {
+        let all = |stack: &str| {
+            let stacks = [stack.to_owned()];
+            scenarios(true, &stacks).iter().flat_map(Scenario::conditions).collect::<Vec<_>>()
+        };
+        let rate = |c: &taktwerk_lab::scenario::Condition| {
+            f64::from(c.items.unwrap()) * 1e3 / c.publishing_ms.unwrap()
+        };
+        // The smallest node of the plants in docs/lab: 150 points every 50 ms.
+        assert!(all("own").iter().map(rate).fold(f64::MAX, f64::min) <= 3_000.0);
+        assert!(all("own").iter().any(|c| !c.security.is_none()));
+        assert!(all("asyncua").iter().all(|c| c.security.is_none()));
     }
 }

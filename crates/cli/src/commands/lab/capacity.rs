@@ -68,12 +68,16 @@ pub(crate) struct CapacityArgs {
     #[arg(short, long, value_name = "SPAN", default_value = "3s", value_parser = span::seconds)]
     duration: Duration,
 
+    /// End the search when it has taken this long, with what it has found; the load that is being tried is finished.
+    #[arg(long, value_name = "SPAN", default_value = "5m", value_parser = span::seconds)]
+    within: Duration,
+
     /// Never try more than this.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     most: u64,
 
-    /// For a plant that is running: reads only, grows slowly from one, and stops as soon as the server's own answers
-    /// become slower.
+    /// For a plant that is running: reads only, grows slowly from one, and stops as soon as the server answers others
+    /// more slowly.
     #[arg(long)]
     safe: bool,
 
@@ -110,82 +114,52 @@ struct Tried {
     verdict: Verdict,
 }
 
+/// What came of a search: what for, what was found, and why it ended early, if it did.
+type Outcome = (What, Found, Option<String>);
+
 /// Searches and reports.
 pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let place = super::place(None)?.with_slack(SET_UP);
+    let begin = Instant::now();
+    let client = arguments.connection.security.to_options();
+    let place = super::place(None)?.with_slack(SET_UP).with_client(client);
     let url = arguments.connection.endpoint.to_string();
     let published = published(arguments)?;
     let rest = answer_time(&place, &url)?;
-    let bar = bar();
-    let mut tried: Vec<Tried> = Vec::new();
-    let mut results: Vec<(What, Found, Option<String>)> = Vec::new();
-    for what in &arguments.what {
-        let (first, growth) = match (arguments.safe, what) {
-            (true, _) => (1, 1.3),
-            (false, What::Sessions) => (10, 2.0),
-            (false, What::Signals) => (100, 2.0),
-        };
-        let limit = published.iter().find(|(name, _)| *what == What::Sessions && *name == "MaxSessions");
-        let limit = limit.and_then(|(_, value)| value.as_u64()).filter(|limit| *limit > 0);
-        let most = match what {
-            // The generator itself holds no more.
-            What::Sessions => arguments.most.min(10_000).min(limit.unwrap_or(u64::MAX)),
-            What::Signals => arguments.most,
-        };
-        let mut search = Search::new(first, most, growth, 0.1);
-        let mut stopped = None;
-        while let Some(load) = search.next() {
-            if interrupt.asked() {
-                bar.finish_and_clear();
-                return Err(Failure::Interrupted);
-            }
-            bar.set_message(format!("{}: {load}", what.name()));
-            let verdict = attempt(arguments, &place, &url, *what, load);
-            tracing::info!(what = what.name(), load, ?verdict);
-            match &verdict {
-                Verdict::Sustained => search.note(true),
-                Verdict::NotSustained { why } => {
-                    search.note(false);
-                    recover(&place, &url, rest, interrupt);
-                    if arguments.safe {
-                        // A plant is not driven to its limit twice.
-                        search.note(false);
-                        stopped = Some(format!("safe mode ends at the first miss: {why}"));
-                        search.stop();
-                    }
-                }
-                Verdict::Unknown { why } => {
-                    stopped = Some(format!("the generator was the limit: {why}"));
-                    search.stop();
-                }
-            }
-            tried.push(Tried { what: *what, load, verdict });
-            if arguments.safe && search.next().is_some() {
-                let now = answer_time(&place, &url)?;
-                if now > rest * STRAIN.0 && now > rest + STRAIN.1 {
-                    stopped = Some(format!(
-                        "safe mode ends: the server answers in {} instead of {}",
-                        figures::micros(now),
-                        figures::micros(rest)
-                    ));
-                    search.stop();
-                }
-            }
+    let mut searching = Searching {
+        arguments,
+        place: &place,
+        url: &url,
+        rest,
+        bar: bar(arguments.within),
+        begin,
+        interrupt,
+        tried: Vec::new(),
+    };
+    let mut results: Vec<Outcome> = Vec::new();
+    for (at, what) in arguments.what.iter().enumerate() {
+        if interrupt.asked() {
+            break;
         }
-        if stopped.is_none() && search.found().failed.is_none() {
-            stopped = Some(format!("no more than {most} was tried"));
-        }
-        results.push((*what, search.found(), stopped));
+        // What is left of the time is shared by what is left to search for.
+        let left = arguments.within.saturating_sub(begin.elapsed());
+        let end = Instant::now() + left / u32::try_from(arguments.what.len() - at).unwrap_or(1).max(1);
+        let (found, stopped) = searching.search(*what, most(arguments, &published, *what), end);
+        results.push((*what, found, stopped));
     }
-    bar.finish_and_clear();
+    searching.bar.finish_and_clear();
+    let tried = searching.tried;
     let document = document(arguments, &url, &published, rest, &results, &tried);
     if let Some(path) = &arguments.output {
         session::write_whole(path, &format!("{document:#}\n"))?;
     }
     if output.is_json() {
-        return output.document(&document);
+        output.document(&document)?;
+    } else {
+        print(arguments, &results, &tried, &published, output)?;
     }
-    print(arguments, &results, &tried, &published, output)?;
+    if interrupt.asked() {
+        return Err(Failure::Interrupted);
+    }
     if results.iter().all(|(_, found, _)| found.sustained.is_none()) {
         let first = tried.first().map(|tried| format!("{:?}", tried.verdict)).unwrap_or_default();
         return Err(Failure::Worthless(first));
@@ -193,21 +167,154 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
     Ok(())
 }
 
-/// Waits until the server answers as at rest again: what is left of one load must not be counted against the next.
-fn recover(place: &Place, url: &str, rest: f64, interrupt: &Interrupt) {
-    let end = Instant::now() + RECOVERY;
-    while Instant::now() < end && !interrupt.asked() {
-        match answer_time(place, url) {
-            Ok(now) if now <= rest * STRAIN.0 || now <= rest + STRAIN.1 => return,
-            _ => std::thread::sleep(Duration::from_millis(500)),
+/// The most that is tried.
+fn most(arguments: &CapacityArgs, published: &[(&'static str, Value)], what: What) -> u64 {
+    if what == What::Signals {
+        return arguments.most;
+    }
+    let limit = published.iter().find(|(name, _)| *name == "MaxSessions");
+    let limit = limit.and_then(|(_, value)| value.as_u64()).filter(|limit| *limit > 0);
+    // The generator itself holds no more.
+    arguments.most.min(10_000).min(limit.unwrap_or(u64::MAX))
+}
+
+/// A search that goes on.
+struct Searching<'a> {
+    arguments: &'a CapacityArgs,
+    place: &'a Place,
+    url: &'a str,
+    /// How long the server takes to answer when nothing is asked of it, microseconds.
+    rest: f64,
+    bar: ProgressBar,
+    begin: Instant,
+    interrupt: &'a Interrupt,
+    tried: Vec<Tried>,
+}
+
+impl Searching<'_> {
+    /// Searches until the bracket is narrow, or `end` has come.
+    fn search(&mut self, what: What, most: u64, end: Instant) -> (Found, Option<String>) {
+        let (first, growth) = match (self.arguments.safe, what) {
+            (true, _) => (1, 1.3),
+            (false, What::Sessions) => (10, 2.0),
+            (false, What::Signals) => (100, 2.0),
+        };
+        let mut search = Search::new(first, most, growth, 0.1);
+        let mut stopped = None;
+        while let Some(load) = search.next() {
+            if self.interrupt.asked() {
+                stopped = Some("interrupted".to_owned());
+                break;
+            }
+            if Instant::now() >= end {
+                stopped = Some(format!(
+                    "the time is over (--within {}): it would have gone on with {load}",
+                    session::span(self.arguments.within.as_secs_f64())
+                ));
+                break;
+            }
+            self.tell(what, load, search.found());
+            let (verdict, answer) = self.attempt(what, load);
+            tracing::info!(what = what.name(), load, ?verdict, answer_us = answer);
+            match &verdict {
+                _ if self.interrupt.asked() => continue,
+                Verdict::Sustained => search.note(true, false),
+                Verdict::NotSustained { why, clear } => {
+                    // A plant is not driven to its limit twice.
+                    search.note(false, *clear || self.arguments.safe);
+                    if self.arguments.safe {
+                        stopped = Some(format!("safe mode ends at the first miss: {why}"));
+                        search.stop();
+                    } else {
+                        self.recover();
+                    }
+                }
+                Verdict::Unknown { why } => {
+                    stopped = Some(format!("the generator was the limit: {why}"));
+                    search.stop();
+                }
+            }
+            self.tried.push(Tried { what, load, verdict });
+            if let Some(now) = answer.filter(|now| self.is_strained(*now)).filter(|_| search.next().is_some())
+            {
+                let now = if now.is_finite() {
+                    format!("in {}", figures::micros(now))
+                } else {
+                    "nobody".to_owned()
+                };
+                stopped = Some(format!(
+                    "safe mode ends: under {load} the server answers {now} instead of in {}",
+                    figures::micros(self.rest)
+                ));
+                search.stop();
+            }
+        }
+        if stopped.is_none() && search.found().failed.is_none() {
+            stopped = Some(format!("no more than {most} was tried"));
+        }
+        (search.found(), stopped)
+    }
+
+    fn tell(&self, what: What, load: u64, found: Found) {
+        let of =
+            |load: Option<u64>, word: &str| load.map_or_else(String::new, |load| format!(", {load} {word}"));
+        self.bar.set_position(self.begin.elapsed().as_secs());
+        self.bar.set_message(format!(
+            "{}: trying {load}{}{}",
+            what.name(),
+            of(found.sustained, "sustained"),
+            of(found.failed, "not")
+        ));
+    }
+
+    /// How a load went; in safe mode also how long a Read of somebody else took meanwhile.
+    fn attempt(&self, what: What, load: u64) -> (Verdict, Option<f64>) {
+        let Some(condition) = condition(self.arguments, self.url, what, load) else {
+            return (Verdict::Unknown { why: "nothing to measure".to_owned() }, None);
+        };
+        let measure = || match self.place.measure("capacity", &condition, 0) {
+            Ok(measurement) => judge(&measurement),
+            // The server refuses sessions or items, or does not get them done: that is its limit.
+            Err(error) => Verdict::NotSustained { why: error.to_string(), clear: true },
+        };
+        if !self.arguments.safe {
+            return (measure(), None);
+        }
+        std::thread::scope(|scope| {
+            let beside = scope.spawn(|| {
+                std::thread::sleep(Duration::from_secs_f64(condition.time.warmup_s + 0.2));
+                answer_time(self.place, self.url)
+            });
+            let verdict = measure();
+            match beside.join() {
+                // Who gets no answer at all has waited for ever.
+                Ok(answer) => (verdict, Some(answer.unwrap_or(f64::INFINITY))),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
+    fn is_strained(&self, answer: f64) -> bool {
+        answer > self.rest * STRAIN.0 && answer > self.rest + STRAIN.1
+    }
+
+    /// Waits until the server answers as at rest again: what is left of one load must not be counted against the next.
+    fn recover(&self) {
+        let end = Instant::now() + RECOVERY;
+        while Instant::now() < end && !self.interrupt.asked() {
+            match answer_time(self.place, self.url) {
+                Ok(now) if !self.is_strained(now) => return,
+                _ => std::thread::sleep(Duration::from_millis(500)),
+            }
         }
     }
 }
 
-fn bar() -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-    let style = ProgressStyle::with_template("{spinner} {elapsed} · {wide_msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+/// A bar over the time that the search may take.
+fn bar(within: Duration) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(within.as_secs()), ProgressDrawTarget::hidden());
+    let style = ProgressStyle::with_template("{bar:16} {elapsed} of at most {len} s · {wide_msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     if std::io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(2));
         bar.enable_steady_tick(Duration::from_millis(500));
@@ -231,17 +338,6 @@ fn condition(arguments: &CapacityArgs, url: &str, what: What, load: u64) -> Opti
     scenario.time.duration_s = arguments.duration.as_secs_f64();
     scenario.time.steady = false;
     scenario.conditions().into_iter().next()
-}
-
-fn attempt(arguments: &CapacityArgs, place: &Place, url: &str, what: What, load: u64) -> Verdict {
-    let Some(condition) = condition(arguments, url, what, load) else {
-        return Verdict::Unknown { why: "nothing to measure".to_owned() };
-    };
-    match place.measure("capacity", &condition, 0) {
-        Ok(measurement) => judge(&measurement),
-        // The server refuses sessions or items, or does not get them done: that is its limit.
-        Err(error) => Verdict::NotSustained { why: error.to_string() },
-    }
 }
 
 /// Median time of a single Read in microseconds.
@@ -282,7 +378,7 @@ fn published(arguments: &CapacityArgs) -> Result<Vec<(&'static str, Value)>, Fai
 /// What was missed under a load, the last time it was tried.
 fn missed(tried: &[Tried], what: What, load: u64) -> Option<&str> {
     tried.iter().rev().filter(|one| one.what == what && one.load == load).find_map(|one| match &one.verdict {
-        Verdict::NotSustained { why } => Some(why.as_str()),
+        Verdict::NotSustained { why, .. } => Some(why.as_str()),
         _ => None,
     })
 }
@@ -296,7 +392,7 @@ fn document(
     url: &str,
     published: &[(&'static str, Value)],
     rest: f64,
-    results: &[(What, Found, Option<String>)],
+    results: &[Outcome],
     tried: &[Tried],
 ) -> Value {
     let published: serde_json::Map<String, Value> =
@@ -332,7 +428,7 @@ fn document(
 
 fn print(
     arguments: &CapacityArgs,
-    results: &[(What, Found, Option<String>)],
+    results: &[Outcome],
     tried: &[Tried],
     published: &[(&'static str, Value)],
     output: Output,
@@ -406,7 +502,7 @@ mod tests {
         let not = |load, why: &str| Tried {
             what: What::Signals,
             load,
-            verdict: Verdict::NotSustained { why: why.to_owned() },
+            verdict: Verdict::NotSustained { why: why.to_owned(), clear: false },
         };
         let tried = [not(800, "late"), not(700, "lost"), not(700, "late")];
         assert_eq!(missed(&tried, What::Signals, 700), Some("late"));

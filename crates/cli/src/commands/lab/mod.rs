@@ -14,6 +14,7 @@ mod runs;
 mod scenario;
 mod session;
 
+pub(crate) use calibrate::DATA as CALIBRATE;
 pub(crate) use session::write_whole;
 
 use crate::failure::Failure;

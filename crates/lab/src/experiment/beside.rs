@@ -1,0 +1,271 @@
+//! Burger et al. 2019 and Rocha et al. 2019, Figure 12: what their texts say in numbers, beside what was measured here.
+
+use super::published::{burger, rocha_fanin};
+use super::{stack_name, times_as, valid_groups};
+use crate::figures;
+use crate::measurement::{Group, Measurement};
+use crate::outcome::{Grid, maybe};
+
+/// A table of figures that a paper gives, each beside ours.
+pub(super) struct Beside {
+    grid: Grid,
+}
+
+impl Beside {
+    pub(super) fn new() -> Self {
+        Self {
+            grid: Grid::new("Published beside measured", 2, &["figure", "stack", "published", "measured"]),
+        }
+    }
+
+    fn row(&mut self, figure: &str, stack: &str, published: String, measured: String) {
+        self.grid.row([figure.to_owned(), stack_name(stack).to_owned(), published, measured]);
+    }
+
+    pub(super) fn grid(self) -> Option<Grid> {
+        (!self.grid.rows.is_empty()).then_some(self.grid)
+    }
+}
+
+fn with(value: Option<f64>, unit: &str) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{} {unit}", figures::number(value)))
+}
+
+/// Signals per second that a group asked for at 100 ms.
+fn asked(group: &Group<'_>) -> f64 {
+    f64::from(group.condition.items.unwrap_or(0)) * 10.0
+}
+
+/// Whether the cycle of 100 ms was kept.
+pub(super) fn is_kept(group: &Group<'_>) -> bool {
+    let is_late = group.mean("message_interval.mean_us").is_some_and(|us| us > 110_000.0);
+    let is_behind = group.mean("progress.worst_item_ratio").is_some_and(|ratio| ratio < 0.9);
+    !is_late && !is_behind
+}
+
+/// The group of so many clients whose rate is nearest to this one.
+fn nearest<'a, 'm>(groups: &'a [&'a Group<'m>], clients: u32, rate: f64) -> Option<&'a Group<'m>> {
+    let of = groups.iter().filter(|group| group.condition.clients == clients);
+    let distance = |group: &&&Group<'_>| (asked(group) / rate).ln().abs();
+    of.min_by(|a, b| distance(a).total_cmp(&distance(b))).copied()
+}
+
+/// RQ1: CPU, sessions, the rates that are sustained, and where cycles are missed.
+pub(super) fn cpu(groups: &[Group<'_>], stacks: &[String], published: &[Measurement]) -> Option<Grid> {
+    let mut beside = Beside::new();
+    for stack in stacks {
+        let own: Vec<&Group<'_>> = groups.iter().filter(|group| group.condition.stack == *stack).collect();
+        let cpu = |clients| nearest(&own, clients, 10_000.0)?.mean("server.cpu_percent");
+        let at = nearest(&own, 1, 10_000.0).map_or(10_000.0, asked);
+        let rate = figures::number(at);
+        let paper = [1, 30].map(|clients| {
+            burger(&format!(
+                "cpu at 10000 signals/s with {clients} client{}",
+                if clients > 1 { "s" } else { "" }
+            ))
+        });
+        beside.row(
+            &format!("CPU at {rate} signals/s, 1 client"),
+            stack,
+            with(paper[0], "%"),
+            with(cpu(1), "%"),
+        );
+        beside.row(
+            &format!("CPU at {rate} signals/s, 30 clients"),
+            stack,
+            with(paper[1], "%"),
+            with(cpu(30), "%"),
+        );
+        let times = |pair: Option<(f64, f64)>| pair.map_or_else(|| "–".to_owned(), |(a, b)| times_as(b / a));
+        let ours = cpu(1).zip(cpu(30));
+        beside.row("30 clients against 1", stack, times(paper[0].zip(paper[1])), times(ours));
+        let more = ours.map(|(one, thirty)| thirty - one);
+        beside.row(
+            "30 clients against 1",
+            stack,
+            with(burger("session overhead of 30 clients"), "points"),
+            with(more, "points"),
+        );
+        for (clients, finding) in
+            [(1, "client/server max rate 1 client"), (30, "client/server max rate 30 clients")]
+        {
+            beside.row(
+                &format!("most signals/s, {}", super::clients(clients)),
+                stack,
+                maybe(burger(finding)),
+                sustained(own.iter().filter(|group| group.condition.clients == clients).copied()),
+            );
+        }
+        let missed = own.iter().filter(|group| !is_kept(group));
+        let missed =
+            missed.filter_map(|group| group.mean("server.cpu_percent")).fold(f64::INFINITY, f64::min);
+        let kept = own.iter().filter(|group| is_kept(group));
+        let kept = kept.filter_map(|group| group.mean("server.cpu_percent")).fold(f64::NAN, f64::max);
+        beside.row(
+            "CPU above which the cycle of 100 ms is missed",
+            stack,
+            with(burger("server cpu above which the 100 ms cycle is missed"), "%"),
+            if missed.is_finite() {
+                format!("{} % missed it", figures::number(missed))
+            } else {
+                format!("kept at up to {} %", figures::number(kept))
+            },
+        );
+        if let Some(group) = nearest(&own, 10, 25_000.0) {
+            beside.row(
+                &format!("cycle at a client, 10 clients, {} signals/s", figures::number(asked(group))),
+                stack,
+                with(burger("client cycle time with 10 clients at 25000 signals/s"), "ms"),
+                with(group.mean("message_interval.mean_us").map(|us| us / 1e3), "ms"),
+            );
+        }
+        let most = own.iter().filter(|group| is_kept(group)).map(|group| group.condition.clients).max();
+        beside.row(
+            "sessions without an error",
+            stack,
+            maybe(burger("max sessions before server errors")),
+            most.map_or_else(|| "–".to_owned(), |most| format!("{most}, no more were tried")),
+        );
+    }
+    let publishers = valid_groups(published);
+    if let Some(first) = publishers.first() {
+        let kept = publishers.iter().filter(|group| group.mean("cycles_missed") == Some(0.0));
+        let most = kept.map(asked).fold(f64::NAN, f64::max);
+        beside.row(
+            "most signals/s, PubSub",
+            &first.condition.stack,
+            maybe(burger("pubsub max rate before cpu saturation")),
+            if most.is_finite() { format!("at least {}", figures::number(most)) } else { "–".to_owned() },
+        );
+    }
+    beside.grid()
+}
+
+/// The highest rate whose cycle was kept, and whether a higher one was not.
+fn sustained<'a, 'm: 'a>(groups: impl Iterator<Item = &'a Group<'m>>) -> String {
+    let groups: Vec<&Group<'_>> = groups.collect();
+    let missed =
+        groups.iter().filter(|group| !is_kept(group)).map(|group| asked(group)).fold(f64::INFINITY, f64::min);
+    let below = groups.iter().filter(|group| is_kept(group) && asked(group) < missed);
+    let most = below.map(|group| asked(group)).fold(f64::NAN, f64::max);
+    let most = figures::number(most);
+    if missed.is_finite() {
+        format!("{most}, not {}", figures::number(missed))
+    } else {
+        format!("at least {most}")
+    }
+}
+
+/// RQ2: memory.
+pub(super) fn memory(stack: &str, low: f64, high: f64, beside: &mut Beside) {
+    for (figure, finding, bytes) in
+        [("least memory", "server memory low", low), ("most memory", "server memory high", high)]
+    {
+        beside.row(figure, stack, with(burger(finding), "MB"), with(Some(bytes / 1e6), "MB"));
+    }
+}
+
+/// RQ3: bandwidth, at the paper's rates.
+pub(super) fn network(stack: &str, most: f64, beside: &mut Beside) {
+    let bound = burger("network load upper bound");
+    beside.row(
+        "bandwidth of all loads up to 50 000 signals/s",
+        stack,
+        format!("below {}", with(bound, "Mbit/s")),
+        format!("at most {}", with(Some(most), "Mbit/s")),
+    );
+}
+
+/// RQ5: encryption at the lowest rate that was measured.
+pub(super) fn security(stack: &str, rate: f64, without: f64, with_it: f64, beside: &mut Beside) {
+    let [plain, secret] =
+        ["unencrypted", "encrypted"].map(|how| burger(&format!("cpu at 10000 signals/s 10 clients {how}")));
+    let at = format!("10 clients, {} signals/s", figures::number(rate));
+    beside.row(&format!("CPU without, {at}"), stack, with(plain, "%"), with(Some(without), "%"));
+    beside.row(&format!("CPU with encryption, {at}"), stack, with(secret, "%"), with(Some(with_it), "%"));
+    let published = plain.zip(secret).map_or_else(|| "–".to_owned(), |(a, b)| times_as(b / a));
+    beside.row("with against without", stack, published, times_as(with_it / without));
+}
+
+/// RQ6: more threads, as a change of the run span in percent.
+pub(super) fn threads(signals: u32, best: f64, worst: f64, beside: &mut Beside) {
+    let signed = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:+.0} %"));
+    let of = figures::thousands(i64::from(signals));
+    beside.row(
+        &format!("run span with 2 to 4 threads at best, {of} signals"),
+        "own",
+        signed(burger("server run span change with 2-3 extra threads on 4 cores")),
+        signed(Some(best)),
+    );
+    beside.row(
+        &format!("run span with 2 to 4 threads at worst, {of} signals"),
+        "own",
+        signed(burger("server run span change with extra threads on 1 core")),
+        signed(Some(worst)),
+    );
+}
+
+/// Rocha, Figure 12, in the words of its text.
+pub(super) fn clients(groups: &[Group<'_>]) -> Option<Grid> {
+    let mut beside = Beside::new();
+    for group in groups {
+        let (clients, stack) = (group.condition.clients, group.condition.stack.as_str());
+        let is_mqtt = crate::scenario::broker(stack).is_some();
+        let said = rocha_fanin(clients, is_mqtt);
+        if said.is_empty() {
+            continue;
+        }
+        let times = group.times("transaction");
+        let measured = format!(
+            "p50 {} ms, at most {} ms",
+            figures::number(times.percentile(50.0) as f64 / 1e6),
+            figures::number(times.max() as f64 / 1e6)
+        );
+        beside.row(&format!("{clients} clients"), stack, said.join("; "), measured);
+    }
+    beside.grid()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::group;
+    use crate::scenario::{Kind, LoadSpec, Scenario, Sweep};
+    use serde_json::json;
+
+    fn measured(clients: u32, items: u32, cpu: f64, cycle_us: f64) -> Measurement {
+        let mut load = LoadSpec::new(Kind::Subscribe);
+        load.clients = Some(Sweep::One(clients));
+        load.items = Some(Sweep::One(items));
+        load.publishing_ms = Some(100.0.into());
+        let condition = Scenario::new("x", load).conditions().remove(0);
+        let document = json!({
+            "server": {"cpu_percent": cpu}, "message_interval": {"mean_us": cycle_us},
+            "progress": {"worst_item_ratio": 1.0},
+        });
+        Measurement::from_document("burger-cpu", condition, 0, document)
+    }
+
+    #[test]
+    fn each_published_figure_stands_beside_ours() {
+        let all = [
+            measured(1, 1_000, 2.0, 100_000.0),
+            measured(1, 5_000, 20.0, 130_000.0),
+            measured(30, 1_000, 6.0, 100_000.0),
+            measured(10, 2_500, 4.0, 100_000.0),
+        ];
+        let grid = cpu(&group(&all), &["own".to_owned()], &[]).unwrap();
+        let row = |figure: &str, at: usize| {
+            let found = grid.rows.iter().filter(|row| row[0].starts_with(figure)).nth(at);
+            let row = found.unwrap_or_else(|| panic!("{figure}: {:?}", grid.rows));
+            (row[2].as_str(), row[3].as_str())
+        };
+        assert_eq!(row("CPU at 10\u{202f}000 signals/s, 1 client", 0), ("35.0 %", "2.00 %"));
+        assert_eq!(row("30 clients against 1", 0), ("2.29 times", "3.00 times"));
+        assert_eq!(row("30 clients against 1", 1), ("45.0 points", "4.00 points"));
+        assert_eq!(row("most signals/s, 1 client", 0), ("25\u{202f}000", "10\u{202f}000, not 50\u{202f}000"));
+        assert_eq!(row("CPU above which", 0), ("75.0 %", "20.0 % missed it"));
+        assert_eq!(row("cycle at a client", 0), ("160 ms", "100 ms"));
+        assert!(grid.rows.iter().all(|row| row[2] != "–"), "{:?}", grid.rows);
+    }
+}

@@ -14,7 +14,8 @@ use tokio::io::AsyncReadExt;
 
 const FIRST_SIGNAL: u32 = 100_000;
 const SIGNAL_FOLDER: u32 = 99_999;
-const NAMESPACE: &str = "urn:taktwerk:peer:async-opcua:server";
+const APPLICATION: &str = "urn:taktwerk:peer:async-opcua:server";
+const NAMESPACE: &str = "urn:taktwerk:peer:async-opcua:signals";
 
 fn option(name: &str) -> Option<String> {
     let mut arguments = std::env::args().skip_while(|it| it != name);
@@ -36,8 +37,9 @@ async fn serve() -> Result<(), Box<dyn std::error::Error>> {
     };
     let (server, handle) = ServerBuilder::new()
         .application_name("async-opcua peer")
-        .application_uri(NAMESPACE)
-        .product_uri(NAMESPACE)
+        // Not that of the signals: namespace 1 is the server's own, and nodes in it are none of the manager's.
+        .application_uri(APPLICATION)
+        .product_uri(APPLICATION)
         .host(bind.clone())
         .port(port)
         .max_sessions(10_000)

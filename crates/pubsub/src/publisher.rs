@@ -234,6 +234,7 @@ impl Publisher {
 
     /// Starts all enabled groups, their first cycles at `start`; groups with message security wait for keys.
     pub fn start(&mut self, start: Instant, now: Now) {
+        self.announcer.start(now);
         for position in 0..self.groups.len() {
             let Some(group) = self.groups.get(position) else { continue };
             if self.configuration.enabled && group.is_enabled(&self.configuration) {
@@ -244,6 +245,7 @@ impl Publisher {
 
     /// Stops all groups.
     pub fn stop(&mut self, now: Now) {
+        self.announcer.stop();
         for position in 0..self.groups.len() {
             let Some(index) = self.groups.get(position).map(|group| group.index) else { continue };
             self.set_enabled(index, false, now.instant, now);

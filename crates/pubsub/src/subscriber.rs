@@ -18,7 +18,7 @@ use crate::uadp::fields::{FieldsError, ReceivedField};
 use crate::uadp::probe::Probe;
 use crate::uadp::{DataSetMessageKind, SecurityMode};
 use std::sync::Arc;
-use taktwerk_crypto::PubSubProvider;
+use taktwerk_crypto::{Entropy, PubSubProvider};
 use taktwerk_schema::{ConfigurationVersionDataType, DataSetMetaDataType};
 use taktwerk_types::{DecodeError, Instant, StatusCode, UtcTime};
 
@@ -257,6 +257,8 @@ pub struct Subscriber {
     pub(crate) counters: SubscriberCounters,
     /// Fields of the message that is being delivered: memory that is used again.
     pub(crate) fields: Vec<ReceivedField>,
+    /// What nonces of secured probes are made of; without it, probes are not secured.
+    entropy: Option<Box<dyn Entropy>>,
 }
 
 impl core::fmt::Debug for Subscriber {
@@ -320,7 +322,16 @@ impl Subscriber {
             asker: Asker::default(),
             counters: SubscriberCounters::default(),
             fields: Vec::new(),
+            entropy: None,
         })
+    }
+
+    /// Secures the probes about data that is secured, in turns with probes that are not: many publishers understand only
+    /// these. Without this, none is secured.
+    #[must_use]
+    pub fn securing_probes(mut self, entropy: Box<dyn Entropy>) -> Self {
+        self.entropy = Some(entropy);
+        self
     }
 
     /// The configuration.
@@ -364,7 +375,11 @@ impl Subscriber {
         }
         self.reassembler.expire(now.instant);
         self.counters.chunked_dropped = self.reassembler.dropped();
-        self.asker.poll(now, out);
+        let entropy: Option<&mut dyn Entropy> = match &mut self.entropy {
+            Some(entropy) => Some(&mut **entropy),
+            None => None,
+        };
+        self.asker.poll(now, out, &self.readers, &mut self.keys, entropy);
     }
 
     /// Asks publishers on a connection; the answers come as [`SubscriberEvent::Announcement`].

@@ -22,7 +22,7 @@ use taktwerk_schema::{
     DataSetFieldContentMask, DataSetOrderingType, UadpDataSetMessageContentMask,
     UadpNetworkMessageContentMask,
 };
-use taktwerk_types::{DataValue, Encode, StatusCode, Variant};
+use taktwerk_types::{DataValue, Decoder, Encode, StatusCode, Variant};
 
 const GROUP: GroupIndex = GroupIndex { connection: 0, group: 0 };
 
@@ -478,4 +478,63 @@ fn metadata_of_a_secured_group_is_secured() {
     learned.events.clear();
     insider.receive(0, &mut bytes, at(1_001), &mut learned);
     assert!(!learned.events.iter().any(is_learned));
+}
+
+/// A subscriber with the keys asks with them, so that nobody else learns what it looks for; a publisher that understands
+/// only probes without hears the next one.
+#[test]
+fn what_is_asked_about_a_secured_group_is_secured() {
+    let configuration = secured(SecurityMode::SignAndEncrypt);
+    let mut reading = Configuration::subscriber_of(&configuration);
+    reading.connections[0].reader_groups[0].readers[0].meta_data = Default::default();
+    let entropy = |seed| Box::new(taktwerk_crypto::SeededEntropy::new(seed));
+    let mut receiving = subscriber(reading.clone()).securing_probes(entropy(5));
+    let mut another = subscriber(reading).securing_probes(entropy(6));
+    let mut sending = publisher(configuration);
+    let (mut got, mut out) = (Got::default(), Transmit::new());
+    sending.start(at(0).instant, at(0));
+    receiving.start(at(0), &mut got);
+    another.start(at(0), &mut got);
+    // Without keys nothing is asked: the answer could not be read.
+    for millis in (0..2_000).step_by(10) {
+        receiving.poll(at(millis), &mut got, &mut out);
+    }
+    assert!(out.is_empty());
+    let group_keys = keys(1, 2, 1e6, 1e6);
+    sending.set_keys("group", Ok(&group_keys), at(2_000)).unwrap();
+    receiving.set_keys("group", Ok(&group_keys), at(2_000)).unwrap();
+    another.set_keys("group", Ok(&group_keys), at(2_000)).unwrap();
+    for millis in (2_000..4_000).step_by(10) {
+        receiving.poll(at(millis), &mut got, &mut out);
+    }
+    let probes: Vec<_> = out.iter().map(|datagram| datagram.bytes.to_vec()).collect();
+    let mode = |probe: &Vec<u8>| {
+        let header = NetworkMessageHeader::decode(&mut Decoder::new(probe, Default::default())).unwrap();
+        header.security.unwrap().mode
+    };
+    let modes: Vec<_> = probes.iter().map(mode).collect();
+    let (secured, open) = (SecurityMode::SignAndEncrypt, SecurityMode::None);
+    assert_eq!(modes, [secured, open, secured], "500 ms between them, then a second");
+    // Others that ask the same hear it, and it is none of the publisher's messages for them.
+    another.receive(0, &mut probes[0].clone(), at(4_000), &mut got);
+    assert!(
+        !got.events.iter().any(|event| matches!(event, SubscriberEvent::Dropped { .. })),
+        "{:?}",
+        got.events
+    );
+    out.clear();
+    sending.receive(0, &probes[0], at(4_000));
+    sending.poll(at(4_000), &mut values(1), &mut out);
+    let told: Vec<_> = out.iter().filter(|datagram| datagram.kind != DatagramKind::Data).collect();
+    assert_eq!(told.len(), 1, "the answer");
+    let is_learned = |event: &SubscriberEvent| matches!(event, SubscriberEvent::MetaDataReceived { .. });
+    receiving.receive(0, &mut told[0].bytes.to_vec(), at(4_001), &mut got);
+    assert!(got.events.iter().any(is_learned), "{:?}", got.events);
+    got.events.clear();
+    another.receive(0, &mut told[0].bytes.to_vec(), at(4_001), &mut got);
+    assert!(
+        got.events.iter().any(is_learned),
+        "the probe has not moved the publisher's window: {:?}",
+        got.events
+    );
 }

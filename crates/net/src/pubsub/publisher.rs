@@ -257,6 +257,8 @@ impl RunningPublisher {
                     out: Transmit::new(),
                     waking: Usual::default(),
                     making: Usual::default(),
+                    resting: Usual::default(),
+                    last_due: Instant::ZERO,
                     busy: Busy::default(),
                     has_failed: false,
                     options,

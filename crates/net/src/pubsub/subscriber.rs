@@ -8,6 +8,7 @@ use super::timer::RealTime;
 use super::udp::UdpOptions;
 use super::{Address, PubSubError};
 use crate::clock::Clock;
+use crate::entropy::OsEntropy;
 use crate::poll::{Interest, Poller};
 use crate::wake::Waker;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -126,6 +127,7 @@ impl RunningSubscriber {
         let waker = Waker::new().map_err(fail)?;
         let engine =
             Subscriber::new(configuration, options.engine, provider).map_err(PubSubError::Configuration)?;
+        let engine = engine.securing_probes(Box::new(OsEntropy));
         let wake = waker.clone();
         let keys = options.keys.take().map(|source| KeyThread::start(source, move || wake.wake()));
         let keys = keys.transpose().map_err(fail)?;

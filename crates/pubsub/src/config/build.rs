@@ -2,13 +2,14 @@
 
 use super::layouts;
 use super::{
-    Configuration, Connection, DataSetReader, DataSetReaderMessage, DataSetSource, DataSetWriter,
-    DataSetWriterMessage, PublishedDataSet, ReaderGroup, TRANSPORT_MQTT_JSON, TRANSPORT_MQTT_UADP,
-    TRANSPORT_UDP_UADP, WriterGroup, WriterGroupMessage,
+    Configuration, Connection, ConnectionTransport, DataSetReader, DataSetReaderMessage, DataSetSource,
+    DataSetWriter, DataSetWriterMessage, PublishedDataSet, ReaderGroup, TRANSPORT_MQTT_JSON,
+    TRANSPORT_MQTT_UADP, TRANSPORT_UDP_UADP, WriterGroup, WriterGroupMessage, WriterGroupTransport,
 };
 use crate::publisher_id::PublisherId;
 use taktwerk_schema::{
-    ConfigurationVersionDataType, DataSetMetaDataType, FieldMetaData, JsonDataSetMessageContentMask,
+    ConfigurationVersionDataType, DataSetMetaDataType, DatagramConnectionTransport2DataType,
+    DatagramWriterGroupTransport2DataType, FieldMetaData, JsonDataSetMessageContentMask,
     JsonDataSetReaderMessageDataType, JsonDataSetWriterMessageDataType, JsonNetworkMessageContentMask,
     JsonWriterGroupMessageDataType, UadpDataSetReaderMessageDataType,
 };
@@ -63,6 +64,60 @@ impl Connection {
             transport_profile_uri: profile.to_owned(),
             url,
             ..Self::default()
+        }
+    }
+
+    /// Announces a datagram connection again and again without being asked, from `seconds` to `seconds`
+    /// (DiscoveryAnnounceRate, Part 14 §6.4.1.2.3 and §6.4.1.3.7): that the publisher works, its configuration, and the
+    /// metadata of its DataSetWriters. 0: only when it is asked. Groups that are added later are not announced so.
+    pub fn announce_every(&mut self, seconds: u32) {
+        match &mut self.transport {
+            ConnectionTransport::Datagram2(transport) => transport.discovery_announce_rate = seconds,
+            ConnectionTransport::Datagram(transport) => {
+                self.transport = ConnectionTransport::Datagram2(DatagramConnectionTransport2DataType {
+                    discovery_address: transport.discovery_address.clone(),
+                    discovery_announce_rate: seconds,
+                    ..Default::default()
+                });
+            }
+            ConnectionTransport::None if seconds > 0 => {
+                self.transport = ConnectionTransport::Datagram2(DatagramConnectionTransport2DataType {
+                    discovery_announce_rate: seconds,
+                    ..Default::default()
+                });
+            }
+            _ => {}
+        }
+        for group in &mut self.writer_groups {
+            match &mut group.transport {
+                WriterGroupTransport::Datagram2(transport) => transport.discovery_announce_rate = seconds,
+                WriterGroupTransport::Datagram(transport) => {
+                    group.transport =
+                        WriterGroupTransport::Datagram2(DatagramWriterGroupTransport2DataType {
+                            message_repeat_count: transport.message_repeat_count,
+                            message_repeat_delay: transport.message_repeat_delay,
+                            discovery_announce_rate: seconds,
+                            ..Default::default()
+                        });
+                }
+                WriterGroupTransport::None if seconds > 0 => {
+                    group.transport =
+                        WriterGroupTransport::Datagram2(DatagramWriterGroupTransport2DataType {
+                            discovery_announce_rate: seconds,
+                            ..Default::default()
+                        });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The interval of [`Self::announce_every`]; 0: none.
+    #[must_use]
+    pub fn announces_every(&self) -> u32 {
+        match &self.transport {
+            ConnectionTransport::Datagram2(transport) => transport.discovery_announce_rate,
+            _ => 0,
         }
     }
 }

@@ -82,6 +82,7 @@ fields = [
 name = "udp"
 publisher-id = { uint16 = 2234 }
 url = "opc.udp://239.0.0.1:4840"
+announce-every = 5
 
 [[connection.writer-group]]
 name = "fast"
@@ -116,6 +117,7 @@ readers = [
         let configuration = from_toml(TEXT).unwrap();
         assert_eq!(super::super::validate(&configuration), []);
         assert_eq!(configuration.connections[0].publisher_id, Some(PublisherId::UInt16(2234)));
+        assert_eq!(configuration.connections[0].announces_every(), 5);
         assert_eq!(configuration.connections[1].transport_profile_uri, super::super::TRANSPORT_MQTT_JSON);
         let text = to_toml(&configuration).unwrap();
         assert_eq!(from_toml(&text).unwrap(), configuration);
@@ -155,6 +157,10 @@ readers = [
             (
                 "[[data-set]]\nname = \"d\"\nfields = [{ name = \"x\", type = \"Byte\", node = \"x\" }]",
                 "not a NodeId",
+            ),
+            (
+                "[[connection]]\nname = \"m\"\nurl = \"mqtt://b\"\nannounce-every = 1",
+                "a broker retains what was announced",
             ),
         ] {
             let error = from_toml(text).unwrap_err().to_string();

@@ -2,8 +2,9 @@
 
 use super::assemble::{SECURED_LEN, write_message};
 use super::{GroupIndex, PublisherOptions, Turn};
-use crate::config::{Configuration, Connection, WriterGroup};
+use crate::config::{Configuration, Connection, ConnectionTransport, WriterGroup, WriterGroupTransport};
 use crate::security::{KeyStore, SecurityError, decrypt, nonce_number, verify};
+use crate::state::PubSubState;
 use crate::time::Now;
 use crate::transmit::{About, DatagramKind};
 use crate::uadp::announcement::{Announcement, NumberedAnnouncement};
@@ -25,6 +26,43 @@ enum Topic {
     Writer(u16),
     Group(u16, bool),
     Connections(bool, bool),
+    /// That the publisher works, and in how many nanoseconds it will say so again.
+    Status(u64),
+}
+
+/// What is announced again and again, without being asked for (DiscoveryAnnounceRate, Part 14 §6.4.1.2.3 and §6.4.1.3.7).
+#[derive(Debug)]
+struct Cyclic {
+    connection: usize,
+    /// A WriterGroup's position; `None`: about the connection.
+    group: Option<usize>,
+    interval_nanos: u64,
+    /// `None`: not yet.
+    due: Option<Instant>,
+}
+
+fn cyclic(configuration: &Configuration) -> Vec<Cyclic> {
+    let mut all = Vec::new();
+    for (at, connection) in configuration.connections.iter().enumerate() {
+        if connection.writer_groups.is_empty() {
+            continue;
+        }
+        let mut add = |group: Option<usize>, seconds: u32| {
+            if seconds > 0 {
+                let interval_nanos = u64::from(seconds) * 1_000_000_000;
+                all.push(Cyclic { connection: at, group, interval_nanos, due: None });
+            }
+        };
+        if let ConnectionTransport::Datagram2(transport) = &connection.transport {
+            add(None, transport.discovery_announce_rate);
+        }
+        for (position, group) in connection.writer_groups.iter().enumerate() {
+            if let WriterGroupTransport::Datagram2(transport) = &group.transport {
+                add(Some(position), transport.discovery_announce_rate);
+            }
+        }
+    }
+    all
 }
 
 #[derive(Debug)]
@@ -37,13 +75,32 @@ struct Waiting {
 #[derive(Debug)]
 pub(super) struct Announcer {
     topics: BTreeMap<(usize, Topic), Waiting>,
+    cyclic: Vec<Cyclic>,
+    runs: bool,
     /// The sequence number of the next announcement, by connection.
     numbers: Vec<u16>,
 }
 
 impl Announcer {
     pub(super) fn new(configuration: &Configuration) -> Self {
-        Self { topics: BTreeMap::new(), numbers: vec![1; configuration.connections.len()] }
+        Self {
+            topics: BTreeMap::new(),
+            cyclic: cyclic(configuration),
+            runs: false,
+            numbers: vec![1; configuration.connections.len()],
+        }
+    }
+
+    /// The publisher runs: what is announced again and again is announced now.
+    pub(super) fn start(&mut self, now: Now) {
+        self.runs = true;
+        self.cyclic.iter_mut().for_each(|cyclic| cyclic.due = Some(now.instant));
+    }
+
+    /// The publisher does not run any more. Over datagrams, saying nothing says it (Part 14 §7.2.4.6.7).
+    pub(super) fn stop(&mut self) {
+        self.runs = false;
+        self.cyclic.iter_mut().for_each(|cyclic| cyclic.due = None);
     }
 
     /// The connections have other positions. What is new or changed is announced without being asked for.
@@ -56,6 +113,10 @@ impl Announcer {
             }
         }
         self.numbers = numbers;
+        self.cyclic = cyclic(new);
+        if self.runs {
+            self.start(now);
+        }
         for ((connection, topic), waiting) in core::mem::take(&mut self.topics) {
             if let Some(at) = old.connections.get(connection).and_then(|before| position(&before.name)) {
                 self.topics.insert((at, topic), waiting);
@@ -80,7 +141,36 @@ impl Announcer {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.topics.values().filter(|waiting| waiting.wanted).map(|waiting| waiting.due).min()
+        let wanted = self.topics.values().filter(|waiting| waiting.wanted).map(|waiting| waiting.due);
+        wanted.chain(self.cyclic.iter().filter_map(|cyclic| cyclic.due)).min()
+    }
+
+    /// Wants what is due without being asked for.
+    fn poll_cyclic(&mut self, configuration: &Configuration, now: Now) {
+        for position in 0..self.cyclic.len() {
+            let Some(cyclic) = self.cyclic.get_mut(position) else { return };
+            let Some(due) = cyclic.due.filter(|due| *due <= now.instant) else { continue };
+            let next = due.as_nanos().saturating_add(cyclic.interval_nanos);
+            cyclic.due = Some(Instant::from_nanos(next).max(now.instant));
+            let (connection, group, interval) = (cyclic.connection, cyclic.group, cyclic.interval_nanos);
+            let Some(config) = configuration.connections.get(connection) else { continue };
+            if !configuration.enabled || !config.enabled {
+                continue;
+            }
+            match group.map(|group| config.writer_groups.get(group)) {
+                None => {
+                    self.want(connection, Topic::Status(interval), now);
+                    self.want(connection, Topic::Connections(true, true), now);
+                }
+                Some(Some(group)) if group.enabled => {
+                    self.want(connection, Topic::Group(group.writer_group_id, true), now);
+                    for writer in group.writers.iter().filter(|writer| !writer.data_set_name.is_empty()) {
+                        self.want(connection, Topic::MetaData(writer.data_set_writer_id), now);
+                    }
+                }
+                Some(_) => {}
+            }
+        }
     }
 
     fn want(&mut self, connection: usize, topic: Topic, now: Now) {
@@ -173,6 +263,7 @@ impl Announcer {
     /// Sends what is due.
     pub(super) fn poll(&mut self, turn: &mut Turn<'_>, configuration: &Configuration) {
         let pause = turn.options.announcement_pause_nanos;
+        self.poll_cyclic(configuration, turn.now);
         loop {
             let due =
                 self.topics.iter_mut().find(|(_, waiting)| waiting.wanted && waiting.due <= turn.now.instant);
@@ -182,7 +273,8 @@ impl Announcer {
             let (connection, topic) = (*connection, topic.clone());
             let mut sent = true;
             for security in securities(configuration, connection, &topic) {
-                let announcement = content(configuration, turn.options, connection, &topic, security);
+                let announcement =
+                    content(configuration, turn.options, connection, &topic, security, turn.now);
                 if let Some(announcement) = announcement {
                     sent &=
                         self.send(turn, configuration, connection, &topic, announcement, security).is_ok();
@@ -311,7 +403,7 @@ fn securities<'a>(configuration: &'a Configuration, connection: usize, topic: &T
             }
             all
         }
-        Topic::Endpoints | Topic::Application | Topic::Connections(false, _) => vec![None],
+        Topic::Endpoints | Topic::Application | Topic::Connections(false, _) | Topic::Status(_) => vec![None],
     }
 }
 
@@ -367,6 +459,7 @@ fn content(
     connection: usize,
     topic: &Topic,
     security: Security<'_>,
+    now: Now,
 ) -> Option<Announcement> {
     let config = configuration.connections.get(connection)?;
     let writers = || config.writer_groups.iter().flat_map(|group| &group.writers);
@@ -379,6 +472,10 @@ fn content(
             description: Box::new(options.application.clone()),
             capabilities: options.capabilities.clone(),
         },
+        Topic::Status(interval) => {
+            let next = now.utc.plus(core::time::Duration::from_nanos(*interval));
+            Announcement::Status { state: PubSubState::OPERATIONAL, cyclic: Some((next, now.utc)) }
+        }
         Topic::MetaData(id) => {
             let writer = writers().find(|writer| writer.data_set_writer_id == *id)?;
             let data_set = configuration.data_set(&writer.data_set_name);

@@ -1,12 +1,20 @@
 //! Discovery on the subscriber's side: probes that do not flood (Part 14 §7.2.4.6.12.2).
+//!
+//! What is asked about a secured group is asked with its security, so that nobody else learns what we look for. As many
+//! publishers understand only probes without, every second attempt is one.
 
+use super::Required;
+use super::reader::Reader;
+use crate::publisher::write_message;
 use crate::publisher_id::{PublisherId, PublisherIdRef};
+use crate::security::KeyStore;
 use crate::time::Now;
 use crate::transmit::{About, DatagramKind, Transmit};
 use crate::uadp::SecurityHeader;
 use crate::uadp::announcement::Announcement;
 use crate::uadp::header::{NetworkMessageHeader, NetworkMessageType};
 use crate::uadp::probe::Probe;
+use taktwerk_crypto::Entropy;
 use taktwerk_types::{Encode, Instant};
 
 /// The first probe waits at least this long…
@@ -17,6 +25,8 @@ const DELAY_SPREAD: u64 = 400_000_000;
 const PATIENCE: u64 = 500_000_000;
 /// Longest pause between probes.
 const PATIENCE_MAX: u64 = 60_000_000_000;
+/// How long a probe waits for keys.
+const KEYS_PAUSE: u64 = 100_000_000;
 /// Most questions that wait for an answer.
 const QUESTIONS_MAX: usize = 1_024;
 
@@ -27,6 +37,8 @@ struct Question {
     probe: Probe,
     due: Instant,
     patience: u64,
+    /// Probes sent so far.
+    attempts: u32,
 }
 
 /// The questions that are open.
@@ -64,6 +76,7 @@ impl Asker {
             probe,
             due: Instant::from_nanos(due),
             patience: PATIENCE,
+            attempts: 0,
         });
     }
 
@@ -82,14 +95,19 @@ impl Asker {
         self.questions.iter().map(|question| question.due).min()
     }
 
-    /// Sends what is due.
-    pub(crate) fn poll(&mut self, now: Now, out: &mut Transmit) {
+    /// Sends what is due; with `entropy`, secured as the readers are that want to know.
+    pub(crate) fn poll(
+        &mut self,
+        now: Now,
+        out: &mut Transmit,
+        readers: &[Reader],
+        keys: &mut KeyStore,
+        mut entropy: Option<&mut dyn Entropy>,
+    ) {
         for question in &mut self.questions {
             if question.due > now.instant {
                 continue;
             }
-            question.due = Instant::from_nanos(now.instant.as_nanos().saturating_add(question.patience));
-            question.patience = (question.patience * 2).min(PATIENCE_MAX);
             let about = About {
                 connection: question.connection,
                 writer_group: None,
@@ -105,12 +123,29 @@ impl Asker {
                 security: Some(SecurityHeader::default()),
                 ..NetworkMessageHeader::default()
             };
-            let written: Result<(), core::convert::Infallible> = out.push(about, |bytes| {
-                header.encode(bytes);
-                question.probe.encode(bytes);
-                Ok(())
-            });
-            let _ = written;
+            let wanted = security(question, readers).filter(|_| question.attempts.is_multiple_of(2));
+            let probe = &question.probe;
+            let sent = match (wanted, entropy.as_deref_mut()) {
+                (Some(security), Some(entropy)) => {
+                    let security = Some((security.group_id.as_str(), security.mode));
+                    write_message(keys, entropy, now, out, about, header, security, |(bytes, _)| {
+                        probe.encode(bytes);
+                    })
+                }
+                _ => out.push(about, |bytes| {
+                    header.encode(bytes);
+                    probe.encode(bytes);
+                    Ok(())
+                }),
+            };
+            if sent.is_err() {
+                // Without keys the answer could not be read either.
+                question.due = Instant::from_nanos(now.instant.as_nanos().saturating_add(KEYS_PAUSE));
+                continue;
+            }
+            question.attempts += 1;
+            question.due = Instant::from_nanos(now.instant.as_nanos().saturating_add(question.patience));
+            question.patience = (question.patience * 2).min(PATIENCE_MAX);
         }
         // Who looks for anybody asks once; answers come when they come.
         self.questions
@@ -149,6 +184,27 @@ impl Asker {
             !(same && settles(&mut question.probe, announcement))
         });
     }
+}
+
+/// The security of the data that a question is about.
+fn security<'a>(question: &Question, readers: &'a [Reader]) -> Option<&'a Required> {
+    let ids = match &question.probe {
+        Probe::DataSetMetaData(ids) | Probe::DataSetWriters(ids) => ids.as_slice(),
+        // Who there is, and how to reach him as a server, everybody may know.
+        Probe::FindApplications | Probe::PublisherEndpoints => return None,
+        _ => &[],
+    };
+    let group = match question.probe {
+        Probe::WriterGroup { writer_group_id, .. } => Some(writer_group_id),
+        _ => None,
+    };
+    let mut about = readers.iter().filter(|reader| {
+        reader.index.connection == question.connection
+            && reader.publisher_id == question.publisher_id
+            && (ids.is_empty() || ids.contains(&reader.data_set_writer_id))
+            && group.is_none_or(|group| reader.writer_group_id == 0 || reader.writer_group_id == group)
+    });
+    about.find_map(|reader| reader.security.as_ref())
 }
 
 /// Whether nothing of the question is left.

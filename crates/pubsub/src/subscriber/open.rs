@@ -5,7 +5,7 @@ use crate::security::nonce_number;
 use crate::security::{SecurityError, decrypt, verify};
 use crate::time::Now;
 use crate::uadp::SecurityMode;
-use crate::uadp::header::NetworkMessageHeader;
+use crate::uadp::header::{NetworkMessageHeader, NetworkMessageType};
 use core::ops::Range;
 use taktwerk_types::{DecodeLimits, Decoder};
 
@@ -48,7 +48,7 @@ impl Subscriber {
                 Some(required) => groups.push(required),
             }
         }
-        let is_data = header.message_type == crate::uadp::NetworkMessageType::DataSetMessages;
+        let is_data = header.message_type == NetworkMessageType::DataSetMessages;
         let Some(security) = security else {
             // Discovery is unsecured unless its sender wants it otherwise.
             if !is_data || unsecured_wanted || !any {
@@ -82,9 +82,13 @@ impl Subscriber {
             };
             // Only now: nothing unverified may move the window.
             let nonce = security.nonce.try_into().map_err(|_| SecurityError::TooShort)?;
-            let group_id = header.group.and_then(|group| group.writer_group_id);
-            let publisher_id = header.publisher_id.map(|id| id.to_owned());
-            replay.accept(publisher_id, group_id, security.token_id, nonce_number(&nonce))?;
+            // A probe names the publisher that is asked, but another subscriber has sent it: its number is none in the
+            // publisher's sequence. One that is replayed does no more than delay ours.
+            if header.message_type != NetworkMessageType::DiscoveryProbe {
+                let group_id = header.group.and_then(|group| group.writer_group_id);
+                let publisher_id = header.publisher_id.map(|id| id.to_owned());
+                replay.accept(publisher_id, group_id, security.token_id, nonce_number(&nonce))?;
+            }
             let encrypted = security.mode == SecurityMode::SignAndEncrypt;
             let by = Required { group_id: required.group_id.clone(), mode: security.mode };
             opened = Some((range, nonce, security.token_id, encrypted, by));

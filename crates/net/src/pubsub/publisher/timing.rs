@@ -17,8 +17,12 @@ use taktwerk_types::{Instant, UtcTime};
 const WAKE_MAX: u64 = 250_000;
 /// How much earlier than they are due the kernel is given datagrams that it sends by itself.
 const HAND_OVER: u64 = 200_000;
-/// A shorter rest than this is waited for awake: going to sleep and waking up takes as long.
-const REST: u64 = 15_000;
+/// A rest before a cycle is due is waited for awake up to this part of the time since the cycle before: so much of a CPU is
+/// what being on time costs at most. Who sleeps again may be late again, and on a virtual machine nothing says how late.
+const AWAKE_SHARE: u64 = 100;
+/// The bounds of that, in nanoseconds: going to sleep and waking up takes as long as the one; cycles of a second do not need
+/// more than the other.
+const AWAKE: core::ops::RangeInclusive<u64> = 40_000..=250_000;
 
 /// What the timer thread works with.
 pub(super) struct Timer {
@@ -32,6 +36,10 @@ pub(super) struct Timer {
     pub(super) waking: Usual,
     /// What making a turn's messages takes.
     pub(super) making: Usual,
+    /// How late the thread wakes when it has slept for some microseconds only.
+    pub(super) resting: Usual,
+    /// When the last turn was due.
+    pub(super) last_due: Instant,
     pub(super) busy: Busy,
     /// A message could not be sent, and that was told.
     pub(super) has_failed: bool,
@@ -41,7 +49,7 @@ pub(super) struct Timer {
 /// What the last turn took.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Busy {
-    /// Until its messages were sent, in nanoseconds.
+    /// Until its messages were sent, without waiting until they were due, in nanoseconds.
     wall: u64,
     /// Of the CPU, with what led to it.
     cpu: u64,
@@ -114,8 +122,9 @@ impl Timer {
         let encode = nanos_between(woken.instant, prepared);
         self.making.saw(encode);
         let at = self.options.udp.send_time.then_some(due.as_nanos());
+        let since = nanos_between(core::mem::replace(&mut self.last_due, due), due);
         if at.is_none() {
-            rest(prepared, due);
+            rest(&mut self.resting, since, prepared, due);
         }
         let sending = monotonic();
         self.shared.sending.store(sending.as_nanos(), Ordering::Release);
@@ -163,7 +172,10 @@ impl Timer {
         self.events(was_busy);
         let cpu = u64::try_from(thread_cpu().as_nanos()).unwrap_or(u64::MAX);
         self.shared.cpu_nanos.store(cpu, Ordering::Relaxed);
-        let (wall, used) = (nanos_between(woken.instant, done), cpu.saturating_sub(self.busy.cpu_until));
+        // What was waited, awake or not, was not work.
+        let waited = nanos_between(prepared, sending);
+        let wall = nanos_between(woken.instant, done).saturating_sub(waited);
+        let used = cpu.saturating_sub(self.busy.cpu_until).saturating_sub(waited);
         self.busy = Busy { wall, cpu: used, cpu_until: cpu };
     }
 
@@ -213,10 +225,15 @@ impl Timer {
     }
 }
 
-/// Waits until a time that is near.
-fn rest(now: Instant, until: Instant) {
-    if nanos_between(now, until) > REST {
-        sleep_until(until);
+/// Waits until a time that is near: awake if that is cheap, else asleep but for what waking takes.
+fn rest(resting: &mut Usual, since: u64, now: Instant, until: Instant) {
+    let awake_max = (since / AWAKE_SHARE).clamp(*AWAKE.start(), *AWAKE.end());
+    if nanos_between(now, until) > awake_max {
+        let wanted = Instant::from_nanos(until.as_nanos().saturating_sub(resting.nanos().min(awake_max)));
+        if wanted > now {
+            sleep_until(wanted);
+            resting.saw(nanos_between(wanted, monotonic()));
+        }
     }
     while monotonic() < until {
         core::hint::spin_loop();

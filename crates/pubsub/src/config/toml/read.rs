@@ -152,6 +152,15 @@ fn read_connection(source: &Conn) -> Result<Connection> {
     connection.network_interface.clone_from(&source.interface);
     connection.writer_groups = source.writer_group.iter().map(read_writers).collect();
     connection.reader_groups = source.reader_group.iter().map(read_readers).collect::<Result<_>>()?;
+    if source.announce_every > 0 {
+        if !source.url.starts_with("opc.") {
+            return Err(TomlError::value(
+                format!("connection {:?}", source.name),
+                "announce-every is for datagrams; a broker retains what was announced",
+            ));
+        }
+        connection.announce_every(source.announce_every);
+    }
     Ok(connection)
 }
 

@@ -127,6 +127,9 @@ pub(super) struct Conn {
     /// The URI of the transport profile, if the URL does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) transport: Option<String>,
+    /// Seconds between announcements that nobody asked for; 0: none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) announce_every: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) writer_group: Vec<Writers>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

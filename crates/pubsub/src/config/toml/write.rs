@@ -114,6 +114,7 @@ fn write_connection(source: &Connection) -> Conn {
         url: source.url.clone(),
         interface: source.network_interface.clone(),
         transport: Some(source.transport_profile_uri.clone()).filter(|profile| *profile != plain),
+        announce_every: source.announces_every(),
         writer_group: source.writer_groups.iter().map(write_writers).collect(),
         reader_group: source.reader_groups.iter().map(write_readers).collect(),
     }

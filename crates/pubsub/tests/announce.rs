@@ -1,0 +1,80 @@
+//! What publishers say of themselves without being asked (DiscoveryAnnounceRate, Part 14 §6.4.1.2.3, §6.4.1.3.7).
+
+#![allow(clippy::unwrap_used)] // a test may
+
+mod common;
+
+use common::{Got, at, configuration, publisher, subscriber, values};
+use taktwerk_pubsub::config::{Configuration, DataSetWriter, WriterGroup};
+use taktwerk_pubsub::state::PubSubState;
+use taktwerk_pubsub::uadp::announcement::Announcement;
+use taktwerk_pubsub::{DatagramKind, Publisher, SubscriberEvent, Transmit};
+
+/// Announcements of a publisher from one time to before another, as a subscriber hears them.
+fn heard(sending: &mut Publisher, reading: &Configuration, from: u64, to: u64) -> Vec<(u64, Announcement)> {
+    let mut receiving = subscriber(reading.clone());
+    let (mut got, mut out, mut all) = (Got::default(), Transmit::new(), Vec::new());
+    receiving.start(at(from), &mut got);
+    for millis in from..to {
+        out.clear();
+        sending.poll(at(millis), &mut values(1), &mut out);
+        for datagram in out.iter().filter(|datagram| datagram.kind != DatagramKind::Data) {
+            receiving.receive(0, &mut datagram.bytes.to_vec(), at(millis), &mut got);
+        }
+        all.extend(got.events.drain(..).filter_map(|event| match event {
+            SubscriberEvent::Announcement { announcement, .. } => Some((millis, announcement.announcement)),
+            _ => None,
+        }));
+    }
+    all
+}
+
+#[test]
+fn a_publisher_announces_itself_as_often_as_it_is_configured() {
+    let mut configuration = configuration(WriterGroup::dynamic("g", 1, 100.0), 2, DataSetWriter::dynamic);
+    configuration.connections[0].announce_every(2);
+    let reading = Configuration::subscriber_of(&configuration);
+    let mut sending = publisher(configuration.clone());
+    assert!(heard(&mut sending, &reading, 0, 100).is_empty(), "not before it runs");
+    sending.start(at(100).instant, at(100));
+    let all = heard(&mut sending, &reading, 100, 4_200);
+    let status: Vec<_> = all
+        .iter()
+        .filter_map(|(millis, announcement)| match announcement {
+            Announcement::Status { state, cyclic } => Some((*millis, *state, cyclic.unwrap())),
+            _ => None,
+        })
+        .collect();
+    // At once, and then every two seconds; each says when the next one comes.
+    assert_eq!(status.iter().map(|(millis, ..)| *millis).collect::<Vec<_>>(), [100, 2_100, 4_100]);
+    for (millis, state, (next, sent)) in status {
+        assert_eq!((state, sent, next), (PubSubState::OPERATIONAL, at(millis).utc, at(millis + 2_000).utc));
+    }
+    let count = |wanted: fn(&Announcement) -> bool| all.iter().filter(|(_, one)| wanted(one)).count();
+    assert_eq!(
+        count(|one| matches!(one, Announcement::DataSetMetaData { .. })),
+        6,
+        "two writers, three times"
+    );
+    assert_eq!(count(|one| matches!(one, Announcement::DataSetWriters { .. })), 3);
+    assert_eq!(count(|one| matches!(one, Announcement::PubSubConnections(_))), 3);
+    sending.stop(at(4_200));
+    assert!(heard(&mut sending, &reading, 4_200, 9_000).is_empty(), "its silence says that it is gone");
+}
+
+#[test]
+fn what_is_disabled_is_not_announced_and_another_interval_holds_at_once() {
+    let mut configuration = configuration(WriterGroup::dynamic("g", 1, 100.0), 1, DataSetWriter::dynamic);
+    let reading = Configuration::subscriber_of(&configuration);
+    let mut sending = publisher(configuration.clone());
+    sending.start(at(0).instant, at(0));
+    assert!(heard(&mut sending, &reading, 0, 3_000).is_empty(), "0: only when it is asked");
+    configuration.connections[0].announce_every(1);
+    configuration.connections[0].writer_groups[0].enabled = false;
+    sending.reconfigure(configuration.clone(), at(3_000)).unwrap();
+    let all = heard(&mut sending, &reading, 3_000, 4_500);
+    assert_eq!(all.len(), 4, "status and connections, twice, and nothing of the group: {all:?}");
+    configuration.connections[0].enabled = false;
+    sending.reconfigure(configuration, at(4_500)).unwrap();
+    assert!(heard(&mut sending, &reading, 4_500, 6_500).is_empty());
+}

@@ -14,13 +14,18 @@
 //! does not execute twice, also not for a while after it was done. Both engines are driven like the others: datagrams in,
 //! [`Transmit`](crate::Transmit) out.
 //!
+//! A responder that has descriptions ([`Responder::describe`]) announces them and answers probes; a requestor asks with
+//! [`Requestor::discover`].
+//!
 //! Actions do something in the world, so they are secured: an engine without message security has to be asked for.
 
+mod describe;
 mod message;
 mod requestor;
 mod responder;
 mod wire;
 
+pub use describe::ActionDescription;
 pub use requestor::{Outcome, Request, RequestId, Requestor, RequestorOptions};
 pub use responder::{ActionTarget, Execution, ExecutionId, Responder, ResponderOptions};
 pub use wire::{ActionEngine, ActionError};

@@ -16,6 +16,7 @@ pub mod component;
 pub mod config;
 #[cfg(feature = "json")]
 pub mod json;
+mod pauses;
 pub mod publisher;
 pub mod publisher_id;
 pub mod security;

@@ -30,6 +30,7 @@ mod schedule;
 mod writer;
 
 use answer::Announcer;
+pub(crate) use answer::{Security, write_announcement};
 pub(crate) use assemble::write_message;
 pub(crate) use change::same_group;
 pub(crate) use frame::patch_scalar;

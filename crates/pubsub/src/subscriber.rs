@@ -379,7 +379,10 @@ impl Subscriber {
             Some(entropy) => Some(&mut **entropy),
             None => None,
         };
-        self.asker.poll(now, out, &self.readers, &mut self.keys, entropy);
+        let readers = self.readers.as_slice();
+        self.asker.poll(now, out, &mut self.keys, entropy, |connection, publisher_id, probe| {
+            ask::security(connection, publisher_id, probe, readers)
+        });
     }
 
     /// Asks publishers on a connection; the answers come as [`SubscriberEvent::Announcement`].

@@ -19,6 +19,10 @@ pub enum DatagramKind {
     ActionRequest,
     /// Responses to Actions.
     ActionResponse,
+    /// What requests and responses of Actions are made of; brokers retain it.
+    ActionMetaData,
+    /// What there is of a responder of Actions; brokers retain it.
+    ActionResponder,
 }
 
 /// A message to be sent: one UDP datagram, Ethernet frame payload or broker message.

@@ -28,6 +28,16 @@ pub struct CallContext {
     pub session_life: SessionLife,
 }
 
+impl CallContext {
+    /// Somebody without a session who calls a Method on an Object, with the rights of some roles.
+    #[must_use]
+    pub fn in_process(object_id: NodeId, roles: &[NodeId], encrypted: bool) -> Self {
+        let mut roles = roles.to_vec();
+        roles.sort();
+        Self { object_id, roles: roles.into(), encrypted, ..Self::default() }
+    }
+}
+
 /// Tells whether a session has ended.
 #[derive(Clone, Default)]
 pub struct SessionLife(Option<Weak<SessionEntry>>);

@@ -88,6 +88,114 @@ fn an_action_is_asked_for_executed_once_and_answered() {
     assert_eq!((unheard, executed.load(Ordering::Relaxed)), (Err(StatusCode::BAD_TIMEOUT), 1));
 }
 
+/// Methods of a server are Actions that a configuration publishes; requestors ask what there is, and then for it.
+#[test]
+fn methods_of_a_server_are_asked_for_as_actions() {
+    use taktwerk::pubsub::PublisherId;
+    use taktwerk::pubsub::config::{
+        Configuration, Connection, DataSetSource, DataSetWriter, PublishedDataSet, WriterGroup,
+    };
+    use taktwerk_pubsub::config::build::field;
+    use taktwerk_schema::ids::object_ids;
+    use taktwerk_schema::{
+        ActionMethodDataType, ActionTargetDataType, DataSetMetaDataType, PermissionType,
+        PublishedActionMethodDataType,
+    };
+    use taktwerk_server::authorization::access::Access;
+    use taktwerk_types::{BuiltInType, NodeId};
+
+    let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let machine = server.namespace("urn:example").object("Machine").add().unwrap();
+    let divide = machine
+        .method("Divide")
+        .inputs(["a", "b"])
+        .outputs(["c"])
+        .handler(|_, (a, b): (i32, i32)| Ok((a.checked_div(b).ok_or(StatusCode::BAD_OUT_OF_RANGE)?,)));
+    let divide = divide.unwrap();
+    let slow = machine.method("Slow").inputs(["x"]).outputs(["y"]).blocking_handler(|_, (x,): (f64,)| {
+        std::thread::sleep(Duration::from_millis(20));
+        Ok((x + 1.0,))
+    });
+    let slow = slow.unwrap();
+    let forbidden = machine.method("Forbidden").handler(|_, (): ()| Ok(())).unwrap();
+    let operator: NodeId = object_ids::WELL_KNOWN_ROLE_OPERATOR.into();
+    let access = Access::roles([(operator.clone(), PermissionType::CALL | PermissionType::BROWSE)]);
+    server.space().set_access(forbidden.id(), access).unwrap();
+
+    let target = |id: u16, name: &str| ActionTargetDataType {
+        action_target_id: id,
+        name: name.into(),
+        ..Default::default()
+    };
+    let method = |method_id: &NodeId| ActionMethodDataType {
+        object_id: machine.id().clone(),
+        method_id: method_id.clone(),
+    };
+    let set = |name: &str, targets: Vec<ActionTargetDataType>, methods: Vec<ActionMethodDataType>| {
+        let mut set = PublishedDataSet::new(name, vec![field("c", BuiltInType::Int32)]);
+        set.source = DataSetSource::ActionMethods(Box::new(PublishedActionMethodDataType {
+            request_data_set_meta_data: DataSetMetaDataType {
+                name: name.into(),
+                fields: vec![field("a", BuiltInType::Int32), field("b", BuiltInType::Int32)],
+                ..Default::default()
+            },
+            action_targets: targets,
+            action_methods: methods,
+        }));
+        set
+    };
+    let mut configuration = Configuration { enabled: true, ..Configuration::default() };
+    configuration.data_sets = vec![
+        set("divide", vec![target(1, "machine")], vec![method(divide.id())]),
+        set(
+            "others",
+            vec![target(1, "slow"), target(2, "forbidden")],
+            vec![method(slow.id()), method(forbidden.id())],
+        ),
+    ];
+    let mut group = WriterGroup::dynamic("actions", 1, 5.0);
+    group.security.mode = SecurityMode::SignAndEncrypt;
+    group.security.security_group_id = "plant".into();
+    group.writers.push(DataSetWriter::dynamic("divide", 1, "divide"));
+    group.writers.push(DataSetWriter::dynamic("others", 2, "others"));
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("opc.udp://239.192.7.1:{port}");
+    let mut connection = Connection::new("udp", Some(PublisherId::UInt16(7)), &url);
+    connection.network_interface = "lo".into();
+    connection.writer_groups.push(group);
+    configuration.connections.push(connection);
+
+    let start = |roles: &[NodeId]| {
+        let mut builders = ActionResponder::of(&configuration, server.space(), roles);
+        assert_eq!(builders.len(), 1);
+        builders.remove(0).keys(keys()).start().unwrap()
+    };
+    let requestor = ActionRequestor::builder(&url, 9)
+        .interface("lo")
+        .security(SecurityMode::SignAndEncrypt, "plant", keys())
+        .interval(Duration::from_millis(5))
+        .start()
+        .unwrap();
+    let responder = start(&[]);
+    let actions = requestor.discover(7, PATIENCE).unwrap();
+    let names: Vec<_> = actions.iter().map(|action| action.request.name.as_str()).collect();
+    assert_eq!(names, ["divide", "others"]);
+    assert_eq!(actions[0].request.fields.len(), 2);
+    assert_eq!(actions[1].targets[1].name.as_str(), "forbidden");
+    assert_eq!(actions[1].methods[0].method_id, *slow.id());
+    let invoke = |writer, target, inputs| requestor.invoke(7, writer, target, inputs, PATIENCE);
+    assert_eq!(invoke(1, 1, vec![7i32.into(), 2i32.into()]), Ok(vec![3i32.into()]));
+    assert_eq!(invoke(1, 1, vec![7i32.into(), 0i32.into()]), Err(StatusCode::BAD_OUT_OF_RANGE));
+    assert_eq!(invoke(1, 1, vec!["x".into(), 1i32.into()]), Err(StatusCode::BAD_INVALID_ARGUMENT));
+    assert_eq!(invoke(2, 1, vec![1.5.into()]), Ok(vec![2.5.into()]));
+    assert_eq!(invoke(1, 2, Vec::new()), Err(StatusCode::BAD_NOT_FOUND));
+    let refused = invoke(2, 2, Vec::new()).unwrap_err();
+    assert!(refused.is_bad(), "nobody said that Actions may what operators may: {refused}");
+    drop(responder);
+    let _responder = start(&[operator]);
+    assert_eq!(invoke(2, 2, Vec::new()), Ok(Vec::new()));
+}
+
 /// Over a broker: mosquitto, where it is installed.
 #[cfg(feature = "mqtt")]
 #[test]

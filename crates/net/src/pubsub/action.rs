@@ -22,6 +22,8 @@ use taktwerk_types::Instant;
 
 /// How long to sleep when nothing is due.
 const IDLE: Duration = Duration::from_secs(1);
+/// How long if the link may want an announcement, which wakes nobody.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// What an engine of Actions is given besides itself.
 #[non_exhaustive]
@@ -106,17 +108,25 @@ impl<U: ActionUser> RunningActions<U> {
             .name("pubsub-actions".to_owned())
             .spawn(move || {
                 let opened = match inlet {
-                    Some(make) => make(),
-                    None => inlet::open(&from),
+                    Some(make) => make().map(|inlet| vec![inlet]),
+                    None => inlet::open(&from).map(|inlet| {
+                        let mut inlets = vec![inlet];
+                        // Without discovery, Actions that are known can still be asked for.
+                        match inlet::open_discovery(&from) {
+                            Ok(discovery) => inlets.extend(discovery),
+                            Err(error) => tracing::warn!(%error, "probes and announcements are not received"),
+                        }
+                        inlets
+                    }),
                 };
-                let opened = opened.and_then(|inlet| {
-                    let poller = poller(&*inlet, &their_waker)?;
-                    Ok((inlet, poller))
+                let opened = opened.and_then(|inlets| {
+                    let poller = poller(&inlets, &their_waker)?;
+                    Ok((inlets, poller))
                 });
                 match opened {
-                    Ok((inlet, poller)) => {
+                    Ok((inlets, poller)) => {
                         if tell.send(Ok(())).is_ok() {
-                            run(&mut user, link, inlet, poller, keys, &theirs, &their_waker);
+                            run(&mut user, link, inlets, poller, keys, &theirs, &their_waker);
                         }
                     }
                     Err(error) => {
@@ -186,18 +196,20 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn poller(inlet: &dyn Inlet, waker: &Waker) -> Result<Poller, PubSubError> {
+fn poller(inlets: &[Box<dyn Inlet>], waker: &Waker) -> Result<Poller, PubSubError> {
     let fail = |error: std::io::Error| PubSubError::socket("wait for Actions", error);
     let poller = Poller::new().map_err(fail)?;
     poller.add_edge(waker.fd(), u64::MAX).map_err(fail)?;
-    poller.add(inlet.fd(), 0, Interest::READ).map_err(fail)?;
+    for (key, inlet) in inlets.iter().enumerate() {
+        poller.add(inlet.fd(), key as u64, Interest::READ).map_err(fail)?;
+    }
     Ok(poller)
 }
 
 fn run<U: ActionUser>(
     user: &mut U,
     mut link: Box<dyn Link>,
-    mut inlet: Box<dyn Inlet>,
+    mut inlets: Vec<Box<dyn Inlet>>,
     mut poller: Poller,
     keys: Option<KeyThread>,
     shared: &Shared<U>,
@@ -205,13 +217,23 @@ fn run<U: ActionUser>(
 ) {
     let mut clock = Clock::new();
     let mut out = Transmit::new();
+    // On a broker, once it is there.
+    if !link.may_announce() {
+        user.engine().announce(read(&mut clock));
+    }
     while !shared.stop.load(Ordering::Acquire) {
-        let received = inlet.receive(&mut |datagram| user.receive(datagram, read(&mut clock)));
-        let more = received.unwrap_or_else(|error| {
-            tracing::warn!(%error, "Actions cannot be received");
-            false
-        });
+        let mut more = false;
+        for inlet in &mut inlets {
+            let received = inlet.receive(&mut |datagram| user.receive(datagram, read(&mut clock)));
+            more |= received.unwrap_or_else(|error| {
+                tracing::warn!(%error, "Actions cannot be received");
+                false
+            });
+        }
         let now = read(&mut clock);
+        if link.wants_announcement() {
+            user.engine().announce(now);
+        }
         while let Some(command) = { lock(&shared.commands).pop_front() } {
             command(user, now);
         }
@@ -247,7 +269,8 @@ fn run<U: ActionUser>(
         if waker.sleep() {
             let due = user.engine().poll_timeout().unwrap_or(Instant::FAR);
             let wanted = if keys.is_some() { user.engine().key_timeout() } else { None };
-            let span = due.min(wanted.unwrap_or(Instant::FAR)).since(now.instant).min(IDLE);
+            let span = due.min(wanted.unwrap_or(Instant::FAR)).since(now.instant);
+            let span = span.min(if link.may_announce() { LOOK } else { IDLE });
             if let Err(error) = poller.wait(Some(span)) {
                 tracing::error!(%error, "Actions cannot be waited for any more");
                 return;

@@ -158,9 +158,11 @@ impl UdpLink {
             return other.as_ref();
         }
         match datagram.kind {
-            DatagramKind::MetaData | DatagramKind::Announcement | DatagramKind::Probe => {
-                Some(self.discovery.as_ref().unwrap_or(&self.data))
-            }
+            DatagramKind::MetaData
+            | DatagramKind::Announcement
+            | DatagramKind::Probe
+            | DatagramKind::ActionMetaData
+            | DatagramKind::ActionResponder => Some(self.discovery.as_ref().unwrap_or(&self.data)),
             _ => {
                 let group = datagram.writer_group.and_then(|group| self.groups.get(group)?.as_ref());
                 Some(group.unwrap_or(&self.data))

@@ -1,13 +1,16 @@
 //! The requestor: asks, repeats until there is an answer, and says when it has it (Part 14 §6.2.11.2).
 
 use super::responder::ActionTarget;
-use super::wire::{ActionEngine, ActionError, Sending, Wire};
+use super::wire::{ActionEngine, ActionError, Opened, Sending, Wire};
 use crate::config::GroupSecurity;
 use crate::publisher_id::PublisherId;
 use crate::security::{KeyStore, SecurityError};
+use crate::subscriber::ask::Asker;
 use crate::time::Now;
 use crate::transmit::{DatagramKind, Transmit};
 use crate::uadp::action::ActionHeader;
+use crate::uadp::announcement::Announcement;
+use crate::uadp::probe::Probe;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use taktwerk_crypto::{Entropy, PubSubProvider};
@@ -97,7 +100,12 @@ pub struct Requestor {
     next_id: RequestId,
     pending: BTreeMap<RequestId, Pending>,
     outcomes: VecDeque<Outcome>,
+    asker: Asker,
+    announcements: VecDeque<(PublisherId, Announcement)>,
 }
+
+/// Announcements kept for the user; more than these overwrite the oldest.
+const ANNOUNCEMENTS_KEPT: usize = 256;
 
 impl Requestor {
     /// A requestor without requests.
@@ -119,7 +127,23 @@ impl Requestor {
             next_id: 1,
             pending: BTreeMap::new(),
             outcomes: VecDeque::new(),
+            asker: Asker::default(),
+            announcements: VecDeque::new(),
         })
+    }
+
+    /// Asks a responder what can be asked of it. The answers come from [`Self::poll_announcement`].
+    pub fn discover(&mut self, connection: usize, responder: &PublisherId, now: Now) {
+        let all = Probe::PubSubConnections { include_writer_groups: true, include_data_set_writers: true };
+        for probe in [all, Probe::DataSetMetaData(Vec::new())] {
+            self.asker.ask(connection, Some(responder.clone()), probe, now.instant);
+        }
+    }
+
+    /// The next announcement about Actions, asked for or not: ActionResponder and ActionMetaData
+    /// ([`super::ActionDescription::from_announcement`]).
+    pub fn poll_announcement(&mut self) -> Option<(PublisherId, Announcement)> {
+        self.announcements.pop_front()
     }
 
     /// Asks. [`ActionEngine::poll`] sends it, and [`Self::poll_outcome`] tells how it ended.
@@ -146,7 +170,28 @@ impl Requestor {
     /// # Errors
     /// Why it was dropped.
     pub fn receive(&mut self, connection: usize, datagram: &mut [u8], now: Now) -> Result<(), ActionError> {
-        let Some(message) = self.wire.open(datagram, now)? else { return Ok(()) };
+        let message = match self.wire.open(datagram, now)? {
+            Some(Opened::Action(message)) => message,
+            Some(Opened::Announcement(publisher_id, announcement)) => {
+                self.asker.answered(connection, Some(publisher_id), &announcement);
+                let is_about_actions = matches!(
+                    *announcement,
+                    Announcement::ActionResponder(_) | Announcement::ActionMetaData { .. }
+                );
+                if is_about_actions {
+                    if self.announcements.len() >= ANNOUNCEMENTS_KEPT {
+                        self.announcements.pop_front();
+                    }
+                    self.announcements.push_back((publisher_id.to_owned(), *announcement));
+                }
+                return Ok(());
+            }
+            Some(Opened::Probe(publisher_id, probe)) => {
+                self.asker.overheard(connection, publisher_id, &probe, now.instant);
+                return Ok(());
+            }
+            None => return Ok(()),
+        };
         let ours = self.options.requestor_id.to_variant();
         let is_ours = !message.header.is_request
             && message.header.correlation_data == Some(self.correlation.as_slice())
@@ -192,7 +237,8 @@ impl ActionEngine for Requestor {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.pending.values().map(|pending| pending.next.min(pending.deadline)).min()
+        let requests = self.pending.values().map(|pending| pending.next.min(pending.deadline));
+        requests.chain(self.asker.poll_timeout()).min()
     }
 
     fn poll(&mut self, now: Now, out: &mut Transmit) -> Result<(), SecurityError> {
@@ -242,6 +288,8 @@ impl ActionEngine for Requestor {
             }
             true
         });
+        let (keys, entropy, security) = self.wire.sending();
+        self.asker.poll(now, out, keys, Some(entropy), |_, _, _| security);
         result
     }
 }

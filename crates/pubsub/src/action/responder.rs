@@ -1,9 +1,10 @@
 //! The responder: executes what is asked for, once, and says how it stands until the requestor knows
 //! (Part 14 §6.2.11.2).
 
+use super::describe::{ActionDescription, Describer};
 use super::requestor::later;
-use super::wire::{ActionEngine, ActionError, Sending, Wire};
-use crate::config::GroupSecurity;
+use super::wire::{ActionEngine, ActionError, Opened, Sending, Wire};
+use crate::config::{Connection, GroupSecurity};
 use crate::publisher_id::PublisherId;
 use crate::security::{KeyStore, SecurityError};
 use crate::time::Now;
@@ -44,6 +45,8 @@ pub struct ResponderOptions {
     pub patience_nanos: u64,
     /// Nanoseconds for which an execution that is over is remembered, so that a late request does not repeat it.
     pub memory_nanos: u64,
+    /// Largest announcement in one piece, in bytes; `None`: a broker takes any.
+    pub announcement_len_max: Option<usize>,
 }
 
 impl ResponderOptions {
@@ -59,6 +62,7 @@ impl ResponderOptions {
             executions_max: 1_024,
             patience_nanos: 10_000_000_000,
             memory_nanos: 60_000_000_000,
+            announcement_len_max: Some(1_472),
         }
     }
 }
@@ -103,6 +107,7 @@ pub struct Responder {
     targets: BTreeSet<ActionTarget>,
     running: BTreeMap<Key, Running>,
     next_id: u64,
+    describer: Describer,
 }
 
 impl Responder {
@@ -118,7 +123,18 @@ impl Responder {
     ) -> Result<Self, ActionError> {
         let wire = Wire::new(options.security.clone(), options.allow_unsecured, provider, entropy)?;
         let targets = targets.into_iter().collect();
-        Ok(Self { options, wire, targets, running: BTreeMap::new(), next_id: 1 })
+        let (running, describer) = (BTreeMap::new(), Describer::default());
+        Ok(Self { options, wire, targets, running, next_id: 1, describer })
+    }
+
+    /// Describes the Actions to requestors, with announcements: what the connection is, and which of the DataSetWriters
+    /// of its WriterGroups answers what. Other descriptions replace those that were given before, and are announced.
+    pub fn describe(&mut self, connection: Connection, descriptions: Vec<ActionDescription>, now: Now) {
+        let was_described = self.describer.is_described();
+        self.describer = Describer::new(connection, descriptions);
+        if was_described {
+            self.describer.announce(now);
+        }
     }
 
     /// Takes a received datagram and gives what is to be done now. What is no request to this responder is ignored.
@@ -126,7 +142,14 @@ impl Responder {
     /// # Errors
     /// Why it was dropped.
     pub fn receive(&mut self, datagram: &mut [u8], now: Now) -> Result<Vec<Execution>, ActionError> {
-        let Some(message) = self.wire.open(datagram, now)? else { return Ok(Vec::new()) };
+        let message = match self.wire.open(datagram, now)? {
+            Some(Opened::Action(message)) => message,
+            Some(Opened::Probe(Some(publisher_id), probe)) if self.options.publisher_id == publisher_id => {
+                self.describer.asked(&probe, now);
+                return Ok(Vec::new());
+            }
+            _ => return Ok(Vec::new()),
+        };
         if !message.header.is_request || self.options.publisher_id != message.responder {
             return Ok(Vec::new());
         }
@@ -230,7 +253,11 @@ impl ActionEngine for Responder {
             let ends = (running.state != ActionState::EXECUTING).then_some(running.until);
             running.next.into_iter().chain(ends).min()
         };
-        self.running.values().filter_map(due).min()
+        self.running.values().filter_map(due).chain(self.describer.poll_timeout()).min()
+    }
+
+    fn announce(&mut self, now: Now) {
+        self.describer.announce(now);
     }
 
     fn poll(&mut self, now: Now, out: &mut Transmit) -> Result<(), SecurityError> {
@@ -278,6 +305,8 @@ impl ActionEngine for Responder {
             }
             true
         });
-        result
+        let room = self.options.announcement_len_max;
+        let told = self.describer.poll(&mut self.wire, self.options.connection, room, now, out);
+        result.and(told)
     }
 }

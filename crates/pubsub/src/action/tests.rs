@@ -241,3 +241,90 @@ fn on_a_bad_link() {
         assert_eq!(executed.len(), 20, "seed {seed}: something was executed twice");
     }
 }
+
+/// What a responder says of itself, asked and unasked, and only to those who have its keys.
+#[test]
+fn actions_are_described_to_those_who_may_ask_for_them() {
+    use crate::config::{Connection, DataSetWriter, WriterGroup};
+    use crate::uadp::announcement::Announcement;
+    use taktwerk_schema::{ActionTargetDataType, DataSetMetaDataType};
+    for mode in [SecurityMode::None, SecurityMode::SignAndEncrypt] {
+        let (mut requestor, mut responder) = both(mode, 7);
+        let (mut outsider, _) = both(SecurityMode::None, 8);
+        let name = "open the valve of the boiler";
+        let meta_data = DataSetMetaDataType { name: name.into(), ..Default::default() };
+        let description = ActionDescription {
+            data_set_writer_id: TARGET.data_set_writer_id,
+            targets: vec![ActionTargetDataType {
+                action_target_id: 2,
+                name: "boiler 7".into(),
+                ..Default::default()
+            }],
+            request: meta_data.clone(),
+            response: meta_data,
+            methods: Vec::new(),
+        };
+        let mut connection = Connection::new("actions", Some(RESPONDER), "opc.udp://239.0.0.1:4840");
+        let mut group = WriterGroup::dynamic("group", 1, 100.0);
+        group.writers.push(DataSetWriter::dynamic("valves", TARGET.data_set_writer_id, ""));
+        group.writers.push(DataSetWriter::dynamic("other", 77, "data"));
+        connection.writer_groups.push(group);
+        responder.describe(connection, vec![description.clone()], at(0));
+        let mut out = Transmit::new();
+        responder.poll(at(0), &mut out).unwrap();
+        assert!(out.is_empty(), "nothing before it is told to, or asked");
+        responder.announce(at(0));
+        assert_eq!(responder.poll_timeout(), Some(at(0).instant));
+        responder.poll(at(0), &mut out).unwrap();
+        let check = |requestor: &mut Requestor, told: Vec<Vec<u8>>, millis| {
+            assert_eq!(told.len(), 2);
+            for mut datagram in told {
+                assert_eq!(String::from_utf8_lossy(&datagram).contains("valve"), mode == SecurityMode::None);
+                requestor.receive(0, &mut datagram, at(millis)).unwrap();
+            }
+            let mut all: Vec<_> = core::iter::from_fn(|| requestor.poll_announcement()).collect();
+            all.sort_by_key(|(_, one)| matches!(one, Announcement::ActionResponder(_)));
+            let [(from, meta_data), (_, Announcement::ActionResponder(connections))] = all.as_slice() else {
+                panic!("{all:?}")
+            };
+            assert_eq!(
+                (from, ActionDescription::from_announcement(meta_data)),
+                (&RESPONDER, Some(description.clone()))
+            );
+            let [connection] = connections.as_slice() else { panic!("{connections:?}") };
+            let writers = &connection.writer_groups[0].data_set_writers;
+            assert_eq!(writers.len(), 1, "those of Actions only");
+            assert_eq!(writers[0].data_set_writer_id, TARGET.data_set_writer_id);
+        };
+        check(&mut requestor, sent(&mut out), 1);
+        // Asked, secured as everything else, however often: once.
+        requestor.discover(0, &RESPONDER, at(600));
+        for millis in (600..1_101).step_by(10) {
+            requestor.poll(at(millis), &mut out).unwrap();
+        }
+        let probes = sent(&mut out);
+        assert_eq!(probes.len(), 2);
+        for mut probe in probes.iter().chain(&probes).cloned() {
+            let _ = responder.receive(&mut probe, at(1_101));
+        }
+        responder.poll(at(1_101), &mut out).unwrap();
+        let answers = sent(&mut out);
+        for mut datagram in answers.clone() {
+            // Who has no keys reads nothing.
+            let refused = outsider.receive(0, &mut datagram, at(1_102));
+            assert_eq!(refused.is_err(), mode != SecurityMode::None);
+        }
+        check(&mut requestor, answers, 1_102);
+        assert_eq!(requestor.poll_timeout(), None, "it has its answers");
+        // One that asks another responder is not answered.
+        requestor.discover(0, &PublisherId::UInt16(8), at(2_000));
+        for millis in (2_000..2_501).step_by(10) {
+            requestor.poll(at(millis), &mut out).unwrap();
+        }
+        for mut probe in sent(&mut out) {
+            responder.receive(&mut probe, at(2_501)).unwrap();
+        }
+        responder.poll(at(2_502), &mut out).unwrap();
+        assert!(out.is_empty());
+    }
+}

@@ -3,8 +3,8 @@
 use super::message::{ActionMessage, Part};
 use super::responder::ActionTarget;
 use crate::config::GroupSecurity;
-use crate::publisher::write_message;
-use crate::publisher_id::PublisherIdRef;
+use crate::publisher::{Security, write_announcement, write_message};
+use crate::publisher_id::{PublisherId, PublisherIdRef};
 use crate::security::{
     KeyRequest, KeyStore, KeyStoreOptions, Nonce, SecurityError, SecurityKeys, decrypt, nonce_number, verify,
 };
@@ -12,11 +12,15 @@ use crate::time::Now;
 use crate::transmit::{About, DatagramKind, Transmit};
 use crate::uadp::SecurityMode;
 use crate::uadp::action::{ActionBody, ActionHeader};
+use crate::uadp::announcement::{Announcement, NumberedAnnouncement};
+use crate::uadp::chunk::{Chunk, Reassembler, ReassemblyLimits};
 use crate::uadp::header::{NetworkMessageHeader, NetworkMessageType};
+use crate::uadp::probe::Probe;
 use core::ops::Range;
 use std::sync::Arc;
 use taktwerk_crypto::{Entropy, PubSubProvider};
 use taktwerk_schema::ActionState;
+use taktwerk_types::codec::Decode;
 use taktwerk_types::{DecodeError, DecodeLimits, Decoder, Instant, StatusCode, Variant};
 
 /// Limits for what comes from anybody.
@@ -55,6 +59,11 @@ pub trait ActionEngine {
     /// # Errors
     /// The first message that could not be secured; it is tried again in the next interval.
     fn poll(&mut self, now: Now, out: &mut Transmit) -> Result<(), SecurityError>;
+
+    /// Says of itself what there is to say without being asked: at the start, and after each connection to a broker.
+    fn announce(&mut self, now: Now) {
+        let _ = now;
+    }
 
     /// A call of GetSecurityKeys to make now.
     fn poll_key_request(&mut self, now: Now) -> Option<KeyRequest> {
@@ -95,9 +104,19 @@ pub(super) struct Sending<'a> {
     pub(super) fields: Vec<Variant>,
 }
 
+/// A datagram whose security was checked.
+pub(super) enum Opened<'a> {
+    Action(ActionMessage<'a>),
+    /// Somebody asks a publisher about itself.
+    Probe(Option<PublisherIdRef<'a>>, Probe),
+    /// A publisher says something about itself.
+    Announcement(PublisherIdRef<'a>, Box<Announcement>),
+}
+
 /// Keys, randomness, and what a message must have.
 pub(super) struct Wire {
     security: GroupSecurity,
+    reassembler: Reassembler,
     keys: KeyStore,
     entropy: Box<dyn Entropy>,
 }
@@ -121,11 +140,16 @@ impl Wire {
             SecurityMode::None => {}
             _ => keys.add_group(&security.security_group_id, &security.security_key_services),
         }
-        Ok(Self { security, keys, entropy })
+        Ok(Self { security, reassembler: Reassembler::new(ReassemblyLimits::default()), keys, entropy })
     }
 
     pub(super) fn keys(&mut self) -> &mut KeyStore {
         &mut self.keys
+    }
+
+    /// What sends anything: keys, randomness, and the security of all that is sent.
+    pub(super) fn sending(&mut self) -> (&mut KeyStore, &mut dyn Entropy, Security<'_>) {
+        (&mut self.keys, &mut *self.entropy, security_of(&self.security))
     }
 
     pub(super) fn entropy(&mut self) -> &mut dyn Entropy {
@@ -152,34 +176,76 @@ impl Wire {
         let part = Part { writer_id, body, status: sending.status, fields: sending.fields };
         let writer_ids = [writer_id];
         let network = ActionMessage::network_header(sending.responder, &writer_ids);
-        let security = match self.security.mode {
-            SecurityMode::None => None,
-            mode => Some((self.security.security_group_id.as_str(), mode)),
-        };
+        let security = security_of(&self.security);
         write_message(&mut self.keys, &mut *self.entropy, now, out, about, network, security, |(out, _)| {
             ActionMessage::encode_payload(&sending.header, &part, out)
         })
     }
 
-    /// Checks and reads a datagram. `None`: it is no Action.
+    /// Says something about a responder, in chunks if it is longer than `room`.
+    pub(super) fn announce(
+        &mut self,
+        about: About<'_>,
+        publisher_id: Option<&PublisherId>,
+        announcement: &NumberedAnnouncement,
+        room: Option<usize>,
+        now: Now,
+        out: &mut Transmit,
+    ) -> Result<(), SecurityError> {
+        let (keys, entropy) = (&mut self.keys, &mut *self.entropy);
+        let security = security_of(&self.security);
+        write_announcement(keys, entropy, now, out, about, publisher_id, announcement, security, room)
+    }
+
+    /// Checks and reads a datagram. `None`: it has nothing to do with Actions, or is not whole yet.
     pub(super) fn open<'a>(
         &mut self,
         datagram: &'a mut [u8],
         now: Now,
-    ) -> Result<Option<ActionMessage<'a>>, ActionError> {
+    ) -> Result<Option<Opened<'a>>, ActionError> {
         let mut decoder = Decoder::new(datagram, LIMITS);
         let header = NetworkMessageHeader::decode(&mut decoder)?;
-        let is_action =
-            header.has_action_header && header.message_type == NetworkMessageType::DataSetMessages;
-        if !is_action || header.is_chunk {
-            return Ok(None);
-        }
         let payload = datagram.len() - decoder.remaining();
+        let (kind, is_chunk) = (header.message_type, header.is_chunk);
+        let mode = header.security.map(|security| security.mode).unwrap_or_default();
+        match kind {
+            NetworkMessageType::DataSetMessages if !header.has_action_header || is_chunk => return Ok(None),
+            NetworkMessageType::DataSetMessages => {}
+            NetworkMessageType::DiscoveryProbe if is_chunk => return Ok(None),
+            // Who asks without security learns nothing that he may not know: the answer has it.
+            NetworkMessageType::DiscoveryProbe if mode == SecurityMode::None => {
+                let probe = Probe::decode(&mut decoder)?;
+                let datagram: &'a [u8] = datagram;
+                let header = NetworkMessageHeader::decode(&mut Decoder::new(datagram, LIMITS))?;
+                return Ok(Some(Opened::Probe(header.publisher_id, probe)));
+            }
+            NetworkMessageType::DiscoveryProbe => {}
+            // Others announce with less, or nothing, and are none of our responders.
+            NetworkMessageType::DiscoveryAnnouncement if mode < self.security.mode => return Ok(None),
+            NetworkMessageType::DiscoveryAnnouncement => {}
+        }
         let range = self.check(datagram, payload, now)?;
         let datagram: &'a [u8] = datagram;
         let header = NetworkMessageHeader::decode(&mut Decoder::new(datagram, LIMITS))?;
         let payload = datagram.get(range).unwrap_or_default();
-        Ok(Some(ActionMessage::decode(&header, payload, LIMITS)?))
+        let mut decoder = Decoder::new(payload, LIMITS);
+        if kind == NetworkMessageType::DataSetMessages {
+            return Ok(Some(Opened::Action(ActionMessage::decode(&header, payload, LIMITS)?)));
+        }
+        if kind == NetworkMessageType::DiscoveryProbe {
+            return Ok(Some(Opened::Probe(header.publisher_id, Probe::decode(&mut decoder)?)));
+        }
+        let Some(publisher_id) = header.publisher_id else { return Ok(None) };
+        let announcement = if is_chunk {
+            self.reassembler.expire(now.instant);
+            let chunk = Chunk::decode(&mut decoder)?;
+            let whole = self.reassembler.push(publisher_id, None, None, &chunk, now.instant);
+            let Some(whole) = whole else { return Ok(None) };
+            NumberedAnnouncement::decode(&mut Decoder::new(&whole, LIMITS))?
+        } else {
+            NumberedAnnouncement::decode(&mut decoder)?
+        };
+        Ok(Some(Opened::Announcement(publisher_id, Box::new(announcement.announcement))))
     }
 
     /// Verifies, looks for replays, and only then decrypts.
@@ -213,7 +279,7 @@ impl Wire {
         let nonce: Nonce = security.nonce.try_into().map_err(|_| SecurityError::TooShort)?;
         let sender = header.ok();
         let publisher_id = sender.and_then(|header| header.publisher_id).map(|id| id.to_owned());
-        // Requests and responses carry the same PublisherId but come from different senders, and requests from many:
+        // Requests, responses, probes and announcements carry the same PublisherId but come from different senders, and requests from many:
         // the random half of the nonce tells them apart.
         let [a, b, ..] = nonce;
         replay.accept(publisher_id, Some(u16::from_le_bytes([a, b])), token_id, nonce_number(&nonce))?;
@@ -221,5 +287,12 @@ impl Wire {
             decrypt(keys, &nonce, datagram.get_mut(range.clone()).ok_or(SecurityError::TooShort)?)?;
         }
         Ok(range)
+    }
+}
+
+fn security_of(security: &GroupSecurity) -> Security<'_> {
+    match security.mode {
+        SecurityMode::None => None,
+        mode => Some((security.security_group_id.as_str(), mode)),
     }
 }

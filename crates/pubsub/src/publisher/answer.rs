@@ -3,6 +3,8 @@
 use super::assemble::{SECURED_LEN, write_message};
 use super::{GroupIndex, PublisherOptions, Turn};
 use crate::config::{Configuration, Connection, ConnectionTransport, WriterGroup, WriterGroupTransport};
+use crate::pauses::Pauses;
+use crate::publisher_id::PublisherId;
 use crate::security::{KeyStore, SecurityError, decrypt, nonce_number, verify};
 use crate::state::PubSubState;
 use crate::time::Now;
@@ -12,7 +14,6 @@ use crate::uadp::chunk::{CHUNK_HEADER_LEN, split};
 use crate::uadp::header::{NetworkMessageHeader, NetworkMessageType};
 use crate::uadp::probe::Probe;
 use crate::uadp::{SecurityHeader, SecurityMode};
-use std::collections::BTreeMap;
 use taktwerk_crypto::pubsub::MESSAGE_NONCE_LEN;
 use taktwerk_types::codec::Decode;
 use taktwerk_types::{DecodeLimits, Decoder, Encode, Instant, StatusCode};
@@ -65,16 +66,10 @@ fn cyclic(configuration: &Configuration) -> Vec<Cyclic> {
     all
 }
 
-#[derive(Debug)]
-struct Waiting {
-    due: Instant,
-    wanted: bool,
-}
-
 /// Answers probes. Each thing is announced at most once in a pause, however often it is asked for.
 #[derive(Debug)]
 pub(super) struct Announcer {
-    topics: BTreeMap<(usize, Topic), Waiting>,
+    topics: Pauses<(usize, Topic)>,
     cyclic: Vec<Cyclic>,
     runs: bool,
     /// The sequence number of the next announcement, by connection.
@@ -84,7 +79,7 @@ pub(super) struct Announcer {
 impl Announcer {
     pub(super) fn new(configuration: &Configuration) -> Self {
         Self {
-            topics: BTreeMap::new(),
+            topics: Pauses::default(),
             cyclic: cyclic(configuration),
             runs: false,
             numbers: vec![1; configuration.connections.len()],
@@ -117,11 +112,10 @@ impl Announcer {
         if self.runs {
             self.start(now);
         }
-        for ((connection, topic), waiting) in core::mem::take(&mut self.topics) {
-            if let Some(at) = old.connections.get(connection).and_then(|before| position(&before.name)) {
-                self.topics.insert((at, topic), waiting);
-            }
-        }
+        self.topics.rename(|(connection, topic)| {
+            let before = old.connections.get(connection)?;
+            Some((position(&before.name)?, topic))
+        });
         for (at, connection) in new.connections.iter().enumerate() {
             let before = old.connection(&connection.name);
             let known = before.into_iter().flat_map(|before| &before.writer_groups);
@@ -141,7 +135,7 @@ impl Announcer {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        let wanted = self.topics.values().filter(|waiting| waiting.wanted).map(|waiting| waiting.due);
+        let wanted = self.topics.poll_timeout().into_iter();
         wanted.chain(self.cyclic.iter().filter_map(|cyclic| cyclic.due)).min()
     }
 
@@ -174,11 +168,7 @@ impl Announcer {
     }
 
     fn want(&mut self, connection: usize, topic: Topic, now: Now) {
-        // Topics come from our own configuration, so there are only so many.
-        let waiting =
-            self.topics.entry((connection, topic)).or_insert(Waiting { due: now.instant, wanted: false });
-        waiting.due = waiting.due.max(now.instant);
-        waiting.wanted = true;
+        self.topics.want((connection, topic), now.instant);
     }
 
     /// Announces metadata and writers of a connection.
@@ -264,13 +254,7 @@ impl Announcer {
     pub(super) fn poll(&mut self, turn: &mut Turn<'_>, configuration: &Configuration) {
         let pause = turn.options.announcement_pause_nanos;
         self.poll_cyclic(configuration, turn.now);
-        loop {
-            let due =
-                self.topics.iter_mut().find(|(_, waiting)| waiting.wanted && waiting.due <= turn.now.instant);
-            let Some(((connection, topic), waiting)) = due else { return };
-            waiting.wanted = false;
-            waiting.due = Instant::from_nanos(turn.now.instant.as_nanos().saturating_add(pause));
-            let (connection, topic) = (*connection, topic.clone());
+        while let Some((connection, topic)) = self.topics.take(turn.now.instant, pause) {
             let mut sent = true;
             for security in securities(configuration, connection, &topic) {
                 let announcement =
@@ -281,10 +265,9 @@ impl Announcer {
                 }
             }
             // Without keys it is said later.
-            if !sent && let Some(waiting) = self.topics.get_mut(&(connection, topic)) {
-                waiting.wanted = true;
+            if !sent {
                 let later = turn.now.instant.as_nanos().saturating_add(pause.max(RETRY_NANOS));
-                waiting.due = Instant::from_nanos(later);
+                self.topics.postpone(&(connection, topic), Instant::from_nanos(later));
             }
         }
     }
@@ -336,40 +319,68 @@ impl Announcer {
             let _ = written;
             return Ok(());
         }
-        let payload = NumberedAnnouncement { sequence_number, announcement }.encode_to_vec();
-        let header = NetworkMessageHeader {
-            publisher_id: config.publisher_id.as_ref().map(|id| id.as_ref()),
-            message_type: NetworkMessageType::DiscoveryAnnouncement,
-            // Its header is there in any case (Part 14 §7.2.4.6.3).
-            security: Some(SecurityHeader::default()),
-            ..NetworkMessageHeader::default()
-        };
-        let mut header_len = Vec::new();
-        header.encode(&mut header_len);
         let is_broker = config.url.starts_with("mqtt");
-        let secured_len = if security.is_some() { SECURED_LEN } else { 0 };
-        let room = turn.options.message_len_max.saturating_sub(header_len.len() + secured_len);
-        let mut write = |is_chunk: bool, write: &mut dyn FnMut(&mut Vec<u8>)| {
-            let header = NetworkMessageHeader { is_chunk, ..header };
-            write_message(turn.keys, turn.entropy, turn.now, turn.out, about, header, security, |(out, _)| {
-                write(out)
-            })
-        };
-        if is_broker || payload.len() <= room {
-            return write(false, &mut |out| out.extend_from_slice(&payload));
-        }
-        for chunk in split(&payload, sequence_number, room.saturating_sub(CHUNK_HEADER_LEN).max(64)) {
-            write(true, &mut |out| chunk.encode(out))?;
-        }
-        Ok(())
+        let room = (!is_broker).then_some(turn.options.message_len_max);
+        let numbered = NumberedAnnouncement { sequence_number, announcement };
+        let publisher_id = config.publisher_id.as_ref();
+        write_announcement(
+            turn.keys,
+            turn.entropy,
+            turn.now,
+            turn.out,
+            about,
+            publisher_id,
+            &numbered,
+            security,
+            room,
+        )
     }
+}
+
+/// Appends an announcement to the list of messages to send, in chunks if it is longer than `room`.
+#[allow(clippy::too_many_arguments)] // what an announcement is made of
+pub(crate) fn write_announcement(
+    keys: &mut KeyStore,
+    entropy: &mut dyn taktwerk_crypto::Entropy,
+    now: Now,
+    out: &mut crate::Transmit,
+    about: About<'_>,
+    publisher_id: Option<&PublisherId>,
+    announcement: &NumberedAnnouncement,
+    security: Security<'_>,
+    room: Option<usize>,
+) -> Result<(), SecurityError> {
+    let payload = announcement.encode_to_vec();
+    let header = NetworkMessageHeader {
+        publisher_id: publisher_id.map(PublisherId::as_ref),
+        message_type: NetworkMessageType::DiscoveryAnnouncement,
+        // Its header is there in any case (Part 14 §7.2.4.6.3).
+        security: Some(SecurityHeader::default()),
+        ..NetworkMessageHeader::default()
+    };
+    let mut header_len = Vec::new();
+    header.encode(&mut header_len);
+    let secured_len = if security.is_some() { SECURED_LEN } else { 0 };
+    let room = room.map(|room| room.saturating_sub(header_len.len() + secured_len));
+    let mut write = |is_chunk: bool, write: &mut dyn FnMut(&mut Vec<u8>)| {
+        let header = NetworkMessageHeader { is_chunk, ..header };
+        write_message(keys, entropy, now, out, about, header, security, |(out, _)| write(out))
+    };
+    let Some(room) = room.filter(|room| payload.len() > *room) else {
+        return write(false, &mut |out| out.extend_from_slice(&payload));
+    };
+    let number = announcement.sequence_number;
+    for chunk in split(&payload, number, room.saturating_sub(CHUNK_HEADER_LEN).max(64)) {
+        write(true, &mut |out| chunk.encode(out))?;
+    }
+    Ok(())
 }
 
 /// Between attempts to announce something without keys, in nanoseconds.
 const RETRY_NANOS: u64 = 100_000_000;
 
 /// The SecurityGroup and mode that an announcement is secured with.
-type Security<'a> = Option<(&'a str, SecurityMode)>;
+pub(crate) type Security<'a> = Option<(&'a str, SecurityMode)>;
 
 fn security_of(group: &WriterGroup) -> Security<'_> {
     match group.security.mode {

@@ -3,9 +3,8 @@
 //! What is asked about a secured group is asked with its security, so that nobody else learns what we look for. As many
 //! publishers understand only probes without, every second attempt is one.
 
-use super::Required;
 use super::reader::Reader;
-use crate::publisher::write_message;
+use crate::publisher::{Security, write_message};
 use crate::publisher_id::{PublisherId, PublisherIdRef};
 use crate::security::KeyStore;
 use crate::time::Now;
@@ -95,14 +94,14 @@ impl Asker {
         self.questions.iter().map(|question| question.due).min()
     }
 
-    /// Sends what is due; with `entropy`, secured as the readers are that want to know.
-    pub(crate) fn poll(
+    /// Sends what is due; with `entropy`, secured as `security` says of a connection, a publisher and a probe.
+    pub(crate) fn poll<'a>(
         &mut self,
         now: Now,
         out: &mut Transmit,
-        readers: &[Reader],
         keys: &mut KeyStore,
         mut entropy: Option<&mut dyn Entropy>,
+        security: impl Fn(usize, Option<&PublisherId>, &Probe) -> Security<'a>,
     ) {
         for question in &mut self.questions {
             if question.due > now.instant {
@@ -123,12 +122,12 @@ impl Asker {
                 security: Some(SecurityHeader::default()),
                 ..NetworkMessageHeader::default()
             };
-            let wanted = security(question, readers).filter(|_| question.attempts.is_multiple_of(2));
             let probe = &question.probe;
+            let wanted = security(question.connection, question.publisher_id.as_ref(), probe);
+            let wanted = wanted.filter(|_| question.attempts.is_multiple_of(2));
             let sent = match (wanted, entropy.as_deref_mut()) {
-                (Some(security), Some(entropy)) => {
-                    let security = Some((security.group_id.as_str(), security.mode));
-                    write_message(keys, entropy, now, out, about, header, security, |(bytes, _)| {
+                (Some(_), Some(entropy)) => {
+                    write_message(keys, entropy, now, out, about, header, wanted, |(bytes, _)| {
                         probe.encode(bytes);
                     })
                 }
@@ -186,31 +185,41 @@ impl Asker {
     }
 }
 
-/// The security of the data that a question is about.
-fn security<'a>(question: &Question, readers: &'a [Reader]) -> Option<&'a Required> {
-    let ids = match &question.probe {
+/// The security of the data that a probe is about.
+pub(super) fn security<'a>(
+    connection: usize,
+    publisher_id: Option<&PublisherId>,
+    probe: &Probe,
+    readers: &'a [Reader],
+) -> Security<'a> {
+    let ids = match probe {
         Probe::DataSetMetaData(ids) | Probe::DataSetWriters(ids) => ids.as_slice(),
         // Who there is, and how to reach him as a server, everybody may know.
         Probe::FindApplications | Probe::PublisherEndpoints => return None,
         _ => &[],
     };
-    let group = match question.probe {
-        Probe::WriterGroup { writer_group_id, .. } => Some(writer_group_id),
+    let group = match probe {
+        Probe::WriterGroup { writer_group_id, .. } => Some(*writer_group_id),
         _ => None,
     };
     let mut about = readers.iter().filter(|reader| {
-        reader.index.connection == question.connection
-            && reader.publisher_id == question.publisher_id
+        reader.index.connection == connection
+            && reader.publisher_id.as_ref() == publisher_id
             && (ids.is_empty() || ids.contains(&reader.data_set_writer_id))
             && group.is_none_or(|group| reader.writer_group_id == 0 || reader.writer_group_id == group)
     });
-    about.find_map(|reader| reader.security.as_ref())
+    let required = about.find_map(|reader| reader.security.as_ref())?;
+    Some((required.group_id.as_str(), required.mode))
 }
 
 /// Whether nothing of the question is left.
 fn settles(probe: &mut Probe, announcement: &Announcement) -> bool {
     match (probe, announcement) {
         (Probe::DataSetMetaData(ids), Announcement::DataSetMetaData { writer_id, .. }) => {
+            ids.retain(|id| id != writer_id);
+            ids.is_empty()
+        }
+        (Probe::DataSetMetaData(ids), Announcement::ActionMetaData { writer_id, .. }) => {
             ids.retain(|id| id != writer_id);
             ids.is_empty()
         }
@@ -222,7 +231,10 @@ fn settles(probe: &mut Probe, announcement: &Announcement) -> bool {
             group.writer_group_id == *writer_group_id
         }
         (Probe::PublisherEndpoints, Announcement::PublisherEndpoints { .. })
-        | (Probe::PubSubConnections { .. }, Announcement::PubSubConnections(_)) => true,
+        | (
+            Probe::PubSubConnections { .. },
+            Announcement::PubSubConnections(_) | Announcement::ActionResponder(_),
+        ) => true,
         _ => false,
     }
 }

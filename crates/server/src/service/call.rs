@@ -8,8 +8,8 @@ use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
 use crate::audit::note::known_id;
 use crate::audit::{AuditAction, AuditRecord, AuditValue};
-use crate::authorization::Decisions;
-use crate::callback::{MethodCall, MethodHandler, MethodResult};
+use crate::authorization::{Decisions, Grant};
+use crate::callback::{CallContext, MethodCall, MethodHandler, MethodResult};
 use crate::error::Fault;
 use crate::session::SessionKey;
 use crate::shard::deferred::{Fill, Gap, deadline};
@@ -115,6 +115,26 @@ pub(crate) fn call(
     let body = reply.take_body();
     cx.deferrals.gather(cx.reply_to(request), key, until, CallResponse::BINARY_ENCODING_ID, body, gaps);
     Ok(Outcome::Deferred)
+}
+
+/// Calls a Method for somebody who has no session: checked as a Call is, and nothing is noted.
+///
+/// # Errors
+/// What a client would be told that may not, or not so, call it.
+pub(crate) fn call_in_process(
+    nodes: &Nodes,
+    grant: Grant,
+    caller: &CallContext,
+    method_id: &NodeId,
+    inputs: Vec<Variant>,
+) -> Result<(Arc<dyn MethodHandler>, Vec<Variant>), StatusCode> {
+    let decisions = Decisions::new(nodes.access(), grant);
+    let prepared = prepare(nodes, &decisions, &caller.object_id, method_id, inputs);
+    match prepared.map_err(|refusal| refusal.status)? {
+        (Callee::Handler(handler), inputs) => Ok((handler, inputs)),
+        // They are about the caller's own subscriptions.
+        (Callee::Builtin(_), _) => Err(StatusCode::BAD_SUBSCRIPTION_ID_INVALID),
+    }
 }
 
 /// What is noted of a call.

@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub mod build;
+mod call;
 pub(crate) mod dirty;
 pub(crate) mod error;
 pub mod import;

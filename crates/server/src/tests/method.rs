@@ -148,3 +148,47 @@ fn the_engines_methods_are_found_on_the_object_and_by_its_type() {
         request(object_type_ids::SERVER_TYPE, method_ids::SERVER_TYPE_RESEND_DATA.into(), vec![99u32.into()]);
     assert_eq!(call(&mut client, &mut server, on_type).status_code, StatusCode::BAD_NOT_EXECUTABLE);
 }
+
+/// Without a session, with the rights of roles: what a client is told, others are told too.
+#[test]
+fn a_method_is_called_from_within_the_process() {
+    use crate::authorization::access::Access;
+    use taktwerk_crypto::MessageSecurityMode as Mode;
+    use taktwerk_schema::{AccessRestrictionType, PermissionType};
+    let server = server();
+    let operator: NodeId = object_ids::WELL_KNOWN_ROLE_OPERATOR.into();
+    let objects: NodeId = object_ids::OBJECTS_FOLDER.into();
+    let call = |roles: &[NodeId], mode, number: u32, inputs: Vec<Variant>| {
+        let caller = CallContext::in_process(objects.clone(), roles, mode == Mode::SignAndEncrypt);
+        match server.space.call_method(&caller, mode, &NodeId::numeric(1, number), inputs)? {
+            MethodCall::Now(result) => result,
+            MethodCall::Blocking(run) => run(),
+            MethodCall::Later(_) => Err(StatusCode::BAD_UNEXPECTED_ERROR),
+        }
+    };
+    assert_eq!(call(&[], Mode::None, ADD, vec![1.0.into(), 2.0.into()]), Ok(vec![3.0.into()]));
+    assert_eq!(call(&[], Mode::None, SLOW, vec![7.0.into()]), Ok(vec![7.0.into()]));
+    let refused = [
+        (ADD, vec![1.0.into()], StatusCode::BAD_ARGUMENTS_MISSING),
+        (ADD, vec![1.0.into(), "x".into()], StatusCode::BAD_INVALID_ARGUMENT),
+        (ADD, vec![1.0.into(), 1e7.into()], StatusCode::BAD_OUT_OF_RANGE),
+        (999, Vec::new(), StatusCode::BAD_METHOD_INVALID),
+    ];
+    for (number, inputs, status) in refused {
+        assert_eq!(call(&[], Mode::None, number, inputs), Err(status));
+    }
+    // Who may is asked as for a client.
+    let access = Access {
+        role_permissions: Some(vec![(operator.clone(), PermissionType::CALL | PermissionType::BROWSE)]),
+        access_restrictions: Some(AccessRestrictionType::ENCRYPTION_REQUIRED),
+    };
+    server.space.set_access(&NodeId::numeric(1, ADD), access).unwrap();
+    let add = |roles: &[NodeId], mode| call(roles, mode, ADD, vec![1.0.into(), 2.0.into()]);
+    assert_eq!(add(&[operator.clone()], Mode::SignAndEncrypt), Ok(vec![3.0.into()]));
+    assert_eq!(add(&[operator], Mode::Sign), Err(StatusCode::BAD_SECURITY_MODE_INSUFFICIENT));
+    assert_eq!(
+        add(&[], Mode::SignAndEncrypt),
+        Err(StatusCode::BAD_METHOD_INVALID),
+        "nobody tells that it is there"
+    );
+}

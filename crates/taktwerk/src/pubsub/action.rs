@@ -23,11 +23,12 @@
 //! # }
 //! ```
 
+use super::action_methods::MethodAction;
 use super::setters::{datagram_setters, transport_setters};
 use super::{KeySource, PubSubStartError, PublisherId, SecurityMode, UdpOptions};
 use core::fmt;
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, mpsc};
 use taktwerk_crypto::PubSubProvider;
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
@@ -35,11 +36,16 @@ use taktwerk_net::entropy::OsEntropy;
 use taktwerk_net::pubsub::{ActionDriverOptions, ActionUser, Commander, PubSubError, RunningActions};
 use taktwerk_pubsub::Now;
 use taktwerk_pubsub::action::{
-    ActionError, ActionTarget, Execution, Outcome, Request, RequestId, Requestor, RequestorOptions,
-    Responder, ResponderOptions,
+    ActionDescription, ActionError, ActionTarget, Execution, Outcome, Request, RequestId, Requestor,
+    RequestorOptions, Responder, ResponderOptions,
 };
-use taktwerk_pubsub::config::{Connection, GroupSecurity};
-use taktwerk_types::{StatusCode, Variant};
+use taktwerk_pubsub::config::{
+    Configuration, Connection, DataSetSource, DataSetWriter, GroupSecurity, WriterGroup,
+};
+use taktwerk_pubsub::uadp::announcement::Announcement;
+use taktwerk_schema::{ActionTargetDataType, DataSetMetaDataType};
+use taktwerk_server::space::AddressSpace;
+use taktwerk_types::{NodeId, StatusCode, Variant};
 
 /// Does what an Action is for; called on a worker thread, one call after the other.
 type Handler = Box<dyn FnMut(Vec<Variant>) -> Result<Vec<Variant>, StatusCode> + Send>;
@@ -92,6 +98,12 @@ macro_rules! common_setters {
         transport_setters! { options: common.options, mqtt: common.mqtt, provider: common.provider }
         datagram_setters! { common.options }
 
+        /// Where keys of the security group come from, if not said with `security()`.
+        pub fn keys(mut self, keys: impl KeySource + 'static) -> Self {
+            self.common.options.keys = Some(Box::new(keys));
+            self
+        }
+
         fn connection(mut self, set: impl FnOnce(&mut Connection)) -> Self {
             set(&mut self.common.connection);
             self
@@ -122,6 +134,8 @@ pub struct ActionResponderBuilder {
     common: Common,
     publisher_id: PublisherId,
     handlers: BTreeMap<ActionTarget, Handler>,
+    descriptions: Vec<ActionDescription>,
+    methods: Vec<(ActionTarget, MethodAction)>,
 }
 
 impl fmt::Debug for ActionResponderBuilder {
@@ -147,20 +161,96 @@ impl ActionResponderBuilder {
         self
     }
 
+    /// Describes Actions to requestors: their names, and the fields of requests and responses. What is not described is
+    /// announced with its ids only.
+    pub fn describe(mut self, description: ActionDescription) -> Self {
+        self.descriptions.retain(|one| one.data_set_writer_id != description.data_set_writer_id);
+        self.descriptions.push(description);
+        self
+    }
+
+    /// Methods of a server as Actions, one for each target of the description (PublishedActionMethodDataType, Part 14
+    /// §6.2.3.10.6). They are called with the rights of `roles`, as if over a channel that is secured like the requests;
+    /// for more than Anonymous may, there has to be a role here that may it. Whoever has the keys of the security group
+    /// can ask for them.
+    pub fn methods(
+        mut self,
+        space: &Arc<AddressSpace>,
+        description: ActionDescription,
+        roles: &[NodeId],
+    ) -> Self {
+        for (target, method) in description.targets.iter().zip(&description.methods) {
+            let action = MethodAction::new(space, method, roles);
+            self.methods.push((
+                ActionTarget {
+                    data_set_writer_id: description.data_set_writer_id,
+                    action_target_id: target.action_target_id,
+                },
+                action,
+            ));
+        }
+        self.describe(description)
+    }
+
+    /// The WriterGroup that answers, with the DataSetWriters of all Actions.
+    fn complete(&mut self) {
+        let ids: BTreeSet<u16> = self.handlers.keys().map(|target| target.data_set_writer_id).collect();
+        for id in ids {
+            if self.descriptions.iter().any(|one| one.data_set_writer_id == id) {
+                continue;
+            }
+            let targets = self.handlers.keys().filter(|target| target.data_set_writer_id == id);
+            let targets = targets.map(|target| ActionTargetDataType {
+                action_target_id: target.action_target_id,
+                ..ActionTargetDataType::default()
+            });
+            let targets = targets.collect();
+            let meta_data = DataSetMetaDataType { name: format!("Action{id}").into(), ..Default::default() };
+            self.descriptions.push(ActionDescription {
+                data_set_writer_id: id,
+                targets,
+                request: meta_data.clone(),
+                response: meta_data,
+                methods: Vec::new(),
+            });
+        }
+        let connection = &mut self.common.connection;
+        if connection.writer_groups.is_empty() {
+            let millis = self.common.interval.as_secs_f64() * 1e3;
+            let mut group = WriterGroup::dynamic("actions", 1, millis);
+            group.security = self.common.security.clone();
+            for description in &self.descriptions {
+                let name = description.request.name.as_str();
+                group.writers.push(DataSetWriter::dynamic(name, description.data_set_writer_id, ""));
+            }
+            connection.writer_groups.push(group);
+        }
+    }
+
     /// Starts answering.
     ///
     /// # Errors
     /// What is wrong with the address, or what the kernel did not give; there is no message security.
-    pub fn start(self) -> Result<ActionResponder, PubSubStartError> {
-        let Self { common, publisher_id, mut handlers } = self;
+    pub fn start(mut self) -> Result<ActionResponder, PubSubStartError> {
+        for (target, mut action) in core::mem::take(&mut self.methods) {
+            action.secured_like(self.common.security.mode);
+            self.handlers.insert(target, Box::new(move |inputs| action.call(inputs)));
+        }
+        self.complete();
+        let Self { common, publisher_id, mut handlers, descriptions, .. } = self;
         let interval_nanos = common.interval_nanos();
         let mut options = ResponderOptions::new(publisher_id, common.security.clone());
         options.interval_nanos = interval_nanos;
         options.allow_unsecured = common.allow_unsecured;
+        if common.is_broker() {
+            options.announcement_len_max = None;
+        }
         let targets: Vec<ActionTarget> = handlers.keys().copied().collect();
         let entropy = Box::new(OsEntropy);
         let engine = Responder::new(options, targets, Arc::clone(&common.provider), entropy);
-        let engine = engine.map_err(|error| refused(&error))?;
+        let mut engine = engine.map_err(|error| refused(&error))?;
+        // Nothing is announced before the driver says so.
+        engine.describe(common.connection.clone(), descriptions, Now::default());
         let (to_do, work) = mpsc::channel::<Execution>();
         #[cfg_attr(not(feature = "mqtt"), allow(unused_mut))] // brokers' ends are added
         let mut driver = common.options;
@@ -168,7 +258,7 @@ impl ActionResponderBuilder {
         if common.connection.url.starts_with("mqtt") {
             use taktwerk_net::pubsub::mqtt;
             let topic = mqtt::topics::action_request_topic(&common.mqtt.prefix, &common.connection);
-            driver.inlet = Some(mqtt::action_inlet(&common.connection, topic, &common.mqtt)?.0);
+            driver.inlet = Some(mqtt::action_inlet(&common.connection, vec![topic], &common.mqtt)?.0);
             driver.link = Some(mqtt::publisher_link(&common.connection, &common.mqtt)?.0);
         }
         let user = Answering { engine, to_do };
@@ -238,7 +328,61 @@ impl ActionResponder {
     pub fn builder(url: &str, publisher_id: u16) -> ActionResponderBuilder {
         let publisher_id = PublisherId::UInt16(publisher_id);
         let common = Common::new(url, Some(publisher_id.clone()));
-        ActionResponderBuilder { common, publisher_id, handlers: BTreeMap::new() }
+        ActionResponderBuilder {
+            common,
+            publisher_id,
+            handlers: BTreeMap::new(),
+            descriptions: Vec::new(),
+            methods: Vec::new(),
+        }
+    }
+
+    /// Responders for the Methods that a configuration publishes as Actions: one for each WriterGroup with DataSetWriters
+    /// of PublishedActionMethods. Methods are called with the rights of `roles`; keys of groups with message security
+    /// have to be given with `keys()`.
+    pub fn of(
+        configuration: &Configuration,
+        space: &Arc<AddressSpace>,
+        roles: &[NodeId],
+    ) -> Vec<ActionResponderBuilder> {
+        let mut builders = Vec::new();
+        for connection in configuration.connections.iter().filter(|one| configuration.enabled && one.enabled)
+        {
+            let Some(publisher_id) = &connection.publisher_id else { continue };
+            for group in connection.writer_groups.iter().filter(|group| group.enabled) {
+                let mut builder = Self::builder(&connection.url, 0);
+                builder.publisher_id = publisher_id.clone();
+                let mut group = group.clone();
+                group.writers.retain(|writer| {
+                    let set = configuration.data_set(&writer.data_set_name);
+                    writer.enabled
+                        && set.is_some_and(|set| matches!(set.source, DataSetSource::ActionMethods(_)))
+                });
+                for writer in &group.writers {
+                    let Some(set) = configuration.data_set(&writer.data_set_name) else { continue };
+                    let DataSetSource::ActionMethods(actions) = &set.source else { continue };
+                    let description = ActionDescription {
+                        data_set_writer_id: writer.data_set_writer_id,
+                        targets: actions.action_targets.clone(),
+                        request: actions.request_data_set_meta_data.clone(),
+                        response: set.meta_data.clone(),
+                        methods: actions.action_methods.clone(),
+                    };
+                    builder = builder.methods(space, description, roles);
+                }
+                if builder.descriptions.is_empty() {
+                    continue;
+                }
+                let millis = group.publishing_interval.clamp(1.0, 60_000.0);
+                builder.common.interval = Duration::from_secs_f64(millis / 1e3);
+                builder.common.security = group.security.clone();
+                builder.common.connection = connection.clone();
+                builder.common.connection.writer_groups = vec![group];
+                builder.common.connection.reader_groups.clear();
+                builders.push(builder);
+            }
+        }
+        builders
     }
 }
 
@@ -286,7 +430,9 @@ impl ActionRequestorBuilder {
                 mqtt::topics::action_response_topic(&common.mqtt.prefix, &from, &requestor_id)
             });
             common.response = Some(topic.clone());
-            common.options.inlet = Some(mqtt::action_inlet(&common.connection, topic, &common.mqtt)?.0);
+            let mut filters = mqtt::topics::action_filters(&common.mqtt.prefix, &common.connection);
+            filters.push(topic);
+            common.options.inlet = Some(mqtt::action_inlet(&common.connection, filters, &common.mqtt)?.0);
             if common.connection.publisher_id.is_none() {
                 let reason = "requests go to a topic of their responder: name it with responder()".to_owned();
                 return Err(PubSubError::Address { url: from.url, reason }.into());
@@ -302,15 +448,79 @@ impl ActionRequestorBuilder {
         options.response_address.clone_from(&common.response);
         let engine = Requestor::new(options, Arc::clone(&common.provider), Box::new(OsEntropy));
         let engine = engine.map_err(|error| refused(&error))?;
-        let user = Asking { engine, waiting: BTreeMap::new() };
+        let user = Asking { engine, waiting: BTreeMap::new(), known: Vec::new(), curious: Vec::new() };
         let running = RunningActions::start(user, &common.connection, &from, common.options)?;
         Ok(ActionRequestor { running })
     }
 }
 
+/// Responders whose Actions are known; of more than these the oldest are forgotten.
+const KNOWN_MAX: usize = 256;
+
+/// What a responder has said of itself.
+#[derive(Debug)]
+struct Known {
+    responder: PublisherId,
+    actions: BTreeMap<u16, ActionDescription>,
+    /// The DataSetWriters that it says it has.
+    writers: Option<BTreeSet<u16>>,
+}
+
+impl Known {
+    fn is_complete(&self) -> bool {
+        self.writers.as_ref().is_some_and(|ids| ids.iter().all(|id| self.actions.contains_key(id)))
+    }
+
+    fn learn(&mut self, announcement: &Announcement) {
+        if let Some(description) = ActionDescription::from_announcement(announcement) {
+            self.actions.insert(description.data_set_writer_id, description);
+        }
+        if let Announcement::ActionResponder(connections) = announcement {
+            let groups = connections.iter().flat_map(|connection| &connection.writer_groups);
+            let writers = groups.flat_map(|group| &group.data_set_writers);
+            let ids: BTreeSet<u16> = writers.map(|writer| writer.data_set_writer_id).collect();
+            self.actions.retain(|id, _| ids.contains(id));
+            self.writers = Some(ids);
+        }
+    }
+}
+
+type Curious = (PublisherId, mpsc::Sender<Vec<ActionDescription>>);
+
 struct Asking {
     engine: Requestor,
     waiting: BTreeMap<RequestId, mpsc::Sender<Outcome>>,
+    known: Vec<Known>,
+    curious: Vec<Curious>,
+}
+
+impl Asking {
+    fn learn(&mut self, responder: PublisherId, announcement: &Announcement) {
+        let at = match self.known.iter().position(|known| known.responder == responder) {
+            Some(at) => at,
+            None => {
+                if self.known.len() >= KNOWN_MAX {
+                    self.known.remove(0);
+                }
+                self.known.push(Known { responder, actions: BTreeMap::new(), writers: None });
+                self.known.len() - 1
+            }
+        };
+        if let Some(known) = self.known.get_mut(at) {
+            known.learn(announcement);
+        }
+    }
+
+    /// Tells those who wait for a responder of which all is known.
+    fn tell(&mut self) {
+        let known = &self.known;
+        self.curious.retain(|(responder, tell)| {
+            let found = known.iter().find(|known| known.responder == *responder && known.is_complete());
+            let Some(known) = found else { return true };
+            let _ = tell.send(known.actions.values().cloned().collect());
+            false
+        });
+    }
 }
 
 impl ActionUser for Asking {
@@ -334,6 +544,10 @@ impl ActionUser for Asking {
                 let _ = waiting.send(outcome);
             }
         }
+        while let Some((responder, announcement)) = self.engine.poll_announcement() {
+            self.learn(responder, &announcement);
+        }
+        self.tell();
     }
 }
 
@@ -348,6 +562,20 @@ impl ActionRequestor {
     pub fn builder(url: &str, requestor_id: u16) -> ActionRequestorBuilder {
         let requestor_id = PublisherId::UInt16(requestor_id);
         ActionRequestorBuilder { common: Common::new(url, None), requestor_id }
+    }
+
+    /// What can be asked of a responder: asks it, and waits until it has said everything; on a broker this is retained.
+    ///
+    /// # Errors
+    /// Bad_Timeout.
+    pub fn discover(&self, responder: u16, timeout: Duration) -> Result<Vec<ActionDescription>, StatusCode> {
+        let (tell, told) = mpsc::channel();
+        let responder = PublisherId::UInt16(responder);
+        self.running.run(move |user, now| {
+            user.curious.push((responder.clone(), tell));
+            user.engine.discover(0, &responder, now);
+        });
+        told.recv_timeout(timeout).map_err(|_| StatusCode::BAD_TIMEOUT)
     }
 
     /// Asks a responder for an Action and waits for its results, from any thread.

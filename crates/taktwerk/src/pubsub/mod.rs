@@ -50,6 +50,7 @@
 //! - [`target`]: received values into Variables of a server; [`error`]: what can go wrong.
 
 pub mod action;
+mod action_methods;
 #[cfg(feature = "mqtt")]
 mod brokers;
 pub mod data_set;
@@ -71,6 +72,7 @@ pub use taktwerk_net::pubsub::mqtt::{
 pub use taktwerk_net::pubsub::{
     KeySource, Lateness, LatenessSnapshot, Prepare, PubSubError, RealTime, StaticKeys, UdpOptions,
 };
+pub use taktwerk_pubsub::action::ActionDescription;
 pub use taktwerk_pubsub::config;
 pub use taktwerk_pubsub::security::{KeyRequest, SecurityKeys};
 pub use taktwerk_pubsub::uadp::{DataSetMessageKind, SecurityMode};

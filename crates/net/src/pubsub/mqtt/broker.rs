@@ -288,16 +288,17 @@ pub fn subscriber_inlet(
     inlet_of(connection, filters, options)
 }
 
-/// What a requestor or a responder of Actions receives from the broker of a connection: one topic.
+/// What a requestor or a responder of Actions receives from the broker of a connection: some topics.
 ///
 /// # Errors
 /// The URL or the certificates cannot be used.
 pub fn action_inlet(
     connection: &Connection,
-    topic: String,
+    filters: Vec<String>,
     options: &MqttOptions,
 ) -> Result<(InletMaker, BrokerStatus), PubSubError> {
-    inlet_of(connection, vec![(topic, options.quality_of_service)], options)
+    let filters = filters.into_iter().map(|filter| (filter, options.quality_of_service));
+    inlet_of(connection, filters.collect(), options)
 }
 
 fn inlet_of(

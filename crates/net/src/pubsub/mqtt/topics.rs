@@ -103,6 +103,18 @@ pub fn destination(prefix: &str, connection: &Connection, datagram: &Datagram<'_
         DatagramKind::Announcement => {
             to(format!("{}/{publisher}", root(prefix, connection, "connection")), true)
         }
+        DatagramKind::ActionMetaData => {
+            let own = named(broker_writer.map(|broker| broker.meta_data_queue_name.as_str()));
+            let topic = own.unwrap_or_else(|| {
+                let group = group.map_or_else(String::new, |group| clean(&group.name));
+                let writer = writer.map_or_else(String::new, |writer| clean(&writer.name));
+                format!("{}/{publisher}/{group}/{writer}", root(prefix, connection, "action-metadata"))
+            });
+            to(topic, true)
+        }
+        DatagramKind::ActionResponder => {
+            to(format!("{}/{publisher}", root(prefix, connection, "action-responder")), true)
+        }
         DatagramKind::ActionRequest => to(action_request_topic(prefix, connection), false),
         DatagramKind::ActionResponse => match datagram.address {
             Some(topic) => to(topic.to_owned(), false),
@@ -123,6 +135,16 @@ pub fn action_request_topic(prefix: &str, connection: &Connection) -> String {
 #[must_use]
 pub fn action_response_topic(prefix: &str, connection: &Connection, requestor: &PublisherId) -> String {
     format!("{}/{}", root(prefix, connection, "action-response"), clean(&requestor.to_string()))
+}
+
+/// Where a responder on a connection, or all of them, say what can be asked of them.
+#[must_use]
+pub fn action_filters(prefix: &str, connection: &Connection) -> Vec<String> {
+    let publisher = level(connection.publisher_id.as_ref());
+    vec![
+        format!("{}/{publisher}", root(prefix, connection, "action-responder")),
+        format!("{}/{publisher}/#", root(prefix, connection, "action-metadata")),
+    ]
 }
 
 /// What the readers of a connection subscribe to.
@@ -201,6 +223,18 @@ mod tests {
             plain("opcua/json/metadata/line_1/fast/boiler", true)
         );
         assert_eq!(topic(&connection, DatagramKind::Probe, None), None);
+        assert_eq!(
+            topic(&connection, DatagramKind::ActionMetaData, Some(0)),
+            plain("opcua/json/action-metadata/line_1/fast/boiler", true)
+        );
+        assert_eq!(
+            topic(&connection, DatagramKind::ActionResponder, None),
+            plain("opcua/json/action-responder/line_1", true)
+        );
+        assert_eq!(
+            action_filters("opcua", &connection),
+            ["opcua/json/action-responder/line_1", "opcua/json/action-metadata/line_1/#"]
+        );
         connection.writer_groups[0].transport =
             WriterGroupTransport::Broker(BrokerWriterGroupTransportDataType {
                 queue_name: "my/topic".into(),

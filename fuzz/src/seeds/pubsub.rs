@@ -72,6 +72,8 @@ pub(super) fn json() -> Seeds {
         values.iter().for_each(|value| value.encode(&mut seed));
         seeds.push(seed);
     }
+    let status = r#"{"MessageId":"3","MessageType":"ua-status","PublisherId":"7","Timestamp":"2024-02-29T12:00:00Z","IsCyclic":true,"Status":2,"NextReportTime":"2024-02-29T12:00:05Z"}"#;
+    seeds.push([&[0, 0], status.as_bytes()].concat());
     numbered(seeds)
 }
 

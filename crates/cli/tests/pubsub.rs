@@ -132,8 +132,11 @@ fn key_service(folder: &std::path::Path) -> (taktwerk::RunningServer, String) {
         pki.create_missing([NewKey::NistP256]).open().unwrap()
     };
     let (ours, theirs) = (pki("server", "urn:test:sks"), pki("taktwerk", "urn:taktwerk:client"));
-    ours.trust_those_of(&theirs).unwrap();
-    theirs.trust_those_of(&ours).unwrap();
+    let demo = pki("demo", "urn:taktwerk:demo-server");
+    for client in [&theirs, &demo] {
+        ours.trust_those_of(client).unwrap();
+        client.trust_those_of(&ours).unwrap();
+    }
     let mut authorization = Authorization::open();
     let role = authorization.role_mut("SecurityKeyServerAccess").unwrap();
     role.identities.push(IdentityRule::Anonymous);
@@ -215,4 +218,62 @@ fn a_broker_of_its_own_or_the_advice_to_get_one() {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(stderr.contains("--features embedded-broker"), "{stderr}");
     }
+}
+
+/// A configuration that names Variables of another time, and keys of another server: what works of it works.
+#[test]
+fn serve_publishes_with_foreign_keys_what_is_still_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sks, pki) = key_service(folder.path());
+    let (url, service) = (url(4), sks.url());
+    let configuration = folder.path().join("line.toml");
+    let text = format!(
+        r#"
+key-services = ["{service}"]
+[[data-set]]
+name = "there"
+fields = [{{ name = "value", type = "Float", node = "ns=1;i=100000" }}]
+[[data-set]]
+name = "gone"
+fields = [{{ name = "value", type = "Float", node = "ns=1;s=Gone" }}]
+[[connection]]
+name = "udp"
+publisher-id = {{ uint16 = 7 }}
+url = "{url}"
+interface = "lo"
+[[connection.writer-group]]
+name = "g"
+id = 1
+interval = 20.0
+security = {{ mode = "SignAndEncrypt", group = "plant" }}
+writers = [{{ name = "there", id = 1, data-set = "there" }}, {{ name = "gone", id = 2, data-set = "gone" }}]
+[[connection.reader-group]]
+name = "in"
+readers = [{{ name = "r", publisher-id = {{ uint16 = 8 }}, writer-id = 1, fields = [{{ name = "x", type = "Float", node = "ns=1;s=Gone" }}] }}]
+"#
+    );
+    std::fs::write(&configuration, text).unwrap();
+    // The key service knows its client by the server's own certificate.
+    let demo = folder.path().join("demo").display().to_string();
+    let server = Program::new(env!("CARGO_BIN_EXE_taktwerk"))
+        .args(["serve", "--port", "0", "--signals", "2", "--update", "20", "--no-plant", "--exit-with-stdin"])
+        .args(["--policy", "None", "ECC_nistP256_AesGcm", "--pki", &demo])
+        .args(["--pubsub", configuration.to_str().unwrap()])
+        .serve(LIMIT)
+        .unwrap();
+    let secured = ["--security", "sign-and-encrypt", "--key-service", &service, "--security-group", "plant"];
+    let listen = ["pubsub", "listen", &url, "--interface", "lo", "--json", "--pki", &pki];
+    let listener = Background::start(&[listen.as_slice(), secured.as_slice()].concat());
+    let message = listener.message(|message| message["Fields"].is_object());
+    assert_eq!(message["DataSetWriterId"], 1, "{message}");
+    let state = |path: &str| {
+        let node = format!("ns=1;s=PubSub/udp/{path}/Status/State");
+        let read = ["read", server.url(), &node, "--json"];
+        let output = Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(read).run(LIMIT).unwrap();
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        told[0]["Value"].clone()
+    };
+    let states = ["g/there", "g/gone", "in/r"].map(state);
+    assert_eq!(states, [2, 3, 3].map(Value::from), "Operational, and twice Error");
+    sks.stop(Duration::from_secs(1));
 }

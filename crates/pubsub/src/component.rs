@@ -92,6 +92,7 @@ struct Entry {
     state: PubSubState,
     /// Why it will be operational, when it will be.
     by_method: bool,
+    cannot_run: bool,
     counters: StateCounters,
 }
 
@@ -164,6 +165,8 @@ impl Components {
             entry.state = match was {
                 _ if !is_enabled => PubSubState::DISABLED,
                 _ if !parent_runs => PubSubState::PAUSED,
+                // What could not run runs now, or this would not be the configuration.
+                PubSubState::ERROR if !component.is_run() => PubSubState::OPERATIONAL,
                 PubSubState::OPERATIONAL | PubSubState::ERROR | PubSubState::PRE_OPERATIONAL
                     if is_same || !component.is_run() =>
                 {
@@ -185,7 +188,7 @@ impl Components {
         let at = self.entries.len();
         let counters = StateCounters::default();
         let state = PubSubState::DISABLED;
-        self.entries.push(Entry { component, parent, state, by_method: false, counters });
+        self.entries.push(Entry { component, parent, state, by_method: false, cannot_run: false, counters });
         if enabled {
             let mut changes = Changes::default();
             self.trigger(at, Trigger::Enable, parent_runs, &mut changes);
@@ -255,6 +258,18 @@ impl Components {
         Ok(changes)
     }
 
+    /// A component cannot run, whatever its engine says, until there is another configuration: where it would be
+    /// operational, it is in error.
+    pub fn cannot_run(&mut self, component: Component) -> Changes {
+        let mut changes = Changes::default();
+        let Some(at) = self.position(component) else { return changes };
+        if let Some(entry) = self.entries.get_mut(at) {
+            entry.cannot_run = true;
+        }
+        self.trigger(at, Trigger::Fault, true, &mut changes);
+        changes
+    }
+
     /// An engine says what became of a WriterGroup or DataSetReader.
     pub fn report(&mut self, component: Component, state: PubSubState) -> Changes {
         let mut changes = Changes::default();
@@ -276,6 +291,9 @@ impl Components {
         if state == PubSubState::PRE_OPERATIONAL && !entry.component.is_run() {
             // Nothing to wait for.
             state = PubSubState::OPERATIONAL;
+        }
+        if entry.cannot_run && state == PubSubState::OPERATIONAL {
+            state = PubSubState::ERROR;
         }
         if state == before {
             return;
@@ -371,6 +389,34 @@ mod tests {
         assert_eq!(components.counters(WRITER).paused_by_parent, 1);
         components.reset_counters();
         assert_eq!(components.counters(WRITER), StateCounters::default());
+    }
+
+    #[test]
+    fn what_cannot_run_is_in_error_until_the_configuration_is_another() {
+        let mut components = components();
+        components.cannot_run(WRITER);
+        components.cannot_run(READER);
+        assert_eq!(components.state(WRITER), PubSubState::PAUSED, "its group does not run yet");
+        assert_eq!(components.state(READER), PubSubState::ERROR);
+        for _ in 0..2 {
+            components.report(Component::WriterGroup(GROUP), PubSubState::OPERATIONAL);
+            components.report(READER, PubSubState::OPERATIONAL);
+            assert_eq!(
+                (components.state(WRITER), components.state(READER)),
+                (PubSubState::ERROR, PubSubState::ERROR)
+            );
+            components.report(Component::WriterGroup(GROUP), PubSubState::ERROR);
+            assert_eq!(components.state(WRITER), PubSubState::PAUSED);
+        }
+        components.report(Component::WriterGroup(GROUP), PubSubState::OPERATIONAL);
+        components.reconfigure(&configuration(), &configuration());
+        assert_eq!(
+            components.state(WRITER),
+            PubSubState::OPERATIONAL,
+            "another configuration runs, or is refused"
+        );
+        components.report(READER, PubSubState::OPERATIONAL);
+        assert_eq!(components.state(READER), PubSubState::OPERATIONAL);
     }
 
     #[test]

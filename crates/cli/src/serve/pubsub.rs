@@ -4,10 +4,17 @@ use crate::failure::Failure;
 use crate::pubsub::read_configuration;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use taktwerk::pubsub::config::Configuration;
-use taktwerk::pubsub::{KeyRequest, KeySource, PubSubStartError, Publisher, SecurityKeys, Subscriber};
-use taktwerk::pubsub_model::{PubSubModel, load};
-use taktwerk::{Server, StatusCode};
+use taktwerk::pubsub::config::{Configuration, DataSetSource, SubscribedDataSet};
+use taktwerk::pubsub::{
+    ActionResponder, GroupIndex, KeyRequest, KeySource, PubSubStartError, Publisher, ReaderIndex,
+    SecurityKeys, Subscriber,
+};
+use taktwerk::pubsub_model::{KeyServiceClient, PubSubModel, load};
+use taktwerk::{Client, Server, StatusCode};
+use taktwerk_client::config::Security;
+use taktwerk_pubsub::component::Component;
+use taktwerk_schema::ids::object_ids;
+use taktwerk_types::NodeId;
 
 /// Where the configuration of PubSub comes from, and where it goes when it has changed.
 #[derive(Debug, Default)]
@@ -20,14 +27,113 @@ pub(super) struct Files {
 pub(super) struct PubSub {
     _publisher: Arc<Publisher>,
     _subscriber: Arc<Subscriber>,
+    _responders: Vec<ActionResponder>,
 }
 
-/// The keys of the server's own security groups.
-struct Keys(PubSubModel);
+/// The keys of the server's own security groups, and of those whose key services the configuration names.
+struct Keys {
+    model: PubSubModel,
+    services: KeyServiceClient,
+}
+
+impl Keys {
+    /// Other key services know us by the server's certificate, and have to be trusted by it.
+    fn new(model: &PubSubModel, server: &Server) -> Result<Self, Failure> {
+        let config = server.shared().config();
+        let (provider, uri) = (Arc::clone(&config.provider), config.application_uri.to_string());
+        let connect = move |url: &str| {
+            Client::builder(url)
+                .application_uri(&uri)
+                .application_name("taktwerk")
+                .provider(Arc::clone(&provider))
+                .security(Security::Best)
+        };
+        let services =
+            KeyServiceClient::new(connect).map_err(|error| Failure::Environment(error.to_string()))?;
+        Ok(Self { model: model.clone(), services })
+    }
+}
 
 impl KeySource for Keys {
     fn fetch(&mut self, request: &KeyRequest) -> Result<SecurityKeys, StatusCode> {
-        self.0.local_keys(&request.security_group_id, request.requested_key_count)
+        let own = self.model.local_keys(&request.security_group_id, request.requested_key_count);
+        match own {
+            Err(StatusCode::BAD_NOT_FOUND) if !request.services.is_empty() => self.services.fetch(request),
+            own => own,
+        }
+    }
+}
+
+/// What of a configuration names Variables that are not there, and is not run: one that was saved may be older than the
+/// nodes of the server.
+#[derive(Default)]
+struct Absent {
+    data_sets: Vec<String>,
+    readers: Vec<ReaderIndex>,
+}
+
+impl Absent {
+    fn of(configuration: &Configuration, server: &Server) -> Self {
+        let mut absent = Self::default();
+        let missing = |id: &NodeId| !id.is_null() && server.space().variable(id).is_err();
+        for set in &configuration.data_sets {
+            let DataSetSource::Items(items) = &set.source else { continue };
+            if let Some(item) = items.iter().find(|item| missing(&item.published_variable)) {
+                let (data_set, node) = (&set.name, &item.published_variable);
+                tracing::warn!(data_set, %node, "there is no such Variable: it is not published");
+                absent.data_sets.push(set.name.clone());
+            }
+        }
+        for (connection, of) in configuration.connections.iter().enumerate() {
+            for (group, of_group) in of.reader_groups.iter().enumerate() {
+                for (position, reader) in of_group.readers.iter().enumerate() {
+                    let SubscribedDataSet::TargetVariables(targets) = &reader.subscribed_data_set else {
+                        continue;
+                    };
+                    let found =
+                        targets.target_variables.iter().find(|target| missing(&target.target_node_id));
+                    if let Some(target) = found {
+                        let (reader, node) = (&reader.name, &target.target_node_id);
+                        tracing::warn!(reader, %node, "there is no such Variable: nothing is received for it");
+                        absent.readers.push(ReaderIndex { connection, group, reader: position });
+                    }
+                }
+            }
+        }
+        absent
+    }
+
+    /// The configuration without it. What is left keeps its position.
+    fn remove_from(&self, configuration: &mut Configuration) {
+        for set in configuration.data_sets.iter_mut().filter(|set| self.data_sets.contains(&set.name)) {
+            // Nothing is sampled for it, and nothing sent.
+            set.source = DataSetSource::Actions(Box::default());
+        }
+        for index in &self.readers {
+            let connection = configuration.connections.get_mut(index.connection);
+            let group = connection.and_then(|connection| connection.reader_groups.get_mut(index.group));
+            if let Some(reader) = group.and_then(|group| group.readers.get_mut(index.reader)) {
+                reader.enabled = false;
+                reader.subscribed_data_set = SubscribedDataSet::None;
+            }
+        }
+    }
+
+    /// Shows that it does not work.
+    fn report(&self, model: &PubSubModel, configuration: &Configuration) {
+        for (connection, of) in configuration.connections.iter().enumerate() {
+            for (group, of_group) in of.writer_groups.iter().enumerate() {
+                for (writer, of_writer) in of_group.writers.iter().enumerate() {
+                    if self.data_sets.contains(&of_writer.data_set_name) {
+                        let group = GroupIndex { connection, group };
+                        model.cannot_run(Component::DataSetWriter { group, writer });
+                    }
+                }
+            }
+        }
+        for index in &self.readers {
+            model.cannot_run(Component::DataSetReader(*index));
+        }
     }
 }
 
@@ -68,25 +174,35 @@ impl Files {
         };
         let model = PubSubModel::add_to(server, &configuration).map_err(|error| usage(&error))?;
         model.serve_security_keys().map_err(|error| usage(&error))?;
-        let publisher = Publisher::of(configuration.clone())
+        let absent = Absent::of(&configuration, server);
+        let mut runnable = configuration.clone();
+        absent.remove_from(&mut runnable);
+        let publisher = Publisher::of(runnable.clone())
             .space(server.space())
-            .keys(Keys(model.clone()))
+            .keys(Keys::new(&model, server)?)
             .on_event(model.publisher_events())
             .start()
             .map_err(start)?;
         let mut tell = model.subscriber_events();
-        let subscriber = Subscriber::of(configuration)
+        let subscriber = Subscriber::of(runnable)
             .space(server.space())
-            .keys(Keys(model.clone()))
+            .keys(Keys::new(&model, server)?)
             .on_event(move |event| tell(&event))
             .start()
             .map_err(start)?;
+        // Actions may what clients may who are nobody in particular.
+        let roles = [NodeId::from(object_ids::WELL_KNOWN_ROLE_ANONYMOUS)];
+        let mut responders = Vec::new();
+        for responder in ActionResponder::of(&configuration, server.space(), &roles) {
+            responders.push(responder.keys(Keys::new(&model, server)?).start().map_err(start)?);
+        }
+        absent.report(&model, &configuration);
         let (publisher, subscriber) = (Arc::new(publisher), Arc::new(subscriber));
         model.attach_publisher(&publisher);
         model.attach_subscriber(&subscriber);
         if let Some(path) = &self.save_to {
             model.save_to(path).map_err(|error| cannot("write", path, &error))?;
         }
-        Ok(Some(PubSub { _publisher: publisher, _subscriber: subscriber }))
+        Ok(Some(PubSub { _publisher: publisher, _subscriber: subscriber, _responders: responders }))
     }
 }

@@ -184,7 +184,7 @@ fn a_method_is_called_from_within_the_process() {
     };
     server.space.set_access(&NodeId::numeric(1, ADD), access).unwrap();
     let add = |roles: &[NodeId], mode| call(roles, mode, ADD, vec![1.0.into(), 2.0.into()]);
-    assert_eq!(add(&[operator.clone()], Mode::SignAndEncrypt), Ok(vec![3.0.into()]));
+    assert_eq!(add(core::slice::from_ref(&operator), Mode::SignAndEncrypt), Ok(vec![3.0.into()]));
     assert_eq!(add(&[operator], Mode::Sign), Err(StatusCode::BAD_SECURITY_MODE_INSUFFICIENT));
     assert_eq!(
         add(&[], Mode::SignAndEncrypt),

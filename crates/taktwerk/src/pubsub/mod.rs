@@ -75,9 +75,11 @@ pub use taktwerk_net::pubsub::{
 pub use taktwerk_pubsub::action::ActionDescription;
 pub use taktwerk_pubsub::config;
 pub use taktwerk_pubsub::security::{KeyRequest, SecurityKeys};
+pub use taktwerk_pubsub::state::PubSubState;
 pub use taktwerk_pubsub::uadp::{DataSetMessageKind, SecurityMode};
 pub use taktwerk_pubsub::{
-    DataSetMessage, FieldWriter, InPlace, Number, PublisherId, ReaderIndex, Sink, SubscriberEvent, Values,
+    DataSetMessage, FieldWriter, GroupIndex, InPlace, Number, PublisherId, ReaderIndex, Sink,
+    SubscriberEvent, Values,
 };
 
 use taktwerk_types::DataValue;

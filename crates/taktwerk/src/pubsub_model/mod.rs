@@ -159,6 +159,12 @@ impl PubSubModel {
         self.states.report(component, state);
     }
 
+    /// Something of the configuration cannot run here, such as a DataSetWriter of Variables that are gone: it is in error
+    /// until there is another configuration, which the engines run or refuse.
+    pub fn cannot_run(&self, component: Component) {
+        self.states.cannot_run(component);
+    }
+
     /// What a publisher's events are told to, so that its WriterGroups' states are shown.
     #[must_use]
     pub fn publisher_events(&self) -> EventHandler {

@@ -152,6 +152,13 @@ impl States {
         self.apply(&current.configuration, &changes);
     }
 
+    /// Until there is another configuration.
+    pub(super) fn cannot_run(&self, component: Component) {
+        let mut current = lock(&self.current);
+        let changes = current.components.cannot_run(component);
+        self.apply(&current.configuration, &changes);
+    }
+
     /// What an engine that runs `configuration` says.
     pub(super) fn report_from(
         &self,

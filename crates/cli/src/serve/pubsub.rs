@@ -39,7 +39,7 @@ struct Keys {
 impl Keys {
     /// Other key services know us by the server's certificate, and have to be trusted by it.
     fn new(model: &PubSubModel, server: &Server) -> Result<Self, Failure> {
-        let config = server.shared().config();
+        let config = server.config();
         let (provider, uri) = (Arc::clone(&config.provider), config.application_uri.to_string());
         let connect = move |url: &str| {
             Client::builder(url)

@@ -57,6 +57,12 @@ impl Server {
         Self { config, space, shards, options, listeners, importer }
     }
 
+    /// What it was configured with.
+    #[must_use]
+    pub fn config(&self) -> &ServerConfig {
+        &self.config
+    }
+
     /// A namespace to add nodes to; registers it if it is new.
     #[must_use]
     pub fn namespace(&self, uri: &str) -> Namespace {

@@ -22,6 +22,12 @@ pub fn number(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
+/// A number of things: without digits behind the point where there is nothing behind it.
+#[must_use]
+pub fn count(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e15 { thousands(value as i64) } else { number(value) }
+}
+
 /// A whole number in groups of three digits.
 #[must_use]
 pub fn thousands(value: i64) -> String {
@@ -82,6 +88,7 @@ mod tests {
         }
         assert_eq!(thousands(-1_234_567), "-1\u{202f}234\u{202f}567");
         assert_eq!(thousands(999), "999");
+        assert_eq!((count(1.0), count(50.0), count(3.5)), ("1".into(), "50".into(), "3.50".into()));
         assert_eq!((micros(0.85), micros(12.34)), ("850 ns".into(), "12.3 µs".into()));
         assert_eq!((micros(4_560.0), micros(2e6)), ("4.56 ms".into(), "2.00 s".into()));
         assert_eq!((bytes(350.0), bytes(7.123e6)), ("350 B".into(), "7.12 MB".into()));

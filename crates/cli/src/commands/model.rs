@@ -183,7 +183,7 @@ pub(crate) fn print(models: &[Model], output: Output) -> Result<(), Failure> {
 }
 
 fn text(model: &Model) -> String {
-    let [least_clients, most_clients] = [model.clients.0, model.clients.1].map(figures::number);
+    let [least_clients, most_clients] = [model.clients.0, model.clients.1].map(figures::count);
     let [least, most] = [model.signals_per_s.0, model.signals_per_s.1].map(figures::number);
     let mut text = wrapped(
         &format!("{}: ", model.name()),

@@ -54,7 +54,8 @@ pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
         ("memory MB", Align::Right),
         ("Mbit/s", Align::Right),
         ("verdict", Align::Left),
-        ("first limit, at", Align::Left),
+        ("first limit", Align::Left),
+        ("at points ×", Align::Right),
     ]);
     for one in &sized {
         table.row([
@@ -63,10 +64,8 @@ pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
             need(one.memory.as_ref()),
             need(one.network.as_ref()),
             one.verdict.name().to_owned(),
-            match one.headroom {
-                Some(times) => format!("{}, {} × points", one.first_limit, figures::number(times)),
-                None => "none near".to_owned(),
-            },
+            one.first_limit.to_owned(),
+            one.headroom.map_or_else(|| "> 1\u{202f}000".to_owned(), figures::number),
         ]);
     }
     let title =

@@ -315,7 +315,7 @@ impl Model {
             .into_iter()
             .filter(|(_, extent, value)| is_out(*extent, *value))
             .map(|(what, (low, high), value)| {
-                let [value, low, high] = [value, low, high].map(figures::number);
+                let [value, low, high] = [value, low, high].map(figures::count);
                 format!("{value} {what} (measured: {low} to {high})")
             })
             .collect();
@@ -437,7 +437,7 @@ mod tests {
         else {
             panic!()
         };
-        assert!(clients.contains("40.0 clients") && clients.contains("30.0"), "{clients}");
+        assert!(clients.contains("40 clients") && clients.contains("1 to 30"), "{clients}");
         assert!(encryption.contains("encryption"), "{encryption}");
     }
 

@@ -16,7 +16,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use taktwerk_lab::capacity::{Found, Search, Verdict, judge};
 use taktwerk_lab::figures;
-use taktwerk_lab::place::Place;
+use taktwerk_lab::outcome::wrapped;
+use taktwerk_lab::place::{Place, PlaceError};
+use taktwerk_lab::program::ProgramError;
 use taktwerk_lab::scenario::{Condition, Kind, LoadSpec, Scenario, Sweep};
 use taktwerk_lab::steady;
 use taktwerk_lab::table::{Align, Table};
@@ -220,10 +222,12 @@ impl Searching<'_> {
                 _ if self.interrupt.asked() => continue,
                 Verdict::Sustained => search.note(true, false),
                 Verdict::NotSustained { why, clear } => {
-                    // A plant is not driven to its limit twice.
-                    search.note(false, *clear || self.arguments.safe);
-                    if self.arguments.safe {
-                        stopped = Some(format!("safe mode ends at the first miss: {why}"));
+                    // A plant that shows strain is left alone. Without strain it may have been a hiccup, even of ours: once more.
+                    let is_strained = answer.is_some_and(|now| self.is_strained(now));
+                    search.note(false, is_strained || (*clear && !self.arguments.safe));
+                    let is_over = is_strained || search.next() != Some(load);
+                    if self.arguments.safe && is_over {
+                        stopped = Some(format!("safe mode ends at a miss: {why}"));
                         search.stop();
                     } else {
                         self.recover();
@@ -275,7 +279,7 @@ impl Searching<'_> {
         let measure = || match self.place.measure("capacity", &condition, 0) {
             Ok(measurement) => judge(&measurement),
             // The server refuses sessions or items, or does not get them done: that is its limit.
-            Err(error) => Verdict::NotSustained { why: error.to_string(), clear: true },
+            Err(error) => Verdict::NotSustained { why: refused(&error), clear: true },
         };
         if !self.arguments.safe {
             return (measure(), None);
@@ -320,6 +324,19 @@ fn bar(within: Duration) -> ProgressBar {
         bar.enable_steady_tick(Duration::from_millis(500));
     }
     bar
+}
+
+/// Why a load did not come about, in words about the server.
+fn refused(error: &PlaceError) -> String {
+    match error {
+        PlaceError::Program(ProgramError::TimedOut { seconds, .. }) => {
+            format!("it was not set up and measured within {seconds} s")
+        }
+        PlaceError::Load { stderr, .. } if !stderr.is_empty() => {
+            stderr.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+        }
+        other => other.to_string(),
+    }
 }
 
 fn condition(arguments: &CapacityArgs, url: &str, what: What, load: u64) -> Option<Condition> {
@@ -457,10 +474,11 @@ fn print(
     output.text(&table.to_string())?;
     for (what, found, stopped) in results {
         if let Some((load, why)) = found.failed.and_then(|load| Some((load, missed(tried, *what, load)?))) {
-            output.text(&format!("{}: of {} {why}", what.name(), shown(Some(load))))?;
+            output
+                .text(wrapped("", &format!("{}: of {} {why}", what.name(), shown(Some(load)))).trim_end())?;
         }
         if let Some(reason) = stopped {
-            output.text(&format!("{}: {reason}", what.name()))?;
+            output.text(wrapped("", &format!("{}: {reason}", what.name())).trim_end())?;
         }
     }
     output.text("")?;
@@ -474,9 +492,9 @@ fn print(
         limits.row([(*name).to_owned(), text]);
     }
     output.text(&limits.to_string())?;
-    output.text(
-        "sustained: every item received 99 % of its values and messages came within 110 % of the interval; within 10 %",
-    )
+    let meaning = "sustained: every item received 99 % of its values and messages came within 110 % of the interval; the \
+                   bracket is narrower than 10 % unless the search ended before";
+    output.text(wrapped("", meaning).trim_end())
 }
 
 #[cfg(test)]
@@ -504,6 +522,8 @@ mod tests {
             load,
             verdict: Verdict::NotSustained { why: why.to_owned(), clear: false },
         };
+        let late = ProgramError::TimedOut { path: "taktwerk".into(), what: "end", seconds: 27 };
+        assert_eq!(refused(&PlaceError::Program(late)), "it was not set up and measured within 27 s");
         let tried = [not(800, "late"), not(700, "lost"), not(700, "late")];
         assert_eq!(missed(&tried, What::Signals, 700), Some("late"));
         assert_eq!(missed(&tried, What::Sessions, 700), None);

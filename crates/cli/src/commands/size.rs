@@ -54,8 +54,6 @@ pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
         ("memory MB", Align::Right),
         ("Mbit/s", Align::Right),
         ("verdict", Align::Left),
-        ("first limit", Align::Left),
-        ("at points ×", Align::Right),
     ]);
     for one in &sized {
         table.row([
@@ -64,8 +62,6 @@ pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
             need(one.memory.as_ref()),
             need(one.network.as_ref()),
             one.verdict.name().to_owned(),
-            one.first_limit.to_owned(),
-            one.headroom.map_or_else(|| "> 1\u{202f}000".to_owned(), figures::number),
         ]);
     }
     let title =
@@ -95,7 +91,13 @@ fn explain(one: &Sized, output: Output) -> Result<(), Failure> {
             format!("{} ({} %{fits})", change.what, figures::number(change.cpu_percent))
         })
         .collect();
-    let mut text = wrapped(&format!("{name}: "), &format!("{intro} {}", changes.join("; ")));
+    let limit = one.headroom.map_or_else(
+        || "no limit is near".to_owned(),
+        |times| {
+            format!("{} is the first limit, at {} times the points", one.first_limit, figures::number(times))
+        },
+    );
+    let mut text = wrapped(&format!("{name}: "), &format!("{limit}; {intro} {}", changes.join("; ")));
     if one.scaled {
         text.push_str(&wrapped(
             "  note  ",

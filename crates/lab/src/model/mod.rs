@@ -116,21 +116,48 @@ pub fn median_abs(errors: &[f64]) -> Option<f64> {
     median(&errors.iter().map(|error| error.abs()).collect::<Vec<_>>())
 }
 
-/// Errors of predictions for data that the fit has not seen: the data are dealt into `folds` parts, in a fixed random
-/// order, and each part is predicted from the others.
+/// Errors of predictions for loads that the fit has not seen: the loads are dealt into `folds` parts, in a fixed random
+/// order, and each part is predicted from the others. A load that is measured several times is in one part with all of its
+/// measurements: a form that bends through every load would look good otherwise.
+///
+/// `None` if there are less than two loads, or too few for the form.
 #[must_use]
 pub fn cross_validate(form: Form, data: &[Observation], folds: usize) -> Option<Vec<f64>> {
-    let folds = folds.clamp(2, data.len().max(2));
-    let order = shuffled(data.len());
+    let loads = loads(data);
+    let folds = folds.clamp(2, loads.len().max(2));
+    let order = shuffled(loads.len());
     let mut errors = Vec::with_capacity(data.len());
     for fold in 0..folds {
         let pick = |held_out: bool| -> Vec<Observation> {
             let chosen = order.iter().enumerate().filter(|(at, _)| (at % folds == fold) == held_out);
-            chosen.filter_map(|(_, index)| data.get(*index).copied()).collect()
+            chosen.filter_map(|(_, index)| loads.get(*index)).flatten().copied().collect()
         };
         errors.extend(Fit::new(form, &pick(false))?.errors(&pick(true)));
     }
     Some(errors)
+}
+
+/// Observations of one and the same load together. The rate that is delivered is never exactly the one that was asked for.
+fn loads(data: &[Observation]) -> Vec<Vec<Observation>> {
+    const SAME_RATE: f64 = 1.05;
+    let key = |one: &Observation| [one.clients, one.messages_per_s, f64::from(u8::from(one.encrypted))];
+    let mut sorted = data.to_vec();
+    sorted.sort_by(|a, b| {
+        let by_key = key(a).iter().zip(key(b)).map(|(a, b)| a.total_cmp(&b)).find(|order| order.is_ne());
+        by_key.unwrap_or_else(|| a.signals_per_s.total_cmp(&b.signals_per_s))
+    });
+    let mut loads: Vec<Vec<Observation>> = Vec::new();
+    for one in sorted {
+        match loads.last_mut().and_then(|load| load.last().copied().map(|last| (load, last))) {
+            Some((load, last))
+                if key(&last) == key(&one) && one.signals_per_s <= last.signals_per_s * SAME_RATE =>
+            {
+                load.push(one);
+            }
+            _ => loads.push(vec![one]),
+        }
+    }
+    loads
 }
 
 /// Numbers below `count` in an order that is random but always the same.
@@ -415,6 +442,31 @@ mod tests {
         let [_, signal, _, growing, ..] = model.fit.weights[..] else { panic!() };
         assert!((signal / 1e-4 - 1.0).abs() < 0.05 && (growing / 1e-6 - 1.0).abs() < 0.05, "{:?}", model.fit);
         assert!(Form::price("signals/s·√items", 1e-4).starts_with("1.00 µs per signal"));
+    }
+
+    #[test]
+    fn measurements_of_a_load_stay_together() {
+        let mut data = synthetic();
+        for (at, one) in data.iter_mut().enumerate() {
+            // Delivered, not asked for.
+            one.signals_per_s *= 1.0 + 0.002 * (at % 3) as f64;
+        }
+        data[0].encrypted = true;
+        let order = shuffled(data.len());
+        let data: Vec<_> = order.iter().map(|index| data[*index]).collect();
+        let loads = loads(&data);
+        let mut sizes: Vec<usize> = loads.iter().map(Vec::len).collect();
+        sizes.sort_unstable();
+        // 20 loads, three times each; one of them was measured once with encryption.
+        assert_eq!(sizes, [vec![1, 2], vec![3; 19]].concat());
+        assert!(loads.iter().all(|load| load.iter().all(|one| one.clients == load[0].clients)));
+    }
+
+    #[test]
+    fn one_load_is_too_little_to_validate_anything() {
+        let data: Vec<_> = synthetic().into_iter().take(3).collect();
+        assert_eq!(cross_validate(Form::Messages, &data, 10), None);
+        assert!(Model::new("synthetic", &data).is_none());
     }
 
     #[test]

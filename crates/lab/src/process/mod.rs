@@ -1,38 +1,33 @@
 //! What a process used, from `/proc/<pid>`.
 //!
-//! CPU time comes from the scheduler's accounting of each thread (`schedstat`, nanoseconds); its split into user and
-//! kernel time from `stat`, whose ticks are too coarse to be the total. A thread that ends takes its account with
-//! it: compare two snapshots of a process whose threads stay.
+//! CPU time is that of the process's own clock, in nanoseconds, which goes on counting what threads have used that ended;
+//! its split into user and kernel time comes from `stat`, whose ticks are too coarse to be the total. Switches, moves and
+//! waiting are known of each thread that is there (`/proc/<pid>/task`): what a thread does between the first snapshot and its
+//! end is not in them, but it takes nothing away from the others either.
 
 mod parse;
 
+use nix::time::ClockId;
+use nix::unistd::Pid;
 use parse::{ParseProcError, Sched, SchedStat, Stat, Status};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The account of a process so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Snapshot {
     /// When it was taken, monotonic nanoseconds.
     pub at: u64,
-    /// CPU time of all threads, nanoseconds.
+    /// CPU time of all threads, also of those that have ended, nanoseconds.
     pub cpu: u64,
     /// User time in clock ticks.
     pub user_ticks: u64,
     /// Kernel time in clock ticks.
     pub system_ticks: u64,
-    /// How often threads went to sleep by themselves.
-    pub voluntary_switches: u64,
-    /// How often threads were interrupted by others.
-    pub involuntary_switches: u64,
-    /// How often threads were put on a CPU.
-    pub timeslices: u64,
-    /// How often threads moved to another CPU; zero where the kernel does not tell.
-    pub migrations: u64,
-    /// Time that threads were ready to run and waited for a CPU, nanoseconds.
-    pub runqueue_wait: u64,
     /// Memory in RAM, bytes.
     pub rss: u64,
     /// Of that, memory that belongs to no file.
@@ -41,6 +36,21 @@ pub struct Snapshot {
     pub rss_peak: u64,
     /// Threads.
     pub threads: u64,
+    /// The threads that are there, by their ids.
+    each: BTreeMap<u32, Thread>,
+}
+
+/// What is counted for a thread as long as it lives.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Thread {
+    /// How often it went to sleep by itself.
+    voluntary_switches: u64,
+    /// How often it was interrupted by others.
+    involuntary_switches: u64,
+    /// How often it moved to another CPU; zero where the kernel does not tell.
+    migrations: u64,
+    /// Time that it was ready to run and waited for a CPU, nanoseconds.
+    waiting: u64,
 }
 
 /// Nanoseconds that all threads of a process have run, and have been ready to run without a CPU.
@@ -125,17 +135,26 @@ impl Process {
         let entries = fs::read_dir(&tasks).map_err(|source| self.failed(tasks.clone(), source))?;
         for entry in entries.filter_map(Result::ok) {
             if let Ok(times) = self.read::<SchedStat>(entry.path().join("schedstat")) {
-                turns.on_cpu += times.on_cpu;
                 turns.waiting += times.waiting;
             }
         }
+        turns.on_cpu = self.cpu()?;
         Ok(turns)
+    }
+
+    /// The process's CPU clock, nanoseconds.
+    fn cpu(&self) -> Result<u64, ProcessError> {
+        let gone = ProcessError::Gone { pid: self.pid };
+        let Ok(pid) = i32::try_from(self.pid) else { return Err(gone) };
+        let read = || ClockId::pid_cpu_clock_id(Pid::from_raw(pid))?.now();
+        let time = Duration::from(read().map_err(|_| gone)?);
+        Ok(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// CPU time of its threads so far in nanoseconds, summed up by their names.
     #[must_use]
-    pub fn by_thread(&self) -> std::collections::BTreeMap<String, u64> {
-        let mut all = std::collections::BTreeMap::new();
+    pub fn by_thread(&self) -> BTreeMap<String, u64> {
+        let mut all = BTreeMap::new();
         for thread in self.threads() {
             let directory = PathBuf::from(format!("/proc/{}/task/{thread}", self.pid));
             let Ok(name) = fs::read_to_string(directory.join("comm")) else { continue };
@@ -181,14 +200,18 @@ impl Process {
             ) else {
                 continue;
             };
-            snapshot.cpu += times.on_cpu;
-            snapshot.runqueue_wait += times.waiting;
-            snapshot.timeslices += times.timeslices;
-            snapshot.migrations +=
-                self.read::<Sched>(entry.path().join("sched")).map_or(0, |sched| sched.migrations);
-            snapshot.voluntary_switches += status.voluntary_switches;
-            snapshot.involuntary_switches += status.involuntary_switches;
+            let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let thread = Thread {
+                voluntary_switches: status.voluntary_switches,
+                involuntary_switches: status.involuntary_switches,
+                migrations: self
+                    .read::<Sched>(entry.path().join("sched"))
+                    .map_or(0, |sched| sched.migrations),
+                waiting: times.waiting,
+            };
+            snapshot.each.insert(id, thread);
         }
+        snapshot.cpu = self.cpu()?;
         snapshot.at = crate::clock::monotonic();
         Ok(snapshot)
     }
@@ -246,16 +269,21 @@ impl Usage {
         let system = to.system_ticks.saturating_sub(from.system_ticks) as f64;
         let user_share = if user + system > 0.0 { user / (user + system) } else { 0.0 };
         let growth = i128::from(to.rss) - i128::from(from.rss);
+        // A thread that came meanwhile has done all of it meanwhile.
+        let sum = |count: fn(&Thread) -> u64| -> u64 {
+            let grown = |(id, thread)| count(thread).saturating_sub(from.each.get(id).map_or(0, count));
+            to.each.iter().map(grown).sum()
+        };
         Self {
             seconds,
             cpu_s,
             user_s: cpu_s * user_share,
             system_s: cpu_s * (1.0 - user_share),
             cpu_percent: if seconds > 0.0 { cpu_s / seconds * 100.0 } else { 0.0 },
-            voluntary_switches: to.voluntary_switches.saturating_sub(from.voluntary_switches),
-            involuntary_switches: to.involuntary_switches.saturating_sub(from.involuntary_switches),
-            migrations: to.migrations.saturating_sub(from.migrations),
-            runqueue_wait_s: to.runqueue_wait.saturating_sub(from.runqueue_wait) as f64 / 1e9,
+            voluntary_switches: sum(|thread| thread.voluntary_switches),
+            involuntary_switches: sum(|thread| thread.involuntary_switches),
+            migrations: sum(|thread| thread.migrations),
+            runqueue_wait_s: sum(|thread| thread.waiting) as f64 / 1e9,
             rss_bytes: to.rss,
             rss_growth_bytes: i64::try_from(growth).unwrap_or(0),
             rss_peak_bytes: to.rss_peak,
@@ -283,12 +311,39 @@ mod tests {
         while crate::clock::thread_cpu() - start < 30_000_000 {
             spent = spent.wrapping_mul(31).wrapping_add(1);
         }
-        // A running thread is charged at the next tick or switch, so give it one.
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
         let usage = Usage::between(&before, &process.snapshot().unwrap());
-        assert!(usage.cpu_s >= 0.028, "{usage:?} {spent}");
+        assert!(usage.cpu_s >= 0.03, "{usage:?} {spent}");
         assert!((usage.user_s + usage.system_s - usage.cpu_s).abs() < 1e-9);
-        assert!(usage.rss_bytes > 100_000 && usage.voluntary_switches >= 1);
+        assert!(usage.rss_bytes > 100_000 && usage.voluntary_switches >= 1, "{usage:?}");
+    }
+
+    /// Threads that do a server's handshakes end a while after them.
+    #[test]
+    fn what_a_thread_has_used_that_ended_is_neither_lost_nor_taken_off() {
+        let work = || {
+            let mut spent = 0u64;
+            while crate::clock::thread_cpu() < 20_000_000 {
+                spent = std::hint::black_box(spent.wrapping_mul(31).wrapping_add(1));
+            }
+        };
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        let (told, ready) = std::sync::mpsc::channel();
+        let worked_before = std::thread::spawn(move || {
+            work();
+            told.send(()).unwrap();
+            // Until it is let go.
+            let _ = receiver.recv();
+        });
+        ready.recv().unwrap();
+        let process = Process::own();
+        let (before, turns) = (process.snapshot().unwrap(), process.turns().unwrap());
+        drop(sender);
+        worked_before.join().unwrap();
+        std::thread::spawn(work).join().unwrap();
+        let usage = Usage::between(&before, &process.snapshot().unwrap());
+        assert!(usage.cpu_s >= 0.02, "{usage:?}");
+        assert!(process.turns().unwrap().since(&turns).on_cpu >= 20_000_000);
     }
 
     #[test]

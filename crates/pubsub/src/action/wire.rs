@@ -279,8 +279,8 @@ impl Wire {
         let nonce: Nonce = security.nonce.try_into().map_err(|_| SecurityError::TooShort)?;
         let sender = header.ok();
         let publisher_id = sender.and_then(|header| header.publisher_id).map(|id| id.to_owned());
-        // Requests, responses, probes and announcements carry the same PublisherId but come from different senders, and requests from many:
-        // the random half of the nonce tells them apart.
+        // Requests, responses, probes and announcements carry the same PublisherId but come from different senders, and
+        // requests from many: the random half of the nonce tells them apart.
         let [a, b, ..] = nonce;
         replay.accept(publisher_id, Some(u16::from_le_bytes([a, b])), token_id, nonce_number(&nonce))?;
         if mode == SecurityMode::SignAndEncrypt {

@@ -45,7 +45,7 @@ use taktwerk_pubsub::config::{
 use taktwerk_pubsub::uadp::announcement::Announcement;
 use taktwerk_schema::{ActionTargetDataType, DataSetMetaDataType};
 use taktwerk_server::space::AddressSpace;
-use taktwerk_types::{NodeId, StatusCode, Variant};
+use taktwerk_types::{Instant, NodeId, StatusCode, Variant};
 
 /// Does what an Action is for; called on a worker thread, one call after the other.
 type Handler = Box<dyn FnMut(Vec<Variant>) -> Result<Vec<Variant>, StatusCode> + Send>;
@@ -456,6 +456,8 @@ impl ActionRequestorBuilder {
 
 /// Responders whose Actions are known; of more than these the oldest are forgotten.
 const KNOWN_MAX: usize = 256;
+/// Descriptions that are kept of a responder; what it says of more DataSetWriters is not.
+const DESCRIPTIONS_MAX: usize = 1024;
 
 /// What a responder has said of itself.
 #[derive(Debug)]
@@ -473,7 +475,10 @@ impl Known {
 
     fn learn(&mut self, announcement: &Announcement) {
         if let Some(description) = ActionDescription::from_announcement(announcement) {
-            self.actions.insert(description.data_set_writer_id, description);
+            let id = description.data_set_writer_id;
+            if self.actions.len() < DESCRIPTIONS_MAX || self.actions.contains_key(&id) {
+                self.actions.insert(id, description);
+            }
         }
         if let Announcement::ActionResponder(connections) = announcement {
             let groups = connections.iter().flat_map(|connection| &connection.writer_groups);
@@ -485,7 +490,13 @@ impl Known {
     }
 }
 
-type Curious = (PublisherId, mpsc::Sender<Vec<ActionDescription>>);
+/// Somebody who waits for all that a responder has to say of itself.
+struct Curious {
+    responder: PublisherId,
+    tell: mpsc::Sender<Vec<ActionDescription>>,
+    /// When nobody waits any more.
+    until: Instant,
+}
 
 struct Asking {
     engine: Requestor,
@@ -514,10 +525,10 @@ impl Asking {
     /// Tells those who wait for a responder of which all is known.
     fn tell(&mut self) {
         let known = &self.known;
-        self.curious.retain(|(responder, tell)| {
-            let found = known.iter().find(|known| known.responder == *responder && known.is_complete());
-            let Some(known) = found else { return true };
-            let _ = tell.send(known.actions.values().cloned().collect());
+        self.curious.retain(|curious| {
+            let of = |known: &&Known| known.responder == curious.responder && known.is_complete();
+            let Some(known) = known.iter().find(of) else { return true };
+            let _ = curious.tell.send(known.actions.values().cloned().collect());
             false
         });
     }
@@ -572,7 +583,9 @@ impl ActionRequestor {
         let (tell, told) = mpsc::channel();
         let responder = PublisherId::UInt16(responder);
         self.running.run(move |user, now| {
-            user.curious.push((responder.clone(), tell));
+            // Those whom nobody answered have gone.
+            user.curious.retain(|curious| curious.until > now.instant);
+            user.curious.push(Curious { responder: responder.clone(), tell, until: now.instant + timeout });
             user.engine.discover(0, &responder, now);
         });
         told.recv_timeout(timeout).map_err(|_| StatusCode::BAD_TIMEOUT)
@@ -614,5 +627,35 @@ impl ActionRequestor {
         let outcome =
             told.recv_timeout(timeout + Duration::from_secs(1)).map_err(|_| StatusCode::BAD_TIMEOUT)?;
         if outcome.status.is_bad() { Err(outcome.status) } else { Ok(outcome.outputs) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta_data(writer_id: u16) -> Announcement {
+        Announcement::ActionMetaData {
+            writer_id,
+            targets: Vec::new(),
+            request: Box::default(),
+            response: Box::default(),
+            methods: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_responder_that_goes_on_and_on_fills_no_memory() {
+        let mut known = Known { responder: PublisherId::UInt16(7), actions: BTreeMap::new(), writers: None };
+        for id in 1..=u16::MAX {
+            known.learn(&meta_data(id));
+        }
+        assert_eq!(known.actions.len(), DESCRIPTIONS_MAX);
+        // What is known already may still change.
+        known.learn(&meta_data(1));
+        assert!(known.actions.contains_key(&1));
+        assert!(!known.is_complete(), "it has not said what it has");
+        known.learn(&Announcement::ActionResponder(Vec::new()));
+        assert!(known.actions.is_empty() && known.is_complete());
     }
 }

@@ -90,27 +90,19 @@ pub fn destination(prefix: &str, connection: &Connection, datagram: &Datagram<'_
             });
             to(topic, false)
         }
-        DatagramKind::MetaData => {
+        kind @ (DatagramKind::MetaData | DatagramKind::ActionMetaData) => {
+            let level = if kind == DatagramKind::MetaData { "metadata" } else { "action-metadata" };
             let own = named(broker_writer.map(|broker| broker.meta_data_queue_name.as_str()));
             let topic = own.unwrap_or_else(|| {
                 let group = group.map_or_else(String::new, |group| clean(&group.name));
                 let writer = writer.map_or_else(String::new, |writer| clean(&writer.name));
-                format!("{}/{publisher}/{group}/{writer}", root(prefix, connection, "metadata"))
+                format!("{}/{publisher}/{group}/{writer}", root(prefix, connection, level))
             });
             to(topic, true)
         }
         // Which of the announcements it is, its first bytes say; subscribers of one get the others and skip them.
         DatagramKind::Announcement => {
             to(format!("{}/{publisher}", root(prefix, connection, "connection")), true)
-        }
-        DatagramKind::ActionMetaData => {
-            let own = named(broker_writer.map(|broker| broker.meta_data_queue_name.as_str()));
-            let topic = own.unwrap_or_else(|| {
-                let group = group.map_or_else(String::new, |group| clean(&group.name));
-                let writer = writer.map_or_else(String::new, |writer| clean(&writer.name));
-                format!("{}/{publisher}/{group}/{writer}", root(prefix, connection, "action-metadata"))
-            });
-            to(topic, true)
         }
         DatagramKind::ActionResponder => {
             to(format!("{}/{publisher}", root(prefix, connection, "action-responder")), true)

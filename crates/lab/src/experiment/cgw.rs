@@ -32,7 +32,7 @@ const LINKS: [(&str, &str); 5] = [
 
 fn rtd(quick: bool, link: Option<&str>, is_slow: bool) -> Vec<Scenario> {
     let count = match (quick, is_slow) {
-        (true, true) => 20,
+        (true, true) => 10,
         (true, false) => 300,
         (false, _) => 1_000,
     };

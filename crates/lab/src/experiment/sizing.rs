@@ -4,7 +4,7 @@ use super::{Experiment, Plan, Wish, stack_name, stacks};
 use crate::chart::{Axis, Chart, Mark, Point, Series};
 use crate::figures;
 use crate::measurement::{Group, Measurement, group};
-use crate::model::{Fit, Form, Model, Observation, median_abs, shuffled};
+use crate::model::{Fit, Form, Model, Noise, Observation, median_abs, shuffled};
 use crate::outcome::{Grid, Outcome};
 use crate::statistics::median;
 
@@ -41,6 +41,16 @@ fn middle(load: &[Observation]) -> Option<Observation> {
 
 fn with_clients(data: &[Observation], clients: &[f64]) -> Vec<Observation> {
     data.iter().copied().filter(|one| clients.contains(&one.clients)).collect()
+}
+
+/// Whether a model is good enough. What it is compared with is off by `floor` itself: an error that would do without that
+/// can not be told to be the model's.
+fn is_within(error: f64, floor: f64) -> Option<bool> {
+    if error <= ALLOWED {
+        return Some(true);
+    }
+    let own = (error.powi(2) - floor.powi(2)).max(0.0).sqrt();
+    (own > ALLOWED).then_some(false)
 }
 
 fn percent(share: Option<f64>) -> String {
@@ -130,13 +140,28 @@ impl Experiment for Modelling {
                 ),
                 ("a random third of the loads", "the rest", blind(&random_train, &random_test)),
             ];
+            let noise = Noise::of(&by_load);
+            let floor = noise.map_or(0.0, |noise| noise.floor);
+            let known = noise.map_or_else(String::new, |noise| {
+                format!("; who knew what each load costs would be off by {}", percent(Some(noise.floor)))
+            });
             for (what, from, found) in splits {
                 let Some((error, form)) = found else { continue };
                 outcome.finding(
                     &format!("{what} predicted within 10 % (median) from {from}"),
-                    Some(error <= ALLOWED),
-                    format!("{name}: {} with the form '{form}'", percent(Some(error))),
+                    is_within(error, floor),
+                    format!("{name}: {} with the form '{form}'{known}", percent(Some(error))),
                 );
+            }
+            if let Some(noise) = noise {
+                let most = by_load.iter().map(Vec::len).max().unwrap_or(0);
+                outcome.remark(format!(
+                    "{name}: the same load measured once more is off by {} (median) from what was measured before: that is the \
+                     machine, and no model can be better at a single window. The median over the repetitions (up to {most}) is \
+                     off by {} itself; four times as many halve that.",
+                    percent(Some(noise.again)),
+                    percent(Some(noise.floor))
+                ));
             }
             outcome.remark(format!(
                 "{name}: chosen form '{}', CPU % = {}; R² {:.4}; nine of ten measurements lie between {} and {} of the \
@@ -321,5 +346,19 @@ impl Experiment for Sizing {
             "Comparable: which node is under strain and in which order they stand. Not comparable: percent; the headroom here is \
              that of one core of this machine. For another machine, run `taktwerk lab calibrate` there.",
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_that_the_noise_explains_is_open() {
+        assert_eq!(is_within(0.099, 0.0), Some(true));
+        assert_eq!(is_within(0.12, 0.0), Some(false));
+        assert_eq!(is_within(0.12, 0.08), None);
+        assert_eq!(is_within(0.2, 0.08), Some(false));
+        assert_eq!(is_within(0.05, 0.3), Some(true));
     }
 }

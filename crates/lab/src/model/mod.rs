@@ -5,9 +5,11 @@
 //! 2 % where 1 % was measured is as wrong as 80 % for 40 %.
 
 mod form;
+mod noise;
 mod solve;
 
 pub use form::Form;
+pub use noise::Noise;
 
 use solve::least_squares;
 

@@ -17,9 +17,18 @@
 //! A responder that has descriptions ([`Responder::describe`]) announces them and answers probes; a requestor asks with
 //! [`Requestor::discover`].
 //!
-//! Actions do something in the world, so they are secured: an engine without message security has to be asked for.
+//! Over a transport that repeats by itself until a message has arrived (brokers: `reliable`), each says what it has to say
+//! once, and the responder only that it is done.
+//!
+//! Messages are UADP or, over brokers, JSON ([`ActionMapping`]); fields are Variants or RawData, as the
+//! DataSetFieldContentMask of the responder's DataSetWriter has it. What needs names or types, JSON and RawData, is asked for
+//! once the responder's ActionMetaData is there.
+//!
+//! Actions do something in the world, so they are secured: an engine without message security has to be asked for. JSON
+//! has none at all.
 
 mod describe;
+mod form;
 mod message;
 mod requestor;
 mod responder;
@@ -28,7 +37,12 @@ mod wire;
 pub use describe::ActionDescription;
 pub use requestor::{Outcome, Request, RequestId, Requestor, RequestorOptions};
 pub use responder::{ActionTarget, Execution, ExecutionId, Responder, ResponderOptions};
-pub use wire::{ActionEngine, ActionError};
+pub use wire::{ActionEngine, ActionError, ActionMapping};
+
+#[cfg(feature = "json")]
+pub(crate) use form::{FieldSet, Form};
+#[cfg(feature = "json")]
+pub(crate) use message::{ActionMessage, KnownForm, Part, plain};
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The JSON message mapping (Part 14 §7.2.5): DataSetMessages and metadata as JSON NetworkMessages.
+//! The JSON message mapping (Part 14 §7.2.5): DataSetMessages, metadata and Actions as JSON NetworkMessages.
 
 use crate::config::{Connection, DataSetWriter, DataSetWriterMessage, WriterGroup, WriterGroupMessage};
 use crate::time::Now;
@@ -10,6 +10,7 @@ use taktwerk_types::json::write::{Members, plain, string};
 use taktwerk_types::json::{JsonContext, JsonEncode, encode_value};
 use taktwerk_types::{DataValue, StatusCode, Variant};
 
+pub(crate) mod action;
 pub mod metadata;
 mod receive;
 pub mod status;

@@ -64,6 +64,18 @@ impl PublisherId {
     }
 }
 
+impl From<u16> for PublisherId {
+    fn from(id: u16) -> Self {
+        Self::UInt16(id)
+    }
+}
+
+impl From<&str> for PublisherId {
+    fn from(id: &str) -> Self {
+        Self::String(id.into())
+    }
+}
+
 impl PublisherIdRef<'_> {
     /// The number of the type in ExtendedFlags1.
     #[must_use]

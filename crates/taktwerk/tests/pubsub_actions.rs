@@ -217,27 +217,85 @@ fn an_action_goes_over_a_broker() {
     };
     let mut command = Command::new(program);
     command.args(["-p", &port.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
-    let _broker = Broker(command.spawn().unwrap());
+    let broker = Broker(command.spawn().unwrap());
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         std::thread::sleep(Duration::from_millis(10));
     }
-    let url = format!("mqtt://127.0.0.1:{port}");
-    let interval = Duration::from_millis(20);
-    let secured = SecurityMode::SignAndEncrypt;
-    let _responder = ActionResponder::builder(&url, 7)
-        .security(secured, "plant", keys())
-        .interval(interval)
-        .action(1, 1, double)
-        .start()
-        .unwrap();
-    let unnamed = ActionRequestor::builder(&url, 9).security(secured, "plant", keys()).start();
-    assert!(unnamed.unwrap_err().to_string().contains("responder()"));
-    let requestor = ActionRequestor::builder(&url, 9)
-        .responder(7)
-        .security(secured, "plant", keys())
-        .interval(interval)
-        .start()
-        .unwrap();
-    let results = requestor.invoke(7, 1, 1, vec![21.0.into()], PATIENCE);
-    assert_eq!(results, Ok(vec![42.0.into(), "done".into()]));
+    // Both mappings, with fields as Variants and as raw data.
+    let address = format!("127.0.0.1:{port}");
+    std::thread::scope(|scope| {
+        for (number, raw) in [(7u16, false), (17, true)] {
+            let address = &address;
+            scope.spawn(move || over_a_broker(&format!("mqtt://{address}"), number, raw));
+            scope.spawn(move || over_a_broker(&format!("mqtt+json://{address}"), number + 1, raw));
+        }
+    });
+    // A broker that is gone: nothing was asked for, and it says so.
+    drop(broker);
+    let requestor =
+        ActionRequestor::builder(&format!("mqtt://{address}"), 9).allow_unsecured().start().unwrap();
+    let unheard = requestor.invoke(7, 1, 1, vec![1.0.into()], Duration::from_millis(200));
+    assert_eq!(unheard, Err(StatusCode::BAD_NO_COMMUNICATION));
+}
+
+/// A requestor that begins before its responder, and knows nothing but its name.
+#[cfg(feature = "mqtt")]
+fn over_a_broker(url: &str, number: u16, raw: bool) {
+    use taktwerk::pubsub::ActionDescription;
+    use taktwerk_pubsub::config::build::field;
+    use taktwerk_schema::{ActionTargetDataType, DataSetMetaDataType};
+    use taktwerk_types::BuiltInType;
+    let is_json = url.contains("json");
+    let meta_data = |fields| DataSetMetaDataType { name: "double".into(), fields, ..Default::default() };
+    let text = |name: &str| {
+        let mut text = field(name, BuiltInType::String);
+        text.max_string_length = 16;
+        text
+    };
+    let target = ActionTargetDataType { action_target_id: 1, name: "it".into(), ..Default::default() };
+    let description = ActionDescription {
+        data_set_writer_id: 1,
+        targets: vec![target],
+        request: meta_data(vec![field("x", BuiltInType::Double)]),
+        response: meta_data(vec![field("y", BuiltInType::Double), text("said")]),
+        methods: Vec::new(),
+    };
+    let mut asking = ActionRequestor::builder(url, number + 100);
+    let refused = ActionResponder::builder(url, number).action(1, 1, double).start().unwrap_err();
+    assert_eq!(refused.status(), StatusCode::BAD_SECURITY_MODE_INSUFFICIENT);
+    assert_eq!(refused.to_string().contains("mqtts+json"), is_json, "{refused}");
+    let mut answering =
+        ActionResponder::builder(url, number).action(1, 1, double).describe(description.clone());
+    if raw {
+        answering = answering.raw_data();
+    }
+    if is_json {
+        (asking, answering) = (asking.allow_unsecured(), answering.allow_unsecured());
+    } else {
+        let mode = SecurityMode::SignAndEncrypt;
+        asking = asking.security(mode, "plant", keys());
+        answering = answering.security(mode, "plant", keys());
+    }
+    let requestor = asking.start().unwrap();
+    let nobody = requestor.invoke(number + 200, 1, 1, vec![1.0.into()], Duration::from_millis(500));
+    let unsaid = [StatusCode::BAD_WAITING_FOR_INITIAL_DATA, StatusCode::BAD_NO_COMMUNICATION];
+    assert!(nobody.is_err_and(|error| unsaid.contains(&error)));
+    std::thread::scope(|scope| {
+        let early = scope.spawn(|| requestor.invoke(number, 1, 1, vec![21.0.into()], PATIENCE));
+        std::thread::sleep(Duration::from_millis(50));
+        let responder = answering.start().unwrap();
+        assert_eq!(early.join().unwrap(), Ok(vec![42.0.into(), "done".into()]), "{url}");
+        let heard = requestor.discover(number, PATIENCE).unwrap();
+        assert_eq!(heard, [description]);
+        let wrong = requestor.invoke(number, 1, 1, vec!["text".into()], PATIENCE);
+        // Raw data has no place for text: it is not even sent.
+        let status = if raw { StatusCode::BAD_TYPE_MISMATCH } else { StatusCode::BAD_INVALID_ARGUMENT };
+        assert!(is_json || wrong == Err(status), "{url}: {wrong:?}");
+        assert!(wrong.is_err(), "{url}");
+        assert_eq!(
+            requestor.invoke(number, 1, 2, vec![1.0.into()], PATIENCE),
+            Err(StatusCode::BAD_NOT_FOUND)
+        );
+        drop(responder);
+    });
 }

@@ -74,6 +74,17 @@ pub(super) fn json() -> Seeds {
     }
     let status = r#"{"MessageId":"3","MessageType":"ua-status","PublisherId":"7","Timestamp":"2024-02-29T12:00:00Z","IsCyclic":true,"Status":2,"NextReportTime":"2024-02-29T12:00:05Z"}"#;
     seeds.push([&[0, 0], status.as_bytes()].concat());
+    // Actions: texts of every kind, and values of ours.
+    let actions = [
+        r#"{"MessageId":"4","MessageType":"ua-action-request","PublisherId":"7","Timestamp":"2024-02-29T12:00:00Z","ResponseAddress":"a","CorrelationData":"AQID","RequestorId":"9","TimeoutHint":1000,"Messages":[{"DataSetWriterId":1,"ActionTargetId":1,"MessageType":"ua-action-request","RequestId":1,"ActionState":1,"Payload":{"d":1.5,"s":{"UaType":12,"Value":"x"}}},{"DataSetWriterId":1,"ActionTargetId":2,"RequestId":2,"ActionState":"Executing_1"}]}"#,
+        r#"{"MessageId":"5","MessageType":"ua-action-response","PublisherId":"7","Timestamp":"2024-02-29T12:00:00Z","CorrelationData":"AQID","RequestorId":"9","Messages":[{"DataSetWriterId":1,"ActionTargetId":1,"Status":{"Code":2147483648},"RequestId":1,"ActionState":2,"MetaDataVersion":{"MajorVersion":0},"Payload":{"d":2.5}}]}"#,
+        r#"{"MessageId":"6","MessageType":"ua-action-metadata","PublisherId":"7","DataSetWriterId":1,"Timestamp":"2024-02-29T12:00:00Z","ActionTargets":[{"ActionTargetId":1,"Name":"t"}],"Request":{"Name":"a","Fields":[{"Name":"d","BuiltInType":11,"DataType":"i=11","ValueRank":-1}]},"Response":{"Name":"a"},"ActionMethods":[{"ObjectId":"i=85","MethodId":"i=11492"}]}"#,
+        r#"{"MessageId":"7","MessageType":"ua-action-responder","PublisherId":"7","Timestamp":"2024-02-29T12:00:00Z","Connection":{"Name":"c","Enabled":true,"PublisherId":{"UaType":5,"Value":7},"WriterGroups":[{"Name":"g","WriterGroupId":1,"DataSetWriters":[{"Name":"w","DataSetWriterId":1,"DataSetFieldContentMask":32}]}]}}"#,
+    ];
+    seeds.extend(actions.iter().map(|text| [&[2, 1], text.as_bytes()].concat()));
+    let mut seed = vec![2, 0];
+    values.iter().for_each(|value| value.encode(&mut seed));
+    seeds.push(seed);
     numbered(seeds)
 }
 
@@ -150,7 +161,17 @@ pub(super) fn action() -> Seeds {
         }
         script
     };
-    numbered(headers.into_iter().chain([script(0), script(1)]))
+    // Described first, and again in between: as Variants, raw, secured and raw, and as JSON.
+    let described = |setting: u8| {
+        let mut script = vec![1, setting, 6, 0, 1, 0, 1, 0, 1, 1, 1];
+        for round in 0..12 {
+            script.extend([0, round, 0, 10, round, 1, 1, 100, 0, round, 1, 2, 0, 7, round + 1, 1, 4, round + 2, 1]);
+            script.extend([6, round, 1, 2, 1, round, 1]);
+        }
+        script
+    };
+    let settings = [0, 2, 3, 4, 6, 10, 14].map(described);
+    numbered(headers.into_iter().chain([script(0), script(1)]).chain(settings))
 }
 
 /// Files and texts of two configurations.

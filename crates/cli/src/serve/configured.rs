@@ -165,6 +165,7 @@ impl Configured {
             pubsub: pubsub::Files {
                 configuration: resolved(&config.pubsub.configuration),
                 save_to: resolved(&config.pubsub.save_to),
+                unsecured_actions: config.pubsub.unsecured_actions,
             },
             nodesets: server.nodesets.iter().map(|path| self.file.resolve(path)).collect(),
             plant: server.simulated_plant,

@@ -93,6 +93,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     pubsub_save: Option<PathBuf>,
 
+    /// Answer Actions also where --pubsub has no message security for them (JSON never has): whoever reaches the address, or
+    /// the broker, may call their Methods with the rights of Anonymous.
+    #[arg(long, conflicts_with = "config")]
+    pubsub_unsecured_actions: bool,
+
     /// Most sessions at a time; 10000 on loopback, else 1000.
     #[arg(long, value_name = "N")]
     max_sessions: Option<usize>,
@@ -181,6 +186,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
             pubsub: pubsub::Files {
                 configuration: arguments.pubsub.clone(),
                 save_to: arguments.pubsub_save.clone(),
+                unsecured_actions: arguments.pubsub_unsecured_actions,
             },
         },
     };

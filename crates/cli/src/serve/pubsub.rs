@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taktwerk::pubsub::config::{Configuration, DataSetSource, SubscribedDataSet};
 use taktwerk::pubsub::{
-    ActionResponder, GroupIndex, KeyRequest, KeySource, PubSubStartError, Publisher, ReaderIndex,
+    ActionResponders, GroupIndex, KeyRequest, KeySource, PubSubStartError, Publisher, ReaderIndex,
     SecurityKeys, Subscriber,
 };
 use taktwerk::pubsub_model::{KeyServiceClient, PubSubModel, load};
 use taktwerk::{Client, Server, StatusCode};
 use taktwerk_client::config::Security;
+use taktwerk_crypto::Provider;
+use taktwerk_pubsub::action::ActionError;
 use taktwerk_pubsub::component::Component;
 use taktwerk_schema::ids::object_ids;
 use taktwerk_types::NodeId;
@@ -21,13 +23,15 @@ use taktwerk_types::NodeId;
 pub(super) struct Files {
     pub(super) configuration: Option<PathBuf>,
     pub(super) save_to: Option<PathBuf>,
+    /// Actions are answered without message security too.
+    pub(super) unsecured_actions: bool,
 }
 
 /// PubSub at work; it ends when this is dropped.
 pub(super) struct PubSub {
     _publisher: Arc<Publisher>,
     _subscriber: Arc<Subscriber>,
-    _responders: Vec<ActionResponder>,
+    _responders: Arc<ActionResponders>,
 }
 
 /// The keys of the server's own security groups, and of those whose key services the configuration names.
@@ -38,9 +42,7 @@ struct Keys {
 
 impl Keys {
     /// Other key services know us by the server's certificate, and have to be trusted by it.
-    fn new(model: &PubSubModel, server: &Server) -> Result<Self, Failure> {
-        let config = server.config();
-        let (provider, uri) = (Arc::clone(&config.provider), config.application_uri.to_string());
+    fn new(model: &PubSubModel, provider: Arc<dyn Provider>, uri: String) -> std::io::Result<Self> {
         let connect = move |url: &str| {
             Client::builder(url)
                 .application_uri(&uri)
@@ -48,9 +50,7 @@ impl Keys {
                 .provider(Arc::clone(&provider))
                 .security(Security::Best)
         };
-        let services =
-            KeyServiceClient::new(connect).map_err(|error| Failure::Environment(error.to_string()))?;
-        Ok(Self { model: model.clone(), services })
+        Ok(Self { model: model.clone(), services: KeyServiceClient::new(connect)? })
     }
 }
 
@@ -166,40 +166,59 @@ impl Files {
         }
         let configuration = self.begin()?;
         let usage = |error: &dyn core::fmt::Display| Failure::Usage(format!("PubSub: {error}"));
-        let start = |error: PubSubStartError| match error {
+        let start = |error: PubSubStartError| {
+            match error {
             PubSubStartError::NoValues { data_set } => Failure::Usage(format!(
                 "PubSub: the fields of the data set {data_set:?} name no Variables: give each its node = \"…\""
             )),
+            PubSubStartError::UnsecuredActions | PubSubStartError::Actions(ActionError::JsonSecured) => {
+                Failure::Usage(
+                    "PubSub: Actions without message security: whoever reaches the address may call Methods of this \
+                     server. Give their WriterGroups a security group (UADP), or allow it: \
+                     --pubsub-unsecured-actions, in a configuration file unsecured_actions = true"
+                        .to_owned(),
+                )
+            }
             error => usage(&error),
+        }
         };
         let model = PubSubModel::add_to(server, &configuration).map_err(|error| usage(&error))?;
         model.serve_security_keys().map_err(|error| usage(&error))?;
+        let config = server.config();
+        let (of_model, provider) = (model.clone(), Arc::clone(&config.provider));
+        let uri = config.application_uri.to_string();
+        let keys = move || Keys::new(&of_model, Arc::clone(&provider), uri.clone());
+        let source = || keys().map_err(|error| Failure::Environment(error.to_string()));
         let absent = Absent::of(&configuration, server);
         let mut runnable = configuration.clone();
         absent.remove_from(&mut runnable);
         let publisher = Publisher::of(runnable.clone())
             .space(server.space())
-            .keys(Keys::new(&model, server)?)
+            .keys(source()?)
             .on_event(model.publisher_events())
             .start()
             .map_err(start)?;
         let mut tell = model.subscriber_events();
         let subscriber = Subscriber::of(runnable)
             .space(server.space())
-            .keys(Keys::new(&model, server)?)
+            .keys(source()?)
             .on_event(move |event| tell(&event))
             .start()
             .map_err(start)?;
         // Actions may what clients may who are nobody in particular.
         let roles = [NodeId::from(object_ids::WELL_KNOWN_ROLE_ANONYMOUS)];
-        let mut responders = Vec::new();
-        for responder in ActionResponder::of(&configuration, server.space(), &roles) {
-            responders.push(responder.keys(Keys::new(&model, server)?).start().map_err(start)?);
-        }
+        let responders = ActionResponders::builder(server.space())
+            .roles(&roles)
+            .keys(keys)
+            .allow_unsecured(self.unsecured_actions)
+            .start(&configuration)
+            .map_err(start)?;
         absent.report(&model, &configuration);
         let (publisher, subscriber) = (Arc::new(publisher), Arc::new(subscriber));
+        let responders = Arc::new(responders);
         model.attach_publisher(&publisher);
         model.attach_subscriber(&subscriber);
+        model.attach_responders(&responders);
         if let Some(path) = &self.save_to {
             model.save_to(path).map_err(|error| cannot("write", path, &error))?;
         }

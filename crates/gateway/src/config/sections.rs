@@ -282,4 +282,6 @@ pub struct PubSubSection {
     pub configuration: Option<PathBuf>,
     /// Where the configuration is kept when clients have changed it; read instead of the other where it is there.
     pub save_to: Option<PathBuf>,
+    /// Actions are answered also where the configuration has no message security for them.
+    pub unsecured_actions: bool,
 }

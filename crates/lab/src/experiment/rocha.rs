@@ -349,9 +349,7 @@ impl Experiment for Location {
                 Ok(()) => {
                     let mut far = near.clone();
                     far.link = Some(link.to_owned());
-                    // Distance is what takes the time, and the link is the same each time it is repeated.
-                    far.load.count = Some(if wish.quick { 10 } else { 1_000 });
-                    far.time.repetitions = if wish.quick { 1 } else { 5 };
+                    far.load.count = Some(if wish.quick { 8 } else { 1_000 });
                     plan.conditions.extend(self::plan(wish, vec![far]).conditions);
                 }
                 Err(error) => plan.skipped.push(format!("{name}: {error}")),

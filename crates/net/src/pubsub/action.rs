@@ -37,6 +37,8 @@ pub struct ActionDriverOptions {
     pub link: Option<Box<dyn Link>>,
     /// What is received from, if it is opened elsewhere.
     pub inlet: Option<InletMaker>,
+    /// Whether what is asked for would be heard now: on a broker, nothing is announced before that.
+    pub hears: Option<Box<dyn Fn() -> bool + Send>>,
 }
 
 impl core::fmt::Debug for ActionDriverOptions {
@@ -102,7 +104,7 @@ impl<U: ActionUser> RunningActions<U> {
         let keys = keys.transpose().map_err(fail)?;
         let shared = Arc::new(Shared { stop: AtomicBool::new(false), commands: Mutex::default() });
         let (theirs, their_waker, from) = (Arc::clone(&shared), waker.clone(), from.clone());
-        let inlet = options.inlet.take();
+        let (inlet, hears) = (options.inlet.take(), options.hears.take());
         let (tell, told) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("pubsub-actions".to_owned())
@@ -126,7 +128,8 @@ impl<U: ActionUser> RunningActions<U> {
                 match opened {
                     Ok((inlets, poller)) => {
                         if tell.send(Ok(())).is_ok() {
-                            run(&mut user, link, inlets, poller, keys, &theirs, &their_waker);
+                            let hears = hears.unwrap_or_else(|| Box::new(|| true));
+                            run(&mut user, link, inlets, poller, keys, &hears, &theirs, &their_waker);
                         }
                     }
                     Err(error) => {
@@ -206,12 +209,14 @@ fn poller(inlets: &[Box<dyn Inlet>], waker: &Waker) -> Result<Poller, PubSubErro
     Ok(poller)
 }
 
+#[allow(clippy::too_many_arguments)] // what a thread has
 fn run<U: ActionUser>(
     user: &mut U,
     mut link: Box<dyn Link>,
     mut inlets: Vec<Box<dyn Inlet>>,
     mut poller: Poller,
     keys: Option<KeyThread>,
+    hears: &dyn Fn() -> bool,
     shared: &Shared<U>,
     waker: &Waker,
 ) {
@@ -221,6 +226,7 @@ fn run<U: ActionUser>(
     if !link.may_announce() {
         user.engine().announce(read(&mut clock));
     }
+    let mut is_silent = false;
     while !shared.stop.load(Ordering::Acquire) {
         let mut more = false;
         for inlet in &mut inlets {
@@ -231,7 +237,10 @@ fn run<U: ActionUser>(
             });
         }
         let now = read(&mut clock);
-        if link.wants_announcement() {
+        is_silent |= link.wants_announcement();
+        // Whoever hears it may ask at once.
+        if is_silent && hears() {
+            is_silent = false;
             user.engine().announce(now);
         }
         while let Some(command) = { lock(&shared.commands).pop_front() } {

@@ -1,95 +1,150 @@
-//! One request or response, as bytes.
+//! Requests and responses, and how they are written as UADP.
 
-use crate::publisher_id::PublisherIdRef;
+use super::form::Form;
+use crate::publisher_id::{PublisherId, PublisherIdRef};
+use crate::uadp::FieldEncoding;
 use crate::uadp::action::{ActionBody, ActionHeader};
 use crate::uadp::data_set_message::{DataSetMessageHeader, DataSetMessageKind};
-use crate::uadp::fields::{FieldTypes, decode_fields};
+use crate::uadp::fields::{FieldsError, decode_fields};
 use crate::uadp::header::{NetworkMessageHeader, WriterIds};
 use crate::uadp::payload::DataSetPayload;
-use taktwerk_types::{DecodeError, DecodeLimits, Decoder, Encode, StatusCode, Variant};
+use taktwerk_types::{DataValue, DecodeError, DecodeLimits, Decoder, Encode, StatusCode, Variant};
 
 /// What an Action's NetworkMessage says.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct ActionMessage<'a> {
+pub(crate) struct ActionMessage {
     /// The responder, in requests and responses.
-    pub(super) responder: PublisherIdRef<'a>,
-    pub(super) header: ActionHeader<'a>,
+    pub(crate) responder: PublisherId,
+    pub(crate) is_request: bool,
+    pub(crate) response_address: Option<String>,
+    pub(crate) correlation_data: Option<Vec<u8>>,
+    pub(crate) requestor_id: Option<Variant>,
+    /// In milliseconds.
+    pub(crate) timeout_hint: Option<f64>,
     /// One for each request or response.
-    pub(super) parts: Vec<Part>,
+    pub(crate) parts: Vec<Part>,
 }
 
 /// One request or response.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Part {
-    pub(super) writer_id: u16,
-    pub(super) body: ActionBody,
-    pub(super) status: StatusCode,
-    pub(super) fields: Vec<Variant>,
+pub(crate) struct Part {
+    pub(crate) writer_id: u16,
+    pub(crate) body: ActionBody,
+    pub(crate) status: StatusCode,
+    /// Or why they cannot be read: [`UNKNOWN`] if nobody has said yet what they are.
+    pub(crate) fields: Result<Vec<Variant>, StatusCode>,
 }
 
-impl<'a> ActionMessage<'a> {
-    /// The header of a message with one part.
-    pub(super) fn network_header<'b>(
-        responder: PublisherIdRef<'b>,
-        writer_id: &'b [u16; 1],
-    ) -> NetworkMessageHeader<'b> {
-        NetworkMessageHeader {
-            publisher_id: Some(responder),
-            writer_ids: Some(WriterIds::List(writer_id)),
-            has_action_header: true,
-            ..NetworkMessageHeader::default()
+/// Raw data whose metadata is not there.
+pub(crate) const UNKNOWN: StatusCode = StatusCode::BAD_WAITING_FOR_INITIAL_DATA;
+
+/// Knows the form of a responder's DataSetWriter.
+pub(crate) type KnownForm<'a> = &'a dyn Fn(&PublisherId, u16) -> Option<&'a Form>;
+
+/// The NetworkMessage header of a message with one part.
+pub(super) fn network_header<'b>(
+    responder: PublisherIdRef<'b>,
+    writer_id: &'b [u16; 1],
+) -> NetworkMessageHeader<'b> {
+    NetworkMessageHeader {
+        publisher_id: Some(responder),
+        writer_ids: Some(WriterIds::List(writer_id)),
+        has_action_header: true,
+        ..NetworkMessageHeader::default()
+    }
+}
+
+/// Appends the payload of a message with one part. `fields` were checked against the form.
+pub(super) fn encode_payload(
+    header: &ActionHeader<'_>,
+    body: &ActionBody,
+    status: StatusCode,
+    fields: &[Variant],
+    form: Option<&Form>,
+    out: &mut Vec<u8>,
+) {
+    header.encode(out);
+    let set = form.and_then(|form| form.fields(header.is_request));
+    // Without fields, which is how everything begins and ends, there is nothing raw.
+    let raw = form.filter(|form| form.is_raw && !fields.is_empty()).and(set).and_then(|set| set.raw());
+    let kind = match header.is_request {
+        true => DataSetMessageKind::ActionRequest,
+        false => DataSetMessageKind::ActionResponse,
+    };
+    let message = DataSetMessageHeader {
+        is_valid: true,
+        kind,
+        encoding: if raw.is_some() { FieldEncoding::RawData } else { FieldEncoding::Variant },
+        status: (status != StatusCode::GOOD).then_some(status),
+        // What has no types is worth nothing without the right metadata.
+        major_version: set.filter(|_| raw.is_some()).map(|set| set.major_version),
+        ..DataSetMessageHeader::default()
+    };
+    message.encode(out);
+    body.encode(out);
+    u16::try_from(fields.len()).unwrap_or(u16::MAX).encode(out);
+    let Some(layout) = raw else {
+        return fields.iter().take(usize::from(u16::MAX)).for_each(|field| field.encode(out));
+    };
+    let mut scratch = Vec::new();
+    for (index, field) in fields.iter().enumerate() {
+        // One that did not fit would have been refused; it becomes zeros.
+        let _ = layout.encode_field(index, &DataValue::new(field.clone()), &mut scratch, out);
+    }
+}
+
+/// Reads a message whose security was checked.
+pub(super) fn decode(
+    header: &NetworkMessageHeader<'_>,
+    payload: &[u8],
+    limits: DecodeLimits,
+    form: KnownForm<'_>,
+) -> Result<ActionMessage, DecodeError> {
+    let responder = header.publisher_id.ok_or(DecodeError::Invalid("Action without PublisherId"))?.to_owned();
+    let mut decoder = Decoder::new(payload, limits);
+    let action = ActionHeader::decode(&mut decoder)?;
+    let wanted = match action.is_request {
+        true => DataSetMessageKind::ActionRequest,
+        false => DataSetMessageKind::ActionResponse,
+    };
+    let mut parts = Vec::new();
+    for (writer_id, bytes) in DataSetPayload::new(header.writer_ids, decoder.rest())? {
+        let writer_id = writer_id.ok_or(DecodeError::Invalid("Action without DataSetWriterId"))?;
+        let mut decoder = Decoder::new(bytes, limits);
+        let header = DataSetMessageHeader::decode(&mut decoder)?;
+        if !header.is_valid || header.kind != wanted {
+            return Err(DecodeError::Invalid("Action with a DataSetMessage of another type"));
         }
-    }
-
-    /// Appends the payload of a message with one part.
-    pub(super) fn encode_payload(header: &ActionHeader<'_>, part: &Part, out: &mut Vec<u8>) {
-        header.encode(out);
-        let kind = if header.is_request {
-            DataSetMessageKind::ActionRequest
+        let body = ActionBody::decode(&mut decoder)?;
+        let set = form(&responder, writer_id).and_then(|form| form.fields(action.is_request));
+        let is_other =
+            set.is_some_and(|set| header.major_version.is_some_and(|major| major != set.major_version));
+        let fields = if is_other {
+            Err(StatusCode::BAD_CONFIGURATION_ERROR)
         } else {
-            DataSetMessageKind::ActionResponse
-        };
-        let status = (part.status != StatusCode::GOOD).then_some(part.status);
-        DataSetMessageHeader { is_valid: true, kind, status, ..DataSetMessageHeader::default() }.encode(out);
-        part.body.encode(out);
-        u16::try_from(part.fields.len()).unwrap_or(u16::MAX).encode(out);
-        part.fields.iter().take(usize::from(u16::MAX)).for_each(|field| field.encode(out));
-    }
-
-    /// Reads a message whose security was checked.
-    pub(super) fn decode(
-        header: &NetworkMessageHeader<'a>,
-        payload: &'a [u8],
-        limits: DecodeLimits,
-    ) -> Result<Self, DecodeError> {
-        let responder = header.publisher_id.ok_or(DecodeError::Invalid("Action without PublisherId"))?;
-        let mut decoder = Decoder::new(payload, limits);
-        let action = ActionHeader::decode(&mut decoder)?;
-        let wanted = if action.is_request {
-            DataSetMessageKind::ActionRequest
-        } else {
-            DataSetMessageKind::ActionResponse
-        };
-        let mut parts = Vec::new();
-        for (writer_id, bytes) in DataSetPayload::new(header.writer_ids, decoder.rest())? {
-            let writer_id = writer_id.ok_or(DecodeError::Invalid("Action without DataSetWriterId"))?;
-            let mut decoder = Decoder::new(bytes, limits);
-            let header = DataSetMessageHeader::decode(&mut decoder)?;
-            if !header.is_valid || header.kind != wanted {
-                return Err(DecodeError::Invalid("Action with a DataSetMessage of another type"));
-            }
-            let body = ActionBody::decode(&mut decoder)?;
             let mut fields = Vec::new();
-            decode_fields(&header, &mut decoder, FieldTypes::default(), &mut fields)
-                .map_err(|_| DecodeError::Invalid("fields of an Action: only Variants are read"))?;
-            let fields = fields.into_iter().map(|field| match field.value.value {
-                Some(value) => value,
-                // A field that is a StatusCode: without metadata nobody can tell it from a Bad one.
-                None => field.value.status.map_or(Variant::Empty, Variant::StatusCode),
-            });
-            let status = header.status.unwrap_or_default();
-            parts.push(Part { writer_id, body, status, fields: fields.collect() });
-        }
-        Ok(Self { responder, header: action, parts })
+            let types = set.map(|set| set.types()).unwrap_or_default();
+            match decode_fields(&header, &mut decoder, types, &mut fields) {
+                Ok(()) => Ok(fields.into_iter().map(|field| plain(field.value)).collect()),
+                Err(FieldsError::NoMetaData) => Err(UNKNOWN),
+                Err(FieldsError::WrongEncoding(..)) => Err(StatusCode::BAD_DATA_ENCODING_UNSUPPORTED),
+                Err(FieldsError::Decode(error)) => return Err(error),
+            }
+        };
+        parts.push(Part { writer_id, body, status: header.status.unwrap_or_default(), fields });
     }
+    Ok(ActionMessage {
+        responder,
+        is_request: action.is_request,
+        response_address: action.response_address.map(str::to_owned),
+        correlation_data: action.correlation_data.map(<[u8]>::to_vec),
+        requestor_id: action.requestor_id,
+        timeout_hint: action.timeout_hint,
+        parts,
+    })
+}
+
+/// The value of a field. A StatusCode alone: without metadata nobody can tell it from a Bad value.
+pub(crate) fn plain(field: DataValue) -> Variant {
+    field.value.unwrap_or_else(|| field.status.map_or(Variant::Empty, Variant::StatusCode))
 }

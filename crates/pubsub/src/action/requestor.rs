@@ -1,8 +1,11 @@
 //! The requestor: asks, repeats until there is an answer, and says when it has it (Part 14 §6.2.11.2).
 
+use super::describe::ActionDescription;
+use super::form::{Form, Forms};
+use super::message::UNKNOWN;
 use super::responder::ActionTarget;
-use super::wire::{ActionEngine, ActionError, Opened, Sending, Wire};
-use crate::config::GroupSecurity;
+use super::wire::{ActionEngine, ActionError, ActionMapping, Opened, Sending, Wire};
+use crate::config::{Connection, GroupSecurity};
 use crate::publisher_id::PublisherId;
 use crate::security::{KeyStore, SecurityError};
 use crate::subscriber::ask::Asker;
@@ -25,6 +28,15 @@ pub struct RequestorOptions {
     pub requestor_id: PublisherId,
     /// Where responses are to be sent, if not to the responder's own address.
     pub response_address: Option<String>,
+    /// How messages are written.
+    pub mapping: ActionMapping,
+    /// The transport repeats by itself what has not arrived (Part 14 §6.2.11.2.2): a request is sent once.
+    pub reliable: bool,
+    /// Requests have an address: that of their DataSetWriter, which [`Requestor::set_address`] tells and they wait for, or
+    /// the [`Self::request_address`].
+    pub needs_address: bool,
+    /// Where requests go to DataSetWriters of which nothing is told.
+    pub request_address: Option<String>,
     /// Nanoseconds between repetitions: the responder's publishing interval.
     pub interval_nanos: u64,
     /// Message security of requests and responses.
@@ -42,6 +54,10 @@ impl RequestorOptions {
         Self {
             requestor_id,
             response_address: None,
+            mapping: ActionMapping::default(),
+            reliable: false,
+            needs_address: false,
+            request_address: None,
             interval_nanos: 100_000_000,
             security,
             allow_unsecured: false,
@@ -75,7 +91,9 @@ pub type RequestId = u16;
 pub struct Outcome {
     /// Which one.
     pub request_id: RequestId,
-    /// Good, what the responder says, or Bad_Timeout.
+    /// Good, what the responder says, or Bad_Timeout: it may or may not have been executed. It was not if nothing was sent:
+    /// Bad_NoCommunication without a connection, Bad_WaitingForInitialData if the responder has not said what there is, and
+    /// Bad_TypeMismatch and the like if the inputs are something else.
     pub status: StatusCode,
     /// The fields of the response.
     pub outputs: Vec<Variant>,
@@ -86,9 +104,20 @@ struct Pending {
     request: Request,
     /// What we want of the responder: Executing, then Idle.
     state: ActionState,
+    is_sent: bool,
     next: Instant,
     deadline: Instant,
 }
+
+/// What a responder has said of itself.
+#[derive(Debug, Default)]
+struct Known {
+    forms: Forms,
+    addresses: BTreeMap<u16, String>,
+}
+
+/// Responders that are known; of more than these nothing is kept.
+const KNOWN_MAX: usize = 256;
 
 /// Asks responders for Actions.
 #[derive(Debug)]
@@ -102,6 +131,8 @@ pub struct Requestor {
     outcomes: VecDeque<Outcome>,
     asker: Asker,
     announcements: VecDeque<(PublisherId, Announcement)>,
+    known: BTreeMap<PublisherId, Known>,
+    is_connected: bool,
 }
 
 /// Announcements kept for the user; more than these overwrite the oldest.
@@ -111,13 +142,14 @@ impl Requestor {
     /// A requestor without requests.
     ///
     /// # Errors
-    /// [`ActionError::Unsecured`].
+    /// [`ActionError::Unsecured`], [`ActionError::JsonSecured`].
     pub fn new(
         options: RequestorOptions,
         provider: Arc<dyn PubSubProvider>,
         entropy: Box<dyn Entropy>,
     ) -> Result<Self, ActionError> {
-        let mut wire = Wire::new(options.security.clone(), options.allow_unsecured, provider, entropy)?;
+        let security = options.security.clone();
+        let mut wire = Wire::new(options.mapping, security, options.allow_unsecured, provider, entropy)?;
         let mut correlation = [0; 8];
         wire.entropy().fill(&mut correlation);
         Ok(Self {
@@ -129,7 +161,72 @@ impl Requestor {
             outcomes: VecDeque::new(),
             asker: Asker::default(),
             announcements: VecDeque::new(),
+            known: BTreeMap::new(),
+            is_connected: true,
         })
+    }
+
+    /// Whether responses would arrive now: requests wait for that. A requestor begins connected.
+    pub fn set_connected(&mut self, is_connected: bool, now: Now) {
+        if core::mem::replace(&mut self.is_connected, is_connected) != is_connected {
+            self.wake(now);
+        }
+    }
+
+    /// Where requests to a DataSetWriter of a responder go.
+    pub fn set_address(
+        &mut self,
+        responder: &PublisherId,
+        data_set_writer_id: u16,
+        address: String,
+        now: Now,
+    ) {
+        if let Some(known) = self.known(responder) {
+            known.addresses.insert(data_set_writer_id, address);
+            self.wake(now);
+        }
+    }
+
+    /// What an Action of a responder is, if the responder does not say so itself. An announcement replaces it.
+    pub fn describe(&mut self, responder: &PublisherId, description: &ActionDescription, now: Now) {
+        if let Some(known) = self.known(responder) {
+            known.forms.description(description);
+            self.wake(now);
+        }
+    }
+
+    /// What is known of a responder; `None`: too many are known.
+    fn known(&mut self, responder: &PublisherId) -> Option<&mut Known> {
+        let responder = self.wire.known(responder);
+        if self.known.len() >= KNOWN_MAX && !self.known.contains_key(&responder) {
+            let asked = |id: &PublisherId| {
+                self.pending.values().any(|pending| self.wire.known(&pending.request.responder) == *id)
+            };
+            let other = self.known.keys().find(|id| !asked(id)).cloned()?;
+            self.known.remove(&other);
+        }
+        Some(self.known.entry(responder).or_default())
+    }
+
+    /// What could not be sent until now is tried.
+    fn wake(&mut self, now: Now) {
+        for pending in self.pending.values_mut().filter(|pending| !pending.is_sent) {
+            pending.next = now.instant;
+        }
+    }
+
+    fn learn(&mut self, responder: &PublisherId, announcement: &Announcement, now: Now) {
+        let Some(known) = self.known(responder) else { return };
+        if let Some(description) = ActionDescription::from_announcement(announcement) {
+            known.forms.description(&description);
+        }
+        if let Announcement::ActionResponder(connections) = announcement {
+            // One that is not understood says nothing about the form of requests either.
+            for connection in connections.iter().filter_map(|one| Connection::from_schema(one).ok()) {
+                known.forms.settings(&connection);
+            }
+        }
+        self.wake(now);
     }
 
     /// Asks a responder what can be asked of it. The answers come from [`Self::poll_announcement`].
@@ -160,7 +257,8 @@ impl Requestor {
         let id = self.next_id;
         self.next_id = id.wrapping_add(1);
         let deadline = later(now.instant, request.timeout_nanos);
-        let pending = Pending { request, state: ActionState::EXECUTING, next: now.instant, deadline };
+        let state = ActionState::EXECUTING;
+        let pending = Pending { request, state, is_sent: false, next: now.instant, deadline };
         self.pending.insert(id, pending);
         Ok(id)
     }
@@ -170,57 +268,81 @@ impl Requestor {
     /// # Errors
     /// Why it was dropped.
     pub fn receive(&mut self, connection: usize, datagram: &mut [u8], now: Now) -> Result<(), ActionError> {
-        let message = match self.wire.open(datagram, now)? {
+        let known = &self.known;
+        let form = |responder: &PublisherId, writer_id: u16| known.get(responder)?.forms.get(writer_id);
+        let message = match self.wire.open(datagram, now, &form)? {
             Some(Opened::Action(message)) => message,
             Some(Opened::Announcement(publisher_id, announcement)) => {
-                self.asker.answered(connection, Some(publisher_id), &announcement);
+                self.asker.answered(connection, Some(publisher_id.as_ref()), &announcement);
                 let is_about_actions = matches!(
                     *announcement,
                     Announcement::ActionResponder(_) | Announcement::ActionMetaData { .. }
                 );
                 if is_about_actions {
+                    self.learn(&publisher_id, &announcement, now);
                     if self.announcements.len() >= ANNOUNCEMENTS_KEPT {
                         self.announcements.pop_front();
                     }
-                    self.announcements.push_back((publisher_id.to_owned(), *announcement));
+                    self.announcements.push_back((publisher_id, *announcement));
                 }
                 return Ok(());
             }
             Some(Opened::Probe(publisher_id, probe)) => {
+                let publisher_id = publisher_id.as_ref().map(PublisherId::as_ref);
                 self.asker.overheard(connection, publisher_id, &probe, now.instant);
                 return Ok(());
             }
             None => return Ok(()),
         };
-        let ours = self.options.requestor_id.to_variant();
-        let is_ours = !message.header.is_request
-            && message.header.correlation_data == Some(self.correlation.as_slice())
-            && message.header.requestor_id.as_ref().is_none_or(|id| *id == ours);
+        let ours = self.wire.known(&self.options.requestor_id).to_variant();
+        let is_ours = !message.is_request
+            && message.correlation_data.as_deref() == Some(self.correlation.as_slice())
+            && message.requestor_id.as_ref().is_none_or(|id| *id == ours);
         if !is_ours {
             return Ok(());
         }
+        let mut is_unknown = false;
         for part in message.parts {
             let id = part.body.request_id;
             let Some(pending) = self.pending.get_mut(&id) else { continue };
             let request = &pending.request;
             let fits = request.connection == connection
-                && request.responder.as_ref() == message.responder
+                && self.wire.known(&request.responder) == message.responder
                 && request.data_set_writer_id == part.writer_id
                 && request.action_target_id == part.body.target_id;
+            if !fits {
+                continue;
+            }
             match part.body.state {
-                ActionState::DONE if fits && pending.state == ActionState::EXECUTING => {
+                // It has it, and will say when it is done: nothing has to be repeated (Part 14 Table 83).
+                ActionState::EXECUTING if pending.state == ActionState::EXECUTING => {
+                    pending.next = pending.deadline;
+                }
+                // It says it again, and we may know then.
+                ActionState::DONE if part.fields == Err(UNKNOWN) => is_unknown = true,
+                ActionState::DONE if pending.state == ActionState::EXECUTING => {
+                    let (status, outputs) = match part.fields {
+                        Ok(outputs) => (part.status, outputs),
+                        Err(error) => (if part.status.is_bad() { part.status } else { error }, Vec::new()),
+                    };
+                    self.outcomes.push_back(Outcome { request_id: id, status, outputs });
+                    if self.options.reliable {
+                        self.pending.remove(&id);
+                        continue;
+                    }
                     pending.state = ActionState::IDLE;
                     pending.next = now.instant;
                     // The responder is told so for some time, not as long as the request might have taken.
                     pending.deadline = later(now.instant, self.options.interval_nanos.saturating_mul(10));
-                    let outcome = Outcome { request_id: id, status: part.status, outputs: part.fields };
-                    self.outcomes.push_back(outcome);
                 }
-                ActionState::IDLE if fits && pending.state == ActionState::IDLE => {
+                ActionState::IDLE if pending.state == ActionState::IDLE => {
                     self.pending.remove(&id);
                 }
                 _ => {}
             }
+        }
+        if is_unknown {
+            self.discover(connection, &message.responder, now);
         }
         Ok(())
     }
@@ -242,32 +364,62 @@ impl ActionEngine for Requestor {
     }
 
     fn poll(&mut self, now: Now, out: &mut Transmit) -> Result<(), SecurityError> {
-        let (wire, options) = (&mut self.wire, &self.options);
+        let (wire, options, known) = (&mut self.wire, &self.options, &self.known);
         let (outcomes, correlation) = (&mut self.outcomes, self.correlation.as_slice());
+        let is_connected = self.is_connected;
+        let requestor_id = wire.known(&options.requestor_id).to_variant();
         let mut result = Ok(());
         self.pending.retain(|id, pending| {
-            if now.instant >= pending.deadline {
-                if pending.state == ActionState::EXECUTING {
-                    let status = StatusCode::BAD_TIMEOUT;
-                    outcomes.push_back(Outcome { request_id: *id, status, outputs: Vec::new() });
+            let request = &pending.request;
+            let responder = wire.known(&request.responder);
+            let of_responder = known.get(&responder);
+            let form = of_responder.and_then(|known| known.forms.get(request.data_set_writer_id));
+            let address = of_responder.and_then(|known| known.addresses.get(&request.data_set_writer_id));
+            let address = address.or(options.request_address.as_ref());
+            let obstacle = match () {
+                () if pending.is_sent => None,
+                () if !is_connected => Some(StatusCode::BAD_NO_COMMUNICATION),
+                () if options.needs_address && address.is_none() => Some(UNKNOWN),
+                () if needs_fields(options, form) && form.and_then(|form| form.fields(true)).is_none() => {
+                    Some(UNKNOWN)
                 }
-                return false;
+                () => None,
+            };
+            let mut end = |status| {
+                outcomes.push_back(Outcome { request_id: *id, status, outputs: Vec::new() });
+                false
+            };
+            let is_asking = pending.state == ActionState::EXECUTING;
+            if now.instant >= pending.deadline {
+                return is_asking && end(obstacle.unwrap_or(StatusCode::BAD_TIMEOUT));
             }
             if now.instant < pending.next {
                 return true;
             }
-            pending.next = later(now.instant, options.interval_nanos.max(1));
-            let request = &pending.request;
+            if obstacle.is_some() {
+                // Who removes it wakes us.
+                pending.next = pending.deadline;
+                return true;
+            }
+            if let Err(status) = form.map_or(Ok(()), |form| form.check(true, &request.inputs))
+                && !pending.is_sent
+            {
+                return end(status);
+            }
+            pending.next = match options.reliable {
+                true => pending.deadline,
+                false => later(now.instant, options.interval_nanos.max(1)),
+            };
             let sending = Sending {
                 connection: request.connection,
                 kind: DatagramKind::ActionRequest,
-                address: None,
-                responder: request.responder.as_ref(),
+                address: address.map(String::as_str),
+                responder: responder.as_ref(),
                 header: ActionHeader {
                     is_request: true,
                     response_address: options.response_address.as_deref(),
                     correlation_data: Some(correlation),
-                    requestor_id: Some(options.requestor_id.to_variant()),
+                    requestor_id: Some(requestor_id.clone()),
                     timeout_hint: Some(request.timeout_nanos as f64 / 1e6),
                 },
                 target: ActionTarget {
@@ -278,13 +430,15 @@ impl ActionEngine for Requestor {
                 state: pending.state,
                 status: StatusCode::GOOD,
                 // Who only says that it has the response need not repeat the request.
-                fields: match pending.state {
-                    ActionState::EXECUTING => request.inputs.clone(),
-                    _ => Vec::new(),
-                },
+                fields: if is_asking { &request.inputs } else { &[] },
+                form,
             };
-            if let Err(error) = wire.send(sending, now, out) {
-                result = Err(error);
+            match wire.send(sending, now, out) {
+                Ok(()) => pending.is_sent = true,
+                Err(error) => {
+                    pending.next = later(now.instant, options.interval_nanos.max(1));
+                    result = Err(error);
+                }
             }
             true
         });
@@ -296,4 +450,10 @@ impl ActionEngine for Requestor {
 
 pub(super) fn later(instant: Instant, nanos: u64) -> Instant {
     Instant::from_nanos(instant.as_nanos().saturating_add(nanos))
+}
+
+/// Whether nothing can be asked before it is known what the fields are: JSON has names, and raw data that is said only once
+/// has to be understood when it is.
+fn needs_fields(options: &RequestorOptions, form: Option<&Form>) -> bool {
+    options.mapping != ActionMapping::Uadp || (options.reliable && form.is_some_and(|form| form.is_raw))
 }

@@ -2,8 +2,9 @@
 //! (Part 14 §6.2.11.2).
 
 use super::describe::{ActionDescription, Describer};
+use super::form::Forms;
 use super::requestor::later;
-use super::wire::{ActionEngine, ActionError, Opened, Sending, Wire};
+use super::wire::{ActionEngine, ActionError, ActionMapping, Opened, Sending, Wire};
 use crate::config::{Connection, GroupSecurity};
 use crate::publisher_id::PublisherId;
 use crate::security::{KeyStore, SecurityError};
@@ -33,6 +34,10 @@ pub struct ResponderOptions {
     pub publisher_id: PublisherId,
     /// Position of its connection.
     pub connection: usize,
+    /// How messages are written.
+    pub mapping: ActionMapping,
+    /// The transport repeats by itself what has not arrived (Part 14 §6.2.11.2.2): a response is sent once.
+    pub reliable: bool,
     /// Nanoseconds between responses: the publishing interval.
     pub interval_nanos: u64,
     /// Message security of requests and responses.
@@ -56,6 +61,8 @@ impl ResponderOptions {
         Self {
             publisher_id,
             connection: 0,
+            mapping: ActionMapping::default(),
+            reliable: false,
             interval_nanos: 100_000_000,
             security,
             allow_unsecured: false,
@@ -78,8 +85,10 @@ pub struct Execution {
     pub id: ExecutionId,
     /// What is to be done.
     pub target: ActionTarget,
-    /// The fields of the request.
+    /// The fields of the request, in the order of the ActionMetaData; null for those that JSON leaves out.
     pub inputs: Vec<Variant>,
+    /// When the requestor gives up (TimeoutHint): what has not begun until then is not worth beginning.
+    pub deadline: Option<Instant>,
 }
 
 /// What tells executions apart: the requestor, its data, the request and what it asks for.
@@ -108,33 +117,46 @@ pub struct Responder {
     running: BTreeMap<Key, Running>,
     next_id: u64,
     describer: Describer,
+    forms: Forms,
 }
 
 impl Responder {
     /// A responder for some Actions.
     ///
     /// # Errors
-    /// [`ActionError::Unsecured`].
+    /// [`ActionError::Unsecured`], [`ActionError::JsonSecured`].
     pub fn new(
         options: ResponderOptions,
         targets: impl IntoIterator<Item = ActionTarget>,
         provider: Arc<dyn PubSubProvider>,
         entropy: Box<dyn Entropy>,
     ) -> Result<Self, ActionError> {
-        let wire = Wire::new(options.security.clone(), options.allow_unsecured, provider, entropy)?;
+        let security = options.security.clone();
+        let wire = Wire::new(options.mapping, security, options.allow_unsecured, provider, entropy)?;
         let targets = targets.into_iter().collect();
-        let (running, describer) = (BTreeMap::new(), Describer::default());
-        Ok(Self { options, wire, targets, running, next_id: 1, describer })
+        let (running, describer, forms) = (BTreeMap::new(), Describer::default(), Forms::default());
+        Ok(Self { options, wire, targets, running, next_id: 1, describer, forms })
     }
 
     /// Describes the Actions to requestors, with announcements: what the connection is, and which of the DataSetWriters
-    /// of its WriterGroups answers what. Other descriptions replace those that were given before, and are announced.
-    pub fn describe(&mut self, connection: Connection, descriptions: Vec<ActionDescription>, now: Now) {
+    /// of its WriterGroups answers what, and in which form. Other descriptions replace those that were given before, and
+    /// are announced.
+    ///
+    /// # Errors
+    /// [`ActionError::DataValues`], [`ActionError::NoRawData`]; nothing is changed then.
+    pub fn describe(
+        &mut self,
+        connection: Connection,
+        descriptions: Vec<ActionDescription>,
+        now: Now,
+    ) -> Result<(), ActionError> {
+        self.forms = Forms::checked(&connection, &descriptions)?;
         let was_described = self.describer.is_described();
         self.describer = Describer::new(connection, descriptions);
         if was_described {
             self.describer.announce(now);
         }
+        Ok(())
     }
 
     /// Takes a received datagram and gives what is to be done now. What is no request to this responder is ignored.
@@ -142,7 +164,8 @@ impl Responder {
     /// # Errors
     /// Why it was dropped.
     pub fn receive(&mut self, datagram: &mut [u8], now: Now) -> Result<Vec<Execution>, ActionError> {
-        let message = match self.wire.open(datagram, now)? {
+        let forms = &self.forms;
+        let message = match self.wire.open(datagram, now, &|_, writer_id| forms.get(writer_id))? {
             Some(Opened::Action(message)) => message,
             Some(Opened::Probe(Some(publisher_id), probe)) if self.options.publisher_id == publisher_id => {
                 self.describer.asked(&probe, now);
@@ -150,12 +173,13 @@ impl Responder {
             }
             _ => return Ok(Vec::new()),
         };
-        if !message.header.is_request || self.options.publisher_id != message.responder {
+        if !message.is_request || self.wire.known(&self.options.publisher_id) != message.responder {
             return Ok(Vec::new());
         }
-        let requestor_id = message.header.requestor_id;
+        let deadline = message.timeout_hint.and_then(|millis| deadline(now.instant, millis));
+        let requestor_id = message.requestor_id;
         let sender = requestor_id.as_ref().map(Encode::encode_to_vec).unwrap_or_default();
-        let correlation = message.header.correlation_data.unwrap_or_default().to_vec();
+        let correlation = message.correlation_data.unwrap_or_default();
         let mut fresh = Vec::new();
         for part in message.parts {
             let target =
@@ -182,20 +206,25 @@ impl Responder {
                     }
                     let id = ExecutionId(self.next_id);
                     self.next_id += 1;
-                    let known = self.targets.contains(&target);
+                    let inputs = match part.fields {
+                        _ if !self.targets.contains(&target) => Err(StatusCode::BAD_NOT_FOUND),
+                        fields => fields,
+                    };
+                    let is_new = inputs.is_ok();
                     let running = Running {
                         id,
-                        state: if known { ActionState::EXECUTING } else { ActionState::DONE },
+                        state: if is_new { ActionState::EXECUTING } else { ActionState::DONE },
                         requestor_id: requestor_id.clone(),
-                        response_address: message.header.response_address.map(str::to_owned),
-                        status: if known { StatusCode::GOOD } else { StatusCode::BAD_NOT_FOUND },
+                        response_address: message.response_address.clone(),
+                        status: inputs.as_ref().err().copied().unwrap_or(StatusCode::GOOD),
                         outputs: Vec::new(),
-                        next: Some(now.instant),
+                        // What arrives anyway is said once it is done.
+                        next: (!self.options.reliable || !is_new).then_some(now.instant),
                         until: heard_until,
                     };
                     self.running.insert(key, running);
-                    if known {
-                        fresh.push(Execution { id, target, inputs: part.fields });
+                    if let Ok(inputs) = inputs {
+                        fresh.push(Execution { id, target, inputs, deadline });
                     }
                 }
                 // Done is what responders say; what is over or was never heard of is idle already.
@@ -215,16 +244,21 @@ impl Responder {
         oldest.is_some_and(|key| self.running.remove(&key).is_some())
     }
 
-    /// An execution is over. False: nobody waits for its result any more.
+    /// An execution is over. False: nobody waits for its result any more. Outputs that are not what the ActionMetaData
+    /// says, and cannot be sent in its form, are not sent: the requestor gets Bad_TypeMismatch or the like.
     pub fn finish(&mut self, id: ExecutionId, status: StatusCode, outputs: Vec<Variant>, now: Now) -> bool {
         let patience = self.options.patience_nanos;
-        let found = self.running.values_mut().find(|running| running.id == id);
-        let Some(running) = found.filter(|running| running.state == ActionState::EXECUTING) else {
+        let found = self.running.iter_mut().find(|(_, running)| running.id == id);
+        let Some(((.., target), running)) = found.filter(|(_, one)| one.state == ActionState::EXECUTING)
+        else {
             return false;
         };
         running.state = ActionState::DONE;
-        running.status = status;
-        running.outputs = outputs;
+        let form = self.forms.get(target.data_set_writer_id).filter(|_| !outputs.is_empty());
+        (running.status, running.outputs) = match form.map_or(Ok(()), |form| form.check(false, &outputs)) {
+            Ok(()) => (status, outputs),
+            Err(error) => (if status.is_bad() { status } else { error }, Vec::new()),
+        };
         running.next = Some(now.instant);
         running.until = later(now.instant, patience);
         true
@@ -261,7 +295,7 @@ impl ActionEngine for Responder {
     }
 
     fn poll(&mut self, now: Now, out: &mut Transmit) -> Result<(), SecurityError> {
-        let (wire, options) = (&mut self.wire, &self.options);
+        let (wire, options, forms) = (&mut self.wire, &self.options, &self.forms);
         let mut result = Ok(());
         self.running.retain(|(_, correlation, request_id, target), running| {
             if now.instant >= running.until {
@@ -298,10 +332,19 @@ impl ActionEngine for Responder {
                 request_id: *request_id,
                 state: running.state,
                 status: running.status,
-                fields: running.outputs.clone(),
+                fields: &running.outputs,
+                form: forms.get(target.data_set_writer_id),
             };
-            if let Err(error) = wire.send(sending, now, out) {
-                result = Err(error);
+            match wire.send(sending, now, out) {
+                // It arrives: nobody will say that it has.
+                Ok(()) if options.reliable && running.state == ActionState::DONE => {
+                    running.state = ActionState::IDLE;
+                    running.outputs = Vec::new();
+                    running.next = None;
+                    running.until = later(now.instant, options.memory_nanos);
+                }
+                Ok(()) => {}
+                Err(error) => result = Err(error),
             }
             true
         });
@@ -309,4 +352,11 @@ impl ActionEngine for Responder {
         let told = self.describer.poll(&mut self.wire, self.options.connection, room, now, out);
         result.and(told)
     }
+}
+
+/// When somebody gives up who waits for some milliseconds from now on; `None`: never.
+fn deadline(now: Instant, millis: f64) -> Option<Instant> {
+    let is_said = millis.is_finite() && millis > 0.0;
+    // What is too large becomes the largest.
+    is_said.then(|| later(now, (millis * 1e6) as u64))
 }

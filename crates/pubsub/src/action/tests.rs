@@ -10,6 +10,8 @@ use taktwerk_crypto::pubsub_dummy::DummyPubSubProvider;
 use taktwerk_crypto::{Entropy, PubSubSecurityPolicy, SeededEntropy};
 use taktwerk_types::{Instant, StatusCode, UtcTime, Variant};
 
+mod forms;
+
 const TARGET: ActionTarget = ActionTarget { data_set_writer_id: 5, action_target_id: 2 };
 const RESPONDER: PublisherId = PublisherId::UInt16(7);
 
@@ -83,25 +85,29 @@ fn a_request_is_executed_and_answered() {
         // It says that it executes, to the address it was given.
         responder.poll(at(1), &mut out).unwrap();
         assert_eq!(out.iter().next().unwrap().address, Some("opc.udp://10.0.0.9:4840"));
-        requestor.receive(0, &mut sent(&mut out)[0], at(2)).unwrap();
-        assert_eq!(requestor.poll_outcome(), None);
+        let mut executing = sent(&mut out);
         // The request comes again, as it does in every interval, and is not executed again.
         requestor.poll(at(100), &mut out).unwrap();
         assert_eq!(responder.receive(&mut sent(&mut out)[0], at(101)).unwrap(), []);
-        assert!(responder.finish(execution.id, StatusCode::GOOD, vec!["done".into()], at(110)));
-        assert!(!responder.finish(execution.id, StatusCode::GOOD, vec![], at(110)));
-        responder.poll(at(110), &mut out).unwrap();
-        requestor.receive(0, &mut sent(&mut out)[0], at(111)).unwrap();
+        // Who has heard that it executes waits (Part 14 Table 83).
+        requestor.receive(0, &mut executing[0], at(102)).unwrap();
+        requestor.poll(at(1_000), &mut out).unwrap();
+        assert!(out.is_empty());
+        assert_eq!(requestor.poll_outcome(), None);
+        assert!(responder.finish(execution.id, StatusCode::GOOD, vec!["done".into()], at(1_110)));
+        assert!(!responder.finish(execution.id, StatusCode::GOOD, vec![], at(1_110)));
+        responder.poll(at(1_110), &mut out).unwrap();
+        requestor.receive(0, &mut sent(&mut out)[0], at(1_111)).unwrap();
         let outcome = Outcome { request_id: id, status: StatusCode::GOOD, outputs: vec!["done".into()] };
         assert_eq!(requestor.poll_outcome(), Some(outcome));
         // Both agree that it is over.
-        requestor.poll(at(111), &mut out).unwrap();
-        assert_eq!(responder.receive(&mut sent(&mut out)[0], at(112)).unwrap(), []);
-        responder.poll(at(112), &mut out).unwrap();
-        requestor.receive(0, &mut sent(&mut out)[0], at(113)).unwrap();
+        requestor.poll(at(1_111), &mut out).unwrap();
+        assert_eq!(responder.receive(&mut sent(&mut out)[0], at(1_112)).unwrap(), []);
+        responder.poll(at(1_112), &mut out).unwrap();
+        requestor.receive(0, &mut sent(&mut out)[0], at(1_113)).unwrap();
         assert_eq!((requestor.poll_timeout(), requestor.poll_outcome()), (None, None));
         // And after a while the responder forgets it.
-        responder.poll(at(61_000), &mut out).unwrap();
+        responder.poll(at(62_000), &mut out).unwrap();
         assert!(responder.is_empty() && out.is_empty());
     }
 }
@@ -269,7 +275,7 @@ fn actions_are_described_to_those_who_may_ask_for_them() {
         group.writers.push(DataSetWriter::dynamic("valves", TARGET.data_set_writer_id, ""));
         group.writers.push(DataSetWriter::dynamic("other", 77, "data"));
         connection.writer_groups.push(group);
-        responder.describe(connection, vec![description.clone()], at(0));
+        responder.describe(connection, vec![description.clone()], at(0)).unwrap();
         let mut out = Transmit::new();
         responder.poll(at(0), &mut out).unwrap();
         assert!(out.is_empty(), "nothing before it is told to, or asked");

@@ -1,6 +1,7 @@
 //! What both engines do with datagrams: security in both directions.
 
-use super::message::{ActionMessage, Part};
+use super::form::Form;
+use super::message::{self, ActionMessage, KnownForm};
 use super::responder::ActionTarget;
 use crate::config::GroupSecurity;
 use crate::publisher::{Security, write_announcement, write_message};
@@ -39,9 +40,43 @@ pub enum ActionError {
     /// It is not secured as it must be, forged, or a replay.
     #[error("security: {0}")]
     Security(#[from] SecurityError),
+    /// JSON has no message security to give.
+    #[error(
+        "JSON messages cannot be secured: protect the transport (mqtts+json://…) and allow it explicitly, or use UADP"
+    )]
+    JsonSecured,
+    /// It is no JSON NetworkMessage.
+    #[error("JSON: {0}")]
+    Json(String),
+    /// A DataSetWriter's DataSetFieldContentMask asks for DataValues.
+    #[error(
+        "DataSetWriter {0}: fields of Actions are Variants (DataSetFieldContentMask 0) or RawData, not DataValues \
+         (Part 14 §7.2.4.5.9)"
+    )]
+    DataValues(u16),
+    /// Fields are to be RawData and cannot be.
+    #[error("DataSetWriter {writer_id}: fields cannot be RawData: {reason}")]
+    NoRawData {
+        /// The DataSetWriter.
+        writer_id: u16,
+        /// Which field, and why.
+        reason: String,
+    },
     /// As many requests wait for their responses as may.
     #[error("{0} requests wait for their responses already: try again later")]
     TooManyRequests(usize),
+}
+
+/// How messages are written (Part 14 §7.2.4.4.2, §7.2.5.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum ActionMapping {
+    /// Binary.
+    #[default]
+    Uadp,
+    /// Text, over brokers; without message security.
+    #[cfg(feature = "json")]
+    Json,
 }
 
 /// What a driver does with a requestor and a responder alike.
@@ -101,20 +136,26 @@ pub(super) struct Sending<'a> {
     pub(super) request_id: u16,
     pub(super) state: ActionState,
     pub(super) status: StatusCode,
-    pub(super) fields: Vec<Variant>,
+    pub(super) fields: &'a [Variant],
+    /// What the fields are, as far as it is known.
+    pub(super) form: Option<&'a Form>,
 }
 
 /// A datagram whose security was checked.
-pub(super) enum Opened<'a> {
-    Action(ActionMessage<'a>),
+pub(super) enum Opened {
+    Action(ActionMessage),
     /// Somebody asks a publisher about itself.
-    Probe(Option<PublisherIdRef<'a>>, Probe),
+    Probe(Option<PublisherId>, Probe),
     /// A publisher says something about itself.
-    Announcement(PublisherIdRef<'a>, Box<Announcement>),
+    Announcement(PublisherId, Box<Announcement>),
 }
 
 /// Keys, randomness, and what a message must have.
 pub(super) struct Wire {
+    mapping: ActionMapping,
+    /// JSON messages sent so far.
+    #[cfg(feature = "json")]
+    sent: u64,
     security: GroupSecurity,
     reassembler: Reassembler,
     keys: KeyStore,
@@ -129,6 +170,7 @@ impl core::fmt::Debug for Wire {
 
 impl Wire {
     pub(super) fn new(
+        mapping: ActionMapping,
         security: GroupSecurity,
         allow_unsecured: bool,
         provider: Arc<dyn PubSubProvider>,
@@ -136,11 +178,41 @@ impl Wire {
     ) -> Result<Self, ActionError> {
         let mut keys = KeyStore::new(provider, KeyStoreOptions::default());
         match security.mode {
+            #[cfg(feature = "json")]
+            _ if mapping == ActionMapping::Json
+                && (security.mode != SecurityMode::None || !allow_unsecured) =>
+            {
+                return Err(ActionError::JsonSecured);
+            }
             SecurityMode::None if !allow_unsecured => return Err(ActionError::Unsecured),
             SecurityMode::None => {}
             _ => keys.add_group(&security.security_group_id, &security.security_key_services),
         }
-        Ok(Self { security, reassembler: Reassembler::new(ReassemblyLimits::default()), keys, entropy })
+        Ok(Self {
+            mapping,
+            #[cfg(feature = "json")]
+            sent: 0,
+            security,
+            reassembler: Reassembler::new(ReassemblyLimits::default()),
+            keys,
+            entropy,
+        })
+    }
+
+    /// A PublisherId as it is compared: JSON does not carry its type.
+    pub(super) fn known(&self, id: &PublisherId) -> PublisherId {
+        match (self.mapping, id) {
+            #[cfg(feature = "json")]
+            (ActionMapping::Json, id) => PublisherId::String(id.to_string().into()),
+            (_, id) => id.clone(),
+        }
+    }
+
+    /// Never the same again.
+    #[cfg(feature = "json")]
+    fn message_id(&mut self) -> String {
+        self.sent = self.sent.wrapping_add(1);
+        format!("{:016x}-{:x}", self.entropy.next_u64(), self.sent)
     }
 
     pub(super) fn keys(&mut self) -> &mut KeyStore {
@@ -171,14 +243,32 @@ impl Wire {
             due: now.instant,
             address: sending.address,
         };
+        #[cfg(feature = "json")]
+        if self.mapping == ActionMapping::Json {
+            let id = self.message_id();
+            let message = crate::json::action::Outgoing {
+                message_id: &id,
+                responder: sending.responder,
+                header: &sending.header,
+                target: sending.target,
+                request_id: sending.request_id,
+                state: sending.state,
+                status: sending.status,
+                fields: sending.fields,
+                form: sending.form,
+            };
+            return out.push(about, |out| {
+                message.encode(now, out);
+                Ok(())
+            });
+        }
         let ActionTarget { data_set_writer_id: writer_id, action_target_id: target_id } = sending.target;
         let body = ActionBody { target_id, request_id: sending.request_id, state: sending.state };
-        let part = Part { writer_id, body, status: sending.status, fields: sending.fields };
         let writer_ids = [writer_id];
-        let network = ActionMessage::network_header(sending.responder, &writer_ids);
+        let network = message::network_header(sending.responder, &writer_ids);
         let security = security_of(&self.security);
         write_message(&mut self.keys, &mut *self.entropy, now, out, about, network, security, |(out, _)| {
-            ActionMessage::encode_payload(&sending.header, &part, out)
+            message::encode_payload(&sending.header, &body, sending.status, sending.fields, sending.form, out)
         })
     }
 
@@ -192,17 +282,36 @@ impl Wire {
         now: Now,
         out: &mut Transmit,
     ) -> Result<(), SecurityError> {
+        #[cfg(feature = "json")]
+        if self.mapping == ActionMapping::Json {
+            let id = self.message_id();
+            let publisher_id = publisher_id.map(ToString::to_string).unwrap_or_default();
+            return out.push(about, |out| {
+                crate::json::action::announce(&id, &publisher_id, &announcement.announcement, now, out);
+                Ok(())
+            });
+        }
         let (keys, entropy) = (&mut self.keys, &mut *self.entropy);
         let security = security_of(&self.security);
         write_announcement(keys, entropy, now, out, about, publisher_id, announcement, security, room)
     }
 
     /// Checks and reads a datagram. `None`: it has nothing to do with Actions, or is not whole yet.
-    pub(super) fn open<'a>(
+    pub(super) fn open(
         &mut self,
-        datagram: &'a mut [u8],
+        datagram: &mut [u8],
         now: Now,
-    ) -> Result<Option<Opened<'a>>, ActionError> {
+        form: KnownForm<'_>,
+    ) -> Result<Option<Opened>, ActionError> {
+        #[cfg(feature = "json")]
+        if self.mapping == ActionMapping::Json {
+            use crate::json::action::{Received, receive};
+            let received = receive(datagram, form).map_err(|error| ActionError::Json(error.to_string()))?;
+            return Ok(received.map(|received| match received {
+                Received::Action(message) => Opened::Action(message),
+                Received::Announcement(id, announcement) => Opened::Announcement(id, announcement),
+            }));
+        }
         let mut decoder = Decoder::new(datagram, LIMITS);
         let header = NetworkMessageHeader::decode(&mut decoder)?;
         let payload = datagram.len() - decoder.remaining();
@@ -215,9 +324,7 @@ impl Wire {
             // Who asks without security learns nothing that he may not know: the answer has it.
             NetworkMessageType::DiscoveryProbe if mode == SecurityMode::None => {
                 let probe = Probe::decode(&mut decoder)?;
-                let datagram: &'a [u8] = datagram;
-                let header = NetworkMessageHeader::decode(&mut Decoder::new(datagram, LIMITS))?;
-                return Ok(Some(Opened::Probe(header.publisher_id, probe)));
+                return Ok(Some(Opened::Probe(header.publisher_id.map(|id| id.to_owned()), probe)));
             }
             NetworkMessageType::DiscoveryProbe => {}
             // Others announce with less, or nothing, and are none of our responders.
@@ -225,15 +332,15 @@ impl Wire {
             NetworkMessageType::DiscoveryAnnouncement => {}
         }
         let range = self.check(datagram, payload, now)?;
-        let datagram: &'a [u8] = datagram;
         let header = NetworkMessageHeader::decode(&mut Decoder::new(datagram, LIMITS))?;
         let payload = datagram.get(range).unwrap_or_default();
         let mut decoder = Decoder::new(payload, LIMITS);
         if kind == NetworkMessageType::DataSetMessages {
-            return Ok(Some(Opened::Action(ActionMessage::decode(&header, payload, LIMITS)?)));
+            return Ok(Some(Opened::Action(message::decode(&header, payload, LIMITS, form)?)));
         }
         if kind == NetworkMessageType::DiscoveryProbe {
-            return Ok(Some(Opened::Probe(header.publisher_id, Probe::decode(&mut decoder)?)));
+            let publisher_id = header.publisher_id.map(|id| id.to_owned());
+            return Ok(Some(Opened::Probe(publisher_id, Probe::decode(&mut decoder)?)));
         }
         let Some(publisher_id) = header.publisher_id else { return Ok(None) };
         let announcement = if is_chunk {
@@ -245,7 +352,7 @@ impl Wire {
         } else {
             NumberedAnnouncement::decode(&mut decoder)?
         };
-        Ok(Some(Opened::Announcement(publisher_id, Box::new(announcement.announcement))))
+        Ok(Some(Opened::Announcement(publisher_id.to_owned(), Box::new(announcement.announcement))))
     }
 
     /// Verifies, looks for replays, and only then decrypts.

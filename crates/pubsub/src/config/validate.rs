@@ -205,10 +205,28 @@ impl Check {
             let message = format!("{NO_DATA_SET} {:?}", writer.data_set_name);
             return self.add(element, message);
         };
+        let encoding = encoding_of(writer.field_content_mask);
+        let request = match &data_set.source {
+            DataSetSource::Actions(actions) => Some(&actions.request_data_set_meta_data),
+            DataSetSource::ActionMethods(actions) => Some(&actions.request_data_set_meta_data),
+            _ => None,
+        };
+        if let Some(request) = request {
+            if encoding == FieldEncoding::DataValue {
+                self.add(
+                    element,
+                    "fields of Actions are Variants or RawData: its field content mask must be 0 or RawData",
+                );
+            }
+            if encoding == FieldEncoding::RawData
+                && let Err(error) = RawLayout::new(request)
+            {
+                self.add(element, format!("of the request, {error}"));
+            }
+        }
         if !matches!(writer.message, DataSetWriterMessage::Uadp(_)) {
             return;
         }
-        let encoding = encoding_of(writer.field_content_mask);
         if matches!(data_set.source, DataSetSource::Events(_)) && encoding != FieldEncoding::Variant {
             self.add(element, "events are sent as Variants: its field content mask must be 0");
         }
@@ -246,7 +264,7 @@ mod tests {
     fn each_problem_is_told_where_it_is() {
         assert_eq!(validate(&good()), []);
         type Change = fn(&mut Configuration);
-        let cases: [(&str, Change); 13] = [
+        let cases: [(&str, Change); 15] = [
             ("no publisher id", |c| c.connections[0].publisher_id = None),
             ("no address", |c| c.connections[0].url.clear()),
             ("used twice", |c| c.data_sets.push(c.data_sets[0].clone())),
@@ -274,6 +292,17 @@ mod tests {
             ("not that of its group", |c| {
                 c.connections[0].writer_groups[0].writers[0].message =
                     DataSetWriter::json("w", 1, "d").message;
+            }),
+            ("fields of Actions are Variants or RawData", |c| {
+                c.data_sets[0].source = DataSetSource::Actions(Default::default());
+                c.connections[0].writer_groups[0].writers[0].field_content_mask =
+                    taktwerk_schema::DataSetFieldContentMask::STATUS_CODE;
+            }),
+            ("of the request", |c| {
+                let mut actions = taktwerk_schema::PublishedActionDataType::default();
+                let id = field("id", BuiltInType::NodeId);
+                actions.request_data_set_meta_data.fields.push(id);
+                c.data_sets[0].source = DataSetSource::Actions(Box::new(actions));
             }),
             ("JSON messages cannot be secured", |c| {
                 let mut group = WriterGroup::json("j", 2, 10.0);

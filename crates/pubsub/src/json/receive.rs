@@ -207,7 +207,7 @@ fn fields(reader: &Reader, payload: &Json<'_>, fields: &mut Vec<ReceivedField>) 
     Ok(())
 }
 
-fn value(
+pub(super) fn value(
     kind: Option<BuiltInType>,
     json: &Json<'_>,
     context: &JsonContext<'_>,

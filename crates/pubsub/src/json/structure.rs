@@ -57,12 +57,29 @@ pub fn decode<T: Structure>(json: &Json<'_>, context: &JsonContext<'_>) -> Resul
 }
 
 fn fields(value: &DynamicStructure, context: &JsonContext<'_>, members: &mut Members, out: &mut Vec<u8>) {
+    use taktwerk_types::Variant;
+    use taktwerk_types::json::JsonEncode;
+    let known = value.data_type.ns0().and_then(description::structure);
     for (name, field) in &value.fields {
-        if context.verbose || !is_default(field) {
+        // A field that can hold any type says which one it holds; 0 in it is something.
+        let is_any =
+            known.is_some_and(|known| known.fields.iter().any(|one| *one.name == **name && is_variant(one)));
+        if let (true, DynamicValue::Variant(value)) = (is_any, field) {
+            if context.verbose || *value != Variant::Empty {
+                members.name(name, out);
+                value.encode_json(context, out);
+            }
+        } else if context.verbose || !is_default(field) {
             members.name(name, out);
             write(field, context, out);
         }
     }
+}
+
+/// Whether a field is one Variant.
+fn is_variant(field: &description::FieldDescription) -> bool {
+    field.value_rank < 0
+        && description::built_in_type(field.type_id).unwrap_or(BuiltInType::Variant) == BuiltInType::Variant
 }
 
 fn is_default(value: &DynamicValue) -> bool {
@@ -74,7 +91,6 @@ fn is_default(value: &DynamicValue) -> bool {
         DynamicValue::Array { values, .. } => values.is_empty(),
         DynamicValue::Variant(Variant::Array(array)) => array.values.is_empty(),
         DynamicValue::Variant(Variant::Empty) => true,
-        // A field of type Variant is decoded to its value; false and 0 in it are not nothing, but nobody can tell.
         DynamicValue::Variant(value) => {
             match ArrayValues::empty(value.built_in_type().unwrap_or(BuiltInType::Byte)) {
                 ArrayValues::ExtensionObject(_) => value.is_json_default(),

@@ -121,12 +121,28 @@ pub fn decode_fields(
     fields.clear();
     match header.kind {
         DataSetMessageKind::KeepAlive => Ok(()),
-        DataSetMessageKind::KeyFrame
-        | DataSetMessageKind::ActionRequest
-        | DataSetMessageKind::ActionResponse
+        DataSetMessageKind::KeyFrame if header.encoding == FieldEncoding::RawData => {
+            types.raw.ok_or(FieldsError::NoMetaData)?.decode(decoder, fields).map_err(Into::into)
+        }
+        // Only a key frame leaves the count out (Part 14 Tables 163, 166, 167).
+        DataSetMessageKind::ActionRequest | DataSetMessageKind::ActionResponse
             if header.encoding == FieldEncoding::RawData =>
         {
-            types.raw.ok_or(FieldsError::NoMetaData)?.decode(decoder, fields).map_err(Into::into)
+            let count = usize::from(u16::decode(decoder)?);
+            match types.raw {
+                _ if count == 0 => Ok(()),
+                None => Err(FieldsError::NoMetaData),
+                Some(layout) if layout.len() != count => {
+                    Err(DecodeError::Invalid("Action with another number of raw fields than its metadata")
+                        .into())
+                }
+                Some(layout) => layout.decode(decoder, fields).map_err(Into::into),
+            }
+        }
+        DataSetMessageKind::ActionRequest | DataSetMessageKind::ActionResponse
+            if header.encoding == FieldEncoding::DataValue =>
+        {
+            Err(FieldsError::WrongEncoding(header.encoding, header.kind))
         }
         // Raw data has no place for an index, and events are Variants.
         DataSetMessageKind::DeltaFrame if header.encoding == FieldEncoding::RawData => {

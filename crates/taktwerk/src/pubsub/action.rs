@@ -36,16 +36,14 @@ use taktwerk_net::entropy::OsEntropy;
 use taktwerk_net::pubsub::{ActionDriverOptions, ActionUser, Commander, PubSubError, RunningActions};
 use taktwerk_pubsub::Now;
 use taktwerk_pubsub::action::{
-    ActionDescription, ActionError, ActionTarget, Execution, Outcome, Request, RequestId, Requestor,
-    RequestorOptions, Responder, ResponderOptions,
+    ActionDescription, ActionError, ActionMapping, ActionTarget, Execution, Responder, ResponderOptions,
 };
 use taktwerk_pubsub::config::{
-    Configuration, Connection, DataSetSource, DataSetWriter, GroupSecurity, WriterGroup,
+    Configuration, Connection, DataSetSource, DataSetWriter, GroupSecurity, TRANSPORT_MQTT_JSON, WriterGroup,
 };
-use taktwerk_pubsub::uadp::announcement::Announcement;
-use taktwerk_schema::{ActionTargetDataType, DataSetMetaDataType};
+use taktwerk_schema::{ActionTargetDataType, DataSetFieldContentMask, DataSetMetaDataType};
 use taktwerk_server::space::AddressSpace;
-use taktwerk_types::{Instant, NodeId, StatusCode, Variant};
+use taktwerk_types::{NodeId, StatusCode, Variant};
 
 /// Does what an Action is for; called on a worker thread, one call after the other.
 type Handler = Box<dyn FnMut(Vec<Variant>) -> Result<Vec<Variant>, StatusCode> + Send>;
@@ -86,11 +84,20 @@ impl Common {
     fn is_broker(&self) -> bool {
         self.connection.url.starts_with("mqtt")
     }
+
+    fn mapping(&self) -> ActionMapping {
+        match self.connection.transport_profile_uri.as_str() {
+            TRANSPORT_MQTT_JSON => ActionMapping::Json,
+            _ => ActionMapping::Uadp,
+        }
+    }
 }
 
-fn refused(error: &ActionError) -> PubSubStartError {
-    tracing::debug!(%error, "Actions");
-    PubSubStartError::UnsecuredActions
+fn refused(error: ActionError) -> PubSubStartError {
+    match error {
+        ActionError::Unsecured => PubSubStartError::UnsecuredActions,
+        error => PubSubStartError::Actions(error),
+    }
 }
 
 macro_rules! common_setters {
@@ -114,7 +121,8 @@ macro_rules! common_setters {
             self
         }
 
-        /// Works without message security: whoever reaches the address may ask and answer. Default: no.
+        /// Works without message security: whoever reaches the address may ask and answer. Default: no. JSON has no
+        /// message security, and needs this: what protects it is the broker, with TLS and rights for each topic.
         pub fn allow_unsecured(mut self) -> Self {
             self.common.allow_unsecured = true;
             self
@@ -128,6 +136,12 @@ macro_rules! common_setters {
     };
 }
 
+mod requestor;
+mod responders;
+
+pub use requestor::{ActionRequestor, ActionRequestorBuilder};
+pub use responders::{ActionResponders, ActionRespondersBuilder};
+
 /// A responder to be. Whatever is not set has the default that is named with it.
 #[must_use = "nothing happens before start()"]
 pub struct ActionResponderBuilder {
@@ -136,6 +150,7 @@ pub struct ActionResponderBuilder {
     handlers: BTreeMap<ActionTarget, Handler>,
     descriptions: Vec<ActionDescription>,
     methods: Vec<(ActionTarget, MethodAction)>,
+    raw_data: bool,
 }
 
 impl fmt::Debug for ActionResponderBuilder {
@@ -169,6 +184,13 @@ impl ActionResponderBuilder {
         self
     }
 
+    /// Fields are sent as RawData: without types, as the descriptions have them, which all Actions need then. Default: as
+    /// Variants.
+    pub fn raw_data(mut self) -> Self {
+        self.raw_data = true;
+        self
+    }
+
     /// Methods of a server as Actions, one for each target of the description (PublishedActionMethodDataType, Part 14
     /// §6.2.3.10.6). They are called with the rights of `roles`, as if over a channel that is secured like the requests;
     /// for more than Anonymous may, there has to be a role here that may it. Whoever has the keys of the security group
@@ -190,6 +212,13 @@ impl ActionResponderBuilder {
             ));
         }
         self.describe(description)
+    }
+
+    /// Answers as a WriterGroup does.
+    fn follow(&mut self, group: &WriterGroup) {
+        let millis = group.publishing_interval.clamp(1.0, 60_000.0);
+        self.common.interval = Duration::from_secs_f64(millis / 1e3);
+        self.common.security = group.security.clone();
     }
 
     /// The WriterGroup that answers, with the DataSetWriters of all Actions.
@@ -214,14 +243,26 @@ impl ActionResponderBuilder {
                 methods: Vec::new(),
             });
         }
+        let is_json = self.common.mapping() == ActionMapping::Json;
         let connection = &mut self.common.connection;
         if connection.writer_groups.is_empty() {
             let millis = self.common.interval.as_secs_f64() * 1e3;
-            let mut group = WriterGroup::dynamic("actions", 1, millis);
+            let mut group = match is_json {
+                true => WriterGroup::json("actions", 1, millis),
+                false => WriterGroup::dynamic("actions", 1, millis),
+            };
             group.security = self.common.security.clone();
             for description in &self.descriptions {
-                let name = description.request.name.as_str();
-                group.writers.push(DataSetWriter::dynamic(name, description.data_set_writer_id, ""));
+                let (name, id) = (description.request.name.as_str(), description.data_set_writer_id);
+                let mut writer = match is_json {
+                    true => DataSetWriter::json(name, id, ""),
+                    false => DataSetWriter::dynamic(name, id, ""),
+                };
+                writer.field_content_mask = match self.raw_data {
+                    true => DataSetFieldContentMask::RAW_DATA,
+                    false => DataSetFieldContentMask::EMPTY,
+                };
+                group.writers.push(writer);
             }
             connection.writer_groups.push(group);
         }
@@ -230,7 +271,8 @@ impl ActionResponderBuilder {
     /// Starts answering.
     ///
     /// # Errors
-    /// What is wrong with the address, or what the kernel did not give; there is no message security.
+    /// What is wrong with the address, or what the kernel did not give; there is no message security; fields are to be
+    /// DataValues, or RawData that they cannot be.
     pub fn start(mut self) -> Result<ActionResponder, PubSubStartError> {
         for (target, mut action) in core::mem::take(&mut self.methods) {
             action.secured_like(self.common.security.mode);
@@ -242,23 +284,29 @@ impl ActionResponderBuilder {
         let mut options = ResponderOptions::new(publisher_id, common.security.clone());
         options.interval_nanos = interval_nanos;
         options.allow_unsecured = common.allow_unsecured;
+        options.mapping = common.mapping();
+        options.reliable = common.is_broker();
         if common.is_broker() {
             options.announcement_len_max = None;
         }
         let targets: Vec<ActionTarget> = handlers.keys().copied().collect();
         let entropy = Box::new(OsEntropy);
         let engine = Responder::new(options, targets, Arc::clone(&common.provider), entropy);
-        let mut engine = engine.map_err(|error| refused(&error))?;
+        let mut engine = engine.map_err(refused)?;
         // Nothing is announced before the driver says so.
-        engine.describe(common.connection.clone(), descriptions, Now::default());
-        let (to_do, work) = mpsc::channel::<Execution>();
+        engine.describe(common.connection.clone(), descriptions, Now::default()).map_err(refused)?;
+        let (to_do, work) = mpsc::channel::<Work>();
         #[cfg_attr(not(feature = "mqtt"), allow(unused_mut))] // brokers' ends are added
         let mut driver = common.options;
         #[cfg(feature = "mqtt")]
         if common.connection.url.starts_with("mqtt") {
             use taktwerk_net::pubsub::mqtt;
-            let topic = mqtt::topics::action_request_topic(&common.mqtt.prefix, &common.connection);
-            driver.inlet = Some(mqtt::action_inlet(&common.connection, vec![topic], &common.mqtt)?.0);
+            let groups = common.connection.writer_groups.iter();
+            let (prefix, connection) = (&common.mqtt.prefix, &common.connection);
+            let topics = groups.map(|group| mqtt::topics::action_request_topic(prefix, connection, group));
+            let (inlet, status) = mqtt::action_inlet(&common.connection, topics.collect(), &common.mqtt)?;
+            driver.inlet = Some(inlet);
+            driver.hears = Some(Box::new(move || status.is_subscribed()));
             driver.link = Some(mqtt::publisher_link(&common.connection, &common.mqtt)?.0);
         }
         let user = Answering { engine, to_do };
@@ -267,8 +315,12 @@ impl ActionResponderBuilder {
         // It ends when the engine is gone, after what it is doing.
         let worker = std::thread::Builder::new().name("pubsub-execute".to_owned());
         let worker = worker.spawn(move || {
-            while let Ok(execution) = work.recv() {
+            while let Ok(Work { execution, until }) = work.recv() {
                 let outcome = match handlers.get_mut(&execution.target) {
+                    // Whoever asked has given up while others were served.
+                    _ if until.is_some_and(|until| until <= std::time::Instant::now()) => {
+                        Err(StatusCode::BAD_TIMEOUT)
+                    }
                     Some(handler) => handler(execution.inputs),
                     None => Err(StatusCode::BAD_NOT_FOUND),
                 };
@@ -294,9 +346,16 @@ fn finish(
     });
 }
 
+/// Something for the worker.
+struct Work {
+    execution: Execution,
+    /// When nobody waits for it any more.
+    until: Option<std::time::Instant>,
+}
+
 struct Answering {
     engine: Responder,
-    to_do: mpsc::Sender<Execution>,
+    to_do: mpsc::Sender<Work>,
 }
 
 impl ActionUser for Answering {
@@ -308,8 +367,15 @@ impl ActionUser for Answering {
 
     fn receive(&mut self, datagram: &mut [u8], now: Now) {
         match self.engine.receive(datagram, now) {
-            // The worker ends after this.
-            Ok(executions) => executions.into_iter().for_each(|execution| drop(self.to_do.send(execution))),
+            Ok(executions) => {
+                for execution in executions {
+                    let span = execution.deadline.map(|deadline| deadline.since(now.instant));
+                    // What is too long to be said never ends.
+                    let until = span.and_then(|span| std::time::Instant::now().checked_add(span));
+                    // The worker ends after this.
+                    drop(self.to_do.send(Work { execution, until }));
+                }
+            }
             Err(error) => tracing::debug!(%error, "a request for an Action was dropped"),
         }
     }
@@ -324,9 +390,9 @@ pub struct ActionResponder {
 }
 
 impl ActionResponder {
-    /// A responder at an address: `opc.udp://…`, `mqtt://…` (UADP).
-    pub fn builder(url: &str, publisher_id: u16) -> ActionResponderBuilder {
-        let publisher_id = PublisherId::UInt16(publisher_id);
+    /// A responder at an address: `opc.udp://…`, `mqtt://…` and `mqtts://…` (UADP), `mqtt+json://…` and `mqtts+json://…`.
+    pub fn builder(url: &str, publisher_id: impl Into<PublisherId>) -> ActionResponderBuilder {
+        let publisher_id = publisher_id.into();
         let common = Common::new(url, Some(publisher_id.clone()));
         ActionResponderBuilder {
             common,
@@ -334,12 +400,13 @@ impl ActionResponder {
             handlers: BTreeMap::new(),
             descriptions: Vec::new(),
             methods: Vec::new(),
+            raw_data: false,
         }
     }
 
     /// Responders for the Methods that a configuration publishes as Actions: one for each WriterGroup with DataSetWriters
     /// of PublishedActionMethods. Methods are called with the rights of `roles`; keys of groups with message security
-    /// have to be given with `keys()`.
+    /// have to be given with `keys()`. [`ActionResponders`] are those of a configuration that changes.
     pub fn of(
         configuration: &Configuration,
         space: &Arc<AddressSpace>,
@@ -350,8 +417,7 @@ impl ActionResponder {
         {
             let Some(publisher_id) = &connection.publisher_id else { continue };
             for group in connection.writer_groups.iter().filter(|group| group.enabled) {
-                let mut builder = Self::builder(&connection.url, 0);
-                builder.publisher_id = publisher_id.clone();
+                let mut builder = Self::builder(&connection.url, publisher_id.clone());
                 let mut group = group.clone();
                 group.writers.retain(|writer| {
                     let set = configuration.data_set(&writer.data_set_name);
@@ -373,9 +439,7 @@ impl ActionResponder {
                 if builder.descriptions.is_empty() {
                     continue;
                 }
-                let millis = group.publishing_interval.clamp(1.0, 60_000.0);
-                builder.common.interval = Duration::from_secs_f64(millis / 1e3);
-                builder.common.security = group.security.clone();
+                builder.follow(&group);
                 builder.common.connection = connection.clone();
                 builder.common.connection.writer_groups = vec![group];
                 builder.common.connection.reader_groups.clear();
@@ -383,279 +447,5 @@ impl ActionResponder {
             }
         }
         builders
-    }
-}
-
-/// A requestor to be. Whatever is not set has the default that is named with it.
-#[must_use = "nothing happens before start()"]
-pub struct ActionRequestorBuilder {
-    common: Common,
-    requestor_id: PublisherId,
-}
-
-impl fmt::Debug for ActionRequestorBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ActionRequestorBuilder").field("id", &self.requestor_id).finish_non_exhaustive()
-    }
-}
-
-impl ActionRequestorBuilder {
-    common_setters!();
-
-    /// Who is asked: has to be said for brokers only, where each responder has a topic.
-    pub fn responder(mut self, publisher_id: u16) -> Self {
-        self.common.connection.publisher_id = Some(PublisherId::UInt16(publisher_id));
-        self
-    }
-
-    /// Where responses are to be sent: an address of this station. Default: to the address itself, which has to be a
-    /// multicast group then; on a broker a topic of the requestor's own.
-    pub fn response_address(mut self, url: &str) -> Self {
-        self.common.response = Some(url.to_owned());
-        self
-    }
-
-    /// Starts.
-    ///
-    /// # Errors
-    /// What is wrong with the addresses, or what the kernel did not give; there is no message security.
-    pub fn start(self) -> Result<ActionRequestor, PubSubStartError> {
-        #[cfg_attr(not(feature = "mqtt"), allow(unused_mut))] // brokers' ends are added
-        let Self { mut common, requestor_id } = self;
-        let mut from = common.connection.clone();
-        #[cfg(feature = "mqtt")]
-        if common.is_broker() {
-            use taktwerk_net::pubsub::mqtt;
-            let topic = common.response.clone().unwrap_or_else(|| {
-                mqtt::topics::action_response_topic(&common.mqtt.prefix, &from, &requestor_id)
-            });
-            common.response = Some(topic.clone());
-            let mut filters = mqtt::topics::action_filters(&common.mqtt.prefix, &common.connection);
-            filters.push(topic);
-            common.options.inlet = Some(mqtt::action_inlet(&common.connection, filters, &common.mqtt)?.0);
-            if common.connection.publisher_id.is_none() {
-                let reason = "requests go to a topic of their responder: name it with responder()".to_owned();
-                return Err(PubSubError::Address { url: from.url, reason }.into());
-            }
-            common.options.link = Some(mqtt::publisher_link(&common.connection, &common.mqtt)?.0);
-        }
-        if let Some(url) = common.response.as_ref().filter(|_| !common.is_broker()) {
-            from.url.clone_from(url);
-        }
-        let mut options = RequestorOptions::new(requestor_id, common.security.clone());
-        options.interval_nanos = common.interval_nanos();
-        options.allow_unsecured = common.allow_unsecured;
-        options.response_address.clone_from(&common.response);
-        let engine = Requestor::new(options, Arc::clone(&common.provider), Box::new(OsEntropy));
-        let engine = engine.map_err(|error| refused(&error))?;
-        let user = Asking { engine, waiting: BTreeMap::new(), known: Vec::new(), curious: Vec::new() };
-        let running = RunningActions::start(user, &common.connection, &from, common.options)?;
-        Ok(ActionRequestor { running })
-    }
-}
-
-/// Responders whose Actions are known; of more than these the oldest are forgotten.
-const KNOWN_MAX: usize = 256;
-/// Descriptions that are kept of a responder; what it says of more DataSetWriters is not.
-const DESCRIPTIONS_MAX: usize = 1024;
-
-/// What a responder has said of itself.
-#[derive(Debug)]
-struct Known {
-    responder: PublisherId,
-    actions: BTreeMap<u16, ActionDescription>,
-    /// The DataSetWriters that it says it has.
-    writers: Option<BTreeSet<u16>>,
-}
-
-impl Known {
-    fn is_complete(&self) -> bool {
-        self.writers.as_ref().is_some_and(|ids| ids.iter().all(|id| self.actions.contains_key(id)))
-    }
-
-    fn learn(&mut self, announcement: &Announcement) {
-        if let Some(description) = ActionDescription::from_announcement(announcement) {
-            let id = description.data_set_writer_id;
-            if self.actions.len() < DESCRIPTIONS_MAX || self.actions.contains_key(&id) {
-                self.actions.insert(id, description);
-            }
-        }
-        if let Announcement::ActionResponder(connections) = announcement {
-            let groups = connections.iter().flat_map(|connection| &connection.writer_groups);
-            let writers = groups.flat_map(|group| &group.data_set_writers);
-            let ids: BTreeSet<u16> = writers.map(|writer| writer.data_set_writer_id).collect();
-            self.actions.retain(|id, _| ids.contains(id));
-            self.writers = Some(ids);
-        }
-    }
-}
-
-/// Somebody who waits for all that a responder has to say of itself.
-struct Curious {
-    responder: PublisherId,
-    tell: mpsc::Sender<Vec<ActionDescription>>,
-    /// When nobody waits any more.
-    until: Instant,
-}
-
-struct Asking {
-    engine: Requestor,
-    waiting: BTreeMap<RequestId, mpsc::Sender<Outcome>>,
-    known: Vec<Known>,
-    curious: Vec<Curious>,
-}
-
-impl Asking {
-    fn learn(&mut self, responder: PublisherId, announcement: &Announcement) {
-        let at = match self.known.iter().position(|known| known.responder == responder) {
-            Some(at) => at,
-            None => {
-                if self.known.len() >= KNOWN_MAX {
-                    self.known.remove(0);
-                }
-                self.known.push(Known { responder, actions: BTreeMap::new(), writers: None });
-                self.known.len() - 1
-            }
-        };
-        if let Some(known) = self.known.get_mut(at) {
-            known.learn(announcement);
-        }
-    }
-
-    /// Tells those who wait for a responder of which all is known.
-    fn tell(&mut self) {
-        let known = &self.known;
-        self.curious.retain(|curious| {
-            let of = |known: &&Known| known.responder == curious.responder && known.is_complete();
-            let Some(known) = known.iter().find(of) else { return true };
-            let _ = curious.tell.send(known.actions.values().cloned().collect());
-            false
-        });
-    }
-}
-
-impl ActionUser for Asking {
-    type Engine = Requestor;
-
-    fn engine(&mut self) -> &mut Requestor {
-        &mut self.engine
-    }
-
-    fn receive(&mut self, datagram: &mut [u8], now: Now) {
-        // There is one connection.
-        if let Err(error) = self.engine.receive(0, datagram, now) {
-            tracing::debug!(%error, "a response of an Action was dropped");
-        }
-    }
-
-    fn turn(&mut self, _: Now) {
-        while let Some(outcome) = self.engine.poll_outcome() {
-            if let Some(waiting) = self.waiting.remove(&outcome.request_id) {
-                // Nobody waits any more.
-                let _ = waiting.send(outcome);
-            }
-        }
-        while let Some((responder, announcement)) = self.engine.poll_announcement() {
-            self.learn(responder, &announcement);
-        }
-        self.tell();
-    }
-}
-
-/// Asks responders for Actions. It stops when it is dropped.
-#[derive(Debug)]
-pub struct ActionRequestor {
-    running: RunningActions<Asking>,
-}
-
-impl ActionRequestor {
-    /// A requestor at the address of its responders: `opc.udp://…`, `mqtt://…` (UADP).
-    pub fn builder(url: &str, requestor_id: u16) -> ActionRequestorBuilder {
-        let requestor_id = PublisherId::UInt16(requestor_id);
-        ActionRequestorBuilder { common: Common::new(url, None), requestor_id }
-    }
-
-    /// What can be asked of a responder: asks it, and waits until it has said everything; on a broker this is retained.
-    ///
-    /// # Errors
-    /// Bad_Timeout.
-    pub fn discover(&self, responder: u16, timeout: Duration) -> Result<Vec<ActionDescription>, StatusCode> {
-        let (tell, told) = mpsc::channel();
-        let responder = PublisherId::UInt16(responder);
-        self.running.run(move |user, now| {
-            // Those whom nobody answered have gone.
-            user.curious.retain(|curious| curious.until > now.instant);
-            user.curious.push(Curious { responder: responder.clone(), tell, until: now.instant + timeout });
-            user.engine.discover(0, &responder, now);
-        });
-        told.recv_timeout(timeout).map_err(|_| StatusCode::BAD_TIMEOUT)
-    }
-
-    /// Asks a responder for an Action and waits for its results, from any thread.
-    ///
-    /// # Errors
-    /// What the responder says; Bad_Timeout if it has not said it in time: the Action may or may not have been
-    /// executed. Bad_TooManyOperations if too many requests wait already.
-    pub fn invoke(
-        &self,
-        responder: u16,
-        data_set_writer_id: u16,
-        action_target_id: u16,
-        inputs: Vec<Variant>,
-        timeout: Duration,
-    ) -> Result<Vec<Variant>, StatusCode> {
-        let (tell, told) = mpsc::channel();
-        let request = Request {
-            connection: 0,
-            responder: PublisherId::UInt16(responder),
-            data_set_writer_id,
-            action_target_id,
-            inputs,
-            timeout_nanos: u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX),
-        };
-        self.running.run(move |user, now| match user.engine.request(request, now) {
-            Ok(id) => {
-                user.waiting.insert(id, tell);
-            }
-            Err(error) => {
-                tracing::debug!(%error, "an Action was not asked for");
-                let status = StatusCode::BAD_TOO_MANY_OPERATIONS;
-                let _ = tell.send(Outcome { request_id: 0, status, outputs: Vec::new() });
-            }
-        });
-        // The engine tells when the time is over; a second more is for its thread.
-        let outcome =
-            told.recv_timeout(timeout + Duration::from_secs(1)).map_err(|_| StatusCode::BAD_TIMEOUT)?;
-        if outcome.status.is_bad() { Err(outcome.status) } else { Ok(outcome.outputs) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn meta_data(writer_id: u16) -> Announcement {
-        Announcement::ActionMetaData {
-            writer_id,
-            targets: Vec::new(),
-            request: Box::default(),
-            response: Box::default(),
-            methods: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn a_responder_that_goes_on_and_on_fills_no_memory() {
-        let mut known = Known { responder: PublisherId::UInt16(7), actions: BTreeMap::new(), writers: None };
-        for id in 1..=u16::MAX {
-            known.learn(&meta_data(id));
-        }
-        assert_eq!(known.actions.len(), DESCRIPTIONS_MAX);
-        // What is known already may still change.
-        known.learn(&meta_data(1));
-        assert!(known.actions.contains_key(&1));
-        assert!(!known.is_complete(), "it has not said what it has");
-        known.learn(&Announcement::ActionResponder(Vec::new()));
-        assert!(known.actions.is_empty() && known.is_complete());
     }
 }

@@ -1,6 +1,7 @@
 //! Why a publisher or subscriber does not start.
 
 use taktwerk_net::pubsub::PubSubError;
+use taktwerk_pubsub::action::ActionError;
 use taktwerk_server::space::NodeError;
 use taktwerk_types::StatusCode;
 
@@ -38,6 +39,9 @@ pub enum PubSubStartError {
     /// Actions do something in the world, so they want message security.
     #[error("Actions without message security: call security(), or allow_unsecured() if that is on purpose")]
     UnsecuredActions,
+    /// Actions that are to be answered in a form that there is not, or in JSON without saying that this is on purpose.
+    #[error("Actions: {0}")]
+    Actions(ActionError),
     /// Something the configuration asks for is not supported here.
     #[error("field {field:?} of {data_set:?}: {what} is not supported")]
     Unsupported {
@@ -58,7 +62,10 @@ impl PubSubStartError {
             Self::PubSub(error) => error.status(),
             Self::Variable { source, .. } => source.status(),
             Self::NoSpace { .. } | Self::NoValues { .. } => StatusCode::BAD_CONFIGURATION_ERROR,
-            Self::UnsecuredActions => StatusCode::BAD_SECURITY_MODE_INSUFFICIENT,
+            Self::UnsecuredActions | Self::Actions(ActionError::JsonSecured) => {
+                StatusCode::BAD_SECURITY_MODE_INSUFFICIENT
+            }
+            Self::Actions(_) => StatusCode::BAD_CONFIGURATION_ERROR,
             Self::Unsupported { .. } => StatusCode::BAD_NOT_SUPPORTED,
         }
     }

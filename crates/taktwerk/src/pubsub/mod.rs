@@ -60,7 +60,7 @@ mod setters;
 pub mod subscriber;
 pub mod target;
 
-pub use action::{ActionRequestor, ActionResponder};
+pub use action::{ActionRequestor, ActionResponder, ActionResponders};
 pub use data_set::DataSet;
 pub use error::PubSubStartError;
 pub use publisher::{Publisher, PublisherBuilder};

@@ -67,11 +67,27 @@ impl RunsSubscriber for crate::pubsub::Subscriber {
     }
 }
 
+/// What answers a configuration's Actions: [`crate::pubsub::ActionResponders`], or something around it.
+pub trait RunsResponders: Send + Sync + 'static {
+    /// Gives it another configuration.
+    ///
+    /// # Errors
+    /// Why the configuration cannot run here; nothing has changed then.
+    fn reconfigure(&self, configuration: &Configuration) -> Result<(), PubSubStartError>;
+}
+
+impl RunsResponders for crate::pubsub::ActionResponders {
+    fn reconfigure(&self, configuration: &Configuration) -> Result<(), PubSubStartError> {
+        Self::reconfigure(self, configuration)
+    }
+}
+
 /// Weak, because the engines' events lead back to the model.
 #[derive(Default)]
 pub(super) struct Engines {
     pub(super) publisher: Option<Weak<dyn RunsPublisher>>,
     pub(super) subscriber: Option<Weak<dyn RunsSubscriber>>,
+    pub(super) responders: Option<Weak<dyn RunsResponders>>,
 }
 
 impl Engines {
@@ -81,5 +97,9 @@ impl Engines {
 
     pub(super) fn subscriber(&self) -> Option<Arc<dyn RunsSubscriber>> {
         self.subscriber.as_ref()?.upgrade()
+    }
+
+    pub(super) fn responders(&self) -> Option<Arc<dyn RunsResponders>> {
+        self.responders.as_ref()?.upgrade()
     }
 }

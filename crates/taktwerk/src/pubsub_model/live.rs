@@ -151,8 +151,18 @@ impl Live {
     pub(super) fn set_enabled(&self, element: &Element, enabled: bool) -> Result<(), StatusCode> {
         let inner = lock(&self.inner);
         self.states.set_element_enabled(element, enabled)?;
-        self.save(&inner);
+        self.switched(&inner);
         Ok(())
+    }
+
+    /// Something was enabled or disabled: those who answer Actions follow, and the file.
+    pub(super) fn switched(&self, inner: &Inner) {
+        if let Some(responders) = self.states.responders()
+            && let Err(error) = responders.reconfigure(&self.states.configuration())
+        {
+            tracing::error!(%error, "Actions are not answered as the PubSub configuration has it");
+        }
+        self.save(inner);
     }
 
     /// Saves what has happened already.
@@ -263,10 +273,20 @@ impl Live {
         let prepared = prepared.transpose().map_err(refused)?;
         // Before the engines, which tell at once what becomes of what is new.
         self.states.reconfigure(Arc::clone(new));
-        if let Some(subscriber) = self.states.subscriber()
+        let subscriber = self.states.subscriber();
+        if let Some(subscriber) = &subscriber
             && let Err(error) = subscriber.reconfigure((**new).clone())
         {
             self.states.reconfigure(Arc::clone(old));
+            return Err(refused(error));
+        }
+        if let Some(responders) = self.states.responders()
+            && let Err(error) = responders.reconfigure(new)
+        {
+            self.states.reconfigure(Arc::clone(old));
+            if let Some(Err(error)) = subscriber.map(|subscriber| subscriber.reconfigure((**old).clone())) {
+                tracing::error!(%error, "the subscriber's configuration could not be put back");
+            }
             return Err(refused(error));
         }
         if let (Some(publisher), Some(prepared)) = (publisher, prepared) {

@@ -36,7 +36,7 @@ pub mod pull;
 mod settings;
 mod states;
 
-pub use engines::{RunsPublisher, RunsSubscriber};
+pub use engines::{RunsPublisher, RunsResponders, RunsSubscriber};
 pub use pull::KeyServiceClient;
 
 use crate::error::BuildError;
@@ -149,8 +149,9 @@ impl PubSubModel {
     /// # Errors
     /// Bad_InvalidState if it is enabled or disabled already, Bad_NodeIdUnknown if there is no such component.
     pub fn set_enabled(&self, component: Component, enabled: bool) -> Result<(), StatusCode> {
+        let inner = self.live.inner();
         self.states.set_enabled(component, enabled)?;
-        self.live.save(&self.live.inner());
+        self.live.switched(&inner);
         Ok(())
     }
 
@@ -210,6 +211,12 @@ impl PubSubModel {
     pub fn attach_subscriber<S: RunsSubscriber>(&self, subscriber: &Arc<S>) {
         let subscriber: Weak<S> = Arc::downgrade(subscriber);
         self.states.attach_subscriber(subscriber);
+    }
+
+    /// Lets Actions follow the configuration: what answers them is given every change. The model does not keep it running.
+    pub fn attach_responders<R: RunsResponders>(&self, responders: &Arc<R>) {
+        let responders: Weak<R> = Arc::downgrade(responders);
+        self.states.attach_responders(responders);
     }
 
     /// Makes the server the key service (SKS, Part 14 §8) of the configuration's SecurityGroups, and of those that

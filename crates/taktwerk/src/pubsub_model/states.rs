@@ -212,6 +212,14 @@ impl States {
         lock(&self.engines).subscriber = Some(subscriber);
     }
 
+    pub(super) fn attach_responders(&self, responders: Weak<dyn super::RunsResponders>) {
+        lock(&self.engines).responders = Some(responders);
+    }
+
+    pub(super) fn responders(&self) -> Option<Arc<dyn super::RunsResponders>> {
+        lock(&self.engines).responders()
+    }
+
     pub(super) fn publisher(&self) -> Option<Arc<dyn super::RunsPublisher>> {
         lock(&self.engines).publisher()
     }

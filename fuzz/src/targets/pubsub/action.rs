@@ -1,4 +1,4 @@
-//! Actions: their headers, and a responder that is asked anything.
+//! Actions: their headers, and a responder that is asked anything, in UADP and JSON, with and without descriptions.
 
 use super::plant::{self, PUBLISHER, at};
 use crate::input::Input;
@@ -7,13 +7,15 @@ use std::sync::Arc;
 use taktwerk_crypto::SeededEntropy;
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
 use taktwerk_pubsub::action::{
-    ActionEngine, ActionTarget, Request, Requestor, RequestorOptions, Responder, ResponderOptions,
+    ActionDescription, ActionEngine, ActionMapping, ActionTarget, Request, Requestor, RequestorOptions, Responder, ResponderOptions,
 };
-use taktwerk_pubsub::config::GroupSecurity;
+use taktwerk_pubsub::config::build::field;
+use taktwerk_pubsub::config::{Connection, DataSetWriter, GroupSecurity, WriterGroup};
 use taktwerk_pubsub::uadp::SecurityMode;
 use taktwerk_pubsub::uadp::action::{ActionBody, ActionHeader};
 use taktwerk_pubsub::{PublisherId, Transmit};
-use taktwerk_types::{Decoder, StatusCode};
+use taktwerk_schema::{ActionTargetDataType, DataSetFieldContentMask, DataSetMetaDataType};
+use taktwerk_types::{BuiltInType, Decoder, StatusCode};
 
 /// Either.
 pub fn run(data: &[u8]) {
@@ -26,7 +28,10 @@ const EXECUTIONS_MAX: usize = 8;
 
 /// An honest requestor, somebody who changes and repeats what both say, and sends anything.
 fn exchange(input: &mut Input<'_>) {
-    let is_secured = input.flag();
+    let setting = input.byte();
+    let (is_raw, is_json) = (setting & 2 != 0, setting & 4 != 0);
+    let is_secured = setting & 1 != 0 && !is_json;
+    let mapping = if is_json { ActionMapping::Json } else { ActionMapping::Uadp };
     let mode = if is_secured { SecurityMode::SignAndEncrypt } else { SecurityMode::None };
     let security = GroupSecurity { mode, security_group_id: "group".into(), ..GroupSecurity::default() };
     let provider = Arc::new(AwsPubSubProvider);
@@ -34,11 +39,15 @@ fn exchange(input: &mut Input<'_>) {
     let mut options = ResponderOptions::new(responder_id.clone(), security.clone());
     options.allow_unsecured = true;
     options.executions_max = EXECUTIONS_MAX;
+    options.mapping = mapping;
+    options.reliable = setting & 8 != 0;
     let entropy = |seed| Box::new(SeededEntropy::new(seed));
     let mut responder =
         Responder::new(options, [TARGET], provider.clone(), entropy(1)).expect("it may be unsecured");
     let mut options = RequestorOptions::new(PublisherId::Byte(1), security);
     options.allow_unsecured = true;
+    options.mapping = mapping;
+    options.reliable = setting & 8 != 0;
     let mut requestor = Requestor::new(options, provider, entropy(2)).expect("it may be unsecured");
     if is_secured {
         requestor.set_keys("group", Ok(&plant::keys()), at(0)).expect("they are keys");
@@ -48,7 +57,7 @@ fn exchange(input: &mut Input<'_>) {
     let mut heard: Vec<Vec<u8>> = Vec::new();
     let (mut executions, mut ended) = (Vec::new(), BTreeSet::new());
     while !input.is_empty() {
-        match input.below(6) {
+        match input.below(7) {
             0 if asked < 64 => {
                 asked += 1;
                 let request = Request {
@@ -66,6 +75,11 @@ fn exchange(input: &mut Input<'_>) {
                 let at_end = input.below(executions.len());
                 let id = executions.swap_remove(at_end);
                 responder.finish(id, StatusCode::GOOD, vec![input.byte().into()], at(millis));
+            }
+            6 => {
+                let (connection, description) = described(input, is_json, is_raw);
+                responder.describe(connection, vec![description], at(millis)).expect("it is in order");
+                responder.announce(at(millis));
             }
             3 => {
                 let len = usize::from(input.u16() % 512);
@@ -100,6 +114,34 @@ fn exchange(input: &mut Input<'_>) {
         }
         assert!(ended.len() <= asked);
     }
+}
+
+/// What a responder says of itself: now and then with other fields.
+fn described(input: &mut Input<'_>, is_json: bool, is_raw: bool) -> (Connection, ActionDescription) {
+    let url = if is_json { "mqtt+json://broker" } else { "opc.udp://239.0.0.1:4840" };
+    let mut connection = Connection::new("actions", Some(PublisherId::UInt16(PUBLISHER)), url);
+    let id = TARGET.data_set_writer_id;
+    let (mut group, mut writer) = match is_json {
+        true => (WriterGroup::json("group", 1, 100.0), DataSetWriter::json("writer", id, "")),
+        false => (WriterGroup::dynamic("group", 1, 100.0), DataSetWriter::dynamic("writer", id, "")),
+    };
+    writer.field_content_mask =
+        if is_raw { DataSetFieldContentMask::RAW_DATA } else { DataSetFieldContentMask::EMPTY };
+    group.writers.push(writer);
+    connection.writer_groups.push(group);
+    let kinds = [BuiltInType::Byte, BuiltInType::Byte, BuiltInType::UInt16, BuiltInType::Double];
+    let mut meta_data = || {
+        let mut fields = vec![field("b", input.pick(&kinds))];
+        if input.one_in(8) {
+            fields.push(field("more", BuiltInType::Int32));
+        }
+        DataSetMetaDataType { name: "action".into(), fields, ..Default::default() }
+    };
+    let (request, response) = (meta_data(), meta_data());
+    let targets =
+        vec![ActionTargetDataType { action_target_id: TARGET.action_target_id, ..Default::default() }];
+    let methods = Vec::new();
+    (connection, ActionDescription { data_set_writer_id: id, targets, request, response, methods })
 }
 
 /// What is read is written and read again.

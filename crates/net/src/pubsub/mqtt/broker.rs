@@ -28,6 +28,8 @@ const RECEIVED_MAX: usize = 10_000;
 pub(super) struct Shared {
     pub(super) stop: AtomicBool,
     pub(super) connected: AtomicBool,
+    /// The broker has taken all that we subscribe to, on this connection.
+    pub(super) subscribed: AtomicBool,
     pub(super) outbox: Outbox,
     connections: AtomicU64,
     received: Mutex<VecDeque<Vec<u8>>>,
@@ -41,6 +43,7 @@ impl Shared {
         Ok(Self {
             stop: AtomicBool::new(false),
             connected: AtomicBool::new(false),
+            subscribed: AtomicBool::new(false),
             outbox: Outbox::new(outbox),
             connections: AtomicU64::new(0),
             received: Mutex::default(),
@@ -95,6 +98,12 @@ impl BrokerStatus {
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.0.connected.load(Ordering::Acquire)
+    }
+
+    /// Whether there is a connection now, and the broker has taken all that is subscribed to.
+    #[must_use]
+    pub fn is_subscribed(&self) -> bool {
+        self.is_connected() && self.0.subscribed.load(Ordering::Acquire)
     }
 
     /// How often a connection was made.

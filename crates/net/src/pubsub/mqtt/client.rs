@@ -123,8 +123,9 @@ macro_rules! mqtt_version {
         ) {
             use $incoming as Incoming;
             use $packet as Packet;
+            use $reason as Reason;
             let Session { filters, mut status, .. } = session;
-            let mut unsubscribed: Vec<usize> = Vec::new();
+            let (mut unsubscribed, mut open): (Vec<usize>, usize) = (Vec::new(), 0);
             let tell = |topic: &str, payload: Vec<u8>| {
                 client.try_publish(topic, quality(QualityOfService::AtLeastOnce), true, payload).is_ok()
             };
@@ -163,11 +164,25 @@ macro_rules! mqtt_version {
                 };
                 match event {
                     Ok(Incoming::Incoming(Packet::ConnAck(_))) => {
+                        shared.subscribed.store(filters.is_empty(), Ordering::Release);
                         shared.set_connected();
                         unsubscribed = (0..filters.len()).collect();
+                        open = filters.len();
                         if let Some(status) = &mut status {
                             status.connected(std::time::Instant::now());
                         }
+                        Some(Ok(()))
+                    }
+                    Ok(Incoming::Incoming(Packet::SubAck(answer))) => {
+                        // One for each filter, in their order.
+                        let filter = filters.len().checked_sub(open).and_then(|at| filters.get(at));
+                        if answer.return_codes.iter().any(|code| !matches!(code, Reason::Success(_))) {
+                            let filter = filter.map(|(filter, _)| filter.as_str()).unwrap_or_default();
+                            tracing::warn!(filter, "the broker refuses what is subscribed to: may this user read it?");
+                            shared.set_error(format!("the broker refuses the subscription to {filter}"));
+                        }
+                        open = open.saturating_sub(1);
+                        shared.subscribed.store(open == 0, Ordering::Release);
                         Some(Ok(()))
                     }
                     Ok(Incoming::Incoming(Packet::Publish(publish))) => {
@@ -204,7 +219,7 @@ mod v311 {
     use super::*;
     use rumqttc::{Client, LastWill, MqttOptions as Settings, TlsConfiguration, Transport};
 
-    mqtt_version!(v311, rumqttc, rumqttc::Event, rumqttc::Packet, rumqttc::QoS, rumqttc::ConnectReturnCode);
+    mqtt_version!(v311, rumqttc, rumqttc::Event, rumqttc::Packet, rumqttc::QoS, rumqttc::SubscribeReasonCode);
 
     pub(super) fn start(
         broker: Broker,
@@ -258,7 +273,7 @@ mod v5 {
         rumqttc::v5::Event,
         rumqttc::v5::mqttbytes::v5::Packet,
         rumqttc::v5::mqttbytes::QoS,
-        rumqttc::v5::mqttbytes::v5::ConnectReturnCode
+        rumqttc::v5::mqttbytes::v5::SubscribeReasonCode
     );
 
     /// How long a broker keeps our session, in seconds.

@@ -4,7 +4,7 @@ use super::options::QualityOfService;
 use std::collections::BTreeSet;
 use taktwerk_pubsub::config::{
     Connection, DataSetReader, DataSetReaderTransport, DataSetWriterTransport, TRANSPORT_MQTT_JSON,
-    WriterGroupTransport,
+    WriterGroup, WriterGroupTransport,
 };
 use taktwerk_pubsub::{Datagram, DatagramKind, PublisherId};
 use taktwerk_schema::BrokerTransportQualityOfService as Guarantee;
@@ -107,20 +107,40 @@ pub fn destination(prefix: &str, connection: &Connection, datagram: &Datagram<'_
         DatagramKind::ActionResponder => {
             to(format!("{}/{publisher}", root(prefix, connection, "action-responder")), true)
         }
-        DatagramKind::ActionRequest => to(action_request_topic(prefix, connection), false),
-        DatagramKind::ActionResponse => match datagram.address {
+        // Who asks knows the topic from the responder.
+        DatagramKind::ActionRequest => {
+            to(datagram.address.filter(|topic| is_topic(topic))?.to_owned(), false)
+        }
+        // What is no topic would cost the connection: brokers close those that send to one.
+        DatagramKind::ActionResponse => match datagram.address.filter(|topic| is_topic(topic)) {
             Some(topic) => to(topic.to_owned(), false),
-            None => to(format!("{}/{publisher}", root(prefix, connection, "action-response")), false),
+            None => {
+                let group = connection.writer_groups.first().map_or_else(String::new, |one| clean(&one.name));
+                to(format!("{}/{publisher}/{group}", root(prefix, connection, "action-response")), false)
+            }
         },
         // There are no probes on a broker: what they would ask for is retained.
         _ => None,
     }
 }
 
-/// Where requests to a connection's responder go.
+/// Whether something can be published to: not empty, without wildcards, and as long as MQTT can say.
+fn is_topic(text: &str) -> bool {
+    (1..=usize::from(u16::MAX)).contains(&text.len()) && !text.contains(['+', '#', '\0'])
+}
+
+/// Where requests to a WriterGroup of a connection's responder go: its QueueName, or the default (Part 14 §7.3.4.7.9).
 #[must_use]
-pub fn action_request_topic(prefix: &str, connection: &Connection) -> String {
-    format!("{}/{}", root(prefix, connection, "action-request"), level(connection.publisher_id.as_ref()))
+pub fn action_request_topic(prefix: &str, connection: &Connection, group: &WriterGroup) -> String {
+    match &group.transport {
+        WriterGroupTransport::Broker(broker) if !broker.queue_name.is_empty() => {
+            broker.queue_name.as_str().to_owned()
+        }
+        _ => {
+            let publisher = level(connection.publisher_id.as_ref());
+            format!("{}/{publisher}/{}", root(prefix, connection, "action-request"), clean(&group.name))
+        }
+    }
 }
 
 /// Where responses to a requestor go that says so in its requests.
@@ -178,7 +198,7 @@ fn reader_topics(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taktwerk_pubsub::config::{DataSetWriter, ReaderGroup, WriterGroup};
+    use taktwerk_pubsub::config::{DataSetWriter, ReaderGroup};
     use taktwerk_schema::BrokerWriterGroupTransportDataType;
     use taktwerk_types::Instant;
 
@@ -227,6 +247,21 @@ mod tests {
             action_filters("opcua", &connection),
             ["opcua/json/action-responder/line_1", "opcua/json/action-metadata/line_1/#"]
         );
+        let request =
+            |connection: &Connection| action_request_topic("opcua", connection, &connection.writer_groups[0]);
+        assert_eq!(request(&connection), "opcua/json/action-request/line_1/fast");
+        let to = |kind, address| {
+            let datagram = Datagram { address, ..datagram(kind, None) };
+            destination("opcua", &connection, &datagram).map(|to| to.topic)
+        };
+        assert_eq!(to(DatagramKind::ActionRequest, None), None);
+        assert_eq!(to(DatagramKind::ActionRequest, Some("a/b")).as_deref(), Some("a/b"));
+        assert_eq!(to(DatagramKind::ActionResponse, Some("me")).as_deref(), Some("me"));
+        // Nobody can make us send to what is no topic.
+        for strange in ["", "a/#", "a/+/b", "a\0"] {
+            let response = to(DatagramKind::ActionResponse, Some(strange));
+            assert_eq!(response.as_deref(), Some("opcua/json/action-response/line_1/fast"));
+        }
         connection.writer_groups[0].transport =
             WriterGroupTransport::Broker(BrokerWriterGroupTransportDataType {
                 queue_name: "my/topic".into(),
@@ -235,6 +270,8 @@ mod tests {
             });
         let exactly = Some(("my/topic".to_owned(), false, Some(QualityOfService::ExactlyOnce)));
         assert_eq!(topic(&connection, DatagramKind::Data, None), exactly);
+        let group = &connection.writer_groups[0];
+        assert_eq!(action_request_topic("opcua", &connection, group), "my/topic");
     }
 
     #[test]

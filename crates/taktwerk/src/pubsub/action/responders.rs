@@ -1,0 +1,195 @@
+//! Responders for all that a configuration publishes as Actions, while it changes.
+
+use super::{ActionResponder, ActionResponderBuilder};
+use crate::pubsub::{KeySource, PubSubStartError};
+use crate::pubsub_model::lock;
+use core::fmt;
+use std::io;
+use std::sync::{Arc, Mutex};
+use taktwerk_net::pubsub::PubSubError;
+use taktwerk_pubsub::action::ActionDescription;
+use taktwerk_pubsub::config::{Configuration, Connection};
+use taktwerk_server::space::AddressSpace;
+use taktwerk_types::NodeId;
+
+/// Where keys of security groups come from: a source for each responder.
+type Keys = Box<dyn Fn() -> io::Result<Box<dyn KeySource>> + Send + Sync>;
+
+/// Responders to be. Whatever is not set has the default that is named with it.
+#[must_use = "nothing happens before start()"]
+pub struct ActionRespondersBuilder {
+    space: Arc<AddressSpace>,
+    roles: Vec<NodeId>,
+    keys: Option<Keys>,
+    allow_unsecured: bool,
+    #[cfg(feature = "mqtt")]
+    mqtt: taktwerk_net::pubsub::mqtt::MqttOptions,
+}
+
+impl fmt::Debug for ActionRespondersBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ActionRespondersBuilder").field("roles", &self.roles).finish_non_exhaustive()
+    }
+}
+
+impl ActionRespondersBuilder {
+    /// With the rights of these roles Methods are called. Default: of none.
+    pub fn roles(mut self, roles: &[NodeId]) -> Self {
+        self.roles = roles.to_vec();
+        self
+    }
+
+    /// Where keys of security groups come from: called once for each responder.
+    pub fn keys<K: KeySource + 'static>(
+        mut self,
+        keys: impl Fn() -> io::Result<K> + Send + Sync + 'static,
+    ) -> Self {
+        self.keys = Some(Box::new(move || Ok(Box::new(keys()?))));
+        self
+    }
+
+    /// Answers also where the configuration has no message security: whoever reaches the address may ask. Default: no. JSON
+    /// has none in any case.
+    pub fn allow_unsecured(mut self, allow: bool) -> Self {
+        self.allow_unsecured = allow;
+        self
+    }
+
+    /// How to talk to brokers.
+    #[cfg(feature = "mqtt")]
+    pub fn mqtt(mut self, options: taktwerk_net::pubsub::mqtt::MqttOptions) -> Self {
+        self.mqtt = options;
+        self
+    }
+
+    /// Starts the responders of a configuration.
+    ///
+    /// # Errors
+    /// Those of [`ActionResponderBuilder::start`], of the first one that has any.
+    pub fn start(self, configuration: &Configuration) -> Result<ActionResponders, PubSubStartError> {
+        let responders = ActionResponders { settings: self, running: Mutex::default() };
+        responders.reconfigure(configuration)?;
+        Ok(responders)
+    }
+}
+
+/// What makes a responder what it is.
+type Plan = (Connection, Vec<ActionDescription>);
+
+/// The responders of a configuration ([`ActionResponder::of`]), which follow its changes: see
+/// [`crate::pubsub_model::PubSubModel::attach_responders`]. They stop when this is dropped.
+pub struct ActionResponders {
+    settings: ActionRespondersBuilder,
+    running: Mutex<Vec<(Plan, ActionResponder)>>,
+}
+
+impl fmt::Debug for ActionResponders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ActionResponders").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl ActionResponders {
+    /// Responders for Methods of a server.
+    pub fn builder(space: &Arc<AddressSpace>) -> ActionRespondersBuilder {
+        ActionRespondersBuilder {
+            space: Arc::clone(space),
+            roles: Vec::new(),
+            keys: None,
+            allow_unsecured: false,
+            #[cfg(feature = "mqtt")]
+            mqtt: Default::default(),
+        }
+    }
+
+    /// How many there are: one for each WriterGroup that answers.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        lock(&self.running).len()
+    }
+
+    /// Whether nobody answers.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Goes on with another configuration. A responder that is the same in it goes on as it is; one that is not ends
+    /// before the new one begins, so that nothing is executed by both, and with it what it remembers: a request that is
+    /// repeated then is executed again.
+    ///
+    /// # Errors
+    /// The first responder that cannot start. Those that were there are there again then.
+    pub fn reconfigure(&self, configuration: &Configuration) -> Result<(), PubSubStartError> {
+        let settings = &self.settings;
+        let mut running = lock(&self.running);
+        let mut fresh = Vec::new();
+        let mut kept = Vec::new();
+        let mut old = core::mem::take(&mut *running);
+        for builder in ActionResponder::of(configuration, &settings.space, &settings.roles) {
+            let plan = plan(&builder);
+            match old.iter().position(|(known, _)| *known == plan) {
+                Some(at) => kept.push(old.swap_remove(at)),
+                None => fresh.push((plan, builder)),
+            }
+        }
+        // They end here.
+        let ended: Vec<Plan> = old.into_iter().map(|(plan, _)| plan).collect();
+        let mut started = Vec::new();
+        for (plan, builder) in fresh {
+            match self.begin(builder) {
+                Ok(responder) => started.push((plan, responder)),
+                Err(error) => {
+                    drop(started);
+                    for plan in ended {
+                        match self.begin(self.again(&plan)) {
+                            Ok(responder) => kept.push((plan, responder)),
+                            Err(error) => tracing::error!(%error, "a responder of Actions did not come back"),
+                        }
+                    }
+                    *running = kept;
+                    return Err(error);
+                }
+            }
+        }
+        kept.append(&mut started);
+        *running = kept;
+        Ok(())
+    }
+
+    fn begin(&self, builder: ActionResponderBuilder) -> Result<ActionResponder, PubSubStartError> {
+        let settings = &self.settings;
+        let mut builder = if settings.allow_unsecured { builder.allow_unsecured() } else { builder };
+        #[cfg(feature = "mqtt")]
+        {
+            builder = builder.mqtt(settings.mqtt.clone());
+        }
+        if let Some(keys) = &settings.keys {
+            let keys = keys().map_err(|source| PubSubError::Thread { thread: "keys'", source })?;
+            builder.common.options.keys = Some(keys);
+        }
+        builder.start()
+    }
+
+    /// The builder of one that was there.
+    fn again(&self, (connection, descriptions): &Plan) -> ActionResponderBuilder {
+        let group = connection.writer_groups.first();
+        let mut builder = match &connection.publisher_id {
+            Some(id) => ActionResponder::builder(&connection.url, id.clone()),
+            // There is none without.
+            None => ActionResponder::builder(&connection.url, 0),
+        };
+        for description in descriptions {
+            builder = builder.methods(&self.settings.space, description.clone(), &self.settings.roles);
+        }
+        if let Some(group) = group {
+            builder.follow(group);
+        }
+        builder.common.connection = connection.clone();
+        builder
+    }
+}
+
+fn plan(builder: &ActionResponderBuilder) -> Plan {
+    (builder.common.connection.clone(), builder.descriptions.clone())
+}

@@ -1,0 +1,115 @@
+//! Responders of Actions follow the configuration while the server runs.
+
+use super::*;
+use taktwerk::pubsub::config::DataSetSource;
+use taktwerk::pubsub::{ActionRequestor, ActionResponders};
+use taktwerk_schema::{
+    ActionMethodDataType, ActionTargetDataType, DataSetMetaDataType, PublishedActionMethodDataType,
+};
+
+/// A configuration that publishes a Method at an address.
+fn publishing(url: &str, method: &NodeId) -> Configuration {
+    let mut set = PublishedDataSet::new("scale", vec![field("scaled", BuiltInType::Double)]);
+    let target = ActionTargetDataType { action_target_id: 1, name: "it".into(), ..Default::default() };
+    set.source = DataSetSource::ActionMethods(Box::new(PublishedActionMethodDataType {
+        request_data_set_meta_data: DataSetMetaDataType {
+            name: "scale".into(),
+            fields: vec![field("value", BuiltInType::Double)],
+            ..Default::default()
+        },
+        action_targets: vec![target],
+        action_methods: vec![ActionMethodDataType {
+            object_id: ns0(object_ids::OBJECTS_FOLDER),
+            method_id: method.clone(),
+        }],
+    }));
+    let mut group = WriterGroup::dynamic("actions", 1, 10.0);
+    group.writers.push(DataSetWriter::dynamic("scale", 1, "scale"));
+    let mut connection = Connection::new("udp", Some(PublisherId::UInt16(7)), url);
+    connection.writer_groups.push(group);
+    Configuration { data_sets: vec![set], connections: vec![connection], ..empty() }
+}
+
+#[tokio::test]
+async fn actions_follow_the_configuration() {
+    let setup = setup(empty()).await;
+    let space = setup.running.space();
+    let scale = |name: &str, factor: f64| {
+        let objects = setup.running.objects();
+        let method = objects.method(name).inputs(["value"]).outputs(["scaled"]);
+        method.handler(move |_, (value,): (f64,)| Ok((value * factor,))).unwrap().id().clone()
+    };
+    let (double, triple) = (scale("Double", 2.0), scale("Triple", 3.0));
+    let careful = Arc::new(ActionResponders::builder(space).start(&empty()).unwrap());
+    setup.model.attach_responders(&careful);
+    let (url, here) = (free_url(), free_url());
+    let requestor = ActionRequestor::builder(&url, 9)
+        .response_address(&here)
+        .allow_unsecured()
+        .interval(Duration::from_millis(10))
+        .start()
+        .unwrap();
+    let ask = |patience| requestor.invoke(7, 1, 1, vec![5.0.into()], Duration::from_millis(patience));
+
+    // What may not be is refused as a whole.
+    let wanted = publishing(&url, &double);
+    let refused = setup.model.change(|configuration| *configuration = wanted.clone());
+    assert_eq!(refused, Err(StatusCode::BAD_SECURITY_MODE_INSUFFICIENT));
+    assert!(careful.is_empty() && setup.model.configuration().connections.is_empty());
+    assert_eq!(ask(200), Err(StatusCode::BAD_TIMEOUT));
+
+    // A client adds them with a file.
+    let responders = ActionResponders::builder(space).allow_unsecured(true);
+    let responders = Arc::new(responders.start(&empty()).unwrap());
+    setup.model.attach_responders(&responders);
+    let file = ns0(object_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION);
+    let open = method_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION_OPEN;
+    let write = method_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION_WRITE;
+    let update = method_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION_CLOSE_AND_UPDATE;
+    let kinds = [
+        Mask::REFERENCE_PUB_DATASET,
+        Mask::REFERENCE_CONNECTION,
+        Mask::REFERENCE_WRITER_GROUP,
+        Mask::REFERENCE_WRITER,
+    ];
+    let references = kinds.map(|kind| PubSubConfigurationRefDataType {
+        configuration_mask: Mask::ELEMENT_ADD | kind,
+        ..PubSubConfigurationRefDataType::default()
+    });
+    let handle = setup.call(&file, open, vec![6u8.into()]).await.unwrap()[0].clone();
+    let bytes = ByteString::from(binary_file::write(&wanted));
+    setup.call(&file, write, vec![handle.clone(), bytes.into()]).await.unwrap();
+    let inputs = vec![handle, true.into(), Variant::from_structures(&references)];
+    let outputs = setup.call(&file, update, inputs).await.unwrap();
+    assert_eq!(outputs[0], true.into(), "{outputs:?}");
+    assert_eq!(responders.len(), 1);
+    assert_eq!(ask(20_000), Ok(vec![10.0.into()]));
+
+    // It goes on through changes that are not its own, and with another Method after one that is.
+    setup.model.change(|configuration| configuration.connections[0].writer_groups[0].priority = 3).unwrap();
+    setup.model.change(|configuration| *configuration = publishing(&url, &triple)).unwrap();
+    assert_eq!(ask(20_000), Ok(vec![15.0.into()]));
+
+    // Methods switch it off and on.
+    let switch = async |what: &str| {
+        let status = "ns=1;s=PubSub/udp/actions/Status";
+        setup.client.call::<(), ()>(status, format!("{status}/{what}").as_str(), ()).await.unwrap();
+    };
+    switch("Disable").await;
+    assert!(responders.is_empty());
+    assert_eq!(ask(200), Err(StatusCode::BAD_TIMEOUT));
+    switch("Enable").await;
+    assert_eq!(ask(20_000), Ok(vec![15.0.into()]));
+
+    // One that cannot start changes nothing.
+    let mut elsewhere = publishing("opc.udp://192.0.2.1:4840", &double);
+    elsewhere.connections[0].network_interface = "none-of-ours".into();
+    assert!(setup.model.change(|configuration| *configuration = elsewhere).is_err());
+    assert_eq!(ask(20_000), Ok(vec![15.0.into()]));
+
+    // And gone it is gone.
+    setup.model.change(|configuration| configuration.connections.clear()).unwrap();
+    assert!(responders.is_empty());
+    assert_eq!(ask(200), Err(StatusCode::BAD_TIMEOUT));
+    setup.end().await;
+}

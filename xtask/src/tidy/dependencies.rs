@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 /// What each crate may depend on. What those may depend on is allowed too: a server that uses a channel also names the
 /// types of its messages. Development dependencies are free: a test of the server may use the client.
-const TABLE: [(&str, &[&str]); 17] = [
+const TABLE: [(&str, &[&str]); 18] = [
     ("types", &[]),
     ("schema", &["types"]),
     ("nodeset", &["types", "schema"]),
@@ -22,7 +22,8 @@ const TABLE: [(&str, &[&str]); 17] = [
     ("gateway", &["taktwerk"]),
     ("sim", &["server", "client", "pubsub"]),
     ("lab", &["taktwerk", "sim"]),
-    ("cli", &["gateway", "lab", "pki"]),
+    ("memory", &[]),
+    ("cli", &["gateway", "lab", "pki", "memory"]),
     // The generator must build when the schema does not: so it uses the nodeset crate without its schema feature.
     ("xtask", &["nodeset", "lab"]),
     ("bench", &["lab"]),

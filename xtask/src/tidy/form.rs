@@ -61,7 +61,15 @@ fn starts_with_a_map(path: &str, text: &str) -> Option<Finding> {
         .then(|| Finding::new(path, 1, "starts with //!: what the crate is and where to look"))
 }
 
+/// Manifests of the crates that argue for unsafe lines.
+const UNSAFE: [&str; 1] = ["crates/memory/Cargo.toml"];
+
 fn takes_the_lints(path: &str, manifest: &str) -> Option<Finding> {
+    if UNSAFE.contains(&path) {
+        let denies = manifest.lines().any(|line| line.replace(' ', "") == "unsafe_code=\"deny\"");
+        let message = "needs unsafe_code = \"deny\" in [lints.rust]: unsafe lines are allowed one by one";
+        return (!denies).then(|| Finding::new(path, 0, message));
+    }
     let lints = manifest.split("[lints]").nth(1).unwrap_or("");
     let own = lints.split("\n[").next().unwrap_or("");
     let takes = own.lines().any(|line| line.replace(' ', "") == "workspace=true");
@@ -137,6 +145,9 @@ mod tests {
         assert!(takes_the_lints("Cargo.toml", "[package]\nname = \"a\"\n").is_some());
         assert!(takes_the_lints("Cargo.toml", "[lints]\n\n[dependencies]\nworkspace = true\n").is_some());
         assert!(takes_the_lints("Cargo.toml", "[lints]\nworkspace = true\n").is_none());
+        // Who may have unsafe lines has to name them.
+        assert!(takes_the_lints(UNSAFE[0], "[lints]\nworkspace = true\n").is_some());
+        assert!(takes_the_lints(UNSAFE[0], "[lints.rust]\nunsafe_code = \"deny\"\n").is_none());
     }
 
     #[test]

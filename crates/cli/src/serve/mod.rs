@@ -194,6 +194,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     let pubsub = content.pubsub.start(&server)?;
     let nodes = server.space().node_count();
     let running = server.spawn().map_err(environment)?;
+    let memory = taktwerk_memory::watch().map_err(|error| Failure::Environment(error.to_string()))?;
     let access = Access { configured: configured.as_ref(), offer: offer.as_ref() };
     announce(arguments, &access, &content, &running, nodes, output)?;
     let end = Arc::new(AtomicBool::new(false));
@@ -207,6 +208,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
             configured.refresh(running.shared());
         }
     }
+    drop(memory);
     drop(updaters);
     drop(pubsub);
     running.stop(GRACE);

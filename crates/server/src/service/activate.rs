@@ -11,6 +11,7 @@ use super::reply::Reply;
 use super::request::Request;
 use super::session::{endpoint, key_header, key_policy, nonce};
 use crate::audit::{AuditAction, AuditRecord};
+use crate::config::{UserTokenConfig, UserTokenKind};
 use crate::error::Fault;
 use crate::identity::{Accepted, Credential, User, Verdict, Verification};
 use crate::session::continuation::Continuations;
@@ -446,10 +447,6 @@ fn finish(
     if changes && !is_same_channel {
         return Err(Fault::peer(StatusCode::BAD_IDENTITY_CHANGE_NOT_SUPPORTED, CLAUSE));
     }
-    if changes {
-        // What another user has begun is not to be gone on with.
-        session.continuations = Continuations::default();
-    }
     session.user = Some(user);
     session.user_certificate = match claim {
         Claim::Certificate { chain, .. } => Some(chain),
@@ -467,13 +464,7 @@ fn finish(
     }
     let until = session.deadline();
     if changes {
-        // Their effects run to their end where they cannot be stopped, but nobody hears of it: neither does the new user
-        // get what the old one asked for, nor is it answered as if nothing had happened (Part 2 §6, Part 4 §5.7.3.1).
-        for deferred in cx.deferrals.cancel_operations(key) {
-            if let Some(to) = deferred.reply_to {
-                cx.outbox.fault_to(to, StatusCode::BAD_REQUEST_CANCELLED_BY_CLIENT);
-            }
-        }
+        drop_what_was_begun(cx, key);
     }
     cx.sessions.watch(key, until);
     if checked_at != cx.shared.trust_list_changes() {
@@ -496,4 +487,46 @@ fn finish(
         ..ActivateSessionResponse::default()
     });
     Ok(())
+}
+
+/// What another user has begun is not to be gone on with. Their effects run to their end where they cannot be stopped, but
+/// nobody hears of it: neither does the new user get what the old one asked for, nor is it answered as if nothing had
+/// happened (Part 2 §6, Part 4 §5.7.3.1).
+fn drop_what_was_begun(cx: &mut Context<'_>, key: SessionKey) {
+    if let Some(session) = cx.sessions.get_mut(key) {
+        session.continuations = Continuations::default();
+    }
+    for deferred in cx.deferrals.cancel_operations(key) {
+        if let Some(to) = deferred.reply_to {
+            cx.outbox.fault_to(to, StatusCode::BAD_REQUEST_CANCELLED_BY_CLIENT);
+        }
+    }
+}
+
+/// A session's time is over. If that is because its user's credential is, and Anonymous is offered where its client is
+/// connected, it goes on with the roles of Anonymous (Part 4 §7.40.5, §7.40.6). Returns whether it does.
+pub(crate) fn outlives_its_user(cx: &mut Context<'_>, key: SessionKey) -> bool {
+    let now = cx.now.instant;
+    let shared = Arc::clone(cx.shared);
+    let Some(session) = cx.sessions.get_mut(key) else { return false };
+    if session.user_until > now || session.silence_ends() <= now {
+        return false;
+    }
+    let (policy, mode) = (session.policy, session.mode);
+    let offered = shared.config().endpoints.iter().any(|endpoint| {
+        let is_anonymous = |token: &UserTokenConfig| token.kind == UserTokenKind::Anonymous;
+        endpoint.policy == policy && endpoint.mode == mode && endpoint.user_tokens.iter().any(is_anonymous)
+    });
+    if !offered {
+        return false;
+    }
+    session.user = Some(User::Anonymous);
+    session.user_certificate = None;
+    session.user_until = Instant::FAR;
+    let until = session.deadline();
+    tracing::info!("the credential of a session's user is over; it goes on as Anonymous");
+    drop_what_was_begun(cx, key);
+    cx.sessions.watch(key, until);
+    cx.authorize(key);
+    true
 }

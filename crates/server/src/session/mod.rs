@@ -95,6 +95,11 @@ impl Session {
 
     /// When the session ends if nothing is heard of it, or nothing new of its user.
     pub(crate) fn deadline(&self) -> Instant {
-        Instant::from_nanos(self.last_contact.as_nanos().saturating_add(self.timeout_ns)).min(self.user_until)
+        self.silence_ends().min(self.user_until)
+    }
+
+    /// When the session ends if nothing is heard of it.
+    pub(crate) fn silence_ends(&self) -> Instant {
+        Instant::from_nanos(self.last_contact.as_nanos().saturating_add(self.timeout_ns))
     }
 }

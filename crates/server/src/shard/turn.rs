@@ -348,11 +348,14 @@ impl Shard {
         }
     }
 
-    /// Ends sessions of which nothing was heard (Part 4 §5.7.2.1). Their subscriptions live on until their own lifetime
+    /// Ends sessions of which nothing was heard (Part 4 §5.7.2.1), or whose user is not good any more. Their subscriptions live on until their own lifetime
     /// is over, so that a client that comes back can take them over.
     fn end_sessions(&mut self, now: Now) {
         for _ in 0..LOOKS_PER_TIMER {
             let Some(key) = self.sessions.expired(now.instant) else { break };
+            if activate::outlives_its_user(&mut self.context(None, now), key) {
+                continue;
+            }
             if self.sessions.get(key).is_some_and(crate::session::Session::is_activated) {
                 self.shared.live().counters.session_timeout_count.up();
             }

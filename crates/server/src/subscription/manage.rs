@@ -179,6 +179,9 @@ impl Engine {
         subscription.reset_lifetime();
         subscription.reset_keep_alive();
         if changed {
+            let Self { subscriptions, meetings, .. } = self;
+            let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return };
+            meetings.leave(&mut subscription.seat);
             let next = align_up(now.instant + core::time::Duration::from_nanos(interval), grid(interval));
             subscription.next_publish = next;
             subscription.phase = PhaseFinder::default();
@@ -222,10 +225,11 @@ impl Engine {
         }
     }
 
-    fn remove(&mut self, place: u32) {
+    pub(super) fn remove(&mut self, place: u32) {
         let Some(mut subscription) = self.subscriptions.get_mut(place as usize).and_then(Option::take) else {
             return;
         };
+        self.meetings.leave(&mut subscription.seat);
         for index in core::mem::take(&mut subscription.items) {
             self.forget_item(index);
         }

@@ -8,7 +8,7 @@
 //! - [`state`]: the publishing state table; [`subscription`]: its variables;
 //! - [`item`], [`filter`]: MonitoredItems; [`sampling`]: rate groups; [`changes`], [`watch`]: from dirty slots to
 //!   ready lists;
-//! - [`phase`]: where in its interval a subscription publishes;
+//! - [`phase`]: where in its interval a subscription publishes; [`meeting`]: together with which others;
 //! - [`publish`]: cycles, messages and the sessions' Publish queues; [`retransmission`]: what can be republished;
 //! - [`manage`]: creating, modifying and deleting, as the services ask; `methods`: as methods ask; [`timer`]:
 //!   deadlines;
@@ -23,6 +23,7 @@ pub(crate) mod item;
 mod item_ids;
 mod limits;
 pub(crate) mod manage;
+mod meeting;
 mod methods;
 pub(crate) mod moving;
 mod phase;
@@ -45,6 +46,7 @@ use crate::budget::Budgets;
 use crate::space::slot::{PAGE_SLOTS, Page, SlotStore, Snapshot};
 use homes::Homes;
 use item::Item;
+use meeting::Meetings;
 use publish::PublishQueue;
 use retransmission::BufferPool;
 use sampling::{Group, SampleJob};
@@ -83,6 +85,7 @@ pub(crate) struct Engine {
     queues: Vec<Option<Box<PublishQueue>>>,
     groups: Vec<Group>,
     timers: Timers,
+    meetings: Meetings,
     pool: BufferPool,
     next_id: u32,
     served: u64,
@@ -115,6 +118,7 @@ impl Engine {
             queues: Vec::new(),
             groups: Vec::new(),
             timers: Timers::default(),
+            meetings: Meetings::default(),
             pool: BufferPool::default(),
             next_id: first_id.max(1),
             served: 0,

@@ -37,6 +37,8 @@ pub(crate) struct PhaseFinder {
     /// Cycles left in this window or pause.
     left: u32,
     watching: bool,
+    /// The cycle that has been moved, and is longer or shorter than the others, says nothing.
+    moving: bool,
     /// Moves in a row.
     moves: u32,
     /// Whether the writers were as fast as the cycles when they were watched last.
@@ -61,6 +63,7 @@ impl Default for PhaseFinder {
         Self {
             left: WINDOW,
             watching: true,
+            moving: false,
             moves: 0,
             matched: false,
             doubted: false,
@@ -107,37 +110,40 @@ impl PhaseFinder {
         self.watch(true, WINDOW + 1);
     }
 
-    /// A cycle begins. Returns by how much the next one should be moved, ns; mostly 0. `seed` spreads subscriptions
-    /// that look for the same gap.
-    pub(crate) fn turn(&mut self, interval: u64, seed: u32) -> i64 {
+    /// A cycle begins. Sometimes it says where the next ones may stand.
+    pub(crate) fn turn(&mut self) -> Option<Room> {
+        if self.moving {
+            self.watch(self.watching, self.left);
+            return None;
+        }
         self.cycles += u32::from(self.items > 0 || self.cycles > 0);
         self.items_most = self.items_most.max(self.items);
         self.items = 0;
         self.left = self.left.saturating_sub(1);
         if self.left > 0 {
-            return 0;
+            return None;
         }
         if !self.watching {
             self.watch(true, WINDOW);
-            return 0;
+            return None;
         }
         if self.changes == 0 {
             // Nobody wrote.
             self.watch(true, WINDOW);
-            return 0;
+            return Some(Room::ANYWHERE);
         }
         self.matched = self.is_matched();
         if !self.matched && !self.doubted {
             self.doubted = true;
             self.watch(true, WINDOW);
-            return 0;
+            return None;
         }
         self.doubted = false;
-        let pieces = if self.matched { self.verdict(seed) } else { 0 };
-        if pieces == 0 {
+        let room = if self.matched { self.verdict() } else { Some(Room::ANYWHERE) };
+        if !room.is_some_and(|room| room.must) {
             self.moves = 0;
             self.watch(false, PAUSE);
-            return 0;
+            return room;
         }
         // One move should be enough; who has to move again and again has a source that no phase suits.
         self.moves += 1;
@@ -145,8 +151,8 @@ impl PhaseFinder {
             1 => self.watch(true, WINDOW),
             more => self.watch(false, PAUSE << more.min(BACKOFF_MAX)),
         }
-        let interval = i64::try_from(interval).unwrap_or(i64::MAX);
-        i64::from(pieces).saturating_mul(interval / i64::from(PIECES))
+        self.moving = true;
+        room
     }
 
     fn watch(&mut self, watching: bool, cycles: u32) {
@@ -166,26 +172,58 @@ impl PhaseFinder {
         self.cycles >= CYCLES_MIN && (expected * 4 / 5..=expected * 5 / 4).contains(&self.changes)
     }
 
-    /// By how many pieces to move, later if positive.
-    fn verdict(&self, seed: u32) -> i32 {
+    /// Where a cycle may stand, if anywhere.
+    fn verdict(&self) -> Option<Room> {
         let written = self.written;
+        if written == 0 {
+            return Some(Room::ANYWHERE);
+        }
         let (before, behind) = (written.trailing_zeros(), written.leading_zeros());
-        if written == 0 || (!self.torn && before >= MARGIN_BEFORE && behind >= MARGIN_BEHIND) {
-            return 0;
-        }
-        let (start, len) = widest_gap(written);
-        if len < GAP_MIN {
-            return 0;
-        }
-        // Where a cycle may stand, counted from the end of the gap backwards.
-        let places = len - MARGIN_BEFORE - MARGIN_BEHIND + 1;
-        let usable = places.min(SPREAD);
-        let spread = seed.wrapping_mul(0x9e37_79b9) >> 16;
-        let ago = (start + MARGIN_BEHIND + (places - usable) * 2 / 3 + spread % usable) % PIECES;
-        // A cycle that should have been `ago` pieces earlier can as well be `PIECES - ago` later: the shorter way.
-        let ago = ago as i32;
-        if ago <= PIECES as i32 / 2 { -ago } else { PIECES as i32 - ago }
+        let must = self.torn || before < MARGIN_BEFORE || behind < MARGIN_BEHIND;
+        let (start, len) = if must { widest_gap(written) } else { (PIECES - behind, before + behind) };
+        (len >= GAP_MIN).then(|| Room {
+            first: (start + MARGIN_BEHIND) % PIECES,
+            places: len - MARGIN_BEFORE - MARGIN_BEHIND + 1,
+            must,
+        })
     }
+}
+
+/// Where the cycles of a subscription may stand, in pieces of its interval before where they stand now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    first: u32,
+    places: u32,
+    /// Whether they cannot stay.
+    pub(crate) must: bool,
+}
+
+impl Room {
+    /// Nothing speaks against any place.
+    pub(crate) const ANYWHERE: Self = Self { first: 0, places: PIECES, must: false };
+
+    /// Whether `ago` ns before where it stands now is in it. Pieces are counted from where each stands: for who need not
+    /// move, a piece more on both sides is what others may have found good.
+    pub(crate) fn holds(&self, ago: u64, interval: u64) -> bool {
+        let piece = u128::from(ago) * u128::from(PIECES) / u128::from(interval.max(1));
+        let slack = u32::from(!self.must);
+        (piece as u32 + PIECES + slack - self.first) % PIECES < self.places + 2 * slack
+    }
+
+    /// The place that is best, as a move in ns, later if positive; `seed` spreads subscriptions that look for the
+    /// same gap.
+    pub(crate) fn best(&self, interval: u64, seed: u32) -> i64 {
+        let usable = self.places.min(SPREAD);
+        let spread = seed.wrapping_mul(0x9e37_79b9) >> 16;
+        let ago = (self.first + (self.places - usable) * 2 / 3 + spread % usable) % PIECES;
+        let interval = i64::try_from(interval).unwrap_or(i64::MAX);
+        shorter_way(i64::from(ago).saturating_mul(interval / i64::from(PIECES)), interval)
+    }
+}
+
+/// A cycle that should have been `ago` earlier can as well be `interval - ago` later.
+pub(crate) fn shorter_way(ago: i64, interval: i64) -> i64 {
+    if ago <= interval / 2 { -ago } else { interval - ago }
 }
 
 /// The longest run of pieces without writes, in a circle: where it starts and how long it is.
@@ -205,6 +243,11 @@ mod tests {
     const INTERVAL: u64 = 100_000_000;
     const TICKS: i64 = 1_000_000;
 
+    /// By how much the next cycle moves if no other one attracts it, ns.
+    fn turn(finder: &mut PhaseFinder) -> i64 {
+        finder.turn().filter(|room| room.must).map_or(0, |room| room.best(INTERVAL, 7))
+    }
+
     /// Runs cycles; `write` gives changes and age (100 ns) of one item in a cycle at a phase. Returns the final phase
     /// and the number of moves.
     fn run(cycles: u64, mut phase: i64, write: impl Fn(u64, i64) -> (u32, i64)) -> (i64, u32) {
@@ -217,7 +260,7 @@ mod tests {
                     finder.note(changes, age, TICKS);
                 }
             }
-            let shift = finder.turn(INTERVAL, 7) / 100;
+            let shift = turn(&mut finder) / 100;
             moves += u32::from(shift != 0);
             phase = (phase + shift).rem_euclid(TICKS);
         }
@@ -256,7 +299,7 @@ mod tests {
             } else if changes == TORN {
                 finder.was_torn();
             }
-            finder.turn(INTERVAL, 3)
+            turn(finder)
         };
         while finder.is_watching() {
             assert_eq!(cycle(&mut finder, 1), 0);
@@ -284,7 +327,7 @@ mod tests {
                     finder.note(1 + cycle % 2 * (cycle / 4 % 2), 10_000, TICKS);
                     finder.note(1, 1_000, TICKS);
                 }
-                moves += u32::from(finder.turn(INTERVAL, 7) != 0);
+                moves += u32::from(turn(&mut finder) != 0);
             }
             assert!(moves > 0, "{silent:?}");
         }
@@ -309,7 +352,33 @@ mod tests {
         assert!((2..12).contains(&moves), "{moves}");
     }
 
+    #[test]
+    fn rooms_hold_what_is_free() {
+        // Written just before the cycle, and nowhere else.
+        let finder = PhaseFinder { written: 1, ..PhaseFinder::default() };
+        let room = finder.verdict().unwrap();
+        assert!(room.must);
+        let holds = |percent: u64| room.holds(INTERVAL / 100 * percent, INTERVAL);
+        assert_eq!([0, 20, 30, 50, 70, 80, 99].map(holds), [false, false, true, true, true, false, false]);
+        // In the middle: it may stay, and stand a little earlier or later.
+        let finder = PhaseFinder { written: 1 << 16, ..PhaseFinder::default() };
+        let room = finder.verdict().unwrap();
+        assert!(!room.must);
+        let holds = |percent: u64| room.holds(INTERVAL / 100 * percent, INTERVAL);
+        assert_eq!([0, 20, 35, 50, 65, 80, 99].map(holds), [true, true, false, false, false, true, true]);
+        assert!((0..100).all(|percent| Room::ANYWHERE.holds(INTERVAL / 100 * percent, INTERVAL)));
+    }
+
     proptest! {
+        #[test]
+        fn the_best_place_is_in_the_room(written: u32, torn: bool, seed: u32) {
+            let finder = PhaseFinder { written, torn, ..PhaseFinder::default() };
+            if let Some(room) = finder.verdict() {
+                let ago = (-room.best(INTERVAL, seed)).rem_euclid(INTERVAL as i64);
+                prop_assert!(room.holds(ago as u64, INTERVAL), "{room:?} {ago}");
+            }
+        }
+
         #[test]
         fn the_gap_is_free_and_the_widest(written in 1u32..) {
             let (start, len) = widest_gap(written);

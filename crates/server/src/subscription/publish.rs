@@ -1,10 +1,11 @@
 //! Publishing cycles, NotificationMessages and the sessions' queues of Publish requests (Part 4 §5.14.5).
 
 use super::item::{AT_PUBLISH, Item, SEMANTICS_BITS, encode_sample, encode_snapshot, flag};
+use super::meeting::Cycle;
 use super::phase::TORN;
 use super::state::{Action, Conditions, Event, State, step};
 use super::subscription::Subscription;
-use super::timer::{Due, align_up, grid};
+use super::timer::Due;
 use super::{Engine, SessionKey};
 use crate::now::Now;
 use crate::shard::ConnectionId;
@@ -108,18 +109,20 @@ impl Engine {
 
     /// A subscription's publishing timer has expired.
     fn cycle(&mut self, place: u32, now: Now, responder: &mut dyn Responder, budget: &mut Budget) {
-        let Some(subscription) = self.subscription_mut(place) else { return };
+        let Self { subscriptions, meetings, .. } = self;
+        let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return };
         // The phase never drifts: the next cycle starts a whole number of intervals after the first one, unless it has
-        // to keep out of its writers' way.
+        // to keep out of its writers' way or meets others.
         let late = now.instant.as_nanos().saturating_sub(subscription.next_publish.as_nanos());
         let interval = subscription.interval.max(1);
         let next = subscription.next_publish.as_nanos().saturating_add((late / interval + 1) * interval);
-        let moved = subscription.phase.turn(interval, subscription.id);
-        subscription.next_publish = match moved {
-            0 => Instant::from_nanos(next),
-            _ => align_up(Instant::from_nanos(next.saturating_add_signed(moved)), grid(interval)),
+        let (next, items) = (Instant::from_nanos(next), subscription.items.len());
+        let cycle = Cycle { next, interval, items, seed: subscription.id };
+        let at = match subscription.phase.turn() {
+            Some(room) => meetings.settle(&mut subscription.seat, room, cycle),
+            None => next,
         };
-        let at = subscription.next_publish;
+        subscription.next_publish = at;
         self.timers.push(at, Due::Publish(place));
         let conditions = self.conditions(place, now.instant, responder);
         let Some(subscription) = self.subscription_mut(place) else { return };

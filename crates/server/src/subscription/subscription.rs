@@ -1,6 +1,7 @@
 //! One Subscription's variables (Part 4 §5.14.1.3).
 
 use super::item_ids::ItemIds;
+use super::meeting::Seat;
 use super::phase::PhaseFinder;
 use super::retransmission::Retransmission;
 use super::state::State;
@@ -79,6 +80,8 @@ pub(crate) struct Subscription {
     pub(crate) interval: u64,
     pub(crate) next_publish: Instant,
     pub(crate) phase: PhaseFinder,
+    /// Where its cycles meet others.
+    pub(crate) seat: Option<Seat>,
     pub(crate) publishing_enabled: bool,
     pub(crate) state: State,
     pub(crate) message_sent: bool,
@@ -123,6 +126,7 @@ impl Subscription {
             interval: nanos_from_millis(parameters.publishing_interval),
             next_publish,
             phase: PhaseFinder::default(),
+            seat: None,
             publishing_enabled,
             state: State::Normal,
             message_sent: false,

@@ -1,5 +1,7 @@
 //! Users on secured channels: what they have to show, and what they hear when it does not do.
 
+mod ends;
+
 use super::secured::{ENCRYPT, Party, SIGN, Security, server_with};
 use super::*;
 use crate::config::{ConfigProblem, EndpointConfig, UserTokenConfig};
@@ -306,72 +308,6 @@ fn tokens_of_others_are_looked_at_by_the_verifier() {
     assert_eq!((&*user_id, &*roles), ("ann", ["Operator".into()].as_slice()));
     let token = party.issued(&"x".repeat(20_000));
     assert_eq!(party.activate(&mut server, &token).unwrap_err(), StatusCode::BAD_USER_ACCESS_DENIED);
-}
-
-#[test]
-fn a_session_ends_with_the_token_of_its_user() {
-    let mut server = staffed(&[ENCRYPT]);
-    let mut party = Party::created(&mut server, "client", ENCRYPT);
-    let until = |server: &Server, seconds| {
-        let end = server.now.utc.plus(Duration::from_secs(seconds));
-        format!("for ann until {}", end.ticks())
-    };
-    // What is over already opens nothing.
-    let over = party.issued(&until(&server, 0));
-    assert_eq!(party.activate(&mut server, &over).unwrap_err(), StatusCode::BAD_USER_ACCESS_DENIED);
-    let token = party.issued(&until(&server, 20));
-    party.activate(&mut server, &token).unwrap();
-    server.pass(Duration::from_secs(15));
-    party.works(&mut server).unwrap();
-    // Another token in time lets the session go on (Part 6 §6.5.2.3).
-    let token = party.issued(&until(&server, 30));
-    party.activate(&mut server, &token).unwrap();
-    server.pass(Duration::from_secs(29));
-    party.works(&mut server).unwrap();
-    server.pass(Duration::from_secs(2));
-    assert_eq!(party.works(&mut server).unwrap_err(), StatusCode::BAD_SESSION_ID_INVALID);
-    assert_eq!(server.shard.session_count(), 0);
-    // Whoever logs on otherwise afterwards is not bound to what the token said.
-    let mut party = Party::created(&mut server, "client", ENCRYPT);
-    let token = party.issued(&until(&server, 5));
-    party.activate(&mut server, &token).unwrap();
-    party.log_on(&mut server, "joe", "secret").unwrap();
-    server.pass(Duration::from_secs(10));
-    party.works(&mut server).unwrap();
-}
-
-#[test]
-fn a_session_ends_with_the_validity_of_its_users_certificate() {
-    let mut server = staffed(&[ENCRYPT]);
-    let mut party = Party::created(&mut server, "client", ENCRYPT);
-    let joe = |server: &Server, seconds| {
-        let end = server.now.utc.plus(Duration::from_secs(seconds));
-        format!("until {} joe", end.ticks())
-    };
-    // One that is over opens nothing, even if whoever validates certificates overlooks that.
-    let request = party.certified(&joe(&server, 0));
-    let rejected = StatusCode::BAD_IDENTITY_TOKEN_REJECTED;
-    assert_eq!(party.activate_with(&mut server, &request).unwrap_err(), rejected);
-    let request = party.certified(&joe(&server, 20));
-    party.activate_with(&mut server, &request).unwrap();
-    server.pass(Duration::from_secs(15));
-    party.works(&mut server).unwrap();
-    // Another one in time lets the session go on (Part 4 §7.40.5).
-    let request = party.certified(&joe(&server, 30));
-    party.activate_with(&mut server, &request).unwrap();
-    server.pass(Duration::from_secs(29));
-    party.works(&mut server).unwrap();
-    // However busy it is.
-    server.pass(Duration::from_secs(2));
-    assert_eq!(party.works(&mut server).unwrap_err(), StatusCode::BAD_SESSION_ID_INVALID);
-    assert_eq!(server.shard.session_count(), 0);
-    // Whoever logs on otherwise afterwards is not bound to what the certificate said.
-    let mut party = Party::created(&mut server, "client", ENCRYPT);
-    let request = party.certified(&joe(&server, 5));
-    party.activate_with(&mut server, &request).unwrap();
-    party.log_on(&mut server, "joe", "secret").unwrap();
-    server.pass(Duration::from_secs(10));
-    party.works(&mut server).unwrap();
 }
 
 #[test]

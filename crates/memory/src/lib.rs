@@ -1,0 +1,122 @@
+//! Memory that was freed, given back to the operating system.
+//!
+//! A server that was flooded, or had many clients for an hour, frees what they took, but the C library's allocator keeps
+//! the pieces: its arenas shrink from their ends only, and one living piece above a hundred free megabytes holds all of
+//! them. The library has a function that looks for free pages in the middle as well, and never calls it. [`watch`] does,
+//! when memory is there that was not always needed and nobody is asking for more ([`Patience`]).
+//!
+//! It is for programs, not for libraries: the allocator belongs to the whole process. Programs with an allocator of
+//! their own, or with another C library, lose nothing: there is nothing to do then, and nothing is done.
+//!
+//! # Why there is an unsafe line
+//! Everything else in this workspace forbids unsafe code. No crate offers `malloc_trim` without it, and an allocator that
+//! gives memory back by itself costs more than it brings (`docs/security/floods.md`): three more megabytes when idle, and
+//! more at the peak of a flood than the budgets allow. The function takes a number, touches nothing that is allocated and
+//! may be called from any thread at any time (`MT-Safe` in the library's manual).
+
+mod patience;
+
+pub use patience::Patience;
+
+use std::io;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+/// How often is looked.
+const PERIOD: Duration = Duration::from_secs(5);
+
+/// Gives free pages back. Returns whether there were any; always `false` where the C library is not glibc.
+#[allow(unsafe_code)]
+pub fn give_back() -> bool {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // SAFETY: it has no conditions; its argument is how many bytes to leave at the end of the heap.
+        unsafe { libc::malloc_trim(0) == 1 }
+    }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    false
+}
+
+/// How much memory this process has, bytes.
+///
+/// # Errors
+/// Where the system does not say so in `/proc/self/statm`.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub fn resident() -> io::Result<usize> {
+    let text = std::fs::read_to_string("/proc/self/statm")?;
+    let pages = text.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse::<usize>().ok());
+    let pages = pages.ok_or_else(|| io::Error::other("/proc/self/statm has no second number"))?;
+    Ok(pages.saturating_mul(rustix::param::page_size()))
+}
+
+/// How much memory this process has, bytes.
+///
+/// # Errors
+/// Always: only Linux with glibc needs to know.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn resident() -> io::Result<usize> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// The thread that looks. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Watch {
+    _end: Option<Sender<()>>,
+}
+
+/// Looks every five seconds whether there is memory to give back, in a thread of its own. Where there is never any,
+/// no thread is started.
+///
+/// # Errors
+/// If the thread cannot be started.
+pub fn watch() -> io::Result<Watch> {
+    let Ok(mut last) = resident() else { return Ok(Watch { _end: None }) };
+    let (end, ended) = channel::<()>();
+    let mut patience = Patience::new(last);
+    let look = move || {
+        while matches!(ended.recv_timeout(PERIOD), Err(RecvTimeoutError::Timeout)) {
+            last = resident().unwrap_or(last);
+            if patience.look(last) {
+                give_back();
+                let after = resident().unwrap_or(last);
+                patience.gave(last, after);
+                tracing::debug!(before = last, after, "memory given back");
+            }
+        }
+    };
+    thread::Builder::new().name("memory".to_owned()).stack_size(64 << 10).spawn(look)?;
+    Ok(Watch { _end: Some(end) })
+}
+
+#[cfg(all(test, target_os = "linux", target_env = "gnu"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_below_a_living_piece_is_given_back() {
+        // Pieces that are too small to be mapped by themselves; the last one stays, so the heap cannot shrink.
+        let before = resident().unwrap();
+        let mut pieces: Vec<Vec<u8>> = (0..4_000).map(|_| vec![1u8; 16 << 10]).collect();
+        let most = resident().unwrap();
+        assert!(most > before + (48 << 20), "{before} {most}");
+        let last = pieces.pop();
+        drop(pieces);
+        let freed = resident().unwrap();
+        assert!(give_back());
+        let after = resident().unwrap();
+        assert!(
+            after < before + (8 << 20),
+            "{before} at first, {most} at most, {freed} freed, {after} given back"
+        );
+        assert_eq!(last.map(|piece| piece.len()), Some(16 << 10));
+    }
+
+    #[test]
+    fn a_watch_ends_when_it_is_dropped() {
+        let watch = watch().unwrap();
+        let end = watch._end.clone().unwrap();
+        drop(watch);
+        drop(end);
+    }
+}

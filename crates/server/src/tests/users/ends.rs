@@ -1,0 +1,102 @@
+//! Credentials that end while a session lives.
+
+use super::*;
+
+/// Anonymous is not offered.
+fn strict(security: &[Security]) -> Server {
+    let tokens: Vec<_> = tokens().split_off(1);
+    server_with(security, &tokens, |config| config.verifier = Some(Arc::new(Staff)))
+}
+
+#[test]
+fn a_session_ends_with_the_token_of_its_user() {
+    let mut server = strict(&[ENCRYPT]);
+    let mut party = Party::created(&mut server, "client", ENCRYPT);
+    let until = |server: &Server, seconds| {
+        let end = server.now.utc.plus(Duration::from_secs(seconds));
+        format!("for ann until {}", end.ticks())
+    };
+    // What is over already opens nothing.
+    let over = party.issued(&until(&server, 0));
+    assert_eq!(party.activate(&mut server, &over).unwrap_err(), StatusCode::BAD_USER_ACCESS_DENIED);
+    let token = party.issued(&until(&server, 20));
+    party.activate(&mut server, &token).unwrap();
+    server.pass(Duration::from_secs(15));
+    party.works(&mut server).unwrap();
+    // Another token in time lets the session go on (Part 6 §6.5.2.3).
+    let token = party.issued(&until(&server, 30));
+    party.activate(&mut server, &token).unwrap();
+    server.pass(Duration::from_secs(29));
+    party.works(&mut server).unwrap();
+    server.pass(Duration::from_secs(2));
+    assert_eq!(party.works(&mut server).unwrap_err(), StatusCode::BAD_SESSION_ID_INVALID);
+    assert_eq!(server.shard.session_count(), 0);
+    // Whoever logs on otherwise afterwards is not bound to what the token said.
+    let mut party = Party::created(&mut server, "client", ENCRYPT);
+    let token = party.issued(&until(&server, 5));
+    party.activate(&mut server, &token).unwrap();
+    party.log_on(&mut server, "joe", "secret").unwrap();
+    server.pass(Duration::from_secs(10));
+    party.works(&mut server).unwrap();
+}
+
+#[test]
+fn a_session_ends_with_the_validity_of_its_users_certificate() {
+    let mut server = strict(&[ENCRYPT]);
+    let mut party = Party::created(&mut server, "client", ENCRYPT);
+    let joe = |server: &Server, seconds| {
+        let end = server.now.utc.plus(Duration::from_secs(seconds));
+        format!("until {} joe", end.ticks())
+    };
+    // One that is over opens nothing, even if whoever validates certificates overlooks that.
+    let request = party.certified(&joe(&server, 0));
+    let rejected = StatusCode::BAD_IDENTITY_TOKEN_REJECTED;
+    assert_eq!(party.activate_with(&mut server, &request).unwrap_err(), rejected);
+    let request = party.certified(&joe(&server, 20));
+    party.activate_with(&mut server, &request).unwrap();
+    server.pass(Duration::from_secs(15));
+    party.works(&mut server).unwrap();
+    // Another one in time lets the session go on (Part 4 §7.40.5).
+    let request = party.certified(&joe(&server, 30));
+    party.activate_with(&mut server, &request).unwrap();
+    server.pass(Duration::from_secs(29));
+    party.works(&mut server).unwrap();
+    // However busy it is.
+    server.pass(Duration::from_secs(2));
+    assert_eq!(party.works(&mut server).unwrap_err(), StatusCode::BAD_SESSION_ID_INVALID);
+    assert_eq!(server.shard.session_count(), 0);
+    // Whoever logs on otherwise afterwards is not bound to what the certificate said.
+    let mut party = Party::created(&mut server, "client", ENCRYPT);
+    let request = party.certified(&joe(&server, 5));
+    party.activate_with(&mut server, &request).unwrap();
+    party.log_on(&mut server, "joe", "secret").unwrap();
+    server.pass(Duration::from_secs(10));
+    party.works(&mut server).unwrap();
+}
+
+#[test]
+fn where_anonymous_is_offered_a_session_outlives_its_users_credential() {
+    let mut server = staffed(&[ENCRYPT]);
+    let mut party = Party::created(&mut server, "client", ENCRYPT);
+    let end = server.now.utc.plus(Duration::from_secs(20));
+    let request = party.certified(&format!("until {} joe", end.ticks()));
+    party.activate_with(&mut server, &request).unwrap();
+    let users = |server: &Server| -> Vec<Option<User>> {
+        server.shard.sessions.iter().map(|(_, session)| session.user.clone()).collect()
+    };
+    assert!(matches!(users(&server)[..], [Some(User::Certificate { .. })]), "{:?}", users(&server));
+    server.pass(Duration::from_secs(21));
+    // Part 4 §7.40.5: valid, with the Role Anonymous.
+    party.works(&mut server).unwrap();
+    assert_eq!(users(&server), [Some(User::Anonymous)]);
+    // Who comes back is who they were, on the same channel.
+    party.log_on(&mut server, "joe", "secret").unwrap();
+    assert!(matches!(users(&server)[..], [Some(User::Named(_))]), "{:?}", users(&server));
+    // Nothing is heard for longer than the credential was good: that ends the session.
+    let mut silent = Party::created(&mut server, "client", ENCRYPT);
+    let end = server.now.utc.plus(Duration::from_secs(20));
+    let request = silent.certified(&format!("until {} joe", end.ticks()));
+    silent.activate_with(&mut server, &request).unwrap();
+    server.pass(Duration::from_secs(4_000));
+    assert_eq!(server.shard.session_count(), 0);
+}

@@ -111,7 +111,7 @@ impl Meetings {
     /// Items have come or gone. Returns whether there is too much at the point now.
     fn weigh(&mut self, seat: &mut Seat, weight: u32) -> bool {
         let Some(Some(point)) = self.points.get_mut(seat.point) else { return false };
-        point.weight = (point.weight - seat.weight).saturating_add(weight);
+        point.weight = point.weight.saturating_sub(seat.weight).saturating_add(weight);
         seat.weight = weight;
         point.weight > WEIGHT_MAX && point.subscriptions > 1
     }

@@ -184,6 +184,27 @@ fn a_load_over_a_link() {
     assert_eq!(password.status.code(), Some(2), "{password:?}");
 }
 
+/// The capacity of a server that nobody has prepared: most of its variables rest.
+#[test]
+fn capacity_monitors_what_moves() {
+    let server = taktwerk_lab::program::Program::new(env!("CARGO_BIN_EXE_taktwerk"))
+        .args(["serve", "--port", "0", "--exit-with-stdin"])
+        .serve(Duration::from_secs(60))
+        .unwrap();
+    let capacity = |more: &[&str]| {
+        let first = ["lab", "capacity", server.url(), "--safe", "--what", "signals", "--within", "1ms"];
+        run(&[&first, &["-d", "300ms", "--json"][..], more].concat())
+    };
+    let chosen = capacity(&[]);
+    let said = json(&chosen)["chosen"].as_str().unwrap_or_default().to_owned();
+    assert!(said.contains("of") && said.contains("every 100 ms"), "{chosen:?}");
+    // There was no time for any load, which is not the server's fault.
+    assert_eq!(chosen.status.code(), Some(5), "{chosen:?}");
+    assert!(String::from_utf8_lossy(&chosen.stderr).contains("no time"), "{chosen:?}");
+    let named = capacity(&["-I", "1", "--nodes", "/Objects/2:Plant/2:Boiler/2:Temperature"]);
+    assert_eq!((named.status.code(), &json(&named)["chosen"]), (Some(5), &Value::Null), "{named:?}");
+}
+
 #[test]
 fn cpu_conditions_are_what_is_told() {
     let own = json(&run(&["lab", "cpu", "show", "--json"]));

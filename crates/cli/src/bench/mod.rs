@@ -15,7 +15,7 @@ mod fan;
 mod igmp;
 mod link;
 mod mqtt;
-mod nodes;
+pub(crate) mod nodes;
 mod probe;
 mod pubsub;
 mod report;

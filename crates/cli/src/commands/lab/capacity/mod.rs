@@ -1,15 +1,19 @@
 //! `lab capacity`: the largest load that a server sustains, in sessions and in signals per second.
 
+mod moving;
+
 use super::session;
 use crate::attribute::Attribute;
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::node::NodeSpec;
 use crate::output::Output;
 use crate::session::Session;
 use crate::span;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use moving::Moving;
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -74,6 +78,11 @@ pub(crate) struct CapacityArgs {
     #[arg(long, value_name = "SPAN", default_value = "5m", value_parser = span::seconds)]
     within: Duration,
 
+    /// What to monitor: a NodeId or a browse path with * and ?; may be given several times. Without it, variables are looked
+    /// for whose values change every interval. Items are spread over them.
+    #[arg(long, value_name = "NODE")]
+    nodes: Vec<NodeSpec>,
+
     /// Never try more than this.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     most: u64,
@@ -119,13 +128,16 @@ struct Tried {
 /// What came of a search: what for, what was found, and why it ended early, if it did.
 type Outcome = (What, Found, Option<String>);
 
+/// A limit that the server publishes, by its name.
+type Limit = (&'static str, Value);
+
 /// Searches and reports.
 pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let begin = Instant::now();
-    let client = arguments.connection.security.to_options();
-    let place = super::place(None)?.with_slack(SET_UP).with_client(client);
     let url = arguments.connection.endpoint.to_string();
-    let published = published(arguments)?;
+    let (published, Moving { options, said }) = look(arguments)?;
+    let client = [arguments.connection.security.to_options(), options].concat();
+    let place = super::place(None)?.with_slack(SET_UP).with_client(client);
     let rest = answer_time(&place, &url)?;
     let mut searching = Searching {
         arguments,
@@ -150,7 +162,10 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
     }
     searching.bar.finish_and_clear();
     let tried = searching.tried;
-    let document = document(arguments, &url, &published, rest, &results, &tried);
+    let mut document = document(arguments, &url, &published, rest, &results, &tried);
+    if let (Some(said), Some(document)) = (&said, document.as_object_mut()) {
+        document.insert("chosen".to_owned(), json!(said));
+    }
     if let Some(path) = &arguments.output {
         session::write_whole(path, &format!("{document:#}\n"))?;
     }
@@ -158,19 +173,27 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
         output.document(&document)?;
     } else {
         print(arguments, &results, &tried, &published, output)?;
+        if let Some(said) = said {
+            output.text(wrapped("", &said).trim_end())?;
+        }
     }
     if interrupt.asked() {
         return Err(Failure::Interrupted);
     }
     if results.iter().all(|(_, found, _)| found.sustained.is_none()) {
-        let first = tried.first().map(|tried| format!("{:?}", tried.verdict)).unwrap_or_default();
+        let first = match tried.first().map(|tried| (tried.load, &tried.verdict)) {
+            Some((load, Verdict::NotSustained { why, .. } | Verdict::Unknown { why })) => {
+                format!("no load was sustained, not even {load}: {why}")
+            }
+            _ => "no load was tried: there was no time".to_owned(),
+        };
         return Err(Failure::Worthless(first));
     }
     Ok(())
 }
 
 /// The most that is tried.
-fn most(arguments: &CapacityArgs, published: &[(&'static str, Value)], what: What) -> u64 {
+fn most(arguments: &CapacityArgs, published: &[Limit], what: What) -> u64 {
     if what == What::Signals {
         return arguments.most;
     }
@@ -374,8 +397,9 @@ fn answer_time(place: &Place, url: &str) -> Result<f64, Failure> {
     }
 }
 
-/// The limits that the server publishes itself; zero is no limit.
-fn published(arguments: &CapacityArgs) -> Result<Vec<(&'static str, Value)>, Failure> {
+/// What is known before anything is tried: the limits that the server publishes itself, where zero is no limit, and what can
+/// be monitored.
+fn look(arguments: &CapacityArgs) -> Result<(Vec<Limit>, Moving), Failure> {
     let mut session = Session::connect(&arguments.connection)?;
     let reads = PUBLISHED.iter().map(|(_, id)| ReadValueId {
         node_id: NodeId::numeric(0, *id),
@@ -383,13 +407,15 @@ fn published(arguments: &CapacityArgs) -> Result<Vec<(&'static str, Value)>, Fai
         ..Default::default()
     });
     let values = session.read(reads.collect())?;
+    let moving = moving::find(&mut session, arguments)?;
     session.close();
     let number = |value: Option<Variant>| match value {
         Some(Variant::UInt32(value)) => json!(value),
         Some(Variant::Double(value)) => json!(value),
         _ => Value::Null,
     };
-    Ok(PUBLISHED.iter().zip(values).map(|((name, _), value)| (*name, number(value.value))).collect())
+    let limits = PUBLISHED.iter().zip(values).map(|((name, _), value)| (*name, number(value.value)));
+    Ok((limits.collect(), moving))
 }
 
 /// What was missed under a load, the last time it was tried.
@@ -407,7 +433,7 @@ fn per_second(arguments: &CapacityArgs, items: u64) -> f64 {
 fn document(
     arguments: &CapacityArgs,
     url: &str,
-    published: &[(&'static str, Value)],
+    published: &[Limit],
     rest: f64,
     results: &[Outcome],
     tried: &[Tried],
@@ -447,7 +473,7 @@ fn print(
     arguments: &CapacityArgs,
     results: &[Outcome],
     tried: &[Tried],
-    published: &[(&'static str, Value)],
+    published: &[Limit],
     output: Output,
 ) -> Result<(), Failure> {
     let mut table = Table::new(&[
@@ -487,7 +513,7 @@ fn print(
         let text = match value {
             Value::Null => "not published".to_owned(),
             value if value.as_f64() == Some(0.0) => "none".to_owned(),
-            value => value.to_string(),
+            value => value.as_i64().map_or_else(|| value.to_string(), figures::thousands),
         };
         limits.row([(*name).to_owned(), text]);
     }

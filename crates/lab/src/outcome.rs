@@ -85,9 +85,9 @@ impl Outcome {
     /// For a terminal.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = format!("{}: {}\n", self.id, self.question);
+        let mut text = wrapped("", &format!("{}: {}", self.id, self.question));
         if !self.source.is_empty() {
-            text.push_str(&format!("  {}\n", self.source));
+            text.push_str(&wrapped("  ", &self.source));
         }
         for grid in &self.grids {
             let align = |at: usize| if at < grid.text_columns { Align::Left } else { Align::Right };
@@ -96,7 +96,7 @@ impl Outcome {
             let mut table = Table::new(&columns);
             grid.rows.iter().for_each(|row| table.row(row.iter()));
             // Writing to a String does not fail.
-            let _ = write!(text, "\n{}\n{table}", grid.title);
+            let _ = write!(text, "\n{}{table}", wrapped("", &grid.title));
         }
         if !self.findings.is_empty() {
             text.push('\n');
@@ -128,7 +128,8 @@ pub fn wrapped(head: &str, text: &str) -> String {
     const WIDTH: usize = 98;
     let indent = head.chars().count();
     let (mut lines, mut column) = (head.to_owned(), indent);
-    for word in text.split_whitespace() {
+    // Not at the narrow space that holds figures together, which is white space as well.
+    for word in text.split([' ', '\n']).filter(|word| !word.is_empty()) {
         let length = word.chars().count();
         if column + length > WIDTH && column > indent {
             lines.truncate(lines.trim_end().len());
@@ -169,15 +170,22 @@ mod tests {
 
     #[test]
     fn fits_a_terminal() {
-        let mut outcome = Outcome { id: "x".into(), question: "how?".into(), ..Outcome::default() };
-        let mut grid = Grid::new("t", 1, &["stack", "CPU %"]);
+        let long = |text: &str| text.repeat(30);
+        let mut outcome = Outcome {
+            id: "x".into(),
+            question: long("how ") + "?",
+            source: long("there "),
+            ..Outcome::default()
+        };
+        let mut grid = Grid::new(&long("title "), 1, &["stack", "CPU %"]);
         grid.row(["own", "1.0"]);
         outcome.grids.push(grid);
         outcome.finding("more clients cost more", Some(false), "word ".repeat(60));
-        outcome.remark("r ".repeat(90));
+        outcome.remark("10\u{202f}000 ".repeat(40));
         let text = outcome.text();
         assert!(text.lines().all(|line| line.width() <= 100 && line.trim_end() == line), "{text}");
         assert!(text.contains("FAILS  more clients") && text.contains("CPU %"));
+        assert_eq!(text.matches("10\u{202f}000").count(), 40, "{text}");
     }
 
     #[test]

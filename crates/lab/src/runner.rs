@@ -6,7 +6,7 @@ use crate::place::{Place, PlaceError};
 use crate::scenario::Condition;
 use crate::store::{Store, StoreError};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What a runner tells while it works.
 #[derive(Debug)]
@@ -50,6 +50,8 @@ pub struct Runner<'a> {
     pub run: i64,
     /// Set when the user wants to stop.
     pub asked: &'a AtomicBool,
+    /// Repetitions that do not fit into this time are left out. Every condition is measured once, whatever it takes.
+    pub within: Option<Duration>,
 }
 
 /// All measurements of conditions, each as often as it wants: repetition after repetition, and within a repetition in an
@@ -87,6 +89,10 @@ pub fn missing(conditions: &[(String, Condition)], already: &[Measurement]) -> V
     plan
 }
 
+fn fits(within: Option<Duration>, seconds: f64) -> bool {
+    within.is_none_or(|limit| seconds <= limit.as_secs_f64())
+}
+
 impl Runner<'_> {
     /// Measures all of it that `already` does not contain. Each condition comes with the id of the experiment that asked
     /// for it. Returns what there was and what came, in that order.
@@ -111,7 +117,12 @@ impl Runner<'_> {
                 return Err(RunError::Interrupted);
             }
             // Starting programs and settling down take as long as they do here, which is known as soon as some have done it.
-            let stretch = if spent > 5.0 { begin.elapsed().as_secs_f64() / spent } else { 1.0 };
+            let elapsed = begin.elapsed().as_secs_f64();
+            let stretch = if spent > 5.0 { elapsed / spent } else { 1.0 };
+            if *repetition > 0 && !fits(self.within, elapsed + condition.seconds() * stretch) {
+                left -= condition.seconds();
+                continue;
+            }
             tell(Step::Begin {
                 experiment,
                 condition,
@@ -183,5 +194,30 @@ mod tests {
         scenario.time.repetitions = 3;
         let left = missing(&of(&scenario), &already);
         assert_eq!((left.len(), left[0]), (3, (0, 1)));
+    }
+
+    #[test]
+    fn repetitions_that_do_not_fit_are_left_out_and_every_condition_is_measured_once() {
+        let mut load = LoadSpec::new(Kind::Read);
+        load.batch = Some(Sweep::Many(vec![1, 10]));
+        let mut scenario = Scenario::new("x", load);
+        scenario.stacks = vec!["nobody".to_owned()];
+        scenario.time.repetitions = 3;
+        let conditions: Vec<_> =
+            scenario.conditions().into_iter().map(|condition| ("e".to_owned(), condition)).collect();
+        let place = Place::new("/bin/true".into(), "/none".into());
+        let path = std::env::temp_dir().join(format!("taktwerk-within-{}.sqlite", std::process::id()));
+        let count = |within: Option<Duration>| {
+            let mut store = Store::open(&path).unwrap();
+            let run = store.begin("x", "x", true, &place.fingerprint()).unwrap();
+            let asked = AtomicBool::new(false);
+            let mut runner = Runner { place: &place, store: &mut store, run, asked: &asked, within };
+            let measured = runner.run(&conditions, Vec::new(), |_| {}).unwrap();
+            measured.iter().map(|one| one.repetition).collect::<Vec<_>>()
+        };
+        assert_eq!(count(None), [0, 0, 1, 1, 2, 2]);
+        assert_eq!(count(Some(Duration::ZERO)), [0, 0]);
+        assert_eq!(count(Some(Duration::from_secs(600))).len(), 6);
+        let _ = std::fs::remove_file(&path);
     }
 }

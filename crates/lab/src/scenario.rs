@@ -26,9 +26,12 @@
 //! below = 150000
 //! ```
 
+mod duration;
+
+pub use duration::seconds;
+
 use crate::cpu::Class;
 use crate::pin::CpuList;
-use crate::steady;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -562,22 +565,6 @@ impl Condition {
             one
         };
         once(self) == once(other)
-    }
-
-    /// How long one measurement takes, roughly, in seconds.
-    #[must_use]
-    pub fn seconds(&self) -> f64 {
-        let by_count = |count: u64| match (self.rate, self.pause_ms, self.kind) {
-            (_, _, Kind::Update) => count as f64 * self.publishing_ms.unwrap_or(500.0) / 1e3,
-            (Some(rate), _, _) => count as f64 / rate,
-            (None, Some(pause), _) => count as f64 * pause / 1e3,
-            (None, None, Kind::Roundtrip | Kind::Fan) => count as f64 * 2e-3,
-            (None, None, _) => count as f64 * 5e-5,
-        };
-        let is_steady = self.kind == Kind::Subscribe && self.time.steady;
-        let steady =
-            if is_steady { steady::INTERVALS as f64 * self.publishing_ms.unwrap_or(1e3) / 1e3 } else { 0.0 };
-        self.time.warmup_s + steady + self.count.map_or(self.time.duration_s, by_count) + 0.5
     }
 
     /// The options for `taktwerk bench`, without URL and process id.

@@ -21,6 +21,13 @@ pub enum Invalid {
         /// What is allowed.
         allowed_us: f64,
     },
+    /// Half of the requests went out later than the next one was due.
+    PaceNotKept {
+        /// Median of the lateness.
+        p50_us: f64,
+        /// Time between two requests.
+        interval_us: f64,
+    },
     /// Fewer requests were sent than scheduled.
     NotSent {
         /// Requests that were due in the window.
@@ -54,6 +61,11 @@ impl fmt::Display for Invalid {
                 f,
                 "the load generator was late (p99 {p99_us:.0} µs, allowed {allowed_us:.0} µs): lower --rate, give it \
                  a core of its own (--cpu), or stop what else runs on this machine"
+            ),
+            Self::PaceNotKept { p50_us, interval_us } => write!(
+                f,
+                "the schedule was not kept: half of the requests were late by {p50_us:.0} µs or more, one is due every \
+                 {interval_us:.0} µs: lower --rate, or stop what else runs on this machine"
             ),
             Self::NotSent { due, sent } => write!(
                 f,
@@ -96,6 +108,18 @@ pub fn check_lateness(lateness: &Times, interval_ns: u64) -> Option<Invalid> {
         .then_some(Invalid::GeneratorLate { p99_us: late as f64 / 1e3, allowed_us: allowed as f64 / 1e3 })
 }
 
+/// Checks that a schedule was kept on the whole: half of the requests may be late by an interval at most. For measurements
+/// whose times do not count from the schedule, so that pauses of the machine do not spoil them.
+#[must_use]
+pub fn check_pace(lateness: &Times, interval_ns: u64) -> Option<Invalid> {
+    if lateness.count() == 0 {
+        return None;
+    }
+    let late = lateness.percentile(50.0);
+    (late > interval_ns)
+        .then_some(Invalid::PaceNotKept { p50_us: late as f64 / 1e3, interval_us: interval_ns as f64 / 1e3 })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,5 +134,9 @@ mod tests {
         (0..100).for_each(|_| late.record(5_000_000));
         assert!(check_lateness(&late, 10_000_000).is_some());
         assert_eq!(check_lateness(&late, 100_000_000), None);
+        // Late, but not later than the next one.
+        assert_eq!(check_pace(&late, 10_000_000), None);
+        assert!(check_pace(&late, 1_000_000).unwrap().to_string().contains("late by 50"));
+        assert_eq!(check_pace(&Times::new(), 0), None);
     }
 }

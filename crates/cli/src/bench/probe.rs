@@ -197,7 +197,9 @@ pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) 
         report.fact("slowest", format!("{}: {}", figures::micros(worst.rtt_us), worst.proof));
     }
     report.account(&account, "request", latency.corrected.count());
-    report.invalid(validity::check_lateness(&latency.lateness, interval.saturating_mul(20)));
+    // A probe's times count from the request, and what made one late stands beside it: only a schedule that was not kept at
+    // all makes them worthless.
+    report.invalid(validity::check_pace(&latency.lateness, interval));
     if samples.is_empty() {
         report.invalid([Invalid::NoSamples]);
     }

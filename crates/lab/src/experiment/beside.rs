@@ -212,7 +212,8 @@ pub(super) fn clients(groups: &[Group<'_>]) -> Option<Grid> {
         let (clients, stack) = (group.condition.clients, group.condition.stack.as_str());
         let is_mqtt = crate::scenario::broker(stack).is_some();
         let said = rocha_fanin(clients, is_mqtt);
-        if said.is_empty() {
+        // The paper's OPC UA had servers.
+        if said.is_empty() || stack == crate::scenario::BROKERLESS {
             continue;
         }
         let times = group.times("transaction");

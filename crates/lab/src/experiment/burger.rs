@@ -504,7 +504,7 @@ impl Experiment for Threads {
             load.publishing_ms = Some((if wish.quick { 50.0 } else { 500.0 }).into());
             let mut scenario = Scenario::new("burger-threads", load);
             scenario.server.signals = *signals;
-            scenario.time = time(0.0, 1.0, if wish.quick { 3 } else { 15 });
+            scenario.time = time(0.0, 1.0, if wish.quick { 2 } else { 15 });
             scenario
         });
         // The application's own threads: no peer is involved.
@@ -552,7 +552,8 @@ impl Experiment for Threads {
                     figures::number(times.max() as f64 / 1e3),
                     format!("{change:+.0} %"),
                 ]);
-                curves.push((format!("{threads} threads"), times));
+                let name = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
+                curves.push((name, times));
             }
             if least.is_finite() {
                 beside::threads(*size, least, most, &mut beside);

@@ -111,6 +111,8 @@ pub fn evaluate(experiment: &dyn Experiment, measurements: &[Measurement], notes
         return outcome;
     }
     experiment.evaluate(&own, &mut outcome);
+    // Where nothing valid was measured, titles of columns say nothing.
+    outcome.grids.retain(|grid| !grid.rows.is_empty());
     outcome.remarks.extend(cpu_conditions(&own));
     for group in group(&own) {
         let Some(first) = group.invalid.first().and_then(|one| one.invalid.first()) else { continue };
@@ -317,16 +319,20 @@ mod tests {
     }
 
     #[test]
-    fn the_short_form_of_everything_takes_less_than_nine_minutes() {
+    fn the_short_form_of_everything_takes_less_than_eight_and_a_half_minutes() {
         let place = place();
         let wish = Wish { quick: true, stacks: vec!["own".into()], place: &place };
-        let mut seconds = 0.0;
-        for experiment in all().iter().filter(|one| one.data() == one.id() && one.missing().is_none()) {
-            let plan = experiment.plan(&wish);
-            let own: f64 = plan.conditions.iter().map(|c| c.seconds() * f64::from(c.time.repetitions)).sum();
-            seconds += own;
-        }
-        assert!(seconds < 540.0, "{seconds} s");
+        let measured = all().into_iter().filter(|one| one.data() == one.id() && one.missing().is_none());
+        let conditions: Vec<Condition> = measured.flat_map(|one| one.plan(&wish).conditions).collect();
+        let seconds = crate::scenario::seconds(&conditions);
+        assert!(seconds < 510.0, "{seconds} s");
+        // What a machine that is busy or slow leaves out are repetitions: once has to fit well.
+        let once = conditions.into_iter().map(|mut condition| {
+            condition.time.repetitions = 1;
+            condition
+        });
+        let seconds = crate::scenario::seconds(&once.collect::<Vec<_>>());
+        assert!(seconds < 300.0, "{seconds} s");
     }
 
     #[test]
@@ -337,6 +343,20 @@ mod tests {
             for condition in experiment.plan(&wish).conditions {
                 assert!(condition.time.repetitions >= 5, "{}", condition.label());
             }
+        }
+    }
+
+    #[test]
+    fn a_table_without_rows_is_not_shown() {
+        let place = place();
+        let wish = Wish { quick: true, stacks: vec!["own".into()], place: &place };
+        for experiment in all().into_iter().filter(|one| one.missing().is_none()) {
+            let failed = |condition| Measurement::failed(experiment.data(), condition, 0, "broken".into());
+            let measured: Vec<_> = experiment.plan(&wish).conditions.into_iter().map(failed).collect();
+            let outcome = evaluate(experiment, &measured, &[]);
+            assert!(outcome.grids.iter().all(|grid| !grid.rows.is_empty()), "{}", experiment.id());
+            let said = measured.is_empty() || outcome.skipped.iter().any(|why| why.contains("broken"));
+            assert!(said, "{}: {:?}", experiment.id(), outcome.skipped);
         }
     }
 

@@ -36,13 +36,18 @@ pub(super) fn burger(finding: &str) -> Option<f64> {
 }
 
 /// Rocha, Figure 12: what the text says of so many clients.
-pub(super) fn rocha_fanin(clients: u32, is_mqtt: bool) -> Vec<&'static str> {
+pub(super) fn rocha_fanin(clients: u32, is_mqtt: bool) -> Vec<String> {
     let clients = clients.to_string();
     let protocol = if is_mqtt { "mqtt" } else { "opcua" };
     let of = |cells: &Vec<&'static str>| {
         cells.get(1) == Some(&clients.as_str()) && cells.get(2).is_some_and(|said| said.contains(protocol))
     };
-    rows(ROCHA_FANIN, &[]).into_iter().filter(of).filter_map(|cells| cells.get(3).copied()).collect()
+    let said = |cells: Vec<&'static str>| {
+        let (whom, what) = (cells.get(2)?, cells.get(3)?);
+        // What is said of both does not tell either's time.
+        Some(if whom.contains("and") { format!("MQTT and OPC UA {what}") } else { (*what).to_owned() })
+    };
+    rows(ROCHA_FANIN, &[]).into_iter().filter(of).filter_map(said).collect()
 }
 
 /// Morato, Table X: mean current in amperes and completion time in seconds.
@@ -131,7 +136,7 @@ mod tests {
         assert_eq!(burger("cpu at 10000 signals/s with 30 clients"), Some(80.0));
         assert_eq!(rocha_fanin(1_000, false), ["up to 1200 ms"]);
         assert_eq!(rocha_fanin(1_000, true), ["worst case below 500 ms"]);
-        assert_eq!(rocha_fanin(10, true), ["practically the same"]);
+        assert_eq!(rocha_fanin(10, true), ["MQTT and OPC UA practically the same"]);
         assert_eq!(morato_cpu("nobody", "cpu_mean"), None);
     }
 }

@@ -41,6 +41,43 @@ impl Effort {
         datagrams: 300,
         rate: Duration::from_millis(400),
     };
+
+    /// How long probing a link takes, roughly, in seconds.
+    #[must_use]
+    pub fn seconds(&self, profile: &Profile) -> f64 {
+        let trip = profile.round_trip(SMALL + HEADERS).max(1e-4);
+        let direction = |conditions: &Conditions| {
+            let mut spent = 0.0;
+            if conditions.loss.share() > 0.0 {
+                spent +=
+                    self.datagrams as f64 * loss_gap(conditions) as f64 / 1e9 + tail(conditions) as f64 / 1e9;
+            }
+            if conditions.usable_rate().is_some_and(|rate| rate <= RATE_MAX) {
+                // More is sent than gets through, and waits in the queue.
+                spent += rate_time(conditions, self.rate) * 1.3 + conditions.delay.mean();
+            }
+            spent
+        };
+        self.trips(trip) as f64 * trip + direction(&profile.up) + direction(&profile.down)
+    }
+
+    /// How many round trips of so many seconds there is time for.
+    fn trips(&self, seconds: f64) -> usize {
+        let count = (self.round_trips.as_secs_f64() / seconds) as usize;
+        count.clamp(10, self.round_trips_max.max(10))
+    }
+}
+
+/// Nanoseconds between two datagrams when losses are counted: slow enough that the queue never fills, half the rate.
+fn loss_gap(conditions: &Conditions) -> u64 {
+    (2 * conditions.line_time(SMALL + HEADERS)).max(200_000)
+}
+
+/// Nanoseconds that the last datagram may be on its way: what is still queued, and the longest delay.
+fn tail(conditions: &Conditions) -> u64 {
+    super::emulator::nanos(conditions.queue)
+        + ((conditions.delay.mean() + 8.0 * conditions.delay.std()) * 1e9) as u64
+        + 200_000_000
 }
 
 impl Default for Effort {
@@ -183,9 +220,7 @@ fn round_trips(
     let stop = AtomicBool::new(false);
     far.set_read_timeout(Some(Duration::from_millis(50)))?;
     near.set_read_timeout(Some(patience.min(Duration::from_secs(5))))?;
-    let expected = profile.round_trip(SMALL + HEADERS).max(1e-4);
-    let count = (effort.round_trips.as_secs_f64() / expected) as usize;
-    let count = count.clamp(10, effort.round_trips_max.max(10));
+    let count = effort.trips(profile.round_trip(SMALL + HEADERS).max(1e-4));
     thread::scope(|scope| {
         let echo = scope.spawn(|| {
             let mut buffer = [0; 2_048];
@@ -265,8 +300,7 @@ fn direction(
 ) -> io::Result<Direction> {
     let mut seen = Direction::default();
     if conditions.loss.share() > 0.0 {
-        // Slow enough that the queue never fills: half the rate.
-        let gap = (2 * conditions.line_time(SMALL + HEADERS)).max(200_000);
+        let gap = loss_gap(conditions);
         let (_, arrived) = stream(send, receiver, SMALL, gap, effort.datagrams, conditions)?;
         seen.sent = effort.datagrams;
         seen.lost = effort.datagrams.saturating_sub(arrived.len());
@@ -302,10 +336,7 @@ fn stream(
 ) -> io::Result<(u64, Vec<u64>)> {
     let start = clock::monotonic() + 1_000_000;
     let end = start + gap * count as u64;
-    // What is still queued and on its way when the last one was sent.
-    let tail = super::emulator::nanos(conditions.queue)
-        + ((conditions.delay.mean() + 8.0 * conditions.delay.std()) * 1e9) as u64
-        + 200_000_000;
+    let tail = tail(conditions);
     receiver.set_read_timeout(Some(Duration::from_millis(20)))?;
     thread::scope(|scope| {
         let receiving = scope.spawn(|| {

@@ -11,6 +11,9 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
+    /// A price per message, and one per signal that grows with the items as [`Self::Caches`] says and with the clients as
+    /// [`Self::Shared`] says: what these and [`Self::Messages`] have in common.
+    Full,
     /// A price per signal and one per message.
     Messages,
     /// Besides, the square root of their product: what neither linear term catches when batches grow.
@@ -37,6 +40,7 @@ impl fmt::Display for Form {
         f.write_str(match self {
             Self::Paper => "paper",
             Self::PaperRelative => "paper, relative",
+            Self::Full => "full",
             Self::Messages => "messages",
             Self::Batches => "batches",
             Self::Caches => "caches",
@@ -71,30 +75,42 @@ fn trust(errors: &[f64]) -> Vec<f64> {
 }
 
 impl Form {
-    /// All of them, in the order of what they assume.
-    pub const ALL: [Self; 9] = [
-        Self::Messages,
-        Self::Batches,
-        Self::Caches,
+    /// All of them, in the order of what they assume. A form that does without a term claims that its price is zero; whoever
+    /// has the term finds out, because no price is negative. So what has most terms comes first.
+    pub const ALL: [Self; 10] = [
+        Self::Full,
         Self::Shared,
+        Self::Caches,
+        Self::Batches,
+        Self::Messages,
         Self::Sessions,
+        Self::Power,
+        Self::Usl,
         Self::PaperRelative,
         Self::Paper,
-        Self::Usl,
-        Self::Power,
     ];
 
-    /// Whether it says what clients do besides having messages: nothing can be learnt or tested of that in data with one
-    /// number of clients.
+    /// Whether it knows what clients do besides having messages: nothing can be learnt or tested of that in data with one
+    /// number of clients. Those that have both a price that grows with clients and one that does not leave it open: what the
+    /// data cannot tell apart is shared evenly by both, half-way between the paper's growth and none.
     #[must_use]
-    pub fn speaks_of_clients(self) -> bool {
-        !matches!(self, Self::Messages | Self::Batches | Self::Caches)
+    pub fn knows_clients(self) -> bool {
+        matches!(self, Self::Sessions | Self::PaperRelative | Self::Paper | Self::Usl | Self::Power)
     }
 
     /// What each weight is multiplied with.
     #[must_use]
     pub fn terms(self) -> &'static [&'static str] {
         match self {
+            Self::Full => &[
+                "1",
+                "signals/s",
+                "messages/s",
+                "signals/s·√items",
+                "ns·spr·nc^0.3",
+                "encrypted signals/s",
+                "encrypted messages/s",
+            ],
             Self::Paper | Self::PaperRelative => &["1", "ns·spr·nc^0.3"],
             Self::Messages => {
                 &["1", "signals/s", "messages/s", "encrypted signals/s", "encrypted messages/s"]
@@ -155,22 +171,21 @@ impl Form {
     fn features(self, load: &Observation) -> Vec<f64> {
         let Observation { clients, signals_per_s, messages_per_s, .. } = *load;
         let secret = [encrypted(load, signals_per_s), encrypted(load, messages_per_s)];
+        let growing = || signals_per_s * items(load).sqrt();
+        let paper = || signals_per_s * clients.powf(0.3);
         match self {
-            Self::Paper | Self::PaperRelative => vec![1.0, signals_per_s * clients.powf(0.3)],
+            Self::Full => {
+                vec![1.0, signals_per_s, messages_per_s, growing(), paper(), secret[0], secret[1]]
+            }
+            Self::Paper | Self::PaperRelative => vec![1.0, paper()],
             Self::Messages => vec![1.0, signals_per_s, messages_per_s, secret[0], secret[1]],
             Self::Batches => {
                 let both = (signals_per_s * messages_per_s).sqrt();
                 vec![1.0, signals_per_s, messages_per_s, both, secret[0], secret[1]]
             }
-            Self::Caches => {
-                let growing = signals_per_s * items(load).sqrt();
-                vec![1.0, signals_per_s, messages_per_s, growing, secret[0], secret[1]]
-            }
+            Self::Caches => vec![1.0, signals_per_s, messages_per_s, growing(), secret[0], secret[1]],
             Self::Sessions => vec![1.0, signals_per_s, messages_per_s, clients, secret[0], secret[1]],
-            Self::Shared => {
-                let paper = signals_per_s * clients.powf(0.3);
-                vec![1.0, signals_per_s, messages_per_s, paper, secret[0], secret[1]]
-            }
+            Self::Shared => vec![1.0, signals_per_s, messages_per_s, paper(), secret[0], secret[1]],
             Self::Usl => vec![
                 1.0,
                 signals_per_s,

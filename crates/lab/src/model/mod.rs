@@ -5,16 +5,18 @@
 //! 2 % where 1 % was measured is as wrong as 80 % for 40 %.
 
 mod form;
+mod noise;
 mod solve;
 
 pub use form::Form;
+pub use noise::Noise;
 
 use solve::least_squares;
 
 use crate::figures;
 use crate::measurement::Measurement;
 use crate::scenario::{CpuCondition, Kind};
-use crate::statistics::{median, quantile};
+use crate::statistics::{deviation, mean, median, quantile};
 use serde::{Deserialize, Serialize};
 
 /// A load and what it cost.
@@ -124,17 +126,53 @@ pub fn median_abs(errors: &[f64]) -> Option<f64> {
 #[must_use]
 pub fn cross_validate(form: Form, data: &[Observation], folds: usize) -> Option<Vec<f64>> {
     let loads = loads(data);
+    let fits = held_out(form, &loads, folds, 0)?;
+    Some(loads.iter().zip(fits).flat_map(|(load, fit)| fit.errors(load)).collect())
+}
+
+/// For each load a fit that has not seen it. Each `deal` deals the loads into parts in another way.
+fn held_out(form: Form, loads: &[Vec<Observation>], folds: usize, deal: u64) -> Option<Vec<Fit>> {
     let folds = folds.clamp(2, loads.len().max(2));
-    let order = shuffled(loads.len());
-    let mut errors = Vec::with_capacity(data.len());
-    for fold in 0..folds {
-        let pick = |held_out: bool| -> Vec<Observation> {
-            let chosen = order.iter().enumerate().filter(|(at, _)| (at % folds == fold) == held_out);
-            chosen.filter_map(|(_, index)| loads.get(*index)).flatten().copied().collect()
-        };
-        errors.extend(Fit::new(form, &pick(false))?.errors(&pick(true)));
+    let mut place = vec![0; loads.len()];
+    for (at, index) in shuffled(loads.len(), deal).into_iter().enumerate() {
+        *place.get_mut(index)? = at % folds;
     }
-    Some(errors)
+    let fit = |fold: usize| {
+        let others = loads.iter().zip(&place).filter(|(_, own)| **own != fold);
+        Fit::new(form, &others.flat_map(|(load, _)| load).copied().collect::<Vec<_>>())
+    };
+    let fits: Vec<Fit> = (0..folds).map(fit).collect::<Option<_>>()?;
+    place.iter().map(|fold| fits.get(*fold).cloned()).collect()
+}
+
+/// How far predictions are off that were made without a load, load by load: from the median over its repetitions, which has
+/// less of the machine's noise than each of them, and as the mean over several deals.
+fn off_by_load(form: Form, loads: &[Vec<Observation>], folds: usize) -> Option<Vec<f64>> {
+    const DEALS: u64 = 4;
+    /// Twice as much as it is, or half of it: how wrong a prediction is beyond that makes no difference.
+    const WRONG: f64 = 0.7;
+    let mut sums = vec![0.0; loads.len()];
+    for deal in 0..DEALS {
+        for ((sum, load), fit) in sums.iter_mut().zip(loads).zip(held_out(form, loads, folds, deal)?) {
+            let middle = middle(load)?;
+            let off = (fit.predict(&middle).max(1e-9) / middle.cpu_percent).ln().abs();
+            *sum += off.min(WRONG) / DEALS as f64;
+        }
+    }
+    Some(sums)
+}
+
+/// A load as the median over its repetitions; `None` without any. What repetitions differ by is the machine's noise, which no
+/// model can predict, and which has a long tail on one side: neighbours and the hypervisor make a window dearer, hardly ever
+/// cheaper. The fit counts such windows less for the same reason.
+#[must_use]
+pub fn middle(load: &[Observation]) -> Option<Observation> {
+    let of = |value: fn(&Observation) -> f64| median(&load.iter().map(value).collect::<Vec<_>>());
+    Some(Observation {
+        signals_per_s: of(|one| one.signals_per_s)?,
+        cpu_percent: of(|one| one.cpu_percent)?,
+        ..*load.first()?
+    })
 }
 
 /// Observations of one and the same load together. The rate that is delivered is never exactly the one that was asked for.
@@ -160,11 +198,11 @@ fn loads(data: &[Observation]) -> Vec<Vec<Observation>> {
     loads
 }
 
-/// Numbers below `count` in an order that is random but always the same.
+/// Numbers below `count` in an order that is random but always the same for one `deal`.
 #[must_use]
-pub fn shuffled(count: usize) -> Vec<usize> {
+pub fn shuffled(count: usize, deal: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
-    let mut random = 0x7461_6b74_u64;
+    let mut random = 0x7461_6b74_u64 ^ (deal << 32);
     for last in (1..count).rev() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         order.swap(last, (random >> 33) as usize % (last + 1));
@@ -177,7 +215,7 @@ pub fn shuffled(count: usize) -> Vec<usize> {
 pub struct Candidate {
     /// The fit to all data.
     pub fit: Fit,
-    /// Median absolute error in cross-validation.
+    /// Median absolute error of single measurements in cross-validation.
     pub error: f64,
 }
 
@@ -224,8 +262,16 @@ pub struct Prediction {
 /// Share of its values that the worst item has to receive of a server that keeps up.
 const KEPT_UP: f64 = 0.9;
 
-/// Errors that differ by less than this factor are the same: more would be chosen by noise.
-const EQUALLY_GOOD: f64 = 1.05;
+/// A form that was tried.
+struct Tried {
+    candidate: Candidate,
+    /// Signed errors of single measurements in cross-validation.
+    errors: Vec<f64>,
+    /// Mean over the loads of how far predictions are off in cross-validation.
+    off: f64,
+    /// Standard error of that.
+    doubt: f64,
+}
 
 fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
@@ -238,33 +284,37 @@ impl Model {
         const FOLDS: usize = 10;
         let first = data.first()?.clients;
         let has_clients = data.iter().any(|one| one.clients != first);
-        let mut candidates: Vec<(Candidate, Vec<f64>)> = Vec::new();
-        for form in Form::ALL.into_iter().filter(|form| has_clients || !form.speaks_of_clients()) {
-            let (Some(fit), Some(errors)) = (Fit::new(form, data), cross_validate(form, data, FOLDS)) else {
-                continue;
-            };
-            let Some(error) = median_abs(&errors) else { continue };
-            candidates.push((Candidate { fit, error }, errors));
+        let loads = loads(data);
+        let mut tried: Vec<Tried> = Vec::new();
+        for form in Form::ALL.into_iter().filter(|form| has_clients || !form.knows_clients()) {
+            let errors = cross_validate(form, data, FOLDS);
+            let off = off_by_load(form, &loads, FOLDS);
+            let (Some(fit), Some(errors), Some(off)) = (Fit::new(form, data), errors, off) else { continue };
+            let (Some(error), Some(mean)) = (median_abs(&errors), mean(&off)) else { continue };
+            let doubt = deviation(&off).unwrap_or(0.0) / (off.len() as f64).sqrt();
+            tried.push(Tried { candidate: Candidate { fit, error }, errors, off: mean, doubt });
         }
-        let least = candidates.iter().map(|(candidate, _)| candidate.error).fold(f64::MAX, f64::min);
-        // Forms stand in the order of what they assume: of those that are equally good, the first.
-        let chosen = candidates.iter().position(|(candidate, _)| candidate.error <= least * EQUALLY_GOOD)?;
-        let chosen = candidates.remove(chosen);
-        candidates.sort_by(|a, b| a.0.error.total_cmp(&b.0.error));
-        candidates.insert(0, chosen);
-        let (best, errors) = candidates.first()?;
+        // What a few loads with their noise say of which form is best is uncertain by a standard error: of the forms within
+        // that, the first, which assumes least (Hastie, Tibshirani, Friedman: The Elements of Statistical Learning, 7.10).
+        let best = tried.iter().min_by(|a, b| a.off.total_cmp(&b.off))?;
+        let allowed = best.off + best.doubt;
+        let chosen = tried.iter().position(|one| one.off <= allowed)?;
+        let Tried { candidate: best, errors, .. } = tried.remove(chosen);
+        tried.sort_by(|a, b| a.off.total_cmp(&b.off));
+        let fit = best.fit.clone();
+        let candidates = std::iter::once(best).chain(tried.into_iter().map(|one| one.candidate)).collect();
         // measured / predicted = 1 / (1 + error)
         let ratios: Vec<f64> = errors.iter().map(|error| 1.0 / (1.0 + error).max(1e-3)).collect();
         Some(Self {
             stack: stack.to_owned(),
-            fit: best.fit.clone(),
+            fit,
             observations: data.len(),
             ratio90: (quantile(&ratios, 0.05)?, quantile(&ratios, 0.95)?),
             clients: extent(data.iter().map(|one| one.clients)),
             signals_per_s: extent(data.iter().map(|one| one.signals_per_s)),
             messages_per_s: extent(data.iter().map(|one| one.messages_per_s)),
             encrypted: data.iter().any(|one| one.encrypted),
-            candidates: candidates.into_iter().map(|(candidate, _)| candidate).collect(),
+            candidates,
             memory: Vec::new(),
             wire: Vec::new(),
         })
@@ -402,8 +452,30 @@ mod tests {
             data.iter().copied().partition(|one| ![5.0, 20.0].contains(&one.clients));
         let error = median_abs(&Fit::new(Form::Messages, &train).unwrap().errors(&test)).unwrap();
         assert!(error < 0.03, "{error}");
+        let blind = Model::new("synthetic", &train).unwrap();
+        assert!(median_abs(&blind.fit.errors(&test)).unwrap() < 0.03, "{:?}", blind.fit);
         let paper = model.candidates.iter().find(|one| one.fit.form == Form::Paper).unwrap();
         assert!(paper.error > model.candidates[0].error);
+    }
+
+    #[test]
+    fn of_forms_that_cannot_be_told_apart_the_one_that_assumes_least_wins() {
+        let model = Model::new("synthetic", &synthetic()).unwrap();
+        assert_eq!(model.fit.form, Form::Full, "{:?}", model.candidates);
+        // It finds that the terms which it has too many of cost nothing.
+        let load = Observation::planned(5_000.0, 10.0, 100.0, false);
+        let growing = model.fit.weights[3] * load.signals_per_s * 5_000f64.sqrt()
+            + model.fit.weights[4] * load.signals_per_s * 10f64.powf(0.3);
+        assert!(growing < 0.25 * model.fit.predict(&load), "{growing} {:?}", model.fit);
+        // Where one is told apart clearly, it wins, whatever it assumes.
+        let data: Vec<_> = synthetic()
+            .into_iter()
+            .map(|one| Observation {
+                cpu_percent: 0.02 * one.signals_per_s.powf(0.6) * one.messages_per_s.powf(0.3),
+                ..one
+            })
+            .collect();
+        assert_eq!(Model::new("synthetic", &data).unwrap().fit.form, Form::Power);
     }
 
     #[test]
@@ -412,11 +484,14 @@ mod tests {
         let (ten, others): (Vec<_>, Vec<_>) = data.iter().copied().partition(|one| one.clients == 10.0);
         let others: Vec<_> = others.into_iter().filter(|one| [5.0, 20.0].contains(&one.clients)).collect();
         let model = Model::new("synthetic", &ten).unwrap();
-        assert_eq!(model.fit.form, Form::Messages);
-        assert!(model.candidates.iter().all(|one| !one.fit.form.speaks_of_clients()));
+        assert!(model.candidates.iter().all(|one| !one.fit.form.knows_clients()));
         // Rest and messages cannot be told apart there, so they share; the truth is 3 to 4.
+        let fit = Fit::new(Form::Messages, &ten).unwrap();
+        assert!(median_abs(&fit.errors(&others)).unwrap() < 0.05, "{fit:?}");
+        // Nor can it be known whether a signal's price grows with clients: half-way between not at all, which is true here,
+        // and the paper's factor of 0.81 to 1.23.
         let error = median_abs(&model.fit.errors(&others)).unwrap();
-        assert!(error < 0.05, "{error} {:?}", model.fit);
+        assert!(error < 0.1, "{error} {:?}", model.fit);
     }
 
     #[test]
@@ -437,10 +512,11 @@ mod tests {
             one.cpu_percent =
                 1.0 + one.signals_per_s * (1e-4 + 1e-6 * items.sqrt()) + one.messages_per_s * 20e-4;
         }
-        let model = Model::new("synthetic", &data).unwrap();
-        assert_eq!(model.fit.form, Form::Caches, "{:?}", model.candidates);
-        let [_, signal, _, growing, ..] = model.fit.weights[..] else { panic!() };
-        assert!((signal / 1e-4 - 1.0).abs() < 0.05 && (growing / 1e-6 - 1.0).abs() < 0.05, "{:?}", model.fit);
+        for form in [Form::Caches, Form::Full] {
+            let fit = Fit::new(form, &data).unwrap();
+            let [_, signal, _, growing, ..] = fit.weights[..] else { panic!() };
+            assert!((signal / 1e-4 - 1.0).abs() < 0.05 && (growing / 1e-6 - 1.0).abs() < 0.05, "{fit:?}");
+        }
         assert!(Form::price("signals/s·√items", 1e-4).starts_with("1.00 µs per signal"));
     }
 
@@ -452,7 +528,7 @@ mod tests {
             one.signals_per_s *= 1.0 + 0.002 * (at % 3) as f64;
         }
         data[0].encrypted = true;
-        let order = shuffled(data.len());
+        let order = shuffled(data.len(), 0);
         let data: Vec<_> = order.iter().map(|index| data[*index]).collect();
         let loads = loads(&data);
         let mut sizes: Vec<usize> = loads.iter().map(Vec::len).collect();

@@ -21,7 +21,7 @@ use observer::Observer;
 use serde_json::json;
 use std::time::Duration;
 use taktwerk_client::{SubscriptionHandle, SubscriptionParams};
-use taktwerk_lab::steady::{self, Steady};
+use taktwerk_lab::steady::{self, Slice, Steady};
 use taktwerk_lab::validity::Invalid;
 use taktwerk_lab::{clock, figures};
 use taktwerk_net::client::{Fleet, MemberId};
@@ -59,7 +59,7 @@ pub(crate) struct SubscribeArgs {
     #[arg(long, value_name = "NODE")]
     nodes: Vec<NodeSpec>,
 
-    /// Begin only when messages arrive steadily: so many per publishing interval, for ten intervals.
+    /// Begin only when messages arrive steadily, in time and with equally many values, for ten intervals.
     #[arg(long)]
     steady: bool,
 
@@ -76,8 +76,6 @@ pub(crate) struct SubscribeArgs {
 const LOOK: u64 = 50_000_000;
 /// Monitored items created with one request: more would make a message that some servers refuse.
 const ITEMS_PER_REQUEST: usize = 2_000;
-/// How long a load may take to become steady after the warm-up.
-const UNSTEADY_MAX: u64 = 20_000_000_000;
 /// How long creating subscriptions and items may take without any progress.
 const PATIENCE: u64 = 30_000_000_000;
 /// How long a subscription lives without a Publish request.
@@ -296,7 +294,16 @@ fn warm_up(
     if arguments.steady { await_steady(arguments, fleet, observer, interrupt) } else { Ok(()) }
 }
 
-/// Runs until as many values come in each publishing interval as in the ones before.
+/// How often a client should hear something: as often as the server publishes, samples and changes values, whichever is the
+/// slowest.
+fn pace(arguments: &SubscribeArgs, observer: &Observer) -> Duration {
+    let known = observer.revised.longest_ms().into_iter().chain([arguments.update.map(millis)]).flatten();
+    // Nobody waits for a message an hour.
+    let slowest = known.fold(millis(arguments.interval), f64::max).clamp(1.0, 3_600_000.0);
+    Duration::from_secs_f64(slowest / 1e3)
+}
+
+/// Runs until messages come in time, with as many values as the ones before.
 fn await_steady(
     arguments: &SubscribeArgs,
     fleet: &mut Fleet,
@@ -304,14 +311,16 @@ fn await_steady(
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let mut steady = Steady::new(steady::INTERVALS, 0.05);
-    let slice = nanos(arguments.interval).max(LOOK);
+    let pace = pace(arguments, observer);
+    observer.expected = (nanos(pace), nanos(steady::slip(pace)));
+    let slice = nanos(pace).max(LOOK);
     let mut until = clock::monotonic();
-    let end = until + UNSTEADY_MAX;
+    let end = until + nanos(steady::patience(pace));
     while until < end && !interrupt.asked() {
         until += slice;
-        let before = observer.values;
+        observer.heard = Slice::default();
         fleet.run_until(Instant::from_nanos(until), observer).map_err(environment)?;
-        if steady.observe((observer.values - before) as f64) {
+        if steady.observe(observer.heard) {
             return Ok(());
         }
     }

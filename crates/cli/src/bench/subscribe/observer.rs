@@ -8,6 +8,7 @@ use taktwerk_lab::figures;
 use taktwerk_lab::latency::Times;
 use taktwerk_lab::progress::{Progress, ProgressSummary};
 use taktwerk_lab::statistics;
+use taktwerk_lab::steady::Slice;
 use taktwerk_net::client::{FleetSink, MemberId};
 use taktwerk_net::clock;
 use taktwerk_types::{Instant, StatusCode, UtcTime};
@@ -45,6 +46,11 @@ fn show(extent: Option<Extent>, unit: &str) -> String {
 }
 
 impl Revised {
+    /// The longest publishing and the longest sampling interval that the server chose, milliseconds.
+    pub(crate) fn longest_ms(&self) -> [Option<f64>; 2] {
+        [self.publishing_ms, self.sampling_ms].map(|extent| extent.map(|extent| extent.max))
+    }
+
     pub(crate) fn publishing(&self) -> String {
         show(self.publishing_ms, " ms")
     }
@@ -66,8 +72,10 @@ pub(crate) struct Observer {
     pub(crate) delivery: Times,
     /// The time at which the server says it published to arrival: one sample per message.
     pub(crate) transfer: Times,
-    /// Values received since the beginning, in the window or not.
-    pub(crate) values: u64,
+    /// What was received since the beginning, in the window or not.
+    pub(crate) heard: Slice,
+    /// Nanoseconds between two messages of a client as they should be, and how far off is out of time.
+    pub(crate) expected: (u64, u64),
     /// Time between two messages of a client.
     pub(crate) intervals: Times,
     pub(crate) messages: u64,
@@ -83,6 +91,8 @@ pub(crate) struct Observer {
     pub(crate) first_refused: Option<StatusCode>,
     pub(crate) first_error: Option<ClientError>,
     last_message: Vec<u64>,
+    /// When the last message of each client began, before the window.
+    last_begun: Vec<u64>,
     is_open: bool,
     is_closed: bool,
     /// The wall time at which the monotonic clock showed zero.
@@ -96,7 +106,8 @@ impl Observer {
             revised: Revised::default(),
             delivery: Times::new(),
             transfer: Times::new(),
-            values: 0,
+            heard: Slice::default(),
+            expected: (0, u64::MAX),
             intervals: Times::new(),
             messages: 0,
             lost_messages: 0,
@@ -109,6 +120,7 @@ impl Observer {
             first_refused: None,
             first_error: None,
             last_message: vec![0; clients],
+            last_begun: vec![0; clients],
             is_open: false,
             is_closed: false,
             origin: clock::origin(),
@@ -136,6 +148,20 @@ impl Observer {
         self.progress.close(now);
         self.is_open = false;
         self.is_closed = true;
+    }
+
+    /// Counts a message before the window opens, and whether it came in time.
+    fn pace(&mut self, member: MemberId, at: u64) {
+        let Some(begun) = self.last_begun.get_mut(member.0 as usize) else { return };
+        let (interval, slip) = self.expected;
+        let gap = at.saturating_sub(*begun);
+        // Some servers send what does not fit into one message in several, one right after the other.
+        if *begun != 0 && gap < interval.saturating_sub(slip).min(slip) {
+            return;
+        }
+        self.heard.messages += 1;
+        self.heard.irregular += u64::from(*begun != 0 && gap.abs_diff(interval) > slip);
+        *begun = at;
     }
 
     /// The figures. Without a known update interval, the median item is what each item should have received.
@@ -209,7 +235,7 @@ impl FleetSink for Observer {
         let mut source = None;
         let published = changes.publish_time;
         changes.inspect_all(|item, value| {
-            self.values += 1;
+            self.heard.values += 1;
             self.progress.notify(item as usize, at);
             if let Some(status) = value.status {
                 if status.has_overflow() {
@@ -224,6 +250,7 @@ impl FleetSink for Observer {
         let Some(last) = self.last_message.get_mut(member.0 as usize) else { return };
         let before = std::mem::replace(last, at);
         if !self.is_open {
+            self.pace(member, at);
             return;
         }
         self.messages += 1;

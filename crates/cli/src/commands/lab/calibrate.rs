@@ -1,6 +1,6 @@
 //! `lab calibrate`: what loads cost on this machine, measured for a model.
 
-use super::session::{self, SessionArgs};
+use super::session::{self, SessionArgs, Task};
 use crate::commands::model;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -90,8 +90,8 @@ pub(crate) fn run(arguments: &CalibrateArgs, output: Output, interrupt: &Interru
         .flat_map(Scenario::conditions)
         .map(|condition| (DATA.to_owned(), condition))
         .collect();
-    let finished =
-        session::measure(&arguments.session, DATA, arguments.quick, &place, &conditions, &[], interrupt)?;
+    let task = Task { what: DATA, quick: arguments.quick, conditions: &conditions, notes: &[], within: None };
+    let finished = session::measure(&arguments.session, &task, &place, interrupt)?;
     let models = model::fit_all(&finished.measurements)?;
     model::print(&models, output)?;
     if output.is_json() {
@@ -116,9 +116,8 @@ mod tests {
             }
         }
         let seconds = |quick: bool| -> f64 {
-            let conditions = scenarios(quick, &own);
-            let conditions = conditions.iter().flat_map(Scenario::conditions);
-            conditions.map(|c| c.seconds() * f64::from(c.time.repetitions)).sum()
+            let conditions: Vec<_> = scenarios(quick, &own).iter().flat_map(Scenario::conditions).collect();
+            taktwerk_lab::scenario::seconds(&conditions)
         };
         assert!(seconds(true) < 95.0, "{}", seconds(true));
         assert!((2_400.0..4_200.0).contains(&seconds(false)), "{}", seconds(false));

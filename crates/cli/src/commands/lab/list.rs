@@ -5,25 +5,31 @@ use crate::output::Output;
 use clap::Args;
 use serde_json::json;
 use taktwerk_lab::experiment::{self, Wish};
+use taktwerk_lab::scenario;
 use taktwerk_lab::table::{Align, Table};
 
 /// Arguments of `taktwerk lab list`.
 #[derive(Debug, Args)]
-pub(crate) struct ListArgs {}
+pub(crate) struct ListArgs {
+    /// Stacks that would be measured, separated by commas; all that are installed by default.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    stacks: Option<Vec<String>>,
+}
 
 /// Lists them.
-pub(crate) fn run(_: &ListArgs, output: Output) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &ListArgs, output: Output) -> Result<(), Failure> {
     let place = super::place(None)?;
-    let stacks = place.stacks();
+    let stacks = super::reproduce::stacks(arguments.stacks.as_ref(), &place)?;
     let mut table =
         Table::new(&[("id", Align::Left), ("short form", Align::Right), ("question", Align::Left)]);
     let mut documents = Vec::new();
+    let mut everything = Vec::new();
     for experiment in experiment::all() {
         let wish = |quick| Wish { quick, stacks: stacks.clone(), place: &place };
-        let seconds = |quick| -> f64 {
-            let conditions = experiment.plan(&wish(quick)).conditions;
-            conditions.iter().map(|c| c.seconds() * f64::from(c.time.repetitions)).sum()
-        };
+        let seconds = |quick| scenario::seconds(&experiment.plan(&wish(quick)).conditions);
+        if experiment.data() == experiment.id() && experiment.missing().is_none() {
+            everything.extend(experiment.plan(&wish(true)).conditions);
+        }
         let cost = match (experiment.missing(), experiment.data() == experiment.id()) {
             (Some(_), _) => "not yet".to_owned(),
             (None, true) => format!("{:.0} s", seconds(true)),
@@ -42,8 +48,13 @@ pub(crate) fn run(_: &ListArgs, output: Output) -> Result<(), Failure> {
         }));
     }
     if output.is_json() {
-        return output.document(&json!({"stacks": stacks, "experiments": documents}));
+        return output.document(&json!({
+            "stacks": stacks,
+            "experiments": documents,
+            "quick_seconds": scenario::seconds(&everything),
+        }));
     }
     output.text(&table.to_string())?;
-    output.text(&format!("stacks here: {}", stacks.join(", ")))
+    output.text(&format!("stacks: {}", stacks.join(", ")))?;
+    output.text(&format!("the short form of all: {}", super::session::span(scenario::seconds(&everything))))
 }

@@ -1,7 +1,7 @@
 //! `lab reproduce`: published experiments, run here, with published beside measured.
 
 use super::report;
-use super::session::{self, SessionArgs};
+use super::session::{self, SessionArgs, Task};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -41,12 +41,29 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     repetitions: Option<u32>,
 
+    /// Leave out repetitions that do not fit into this time; every load is measured once, whatever it takes. The short form
+    /// of this project's own stack has 570s, unless windows or repetitions are given.
+    #[arg(long, value_name = "SPAN", value_parser = crate::span::seconds)]
+    within: Option<Duration>,
+
     /// Where to write the report.
     #[arg(long, short, value_name = "FILE", default_value = "taktwerk-report.html")]
     output: PathBuf,
 
     #[command(flatten)]
     session: SessionArgs,
+}
+
+/// How long the short form of everything may take where there is nothing but our own stack: a machine that is slower than
+/// expected, or busy, gets fewer repetitions.
+const SHORT_FORM: Duration = Duration::from_secs(570);
+
+impl ReproduceArgs {
+    fn within(&self, stacks: &[String]) -> Option<Duration> {
+        let is_as_planned = self.window.is_none() && self.warmup.is_none() && self.repetitions.is_none();
+        let is_ours = stacks.iter().all(|stack| stack == "own");
+        self.within.or((self.quick && is_ours && is_as_planned).then_some(SHORT_FORM))
+    }
 }
 
 /// The experiments that were asked for.
@@ -98,18 +115,24 @@ pub(super) fn plan(
     (conditions, notes)
 }
 
+/// The stacks that were asked for; all that are installed without that.
+pub(super) fn stacks(asked: Option<&Vec<String>>, place: &Place) -> Result<Vec<String>, Failure> {
+    let installed = place.stacks();
+    let stacks = asked.cloned().unwrap_or_else(|| installed.clone());
+    match stacks.iter().find(|stack| !installed.contains(stack)) {
+        None => Ok(stacks),
+        Some(unknown) => Err(Failure::Environment(format!(
+            "the stack {unknown:?} is not installed; there are {}",
+            installed.join(", ")
+        ))),
+    }
+}
+
 /// Runs them and reports.
 pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let place = super::place(arguments.session.program.as_ref())?;
     let chosen = chosen(&arguments.ids)?;
-    let installed = place.stacks();
-    let stacks = arguments.stacks.clone().unwrap_or_else(|| installed.clone());
-    if let Some(unknown) = stacks.iter().find(|stack| !installed.contains(stack)) {
-        return Err(Failure::Environment(format!(
-            "the stack {unknown:?} is not installed; there are {}",
-            installed.join(", ")
-        )));
-    }
+    let stacks = stacks(arguments.stacks.as_ref(), &place)?;
     let (mut conditions, notes) = plan(&chosen, arguments.quick, &stacks, &place);
     for (_, condition) in &mut conditions {
         let time = &mut condition.time;
@@ -122,17 +145,17 @@ pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interru
     if cfg!(debug_assertions) && arguments.session.program.is_none() {
         tracing::warn!("this program was built without optimisation: figures say nothing about the product");
     }
-    let finished = session::measure(
-        &arguments.session,
-        &format!("reproduce {what}"),
-        arguments.quick,
-        &place,
-        &conditions,
-        &notes,
-        interrupt,
-    )?;
-    let outcomes: Vec<_> =
-        chosen.iter().map(|one| experiment::evaluate(*one, &finished.measurements, &notes)).collect();
+    let task = Task {
+        what: &format!("reproduce {what}"),
+        quick: arguments.quick,
+        conditions: &conditions,
+        notes: &notes,
+        within: arguments.within(&stacks),
+    };
+    let finished = session::measure(&arguments.session, &task, &place, interrupt)?;
+    let evaluate =
+        |one: &&dyn Experiment| experiment::evaluate(*one, &finished.measurements, &finished.notes);
+    let outcomes: Vec<_> = chosen.iter().map(evaluate).collect();
     let run = finished.store.choose(Some(&finished.run.to_string()))?;
     report::write(&arguments.output, &run, &outcomes)?;
     if output.is_json() {
@@ -165,6 +188,26 @@ mod tests {
         assert_eq!(ids(&["cgw"]), ["cgw-rtd", "cgw-outliers", "cgw-profile"]);
         assert_eq!(ids(&["all", "cgw"]).len(), experiment::all().len());
         assert!(chosen(&["burgers".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn the_short_form_of_our_own_stack_has_an_end() {
+        use clap::Parser;
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            reproduce: ReproduceArgs,
+        }
+        let within = |line: &str, stacks: &[&str]| {
+            let stacks: Vec<String> = stacks.iter().map(|&stack| stack.to_owned()).collect();
+            let words = ["x"].into_iter().chain(line.split(' '));
+            Line::try_parse_from(words).unwrap().reproduce.within(&stacks).map(|span| span.as_secs())
+        };
+        assert_eq!(within("all --quick", &["own"]), Some(570));
+        assert_eq!(within("all --quick", &["own", "milo"]), None);
+        assert_eq!(within("all", &["own"]), None);
+        assert_eq!(within("burger --quick --repetitions 9", &["own"]), None);
+        assert_eq!(within("all --within 1h", &["own", "milo"]), Some(3_600));
     }
 
     #[test]

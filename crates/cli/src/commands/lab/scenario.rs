@@ -1,7 +1,7 @@
 //! `lab run`: a scenario from a file.
 
 use super::report;
-use super::session::{self, SessionArgs};
+use super::session::{self, SessionArgs, Task};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -148,8 +148,8 @@ pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) ->
         // Under the conditions that were asked for, or not at all.
         place.check_cpu(first).map_err(|error| Failure::Environment(error.to_string()))?;
     }
-    let finished =
-        session::measure(&arguments.session, &scenario.name, false, &place, &conditions, &[], interrupt)?;
+    let task = Task { what: &scenario.name, quick: false, conditions: &conditions, notes: &[], within: None };
+    let finished = session::measure(&arguments.session, &task, &place, interrupt)?;
     let outcome = outcome(&finished.measurements, &scenario.name)
         .ok_or_else(|| Failure::Usage(format!("{file} has nothing to measure")))?;
     let run = finished.store.choose(Some(&finished.run.to_string()))?;

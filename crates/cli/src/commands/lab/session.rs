@@ -6,12 +6,14 @@ use crate::interrupt::Interrupt;
 use crate::output::Output;
 use clap::Args;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use taktwerk_lab::measurement::Measurement;
 use taktwerk_lab::place::Place;
-use taktwerk_lab::runner::{RunError, Runner, Step};
+use taktwerk_lab::runner::{RunError, Runner, Step, missing};
 use taktwerk_lab::scenario::Condition;
 use taktwerk_lab::store::{Run, Store};
 use taktwerk_lab::{cpu, orphans};
@@ -44,10 +46,26 @@ pub(crate) struct SessionArgs {
     pub(crate) store: super::StoreArgs,
 }
 
+/// What is to be measured.
+pub(crate) struct Task<'a> {
+    /// What it is called in the store.
+    pub(crate) what: &'a str,
+    /// Whether it is the short form.
+    pub(crate) quick: bool,
+    /// Loads, each with the experiment that asked for it.
+    pub(crate) conditions: &'a [(String, Condition)],
+    /// What is left out from the beginning, and why.
+    pub(crate) notes: &'a [String],
+    /// Repetitions that do not fit into this time are left out.
+    pub(crate) within: Option<Duration>,
+}
+
 /// What came of a run.
 pub(crate) struct Finished {
     /// Its number.
     pub(crate) run: i64,
+    /// What was left out, and why.
+    pub(crate) notes: Vec<String>,
     /// All measurements.
     pub(crate) measurements: Vec<Measurement>,
     /// Where it is kept.
@@ -57,13 +75,11 @@ pub(crate) struct Finished {
 /// Measures all conditions and keeps them as one run.
 pub(crate) fn measure(
     arguments: &SessionArgs,
-    what: &str,
-    quick: bool,
+    task: &Task<'_>,
     place: &Place,
-    conditions: &[(String, Condition)],
-    notes: &[String],
     interrupt: &Interrupt,
 ) -> Result<Finished, Failure> {
+    let &Task { what, quick, conditions, notes, within } = task;
     for left in orphans::clean().into_iter().chain(cpu::clean()) {
         tracing::info!("left by a laboratory that was killed: {left}");
     }
@@ -90,22 +106,23 @@ pub(crate) fn measure(
     }
     let asked = interrupt.flag();
     let mut failed_write = None;
-    let result = Runner { place, store: &mut store, run, asked: &asked }.run(conditions, already, |step| {
-        live.step(&step);
-        match step {
-            Step::Begin { condition, done, total, seconds_left, .. } => {
-                tracing::info!(done, total, seconds_left, "{}", condition.label());
-            }
-            Step::End(measurement) => {
-                for reason in &measurement.invalid {
-                    tracing::warn!("{}: {reason}", measurement.condition.label());
+    let result =
+        Runner { place, store: &mut store, run, asked: &asked, within }.run(conditions, already, |step| {
+            live.step(&step);
+            match step {
+                Step::Begin { condition, done, total, seconds_left, .. } => {
+                    tracing::info!(done, total, seconds_left, "{}", condition.label());
                 }
-                if let Err(error) = stream.line(measurement) {
-                    failed_write.get_or_insert(error);
+                Step::End(measurement) => {
+                    for reason in &measurement.invalid {
+                        tracing::warn!("{}: {reason}", measurement.condition.label());
+                    }
+                    if let Err(error) = stream.line(measurement) {
+                        failed_write.get_or_insert(error);
+                    }
                 }
             }
-        }
-    });
+        });
     drop(live);
     let measurements = match result {
         Ok(measurements) => measurements,
@@ -121,8 +138,37 @@ pub(crate) fn measure(
     if let Some(error) = failed_write {
         return Err(error.into());
     }
-    store.finish(run, notes)?;
-    Ok(Finished { run, measurements, store })
+    let notes = [notes, &left_out(conditions, &measurements, within)].concat();
+    store.finish(run, &notes)?;
+    Ok(Finished { run, notes, measurements, store })
+}
+
+/// Repetitions for which there was no time, in a note for each experiment.
+fn left_out(
+    conditions: &[(String, Condition)],
+    measured: &[Measurement],
+    within: Option<Duration>,
+) -> Vec<String> {
+    let Some(within) = within else { return Vec::new() };
+    let mut counts = BTreeMap::<&str, usize>::new();
+    for (at, _) in missing(conditions, measured) {
+        if let Some((experiment, _)) = conditions.get(at) {
+            *counts.entry(experiment).or_default() += 1;
+        }
+    }
+    let note = |(experiment, count): (&str, usize)| {
+        let all: u32 = conditions
+            .iter()
+            .filter(|(name, _)| name == experiment)
+            .map(|(_, condition)| condition.time.repetitions)
+            .sum();
+        format!(
+            "{experiment}: {count} of {all} measurements are left out, all of them repetitions: {} were over; --resume adds \
+             them",
+            span(within.as_secs_f64())
+        )
+    };
+    counts.into_iter().map(note).collect()
 }
 
 /// What a run is called that has no name.
@@ -245,6 +291,7 @@ pub(crate) fn wrote(output: Output, path: &Path) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taktwerk_lab::scenario::{Kind, LoadSpec, Scenario};
 
     #[test]
     fn files_are_whole_and_leftovers_of_the_dead_go() {
@@ -262,6 +309,22 @@ mod tests {
         names.sort();
         assert_eq!(names, [others, page, alive]);
         std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn what_there_was_no_time_for_is_said_by_experiment() {
+        let mut scenario = Scenario::new("x", LoadSpec::new(Kind::Read));
+        scenario.time.repetitions = 3;
+        let condition = scenario.conditions().remove(0);
+        let conditions = [("a".to_owned(), condition.clone()), ("b".to_owned(), condition.clone())];
+        let of = |experiment: &str, repetition| {
+            Measurement::failed(experiment, condition.clone(), repetition, "it counts".into())
+        };
+        let measured: Vec<_> = (0..3).map(|at| of("a", at)).chain([of("b", 0)]).collect();
+        let notes = left_out(&conditions, &measured, Some(Duration::from_secs(570)));
+        let [note] = &notes[..] else { panic!("{notes:?}") };
+        assert!(note.starts_with("b: 2 of 3 ") && note.contains("9 min 30 s"), "{note}");
+        assert!(left_out(&conditions, &measured, None).is_empty());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use state::State;
 use std::io::IsTerminal;
 use std::time::Duration;
 use taktwerk_lab::runner::Step;
-use taktwerk_lab::scenario::Condition;
+use taktwerk_lab::scenario::{Condition, seconds};
 
 /// Where progress is told.
 pub(super) enum Live {
@@ -65,7 +65,7 @@ impl Drop for Live {
 
 /// A bar of tenths of seconds: measurements differ in length, time does not.
 fn bar(conditions: &[(String, Condition)]) -> ProgressBar {
-    let total = state::seconds(conditions);
+    let total = seconds(conditions.iter().map(|(_, condition)| condition));
     let bar = ProgressBar::with_draw_target(Some((total * 10.0) as u64), ProgressDrawTarget::hidden());
     let style = ProgressStyle::with_template("{bar:24} {percent:>3} % · {wide_msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));

@@ -5,18 +5,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 use taktwerk_lab::outcome::interval;
 use taktwerk_lab::runner::Step;
-use taktwerk_lab::scenario::Condition;
+use taktwerk_lab::scenario::{Condition, seconds};
 use taktwerk_lab::statistics::Repeated;
 
 /// How many figures of a load fit beside its name.
 const FIGURES: usize = 3;
 /// How much of the CPUs' past is kept, in samples.
 const PAST: usize = 120;
-
-/// How long all measurements take together, roughly, in seconds.
-pub(super) fn seconds(conditions: &[(String, Condition)]) -> f64 {
-    conditions.iter().map(|(_, c)| c.seconds() * f64::from(c.time.repetitions)).sum()
-}
 
 /// A measurement under way.
 #[derive(Debug)]
@@ -84,7 +79,7 @@ impl State {
             rows_by_load: BTreeMap::new(),
             current: None,
             done: (0, conditions.iter().map(|(_, c)| c.time.repetitions as usize).sum()),
-            seconds: (0.0, seconds(conditions)),
+            seconds: (0.0, seconds(conditions.iter().map(|(_, condition)| condition))),
             cpus: Vec::new(),
             scroll: None,
             is_ending: false,

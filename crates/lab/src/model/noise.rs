@@ -1,0 +1,85 @@
+//! How well a load can be known at all: what repetitions of the same load differ by is no model's fault.
+
+use super::Observation;
+use crate::statistics::median;
+
+/// What repetitions of a load differ by, in shares of it, as medians over the loads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Noise {
+    /// A load that is measured once more is off by so much from the median of what was measured before.
+    pub again: f64,
+    /// A model that knew what each load costs would seem to be off by so much from the median over the repetitions.
+    pub floor: f64,
+}
+
+impl Noise {
+    /// From the repetitions of each load; `None` if no load was measured twice.
+    #[must_use]
+    pub fn of(loads: &[Vec<Observation>]) -> Option<Self> {
+        let (mut again, mut halves) = (Vec::new(), Vec::new());
+        for load in loads {
+            let cpu: Vec<f64> = load.iter().map(|one| one.cpu_percent).collect();
+            again.extend((0..cpu.len()).filter_map(|out| apart(&cpu, |at| at == out)));
+            // Both halves are spread over the whole time, so that a slow drift of the machine is in each.
+            let half = cpu.len() / 2;
+            let splits = (0..cpu.len())
+                .filter_map(|turn| apart(&cpu, |at| (at * half.max(1) + turn) % cpu.len() < half));
+            halves.extend(splits);
+        }
+        // Medians of two halves differ by twice what the median of the whole is off: each has twice the variance, and both
+        // have one.
+        Some(Self { again: median(&again)?, floor: median(&halves)? / 2.0 })
+    }
+}
+
+/// How far the medians of two parts are from each other, as a share; `None` if one part is empty.
+fn apart(values: &[f64], is_first: impl Fn(usize) -> bool) -> Option<f64> {
+    let part = |wanted: bool| {
+        let those = values.iter().enumerate().filter(|(at, _)| is_first(*at) == wanted);
+        median(&those.map(|(_, value)| *value).collect::<Vec<_>>())
+    };
+    let ratio = part(true)? / part(false)?;
+    (ratio > 0.0 && ratio.is_finite()).then(|| ratio.ln().abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(cpu: &[f64]) -> Vec<Observation> {
+        let one = Observation::planned(100.0, 1.0, 100.0, false);
+        cpu.iter().map(|cpu| Observation { cpu_percent: *cpu, ..one }).collect()
+    }
+
+    #[test]
+    fn one_measurement_says_nothing() {
+        assert_eq!(Noise::of(&[load(&[3.0]), load(&[])]), None);
+        let noise = Noise::of(&[load(&[3.0]), load(&[2.0, 2.0, 2.0])]).unwrap();
+        assert_eq!((noise.again, noise.floor), (0.0, 0.0));
+    }
+
+    #[test]
+    fn repetitions_lower_the_floor_and_not_what_a_single_window_is_off_by() {
+        // Of the form e^(σ·z) with normal z: σ = 20 %.
+        let mut random = 7u64;
+        let mut uniform = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 11) as f64 / (1u64 << 53) as f64
+        };
+        let mut normal = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+        let mut of = |repetitions: usize| {
+            let cpu = |_| -> Vec<f64> { (0..repetitions).map(|_| (0.2 * normal()).exp()).collect() };
+            let loads: Vec<_> = (0..400).map(cpu).collect();
+            let off = |cpu: &Vec<f64>| median(cpu).unwrap().ln().abs();
+            let known = median(&loads.iter().map(off).collect::<Vec<_>>()).unwrap();
+            let noise = Noise::of(&loads.iter().map(|cpu| load(cpu)).collect::<Vec<_>>()).unwrap();
+            (noise, known)
+        };
+        for repetitions in [2, 3, 4, 9, 16] {
+            let (noise, known) = of(repetitions);
+            // What a model would seem to be off by that knew each of these loads costs 1.
+            assert!((noise.floor / known - 1.0).abs() < 0.25, "{repetitions}: {noise:?} {known}");
+            assert!((0.13..0.21).contains(&noise.again), "{repetitions}: {noise:?}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! How long measurements take, roughly: for plans, for progress, and for the limit at which a program is given up.
+
+use super::{BROKERLESS, Condition, Kind, broker};
+use crate::links::{Effort, Profile};
+use crate::steady;
+use std::collections::BTreeSet;
+
+/// Starting and ending server and load, and connecting them, on one machine.
+const AROUND_S: f64 = 0.5;
+/// Round trips over a link until a load with a server has begun: a session in which nodes are looked up, and the one that
+/// measures, with connection, channel, session, subscription and items; and until one with a broker has.
+const ROUND_TRIPS: (f64, f64) = (14.0, 3.0);
+/// Bytes of a small message.
+const SMALL: usize = 200;
+
+/// How long all of these take together, each as often as it is repeated, in seconds. Links are made and probed once.
+#[must_use]
+pub fn seconds<'a>(conditions: impl IntoIterator<Item = &'a Condition>) -> f64 {
+    let (mut sum, mut links) = (0.0, BTreeSet::new());
+    for condition in conditions {
+        sum += condition.seconds() * f64::from(condition.time.repetitions);
+        links.extend(condition.link.as_deref());
+    }
+    let probing = |link: &str| Some(Effort::BRIEF.seconds(&link.parse::<Profile>().ok()?));
+    sum + links.into_iter().filter_map(probing).sum::<f64>()
+}
+
+impl Condition {
+    /// How long one measurement takes, roughly, in seconds.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        let is_steady = self.kind == Kind::Subscribe && self.time.steady;
+        let steady =
+            if is_steady { steady::INTERVALS as f64 * self.publishing_ms.unwrap_or(1e3) / 1e3 } else { 0.0 };
+        let far = self.far();
+        let trips = if self.has_server() { ROUND_TRIPS.0 } else { ROUND_TRIPS.1 };
+        let window = self.count.map_or(self.time.duration_s, |count| count as f64 * self.one(far));
+        self.time.warmup_s + steady + window + trips * far + AROUND_S
+    }
+
+    /// Whether it is OPC UA with a server, not messages through a broker or without one.
+    fn has_server(&self) -> bool {
+        broker(&self.stack).is_none() && self.stack != BROKERLESS
+    }
+
+    /// Seconds of a round trip over the link.
+    fn far(&self) -> f64 {
+        let profile = self.link.as_ref().and_then(|link| link.parse::<Profile>().ok());
+        profile.map_or(0.0, |profile| profile.round_trip(SMALL))
+    }
+
+    /// Seconds of one request or transaction.
+    fn one(&self, far: f64) -> f64 {
+        // A value waits for the cycle of its subscription; a message waits for nothing.
+        let cycle = if self.has_server() { 1.2e-3 * self.publishing_ms.unwrap_or(1.0) } else { 1e-4 };
+        match (self.rate, self.pause_ms, self.kind) {
+            (_, _, Kind::Update) => self.publishing_ms.unwrap_or(500.0) / 1e3,
+            (Some(rate), _, _) => 1.0 / rate,
+            (None, Some(pause), _) => pause / 1e3 + far,
+            (None, None, Kind::Roundtrip) => cycle + far,
+            (None, None, Kind::Fan) => cycle + f64::from(self.clients) * 3e-5 + far,
+            (None, None, _) => 5e-5 + far,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{LoadSpec, Scenario};
+
+    fn condition(kind: Kind, link: Option<&str>) -> Condition {
+        let mut load = LoadSpec::new(kind);
+        load.count = Some(100);
+        let mut scenario = Scenario::new("x", load);
+        scenario.time.warmup_s = 0.0;
+        scenario.time.repetitions = 1;
+        scenario.link = link.map(str::to_owned);
+        scenario.conditions().remove(0)
+    }
+
+    #[test]
+    fn distance_takes_time_for_connecting_and_for_each_request() {
+        let near = condition(Kind::Read, None).seconds();
+        let far = condition(Kind::Read, Some("wan-tokyo")).seconds();
+        // 114 round trips of 328 ms.
+        assert!((far - near - 37.4).abs() < 1.0, "{near} {far}");
+        let mut message = condition(Kind::Roundtrip, Some("wan-tokyo"));
+        message.stack = "mosquitto-qos0".into();
+        assert!((message.seconds() - 33.8 - AROUND_S).abs() < 1.0, "{}", message.seconds());
+    }
+
+    #[test]
+    fn a_link_is_probed_once_whoever_uses_it() {
+        let conditions =
+            [condition(Kind::Read, Some("wan-oregon")), condition(Kind::Write, Some("wan-oregon"))];
+        let alone: f64 = conditions.iter().map(Condition::seconds).sum();
+        let probing = seconds(&conditions) - alone;
+        assert!((2.0..6.0).contains(&probing), "{probing}");
+        let mut repeated = conditions.to_vec();
+        repeated[0].time.repetitions = 3;
+        let more = seconds(&repeated) - seconds(&conditions);
+        assert!((more - 2.0 * repeated[0].seconds()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn loads_that_become_steady_need_their_intervals() {
+        let mut load = condition(Kind::Subscribe, None);
+        (load.count, load.publishing_ms) = (None, Some(100.0));
+        load.time.duration_s = 1.0;
+        assert!((load.seconds() - 2.0 - AROUND_S).abs() < 1e-9);
+        load.time.steady = false;
+        assert!((load.seconds() - 1.0 - AROUND_S).abs() < 1e-9);
+    }
+}

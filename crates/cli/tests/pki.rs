@@ -110,6 +110,9 @@ fn a_certificate_is_diagnosed_trusted_and_rejected() {
     let refused = place.pki(3, "server", &["doctor", &certificate, "--as", "client"]);
     assert!(refused.contains("nobody has said that this certificate is trusted"), "{refused}");
     assert!(refused.contains("taktwerk pki trust"), "{refused}");
+    let at_home = place.pki(3, "client", &["doctor", &certificate, "--as", "client"]);
+    assert!(at_home.contains("this is our own certificate"), "{at_home}");
+    assert!(at_home.contains("to the other machine"), "{at_home}");
     let findings = place.json(3, "server", &["doctor", &certificate, "--as", "client"]);
     assert!(findings.to_string().contains("BadCertificateUntrusted"), "{findings}");
 

@@ -56,6 +56,10 @@ fn refused(finding: &Finding, patient: &Patient<'_>) -> Diagnosis {
         format!("its issuer {}", finding.subject)
     };
     let sentence = match finding.step {
+        Step::TrustList if patient.own.is_some() => {
+            "Refused here, which does not matter: this is our own certificate. Those we talk to have to trust it."
+                .to_owned()
+        }
         Step::TrustList => {
             "Refused: nobody has said that this certificate is trusted: neither it nor any of its \
                             issuers lies in trusted/certs."
@@ -74,6 +78,10 @@ fn cure(finding: &Finding, patient: &Patient<'_>) -> (Option<String>, Option<Str
     let renew = |options: &str| command(format!("init --renew{}{options}", kind(patient)));
     let ask = "its owner has to get a new certificate";
     match &finding.reason {
+        Reason::NotTrusted if patient.own.is_some() => {
+            let what = patient.file.map_or(patient.thumbprint.to_owned(), |file| file.display().to_string());
+            (None, Some(format!("bring {what} to the other machine and run there: taktwerk pki trust FILE")))
+        }
         Reason::NotTrusted => {
             let what = patient.file.map_or(patient.thumbprint.to_owned(), |file| file.display().to_string());
             (

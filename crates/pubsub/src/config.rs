@@ -28,6 +28,7 @@ pub mod reserve;
 mod schema;
 #[cfg(feature = "serde")]
 pub mod toml;
+pub mod unused;
 pub mod update;
 pub mod validate;
 pub mod version;
@@ -44,6 +45,15 @@ pub const TRANSPORT_ETH_UADP: &str = "http://opcfoundation.org/UA-Profile/Transp
 pub const TRANSPORT_MQTT_UADP: &str = "http://opcfoundation.org/UA-Profile/Transport/pubsub-mqtt-uadp";
 /// JSON over MQTT.
 pub const TRANSPORT_MQTT_JSON: &str = "http://opcfoundation.org/UA-Profile/Transport/pubsub-mqtt-json";
+
+/// A URL as others may see it: without the user and the password of a broker that may be in it.
+#[must_use]
+pub fn without_credentials(url: &str) -> String {
+    match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1))) {
+        Some((scheme, host)) => format!("{scheme}://{host}"),
+        None => url.to_owned(),
+    }
+}
 
 /// A whole PubSub configuration (PubSubConfiguration2DataType, Part 14 §6.2.12.2).
 #[derive(Debug, Clone, PartialEq, Default)]

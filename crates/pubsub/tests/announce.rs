@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Got, at, configuration, publisher, subscriber, values};
-use taktwerk_pubsub::config::{Configuration, DataSetWriter, WriterGroup};
+use taktwerk_pubsub::config::{Configuration, ConnectionTransport, DataSetWriter, WriterGroup};
 use taktwerk_pubsub::state::PubSubState;
 use taktwerk_pubsub::uadp::announcement::Announcement;
 use taktwerk_pubsub::{DatagramKind, Publisher, SubscriberEvent, Transmit};
@@ -77,4 +77,36 @@ fn what_is_disabled_is_not_announced_and_another_interval_holds_at_once() {
     configuration.connections[0].enabled = false;
     sending.reconfigure(configuration, at(4_500)).unwrap();
     assert!(heard(&mut sending, &reading, 4_500, 6_500).is_empty());
+}
+
+/// DiscoveryMaxMessageSize (Part 14 §6.4.1.2.4): what is longer comes in chunks, and is put together again.
+#[test]
+fn announcements_are_as_small_as_the_configuration_wants() {
+    let told = |len_max: u32| {
+        let mut configuration = configuration(WriterGroup::dynamic("g", 1, 100.0), 2, DataSetWriter::dynamic);
+        configuration.connections[0].announce_every(2);
+        if let ConnectionTransport::Datagram2(of) = &mut configuration.connections[0].transport {
+            of.discovery_max_message_size = len_max;
+        }
+        let mut receiving = subscriber(Configuration::subscriber_of(&configuration));
+        let mut sending = publisher(configuration);
+        let (mut got, mut out, mut lens) = (Got::default(), Transmit::new(), Vec::new());
+        receiving.start(at(0), &mut got);
+        sending.start(at(0).instant, at(0));
+        for millis in 0..1_000 {
+            out.clear();
+            sending.poll(at(millis), &mut values(1), &mut out);
+            for datagram in out.iter().filter(|datagram| datagram.kind != DatagramKind::Data) {
+                lens.push(datagram.bytes.len());
+                receiving.receive(0, &mut datagram.bytes.to_vec(), at(millis), &mut got);
+            }
+        }
+        let is_told = |event: &&SubscriberEvent| matches!(event, SubscriberEvent::Announcement { .. });
+        (got.events.iter().filter(is_told).count(), lens)
+    };
+    let (all, whole) = told(0);
+    let (again, pieces) = told(150);
+    assert!(all > 0 && whole.iter().any(|len| *len > 150), "{whole:?}");
+    assert_eq!(again, all);
+    assert!(pieces.iter().all(|len| *len <= 150) && pieces.len() > whole.len(), "{pieces:?}");
 }

@@ -39,7 +39,7 @@ impl Mode {
 #[derive(Debug, Clone, Args)]
 pub(super) struct CommonArgs {
     /// Where: opc.udp://host[:4840] (multicast or a station), opc.eth://mac[:vlan[.priority]], or over a broker:
-    /// mqtt://host[:1883] and mqtts:// (binary), mqtt+json:// and mqtts+json:// (JSON).
+    /// mqtt://[user:password@]host[:1883] and mqtts:// (binary), mqtt+json:// and mqtts+json:// (JSON).
     #[arg(value_name = "URL", default_value = URL)]
     pub(super) url: String,
 
@@ -62,6 +62,14 @@ pub(super) struct CommonArgs {
     /// Certificates of the authorities that vouch for the broker, PEM; the system's without it.
     #[arg(long, value_name = "FILE")]
     pub(super) broker_ca: Option<PathBuf>,
+
+    /// Our certificate for brokers that want one, PEM.
+    #[arg(long, value_name = "FILE", requires = "broker_key")]
+    broker_certificate: Option<PathBuf>,
+
+    /// Its private key, PEM.
+    #[arg(long, value_name = "FILE", requires = "broker_certificate")]
+    broker_key: Option<PathBuf>,
 
     /// Start a broker at the URL's address, for as long as this program runs: for trying things out.
     #[arg(long)]
@@ -116,6 +124,7 @@ impl CommonArgs {
             _ => QualityOfService::ExactlyOnce,
         };
         options.ca_file.clone_from(&self.broker_ca);
+        options.certificate = self.broker_certificate.clone().zip(self.broker_key.clone());
         options
     }
 

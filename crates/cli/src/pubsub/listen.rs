@@ -195,7 +195,7 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    let counters = subscriber.counters();
+    let (counters, brokers) = (subscriber.counters(), subscriber.brokers());
     subscriber.stop();
     if output.is_json() {
         output.line(&json!({
@@ -218,6 +218,13 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
             counters.malformed,
             counters.security_errors
         );
+    }
+    if let Some(broker) = brokers.iter().find(|broker| broker.connections() == 0) {
+        let why = broker.error();
+        let why = if why.is_empty() { "it has not answered".to_owned() } else { why };
+        return Err(Failure::Connect(format!(
+            "nothing was heard: there was no connection to a broker: {why}"
+        )));
     }
     let is_bounded = arguments.count.is_some() || arguments.duration.is_some();
     if interrupt.asked() && is_bounded { Err(Failure::Interrupted) } else { Ok(()) }

@@ -13,12 +13,16 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use taktwerk::pubsub::BrokerStatus;
 use taktwerk::pubsub::config::build::field;
-use taktwerk::pubsub::config::{Configuration, DataSetSource, binary_file};
+use taktwerk::pubsub::config::{Configuration, DataSetSource, binary_file, without_credentials};
 use taktwerk::pubsub::publisher::Layout;
-use taktwerk::pubsub::{DataSet, Prepare, Publisher, PublisherBuilder, PublisherId, RealTime};
+use taktwerk::pubsub::{
+    DataSet, LatenessSnapshot, Prepare, Publisher, PublisherBuilder, PublisherId, RealTime,
+};
 use taktwerk::schema::{DataSetFieldContentMask, FieldMetaData};
 use taktwerk_lab::figures;
+use taktwerk_net::pubsub::SentTotals;
 use taktwerk_types::{BuiltInType, DataValue, NodeId, Variant};
 
 /// How messages are laid out.
@@ -141,12 +145,16 @@ pub(super) fn run(arguments: &PublishArgs, output: Output, interrupt: &Interrupt
             None => std::thread::sleep(LOOK.min(end.map_or(LOOK, |end| end - Instant::now().min(end)))),
         }
     }
-    let outcome = summary(&publisher, output);
+    let mut end = End::of(&publisher);
+    let brokers = publisher.brokers();
     publisher.stop();
     if let Some(bridge) = bridge {
         bridge.close();
     }
-    outcome?;
+    // What had not reached its broker by then never will.
+    end.lost = end.failed() + brokers.iter().map(BrokerStatus::undelivered).sum::<u64>();
+    summary(&end, output)?;
+    unreached(&configuration, &brokers, end.lost)?;
     // Whoever publishes without an end ends it with Ctrl-C: that is no failure.
     if interrupt.asked() && arguments.duration.is_some() { Err(Failure::Interrupted) } else { Ok(()) }
 }
@@ -321,24 +329,63 @@ fn announce(configuration: &Configuration, output: Output) {
                 group.writers.len(),
                 if group.writers.len() == 1 { "" } else { "s" },
                 group.publishing_interval,
-                connection.url
+                without_credentials(&connection.url)
             );
         }
     }
 }
 
+/// How it was in the end.
+struct End {
+    sent: SentTotals,
+    lateness: LatenessSnapshot,
+    missed: u64,
+    /// Messages that did not leave, or did not reach their broker.
+    lost: u64,
+}
+
+impl End {
+    fn of(publisher: &Publisher) -> Self {
+        let missed = publisher.groups().iter().map(|(_, _, counters)| counters.missed).sum();
+        Self { sent: publisher.sent(), lateness: publisher.lateness(), missed, lost: 0 }
+    }
+
+    fn failed(&self) -> u64 {
+        self.sent.failed
+    }
+}
+
+/// A broker that has never been there is a failure: nothing has arrived.
+fn unreached(configuration: &Configuration, brokers: &[BrokerStatus], lost: u64) -> Result<(), Failure> {
+    let is_unreached = |broker: &&BrokerStatus| broker.delivered() == 0 && broker.undelivered() > 0;
+    let Some(broker) = brokers.iter().find(is_unreached) else {
+        return Ok(());
+    };
+    let mut urls = configuration.connections.iter().map(|one| one.url.as_str());
+    let url = without_credentials(urls.find(|url| url.starts_with("mqtt")).unwrap_or_default());
+    let why = broker.error();
+    let why = match (broker.connections(), why.as_str()) {
+        (0, "") => "it has not answered".to_owned(),
+        (_, "") => "it has taken no message".to_owned(),
+        (_, why) => why.to_owned(),
+    };
+    Err(Failure::Connect(format!(
+        "nothing has arrived at the broker {url}: {why}; {lost} message{} lost",
+        if lost == 1 { " is" } else { "s are" }
+    )))
+}
+
 /// What was sent, and how late.
-fn summary(publisher: &Publisher, output: Output) -> Result<(), Failure> {
-    let (sent, lateness) = (publisher.sent(), publisher.lateness());
+fn summary(end: &End, output: Output) -> Result<(), Failure> {
+    let End { sent, lateness, missed, lost } = end;
     let micros = |nanos: u64| nanos as f64 / 1e3;
-    let missed: u64 = publisher.groups().iter().map(|(_, _, counters)| counters.missed).sum();
     if output.is_json() {
         return output.document(&json!({
             "cycles": sent.turns,
             "missed": missed,
             "messages": sent.messages,
             "bytes": sent.bytes,
-            "failed": sent.failed,
+            "failed": lost,
             "cpu_s": sent.cpu_nanos as f64 / 1e9,
             "lateness_us": {
                 "p50": micros(lateness.total.quantile(0.5)),
@@ -354,11 +401,10 @@ fn summary(publisher: &Publisher, output: Output) -> Result<(), Failure> {
     }
     let late = lateness.late_timer + lateness.late_encode + lateness.late_send;
     output.text(&format!(
-        "{} cycles, {missed} missed; {} messages with {}, {} not sent",
+        "{} cycles, {missed} missed; {} messages with {}, {lost} lost",
         sent.turns,
         sent.messages,
         figures::bytes(sent.bytes as f64),
-        sent.failed
     ))?;
     output.text(&format!(
         "late: p50 {}, p99 {}, at most {}; {late} cycles by more than 1 ms (timer {}, encode {}, send {})",

@@ -59,7 +59,7 @@ pub enum PubSubError {
 
 impl PubSubError {
     pub(crate) fn address(url: &str, reason: impl Into<String>) -> Self {
-        Self::Address { url: url.to_owned(), reason: reason.into() }
+        Self::Address { url: taktwerk_pubsub::config::without_credentials(url), reason: reason.into() }
     }
 
     pub(crate) fn socket(doing: impl Into<String>, source: impl Into<io::Error>) -> Self {

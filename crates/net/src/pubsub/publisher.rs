@@ -214,6 +214,9 @@ impl RunningPublisher {
         provider: Arc<dyn PubSubProvider>,
         mut options: PublisherDriverOptions,
     ) -> Result<Self, PubSubError> {
+        for problem in taktwerk_pubsub::config::unused::unused_by_publishers(&configuration) {
+            tracing::warn!("the PubSub configuration: {problem}");
+        }
         let (udp, message_len_max) = (options.udp.clone(), options.engine.message_len_max);
         fit_to_frames(&configuration, &mut options.engine.message_len_max, &mut options.udp);
         let running_configuration = configuration.clone();

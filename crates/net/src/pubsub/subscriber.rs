@@ -123,6 +123,9 @@ impl RunningSubscriber {
         provider: Arc<dyn PubSubProvider>,
         mut options: SubscriberDriverOptions,
     ) -> Result<Self, PubSubError> {
+        for problem in taktwerk_pubsub::config::unused::unused_by_subscribers(&configuration) {
+            tracing::warn!("the PubSub configuration: {problem}");
+        }
         let fail = |source| PubSubError::Thread { thread: "subscriber's", source };
         let waker = Waker::new().map_err(fail)?;
         let engine =

@@ -5,7 +5,7 @@
 //! ActionMetaData, who asks for PubSubConnections the ActionResponder: its clause refers to that probe's fields.
 
 use super::wire::Wire;
-use crate::config::{Connection, WriterGroup};
+use crate::config::{Connection, WriterGroup, without_credentials};
 use crate::pauses::Pauses;
 use crate::security::SecurityError;
 use crate::time::Now;
@@ -183,6 +183,7 @@ impl Describer {
         let mut told = self.connection.clone();
         told.reader_groups.clear();
         told.properties.clear();
+        told.url = without_credentials(&told.url);
         let answers = |id: u16| self.descriptions.iter().any(|one| one.data_set_writer_id == id);
         for group in &mut told.writer_groups {
             group.properties.clear();

@@ -320,7 +320,9 @@ impl Announcer {
             return Ok(());
         }
         let is_broker = config.url.starts_with("mqtt");
+        let wanted = crate::config::unused::discovery_message_len_max(config);
         let room = (!is_broker).then_some(turn.options.message_len_max);
+        let room = room.map(|room| wanted.map_or(room, |wanted| room.min(wanted)));
         let numbered = NumberedAnnouncement { sequence_number, announcement };
         let publisher_id = config.publisher_id.as_ref();
         write_announcement(
@@ -519,7 +521,8 @@ fn content(
             }
         }
         Topic::Connections(with_groups, with_writers) => {
-            let mut schema = config.to_schema();
+            let public_url = crate::config::without_credentials(&config.url);
+            let mut schema = Connection { url: public_url, ..config.clone() }.to_schema();
             schema.reader_groups.clear();
             schema.connection_properties.clear();
             schema.writer_groups.clear();

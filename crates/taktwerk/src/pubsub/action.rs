@@ -40,6 +40,7 @@ use taktwerk_pubsub::action::{
 };
 use taktwerk_pubsub::config::{
     Configuration, Connection, DataSetSource, DataSetWriter, GroupSecurity, TRANSPORT_MQTT_JSON, WriterGroup,
+    unused,
 };
 use taktwerk_schema::{ActionTargetDataType, DataSetFieldContentMask, DataSetMetaDataType};
 use taktwerk_server::space::AddressSpace;
@@ -288,6 +289,8 @@ impl ActionResponderBuilder {
         options.reliable = common.is_broker();
         if common.is_broker() {
             options.announcement_len_max = None;
+        } else if let Some(wanted) = unused::discovery_message_len_max(&common.connection) {
+            options.announcement_len_max = options.announcement_len_max.map(|room| room.min(wanted));
         }
         let targets: Vec<ActionTarget> = handlers.keys().copied().collect();
         let entropy = Box::new(OsEntropy);

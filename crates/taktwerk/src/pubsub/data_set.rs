@@ -264,6 +264,9 @@ fn variables(
         if !item.index_range.is_empty() {
             return unsupported("an index range");
         }
+        if item.deadband_type != 0 {
+            return unsupported("a deadband");
+        }
         let handle = space.variable(&item.published_variable).map_err(|source| {
             let (data_set, field) = named();
             PubSubStartError::Variable { data_set, field, source }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use taktwerk_net::clock;
 use taktwerk_pubsub::component::{Component, StateCounters};
-use taktwerk_pubsub::config::Element;
+use taktwerk_pubsub::config::{Element, without_credentials};
 use taktwerk_pubsub::publisher::{GroupCounters, WriterCounters};
 use taktwerk_pubsub::subscriber::{ReaderCounters, ReaderGroupCounters};
 use taktwerk_schema::ids::{method_ids, variable_ids};
@@ -348,7 +348,7 @@ fn source(live: &Arc<Live>, element: &Element, path: &str) -> Option<Shown> {
             let configuration = shared.states.configuration();
             configuration
                 .connection(of.name())
-                .map_or(Variant::Empty, |connection| connection.url.as_str().into())
+                .map_or(Variant::Empty, |connection| without_credentials(&connection.url).into())
         })),
         "LiveValues/MessageSequenceNumber" => asked(Box::new(move || {
             let number = match shared.counted.counted(&shared.states, &of) {

@@ -14,8 +14,9 @@ use std::sync::{Arc, Mutex, Weak};
 use taktwerk_net::pubsub::Address;
 use taktwerk_pubsub::PublisherId;
 use taktwerk_pubsub::config::reserve::Reservations;
+use taktwerk_pubsub::config::unused::{unused_by_publishers, unused_by_subscribers};
 use taktwerk_pubsub::config::version::{touch, version_time};
-use taktwerk_pubsub::config::{Configuration, Element, binary_file, validate};
+use taktwerk_pubsub::config::{Configuration, Element, Problem, binary_file, validate};
 use taktwerk_server::callback::SessionLife;
 use taktwerk_server::space::AddressSpace;
 use taktwerk_types::{NodeId, StatusCode};
@@ -221,6 +222,10 @@ impl Live {
         if !is_bounded(&new) {
             return Err(StatusCode::BAD_RESOURCE_UNAVAILABLE);
         }
+        let (had, has) = (unused(&old), unused(&new));
+        for problem in has.iter().filter(|problem| !had.contains(problem)) {
+            tracing::warn!("the PubSub configuration: {problem}");
+        }
         touch(&old, &mut new, version_time(now()));
         self.apply(inner, &old, Arc::new(new), &folders)?;
         Ok(given)
@@ -294,6 +299,13 @@ impl Live {
         }
         Ok(())
     }
+}
+
+/// What is asked for and does nothing here.
+fn unused(configuration: &Configuration) -> Vec<Problem> {
+    let mut all = unused_by_publishers(configuration);
+    all.extend(unused_by_subscribers(configuration));
+    all
 }
 
 /// Whether nobody has added without end.

@@ -64,7 +64,8 @@ fn with_settings() -> Configuration {
         queue_name: "of-reader".into(),
         ..BrokerDataSetReaderTransportDataType::default()
     });
-    let mut broker = Connection::new("broker", Some(PublisherId::UInt16(2)), "mqtt+json://127.0.0.1:1");
+    let mut broker =
+        Connection::new("broker", Some(PublisherId::UInt16(2)), "mqtt+json://me:secret@127.0.0.1:1");
     broker.enabled = false;
     broker.writer_groups.push(json);
     broker.reader_groups.push(ReaderGroup::new("in", vec![reader]));

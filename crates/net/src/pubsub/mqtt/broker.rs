@@ -32,6 +32,9 @@ pub(super) struct Shared {
     pub(super) subscribed: AtomicBool,
     pub(super) outbox: Outbox,
     connections: AtomicU64,
+    /// Messages given to the client, and those of them that the broker has.
+    handed: AtomicU64,
+    delivered: AtomicU64,
     received: Mutex<VecDeque<Vec<u8>>>,
     lost: AtomicU64,
     error: Mutex<String>,
@@ -46,6 +49,8 @@ impl Shared {
             subscribed: AtomicBool::new(false),
             outbox: Outbox::new(outbox),
             connections: AtomicU64::new(0),
+            handed: AtomicU64::new(0),
+            delivered: AtomicU64::new(0),
             received: Mutex::default(),
             lost: AtomicU64::new(0),
             error: Mutex::default(),
@@ -57,6 +62,23 @@ impl Shared {
         self.connections.fetch_add(1, Ordering::AcqRel);
         self.connected.store(true, Ordering::Release);
         lock(&self.error).clear();
+    }
+
+    /// The client has one more to send.
+    pub(super) fn handed(&self) {
+        self.handed.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Messages that the broker has not got yet.
+    fn undelivered(&self) -> u64 {
+        let (handed, delivered) =
+            (self.handed.load(Ordering::Acquire), self.delivered.load(Ordering::Acquire));
+        handed.saturating_sub(delivered) + self.outbox.counts().0 as u64
+    }
+
+    /// The broker has one more.
+    pub(super) fn delivered(&self) {
+        self.delivered.fetch_add(1, Ordering::AcqRel);
     }
 
     pub(super) fn set_error(&self, error: String) {
@@ -118,6 +140,20 @@ impl BrokerStatus {
         self.0.outbox.counts()
     }
 
+    /// Messages that the broker has got: under QoS 0 those that were written to a connection, else those that it has
+    /// acknowledged.
+    #[must_use]
+    pub fn delivered(&self) -> u64 {
+        self.0.delivered.load(Ordering::Acquire)
+    }
+
+    /// Messages that wait for the broker or are on their way to it. After the end they are lost, besides those that were
+    /// dropped ([`Self::outbox`]).
+    #[must_use]
+    pub fn undelivered(&self) -> u64 {
+        self.0.undelivered()
+    }
+
     /// Received messages that were dropped because the subscriber did not take them.
     #[must_use]
     pub fn lost(&self) -> u64 {
@@ -143,7 +179,7 @@ impl Drop for Running {
         let patience = std::time::Instant::now() + core::time::Duration::from_millis(500);
         self.shared.outbox.close();
         while self.shared.connected.load(Ordering::Acquire)
-            && !self.shared.outbox.is_done()
+            && self.shared.undelivered() > 0
             && std::time::Instant::now() < patience
         {
             std::thread::sleep(core::time::Duration::from_millis(5));

@@ -76,9 +76,10 @@ fn drive<E: core::fmt::Display>(shared: &Shared, mut step: impl FnMut(&Shared) -
             Some(Ok(())) => pause = PAUSE,
             Some(Err(error)) => {
                 if shared.connected.swap(false, Ordering::AcqRel) || pause == PAUSE {
-                    tracing::warn!(%error, "no connection to the broker; trying again");
+                    let error = explained(error.to_string());
+                    tracing::warn!(error, "no connection to the broker; trying again");
                 }
-                shared.set_error(error.to_string());
+                shared.set_error(explained(error.to_string()));
                 // In slices, so that the end does not wait for it.
                 let mut left = pause;
                 while !left.is_zero() && !shared.stop.load(Ordering::Acquire) {
@@ -93,10 +94,28 @@ fn drive<E: core::fmt::Display>(shared: &Shared, mut step: impl FnMut(&Shared) -
     shared.connected.store(false, Ordering::Release);
 }
 
+/// What the client says, and what to do about it.
+fn explained(error: String) -> String {
+    let advice = match error.as_str() {
+        "Network timeout" => "it does not answer",
+        text if text.contains("BadUserNamePassword") || text.contains("NotAuthorized") => {
+            "are the user and the password right (mqtts://user:password@host)?"
+        }
+        text if text.contains("UnknownIssuer") => {
+            "its certificate is from an authority that is not trusted here: name its certificate (--broker-ca, ca_file)"
+        }
+        text if text.contains("not valid for name") => "use a host name that its certificate has",
+        text if text.contains("CertificateRequired") => "it wants a certificate of ours",
+        _ => return error,
+    };
+    format!("{error}: {advice}")
+}
+
 /// Feeds a connection until it is gone or nothing will come any more.
 fn feed(shared: &Shared, publish: impl Fn(Message) -> bool) {
     while !shared.outbox.is_done() {
         if let Some(message) = shared.outbox.pop(LOOK) {
+            shared.handed();
             if !publish(message) {
                 return;
             }
@@ -126,8 +145,25 @@ macro_rules! mqtt_version {
             use $reason as Reason;
             let Session { filters, mut status, .. } = session;
             let (mut unsubscribed, mut open): (Vec<usize>, usize) = (Vec::new(), 0);
+            let told = Arc::clone(&shared);
             let tell = |topic: &str, payload: Vec<u8>| {
-                client.try_publish(topic, quality(QualityOfService::AtLeastOnce), true, payload).is_ok()
+                let qos = quality(QualityOfService::AtLeastOnce);
+                let is_taken = client.try_publish(topic, qos, true, payload).is_ok();
+                if is_taken {
+                    told.handed();
+                }
+                is_taken
+            };
+            // Counts what the broker has.
+            let count = |shared: &Shared, event: &Incoming| match event {
+                // Of QoS 0 nothing more is heard.
+                Incoming::Outgoing(rumqttc::Outgoing::Publish(0)) => shared.delivered(),
+                Incoming::Incoming(Packet::PubAck(answer)) if is_taken(answer) => shared.delivered(),
+                Incoming::Incoming(Packet::PubAck(_)) => {
+                    shared.set_error("the broker refuses a message: may this user write to its topic?".to_owned());
+                }
+                Incoming::Incoming(Packet::PubComp(_)) => shared.delivered(),
+                _ => {}
             };
             let runtime = match Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
@@ -162,6 +198,9 @@ macro_rules! mqtt_version {
                         Err(_) => {}
                     }
                 };
+                if let Ok(event) = &event {
+                    count(shared, event);
+                }
                 match event {
                     Ok(Incoming::Incoming(Packet::ConnAck(_))) => {
                         shared.subscribed.store(filters.is_empty(), Ordering::Release);
@@ -202,11 +241,13 @@ macro_rules! mqtt_version {
             if let Some(status) = &mut status
                 && let Some(payload) = status.end()
             {
-                let _ = tell(status.topic(), payload);
+                let qos = quality(QualityOfService::AtLeastOnce);
+                let _ = client.try_publish(status.topic(), qos, true, payload);
             }
             let _ = client.try_disconnect();
             for _ in 0..IN_HAND * 4 {
                 let event = runtime.block_on(async { timeout(FAREWELL, events.poll()).await });
+                // What is acknowledged now is the last Status, which nobody counts.
                 if !matches!(event, Ok(Ok(_))) {
                     return;
                 }
@@ -218,6 +259,11 @@ macro_rules! mqtt_version {
 mod v311 {
     use super::*;
     use rumqttc::{Client, LastWill, MqttOptions as Settings, TlsConfiguration, Transport};
+
+    /// The answer of MQTT 3.1.1 is always yes.
+    fn is_taken(_: &rumqttc::PubAck) -> bool {
+        true
+    }
 
     mqtt_version!(v311, rumqttc, rumqttc::Event, rumqttc::Packet, rumqttc::QoS, rumqttc::SubscribeReasonCode);
 
@@ -263,9 +309,13 @@ mod v311 {
 
 mod v5 {
     use super::*;
-    use rumqttc::v5::mqttbytes::v5::{LastWill, PublishProperties};
+    use rumqttc::v5::mqttbytes::v5::{LastWill, PubAck, PubAckReason, PublishProperties};
     use rumqttc::v5::{Client, MqttOptions as Settings};
     use rumqttc::{TlsConfiguration, Transport};
+
+    fn is_taken(answer: &PubAck) -> bool {
+        matches!(answer.reason, PubAckReason::Success | PubAckReason::NoMatchingSubscribers)
+    }
 
     mqtt_version!(
         v5,

@@ -34,7 +34,7 @@ fn description() -> ActionDescription {
 }
 
 fn connection(json: bool, mask: FieldMask) -> Connection {
-    let url = if json { "mqtt+json://broker" } else { "opc.udp://239.0.0.1:4840" };
+    let url = if json { "mqtt+json://me:secret/@broker" } else { "opc.udp://239.0.0.1:4840" };
     let mut connection = Connection::new("actions", Some(RESPONDER), url);
     let mut group = if json { WriterGroup::json("g", 1, 100.0) } else { WriterGroup::dynamic("g", 1, 100.0) };
     let id = TARGET.data_set_writer_id;
@@ -74,6 +74,7 @@ fn announce(responder: &mut Responder, requestor: &mut Requestor, millis: u64) -
     responder.poll(at(millis), &mut out).unwrap();
     let told = sent(&mut out);
     for mut datagram in told.clone() {
+        assert!(!String::from_utf8_lossy(&datagram).contains("secret"), "how it gets into its broker");
         requestor.receive(0, &mut datagram, at(millis)).unwrap();
     }
     told.len()

@@ -52,7 +52,7 @@ fn field(live: &Live, candidate: &Candidate, names: &BTreeSet<&str>) -> Result<F
     if variable.attribute_id != 0 && variable.attribute_id != VALUE {
         return Err(StatusCode::BAD_ATTRIBUTE_ID_INVALID);
     }
-    if !variable.index_range.is_empty() {
+    if !variable.index_range.is_empty() || variable.deadband_type != 0 {
         return Err(StatusCode::BAD_NOT_SUPPORTED);
     }
     if names.contains(candidate.alias.as_str()) {
@@ -160,7 +160,9 @@ pub(super) fn add_items_template(live: &Arc<Live>, caller: &CallContext, inputs:
             Some(_) if variable.attribute_id != 0 && variable.attribute_id != VALUE => {
                 StatusCode::BAD_ATTRIBUTE_ID_INVALID
             }
-            Some(_) if !variable.index_range.is_empty() => StatusCode::BAD_NOT_SUPPORTED,
+            Some(_) if !variable.index_range.is_empty() || variable.deadband_type != 0 => {
+                StatusCode::BAD_NOT_SUPPORTED
+            }
             Some(_) => StatusCode::GOOD,
         })
         .collect();

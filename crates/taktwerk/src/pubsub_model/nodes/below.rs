@@ -8,7 +8,9 @@ use crate::pubsub::target::mirror_id;
 use crate::pubsub_model::{methods, set};
 use crate::space::{now, ns0};
 use std::collections::BTreeMap;
-use taktwerk_pubsub::config::{DataSetReader, Element, PublishedDataSet, SubscribedDataSet};
+use taktwerk_pubsub::config::{
+    DataSetReader, Element, PublishedDataSet, SubscribedDataSet, without_credentials,
+};
 use taktwerk_schema::ids::{method_ids, object_type_ids, reference_type_ids, variable_type_ids};
 use taktwerk_schema::{
     FieldMetaData, KeyValuePair, SubscribedDataSetMirrorDataType, TargetVariablesDataType,
@@ -88,7 +90,8 @@ impl<'a> Sync<'a> {
         added.set("NetworkInterface", network_interface)?;
         // Any that the machine has, by name or address.
         added.set("NetworkInterface/Selections", Vec::<UaString>::new())?;
-        added.set("Url", url)
+        // Whoever may browse need not know how the server gets into the broker; the file has it, for administrators.
+        added.set("Url", without_credentials(url))
     }
 
     /// What becomes of a reader's values (Part 14 §9.1.9).

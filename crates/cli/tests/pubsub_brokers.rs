@@ -1,0 +1,166 @@
+//! `pubsub publish` and `pubsub listen` with brokers that are not there, do not answer, or refuse: that nothing arrives is
+//! said, counted, and a failure.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may, and says why it is skipped
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use serde_json::Value;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use taktwerk_lab::program::Program;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Runs a command; its exit code, what it printed, and what it said.
+fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(arguments).run(LIMIT).unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Publishes for a second: the exit code, the messages that were made and lost, and what was said.
+fn publish(url: &str, more: &[&str]) -> (Option<i32>, u64, u64, String) {
+    let arguments = [&["pubsub", "publish", url, "-I", "50", "-d", "1", "--json"], more].concat();
+    let (code, stdout, stderr) = run(&arguments);
+    let summary: Value = serde_json::from_str(&stdout).unwrap();
+    (code, summary["messages"].as_u64().unwrap(), summary["failed"].as_u64().unwrap(), stderr)
+}
+
+/// Nothing arrives: all of it is lost, and why is said.
+fn nothing_arrives(url: &str, more: &[&str], why: &str) {
+    let (code, made, lost, said) = publish(url, more);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(made > 0 && lost >= made, "{lost} of {made}: {said}");
+    assert!(
+        said.contains("nothing has arrived") && said.contains(&format!("{lost} messages are lost")),
+        "{said}"
+    );
+    assert!(said.contains(why), "{why}: {said}");
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn nobody_there() {
+    let port = free_port();
+    for scheme in ["mqtt", "mqtts", "mqtt+json"] {
+        let url = format!("{scheme}://127.0.0.1:{port}");
+        nothing_arrives(&url, &["--qos", "1"], "Connection refused");
+    }
+    let (code, _, said) = run(&["pubsub", "listen", &format!("mqtt://127.0.0.1:{port}"), "-d", "1"]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("nothing was heard") && said.contains("Connection refused"), "{said}");
+}
+
+#[test]
+fn somebody_who_does_not_answer() {
+    // The kernel takes connections for it; nobody ever reads from them.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    for scheme in ["mqtt", "mqtts"] {
+        nothing_arrives(&format!("{scheme}://127.0.0.1:{port}"), &["--mqtt", "5"], "it has not answered");
+    }
+    drop(listener);
+}
+
+struct Broker(Child);
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// mosquitto with some settings; `None` where there is none.
+fn mosquitto(folder: &Path, port: u16, settings: &str) -> Option<Broker> {
+    let known = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto", "/usr/bin/mosquitto"];
+    let Some(program) = known.iter().find(|path| Path::new(path).is_file()) else {
+        println!("skipped: there is no mosquitto");
+        return None;
+    };
+    let conf = folder.join(format!("{port}.conf"));
+    std::fs::write(&conf, format!("listener {port} 127.0.0.1\npersistence false\nuser root\n{settings}"))
+        .unwrap();
+    let mut command = Command::new(program);
+    command.arg("-c").arg(conf).stdout(Stdio::null()).stderr(Stdio::null());
+    let broker = Broker(command.spawn().unwrap());
+    let end = Instant::now() + LIMIT;
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < end, "mosquitto does not start");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Some(broker)
+}
+
+#[test]
+fn one_that_refuses_the_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let Some(_broker) = mosquitto(folder.path(), port, "allow_anonymous false\n") else { return };
+    for version in ["3.1.1", "5"] {
+        let url = format!("mqtt://me:secret@127.0.0.1:{port}");
+        nothing_arrives(&url, &["--mqtt", version], "are the user and the password right");
+        let (.., said) = publish(&url, &["--mqtt", version]);
+        assert!(!said.contains("secret"), "the password is nobody's business: {said}");
+    }
+}
+
+/// TLS with an authority of our own: the right one, another one, another host name, and certificates of clients.
+#[test]
+fn one_with_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let authority = |name: &str| {
+        let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+    };
+    let (plant, stranger) = (authority("Plant"), authority("Stranger"));
+    let ca = file("ca.pem", &plant.pem());
+    let other = file("other.pem", &stranger.pem());
+    let issue = |name: &str, host: &str| {
+        let key = KeyPair::generate().unwrap();
+        let certificate =
+            CertificateParams::new(vec![host.to_owned()]).unwrap().signed_by(&key, &plant).unwrap();
+        (file(&format!("{name}.pem"), &certificate.pem()), file(&format!("{name}.key"), &key.serialize_pem()))
+    };
+    let (certificate, key) = issue("broker", "localhost");
+    let (mine, my_key) = issue("client", "publisher");
+    let settings = format!("allow_anonymous true\ncertfile {certificate}\nkeyfile {key}\n");
+    let port = free_port();
+    let Some(_broker) = mosquitto(folder.path(), port, &settings) else { return };
+    let url = format!("mqtts://localhost:{port}");
+    for version in ["3.1.1", "5"] {
+        for qos in ["0", "1", "2"] {
+            let settings = ["--broker-ca", &ca, "--mqtt", version, "--qos", qos];
+            let (code, made, lost, said) = publish(&url, &settings);
+            assert_eq!((code, lost), (Some(0), 0), "MQTT {version}, QoS {qos}: {said}");
+            assert!(made > 0);
+        }
+    }
+    nothing_arrives(&url, &["--broker-ca", &other], "an authority that is not trusted here");
+    let by_address = format!("mqtts://127.0.0.1:{port}");
+    nothing_arrives(&by_address, &["--broker-ca", &ca], "use a host name that its certificate has");
+    nothing_arrives(&format!("mqtt://localhost:{port}"), &[], "");
+
+    // One that wants to know its clients.
+    let port = free_port();
+    let settings = format!("{settings}cafile {ca}\nrequire_certificate true\n");
+    let Some(_strict) = mosquitto(folder.path(), port, &settings) else { return };
+    let url = format!("mqtts+json://localhost:{port}");
+    nothing_arrives(&url, &["--broker-ca", &ca], "it wants a certificate of ours");
+    let known = ["--broker-ca", &ca, "--broker-certificate", &mine, "--broker-key", &my_key];
+    let (code, made, lost, said) = publish(&url, &[known.as_slice(), &["--qos", "1"]].concat());
+    assert_eq!((code, lost), (Some(0), 0), "{said}");
+    assert!(made > 0);
+}

@@ -16,6 +16,8 @@ const MARGIN_BEFORE: u32 = PIECES / 4;
 /// Pieces behind a cycle that have to be free: a quarter as well, because publishing takes time, above all if many
 /// subscriptions of a shard do it together.
 const MARGIN_BEHIND: u32 = PIECES / 4;
+/// What has to be left of both for a cycle that has found its place: a move costs a value or two, and times vary.
+const MARGIN_KEPT: u32 = PIECES / 8;
 /// Subscriptions that move share so many pieces.
 const SPREAD: u32 = PIECES / 4;
 /// Changes in one cycle that tell of a lost value, where one is the rule.
@@ -39,6 +41,8 @@ pub(crate) struct PhaseFinder {
     watching: bool,
     /// The cycle that has been moved, and is longer or shorter than the others, says nothing.
     moving: bool,
+    /// Whether its place was found to be good, or chosen.
+    settled: bool,
     /// Moves in a row.
     moves: u32,
     /// Whether the writers were as fast as the cycles when they were watched last.
@@ -64,6 +68,7 @@ impl Default for PhaseFinder {
             left: WINDOW,
             watching: true,
             moving: false,
+            settled: false,
             moves: 0,
             matched: false,
             doubted: false,
@@ -108,6 +113,7 @@ impl PhaseFinder {
     /// Items were added: what has been seen so far says nothing about them.
     pub(crate) fn restart(&mut self) {
         self.watch(true, WINDOW + 1);
+        self.settled = false;
     }
 
     /// A cycle begins. Sometimes it says where the next ones may stand.
@@ -140,6 +146,7 @@ impl PhaseFinder {
         }
         self.doubted = false;
         let room = if self.matched { self.verdict() } else { Some(Room::ANYWHERE) };
+        self.settled = self.matched;
         if !room.is_some_and(|room| room.must) {
             self.moves = 0;
             self.watch(false, PAUSE);
@@ -159,6 +166,7 @@ impl PhaseFinder {
         *self = Self {
             left: cycles,
             watching,
+            settled: self.settled,
             moves: self.moves,
             matched: self.matched,
             doubted: self.doubted,
@@ -179,7 +187,9 @@ impl PhaseFinder {
             return Some(Room::ANYWHERE);
         }
         let (before, behind) = (written.trailing_zeros(), written.leading_zeros());
-        let must = self.torn || before < MARGIN_BEFORE || behind < MARGIN_BEHIND;
+        let (margin_before, margin_behind) =
+            if self.settled { (MARGIN_KEPT, MARGIN_KEPT) } else { (MARGIN_BEFORE, MARGIN_BEHIND) };
+        let must = self.torn || before < margin_before || behind < margin_behind;
         let (start, len) = if must { widest_gap(written) } else { (PIECES - behind, before + behind) };
         (len >= GAP_MIN).then(|| Room {
             first: (start + MARGIN_BEHIND) % PIECES,
@@ -367,6 +377,20 @@ mod tests {
         let holds = |percent: u64| room.holds(INTERVAL / 100 * percent, INTERVAL);
         assert_eq!([0, 20, 35, 50, 65, 80, 99].map(holds), [true, true, false, false, false, true, true]);
         assert!((0..100).all(|percent| Room::ANYWHERE.holds(INTERVAL / 100 * percent, INTERVAL)));
+    }
+
+    #[test]
+    fn who_has_a_place_keeps_it_until_writes_come_really_near() {
+        let must = |settled, piece: u32| {
+            let finder = PhaseFinder { written: 1 << piece, settled, ..PhaseFinder::default() };
+            finder.verdict().unwrap().must
+        };
+        assert_eq!([3, 5, 7, 8, 16, 23, 24, 26, 28].map(|piece| must(false, piece)), {
+            [true, true, true, false, false, false, true, true, true]
+        });
+        assert_eq!([3, 5, 7, 8, 16, 23, 24, 26, 28].map(|piece| must(true, piece)), {
+            [true, false, false, false, false, false, false, false, true]
+        });
     }
 
     proptest! {

@@ -18,9 +18,11 @@ pub(crate) struct FieldSet {
     pub(crate) names: Vec<String>,
     types: Vec<Option<BuiltInType>>,
     raw: Result<RawLayout, RawLayoutError>,
-    /// Those behind the one of OPC UA, for names in JSON.
+    /// Those behind the one of OPC UA.
+    #[cfg(feature = "json")]
     pub(crate) namespaces: Vec<String>,
     pub(crate) major_version: u32,
+    #[cfg(feature = "json")]
     pub(crate) minor_version: u32,
 }
 
@@ -31,8 +33,10 @@ impl FieldSet {
             names: meta_data.fields.iter().map(|field| field.name.as_str().to_owned()).collect(),
             types: types.collect(),
             raw: RawLayout::new(meta_data),
+            #[cfg(feature = "json")]
             namespaces: meta_data.namespaces.iter().map(|uri| uri.as_str().to_owned()).collect(),
             major_version: meta_data.configuration_version.major_version,
+            #[cfg(feature = "json")]
             minor_version: meta_data.configuration_version.minor_version,
         }
     }

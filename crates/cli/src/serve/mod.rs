@@ -28,6 +28,7 @@ use std::time::Duration;
 use taktwerk::server::ServerBuilder;
 use taktwerk::{RunningServer, Server, StatusCode};
 use taktwerk_gateway::users::CertificateVerifier;
+use taktwerk_lab::outcome::wrapped;
 use taktwerk_lab::pin::CpuList;
 use taktwerk_server::Limits;
 use updater::Updater;
@@ -331,7 +332,7 @@ fn announce(
 ) -> Result<(), Failure> {
     let url = running.url();
     match (access.configured, access.offer) {
-        (Some(configured), _) => eprintln!("{}", configured.summary()),
+        (Some(configured), _) => eprint!("{}", wrapped("", &configured.summary())),
         (None, Some(offer)) => offer.announce(arguments),
         (None, None) => {}
     }

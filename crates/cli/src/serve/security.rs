@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use taktwerk::pki::Pki;
 use taktwerk::server::ServerBuilder;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+use taktwerk_lab::outcome::wrapped;
 use taktwerk_pki::CertificateSettings;
 
 /// The demo server's ApplicationUri; its certificate says the same.
@@ -119,22 +120,24 @@ impl Offer {
     pub(super) fn announce(&self, arguments: &ServeArgs) {
         let reach = if arguments.bind.is_loopback() { "loopback only" } else { "reachable from the network" };
         let names: Vec<_> = self.policies.iter().map(|policy| policy.name()).collect();
-        match (names.is_empty(), self.is_open) {
-            (false, true) => eprintln!("{reach}; security: {}, and None", names.join(", ")),
-            (false, false) => eprintln!("{reach}; security: {}", names.join(", ")),
-            (true, _) => eprintln!("{reach}; security: None only"),
-        }
+        let offered = match (names.is_empty(), self.is_open) {
+            (false, true) => format!("{}, and None", names.join(", ")),
+            (false, false) => names.join(", "),
+            (true, _) => "None only".to_owned(),
+        };
+        eprint!("{}", wrapped("", &format!("{reach}; security: {offered}")));
         if let Some(folder) = &self.folder {
             eprintln!("certificates: {}; clients in trusted/certs are let in", folder.display());
         }
         if self.is_open && arguments.bind.is_loopback() {
             eprintln!("anonymous users welcome: programs on this machine can connect without security");
         } else if self.is_open {
-            eprintln!(
-                "WARNING: listening on {} with SecurityPolicy None: everybody who can reach this address can read, \
-                 write and call, and everything crosses the network readably",
+            let warning = format!(
+                "listening on {} with SecurityPolicy None: everybody who can reach this address can read, write and call, and \
+                 everything crosses the network readably",
                 arguments.bind
             );
+            eprint!("{}", wrapped("WARNING: ", &warning));
         }
     }
 

@@ -145,7 +145,7 @@ pub fn explain(samples: &[Sample], times: f64) -> Vec<Slow> {
             _ => {
                 let known = if context.server_known { "" } else { " (the server's accounts are not known)" };
                 let proof = format!(
-                    "of {excess:.0} µs beyond the usual {usual:.0} µs, the server waited {:.0} µs for its CPU and ran \
+                    "not proved: of {excess:.0} µs beyond the usual {usual:.0} µs, the server waited {:.0} µs for its CPU and ran \
                      {:.0} µs, the client waited {:.0} µs{known}",
                     context.server_wait_us, context.server_run_us, context.client_wait_us
                 );

@@ -207,7 +207,7 @@ impl Experiment for Outliers {
                 "sent late",
                 "slow",
                 "run queue",
-                "server turn",
+                "turn",
                 "TCP",
                 "client",
                 "hypervisor",
@@ -326,16 +326,17 @@ impl Experiment for Outliers {
         }
         outcome.grids.push(causes);
         let mut proofs =
-            Grid::new("The slowest answers, each with its proof", 3, &["where", "cause", "proof", "µs"]);
+            Grid::new("The slowest answers, each with its cause and the proof", 2, &["where", "proof", "µs"]);
         for (place, slow) in worst {
-            proofs.row([place, slow.cause.to_string(), slow.proof, figures::number(slow.rtt_us)]);
+            proofs.row([place, slow.proof, figures::number(slow.rtt_us)]);
         }
         outcome.grids.push(proofs);
         outcome.grids.push(table);
         outcome.remark(
             "A correlation is no cause: 'proved' means that at least half of the time beyond the usual one stands in the \
              scheduler's, TCP's or the hypervisor's own account of exactly this request. What is not proved is a link, an \
-             interrupt, or stolen time that is shorter than the clock tick by which it is counted. 'sent late' are requests that \
+             interrupt, or stolen time that is shorter than the clock tick by which it is counted. 'turn' is a long one of the \
+             server itself. 'sent late' are requests that \
              the client's own timer delayed by as much as makes an answer slow: their times count from the request, so that it is \
              no cause of any. The load peaks of the table follow the paper's definition, which counts a load peak only where \
              there is a delay peak; that alone makes the coefficients high.",

@@ -121,7 +121,7 @@ impl Default for DataSetSource {
 }
 
 /// A PubSubConnection (Part 14 §6.2.7).
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Clone, PartialEq, Default)]
 pub struct Connection {
     /// Unique name.
     pub name: String,
@@ -143,6 +143,24 @@ pub struct Connection {
     pub writer_groups: Vec<WriterGroup>,
     /// What is received.
     pub reader_groups: Vec<ReaderGroup>,
+}
+
+impl core::fmt::Debug for Connection {
+    /// Everything but the password in the URL.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Connection")
+            .field("name", &self.name)
+            .field("enabled", &self.enabled)
+            .field("publisher_id", &self.publisher_id)
+            .field("transport_profile_uri", &self.transport_profile_uri)
+            .field("network_interface", &self.network_interface)
+            .field("url", &without_credentials(&self.url))
+            .field("transport", &self.transport)
+            .field("properties", &self.properties)
+            .field("writer_groups", &self.writer_groups)
+            .field("reader_groups", &self.reader_groups)
+            .finish()
+    }
 }
 
 /// Transport settings of a connection.

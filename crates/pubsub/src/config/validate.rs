@@ -1,8 +1,8 @@
 //! What is wrong with a configuration, in words.
 
 use super::{
-    Configuration, Connection, DataSetSource, DataSetWriter, DataSetWriterMessage, GroupSecurity,
-    PublishedDataSet, WriterGroup, WriterGroupMessage, layouts,
+    Configuration, Connection, DataSetSource, DataSetWriter, DataSetWriterMessage, DataSetWriterTransport,
+    GroupSecurity, PublishedDataSet, WriterGroup, WriterGroupMessage, WriterGroupTransport, layouts,
 };
 use crate::publisher_id::PublisherId;
 use crate::uadp::raw::RawLayout;
@@ -145,8 +145,21 @@ impl Check {
         }
     }
 
+    /// Nothing can be published to wildcards, and a broker closes the connection of whoever tries.
+    fn topic(&mut self, element: &str, setting: &str, topic: &str) {
+        if topic.contains(['+', '#', '\0']) || topic.len() > usize::from(u16::MAX) {
+            self.add(
+                element,
+                format!("its {setting} is no topic: it may not contain + or #, and has at most 65535 bytes"),
+            );
+        }
+    }
+
     fn writer_group(&mut self, element: &str, group: &WriterGroup) {
         self.security(element, &group.security);
+        if let WriterGroupTransport::Broker(broker) = &group.transport {
+            self.topic(element, "QueueName", broker.queue_name.as_str());
+        }
         if !(group.publishing_interval > 0.0 && group.publishing_interval.is_finite()) {
             self.add(element, "its publishing interval is not a positive number of milliseconds");
         }
@@ -193,6 +206,10 @@ impl Check {
         group: &WriterGroup,
         writer: &DataSetWriter,
     ) {
+        if let DataSetWriterTransport::Broker(broker) = &writer.transport {
+            self.topic(element, "QueueName", broker.queue_name.as_str());
+            self.topic(element, "MetaDataQueueName", broker.meta_data_queue_name.as_str());
+        }
         match (&group.message, &writer.message) {
             (WriterGroupMessage::Uadp(_), DataSetWriterMessage::Uadp(_))
             | (WriterGroupMessage::Json(_), DataSetWriterMessage::Json(_)) => {}
@@ -264,7 +281,28 @@ mod tests {
     fn each_problem_is_told_where_it_is() {
         assert_eq!(validate(&good()), []);
         type Change = fn(&mut Configuration);
-        let cases: [(&str, Change); 15] = [
+        let cases: [(&str, Change); 18] = [
+            ("its QueueName is no topic", |c| {
+                let transport = taktwerk_schema::BrokerWriterGroupTransportDataType {
+                    queue_name: "plant/+".into(),
+                    ..Default::default()
+                };
+                c.connections[0].writer_groups[0].transport = WriterGroupTransport::Broker(transport);
+            }),
+            ("its QueueName is no topic", |c| {
+                c.connections[0].writer_groups[0].writers[0].transport =
+                    DataSetWriterTransport::Broker(taktwerk_schema::BrokerDataSetWriterTransportDataType {
+                        queue_name: "x".repeat(70_000).as_str().into(),
+                        ..Default::default()
+                    });
+            }),
+            ("its MetaDataQueueName is no topic", |c| {
+                c.connections[0].writer_groups[0].writers[0].transport =
+                    DataSetWriterTransport::Broker(taktwerk_schema::BrokerDataSetWriterTransportDataType {
+                        meta_data_queue_name: "meta/#".into(),
+                        ..Default::default()
+                    });
+            }),
             ("no publisher id", |c| c.connections[0].publisher_id = None),
             ("no address", |c| c.connections[0].url.clear()),
             ("used twice", |c| c.data_sets.push(c.data_sets[0].clone())),
@@ -319,6 +357,14 @@ mod tests {
                 "{expected}: {problems:?}"
             );
         }
+    }
+
+    #[test]
+    fn passwords_in_urls_are_not_printed() {
+        let mut configuration = good();
+        configuration.connections[0].url = "mqtt://me:secret@broker:1883".to_owned();
+        let printed = format!("{configuration:?}");
+        assert!(printed.contains("mqtt://broker:1883") && !printed.contains("secret"), "{printed}");
     }
 
     #[test]

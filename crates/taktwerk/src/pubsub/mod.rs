@@ -67,7 +67,7 @@ pub use publisher::{Publisher, PublisherBuilder};
 pub use subscriber::{Subscriber, SubscriberBuilder};
 #[cfg(feature = "mqtt")]
 pub use taktwerk_net::pubsub::mqtt::{
-    BrokerStatus, MqttOptions, MqttVersion, QualityOfService, StatusMessages,
+    BrokerStatus, Credentials, MqttOptions, MqttVersion, QualityOfService, StatusMessages,
 };
 pub use taktwerk_net::pubsub::{
     KeySource, Lateness, LatenessSnapshot, Prepare, PubSubError, RealTime, StaticKeys, UdpOptions,

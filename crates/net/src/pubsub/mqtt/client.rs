@@ -4,7 +4,7 @@
 //! stays in the outbox.
 
 use super::broker::Shared;
-use super::options::{Broker, MqttOptions, MqttVersion, QualityOfService};
+use super::options::{Broker, Credentials, MqttOptions, MqttVersion, QualityOfService};
 use super::outbox::Message;
 use super::status::Status;
 use core::pin::pin;
@@ -282,7 +282,7 @@ mod v311 {
         settings.set_keep_alive(options.keep_alive.max(Duration::from_secs(1)));
         settings.set_clean_session(is_clean);
         settings.set_max_packet_size(PACKET_MAX, PACKET_MAX);
-        if let Some((user, password)) = broker.credentials {
+        if let Some(Credentials { user, password }) = broker.credentials {
             settings.set_credentials(user, password);
         }
         if let Some(config) = broker.tls {
@@ -348,7 +348,7 @@ mod v5 {
             settings.set_session_expiry_interval(Some(SESSION));
         }
         settings.set_max_packet_size(Some(PACKET_MAX as u32));
-        if let Some((user, password)) = broker.credentials {
+        if let Some(Credentials { user, password }) = broker.credentials {
             settings.set_credentials(user, password);
         }
         if let Some(config) = broker.tls {

@@ -17,4 +17,4 @@ pub mod tls;
 pub mod topics;
 
 pub use broker::{BrokerStatus, action_inlet, publisher_link, subscriber_inlet};
-pub use options::{MqttOptions, MqttVersion, QualityOfService, StatusMessages};
+pub use options::{Credentials, MqttOptions, MqttVersion, QualityOfService, StatusMessages};

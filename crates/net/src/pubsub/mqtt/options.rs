@@ -43,6 +43,21 @@ pub enum StatusMessages {
     Cyclic(Duration),
 }
 
+/// What a broker knows a client by.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// The user's name.
+    pub user: String,
+    /// The password. It is not printed.
+    pub password: String,
+}
+
+impl core::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
 /// How to talk to a broker.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -54,7 +69,7 @@ pub struct MqttOptions {
     /// The client's name; made of the process and the connection if it is empty.
     pub client_id: String,
     /// User and password; those in the URL if there are none here.
-    pub credentials: Option<(String, String)>,
+    pub credentials: Option<Credentials>,
     /// Certificates of the authorities that the broker's is checked against, PEM; the system's without it.
     pub ca_file: Option<PathBuf>,
     /// Our certificate and its key, PEM, for brokers that want one.
@@ -94,7 +109,7 @@ impl Default for MqttOptions {
 pub(super) struct Broker {
     pub(super) host: String,
     pub(super) port: u16,
-    pub(super) credentials: Option<(String, String)>,
+    pub(super) credentials: Option<Credentials>,
     pub(super) tls: Option<Arc<ClientConfig>>,
 }
 
@@ -114,7 +129,7 @@ impl Broker {
         };
         let in_url = user.map(|user| {
             let (user, password) = user.split_once(':').unwrap_or((user, ""));
-            (user.to_owned(), password.to_owned())
+            Credentials { user: user.to_owned(), password: password.to_owned() }
         });
         let (host, port) = match host.rsplit_once(':') {
             Some((name, number)) if !number.ends_with(']') => {
@@ -139,7 +154,7 @@ mod tests {
     fn urls() {
         let parse = |url: &str| {
             Broker::parse(url, &MqttOptions::default()).map(|broker| {
-                let user = broker.credentials.map(|(user, password)| format!("{user}/{password}"));
+                let user = broker.credentials.map(|it| format!("{}/{}", it.user, it.password));
                 (broker.host, broker.port, user, broker.tls.is_some())
             })
         };
@@ -150,6 +165,9 @@ mod tests {
         for wrong in ["tcp://host", "mqtt://", "mqtt://host:x", "mqtt://host:70000"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
+        let known = Credentials { user: "me".to_owned(), password: "secret".to_owned() };
+        let printed = format!("{:?}", MqttOptions { credentials: Some(known), ..MqttOptions::default() });
+        assert!(printed.contains("\"me\"") && !printed.contains("secret"), "{printed}");
         let missing = MqttOptions { ca_file: Some("/nowhere/ca.pem".into()), ..MqttOptions::default() };
         let error = Broker::parse("mqtts://host", &missing).err().map(|error| error.to_string());
         assert!(error.is_some_and(|error| error.contains("/nowhere/ca.pem")));

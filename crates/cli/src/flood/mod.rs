@@ -114,12 +114,6 @@ impl Attack {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Whether it makes the server keep so much, in so many pieces, that the allocator does not give all of it back to
-    /// the system: what is promised then is that it is used again.
-    fn leaves_memory(self) -> bool {
-        matches!(self, Self::Chunks | Self::Services)
-    }
-
     /// Whether it is about users with passwords. Those are readable on the way: nothing is secured.
     fn guesses(self) -> bool {
         matches!(self, Self::Logins | Self::Passwords)
@@ -232,18 +226,8 @@ pub(crate) fn run(arguments: &FloodArgs, output: Output, interrupt: &Interrupt) 
     pause(Duration::from_secs(arguments.settle), interrupt);
     let first = peak.load(Ordering::Relaxed);
     let after = scene.rss();
-    let mut again = None;
-    if arguments.attack.leaves_memory() && !interrupt.asked() {
-        let mut peaks = [0; 2];
-        for most in &mut peaks {
-            attack_again(arguments.attack, &scene).map_err(failed)?;
-            pause(Duration::from_secs(1), interrupt);
-            *most = peak.load(Ordering::Relaxed);
-        }
-        again = Some(peaks);
-    }
     drop(watch);
-    let memory = Memory { before, peak: first, after, again };
+    let memory = Memory { before, peak: first, after };
     let song = canary.stop();
     findings.claim("the server is alive", server.is_running());
     let mut report = Report::new(arguments, connections, took, findings, memory, song);
@@ -277,14 +261,6 @@ fn attack(attack: Attack, scene: &Scene<'_>) -> Result<Findings, String> {
         Attack::Logins => login::guess(scene),
         Attack::Timing => timing::handshakes(scene),
         Attack::Passwords => passwords::compare(scene),
-    }
-}
-
-/// Does again what made the server keep so much.
-fn attack_again(attack: Attack, scene: &Scene<'_>) -> Result<(), String> {
-    match attack {
-        Attack::Services => services::again(scene),
-        other => self::attack(other, scene).map(drop),
     }
 }
 

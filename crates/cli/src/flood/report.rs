@@ -85,25 +85,13 @@ pub(crate) struct Memory {
     pub(crate) before: u64,
     pub(crate) peak: u64,
     pub(crate) after: u64,
-    /// The most up to the end of a second and of a third attack of the same kind.
-    pub(crate) again: Option<[u64; 2]>,
 }
 
 impl Memory {
     /// What has to hold of it, `settled` seconds after the attack.
     fn claim(&self, settled: u64) -> (String, bool) {
         let about = |bytes: u64| bytes + bytes / 20 + (8 << 20);
-        match self.again {
-            None => (
-                format!("memory is back within 5 % + 8 MiB after {settled} s"),
-                self.after <= about(self.before),
-            ),
-            // The second finds what the first has left in pieces; from then on nothing grows any more.
-            Some([second, third]) => (
-                "a third attack takes at most 5 % + 8 MiB more than the second".to_owned(),
-                third <= about(second),
-            ),
-        }
+        (format!("memory is back within 5 % + 8 MiB after {settled} s"), self.after <= about(self.before))
     }
 }
 
@@ -179,14 +167,11 @@ impl Report {
         for (name, value) in &self.findings.facts {
             facts.row([name, value]);
         }
-        let Memory { before, peak, after, again } = self.memory;
+        let Memory { before, peak, after } = self.memory;
         facts.row([
             "memory",
             &format!("{} before, {} at most, {} after", mebi(before), mebi(peak), mebi(after)),
         ]);
-        if let Some([second, third]) = again {
-            facts.row(["memory, attacked again", &format!("{} at most, then {}", mebi(second), mebi(third))]);
-        }
         let song = &self.song;
         facts.row([
             "canary reads",
@@ -228,16 +213,10 @@ mod tests {
     }
 
     #[test]
-    fn memory_comes_back_or_is_used_again() {
+    fn memory_comes_back() {
         let mebi = |bytes: u64| bytes << 20;
-        let memory = |after, again| Memory { before: mebi(20), peak: mebi(200), after: mebi(after), again };
-        for (memory, expected) in [
-            (memory(29, None), true),
-            (memory(30, None), false),
-            (memory(150, Some([mebi(240), mebi(240)])), true),
-            (memory(150, Some([mebi(240), mebi(260)])), true),
-            (memory(150, Some([mebi(240), mebi(261)])), false),
-        ] {
+        for (after, expected) in [(20, true), (29, true), (30, false)] {
+            let memory = Memory { before: mebi(20), peak: mebi(200), after: mebi(after) };
             assert_eq!(memory.claim(60).1, expected, "{memory:?}");
         }
     }

@@ -33,17 +33,6 @@ pub(super) fn limits(scene: &Scene<'_>) -> Result<Findings, String> {
     Ok(findings)
 }
 
-/// Everything that takes memory once more, but for the sessions, which are there until their timeout.
-pub(super) fn again(scene: &Scene<'_>) -> Result<(), String> {
-    let at = |error: WireError| error.to_string();
-    let mut findings = Findings::default();
-    let mut wire = Wire::session(scene.address, scene.source(0, 1)).map_err(at)?;
-    subscriptions(&mut wire, &mut findings).map_err(at)?;
-    monitored_items(&mut wire, &mut findings).map_err(at)?;
-    wire.call(&mut CloseSessionRequest { delete_subscriptions: true, ..Default::default() }).map_err(at)?;
-    Ok(())
-}
-
 fn published(wire: &mut Wire, id: u32) -> Result<u32, WireError> {
     let node = ReadValueId { node_id: NodeId::numeric(0, id), attribute_id: 13, ..ReadValueId::default() };
     let response = wire.call(&mut ReadRequest { nodes_to_read: vec![node], ..ReadRequest::default() })?;

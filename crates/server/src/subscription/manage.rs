@@ -350,21 +350,6 @@ impl Engine {
         Ok(revised)
     }
 
-    pub(super) fn place_item(&mut self, item: Item) -> u32 {
-        match self.free_items.pop() {
-            Some(index) => {
-                if let Some(entry) = self.items.get_mut(index as usize) {
-                    *entry = item;
-                }
-                index
-            }
-            None => {
-                self.items.push(item);
-                u32::try_from(self.items.len() - 1).unwrap_or(NONE)
-            }
-        }
-    }
-
     /// Finds an item of a subscription.
     ///
     /// # Errors
@@ -684,7 +669,7 @@ impl Engine {
             self.budgets.queue_places.give(item.queue_places());
             item.flags = 0;
             item.ext = None;
-            self.free_items.push(index);
+            self.free_place(index);
         }
     }
 

@@ -10,8 +10,8 @@
 //!   ready lists;
 //! - [`phase`]: where in its interval a subscription publishes; [`meeting`]: together with which others;
 //! - [`publish`]: cycles, messages and the sessions' Publish queues; [`retransmission`]: what can be republished;
-//! - [`manage`]: creating, modifying and deleting, as the services ask; `methods`: as methods ask; [`timer`]:
-//!   deadlines;
+//! - [`manage`]: creating, modifying and deleting, as the services ask; `methods`: as methods ask; `places`: where
+//!   items lie; [`timer`]: deadlines;
 //! - `access`: items that their client may see, or not any more;
 //! - [`moving`]: to another session, and to another shard's engine; [`item_ids`], [`homes`]: what finds them there.
 
@@ -27,6 +27,7 @@ mod meeting;
 mod methods;
 pub(crate) mod moving;
 mod phase;
+mod places;
 pub(crate) mod publish;
 mod retransmission;
 mod sampling;
@@ -76,7 +77,9 @@ pub(crate) struct Engine {
     /// The first item on each slot.
     watch: Watch,
     items: Vec<Item>,
+    /// Places that were left. Some may be taken or gone by now, see `places`.
     free_items: Vec<u32>,
+    alive_items: usize,
     subscriptions: Vec<Option<Box<Subscription>>>,
     free_subscriptions: Vec<u32>,
     /// Subscription ids to places.
@@ -112,6 +115,7 @@ impl Engine {
             watch: Watch::default(),
             items: Vec::new(),
             free_items: Vec::new(),
+            alive_items: 0,
             subscriptions: Vec::new(),
             free_subscriptions: Vec::new(),
             by_id: BTreeMap::new(),
@@ -144,7 +148,7 @@ impl Engine {
 
     /// How many MonitoredItems there are.
     pub(crate) fn item_count(&self) -> usize {
-        self.items.len() - self.free_items.len()
+        self.alive_items
     }
 
     pub(crate) fn subscription(&self, place: u32) -> Option<&Subscription> {

@@ -189,7 +189,7 @@ impl Engine {
         let mut gone = Item::new(NONE, 0, NONE, NodeIx::ns0(0));
         gone.flags = 0;
         let mut item = core::mem::replace(self.items.get_mut(index as usize)?, gone);
-        self.free_items.push(index);
+        self.free_place(index);
         // A source that is working for this engine answers to this engine; the other one asks again.
         item.flags &= !(flag::READY | flag::PENDING | flag::SAMPLING);
         Some(MovedItem { id, item, interval, slot: handle })

@@ -10,6 +10,7 @@ use super::*;
 mod meeting;
 mod moving;
 mod phase;
+mod places;
 
 use crate::authorization::{Decisions, Denial};
 use crate::now::Now;

@@ -5,12 +5,14 @@
 mod common;
 
 use common::{Got, at, configuration, publisher, subscriber};
+use std::sync::Arc;
+use taktwerk_crypto::pubsub_dummy::DummyPubSubProvider;
 use taktwerk_pubsub::config::{
     Configuration, DataSetWriter, DataSetWriterMessage, WriterGroup, WriterGroupMessage,
 };
 use taktwerk_pubsub::json::metadata;
-use taktwerk_pubsub::uadp::DataSetMessageKind;
-use taktwerk_pubsub::{DatagramKind, SubscriberEvent, Transmit};
+use taktwerk_pubsub::uadp::{DataSetMessageKind, SecurityMode};
+use taktwerk_pubsub::{DatagramKind, Subscriber, SubscriberEvent, SubscriberOptions, Transmit};
 use taktwerk_schema::{
     DataSetFieldContentMask, JsonDataSetMessageContentMask as MessageMask,
     JsonNetworkMessageContentMask as NetworkMask,
@@ -182,4 +184,39 @@ fn without_metadata_values_are_guessed() {
     assert_eq!(got.messages[0].names, ["a", "b", "c", "d"]);
     receiving.receive(0, &mut b"{".to_vec(), at(0), &mut got);
     assert_eq!(receiving.counters().malformed, 1);
+}
+
+/// Whoever asks for signed messages is told that nobody signs JSON (Part 14 §7.2.5), instead of being given what comes.
+#[test]
+fn a_secured_reader_takes_no_json() {
+    let network = NetworkMask::NETWORK_MESSAGE_HEADER
+        | NetworkMask::DATA_SET_MESSAGE_HEADER
+        | NetworkMask::PUBLISHER_ID
+        | NetworkMask::SINGLE_DATA_SET_MESSAGE;
+    let message = MessageMask::DATA_SET_WRITER_ID | MessageMask::MESSAGE_TYPE | MessageMask::FIELD_ENCODING2;
+    let configuration = made(network, message, DataSetFieldContentMask::EMPTY);
+    let mut sending = publisher(configuration.clone());
+    sending.start(at(0).instant, at(0));
+    let mut out = Transmit::new();
+    sending.poll(at(0), &mut source, &mut out);
+    for mode in [SecurityMode::None, SecurityMode::Sign, SecurityMode::SignAndEncrypt] {
+        let mut wanted = Configuration::subscriber_of(&configuration);
+        let group = &mut wanted.connections[0].reader_groups[0];
+        group.security.mode = mode;
+        group.security.security_group_id = "g".into();
+        group.readers.iter_mut().for_each(|reader| reader.security = None);
+        if mode != SecurityMode::None {
+            let made = Subscriber::new(wanted, SubscriberOptions::default(), Arc::new(DummyPubSubProvider));
+            let refused = format!("{:?}", made.err().unwrap());
+            assert!(refused.contains("JSON messages are never secured"), "{mode:?}: {refused}");
+            continue;
+        }
+        let mut receiving = subscriber(wanted);
+        let mut got = Got::default();
+        receiving.start(at(0), &mut got);
+        for datagram in out.iter() {
+            receiving.receive(0, &mut datagram.bytes.to_vec(), at(0), &mut got);
+        }
+        assert_eq!((got.messages.len(), receiving.counters().security_errors), (2, 0));
+    }
 }

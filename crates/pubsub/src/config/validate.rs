@@ -129,6 +129,16 @@ impl Check {
                 if let Some(security) = &reader.security {
                     self.security(&element, security);
                 }
+                let security = reader.security.as_ref().unwrap_or(&group.security);
+                if security.mode != SecurityMode::None
+                    && matches!(reader.message, super::DataSetReaderMessage::Json(_))
+                {
+                    self.add(
+                        &element,
+                        "JSON messages are never secured, and it would take none: set its security mode to None \
+                         and protect the transport, or use UADP",
+                    );
+                }
                 if encoding_of(reader.field_content_mask) == FieldEncoding::RawData
                     && matches!(reader.message, super::DataSetReaderMessage::Uadp(_))
                     && let Err(error) = RawLayout::new(&reader.meta_data)
@@ -281,7 +291,18 @@ mod tests {
     fn each_problem_is_told_where_it_is() {
         assert_eq!(validate(&good()), []);
         type Change = fn(&mut Configuration);
-        let cases: [(&str, Change); 18] = [
+        let cases: [(&str, Change); 19] = [
+            ("JSON messages are never secured", |c| {
+                c.connections[0].writer_groups[0] = WriterGroup::json("j", 2, 10.0);
+                let writer = DataSetWriter::json("w", 1, "d");
+                c.connections[0].writer_groups[0].writers.push(writer);
+                let mut subscriber = Configuration::subscriber_of(c);
+                let group = &mut subscriber.connections[0].reader_groups[0];
+                group.security.mode = SecurityMode::Sign;
+                group.security.security_group_id = "g".into();
+                group.readers[0].security = None;
+                *c = subscriber;
+            }),
             ("its QueueName is no topic", |c| {
                 let transport = taktwerk_schema::BrokerWriterGroupTransportDataType {
                     queue_name: "plant/+".into(),

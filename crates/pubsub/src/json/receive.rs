@@ -1,14 +1,15 @@
 //! JSON NetworkMessages on the subscriber's side.
 
 use super::{metadata, status, structure};
+use crate::security::SecurityError;
 use crate::subscriber::deliver::{Context, Facts};
 use crate::subscriber::reader::Reader;
 use crate::subscriber::tracker::Number;
 use crate::subscriber::{Drop, Sink, Subscriber, SubscriberEvent};
 use crate::time::Now;
-use crate::uadp::DataSetMessageKind;
 use crate::uadp::announcement::NumberedAnnouncement;
 use crate::uadp::fields::ReceivedField;
+use crate::uadp::{DataSetMessageKind, SecurityMode};
 use crate::{PublisherId, PublisherIdRef};
 use taktwerk_types::json::parse::parse_bytes;
 use taktwerk_types::json::{Json, JsonContext, JsonDecode, JsonError, JsonLimits, variant_from_json};
@@ -40,6 +41,7 @@ impl Subscriber {
                 for reader in &mut self.readers {
                     let named = reader.index.connection == connection
                         && reader.data_set_writer_id == message.data_set_writer_id
+                        && reader.security.is_none()
                         && named(reader, Some(&message.publisher_id));
                     let version = &message.meta_data.configuration_version;
                     if named && (reader.meta_data.configuration_version != *version || !reader.knows_fields())
@@ -87,6 +89,11 @@ impl Subscriber {
                     && reader.runs()
                     && reader.wants_writer(writer_id)
                     && named(reader, publisher_id);
+                if takes && let Some(required) = &reader.security {
+                    // Nothing in JSON is signed: who asks for that gets nothing, and not everything.
+                    let (actual, wanted) = (SecurityMode::None, required.mode);
+                    return Err(SecurityError::ModeInsufficient { actual, wanted }.into());
+                }
                 if takes {
                     wanted = true;
                     let mut context = Context {

@@ -11,7 +11,7 @@ use super::{
 use crate::time::Now;
 use crate::uadp::FieldEncoding;
 use crate::uadp::announcement::{Announcement, NumberedAnnouncement};
-use crate::uadp::chunk::Chunk;
+use crate::uadp::chunk::{Chunk, PieceScope};
 use crate::uadp::data_set_message::{DataSetMessageHeader, DataSetMessageKind};
 use crate::uadp::fields::{FieldsError, ReceivedField, decode_fields};
 use crate::uadp::header::{NetworkMessageHeader, NetworkMessageType, WriterIds};
@@ -72,7 +72,11 @@ impl Subscriber {
                 return Ok(());
             }
             let group_id = header.group.and_then(|group| group.writer_group_id);
-            let whole = self.reassembler.push(publisher_id, writer_id, group_id, &chunk, now.instant);
+            // What the last piece is, all are: `opened` then holds for the whole.
+            let security = opened.security.as_ref().map(|by| (by.group_id.clone(), by.mode));
+            let scope = PieceScope { connection, message_type: header.message_type, security };
+            let whole =
+                self.reassembler.push_within(scope, publisher_id, writer_id, group_id, &chunk, now.instant);
             self.counters.chunked_dropped = self.reassembler.dropped();
             let Some(whole) = whole else { return Ok(()) };
             return self.payload(connection, &header, &whole, None, opened, now, sink);

@@ -2,6 +2,8 @@
 
 use crate::publisher_id::{PublisherId, PublisherIdRef};
 use crate::sequence::{Sequence, compare16};
+use crate::uadp::SecurityMode;
+use crate::uadp::header::NetworkMessageType;
 use std::collections::BTreeMap;
 use taktwerk_types::{DecodeError, Decoder, Encode, Instant};
 
@@ -89,9 +91,22 @@ impl Default for ReassemblyLimits {
     }
 }
 
+/// What the pieces of a payload have in common besides their sender. Without it anybody could add an unsigned piece to a
+/// payload that is signed, or push it out with a newer number.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct PieceScope {
+    /// The connection that they came by.
+    pub connection: usize,
+    /// What the payload is.
+    pub message_type: NetworkMessageType,
+    /// The SecurityGroup whose keys have verified them, and how they are secured; `None`: not at all.
+    pub security: Option<(String, SecurityMode)>,
+}
+
 /// Which payload a piece belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
+    scope: PieceScope,
     publisher_id: PublisherId,
     /// The DataSetWriterId; `None` for discovery announcements.
     writer_id: Option<u16>,
@@ -140,9 +155,24 @@ impl Reassembler {
         self.held
     }
 
-    /// Takes a piece; gives the payload when it is the last one that was missing.
+    /// Takes a piece; gives the payload when it is the last one that was missing. All pieces that come here have the same
+    /// scope.
     pub fn push(
         &mut self,
+        publisher_id: PublisherIdRef<'_>,
+        writer_id: Option<u16>,
+        group_id: Option<u16>,
+        chunk: &Chunk<'_>,
+        now: Instant,
+    ) -> Option<Vec<u8>> {
+        self.push_within(PieceScope::default(), publisher_id, writer_id, group_id, chunk, now)
+    }
+
+    /// The same where pieces of several connections, kinds and degrees of security come: only those of one scope are put
+    /// together.
+    pub fn push_within(
+        &mut self,
+        scope: PieceScope,
         publisher_id: PublisherIdRef<'_>,
         writer_id: Option<u16>,
         group_id: Option<u16>,
@@ -155,7 +185,7 @@ impl Reassembler {
             return None;
         }
         self.expire(now);
-        let key = Key { publisher_id: publisher_id.to_owned(), writer_id, group_id };
+        let key = Key { scope, publisher_id: publisher_id.to_owned(), writer_id, group_id };
         if let Some(partial) = self.partials.get(&key) {
             let another = partial.sequence_number != chunk.message_sequence_number;
             if another && compare16(chunk.message_sequence_number, partial.sequence_number) == Sequence::Older
@@ -292,6 +322,33 @@ mod tests {
             }
             prop_assert_eq!(whole, Some(payload));
             prop_assert_eq!(to.held(), 0);
+        }
+    }
+
+    #[test]
+    fn pieces_that_are_secured_less_or_are_something_else_are_none_of_a_payload() {
+        let signed =
+            PieceScope { security: Some(("g".to_owned(), SecurityMode::Sign)), ..PieceScope::default() };
+        let strangers = [
+            PieceScope::default(),
+            PieceScope { security: Some(("other".to_owned(), SecurityMode::Sign)), ..PieceScope::default() },
+            PieceScope { message_type: NetworkMessageType::DiscoveryAnnouncement, ..signed.clone() },
+            PieceScope { connection: 1, ..signed.clone() },
+        ];
+        let (good, forged) = ([1u8; 30], [6u8; 30]);
+        for stranger in strangers {
+            let mut to = Reassembler::new(ReassemblyLimits::default());
+            let mut push = |scope: &PieceScope, chunk: &Chunk<'_>| {
+                to.push_within(scope.clone(), WHO, Some(1), None, chunk, Instant::ZERO)
+            };
+            let pieces: Vec<_> = split(&good, 9, 10).collect();
+            let same: Vec<_> = split(&forged, 9, 10).collect();
+            let newer: Vec<_> = split(&forged, 10, 10).collect();
+            assert_eq!(push(&signed, &pieces[0]), None);
+            assert_eq!(push(&stranger, &same[1]), None);
+            assert_eq!(push(&stranger, &newer[2]), None);
+            assert_eq!(push(&signed, &pieces[2]), None);
+            assert_eq!(push(&signed, &pieces[1]), Some(good.to_vec()), "{stranger:?}");
         }
     }
 

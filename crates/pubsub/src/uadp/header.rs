@@ -33,7 +33,7 @@ const SEQUENCE_NUMBER: u8 = 0x08;
 const RESERVED_GROUP_FLAGS: u8 = 0xf0;
 
 /// What the payload is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum NetworkMessageType {
     /// DataSetMessages, or Actions if there is an ActionHeader.
     #[default]

@@ -49,6 +49,9 @@ pub enum PeerFault {
     /// The channel's last token ran out without being renewed (Part 4 §5.6.2.1).
     #[error("the security token expired")]
     TokenExpired,
+    /// A token was used for so many chunks that SequenceNumbers would come again under its keys (Part 6 §6.7.2.4).
+    #[error("the security token has secured as many chunks as it may")]
+    TokenExhausted,
     /// A SequenceNumber that does not follow the one before it (Part 6 §6.7.2.4).
     #[error("the SequenceNumber does not follow the previous one")]
     SequenceInvalid,
@@ -137,7 +140,7 @@ impl ChannelError {
                 PeerFault::EndpointUrlInvalid => StatusCode::BAD_TCP_ENDPOINT_URL_INVALID,
                 PeerFault::BufferSizeInvalid => StatusCode::BAD_CONNECTION_REJECTED,
                 PeerFault::ChannelUnknown => StatusCode::BAD_TCP_SECURE_CHANNEL_UNKNOWN,
-                PeerFault::TokenUnknown | PeerFault::TokenExpired => {
+                PeerFault::TokenUnknown | PeerFault::TokenExpired | PeerFault::TokenExhausted => {
                     StatusCode::BAD_SECURE_CHANNEL_TOKEN_UNKNOWN
                 }
                 PeerFault::SequenceInvalid => StatusCode::BAD_SEQUENCE_NUMBER_INVALID,
@@ -185,7 +188,9 @@ impl ChannelError {
                 PeerFault::BufferSizeInvalid => (self.status(), "buffer sizes not acceptable"),
                 PeerFault::ChannelUnknown => (self.status(), "SecureChannelId unknown"),
                 PeerFault::TokenUnknown => (self.status(), "TokenId unknown"),
-                PeerFault::TokenExpired => (self.status(), "security token expired"),
+                PeerFault::TokenExpired | PeerFault::TokenExhausted => {
+                    (self.status(), "security token expired")
+                }
                 PeerFault::SequenceInvalid | PeerFault::Interleaved | PeerFault::CertificateChanged => {
                     (StatusCode::BAD_SECURITY_CHECKS_FAILED, "")
                 }

@@ -471,7 +471,9 @@ impl Channel {
         }
         // Counting from when we asked errs on the safe side. A lifetime of zero would mean renewing for ever.
         let lifetime_ms = token.revised_lifetime.max(1);
-        Ok(self.install(Token::new(token.token_id, exchange.sent_at, lifetime_ms, keys)))
+        let asked_ms = self.params.as_deref().map_or(0, |params| params.lifetime_ms);
+        let token = Token::new(token.token_id, exchange.sent_at, lifetime_ms, keys).asked_for(asked_ms);
+        Ok(self.install(token))
     }
 
     /// Whether an OPN chunk is being secured, so that chunks numbered after it have to wait for it.

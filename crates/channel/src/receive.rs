@@ -205,7 +205,9 @@ impl Channel {
             Some(keys) => {
                 let nonce =
                     ChunkNonce { token_id: head.token_id, last_sequence_number: self.received.last() };
-                open_secured(keys.as_mut(), chunk, nonce)?
+                let end = open_secured(keys.as_mut(), chunk, nonce)?;
+                token.count_received()?;
+                end
             }
         };
         let sequence = SequenceHead::parse(chunk, SYMMETRIC_LEN).ok_or(PeerFault::HeaderInvalid)?;

@@ -278,6 +278,45 @@ fn nobody_goes_back_to_an_old_token() {
     }
 }
 
+#[test]
+fn no_number_comes_again_under_one_token() {
+    for security in secured_layouts() {
+        for sender in BOTH {
+            let open = || secured(security.0, security.1).open();
+            let mut pair = open();
+            let (from, _) = ends(&mut pair, sender);
+            from.channel.tokens.as_mut().unwrap().sending().use_up_to(1);
+            from.send(1, b"last").unwrap();
+            assert_eq!(from.send(2, b"too many"), Err(PeerFault::TokenExhausted.into()), "{security:?}");
+            assert!(from.channel.is_closed());
+            // A peer that does not count.
+            let mut pair = open();
+            let now = pair.now;
+            let (from, to) = ends(&mut pair, sender);
+            to.channel.tokens.as_mut().unwrap().sending().use_up_to(1);
+            for text in [&b"last"[..], b"too many"] {
+                from.send(1, text).unwrap();
+                let bytes = core::mem::take(&mut from.out);
+                to.deliver(&bytes, now);
+            }
+            assert_eq!(refusal(to), PeerFault::TokenExhausted.into(), "{security:?}");
+        }
+        // A client asks for the next token long before, and goes on with it.
+        let mut pair = secured(security.0, security.1).open();
+        pair.client.channel.tokens.as_mut().unwrap().sending().use_up_to(1);
+        let now = pair.now;
+        assert!(pair.client.channel.poll_timeout().is_some_and(|(at, _)| at <= now));
+        pair.client.tick(now);
+        pair.settle();
+        assert_eq!(pair.client.take_seen(), [Seen::Renewed], "{security:?}");
+        for _ in 0..3 {
+            pair.client.send(3, b"more").unwrap();
+            pair.settle();
+        }
+        assert!(!pair.server.channel.is_closed() && !pair.client.channel.is_closed());
+    }
+}
+
 /// A renewal that somebody changes before it is signed and encrypted with the right keys.
 fn renewal(security: Security, change: impl FnOnce(&mut SealChunk)) -> Pair {
     let mut pair = Setup { lifetime_ms: 100_000, ..secured(security.0, security.1) }.open();

@@ -1,7 +1,7 @@
 //! The send path: encode once, patch, cut and secure in place.
 
 use crate::channel::{Channel, State};
-use crate::error::{ApiMisuse, ChannelError, LimitHit};
+use crate::error::{ApiMisuse, ChannelError, LimitHit, PeerFault};
 use crate::header::{HEAD_LEN, IsFinal, MessageType, SYMMETRIC_LEN};
 use crate::hello::append_error_body;
 use taktwerk_crypto::{ChunkLayout, ChunkNonce, Role};
@@ -154,7 +154,7 @@ impl Channel {
         let result = self.try_finish(start, message_type, last_flag, request_id, out);
         if let Err(error) = &result {
             out.truncate(start.at);
-            if let ChannelError::Crypto(_) = error {
+            if matches!(error, ChannelError::Crypto(_) | ChannelError::Peer(PeerFault::TokenExhausted)) {
                 // Sequence numbers are used up and cannot be taken back.
                 self.set_closed();
             }
@@ -191,6 +191,9 @@ impl Channel {
                 Role::Client => StatusCode::BAD_REQUEST_TOO_LARGE,
             };
             return Err(LimitHit::PeerLimit { status }.into());
+        }
+        if token.keys.is_some() {
+            token.count_sent(count)?;
         }
         spread(start, cut, body_len, count, out);
         let full_len = cut.chunk_len(cut.body_max);

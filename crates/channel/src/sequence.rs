@@ -2,7 +2,8 @@
 
 use crate::error::PeerFault;
 
-/// With legacy numbers, the last number from which the next one may be small again is greater than this, or this.
+/// With legacy numbers, the number after which ours begin again is greater than this. Others begin again after this
+/// very one, which is taken too.
 const LEGACY_WRAP_AFTER: u32 = u32::MAX - 1024;
 /// With legacy numbers, the first number after a wrap is below this.
 const LEGACY_WRAP_BELOW: u32 = 1024;
@@ -55,7 +56,8 @@ impl Received {
         self.last.unwrap_or(0)
     }
 
-    /// Accepts the number of the next chunk, or refuses it. The first one may be any.
+    /// Accepts the number of the next chunk, or refuses it. The first one of a channel may be any: nothing can be
+    /// missing before it, and not every peer begins where it should.
     #[inline]
     pub(crate) fn accept(&mut self, number: u32) -> Result<(), PeerFault> {
         if let Some(last) = self.last {
@@ -111,6 +113,8 @@ mod tests {
             }
         }
         assert!(Received::after(true, u32::MAX).accept(0).is_ok());
+        assert!(Received::after(true, LEGACY_WRAP_AFTER).accept(1).is_ok());
+        assert!(Received::after(true, LEGACY_WRAP_AFTER - 1).accept(1).is_err());
         assert!(Received::after(true, u32::MAX).accept(1024).is_err());
         assert!(Received::new(true).accept(77).is_ok());
     }

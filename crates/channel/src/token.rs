@@ -5,6 +5,13 @@ use core::time::Duration;
 use taktwerk_crypto::{Role, SymmetricKeys};
 use taktwerk_types::Instant;
 
+/// Chunks that a token secures at most in one direction. There are hardly more SequenceNumbers: those that count the
+/// old way come again after 2^32 − 2047 at the earliest. None may come again under one token (Part 6 §6.7.2.4), and
+/// under the keys of an authenticated cipher it would give the plain text away.
+const CHUNKS_MAX: u32 = u32::MAX - 2048;
+/// Chunks in one direction after which a client asks for the next token, whatever its lifetime.
+const CHUNKS_TO_RENEW: u32 = CHUNKS_MAX / 2;
+
 /// A security token with its keys. Without keys, chunks are not secured.
 #[derive(Debug)]
 pub(crate) struct Token {
@@ -13,6 +20,11 @@ pub(crate) struct Token {
     pub(crate) lifetime_ms: u32,
     /// Until when messages secured with it are accepted.
     accepted_until: Instant,
+    /// When a client asks for the next one.
+    renew_at: Instant,
+    /// Chunks secured with it, and chunks received that were.
+    sent: u32,
+    received: u32,
     pub(crate) keys: Option<Box<dyn SymmetricKeys>>,
 }
 
@@ -25,12 +37,50 @@ impl Token {
     ) -> Self {
         // Clocks differ and messages travel: 25 % more are allowed (Part 4 §5.6.2.1).
         let accepted_until = after_permille(created, lifetime_ms, 1250);
-        Self { id, created, lifetime_ms, accepted_until, keys }
+        let renew_at = after_permille(created, lifetime_ms, 750);
+        Self { id, created, lifetime_ms, accepted_until, renew_at, sent: 0, received: 0, keys }
     }
 
-    /// When a client asks for the next one: at 75 % of the lifetime.
+    /// Client: uses the token no longer than it asked for, however long the server would allow it; 0 is no wish.
+    pub(crate) fn asked_for(mut self, lifetime_ms: u32) -> Self {
+        if lifetime_ms > 0 {
+            self.renew_at = self.renew_at.min(after_permille(self.created, lifetime_ms, 750));
+        }
+        self
+    }
+
+    /// When a client asks for the next one: at 75 % of the lifetime (Part 4 §5.6.2.1), or when it has secured very much.
     pub(crate) fn renew_at(&self) -> Instant {
-        after_permille(self.created, self.lifetime_ms, 750)
+        if self.sent.max(self.received) >= CHUNKS_TO_RENEW { self.created } else { self.renew_at }
+    }
+
+    /// Counts chunks that are about to be secured.
+    ///
+    /// # Errors
+    /// The token has secured as many as it may.
+    pub(crate) fn count_sent(&mut self, chunks: usize) -> Result<(), PeerFault> {
+        let sum = u32::try_from(chunks).ok().and_then(|chunks| self.sent.checked_add(chunks));
+        self.sent = sum.filter(|sum| *sum <= CHUNKS_MAX).ok_or(PeerFault::TokenExhausted)?;
+        Ok(())
+    }
+
+    /// Counts a secured chunk that was received.
+    ///
+    /// # Errors
+    /// The token has secured as many as it may.
+    #[inline]
+    pub(crate) fn count_received(&mut self) -> Result<(), PeerFault> {
+        if self.received >= CHUNKS_MAX {
+            return Err(PeerFault::TokenExhausted);
+        }
+        self.received += 1;
+        Ok(())
+    }
+
+    /// As if so many chunks had been secured in both directions.
+    #[cfg(test)]
+    pub(crate) fn use_up_to(&mut self, left: u32) {
+        (self.sent, self.received) = (CHUNKS_MAX - left, CHUNKS_MAX - left);
     }
 
     /// When the token expires.
@@ -191,6 +241,31 @@ mod tests {
         tokens.verified(2);
         assert!(tokens.receiving(1, at(1100)).is_err());
         assert!(tokens.receiving(3, at(1100)).is_err());
+    }
+
+    #[test]
+    fn a_client_uses_a_token_no_longer_than_it_asked_for() {
+        assert_eq!(token(1, 0).asked_for(100).renew_at(), at(75));
+        assert_eq!(token(1, 0).asked_for(5000).renew_at(), at(750));
+        assert_eq!(token(1, 0).asked_for(0).renew_at(), at(750));
+        // What the server sends is accepted for as long as the server said.
+        assert_eq!(token(1, 0).asked_for(100).accepted_until(), at(1250));
+    }
+
+    #[test]
+    fn a_token_secures_fewer_chunks_than_there_are_numbers() {
+        let mut used = token(1, 1);
+        assert!(used.count_sent(CHUNKS_TO_RENEW as usize - 1).is_ok());
+        assert_eq!(used.renew_at(), at(1750));
+        assert!(used.count_sent(1).is_ok());
+        assert_eq!(used.renew_at(), at(1000), "at once");
+        used.use_up_to(2);
+        assert_eq!(used.count_sent(3), Err(PeerFault::TokenExhausted));
+        assert!(used.count_sent(2).is_ok());
+        assert_eq!(used.count_sent(1), Err(PeerFault::TokenExhausted));
+        assert!(used.count_received().is_ok() && used.count_received().is_ok());
+        assert_eq!(used.count_received(), Err(PeerFault::TokenExhausted));
+        assert_eq!(used.count_sent(usize::MAX), Err(PeerFault::TokenExhausted));
     }
 
     #[test]

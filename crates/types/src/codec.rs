@@ -51,7 +51,7 @@ impl DecodeLimits {
         string_len_max: 16 * 1024 * 1024,
         byte_string_len_max: 64 * 1024 * 1024,
         array_len_max: 8 * 1024 * 1024,
-        depth_max: 64,
+        depth_max: 100,
     };
 }
 

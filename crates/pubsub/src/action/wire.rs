@@ -25,7 +25,7 @@ use taktwerk_types::codec::Decode;
 use taktwerk_types::{DecodeError, DecodeLimits, Decoder, Instant, StatusCode, Variant};
 
 /// Limits for what comes from anybody.
-const LIMITS: DecodeLimits = DecodeLimits { depth_max: 32, ..DecodeLimits::DEFAULT };
+const LIMITS: DecodeLimits = DecodeLimits::DEFAULT;
 
 /// Why something was not sent or not accepted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -10,7 +10,7 @@ use core::ops::Range;
 use taktwerk_types::{DecodeLimits, Decoder};
 
 /// Limits for what comes from anybody: a message is no larger than what a broker takes.
-pub(super) const LIMITS: DecodeLimits = DecodeLimits { depth_max: 32, ..DecodeLimits::DEFAULT };
+pub(super) const LIMITS: DecodeLimits = DecodeLimits::DEFAULT;
 
 /// A datagram whose security was checked.
 #[derive(Debug)]

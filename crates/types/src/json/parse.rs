@@ -3,10 +3,14 @@
 use super::JsonError;
 use std::borrow::Cow;
 
+/// A level of a Variant or DataValue takes up to two of JSON, and decoders have to take 100 of the former (Part 6
+/// §5.2.2.12, §5.2.2.16); the rest is what stands around values in a message.
+const DEPTH_MAX: usize = 256;
+
 /// What a parser accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonLimits {
-    /// Deepest nesting of arrays and objects.
+    /// Deepest nesting of arrays and objects. Default 256.
     pub depth_max: usize,
     /// Most values in all. A value takes more memory than its text, so this bounds memory.
     pub values_max: usize,
@@ -14,7 +18,7 @@ pub struct JsonLimits {
 
 impl Default for JsonLimits {
     fn default() -> Self {
-        Self { depth_max: 64, values_max: 1 << 20 }
+        Self { depth_max: DEPTH_MAX, values_max: 1 << 20 }
     }
 }
 

@@ -99,11 +99,35 @@ fn nonsense_is_refused() {
 fn limits_hold() {
     let deep = "[".repeat(100_000);
     let limit = parse(&deep, JsonLimits::default());
-    assert_eq!(limit, Err(JsonError::Limit { what: "nesting", limit: 64 }));
+    assert_eq!(limit, Err(JsonError::Limit { what: "nesting", limit: 256 }));
     let wide = format!("[{}1]", "1,".repeat(100));
     let limits = JsonLimits { values_max: 50, ..JsonLimits::default() };
     assert_eq!(parse(&wide, limits), Err(JsonError::Limit { what: "values", limit: 50 }));
     assert!(parse(&wide, JsonLimits::default()).is_ok());
+}
+
+/// Part 6 §5.2.2.12 asks for 100 levels. Threads that decode have 1 MiB of stack, and frames of a build without
+/// optimization are the largest.
+#[test]
+fn a_hundred_levels_are_read_with_a_small_stack() {
+    let deep = |levels: usize| (1..levels).fold(Variant::from(7u8), |inner, _| Variant::from(vec![inner]));
+    let test = move || {
+        for levels in [2, 50, 100] {
+            let value = deep(levels);
+            let mut bytes = Vec::new();
+            value.encode(&mut bytes);
+            assert_eq!(Variant::decode_from(&bytes, DecodeLimits::DEFAULT), Ok(value.clone()), "{levels}");
+            let mut json = Vec::new();
+            value.encode_json(&JsonContext::default(), &mut json);
+            let text = core::str::from_utf8(&json).unwrap();
+            assert_eq!(read::<Variant>(text), Ok(value), "{levels}");
+        }
+        let mut bytes = Vec::new();
+        deep(102).encode(&mut bytes);
+        let limit = Variant::decode_from(&bytes, DecodeLimits::DEFAULT);
+        assert!(matches!(limit, Err(DecodeError::Limit { limit: 100, .. })), "{limit:?}");
+    };
+    std::thread::Builder::new().stack_size(1 << 20).spawn(test).unwrap().join().unwrap();
 }
 
 fn any_scalar() -> impl Strategy<Value = Variant> {

@@ -94,7 +94,8 @@ fn try_open(job: &OpenSecret, provider: &dyn Provider) -> Result<Secret, CryptoE
     payload::read(&plain, &job.server_nonce, job.secret_len_max).ok_or(CryptoError::Decryption)
 }
 
-/// Whose signature it has to be: the channel's client, or somebody else whom we trust.
+/// Whose signature it has to be: the channel's client's. With another certificate only if that names the same application
+/// and is trusted as well: an application has one for each kind of key.
 fn sender_certificate<'a>(
     job: &'a OpenSecret,
     sent: &'a [u8],
@@ -105,6 +106,12 @@ fn sender_certificate<'a>(
         return known.ok_or(CryptoError::Decryption);
     }
     if known.is_none_or(|known| der::leaf(known) != der::leaf(sent)) {
+        if let Some(known) = known {
+            let application = provider.application_uri(known);
+            if application.is_none() || provider.application_uri(sent) != application {
+                return Err(CryptoError::Decryption);
+            }
+        }
         provider.validate(sent, &CertificatePurpose::Client)?;
     }
     Ok(sent)

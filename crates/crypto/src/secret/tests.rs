@@ -122,6 +122,14 @@ fn ephemeral_keys_belong_to_one_exchange_and_one_sender() {
     // Another certificate in the secret than the channel's is validated: the toy provider trusts all but one name.
     let elsewhere = OpenSecret { sender_certificate: None, ..parties.job(sealed) };
     assert_eq!(parties.open(&elsewhere).unwrap().expose(), b"secret");
+    // Trusted, but another application than the one that the channel is with.
+    let other = Some(crate::dummy::certificate("other", 2048).into());
+    let of_another = OpenSecret { sender_certificate: other, ..parties.job(parties.seal(b"secret")) };
+    assert_eq!(parties.open(&of_another), Err(CryptoError::Decryption));
+    // Another certificate of the same application.
+    let same = Some(crate::dummy::certificate("client", 4096).into());
+    let of_the_same = OpenSecret { sender_certificate: same, ..parties.job(parties.seal(b"secret")) };
+    assert_eq!(parties.open(&of_the_same).unwrap().expose(), b"secret");
     let untrusted = Parties { client: DummyProvider::new("untrusted", 2048), ..parties };
     let elsewhere = OpenSecret { sender_certificate: None, ..untrusted.job(untrusted.seal(b"secret")) };
     assert_eq!(untrusted.open(&elsewhere), Err(CryptoError::Decryption));

@@ -5,12 +5,12 @@ use crate::rejected::{Limit, RejectedStore};
 use crate::scan::Problem;
 use crate::store::Store;
 use core::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant, SystemTime};
 use taktwerk_crypto::certificate::{
     AwsLcVerifier, Certificate, Step, TrustList, Validation, ValidationOptions, ValidationReport,
-    ValidationRequest, split_chain,
+    ValidationRequest, split_chain, thumbprint,
 };
 use taktwerk_crypto::{CertificatePurpose, CertificateRefusal, CertificateValidator, CryptoError};
 use taktwerk_types::{StatusCode, UtcTime};
@@ -21,6 +21,9 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Called after a trust list has changed, with the number of the change: certificates that are in use have to be
 /// looked at again (Part 12 §7.8.2.5).
 type Hook = Box<dyn Fn(u64) + Send + Sync>;
+
+/// Called with a finding that the options overlook, and the certificate's SHA-1 in hexadecimal digits.
+type OverlookedHook = Box<dyn Fn(StatusCode, &str) + Send + Sync>;
 
 /// A [`CertificateValidator`] over a [`Store`].
 ///
@@ -34,9 +37,13 @@ pub struct StoreValidator {
     looked: Mutex<Instant>,
     changes: Arc<AtomicU64>,
     hooks: Mutex<Vec<Hook>>,
+    overlooked: Mutex<Vec<OverlookedHook>>,
+    is_watching: AtomicBool,
     rejected: RejectedStore,
     rejected_users: RejectedStore,
     log: Mutex<Limit>,
+    /// Apart, so that refusals, which anybody can cause, do not hide what is overlooked.
+    overlooked_log: Mutex<Limit>,
 }
 
 #[derive(Debug, Clone)]
@@ -67,7 +74,10 @@ impl StoreValidator {
             looked: Mutex::new(Instant::now()),
             changes: Arc::default(),
             hooks: Mutex::new(Vec::new()),
+            overlooked: Mutex::new(Vec::new()),
+            is_watching: AtomicBool::new(false),
             log: Mutex::new(Limit::new()),
+            overlooked_log: Mutex::new(Limit::new()),
             store,
         }
     }
@@ -99,6 +109,12 @@ impl StoreValidator {
     /// Calls `hook` after every change of a trust list.
     pub fn on_change(&self, hook: impl Fn(u64) + Send + Sync + 'static) {
         self.hooks.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(hook));
+    }
+
+    /// Calls `hook` with what is wrong with a certificate that is taken nevertheless because the options say so, and with
+    /// the certificate's SHA-1 in hexadecimal digits. Not more often than the log is written.
+    pub fn on_overlooked(&self, hook: impl Fn(StatusCode, &str) + Send + Sync + 'static) {
+        self.overlooked.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(hook));
     }
 
     /// How often the trust lists have changed since they were first read.
@@ -135,19 +151,24 @@ impl StoreValidator {
         }
     }
 
-    /// Looks at the files every `interval` from a thread of its own, until the validator is dropped.
+    /// Looks at the files every `interval` from a thread of its own, until the validator is dropped. There is one such
+    /// thread, however often this is called.
     ///
     /// # Errors
     /// If there is no thread to be had.
     pub fn watch(self: &Arc<Self>, interval: Duration) -> std::io::Result<()> {
+        if self.is_watching.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
         let validator: Weak<Self> = Arc::downgrade(self);
-        std::thread::Builder::new().name("pki-watch".to_owned()).spawn(move || {
+        let thread = std::thread::Builder::new().name("pki-watch".to_owned()).spawn(move || {
             loop {
                 std::thread::sleep(interval);
                 let Some(validator) = validator.upgrade() else { break };
                 validator.refresh();
             }
-        })?;
+        });
+        thread.inspect_err(|_| self.is_watching.store(false, Ordering::Release))?;
         Ok(())
     }
 
@@ -173,9 +194,14 @@ impl StoreValidator {
     pub fn check(&self, chain: &[u8], request: &ValidationRequest<'_>) -> Result<(), CertificateRefusal> {
         self.refresh_if_due();
         let report = self.report(chain, request, false);
-        self.audit(&report);
-        let Err(refusal) = report.outcome() else { return Ok(()) };
-        let Err(refusal) = self.first_use(chain, request, refusal) else { return Ok(()) };
+        let Err(refusal) = report.outcome() else {
+            self.audit(&report);
+            return Ok(());
+        };
+        let Err(refusal) = self.first_use(chain, request, refusal) else {
+            self.audit(&report);
+            return Ok(());
+        };
         let kept = match group_of(request.purpose) {
             Group::Applications => self.rejected.offer(chain),
             Group::Users => self.rejected_users.offer(chain),
@@ -196,10 +222,16 @@ impl StoreValidator {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).pass(Instant::now())
     }
 
-    /// What is overlooked is said nevertheless (Part 4 §6.1.3).
+    /// What is overlooked of a certificate that is taken is said nevertheless (Part 4 §6.1.3).
     fn audit(&self, report: &ValidationReport) {
         for finding in report.findings().iter().filter(|finding| finding.suppressed) {
-            if self.pass_log().is_some() {
+            let mut limit = self.overlooked_log.lock().unwrap_or_else(PoisonError::into_inner);
+            let passes = limit.pass(Instant::now()).is_some();
+            drop(limit);
+            if passes {
+                let thumbprint = report.chain().first().map(digits).unwrap_or_default();
+                let hooks = self.overlooked.lock().unwrap_or_else(PoisonError::into_inner);
+                hooks.iter().for_each(|hook| hook(finding.status, &thumbprint));
                 tracing::warn!(
                     target: "taktwerk::audit",
                     event = finding.step.audit_event_type(),
@@ -291,6 +323,11 @@ fn group_of(purpose: &CertificatePurpose) -> Group {
         CertificatePurpose::User => Group::Users,
         _ => Group::Applications,
     }
+}
+
+/// A certificate's SHA-1 in hexadecimal digits.
+fn digits(certificate: &Certificate) -> String {
+    thumbprint(certificate.der()).iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
 /// The time by which certificates are valid: the wall clock's.

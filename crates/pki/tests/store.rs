@@ -373,3 +373,33 @@ fn names_that_do_not_fit_are_refused() {
     settings.hosts = vec!["bad host".to_owned()];
     assert!(create::self_signed(&settings, &key).is_err());
 }
+
+#[test]
+fn what_is_overlooked_is_told_however_many_are_refused() {
+    let scratch = Scratch::new("overlooked");
+    let store = scratch.store();
+    let (peer, _) = made("peer");
+    let (stranger, _) = made("stranger");
+    store.trust(Group::Applications, &peer).unwrap();
+    let mut options = ValidationOptions::default();
+    options.suppress_host_name_invalid = true;
+    let validator = StoreValidator::new(store, options);
+    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let hook = Arc::clone(&told);
+    validator.on_overlooked(move |status, thumbprint| {
+        hook.lock().unwrap().push((status, thumbprint.to_owned()));
+    });
+    // Strangers have the same fault, and are refused.
+    let elsewhere = CertificatePurpose::Server { host_name: "other.example".to_owned() };
+    for _ in 0..1000 {
+        let refused = status(validator.validate(stranger.der(), &elsewhere));
+        assert_eq!(refused, StatusCode::BAD_CERTIFICATE_UNTRUSTED);
+    }
+    assert!(told.lock().unwrap().is_empty());
+    assert_eq!(status(validator.validate(peer.der(), &elsewhere)), StatusCode::GOOD);
+    let told = told.lock().unwrap();
+    let [(status, thumbprint)] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(*status, StatusCode::BAD_CERTIFICATE_HOST_NAME_INVALID);
+    let expected = taktwerk_crypto::certificate::thumbprint(peer.der());
+    assert_eq!(*thumbprint, expected.iter().map(|byte| format!("{byte:02X}")).collect::<String>());
+}

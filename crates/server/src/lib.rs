@@ -23,6 +23,7 @@ pub mod callback;
 pub mod config;
 pub mod diagnostics;
 pub mod error;
+mod giving_way;
 pub mod identity;
 pub mod limits;
 pub mod now;

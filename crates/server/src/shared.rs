@@ -5,6 +5,7 @@ use crate::authorization::{Authorization, role_set};
 use crate::budget::Budgets;
 use crate::config::ServerConfig;
 use crate::diagnostics::Live;
+use crate::giving_way::GivingWay;
 use crate::service::discovery::DiscoveryCache;
 use crate::session::lockout::LockOut;
 use crate::space::AddressSpace;
@@ -29,6 +30,7 @@ pub struct ServerShared {
     authorization: ArcSwap<Authorization>,
     budgets: Arc<Budgets>,
     admission: Admission,
+    giving_way: Arc<GivingWay>,
     discovery: DiscoveryCache,
     lockout: Arc<Mutex<LockOut>>,
     shards: usize,
@@ -84,6 +86,7 @@ impl ServerShared {
             authorization,
             budgets,
             admission,
+            giving_way: Arc::new(GivingWay::new(shards)),
             discovery: DiscoveryCache::default(),
             lockout: Arc::default(),
             shards,
@@ -117,6 +120,11 @@ impl ServerShared {
     /// Which addresses may connect.
     pub(crate) fn admission(&self) -> &Admission {
         &self.admission
+    }
+
+    /// What could give way on which shard.
+    pub(crate) fn giving_way(&self) -> &Arc<GivingWay> {
+        &self.giving_way
     }
 
     /// What discovery answers.

@@ -1,5 +1,7 @@
 //! Certificates and trust from a folder: what servers and clients need for every policy but None.
 
+use core::sync::atomic::AtomicU64;
+use core::time::Duration;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taktwerk_crypto::aws_lc::{AwsLcProvider, Identity, IdentityError};
@@ -9,6 +11,9 @@ use taktwerk_pki::{
     CertificateSettings, CreateError, Group, NewKey, PrivateKey, Problem, Store, StoreValidator, create,
     encoding,
 };
+
+/// How soon servers and clients notice that a trust list has changed.
+pub(crate) const TRUST_LIST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Our certificates with their keys, and whom we trust: a folder laid out as other OPC UA stacks do it.
 ///
@@ -96,6 +101,17 @@ impl Pki {
     #[must_use]
     pub fn validator(&self) -> &Arc<StoreValidator> {
         &self.validator
+    }
+
+    /// Looks at the files every second from a thread of its own, and counts the changes of the trust lists: what
+    /// [`ClientConfig::trust_list_changes`](taktwerk_client::ClientConfig::trust_list_changes) takes. Builders of servers
+    /// and clients do this themselves.
+    ///
+    /// # Errors
+    /// If there is no thread to be had.
+    pub fn watch(&self) -> std::io::Result<Arc<AtomicU64>> {
+        self.validator.watch(TRUST_LIST_INTERVAL)?;
+        Ok(self.validator.change_counter())
     }
 
     /// The ApplicationUri in our certificate; an application has to call itself exactly that.

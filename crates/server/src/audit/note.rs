@@ -92,7 +92,7 @@ impl Context<'_> {
     /// Notes that the certificate of a session's user is no longer accepted.
     pub(crate) fn audit_user_certificate(&mut self, key: SessionKey, status: StatusCode, certificate: &[u8]) {
         let thumbprint = hexadecimal(&self.shared.config().provider.thumbprint(certificate));
-        self.audit_session(key, status, AuditAction::Certificate { thumbprint });
+        self.audit_session(key, status, AuditAction::Certificate { thumbprint, is_overlooked: false });
     }
 
     /// Notes what became of a session without a request at hand.
@@ -165,6 +165,7 @@ impl crate::Shard {
         let shared = std::sync::Arc::clone(&self.shared);
         self.audit_channel(id, now, status, |channel| AuditAction::Certificate {
             thumbprint: thumbprint(&*shared.config().provider, channel),
+            is_overlooked: false,
         });
     }
 

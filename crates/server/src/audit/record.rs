@@ -48,11 +48,13 @@ pub enum AuditAction {
     },
     /// AuditChannelEventType, for a channel that ends.
     CloseSecureChannel,
-    /// One of the subtypes of AuditCertificateEventType: a certificate was refused. The status says at which step of
-    /// Part 4 §6.1.3, which the client is not told.
+    /// One of the subtypes of AuditCertificateEventType: a certificate was refused, or taken nevertheless. The status says
+    /// at which step of Part 4 §6.1.3, which the client is not told.
     Certificate {
         /// SHA-1 of the certificate, in hexadecimal digits; empty if it is not known.
         thumbprint: Box<str>,
+        /// The options say that this is to be overlooked.
+        is_overlooked: bool,
     },
     /// AuditCreateSessionEventType.
     CreateSession {
@@ -183,6 +185,17 @@ impl AuditRecord {
         }
     }
 
+    /// Something is wrong with a certificate that the options of validation overlook (Part 4 §6.1.3): `status` says at
+    /// which step, `thumbprint` is its SHA-1 in hexadecimal digits.
+    #[must_use]
+    pub fn overlooked(time: UtcTime, status: StatusCode, thumbprint: &str) -> Self {
+        Self::new(
+            time,
+            status,
+            AuditAction::Certificate { thumbprint: thumbprint.into(), is_overlooked: true },
+        )
+    }
+
     /// The EventType: an ObjectType of namespace 0.
     #[must_use]
     pub fn event_type(&self) -> NodeId {
@@ -272,7 +285,10 @@ impl AuditAction {
                 }
             }
             Self::CloseSecureChannel | Self::CloseSession => {}
-            Self::Certificate { thumbprint } => {
+            Self::Certificate { thumbprint, is_overlooked } => {
+                if *is_overlooked {
+                    all.push(("Overlooked", AuditField::Boolean(true)));
+                }
                 if !thumbprint.is_empty() {
                     all.push(("CertificateThumbprint", text(thumbprint)));
                 }
@@ -354,7 +370,7 @@ mod tests {
     #[test]
     fn refusals_of_certificates_have_the_event_types_of_the_specification() {
         let name = |status| {
-            let action = AuditAction::Certificate { thumbprint: "AB".into() };
+            let action = AuditAction::Certificate { thumbprint: "AB".into(), is_overlooked: false };
             AuditRecord::new(UtcTime::NULL, status, action).event_type_name()
         };
         assert_eq!(name(StatusCode::BAD_CERTIFICATE_INVALID), "AuditCertificateInvalidEventType");

@@ -281,6 +281,12 @@ pub(crate) fn proved(
             count_rejected(cx);
             Err(Fault::Crypto { status: StatusCode::BAD_USER_SIGNATURE_INVALID })
         }
+        Err(Refusal::UserCertificate(status)) => {
+            if let Claim::Certificate { chain, .. } = &activation.claim {
+                cx.audit_user_certificate(activation.key, status, chain);
+            }
+            Err(refuse(cx, activation))
+        }
         Err(Refusal::User) => Err(refuse(cx, activation)),
     }
 }
@@ -447,7 +453,7 @@ fn finish(
     if changes && !is_same_channel {
         return Err(Fault::peer(StatusCode::BAD_IDENTITY_CHANGE_NOT_SUPPORTED, CLAUSE));
     }
-    session.user = Some(user);
+    let is_first = session.user.replace(user).is_none();
     session.user_certificate = match claim {
         Claim::Certificate { chain, .. } => Some(chain),
         Claim::Anonymous | Claim::Password { .. } | Claim::IssuedToken { .. } => None,
@@ -465,6 +471,9 @@ fn finish(
     let until = session.deadline();
     if changes {
         drop_what_was_begun(cx, key);
+    }
+    if is_first {
+        cx.sessions.activated();
     }
     cx.sessions.watch(key, until);
     if checked_at != cx.shared.trust_list_changes() {

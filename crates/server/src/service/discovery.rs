@@ -108,7 +108,8 @@ impl DiscoveryCache {
         let mut servers = Vec::new();
         encode_len(1, &mut servers);
         application(config, used_url).encode(&mut servers);
-        let (endpoints, told) = bounded_endpoints(config, used_url);
+        let (told, endpoints) = bounded_endpoints(config, used_url);
+        let told = told.len();
         if told < config.endpoints.len() && !self.has_warned.swap(true, Ordering::Relaxed) {
             // Once: strangers decide how often this happens.
             tracing::error!(
@@ -126,8 +127,11 @@ impl DiscoveryCache {
     }
 }
 
-/// The endpoints, encoded, within the limit of an answer to strangers, and how many of them those are.
-fn bounded_endpoints(config: &ServerConfig, used_url: &str) -> (Vec<u8>, usize) {
+/// The endpoints that are within the limit of an answer to strangers, and how they are encoded.
+pub(crate) fn bounded_endpoints(
+    config: &ServerConfig,
+    used_url: &str,
+) -> (Vec<EndpointDescription>, Vec<u8>) {
     let max = config.limits.discovery_response_len_max;
     let mut all = endpoints(config, used_url);
     let mut out = Vec::new();
@@ -149,7 +153,7 @@ fn bounded_endpoints(config: &ServerConfig, used_url: &str) -> (Vec<u8>, usize) 
         out.clear();
         all.encode(&mut out);
     }
-    (out, all.len())
+    (all, out)
 }
 
 /// The first certificate of a chain: one DER SEQUENCE (X.690 §8.1). What does not look like one is left as it is.
@@ -164,7 +168,7 @@ fn leaf(chain: &[u8]) -> &[u8] {
 }
 
 /// All endpoints, with the host that the client used.
-pub(crate) fn endpoints(config: &ServerConfig, used_url: &str) -> Vec<EndpointDescription> {
+fn endpoints(config: &ServerConfig, used_url: &str) -> Vec<EndpointDescription> {
     let server = application(config, used_url);
     config.endpoints.iter().map(|endpoint| description(config, endpoint, &server, used_url)).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::context::{Context, Peer};
-use super::discovery::{endpoints, server_certificate};
+use super::discovery::{bounded_endpoints, server_certificate};
 use super::reply::Reply;
 use super::request::Request;
 use crate::audit::AuditAction;
@@ -10,6 +10,7 @@ use crate::authorization::Decisions;
 use crate::config::{EndpointConfig, ServerConfig, UserTokenKind};
 use crate::diagnostics::session::SessionEntry;
 use crate::error::Fault;
+use crate::giving_way::Kind as GivesWay;
 use crate::session::continuation::Continuations;
 use crate::session::proof::{Introduced, Introduction, OfferedKey};
 use crate::session::{NONCE_LEN, SECRET_LEN, Session, SessionKey};
@@ -62,6 +63,7 @@ pub(crate) fn create(
     let counters = &live.counters;
     if counters.current_session_count.value() as usize >= limits.sessions_max
         && cx.sessions.oldest_unactivated().is_none()
+        && !shared.giving_way().is_there(GivesWay::Session, cx.sessions.shard())
     {
         counters.rejected_session_count.up();
         return Err(Fault::limit(StatusCode::BAD_TOO_MANY_SESSIONS, "sessions_max"));
@@ -209,14 +211,18 @@ fn finish_creation(
     }
     if !live.counters.current_session_count.up_to(limits.sessions_max) {
         // Part 4 §5.7.2.1: the oldest session that was never activated gives way.
-        match cx.sessions.oldest_unactivated() {
-            Some(oldest) => cx.close_session(oldest, true, None),
-            None => {
-                live.counters.rejected_session_count.up();
-                return Err(Fault::limit(StatusCode::BAD_TOO_MANY_SESSIONS, "sessions_max"));
-            }
+        let (count, here) = (&live.counters.current_session_count, cx.sessions.shard());
+        if let Some(oldest) = cx.sessions.oldest_unactivated() {
+            cx.close_session(oldest, true, None);
+            count.up();
+        } else if let Some(other) =
+            shared.giving_way().claim(GivesWay::Session, here, count, limits.sessions_max)
+        {
+            cx.transfers.give_way(other, GivesWay::Session);
+        } else {
+            live.counters.rejected_session_count.up();
+            return Err(Fault::limit(StatusCode::BAD_TOO_MANY_SESSIONS, "sessions_max"));
         }
-        live.counters.current_session_count.up();
     }
     live.counters.cumulated_session_count.up();
     let timeout = revised_timeout(wanted.requested_session_timeout, limits);
@@ -261,7 +267,8 @@ fn finish_creation(
     cx.attached.push((peer.connection, key, true));
     cx.audit_session(key, StatusCode::GOOD, AuditAction::CreateSession { revised_session_timeout: timeout });
     let token = cx.sessions.token(key);
-    let server_endpoints = endpoints(config, wanted.endpoint_url.as_str());
+    // Clients compare the list with that of discovery.
+    let (server_endpoints, _) = bounded_endpoints(config, wanted.endpoint_url.as_str());
     reply.send(|response_header| CreateSessionResponse {
         response_header: ResponseHeader { additional_header, ..response_header },
         session_id: entry.id(),

@@ -156,7 +156,9 @@ pub(crate) enum Refusal {
     Client,
     /// The signature with the user's certificate.
     UserSignature,
-    /// The user's certificate, or the secret: whatever is wrong with them.
+    /// The user's certificate, for a reason that the client is not told.
+    UserCertificate(StatusCode),
+    /// The secret: whatever is wrong with it.
     User,
 }
 
@@ -195,7 +197,10 @@ impl Proof {
                 })?;
                 provider.validate(&certificate, &CertificatePurpose::User).map_err(|error| {
                     tracing::debug!(%error, "user certificate");
-                    Refusal::User
+                    match error {
+                        CryptoError::Certificate(refusal) => Refusal::UserCertificate(refusal.status()),
+                        _ => Refusal::User,
+                    }
                 })?;
                 let thumbprint = provider.thumbprint(&certificate);
                 let digits: String = thumbprint.iter().map(|byte| format!("{byte:02X}")).collect();

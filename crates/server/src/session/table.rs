@@ -2,8 +2,10 @@
 
 use super::owner::Owner;
 use super::{SECRET_LEN, Session, SessionKey};
+use crate::giving_way::{GivingWay, Kind};
 use crate::shard::slab::{Key, Slab};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use taktwerk_types::{Identifier, IdentifierRef, Instant, NodeId, NodeIdRef};
 
 /// Bytes of a token: the shard (UInt16), the place (UInt32), and the secret.
@@ -21,6 +23,8 @@ pub(crate) struct Sessions {
     deadlines: BTreeSet<(Instant, Key)>,
     /// Owners of subscriptions without a session.
     left_behind: BTreeMap<u32, Owner>,
+    /// Told how many sessions were never activated.
+    giving_way: Arc<GivingWay>,
 }
 
 /// Where a token points.
@@ -35,12 +39,13 @@ pub(crate) enum TokenOwner {
 }
 
 impl Sessions {
-    pub(crate) fn new(shard: usize) -> Self {
+    pub(crate) fn new(shard: usize, giving_way: Arc<GivingWay>) -> Self {
         Self {
             shard: u16::try_from(shard).unwrap_or(u16::MAX),
             slab: Slab::default(),
             deadlines: BTreeSet::new(),
             left_behind: BTreeMap::new(),
+            giving_way,
         }
     }
 
@@ -74,6 +79,9 @@ impl Sessions {
 
     /// Adds a session that has to be activated until `deadline`.
     pub(crate) fn insert(&mut self, session: Session, deadline: Instant) -> SessionKey {
+        if !session.is_activated() {
+            self.giving_way.gained(self.shard(), Kind::Session);
+        }
         let key = self.slab.insert(session);
         self.deadlines.insert((deadline, key));
         key
@@ -86,7 +94,16 @@ impl Sessions {
 
     pub(crate) fn remove(&mut self, key: SessionKey) -> Option<Session> {
         // Its deadlines run into the void.
-        self.slab.remove(key)
+        let session = self.slab.remove(key)?;
+        if !session.is_activated() {
+            self.giving_way.lost(self.shard(), Kind::Session);
+        }
+        Some(session)
+    }
+
+    /// A session of the table has been activated for the first time.
+    pub(crate) fn activated(&self) {
+        self.giving_way.lost(self.shard(), Kind::Session);
     }
 
     /// The token that a session's requests carry.

@@ -31,6 +31,8 @@ pub(crate) struct Connection {
     /// Longest response that the client's sessions asked for and that the server's limit allows, in bytes of body.
     pub(crate) session_len_max: usize,
     pub(crate) opened: Instant,
+    /// Counted among the connections that could give way.
+    pub(crate) could_give_way: bool,
     /// Where it comes from; `None` where there are no addresses.
     pub(crate) address: Option<IpAddr>,
     /// When bytes came last.
@@ -62,6 +64,7 @@ impl Connection {
             sessions: SmallVec::new(),
             session_len_max: response_len_max,
             opened: now,
+            could_give_way: false,
             address: None,
             heard: now,
             held: 0,

@@ -35,6 +35,7 @@ pub use transfer::ShardMessage;
 
 use crate::audit::AuditLog;
 use crate::authorization::Authorizer;
+use crate::giving_way::Kind;
 use crate::now::Now;
 use crate::session::{SessionKey, Sessions};
 use crate::shared::ServerShared;
@@ -161,7 +162,7 @@ impl Shard {
             deferrals: Deferrals::new(limits),
             transfers: Transfers::default(),
             buffers: Buffers::new(limits.spare_buffers_max),
-            sessions: Sessions::new(index),
+            sessions: Sessions::new(index, Arc::clone(shared.giving_way())),
             authorizer: Authorizer::default(),
             audit: AuditLog::new(shared.config().audit.clone()),
             shared,
@@ -218,11 +219,19 @@ impl Shard {
         let count = &live.counters.current_connection_count;
         let mut has_room = count.up_to(self.shared.config().limits.connections_max);
         if !has_room {
+            let max = self.shared.config().limits.connections_max;
             if let Some(idle) = self.oldest_without_session() {
                 self.fail(idle, StatusCode::BAD_TCP_SERVER_TOO_BUSY, now);
                 has_room = true;
+                count.up();
+            } else if let Some(other) =
+                self.shared.giving_way().claim(Kind::Connection, self.index, count, max)
+            {
+                self.transfers.give_way(other, Kind::Connection);
+                has_room = true;
+            } else {
+                count.up();
             }
-            count.up();
         }
         let id = live.next_channel();
         let channel = Channel::server(Arc::clone(self.shared.channel()), id, now.instant);
@@ -240,7 +249,9 @@ impl Shard {
     fn oldest_without_session(&self) -> Option<ConnectionId> {
         self.connections
             .iter()
-            .filter(|(_, connection)| connection.sessions.is_empty() && !connection.is_closing)
+            .filter(|(_, connection)| {
+                connection.sessions.is_empty() && !connection.is_closing && !connection.is_moving
+            })
             .min_by_key(|(_, connection)| connection.opened)
             .map(|(key, _)| ConnectionId(key))
     }
@@ -255,6 +266,9 @@ impl Shard {
     fn forget(&mut self, id: ConnectionId) -> Option<Connection> {
         let mut connection = self.connections.remove(id.0)?;
         connection.release(self.shared.budgets());
+        if connection.could_give_way {
+            self.shared.giving_way().lost(self.index, Kind::Connection);
+        }
         if let Some(address) = connection.address {
             self.shared.admission().leave(address);
         }
@@ -283,6 +297,22 @@ impl Shard {
                 &self.shared.config().limits,
             );
             self.engine.refuse_requests(key.into(), StatusCode::BAD_SECURE_CHANNEL_CLOSED, &mut outbox);
+        }
+        self.weigh(id);
+    }
+
+    /// Keeps count of the connections that could give way.
+    fn weigh(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        let could = connection.sessions.is_empty() && !connection.is_closing;
+        if could != connection.could_give_way {
+            connection.could_give_way = could;
+            let all = self.shared.giving_way();
+            if could {
+                all.gained(self.index, Kind::Connection);
+            } else {
+                all.lost(self.index, Kind::Connection);
+            }
         }
     }
 
@@ -341,6 +371,7 @@ impl Shard {
             let Some(connection) = self.connections.get_mut(id.0) else { break };
             connection.is_closing = true;
             connection.release(budgets);
+            self.weigh(id);
             self.closes.push_back(id);
         }
     }
@@ -460,6 +491,9 @@ impl Shard {
         self.detach(id, now);
         let mut connection = self.connections.remove(id.0)?;
         connection.release(self.shared.budgets());
+        if connection.could_give_way {
+            self.shared.giving_way().lost(self.index, Kind::Connection);
+        }
         self.deadlines.remove(&(connection.timer, id));
         let request = self
             .moving

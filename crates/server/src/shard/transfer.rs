@@ -1,4 +1,5 @@
-//! Subscriptions that a session of one shard takes over from another (Part 4 §5.14.7).
+//! What shards tell each other: of subscriptions that a session of one shard takes over from another (Part 4 §5.14.7),
+//! and of what has to give way.
 //!
 //! The session's shard asks the one that has the subscription, which looks whether the session's user may have it, and
 //! either refuses or takes it out of its engine and gives it away. Messages between two shards stay in order; nobody
@@ -7,6 +8,7 @@
 
 use super::slab::Key;
 use super::{Shard, outbox};
+use crate::giving_way::Kind;
 use crate::now::Now;
 use crate::service::transfer::{self, Transferred};
 use crate::session::Session;
@@ -28,6 +30,8 @@ enum Content {
     Refused(Waiting, StatusCode),
     /// Here it is.
     Given(Box<Given>),
+    /// A shard that needs a place has claimed one of these.
+    GiveWay(Kind),
 }
 
 /// Which operation of which request waits.
@@ -74,6 +78,11 @@ impl Transfers {
         self.messages.push_back((to, ShardMessage(Content::Ask(ask))));
     }
 
+    /// Tells a shard that something of it was claimed.
+    pub(crate) fn give_way(&mut self, to: usize, kind: Kind) {
+        self.messages.push_back((to, ShardMessage(Content::GiveWay(kind))));
+    }
+
     fn refuse(&mut self, ask: &Ask, status: StatusCode) {
         self.messages.push_back((ask.shard, ShardMessage(Content::Refused(ask.waiting, status))));
     }
@@ -92,8 +101,28 @@ impl Shard {
             Content::Ask(ask) => self.asked(ask, now),
             Content::Refused(waiting, status) => self.transferred(waiting, Err(status), now),
             Content::Given(given) => self.given(*given, now),
+            Content::GiveWay(kind) => self.give_way(kind, now),
         }
         self.count_engine();
+    }
+
+    /// A shard without anything that could give way needs a place.
+    fn give_way(&mut self, kind: Kind, now: Now) {
+        match kind {
+            Kind::Session => {
+                if let Some(oldest) = self.sessions.oldest_unactivated() {
+                    self.context(None, now).close_session(oldest, true, None);
+                    self.apply_attached(now);
+                    self.audit_deferred(now);
+                }
+            }
+            Kind::Connection => {
+                if let Some(idle) = self.oldest_without_session() {
+                    self.fail(idle, StatusCode::BAD_TCP_SERVER_TOO_BUSY, now);
+                }
+            }
+        }
+        self.shared.giving_way().settled(self.index, kind);
     }
 
     /// A session of some shard wants a subscription.

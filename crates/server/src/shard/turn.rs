@@ -124,6 +124,7 @@ impl Shard {
             let at = connection.heard.plus_millis_f64(self.shared.config().limits.sessionless_timeout);
             rearm(&mut self.deadlines, id, connection, at);
         }
+        self.weigh(id);
     }
 
     /// Everything that services reach, for a request on a connection.
@@ -257,6 +258,7 @@ impl Shard {
                     let max = session.max_response_len as usize;
                     connection.session_len_max = connection.session_len_max.min(max);
                 }
+                self.weigh(id);
             }
         }
     }
@@ -377,6 +379,7 @@ impl Shard {
             self.detach(id, now);
             if let Some(connection) = self.connections.get_mut(id.0) {
                 connection.is_closing = true;
+                self.weigh(id);
                 self.closes.push_back(id);
             }
             return;

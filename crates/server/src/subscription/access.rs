@@ -33,7 +33,8 @@ impl Engine {
     }
 
     /// Applies what a client may do to a subscription: items that it may no longer see report that and nothing else,
-    /// and what they said before cannot be asked for again; items that it may see now report their value.
+    /// and what they said before cannot be asked for again; items that it may see now report their value. Of items that
+    /// were deleted nobody knows whether they may be seen, so what they said cannot be asked for again either.
     pub(crate) fn authorize(
         &mut self,
         place: u32,
@@ -57,11 +58,14 @@ impl Engine {
                 }
             }
         }
-        if changed.iter().any(|(_, denial)| *denial != Denial::No) {
-            let Self { subscriptions, pool, .. } = self;
-            if let Some(Some(subscription)) = subscriptions.get_mut(place as usize) {
-                subscription.retransmission.clear(pool);
-            }
+        let is_denied = changed.iter().any(|(_, denial)| *denial != Denial::No);
+        let Self { subscriptions, pool, budgets, .. } = self;
+        if let Some(Some(subscription)) = subscriptions.get_mut(place as usize)
+            && (is_denied || subscription.has_lost_items)
+        {
+            subscription.has_lost_items = false;
+            budgets.retransmission.give(subscription.retransmission.len_bytes());
+            subscription.retransmission.clear(pool);
         }
         for (index, denial) in changed {
             self.set_denial(index, denial, now, space);

@@ -632,6 +632,7 @@ impl Engine {
         let mut moved = None;
         if let Some(subscription) = self.subscription_mut(place) {
             subscription.enabled_items = subscription.enabled_items.saturating_sub(u32::from(was_enabled));
+            subscription.has_lost_items |= subscription.retransmission.len_bytes() > 0;
             if position < subscription.items.len() {
                 subscription.items.swap_remove(position);
                 if let Some(ids) = &mut subscription.ids {

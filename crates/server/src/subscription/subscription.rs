@@ -100,6 +100,8 @@ pub(crate) struct Subscription {
     pub(crate) enabled_items: u32,
     /// Whether any item ever triggered another one; most subscriptions never look for links.
     pub(crate) has_links: bool,
+    /// Whether items are gone whose notifications could still be republished.
+    pub(crate) has_lost_items: bool,
     /// Items that may have something to report, first come first; those before `ready_head` are done.
     pub(crate) ready: Vec<u32>,
     pub(crate) ready_head: usize,
@@ -140,6 +142,7 @@ impl Subscription {
             ids: None,
             enabled_items: 0,
             has_links: false,
+            has_lost_items: false,
             ready: Vec::new(),
             ready_head: 0,
             served: 0,

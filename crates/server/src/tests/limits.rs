@@ -634,6 +634,8 @@ fn discovery_is_rated_by_address_bounded_and_the_same_every_time() {
     assert_eq!(ask(&mut server).unwrap_err(), StatusCode::BAD_SERVER_TOO_BUSY);
     server.pass(Duration::from_millis(100));
     assert_eq!(ask(&mut server).unwrap(), first);
+    // Clients compare this list with what a new session says.
+    assert_eq!(server.connect().create(&mut server).unwrap().server_endpoints, first);
 }
 
 #[test]

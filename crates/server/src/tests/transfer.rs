@@ -262,3 +262,60 @@ fn questions_follow_a_subscription() {
     pair.set(5.0);
     assert_eq!(pair.publish(&mut home, 0), [Variant::from(5.0)]);
 }
+
+#[test]
+fn sessions_that_were_never_activated_give_way_on_any_shard() {
+    let mut pair = Pair::with(|config| config.limits.sessions_max = 3);
+    let mut active = pair.shards[0].session();
+    let mut idle: Vec<Client> = (0..2)
+        .map(|_| {
+            let mut client = pair.shards[1].connect();
+            client.create(&mut pair.shards[1]).unwrap();
+            client
+        })
+        .collect();
+    // Shard 0 has nothing that could give way, shard 1 has two.
+    let mut new: Vec<Client> = (0..3).map(|_| pair.shards[0].connect()).collect();
+    new[0].create(&mut pair.shards[0]).unwrap();
+    new[0].activate(&mut pair.shards[0]).unwrap();
+    new[1].create(&mut pair.shards[0]).unwrap();
+    new[1].activate(&mut pair.shards[0]).unwrap();
+    let refused = new[2].create(&mut pair.shards[0]).map(|_| ());
+    assert_eq!(refused, Err(StatusCode::BAD_TOO_MANY_SESSIONS), "nothing is claimed twice");
+    pair.deliver();
+    assert_eq!((pair.shards[0].shard.session_count(), pair.shards[1].shard.session_count()), (3, 0));
+    let live = pair.shards[0].shard.shared().live();
+    assert_eq!(live.counters.current_session_count.value(), 3);
+    for client in &mut idle {
+        let gone = client.activate(&mut pair.shards[1]).map(|_| ());
+        assert_eq!(gone, Err(StatusCode::BAD_SESSION_ID_INVALID));
+    }
+    assert_eq!(new[2].create(&mut pair.shards[0]).map(|_| ()), Err(StatusCode::BAD_TOO_MANY_SESSIONS));
+    // A place that is free is there for both.
+    let request = CloseSessionRequest { request_header: active.header(), delete_subscriptions: true };
+    active.call(&mut pair.shards[0], &request).unwrap();
+    idle[0].create(&mut pair.shards[1]).unwrap();
+    idle[0].activate(&mut pair.shards[1]).unwrap();
+    assert_eq!(idle[1].create(&mut pair.shards[1]).map(|_| ()), Err(StatusCode::BAD_TOO_MANY_SESSIONS));
+}
+
+#[test]
+fn connections_without_a_session_give_way_on_any_shard() {
+    let mut pair = Pair::with(|config| config.limits.connections_max = 3);
+    let _active = pair.shards[0].session();
+    let mut idle = pair.shards[1].connect();
+    let _busy = pair.shards[1].session();
+    let mut new = pair.shards[0].connect();
+    pair.deliver();
+    idle.drain(&mut pair.shards[1]);
+    assert!(idle.closed);
+    new.create(&mut pair.shards[0]).unwrap();
+    new.activate(&mut pair.shards[0]).unwrap();
+    let live = pair.shards[0].shard.shared().live();
+    assert_eq!(live.counters.current_connection_count.value(), 3);
+    // Everybody has a session now.
+    let id = pair.shards[0].shard.opened(pair.shards[0].now);
+    pair.deliver();
+    assert!(pair.shards[0].shard.poll_transmit().is_some_and(|to| to == id), "it is told so");
+    assert_eq!(pair.shards[1].shard.connection_count(), 1);
+}

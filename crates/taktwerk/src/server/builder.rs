@@ -2,7 +2,7 @@
 
 use super::identities::Identities;
 use super::{EndpointConfig, Server, ServerOptions, UserTokenConfig, UserTokenKind};
-use crate::pki::Pki;
+use crate::pki::{Pki, TRUST_LIST_INTERVAL};
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::net::ToSocketAddrs;
@@ -12,15 +12,12 @@ use taktwerk_crypto::{KeyLog, MessageSecurityMode, Provider, SecurityPolicy};
 use taktwerk_net::capture::Capture;
 use taktwerk_net::{AuditSink, Listener, SocketOptions, StartError};
 use taktwerk_pki::StoreValidator;
-use taktwerk_server::audit::AuditConfig;
+use taktwerk_server::audit::{AuditConfig, AuditRecord};
 use taktwerk_server::config::BuildInfo;
 use taktwerk_server::{Authorization, ConfigProblem, IdentityVerifier, Limits, ServerConfig};
 
 /// Connections that the kernel holds until they are accepted; the kernel caps it at net.core.somaxconn.
 const BACKLOG: i32 = 4096;
-
-/// How soon a server notices that a trust list has changed.
-const TRUST_LIST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A server to be. Whatever is not set has the default that is named with it.
 #[derive(Debug)]
@@ -272,6 +269,12 @@ impl ServerBuilder {
         *user_timeout = user_timeout.or(blocked_timeout.ok());
         if let Some(trust) = &self.trust {
             trust.watch(TRUST_LIST_INTERVAL).map_err(|source| StartError::TrustList { source })?;
+            if self.audit.sessions {
+                let sink = Arc::clone(&self.options.audit);
+                trust.on_overlooked(move |status, thumbprint| {
+                    sink.record(&AuditRecord::overlooked(crate::space::now(), status, thumbprint));
+                });
+            }
         }
         Ok(Server::new(config, self.shards, self.options, listeners))
     }

@@ -6,8 +6,9 @@ use super::*;
 use crate::callback::{SourceRead, ValueSource};
 use core::sync::atomic::{AtomicU32, Ordering};
 use schema::{
-    ActivateSessionRequest, CallMethodRequest, CallRequest, DataChangeNotification, PublishResponse,
-    RepublishRequest, TransferSubscriptionsRequest, UserNameIdentityToken,
+    ActivateSessionRequest, CallMethodRequest, CallRequest, CreateMonitoredItemsRequest,
+    DataChangeNotification, DeleteMonitoredItemsRequest, MonitoredItemCreateRequest, MonitoringMode,
+    PublishResponse, ReadValueId, RepublishRequest, TransferSubscriptionsRequest, UserNameIdentityToken,
 };
 use taktwerk_schema::ids::{method_ids, object_ids, variable_ids};
 use taktwerk_types::{BuiltInType, ExtensionObject, QualifiedName, Variant};
@@ -155,6 +156,48 @@ fn a_permission_that_is_taken_away_ends_the_values_and_one_that_comes_back_bring
     assert_eq!(told(&mut client, &mut server), [(None, StatusCode::BAD_NODE_ID_UNKNOWN)]);
     server.space.set_access(&NodeId::numeric(1, GUARDED), guarded()).unwrap();
     assert_eq!(told(&mut client, &mut server), [(Some(4.0.into()), StatusCode::GOOD)]);
+}
+
+#[test]
+fn what_deleted_items_have_said_is_not_for_another_user() {
+    let mut server = server();
+    let mut client = session(&mut server, "olaf");
+    let id = subscribe(&mut client, &mut server, NodeId::numeric(1, OPEN));
+    let guarded =
+        ReadValueId { node_id: NodeId::numeric(1, GUARDED), attribute_id: 13, ..Default::default() };
+    let item = MonitoredItemCreateRequest {
+        item_to_monitor: guarded,
+        monitoring_mode: MonitoringMode::REPORTING,
+        ..Default::default()
+    };
+    let request = CreateMonitoredItemsRequest {
+        request_header: client.header(),
+        subscription_id: id,
+        items_to_create: vec![item],
+        ..Default::default()
+    };
+    let item = client.call(&mut server, &request).unwrap().results[0].monitored_item_id;
+    assert_eq!(told(&mut client, &mut server).len(), 2);
+    let again = |client: &mut Client, server: &mut Server| {
+        let request = RepublishRequest {
+            request_header: client.header(),
+            subscription_id: id,
+            retransmit_sequence_number: 1,
+        };
+        client.call(server, &request).map(|_| ())
+    };
+    let request = DeleteMonitoredItemsRequest {
+        request_header: client.header(),
+        subscription_id: id,
+        monitored_item_ids: vec![item],
+    };
+    assert_eq!(client.call(&mut server, &request).unwrap().results, [StatusCode::GOOD]);
+    assert_eq!(again(&mut client, &mut server), Ok(()));
+    log_on(&mut client, &mut server, "olaf").unwrap();
+    assert_eq!(again(&mut client, &mut server), Ok(()), "the same user");
+    log_on(&mut client, &mut server, "otto").unwrap();
+    assert_eq!(again(&mut client, &mut server), Err(StatusCode::BAD_MESSAGE_NOT_AVAILABLE));
+    assert_eq!(server.shard.shared().budgets().retransmission.used(), 0);
 }
 
 #[test]

@@ -100,3 +100,21 @@ fn where_anonymous_is_offered_a_session_outlives_its_users_credential() {
     server.pass(Duration::from_secs(4_000));
     assert_eq!(server.shard.session_count(), 0);
 }
+
+#[test]
+fn a_users_certificate_that_is_refused_is_noted_with_the_reason() {
+    let mut server = server_with(&[ENCRYPT], &tokens(), |config| {
+        config.verifier = Some(Arc::new(Staff));
+        config.audit = crate::audit::AuditConfig::all();
+    });
+    let mut party = Party::created(&mut server, "client", ENCRYPT);
+    let request = party.certified("untrusted");
+    let rejected = StatusCode::BAD_IDENTITY_TOKEN_REJECTED;
+    assert_eq!(party.activate_with(&mut server, &request).unwrap_err(), rejected);
+    let records = crate::tests::audit::taken(&mut server);
+    let certificates = records.iter().filter(|record| {
+        matches!(&record.action, crate::audit::AuditAction::Certificate { is_overlooked: false, thumbprint } if !thumbprint.is_empty())
+    });
+    let found: Vec<_> = certificates.map(|record| (record.status, record.event_type_name())).collect();
+    assert_eq!(found, [(StatusCode::BAD_CERTIFICATE_UNTRUSTED, "AuditCertificateUntrustedEventType")]);
+}

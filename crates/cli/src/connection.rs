@@ -44,8 +44,8 @@ pub(crate) struct SecurityArgs {
     #[arg(long, help_heading = HEADING)]
     pub(crate) allow_plaintext_password: bool,
 
-    /// SecurityPolicy: None, one such as Basic256Sha256, or best: the strongest that both sides have. Without it None,
-    /// or best with --cert.
+    /// SecurityPolicy: None, one such as Basic256Sha256, or best: the strongest that both sides have, never None. Without
+    /// it None for servers on this machine and best for others, or with --cert.
     #[arg(long, value_name = "POLICY", help_heading = HEADING, env = "TAKTWERK_POLICY")]
     pub(crate) policy: Option<String>,
 
@@ -108,6 +108,14 @@ impl SecurityArgs {
         Ok(Some(token))
     }
 
+    /// Says which security a server is talked to with, if nothing was said: before its address is replaced by that of
+    /// something in between.
+    pub(crate) fn settle_for(&mut self, server: &Endpoint) {
+        if self.policy.is_none() && self.mode.is_none() && self.cert.is_none() {
+            self.policy = Some(if server.is_loopback() { "None" } else { "best" }.to_owned());
+        }
+    }
+
     /// The options that another program of ours needs to be let in as this one would be.
     pub(crate) fn to_options(&self) -> Vec<String> {
         let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
@@ -155,8 +163,8 @@ mod tests {
         connection: ConnectionArgs,
     }
 
-    fn parse(arguments: &[&str]) -> SecurityArgs {
-        Command::try_parse_from([&["x"], arguments].concat()).unwrap().connection.security
+    fn parse(arguments: &[&str]) -> ConnectionArgs {
+        Command::try_parse_from([&["x"], arguments].concat()).unwrap().connection
     }
 
     #[test]
@@ -166,7 +174,13 @@ mod tests {
         use taktwerk_crypto::{MessageSecurityMode as Mode, SecurityPolicy as Policy};
         let exactly = |policy, mode| Some(Security::Exactly(policy, mode));
         for (arguments, expected) in [
-            (&["host"][..], exactly(Policy::None, Mode::None)),
+            (&["host"][..], Some(Security::Best)),
+            (&["10.0.0.7:4841"], Some(Security::Best)),
+            (&["localhost"], exactly(Policy::None, Mode::None)),
+            (&["opc.tcp://127.0.0.1:4840"], exactly(Policy::None, Mode::None)),
+            (&["[::1]"], exactly(Policy::None, Mode::None)),
+            (&["localhost", "--cert", "a", "--key", "b"], Some(Security::Best)),
+            (&["host", "--policy", "None"], exactly(Policy::None, Mode::None)),
             (
                 &["host", "--policy", "http://opcfoundation.org/UA/SecurityPolicy#None"],
                 exactly(Policy::None, Mode::None),
@@ -184,7 +198,12 @@ mod tests {
             (&["host", "--policy", "Basic256Sha256", "--mode", "None"], None),
             (&["host", "--policy", "Basic512"], None),
         ] {
-            assert_eq!(wanted(&parse(arguments)).ok(), expected, "{arguments:?}");
+            let mut connection = parse(arguments);
+            let found = wanted(&connection.endpoint, &connection.security).ok();
+            assert_eq!(found, expected, "{arguments:?}");
+            connection.security.settle_for(&connection.endpoint);
+            let elsewhere: Endpoint = "localhost:1".parse().unwrap();
+            assert_eq!(wanted(&elsewhere, &connection.security).ok(), expected, "{arguments:?}");
         }
     }
 

@@ -50,7 +50,8 @@ impl Endpoint {
     /// Whether it is this machine, as far as the name says.
     pub(crate) fn is_loopback(&self) -> bool {
         let address: Result<std::net::IpAddr, _> = self.host().parse();
-        self.host() == "localhost" || address.is_ok_and(|address| address.is_loopback())
+        self.host().eq_ignore_ascii_case("localhost")
+            || address.is_ok_and(|address| address.to_canonical().is_loopback())
     }
 }
 
@@ -119,7 +120,14 @@ mod tests {
         assert_eq!("[::1]:1".parse::<Endpoint>().unwrap().host(), "::1");
         let moved = "plc7/UA/Server".parse::<Endpoint>().unwrap().at("[::1]:7".parse().unwrap());
         assert_eq!(moved.to_string(), "opc.tcp://[::1]:7/UA/Server");
-        for (text, here) in [("localhost", true), ("[::1]", true), ("127.3.2.1:5", true), ("plc7", false)] {
+        for (text, here) in [
+            ("localhost", true),
+            ("[::1]", true),
+            ("127.3.2.1:5", true),
+            ("plc7", false),
+            ("LocalHost", true),
+            ("[::ffff:127.0.0.1]", true),
+        ] {
             assert_eq!(text.parse::<Endpoint>().unwrap().is_loopback(), here, "{text}");
         }
     }

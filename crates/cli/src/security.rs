@@ -1,6 +1,7 @@
 //! Certificates of the command: where they are kept, and what of them a connection uses.
 
 use crate::connection::SecurityArgs;
+use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,8 +51,9 @@ pub(crate) fn client_pki(folder: Option<&PathBuf>) -> Result<taktwerk::pki::PkiB
     Ok(Pki::in_folder(folder).settings(CertificateSettings::new("taktwerk", CLIENT_URI)))
 }
 
-/// What `--policy` and `--mode` ask for.
-pub(crate) fn wanted(arguments: &SecurityArgs) -> Result<Security, Failure> {
+/// What `--policy` and `--mode` ask for. Whoever says nothing gets no security from servers on this machine and the best
+/// from others: to talk in clear over a network has to be asked for.
+pub(crate) fn wanted(server: &Endpoint, arguments: &SecurityArgs) -> Result<Security, Failure> {
     let usage = |error: &dyn core::fmt::Display| Failure::Usage(error.to_string());
     let mode = arguments.mode.as_deref().map(str::parse::<MessageSecurityMode>).transpose();
     let mode = mode.map_err(|error| usage(&error))?;
@@ -62,7 +64,7 @@ pub(crate) fn wanted(arguments: &SecurityArgs) -> Result<Security, Failure> {
         None if mode.is_some_and(|mode| mode != MessageSecurityMode::None) => {
             return Err(usage(&"--mode needs a --policy that it goes with, such as Basic256Sha256"));
         }
-        None if arguments.cert.is_some() && mode.is_none() => return best,
+        None if mode.is_none() && (arguments.cert.is_some() || !server.is_loopback()) => return best,
         None => SecurityPolicy::None,
     };
     let secured = policy != SecurityPolicy::None;
@@ -90,8 +92,8 @@ pub(crate) fn user(arguments: &SecurityArgs) -> Result<Option<Arc<dyn Provider>>
 }
 
 /// Our certificate and our trust list, if the connection needs them.
-pub(crate) fn provider(arguments: &SecurityArgs) -> Result<Option<Arc<dyn Provider>>, Failure> {
-    let wanted = wanted(arguments)?;
+pub(crate) fn pki(server: &Endpoint, arguments: &SecurityArgs) -> Result<Option<Pki>, Failure> {
+    let wanted = wanted(server, arguments)?;
     let is_none = is_none(wanted);
     if is_none && !arguments.has_secret() {
         return Ok(None);
@@ -122,5 +124,5 @@ pub(crate) fn provider(arguments: &SecurityArgs) -> Result<Option<Arc<dyn Provid
     for problem in pki.problems() {
         eprintln!("{}: {}", problem.path.display(), problem.what);
     }
-    Ok(Some(pki.provider()))
+    Ok(Some(pki))
 }

@@ -8,7 +8,7 @@ use crate::security;
 use crate::types::Types;
 use std::sync::Arc;
 use taktwerk_channel::{ChannelConfig, ChannelError};
-use taktwerk_client::config::{Identity, ReconnectPolicy, Security, Target};
+use taktwerk_client::config::{EndpointUrl, Identity, ReconnectPolicy, Security, Target};
 use taktwerk_client::{ClientConfig, ClientError, SecurityProblem, Splittable, TypeReader};
 use taktwerk_crypto::{CryptoError, MessageSecurityMode, SecurityPolicy};
 use taktwerk_net::client::BlockingClient;
@@ -58,6 +58,11 @@ fn describe(error: &ClientError) -> String {
             };
             format!("{error}{advice}")
         }
+        ClientError::Security(SecurityProblem::NoEndpoint { .. }) => {
+            format!(
+                "{error}: --policy says which security to use, None included; taktwerk endpoints shows more"
+            )
+        }
         ClientError::Security(SecurityProblem::PlaintextPassword) => {
             format!("{error}: add --allow-plaintext-password if you trust the network")
         }
@@ -66,13 +71,16 @@ fn describe(error: &ClientError) -> String {
 }
 
 /// A client's settings for commands: fail soon and clearly, do not try again.
-pub(crate) fn config(security: &SecurityArgs) -> Result<ClientConfig, Failure> {
+pub(crate) fn config(server: &Endpoint, security: &SecurityArgs) -> Result<ClientConfig, Failure> {
     let mut channel = ChannelConfig::default();
-    if let Some(provider) = security::provider(security)? {
-        channel.provider = provider;
+    let mut trust_list_changes = Arc::default();
+    if let Some(pki) = security::pki(server, security)? {
+        channel.provider = pki.provider();
+        trust_list_changes = pki.watch().map_err(|error| Failure::Environment(error.to_string()))?;
     }
     Ok(ClientConfig {
         channel: Arc::new(channel),
+        trust_list_changes,
         request_timeout: security.timeout,
         token_lifetime_ms: u32::try_from(security.token_lifetime.as_millis()).unwrap_or(u32::MAX),
         application_name: "taktwerk".into(),
@@ -85,7 +93,7 @@ pub(crate) fn config(security: &SecurityArgs) -> Result<ClientConfig, Failure> {
 pub(crate) fn target(endpoint: &Endpoint, security: &SecurityArgs) -> Result<Target, Failure> {
     let mut target = Target::direct(&endpoint.to_string())
         .map_err(|error| Failure::Usage(format!("{endpoint}: {error}")))?;
-    target.security = security::wanted(security)?;
+    target.security = security::wanted(endpoint, security)?;
     target.discover = !security::is_none(target.security);
     if let Some(provider) = security::user(security)? {
         target.identity = Identity::X509 { provider };
@@ -106,9 +114,17 @@ pub(crate) fn target(endpoint: &Endpoint, security: &SecurityArgs) -> Result<Tar
 
 /// Asks a server for its endpoints, without a session.
 pub(crate) fn endpoints(arguments: &ConnectionArgs) -> Result<Vec<EndpointDescription>, Failure> {
+    endpoints_via(arguments, None)
+}
+
+fn endpoints_via(
+    arguments: &ConnectionArgs,
+    via: Option<EndpointUrl>,
+) -> Result<Vec<EndpointDescription>, Failure> {
     let mut target = target(&arguments.endpoint, &arguments.security)?;
     target.session = false;
     target.discover = false;
+    target.via = via;
     let url = arguments.endpoint.to_string();
     // Discovery needs no certificates, so none are made or looked for.
     let config = ClientConfig {
@@ -126,8 +142,8 @@ pub(crate) fn endpoints(arguments: &ConnectionArgs) -> Result<Vec<EndpointDescri
 
 /// Fills in what discovery would find, so that clients connect without asking.
 pub(crate) fn discover(arguments: &ConnectionArgs, target: &mut Target) -> Result<(), Failure> {
-    let endpoints = endpoints(arguments)?;
-    let provider = security::provider(&arguments.security)?;
+    let endpoints = endpoints_via(arguments, target.via.clone())?;
+    let provider = security::pki(&arguments.endpoint, &arguments.security)?.map(|pki| pki.provider());
     let security = |endpoint: &EndpointDescription| {
         let policy = SecurityPolicy::from_uri(endpoint.security_policy_uri.as_str())?;
         Some((MessageSecurityMode::from_number(endpoint.security_mode.0)?, policy))
@@ -176,7 +192,7 @@ impl Session {
         // One more round trip, and the server can say what it offers instead.
         target.discover = true;
         let recording = Recording::open(arguments.security.allow_key_log)?;
-        let mut config = ClientConfig { reconnect, ..config(&arguments.security)? };
+        let mut config = ClientConfig { reconnect, ..config(&arguments.endpoint, &arguments.security)? };
         if recording.key_log.is_some() {
             let channel =
                 ChannelConfig { key_log: recording.key_log, ..ChannelConfig::clone(&config.channel) };

@@ -180,7 +180,8 @@ fn a_load_over_a_link() {
     let unknown = read("moon");
     assert_eq!(unknown.status.code(), Some(2), "{unknown:?}");
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("wan-tokyo"), "{unknown:?}");
-    let password = run(&["bench", "read", "192.0.2.1", "-u", "joe", "-p", "secret", "--link", "delay=1ms"]);
+    let password = ["bench", "read", "192.0.2.1", "-u", "joe", "-p", "secret", "--link", "delay=1ms"];
+    let password = run(&[&password[..], &["--policy", "None"]].concat());
     assert_eq!(password.status.code(), Some(2), "{password:?}");
 }
 

@@ -5,7 +5,7 @@ use crate::config::{ClientConfig, Target};
 use crate::connect::Phase;
 use crate::effect::{ConnectionId, Effect, JobToken};
 use crate::endpoint::Chosen;
-use crate::error::{ClientError, Misuse};
+use crate::error::{ClientError, Misuse, SecurityProblem};
 use crate::event::{Event, Note, Reply, ReplyBody, RequestHandle, SessionInfo, Sink};
 use crate::limits::OperationLimits;
 use crate::link::{Answer, Link};
@@ -14,11 +14,12 @@ use crate::publish::Publisher;
 use crate::session::{Activation, JobPurpose, Session};
 use crate::split::{ActiveBatch, BatchOwner};
 use crate::subscription::Subscription;
+use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use taktwerk_channel::{ChannelError, Event as ChannelEvent};
-use taktwerk_crypto::{CryptoError, Entropy, JobOutput};
+use taktwerk_crypto::{CertificatePurpose, CryptoError, Entropy, Job, JobOutput};
 use taktwerk_schema::ServiceFault;
 use taktwerk_schema::service::Request;
 use taktwerk_types::{Instant, Structure, UaString, UtcTime};
@@ -56,6 +57,8 @@ pub struct Client {
     pub(crate) was_up: bool,
     /// Security tokens that took the place of others.
     pub(crate) renewals: u64,
+    /// The change of the trust lists as of which the server's certificate was looked at.
+    trusted_at: u64,
 }
 
 impl core::fmt::Debug for Client {
@@ -97,6 +100,7 @@ impl Client {
             attempts: 0,
             was_up: false,
             renewals: 0,
+            trusted_at: 0,
         }
     }
 
@@ -307,6 +311,10 @@ impl Client {
             ChannelEvent::Opened => self.on_channel_open(now, sink),
             ChannelEvent::Effect(job) => {
                 let provider = self.config.channel.provider.clone();
+                if matches!(*job, Job::OpenChunk(_)) {
+                    // It validates the server's certificate.
+                    self.trusted_at = self.trust_list_changes();
+                }
                 self.start_job(JobPurpose::Channel, *job, provider);
             }
             ChannelEvent::Aborted { request_id, status, .. } => {
@@ -349,8 +357,31 @@ impl Client {
                 }
             }
             JobPurpose::Activation(step) => self.on_activation_job(step, result, now, sink),
+            JobPurpose::Trust => {
+                if let Err(error) = result {
+                    self.lose(SecurityProblem::from(error).into(), now, sink);
+                }
+            }
         }
         self.pump(now);
+    }
+
+    fn trust_list_changes(&self) -> u64 {
+        self.config.trust_list_changes.load(Ordering::Acquire)
+    }
+
+    /// Has the server's certificate looked at if a trust list has changed since that was done last.
+    fn refresh_trust(&mut self) {
+        let change = self.trust_list_changes();
+        if change == self.trusted_at || self.phase != Phase::Up {
+            return;
+        }
+        self.trusted_at = change;
+        let certificate = self.link.channel.as_ref().and_then(|channel| channel.peer_certificate()).cloned();
+        let (Some(certificate), Some(chosen)) = (certificate, &self.chosen) else { return };
+        let purpose = CertificatePurpose::Server { host_name: chosen.url.host.clone().into() };
+        let provider = self.config.channel.provider.clone();
+        self.start_job(JobPurpose::Trust, Job::Validate { certificate, purpose }, provider);
     }
 
     /// When [`Client::handle_timeout`] has to be called, and for what.
@@ -431,6 +462,7 @@ impl Client {
     /// Sends what waits to be sent: parts of requests, changes of subscriptions, Publish requests.
     pub(crate) fn pump(&mut self, now: Instant) {
         if self.phase == Phase::Up {
+            self.refresh_trust();
             self.sync_subscriptions(now);
         }
         self.pump_batches(now);

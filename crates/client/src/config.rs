@@ -1,6 +1,7 @@
 //! Settings of a client, and what it is told to connect to.
 
 use crate::error::Misuse;
+use core::sync::atomic::AtomicU64;
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_channel::ChannelConfig;
@@ -12,6 +13,10 @@ use taktwerk_types::DecodeLimits;
 pub struct ClientConfig {
     /// Limits, cryptography and wall time of the channels.
     pub channel: Arc<ChannelConfig>,
+    /// Counts the changes of the trust lists that the provider of `channel` goes by. When it moves, the server's
+    /// certificate is validated again, with the next message or timer; if it is refused the connection ends
+    /// (Part 12 §7.8.2.5).
+    pub trust_list_changes: Arc<AtomicU64>,
     /// Our ApplicationUri, where no certificate says it.
     pub application_uri: Box<str>,
     /// Our ProductUri.
@@ -49,6 +54,7 @@ impl Default for ClientConfig {
     fn default() -> Self {
         Self {
             channel: Arc::default(),
+            trust_list_changes: Arc::default(),
             application_uri: "urn:taktwerk:client".into(),
             product_uri: "urn:taktwerk".into(),
             application_name: "Taktwerk client".into(),
@@ -99,11 +105,15 @@ impl Default for ReconnectPolicy {
 /// Which security the endpoint must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Security {
-    /// The strongest that both sides have, and none if the server offers nothing else.
+    /// For a client that has a certificate [`Self::Best`], for one that has none no security: what is chosen does not
+    /// hang on a list of endpoints that anybody on the way can edit.
     #[default]
-    BestOrNone,
+    Automatic,
     /// The strongest that both sides have; never none.
     Best,
+    /// The strongest that both sides have, and none if the server offers nothing else. Whoever can change what the server
+    /// says of its endpoints can choose none. Passwords are not sent then.
+    BestOrNone,
     /// Exactly this.
     Exactly(SecurityPolicy, MessageSecurityMode),
 }
@@ -179,6 +189,9 @@ pub struct Target {
     pub session_name: Box<str>,
     /// Languages the user prefers, best first.
     pub locale_ids: Vec<Box<str>>,
+    /// Where to connect to instead of the server's own host and port: a relay on the way. The server is told its own URL,
+    /// and its certificate has to name its own host. Default: nowhere.
+    pub via: Option<EndpointUrl>,
 }
 
 impl Target {
@@ -197,6 +210,7 @@ impl Target {
             session: true,
             session_name: "Taktwerk".into(),
             locale_ids: Vec::new(),
+            via: None,
         })
     }
 

@@ -4,7 +4,7 @@ use crate::batch::DynRequest;
 use crate::client::Client;
 use crate::config::{EndpointUrl, Security, Target};
 use crate::effect::{ConnectionId, Effect};
-use crate::endpoint::{Chosen, choose};
+use crate::endpoint::{Chosen, choose, resolve};
 use crate::error::{ClientError, Misuse, SecurityProblem};
 use crate::event::{Event, Note, Restored, Sink};
 use crate::limits::LIMIT_NODES;
@@ -14,8 +14,8 @@ use crate::split::BatchOwner;
 use crate::subscription::State;
 use core::any::Any;
 use core::time::Duration;
-use taktwerk_channel::{Channel, OpenParams};
-use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+use taktwerk_channel::{Channel, ChannelError, OpenParams};
+use taktwerk_crypto::{MessageSecurityMode, Provider, SecurityPolicy};
 use taktwerk_schema::{
     CloseSessionRequest, EndpointDescription, GetEndpointsRequest, GetEndpointsResponse, ReadRequest,
     ReadResponse, ReadValueId, TimestampsToReturn, TransferSubscriptionsRequest,
@@ -66,7 +66,7 @@ impl Client {
         if self.phase != Phase::Idle {
             return Err(Misuse::AlreadyConnected.into());
         }
-        check_target(&target)?;
+        check_target(&target, &*self.config.channel.provider)?;
         self.chosen = (!target.discover || !target.session).then(|| undiscovered(&target));
         self.target = Some(target);
         self.attempts = 0;
@@ -101,6 +101,7 @@ impl Client {
     fn dial(&mut self, url: EndpointUrl, now: Instant) {
         self.link.connection = ConnectionId(self.link.connection.0.wrapping_add(1));
         self.phase = Phase::Connecting { deadline: now + self.config.request_timeout };
+        let url = self.target.as_ref().and_then(|target| target.via.clone()).unwrap_or(url);
         self.effects.push_back(Effect::Connect { connection: self.link.connection, url });
     }
 
@@ -249,7 +250,14 @@ impl Client {
         if !self.may_retry(&error) {
             return self.end(Some(error), sink);
         }
-        if matches!(error, ClientError::Security(_) | ClientError::Service { .. }) {
+        let is_refusal = match &error {
+            ClientError::Security(_) | ClientError::Service { .. } => true,
+            ClientError::Channel(ChannelError::Crypto(_) | ChannelError::Peer(_)) => true,
+            // What a server says to whom it does not understand: something was encrypted for the key that it had.
+            ClientError::ServerClosed { status, .. } => !is_busy(*status),
+            _ => false,
+        };
+        if is_refusal {
             // A restarted server can have another certificate and other endpoints: ask again.
             if self.target.as_ref().is_some_and(|target| target.discover && target.session) && !was_up {
                 self.chosen = None;
@@ -278,14 +286,7 @@ impl Client {
     /// much to do is left alone for longer.
     fn back_off(&mut self, error: &ClientError) -> Duration {
         let policy = &self.config.reconnect;
-        let busy = matches!(
-            error.status(),
-            StatusCode::BAD_TCP_SERVER_TOO_BUSY
-                | StatusCode::BAD_SERVER_TOO_BUSY
-                | StatusCode::BAD_TOO_MANY_SESSIONS
-                | StatusCode::BAD_TCP_NOT_ENOUGH_RESOURCES
-        );
-        let factor = 1u32 << (self.attempts.min(20) + if busy { 2 } else { 0 });
+        let factor = 1u32 << (self.attempts.min(20) + if is_busy(error.status()) { 2 } else { 0 });
         let delay = policy.delay_min.saturating_mul(factor).min(policy.delay_max);
         let half_nanos = u64::try_from(delay.as_nanos() / 2).unwrap_or(u64::MAX / 2);
         Duration::from_nanos(half_nanos + self.entropy.below(half_nanos + 1))
@@ -518,9 +519,21 @@ fn undiscovered(target: &Target) -> Chosen {
     Chosen { policy, mode, description, url: target.url.clone(), note: None }
 }
 
+/// Whether a server says that it has too much to do.
+fn is_busy(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_TCP_SERVER_TOO_BUSY
+            | StatusCode::BAD_SERVER_TOO_BUSY
+            | StatusCode::BAD_TOO_MANY_SESSIONS
+            | StatusCode::BAD_TCP_NOT_ENOUGH_RESOURCES
+    )
+}
+
 /// Refuses what cannot be meant.
-fn check_target(target: &Target) -> Result<(), SecurityProblem> {
-    let strongest_unasked = target.session && !target.discover && target.security == Security::Best;
+fn check_target(target: &Target, provider: &dyn Provider) -> Result<(), SecurityProblem> {
+    let is_strongest = resolve(target.security, provider) == Security::Best;
+    let strongest_unasked = target.session && !target.discover && is_strongest;
     if strongest_unasked {
         return Err(SecurityProblem::NoEndpoint {
             wanted: "security, without discovery".into(),

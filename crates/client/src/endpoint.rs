@@ -60,12 +60,23 @@ pub(crate) fn token_policy<'a>(
     usable.max_by_key(|policy| level(policy))
 }
 
+/// What [`Security::Automatic`] is for a client with this provider.
+pub(crate) fn resolve(security: Security, provider: &dyn Provider) -> Security {
+    let is_secured = |policy: &SecurityPolicy| policy.is_secure() && provider.supports(*policy);
+    match security {
+        Security::Automatic if SecurityPolicy::ALL.iter().any(is_secured) => Security::Best,
+        Security::Automatic => Security::Exactly(SecurityPolicy::None, MessageSecurityMode::None),
+        other => other,
+    }
+}
+
 /// Chooses among the endpoints that a server offers.
 pub(crate) fn choose(
     endpoints: &[EndpointDescription],
     target: &Target,
     provider: &dyn Provider,
 ) -> Result<Chosen, SecurityProblem> {
+    let security = resolve(target.security, provider);
     let candidates = endpoints.iter().filter_map(|endpoint| {
         let profile = endpoint.transport_profile_uri.as_str();
         if !profile.is_empty() && profile != TRANSPORT_PROFILE {
@@ -76,21 +87,21 @@ pub(crate) fn choose(
         let secured = policy != SecurityPolicy::None;
         let fits = provider.supports(policy)
             && secured == (mode != MessageSecurityMode::None)
-            && match target.security {
+            && match security {
                 Security::Exactly(wanted_policy, wanted_mode) => {
                     (wanted_policy, wanted_mode) == (policy, mode)
                 }
                 // Deprecated policies only when they are asked for by name.
-                Security::Best => secured && !policy.is_deprecated(),
+                Security::Best | Security::Automatic => secured && !policy.is_deprecated(),
                 Security::BestOrNone => !secured || !policy.is_deprecated(),
             };
         fits.then_some((endpoint, policy, mode))
     });
     let candidates: Vec<_> = candidates.collect();
     if candidates.is_empty() {
-        let wanted = match target.security {
+        let wanted = match security {
             Security::Exactly(policy, mode) => format!("{policy}/{mode}"),
-            Security::Best => "a security policy that both sides have".to_owned(),
+            Security::Best | Security::Automatic => "a security policy that both sides have".to_owned(),
             Security::BestOrNone => "a security policy that both sides have, or none".to_owned(),
         };
         let offered = endpoints.iter().map(|endpoint| {
@@ -219,6 +230,13 @@ mod tests {
         assert_eq!(choose_with(Security::BestOrNone, &dummy), best);
         let none = (SecurityPolicy::None, MessageSecurityMode::None);
         assert_eq!(choose_with(Security::BestOrNone, &NullProvider), Ok(none));
+        assert_eq!(choose_with(Security::Automatic, &dummy), best);
+        assert_eq!(choose_with(Security::Automatic, &NullProvider), Ok(none));
+        // A list that somebody has left only None in.
+        let stripped = &offered()[..1];
+        let target = Target::new("plc").unwrap();
+        assert!(matches!(choose(stripped, &target, &dummy), Err(SecurityProblem::NoEndpoint { .. })));
+        assert!(choose(stripped, &target, &NullProvider).is_ok());
         assert!(matches!(
             choose_with(Security::Best, &NullProvider),
             Err(SecurityProblem::NoEndpoint { .. })

@@ -77,10 +77,14 @@ pub(crate) enum JobPurpose {
     Channel,
     /// A step of an activation.
     Activation(Step),
+    /// The server's certificate is looked at again.
+    Trust,
 }
 
 /// Bytes of our nonces; the specification asks for 32 at least.
 const NONCE_LEN: usize = 32;
+/// Bytes of a nonce at most.
+const NONCE_LEN_MAX: usize = 128;
 
 impl Client {
     pub(crate) fn start_job(&mut self, purpose: JobPurpose, job: Job, provider: Arc<dyn Provider>) {
@@ -380,7 +384,7 @@ fn offered_key(header: &ResponseHeader) -> Option<EphemeralKeyType> {
     ephemeral::offered(&header.additional_header)?.ok()
 }
 
-/// Long enough, and not what a broken generator makes (Part 4 §5.7.2.2).
+/// Long enough and not too long, and not what a broken generator makes (Part 4 §5.7.2.2).
 pub(crate) fn is_nonce(nonce: &[u8]) -> bool {
-    nonce.len() >= NONCE_LEN && nonce.iter().any(|byte| *byte != 0)
+    (NONCE_LEN..=NONCE_LEN_MAX).contains(&nonce.len()) && nonce.iter().any(|byte| *byte != 0)
 }

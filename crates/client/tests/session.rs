@@ -324,7 +324,8 @@ fn hostile_sessions_are_refused_before_a_secret_leaves() {
     for (certificate, trusted) in [("server", true), ("untrusted", false)] {
         let mut world = secured(&[NONE]).world();
         world.server.knobs.certificate = Some(dummy::certificate(certificate, 2048));
-        world.client.connect(Target { identity: user(), ..target() }, world.now).unwrap();
+        let security = Security::Exactly(NONE.0, NONE.1);
+        world.client.connect(Target { identity: user(), security, ..target() }, world.now).unwrap();
         world.settle();
         assert_eq!(world.client.is_up(), trusted);
     }
@@ -615,7 +616,10 @@ fn tokens_are_renewed_for_hours() {
     for offered in [NONE, STRONG] {
         let mut setup = secured(&[NONE, offered]);
         setup.client.token_lifetime_ms = 20_000;
-        let mut world = World::connected_with(setup);
+        let mut world = setup.world();
+        let security = Security::Exactly(offered.0, offered.1);
+        world.client.connect(Target { security, ..target() }, world.now).unwrap();
+        world.settle();
         let (_, id) = world.subscribe(1);
         world.take_events();
         let before = world.opens;
@@ -629,4 +633,84 @@ fn tokens_are_renewed_for_hours() {
         assert!((710..=730).contains(&(world.opens - before)), "{}", world.opens - before);
         assert!(world.subscription_events().len() > 1000 && world.dialled.len() <= 2);
     }
+}
+
+#[test]
+fn a_server_that_is_no_longer_trusted_is_left() {
+    let trust = DummyProvider::new("client", 2048);
+    let changes = Arc::new(core::sync::atomic::AtomicU64::new(0));
+    let mut setup = secured(&[NONE, STRONG]);
+    setup.providers.0 = Arc::new(trust.clone());
+    setup.client.trust_list_changes = Arc::clone(&changes);
+    let mut world = World::connected_with(setup);
+    world.take_events();
+    // A change that does not concern this server.
+    changes.fetch_add(1, core::sync::atomic::Ordering::Release);
+    world.seconds(30);
+    assert!(world.client.is_up());
+    assert_eq!(world.take_events(), []);
+    trust.distrust_everybody();
+    world.seconds(30);
+    assert!(world.client.is_up(), "nobody has said that the list has changed");
+    changes.fetch_add(1, core::sync::atomic::Ordering::Release);
+    world.seconds(30);
+    let events = world.take_events();
+    let is_refusal = |error: &ClientError| {
+        matches!(error, ClientError::Security(SecurityProblem::Crypto(CryptoError::Certificate(_))))
+    };
+    let left = events.iter().any(|event| match event {
+        Event::Disconnected(Some(error)) | Event::ConnectionLost { error, .. } => is_refusal(error),
+        _ => false,
+    });
+    assert!(left, "{events:?}");
+    assert!(!world.client.is_up());
+}
+
+#[test]
+fn a_server_that_comes_back_with_another_certificate_is_asked_for_its_endpoints_again() {
+    let mut world = World::connected_with(Setup { client: retrying().client, ..secured(&[NONE, STRONG]) });
+    world.take_events();
+    let provider = Arc::new(DummyProvider::new("server", 4096));
+    let config = taktwerk_channel::ChannelConfig::clone(&world.server.config);
+    world.server.config = Arc::new(taktwerk_channel::ChannelConfig { provider, ..config });
+    world.server.forget_sessions();
+    let dialled = world.dialled.len();
+    world.break_connection();
+    world.seconds(60);
+    let events = world.take_events();
+    assert!(matches!(events.last(), Some(Event::Restored(Restored::NewSession, _))), "{events:?}");
+    assert!(world.client.is_up());
+    // With the old certificate, for the endpoints, with the new one; a second try or two besides.
+    assert!((3..=6).contains(&(world.dialled.len() - dialled)), "{:?}", &world.dialled[dialled..]);
+}
+
+#[test]
+fn a_relay_is_dialled_and_the_server_is_called_by_its_name() {
+    let mut world = secured(&[NONE, STRONG]).world();
+    let via = taktwerk_client::EndpointUrl::parse("opc.tcp://127.0.0.1:4999").unwrap();
+    world.client.connect(Target { via: Some(via), ..target() }, world.now).unwrap();
+    world.settle();
+    assert!(world.client.is_up());
+    assert_eq!(world.dialled, ["opc.tcp://127.0.0.1:4999"; 2]);
+    let named: Vec<&str> = world.server.named.iter().map(String::as_str).collect();
+    assert_eq!(named, ["opc.tcp://plc:4840"]);
+}
+
+#[test]
+fn a_client_with_a_certificate_is_not_talked_down_to_none() {
+    // Somebody has left nothing but None in the list of endpoints.
+    let stripped = |client: Arc<dyn Provider>| {
+        let mut setup = secured(&[NONE, STRONG]);
+        setup.providers.0 = client;
+        let mut world = setup.world();
+        world.server.knobs.edit_discovery = Some(|list| list.truncate(1));
+        world.client.connect(target(), world.now).unwrap();
+        world.settle();
+        world.take_events()
+    };
+    let with = stripped(Arc::new(DummyProvider::new("client", 2048)));
+    let [Event::Disconnected(Some(ClientError::Security(problem)))] = &with[..] else { panic!("{with:?}") };
+    assert!(matches!(problem, SecurityProblem::NoEndpoint { .. }));
+    let without = stripped(Arc::new(NullProvider));
+    assert!(matches!(&without[..], [Event::Connected(_)]), "{without:?}");
 }

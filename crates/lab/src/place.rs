@@ -428,8 +428,15 @@ impl Place {
                 if let Some(pid) = server.pid {
                     program = program.arg("--server-pid").arg(pid);
                 }
+                let mut says_security = !condition.security.is_none() || !server.url.starts_with("opc.tcp:");
                 if is_url(&condition.stack) {
                     program = program.args(&self.client);
+                    says_security |=
+                        self.client.iter().any(|option| option == "--policy" || option == "--cert");
+                }
+                if !says_security {
+                    // Where the server is, behind a link or on another machine, is not what decides.
+                    program = program.args(["--policy", "None"]);
                 }
                 if let (Kind::Probe, Some(cpu)) = (condition.kind, server_cpus.cpus().first()) {
                     program = program.arg("--server-cpu").arg(cpu);

@@ -12,6 +12,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 use taktwerk_channel::{ChannelConfig, ChannelLimits};
+use taktwerk_client::config::EndpointUrl;
 use taktwerk_client::{ClientConfig, Target};
 use taktwerk_lab::pin::CpuList;
 use taktwerk_lab::process::Process;
@@ -55,7 +56,7 @@ pub(crate) struct CommonArgs {
     #[arg(long, value_name = "LINK")]
     link: Option<String>,
 
-    /// The link that stands, and the server behind it.
+    /// The link that stands, and where it is entered.
     #[arg(skip)]
     over: Option<(Arc<Over>, Endpoint)>,
 
@@ -69,8 +70,10 @@ impl CommonArgs {
     pub(super) fn go_over_link(&mut self) -> Result<(), Failure> {
         let Some(name) = &self.link else { return Ok(()) };
         let server = self.connection.endpoint.clone();
+        self.connection.security.settle_for(&server);
         let security = &self.connection.security;
-        let is_readable = security.policy.as_deref().is_none_or(|policy| policy.eq_ignore_ascii_case("none"));
+        let is_readable =
+            security.policy.as_deref().is_some_and(|policy| policy.eq_ignore_ascii_case("none"));
         if security.has_secret()
             && is_readable
             && !server.is_loopback()
@@ -85,17 +88,15 @@ impl CommonArgs {
             ));
         }
         let over = Over::start(name, &server)?;
-        self.connection.endpoint = server.at(over.address());
-        self.over = Some((Arc::new(over), server));
+        let relay = server.at(over.address());
+        self.over = Some((Arc::new(over), relay));
         Ok(())
     }
 
     /// A report of a load: on which server, over which link.
     pub(super) fn report(&self, command: &str) -> Report {
-        let Some((over, server)) = &self.over else {
-            return Report::new(command, &self.connection.endpoint.to_string());
-        };
-        let mut report = Report::new(command, &server.to_string());
+        let mut report = Report::new(command, &self.connection.endpoint.to_string());
+        let Some((over, _)) = &self.over else { return report };
         report.set("link", over.probed());
         report.fact("link", over.sentence());
         report
@@ -114,7 +115,7 @@ impl CommonArgs {
 
     /// Settings of the clients: the fewest round trips, no second attempts, and messages as large as the load.
     pub(crate) fn client_config(&self) -> Result<Arc<ClientConfig>, Failure> {
-        let config = session::config(&self.connection.security)?;
+        let config = session::config(&self.connection.endpoint, &self.connection.security)?;
         let limits = ChannelLimits {
             message_size_max: 512 << 20,
             chunk_count_max: 1 << 20,
@@ -124,14 +125,20 @@ impl CommonArgs {
         Ok(Arc::new(ClientConfig { channel: Arc::new(channel), read_limits: false, ..config }))
     }
 
-    /// The server's port.
+    /// The port that is connected to: the server's, or that of the link to it.
     pub(crate) fn port(&self) -> u16 {
-        self.connection.endpoint.port()
+        self.over.as_ref().map_or(&self.connection.endpoint, |(_, relay)| relay).port()
     }
 
     /// What each client connects to.
     pub(crate) fn target(&self) -> Result<Target, Failure> {
         let mut target = session::target(&self.connection.endpoint, &self.connection.security)?;
+        if let Some((_, relay)) = &self.over {
+            target.via = Some(
+                EndpointUrl::parse(&relay.to_string())
+                    .map_err(|error| Failure::Environment(error.to_string()))?,
+            );
+        }
         if target.discover {
             // Once for all clients: what is measured is the connection, not the question where to connect to.
             session::discover(&self.connection, &mut target)?;

@@ -138,7 +138,7 @@ impl Keys {
                 "--policy None: keys are handed out over encrypting connections only".to_owned(),
             ));
         }
-        let provider = security::provider(&security)?;
+        let provider = security::pki(endpoint, &security)?.map(|pki| pki.provider());
         let timeout = security.timeout;
         let connect = move |url: &str| {
             let builder = Client::builder(url)

@@ -123,6 +123,8 @@ pub struct Server {
     /// Encoding ids of the requests received, in order.
     pub received: Vec<u32>,
     pub written: Vec<(NodeId, DataValue)>,
+    /// The EndpointUrl of each CreateSession.
+    pub named: Vec<String>,
     pub resends: Vec<u32>,
     pub audits: u32,
     /// Values of messages that were never sent and are not kept.
@@ -152,6 +154,7 @@ impl Server {
             next_item: 0,
             received: vec![],
             written: vec![],
+            named: vec![],
             resends: vec![],
             audits: 0,
             forgotten: vec![],

@@ -58,15 +58,22 @@ impl ClientBuilder {
     }
 
     /// Takes our certificate, and with it our ApplicationUri, and trust lists from a folder: needed for every policy but
-    /// None.
+    /// None. When a trust list changes while a connection is up and the server is not trusted any more, it ends.
     pub fn pki(mut self, pki: &Pki) -> Self {
         if let Some(uri) = pki.application_uri() {
             self.config.application_uri = uri.into();
         }
+        match pki.watch() {
+            Ok(changes) => self.config.trust_list_changes = changes,
+            Err(error) => {
+                tracing::warn!(%error, "changes of the trust list are noticed when keys are renewed, not before");
+            }
+        }
         self.provider(pki.provider())
     }
 
-    /// Which security the endpoint must have. Default: the best that both sides have.
+    /// Which security the endpoint must have. Default: with a [`provider`](Self::provider) or [`pki`](Self::pki) the best
+    /// that both sides have and never none, without them none.
     pub fn security(mut self, security: Security) -> Self {
         self.security = security;
         self

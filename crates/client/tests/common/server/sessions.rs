@@ -27,6 +27,7 @@ impl Server {
         _: Instant,
     ) -> Result<CreateSessionResponse, StatusCode> {
         assert!(request.request_header.authentication_token.is_null());
+        self.named.push(request.endpoint_url.as_str().to_owned());
         self.next_session += 1;
         let nonce = vec![self.next_session as u8; 32];
         let policy = connection.channel.policy();

@@ -136,7 +136,9 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
     let begin = Instant::now();
     let url = arguments.connection.endpoint.to_string();
     let (published, Moving { options, said }) = look(arguments)?;
-    let client = [arguments.connection.security.to_options(), options].concat();
+    let mut security = arguments.connection.security.clone();
+    security.settle_for(&arguments.connection.endpoint);
+    let client = [security.to_options(), options].concat();
     let place = super::place(None)?.with_slack(SET_UP).with_client(client);
     let rest = answer_time(&place, &url)?;
     let mut searching = Searching {

@@ -108,6 +108,9 @@ impl Outcome {
     }
 }
 
+/// Kinds of keys that policies take.
+const KEYS: [&str; 4] = ["rsa2048", "p256", "p384", "ed25519"];
+
 impl Stand {
     /// Builds the peer, the floor and this project in release mode.
     ///
@@ -188,7 +191,7 @@ impl Stand {
         Ok(stand)
     }
 
-    /// Certificates of our server and client, which trust each other, and of the peer, for both kinds of keys.
+    /// Certificates of our server and client, which trust each other, and of the peer, for all kinds of keys.
     fn make_certificates(&self) -> Result<(), StandError> {
         let pki = |arguments: &[&str], store: &str| {
             let program = Program::new(&self.ours).arg("pki").args(arguments);
@@ -200,17 +203,17 @@ impl Stand {
             let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             Err(StandError::Failed { line: program.line(), status: output.status.to_string(), stderr })
         };
-        for key in ["rsa2048", "p256"] {
+        for key in KEYS {
             let with_key = |uri| ["init", "--key", key, "--uri", uri];
             pki(&with_key("urn:taktwerk:demo-server"), "server")?;
             pki(&with_key("urn:taktwerk:client"), "client")?;
             pki(&with_key("urn:taktwerk:peer:open62541:server"), &format!("peer-{key}"))?;
             pki(&with_key("urn:taktwerk:peer:open62541:client"), &format!("peer-client-{key}"))?;
         }
-        for (from, to) in
-            [("client", "server"), ("server", "client"), ("peer-rsa2048", "client"), ("peer-p256", "client")]
-        {
-            for certificate in self.files(from, "own/certs")? {
+        let mut trusted = vec![("client".to_owned(), "server"), ("server".to_owned(), "client")];
+        trusted.extend(KEYS.map(|key| (format!("peer-{key}"), "client")));
+        for (from, to) in trusted {
+            for certificate in self.files(&from, "own/certs")? {
                 pki(&["import", &certificate], to)?;
             }
         }
@@ -227,7 +230,12 @@ impl Stand {
 
     /// Certificate and key of the peer as arguments of its programs.
     fn peer_certificate(&self, store: &str, security: Secured) -> Result<Vec<String>, StandError> {
-        let key = if security.policy.starts_with("ECC") { "p256" } else { "rsa2048" };
+        let key = match security.policy {
+            policy if policy.starts_with("ECC_nistP384") => "p384",
+            policy if policy.starts_with("ECC_curve25519") => "ed25519",
+            policy if policy.starts_with("ECC") => "p256",
+            _ => "rsa2048",
+        };
         let mut arguments = Vec::new();
         for (flag, folder) in [("--cert", "own/certs"), ("--key", "own/private")] {
             let files = self.files(&format!("{store}-{key}"), folder)?;

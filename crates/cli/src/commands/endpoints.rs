@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &EndpointsArgs, output: Output) -> Result<(), Failu
     }
     output.text(&table.to_string())?;
     if endpoints.iter().all(|endpoint| endpoint.security_mode != MessageSecurityMode::NONE) {
-        output.text("\nThere is no endpoint without security: add --policy best to other commands.")?;
+        output.text("\nThere is no endpoint without security: other commands need --policy best, if the server is on this machine.")?;
     }
     Ok(())
 }

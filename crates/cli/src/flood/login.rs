@@ -116,6 +116,10 @@ pub(super) fn guess(scene: &Scene<'_>) -> Result<Findings, String> {
     if scene.judges_times {
         let claim = format!("who has come before waits at most {SLOWER_MAX} times as long (p99)");
         findings.claim(claim, ms(usual.at(99)) <= SLOWER_MAX * ms(calm.at(99)));
+        let claim = format!(
+            "whom nobody knows waits for one check of each of the {GUESSERS} who guess at most (p99)"
+        );
+        findings.claim(claim, ms(elsewhere.at(99)) <= (GUESSERS + 1) as f64 * ms(calm.at(50)));
     }
     Ok(findings)
 }

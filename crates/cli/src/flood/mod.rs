@@ -2,7 +2,7 @@
 //! whether it notices.
 //!
 //! - [`idle`], [`slow`]: connections that do nothing, or next to nothing; [`reader`]: clients that do not read;
-//! - [`storm`]: connections and handshakes as fast as they go; [`chunks`]: messages that never end;
+//! - [`storm`]: connections and handshakes as fast as they go; [`forged`]: handshakes that are looked at; [`chunks`]: messages that never end;
 //! - [`services`]: sessions, subscriptions, items, requests up to their limits and beyond; [`discovery`]: what
 //!   strangers are answered; [`login`]: guessed passwords, at a server with [`guessed`] users; [`timing`], [`passwords`]:
 //!   what the time of a refusal tells;
@@ -12,6 +12,7 @@ mod canary;
 mod chunks;
 mod crowd;
 mod discovery;
+mod forged;
 mod guessed;
 mod idle;
 mod keys;
@@ -93,6 +94,9 @@ pub(crate) enum Attack {
     Connects,
     /// OpenSecureChannel requests with junk in them as fast as they go.
     Opens,
+    /// Handshakes of strangers with certificates in order, and of somebody trusted with wrong signatures, no faster than
+    /// addresses may connect: each is looked at.
+    Forged,
     /// Messages that never end.
     Chunks,
     /// Sessions, subscriptions, items, Publish requests and continuation points up to the limit and beyond.
@@ -127,7 +131,7 @@ impl Attack {
             Self::OneAddress => 300,
             Self::Chunks => 200,
             Self::Sessions => 3_000,
-            Self::Logins => 10_000,
+            Self::Logins | Self::Forged => 10_000,
             Self::Timing => 6_000,
             Self::Passwords => 1_000,
             Self::Connects | Self::Opens | Self::Services | Self::Discovery => 50,
@@ -254,6 +258,7 @@ fn attack(attack: Attack, scene: &Scene<'_>) -> Result<Findings, String> {
         Attack::ZeroWindow => reader::zero_window(scene),
         Attack::Connects => storm::connects(scene),
         Attack::Opens => storm::opens(scene),
+        Attack::Forged => forged::handshakes(scene),
         Attack::Chunks => chunks::endless(scene),
         Attack::Services => services::limits(scene),
         Attack::Sessions => services::unactivated(scene),
@@ -267,7 +272,7 @@ fn attack(attack: Attack, scene: &Scene<'_>) -> Result<Findings, String> {
 /// Descriptors that the attack needs, against those that this process may have.
 fn enough_files(attack: Attack, connections: usize, limit: u64) -> Result<(), Failure> {
     let needed = match attack {
-        Attack::Logins | Attack::Timing | Attack::Passwords => 200,
+        Attack::Logins | Attack::Timing | Attack::Passwords | Attack::Forged => 200,
         _ => connections as u64 + 100,
     };
     if limit >= needed {

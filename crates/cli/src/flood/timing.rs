@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use taktwerk_crypto::{Provider, SecurityPolicy};
 use taktwerk_lab::statistics::{median, median_ratio};
 
-const POLICY: SecurityPolicy = SecurityPolicy::Basic256Sha256;
+pub(super) const POLICY: SecurityPolicy = SecurityPolicy::Basic256Sha256;
 /// How long the server may take to refuse.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Medians may differ by so much of a handshake: far less than what one more operation with a key would show.
@@ -19,7 +19,7 @@ const ACKNOWLEDGE_LEN: usize = 28;
 
 /// What is wrong with a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Broken {
+pub(super) enum Broken {
     /// Nothing that was encrypted for the server: the decryption fails.
     Cipher,
     /// Only the last block: the first is decrypted.
@@ -44,10 +44,12 @@ pub(super) fn handshakes(scene: &Scene<'_>) -> Result<Findings, String> {
     let mut failed = 0u64;
     // All of them are made before: what this side does between two handshakes, and that is more for some kinds, decides
     // on which CPUs and in which state the server finds itself.
+    let provider = scene.keys.canary();
+    let own = provider.own_certificate(POLICY).ok_or("there is no certificate")?;
     let mut messages = Vec::with_capacity(scene.connections);
     for (number, at) in turns(scene.connections).into_iter().enumerate() {
         if let Some((kind, _)) = KINDS.get(at) {
-            messages.push((at, message(scene, *kind, number)?));
+            messages.push((at, message(scene, own, *kind, number)?));
         }
     }
     for (number, (at, message)) in messages.iter().enumerate() {
@@ -110,20 +112,28 @@ impl Noise {
     }
 }
 
-/// An OpenSecureChannel request that is broken in one way.
-fn message(scene: &Scene<'_>, kind: Broken, number: usize) -> Result<Vec<u8>, String> {
+/// An OpenSecureChannel request of whoever has the certificate, broken in one way.
+pub(super) fn message(
+    scene: &Scene<'_>,
+    certificate: &[u8],
+    kind: Broken,
+    number: usize,
+) -> Result<Vec<u8>, String> {
     let text = |error: taktwerk_crypto::CryptoError| error.to_string();
     let provider = scene.keys.canary();
     let provider: &dyn Provider = provider.as_ref();
     let server = scene.keys.server_certificate(POLICY).ok_or("the server has no certificate")?;
-    let own = provider.own_certificate(POLICY).ok_or("there is no certificate")?;
     let receiver = provider.peer_key(POLICY, server).map_err(text)?;
     let signature_len = provider.signature_len(POLICY).map_err(text)?;
     let (plain_block, cipher_block) = (receiver.plain_block_len(), receiver.cipher_block_len());
     // Two blocks, as an honest request has them; the number keeps one from being like the other.
     let (blocks, mut noise) = (2, Noise(number as u64));
-    let mut message =
-        open(POLICY.uri(), Some(own), Some(&provider.thumbprint(server)), &vec![0; blocks * cipher_block]);
+    let mut message = open(
+        POLICY.uri(),
+        Some(certificate),
+        Some(&provider.thumbprint(server)),
+        &vec![0; blocks * cipher_block],
+    );
     let headers_len = message.len() - blocks * cipher_block;
     let mut plain = vec![0; blocks * plain_block - signature_len];
     noise.fill(&mut plain);
@@ -159,7 +169,7 @@ fn message(scene: &Scene<'_>, kind: Broken, number: usize) -> Result<Vec<u8>, St
 }
 
 /// Sends a request behind a Hello and takes the time until the server has ended the connection.
-fn refusal(scene: &Scene<'_>, number: usize, message: &[u8]) -> std::io::Result<(Duration, Raw)> {
+pub(super) fn refusal(scene: &Scene<'_>, number: usize, message: &[u8]) -> std::io::Result<(Duration, Raw)> {
     let mut stream = dial(scene.address, scene.source(number % 1_000, 1), None)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.write_all(&hello())?;

@@ -79,13 +79,23 @@ pub(super) struct SecureConnect {
 }
 
 /// Policy, and what the medians of the first and of later connections are called.
-const CONNECTIONS: [(&str, &str, &str); 6] = [
+const CONNECTIONS: [(&str, &str, &str); 9] = [
     ("None", "None", "None, cold"),
     ("Basic256Sha256", "Basic256Sha256", "Basic256Sha256, cold"),
     ("Aes128_Sha256_RsaOaep", "Aes128_Sha256_RsaOaep", "Aes128_Sha256_RsaOaep, cold"),
     ("Aes256_Sha256_RsaPss", "Aes256_Sha256_RsaPss", "Aes256_Sha256_RsaPss, cold"),
+    ("ECC_nistP256", "ECC_nistP256", "ECC_nistP256, cold"),
     ("ECC_nistP256_AesGcm", "ECC_nistP256_AesGcm", "ECC_nistP256_AesGcm, cold"),
     ("ECC_nistP256_ChaChaPoly", "ECC_nistP256_ChaChaPoly", "ECC_nistP256_ChaChaPoly, cold"),
+    ("ECC_nistP384", "ECC_nistP384", "ECC_nistP384, cold"),
+    ("ECC_curve25519", "ECC_curve25519", "ECC_curve25519, cold"),
+];
+
+/// Policies that the peer does not have: what they cost, beside nothing.
+const OURS_ALONE: [(&str, &str, &str); 3] = [
+    ("RSA_DH_AesGcm", "RSA_DH_AesGcm", "RSA_DH_AesGcm, cold"),
+    ("ECC_nistP384_AesGcm", "ECC_nistP384_AesGcm", "ECC_nistP384_AesGcm, cold"),
+    ("ECC_curve25519_AesGcm", "ECC_curve25519_AesGcm", "ECC_curve25519_AesGcm, cold"),
 ];
 
 impl Figure for SecureConnect {
@@ -100,7 +110,8 @@ impl Figure for SecureConnect {
     fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
         let count = if self.quick { "10" } else { "30" };
         let mut quantities = Vec::new();
-        for (policy, warm, cold) in CONNECTIONS {
+        let alone = if side == Side::Ours { &OURS_ALONE[..] } else { &[] };
+        for (policy, warm, cold) in CONNECTIONS.iter().chain(alone).copied() {
             let security = (policy != "None").then_some(Secured { policy, encrypts: true });
             let server = stand.secured_server(side, 10, 0, security, true)?;
             // The first connection to a server that nobody has met, from a program that has met nobody.
@@ -132,7 +143,12 @@ impl Figure for SecureConnect {
                     "of peer",
                 )
         };
-        CONNECTIONS.iter().flat_map(|(_, warm, cold)| [row(warm), row(cold)]).collect()
+        let alone = |name: &'static str| {
+            let row = Row::new("secure-connect", format!("connect, {name}"), Unit::Micros);
+            row.figures(samples.median(Side::Ours, name), None, None)
+        };
+        let rows = CONNECTIONS.iter().flat_map(|(_, warm, cold)| [row(warm), row(cold)]);
+        rows.chain(OURS_ALONE.iter().flat_map(|(_, warm, cold)| [alone(warm), alone(cold)])).collect()
     }
 }
 

@@ -1,0 +1,112 @@
+//! Handshakes that are what they should be but for the one thing that matters, no faster than addresses may connect, so that
+//! each of them is looked at: of strangers with certificates that are in order, and of somebody who is trusted, with
+//! signatures that are wrong or with noise that was encrypted for nobody.
+
+use super::Scene;
+use super::report::{Findings, Tally};
+use super::timing::{Broken, POLICY, message, refusal};
+use std::fs::read_dir;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use taktwerk_pki::{CertificateSettings, NewKey, PrivateKey, REJECTED_MAX, create};
+use taktwerk_types::StatusCode;
+
+/// Handshakes at a time.
+const AT_A_TIME: usize = 64;
+/// Time between handshakes: a server for strangers takes a thousand connections per second of all addresses together.
+const PACE: Duration = Duration::from_micros(1_250);
+/// Certificates of strangers: more than are kept of those that were refused.
+const STRANGERS: usize = 150;
+/// Different requests of somebody who is trusted, of each kind.
+const VARIANTS: usize = 50;
+
+const KINDS: [&str; 3] = ["of strangers", "with a wrong signature", "encrypted for nobody"];
+
+/// Sends them, in turns.
+pub(super) fn handshakes(scene: &Scene<'_>) -> Result<Findings, String> {
+    let mut findings = Findings::default();
+    let messages = messages(scene)?;
+    let (next, began) = (AtomicUsize::new(0), Instant::now());
+    let tallies: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..AT_A_TIME.min(scene.connections))
+            .map(|_| scope.spawn(|| send(scene, &messages, &next, began)))
+            .collect();
+        threads.into_iter().map(thread::ScopedJoinHandle::join).collect()
+    });
+    let took = began.elapsed();
+    let mut all: [Tally; KINDS.len()] = Default::default();
+    for tally in tallies {
+        let tally = tally.map_err(|_| "a sender panicked")?;
+        all.iter_mut().zip(&tally).for_each(|(all, one)| all.merge(one));
+    }
+    let looked_at = StatusCode::BAD_SECURITY_CHECKS_FAILED.to_string();
+    for (kind, tally) in KINDS.iter().zip(&all) {
+        findings.fact(&format!("handshakes {kind}"), tally);
+    }
+    let rate = scene.connections as f64 / took.as_secs_f64();
+    let checked: u64 = all.iter().map(|tally| tally.count(&looked_at)).sum();
+    findings.fact("rate", format!("{rate:.0} per second, {checked} of {} were looked at", scene.connections));
+    let kept = read_dir(scene.keys.server().join("rejected/certs")).map_or(0, Iterator::count);
+    findings.fact("kept of those that were refused", format!("{kept} certificates"));
+    // Whoever is not looked at is told that there is too much to do, and nothing else.
+    let busy = StatusCode::BAD_TCP_SERVER_TOO_BUSY.to_string();
+    let refused = |tally: &Tally| tally.kinds().iter().all(|kind| *kind == looked_at || *kind == busy);
+    findings.claim("every one is refused, for both reasons that there are", all.iter().all(refused));
+    // Half of them: which are shed is chance.
+    let half = scene.connections as u64 / (2 * KINDS.len() as u64);
+    let is_looked_at = |tally: &Tally| tally.count(&looked_at) >= half;
+    findings.claim("at least half of each kind were looked at", all.iter().all(is_looked_at));
+    let enough = scene.connections / KINDS.len() < STRANGERS;
+    let bounded = kept <= REJECTED_MAX && (kept == REJECTED_MAX || enough && kept > 0);
+    findings.claim(format!("at most {REJECTED_MAX} certificates are kept, and some are"), bounded);
+    Ok(findings)
+}
+
+/// All requests, by kind.
+fn messages(scene: &Scene<'_>) -> Result<[Vec<Vec<u8>>; KINDS.len()], String> {
+    let provider = scene.keys.canary();
+    let own = provider.own_certificate(POLICY).ok_or("there is no certificate")?.to_vec();
+    // One key is enough: nobody comes as far as what it has signed.
+    let key = PrivateKey::generate(NewKey::Rsa2048).map_err(|error| error.to_string())?;
+    let stranger = |number: usize| {
+        let settings =
+            CertificateSettings::new(&format!("stranger {number}"), &format!("urn:stranger:{number}"));
+        let certificate = create::self_signed(&settings, &key).map_err(|error| error.to_string())?;
+        message(scene, certificate.der(), Broken::Signature, number)
+    };
+    let trusted = |kind: Broken| -> Result<Vec<_>, String> {
+        (0..VARIANTS).map(|number| message(scene, &own, kind, number)).collect()
+    };
+    Ok([
+        (0..STRANGERS).map(stranger).collect::<Result<_, _>>()?,
+        trusted(Broken::Signature)?,
+        trusted(Broken::Cipher)?,
+    ])
+}
+
+/// Sends until all are sent.
+fn send(
+    scene: &Scene<'_>,
+    messages: &[Vec<Vec<u8>>; KINDS.len()],
+    next: &AtomicUsize,
+    began: Instant,
+) -> [Tally; KINDS.len()] {
+    let mut tallies: [Tally; KINDS.len()] = Default::default();
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= scene.connections || scene.is_over() {
+            return tallies;
+        }
+        let due = PACE * u32::try_from(number).unwrap_or(u32::MAX);
+        thread::sleep(due.saturating_sub(began.elapsed()));
+        let (kind, turn) = (number % KINDS.len(), number / KINDS.len());
+        let variants = messages.get(kind).map_or(&[][..], Vec::as_slice);
+        let Some(message) = variants.get(turn % variants.len().max(1)) else { return tallies };
+        let Some(tally) = tallies.get_mut(kind) else { return tallies };
+        match refusal(scene, number, message) {
+            Ok((_, raw)) => tally.status(raw.error()),
+            Err(error) => tally.add(format!("connection: {}", error.kind())),
+        }
+    }
+}

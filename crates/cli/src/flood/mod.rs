@@ -118,7 +118,8 @@ impl Attack {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Whether it is about users with passwords. Those are readable on the way: nothing is secured.
+    /// Whether it is about users with passwords. Those are readable on the way, which a server that has a policy refuses: so
+    /// nothing is secured.
     fn guesses(self) -> bool {
         matches!(self, Self::Logins | Self::Passwords)
     }

@@ -132,7 +132,9 @@ impl Attack {
             Self::OneAddress => 300,
             Self::Chunks => 200,
             Self::Sessions => 3_000,
-            Self::Logins | Self::Forged => 10_000,
+            Self::Logins => 10_000,
+            // Half a minute: as long as it takes until the store of those that were refused is full.
+            Self::Forged => 24_000,
             Self::Timing => 6_000,
             Self::Passwords => 1_000,
             Self::Connects | Self::Opens | Self::Services | Self::Discovery => 50,

@@ -16,6 +16,9 @@ pub struct Machine {
     pub memory_bytes: u64,
     /// Kernel release.
     pub kernel: String,
+    /// Whether the kernel is a real-time one (PREEMPT_RT).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub real_time: bool,
     /// Frequency governor of CPU 0, if there is one.
     pub governor: Option<String>,
     /// Whether this program was built with optimisation.
@@ -38,6 +41,7 @@ impl Machine {
                 .and_then(|text| text.split(' ').next()?.parse::<u64>().ok())
                 .map_or(0, |kilobytes| kilobytes * 1024),
             kernel: read("/proc/sys/kernel/osrelease").unwrap_or_default(),
+            real_time: read("/sys/kernel/realtime").is_some_and(|text| text == "1"),
             governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
             optimised: !cfg!(debug_assertions),
         }

@@ -10,6 +10,9 @@ pub use axis::Scale;
 use crate::latency::Times;
 use serde::Serialize;
 
+/// Curves in one chart that can be told apart: as many as there are colours.
+const CURVES: usize = svg::STYLES;
+
 /// An axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Axis {
@@ -220,37 +223,81 @@ impl Chart {
         )
     }
 
-    /// How often each time was seen: the empirical density that the papers print.
+    /// How often each time was seen: the empirical density that the papers print. Where one curve lies many times further
+    /// right than another, classes and axis are logarithmic: the quick one would be a line at the edge otherwise.
     #[must_use]
     pub fn density(title: &str, times: &[(String, Times)]) -> Self {
+        const FAR_APART: f64 = 6.0;
         let (divisor, unit) = unit(times);
+        let medians = times.iter().map(|(_, times)| times.percentile(50.0) as f64).filter(|time| *time > 0.0);
+        let (least, most) = medians.fold((f64::MAX, 0.0), |(low, high), v| (v.min(low), v.max(high)));
+        let is_log = most > least * FAR_APART;
+        let scaled = |value: f64| if is_log { value.max(1.0).ln() } else { value };
         let series = times.iter().enumerate().filter(|(_, (_, times))| times.count() > 0);
         let series = series.map(|(colour, (name, times))| {
             // Beyond the 99th percentile there is nothing to see but emptiness.
-            let (low, high) = (times.percentile(0.0) as f64, times.percentile(99.0) as f64);
+            let [low, high] = [0.0, 99.0].map(|percent| scaled(times.percentile(percent) as f64));
             let bins = 48usize;
-            let width = ((high - low) / bins as f64).max(1.0);
+            let width = ((high - low) / bins as f64).max(if is_log { 1e-3 } else { 1.0 });
             let mut counts = vec![0u64; bins];
             for (value, count) in times.values() {
-                let bin = ((value as f64 - low) / width).max(0.0) as usize;
+                let bin = ((scaled(value as f64) - low) / width).max(0.0) as usize;
                 if let Some(cell) = counts.get_mut(bin) {
                     *cell += count;
                 }
             }
             let total = times.count() as f64;
             let points = counts.iter().enumerate().map(|(bin, count)| {
-                Point::new((low + (bin as f64 + 0.5) * width) / divisor, *count as f64 / total * 100.0)
+                let middle = low + (bin as f64 + 0.5) * width;
+                let time = if is_log { middle.exp() } else { middle };
+                Point::new(time / divisor, *count as f64 / total * 100.0)
             });
             Series { name: name.clone(), mark: Mark::Line(points.collect()), colour }
         });
+        let axis = if is_log { Axis::log } else { Axis::linear };
         Self::plane(
             title,
             "Each curve says how often a time was seen (48 classes up to the 99th percentile): a narrow peak is a steady \
              system, a second peak a second way through it.",
-            Axis::linear(&format!("time, {unit}")),
+            axis(&format!("time, {unit}")),
             Axis::linear("share of the samples, %"),
             series.collect(),
         )
+    }
+
+    /// Charts of curves that are called `stack, network, …`: one, if its curves can be told apart, or else one for each of the
+    /// last words of their names, and so on.
+    #[must_use]
+    pub fn apart(
+        draw: fn(&str, &[(String, Times)]) -> Self,
+        title: &str,
+        times: &[(String, Times)],
+    ) -> Vec<Self> {
+        let times: Vec<&(String, Times)> = times.iter().filter(|(_, times)| times.count() > 0).collect();
+        if times.len() <= CURVES {
+            return vec![draw(title, &times.into_iter().cloned().collect::<Vec<_>>())];
+        }
+        let mut parts: Vec<(&str, Vec<(String, Times)>)> = Vec::new();
+        for (name, times) in &times {
+            let Some((head, last)) = name.rsplit_once(", ") else { break };
+            let one = (head.to_owned(), (*times).clone());
+            match parts.iter_mut().find(|(known, _)| *known == last) {
+                Some((_, part)) => part.push(one),
+                None => parts.push((last, vec![one])),
+            }
+        }
+        if parts.iter().map(|(_, part)| part.len()).sum::<usize>() == times.len() {
+            let charts =
+                parts.iter().map(|(last, part)| Self::apart(draw, &format!("{title}: {last}"), part));
+            return charts.flatten().collect();
+        }
+        // Names that say nothing of what belongs together.
+        let count = times.len().div_ceil(CURVES);
+        let piece = |(at, piece): (usize, &[&(String, Times)])| {
+            let piece: Vec<(String, Times)> = piece.iter().copied().cloned().collect();
+            draw(&format!("{title}, {} of {count}", at + 1), &piece)
+        };
+        times.chunks(CURVES).enumerate().map(piece).collect()
     }
 
     /// Percentiles on a scale that gives each further nine the same room.
@@ -356,6 +403,57 @@ mod tests {
         let Mark::Line(points) = &series[0].mark else { panic!() };
         let sum: f64 = points.iter().map(|point| point.y).sum();
         assert!((97.0..=100.1).contains(&sum), "{sum}");
+    }
+
+    #[test]
+    fn more_curves_than_colours_become_several_charts() {
+        let of = |names: &[String]| -> Vec<(Vec<String>, String)> {
+            let curves: Vec<(String, Times)> = names.iter().map(|name| (name.clone(), times())).collect();
+            let charts = Chart::apart(Chart::distribution, "t", &curves);
+            let names = |chart: &Chart| chart.legend().into_iter().map(|(name, _)| name).collect();
+            charts.iter().map(|chart| (names(chart), chart.title.clone())).collect()
+        };
+        let all = |stacks: usize, networks: &[&str]| -> Vec<String> {
+            let of = |stack: usize| networks.iter().map(move |network| format!("s{stack}, {network}"));
+            (0..stacks).flat_map(of).collect()
+        };
+        assert_eq!(of(&all(4, &["near", "far"])).len(), 1);
+        let split = of(&all(5, &["near", "far"]));
+        assert_eq!(split.len(), 2);
+        assert_eq!(split[1], ((0..5).map(|stack| format!("s{stack}")).collect(), "t: far".to_owned()));
+        // One that is called otherwise: then in their order.
+        let mut odd = all(5, &["near", "far"]);
+        odd[7] = "odd".into();
+        let split = of(&odd);
+        assert_eq!(split.iter().map(|(names, _)| names.len()).collect::<Vec<_>>(), [8, 2]);
+        assert_eq!(split[1].1, "t, 2 of 2");
+        // Three levels.
+        let three: Vec<String> = all(5, &["near, A", "near, B", "far, A", "far, B"]);
+        assert_eq!(
+            of(&three).iter().map(|(_, title)| title.as_str()).collect::<Vec<_>>(),
+            ["t: A: near", "t: A: far", "t: B: near", "t: B: far"]
+        );
+    }
+
+    #[test]
+    fn densities_that_lie_far_apart_share_a_logarithmic_axis() {
+        let slow = {
+            let mut slow = Times::new();
+            (1..=10_000u64).for_each(|value| slow.record(value * 50_000));
+            slow
+        };
+        let axis = |all: &[(String, Times)]| match Chart::density("t", all).content {
+            Content::Plane { x, series, .. } => (x.scale, series),
+            _ => panic!(),
+        };
+        assert_eq!(axis(&[("a".into(), times())]).0, Scale::Linear);
+        let (scale, series) = axis(&[("a".into(), times()), ("b".into(), slow)]);
+        assert_eq!(scale, Scale::Log);
+        for one in series {
+            let Mark::Line(points) = one.mark else { panic!() };
+            let sum: f64 = points.iter().map(|point| point.y).sum();
+            assert!((97.0..=100.1).contains(&sum), "{sum}");
+        }
     }
 
     #[test]

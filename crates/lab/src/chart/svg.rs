@@ -11,7 +11,7 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 52.0;
 /// Colours and dashes that the style sheet has.
-const STYLES: usize = 8;
+pub(super) const STYLES: usize = 8;
 
 /// Text within XML.
 pub(crate) fn escape(text: &str) -> String {

@@ -152,7 +152,8 @@ impl Experiment for Cpu {
                 })
             })
             .collect();
-        outcome.charts.push(Chart::distribution("Time between two messages at a client", &curves));
+        let title = "Time between two messages at a client";
+        outcome.charts.extend(Chart::apart(Chart::distribution, title, &curves));
         outcome.grids.extend(beside::cpu(&groups, &stacks(measurements), &published));
         overhead(&groups, &stacks(measurements), outcome);
         pubsub_curve(&groups, &published, outcome);
@@ -235,7 +236,8 @@ fn pubsub_curve(sessions: &[Group<'_>], published: &[Measurement], outcome: &mut
         ratios.extend(pair.map(|(publisher, server)| publisher / server));
     }
     outcome.grids.push(grid);
-    outcome.charts.push(Chart::distribution("Time between two cycles at a subscriber of PubSub", &curves));
+    let title = "Time between two cycles at a subscriber of PubSub";
+    outcome.charts.extend(Chart::apart(Chart::distribution, title, &curves));
     if let Some(middle) = crate::statistics::median(&ratios) {
         outcome.finding(
             "a publisher needs less CPU for the same signals than a server with one client",

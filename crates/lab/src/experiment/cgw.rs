@@ -11,6 +11,7 @@ use crate::measurement::Measurement;
 use crate::outcome::{Grid, Outcome, maybe};
 use crate::outliers::{Cause, Sample, Slow, explain, kulczynski, pearson, stolen_share};
 use crate::scenario::{CpuCondition, Kind, LoadSpec, Scenario, Sweep};
+use crate::statistics::mean;
 use serde_json::Value;
 
 pub(super) static ALL: [&dyn Experiment; 3] = [&RoundTrip, &Outliers, &Profile];
@@ -133,8 +134,8 @@ impl Experiment for RoundTrip {
         ));
         outcome.grids.push(grid);
         let near: Vec<_> = curves.iter().filter(|(name, _)| name.contains("loopback")).cloned().collect();
-        outcome.charts.push(Chart::density("Round-trip delay on loopback", &near));
-        outcome.charts.push(Chart::distribution("Round-trip delay, all networks", &curves));
+        outcome.charts.extend(Chart::apart(Chart::density, "Round-trip delay on loopback", &near));
+        outcome.charts.extend(Chart::apart(Chart::distribution, "Round-trip delay, all networks", &curves));
         for stack in stacks(measurements) {
             let mean_of = |batch: u32| {
                 let of = groups.iter().find(|group| {
@@ -169,6 +170,13 @@ impl Experiment for RoundTrip {
 fn samples(measurement: &Measurement) -> Vec<Sample> {
     let list = measurement.document.get("samples").and_then(Value::as_array);
     list.into_iter().flatten().filter_map(|value| serde_json::from_value(value.clone()).ok()).collect()
+}
+
+/// The samples of a measurement and the fastest of them; `None` if there are none.
+fn with_fastest(measurement: &Measurement) -> Option<(Vec<Sample>, f64)> {
+    let samples = samples(measurement);
+    let fastest = samples.iter().map(|sample| sample.rtt_us).min_by(f64::total_cmp)?;
+    Some((samples, fastest))
 }
 
 impl Experiment for Outliers {
@@ -220,19 +228,23 @@ impl Experiment for Outliers {
             &["stack", "CPU", "N", "K %", "peaks", "Pearson", "published", "Kulczynski", "published"],
         );
         let mut worst: Vec<(String, Slow)> = Vec::new();
-        for measurement in measurements.iter().filter(|one| one.is_valid() && one.repetition == 0) {
-            let samples = samples(measurement);
-            let stack = stack_name(&measurement.condition.stack);
-            let cpu = measurement.condition.cpu.condition.name();
-            let slow = explain(&samples, SLOW);
+        for group in valid_groups(measurements) {
+            // Each repetition has a fastest and a usual answer of its own; what they show is added up.
+            let runs: Vec<(Vec<Sample>, f64)> =
+                group.valid.iter().filter_map(|one| with_fastest(one)).collect();
+            let stack = stack_name(&group.condition.stack);
+            let cpu = group.condition.cpu.condition.name();
+            let explained: Vec<Vec<Slow>> = runs.iter().map(|(samples, _)| explain(samples, SLOW)).collect();
+            let slow: Vec<&Slow> = explained.iter().flatten().collect();
             let count = |cause: Cause| slow.iter().filter(|one| one.cause == cause).count().to_string();
-            let fastest = samples.iter().map(|sample| sample.rtt_us).fold(f64::MAX, f64::min);
-            let late = samples.iter().filter(|one| one.context.timer_late_us > SLOW * fastest).count();
+            let late = runs.iter().flat_map(|(samples, fastest)| {
+                samples.iter().filter(|one| one.context.timer_late_us > SLOW * *fastest)
+            });
             causes.row([
                 stack.to_owned(),
                 cpu.to_owned(),
-                samples.len().to_string(),
-                late.to_string(),
+                runs.iter().map(|(samples, _)| samples.len()).sum::<usize>().to_string(),
+                late.count().to_string(),
                 slow.len().to_string(),
                 count(Cause::ServerRunQueue),
                 count(Cause::ServerTurn),
@@ -243,12 +255,15 @@ impl Experiment for Outliers {
             ]);
             for gain in [5, 10, 20] {
                 for threshold in [40, 50, 60] {
+                    let all = || {
+                        runs.iter()
+                            .flat_map(|(samples, fastest)| samples.iter().map(move |one| (one, *fastest)))
+                    };
                     let late: Vec<bool> =
-                        samples.iter().map(|sample| sample.rtt_us > f64::from(gain) * fastest).collect();
-                    let loaded: Vec<bool> = samples
-                        .iter()
+                        all().map(|(sample, fastest)| sample.rtt_us > f64::from(gain) * fastest).collect();
+                    let loaded: Vec<bool> = all()
                         .zip(&late)
-                        .map(|(sample, late)| {
+                        .map(|((sample, _), late)| {
                             // As the paper defines it: a load peak is one that comes with a delay peak.
                             *late
                                 && sample.context.load_percent.is_some_and(|load| load > f64::from(threshold))
@@ -268,12 +283,18 @@ impl Experiment for Outliers {
                     ]);
                 }
             }
-            outcome.charts.push(over_time(&format!("{stack}, CPU {cpu}"), &samples));
+            if let Some((samples, _)) = runs.first() {
+                outcome.charts.push(over_time(&format!("{stack}, CPU {cpu}"), samples));
+            }
             let proved = slow.iter().filter(|one| one.cause != Cause::NotProven).count();
-            if measurement.condition.cpu.condition == CpuCondition::Shared && slow.len() >= 5 {
+            if group.condition.cpu.condition == CpuCondition::Shared && slow.len() >= 5 {
                 // What the hypervisor takes is counted in ticks that are longer than most late answers: of which it took them
                 // cannot be told then, but that it did can.
-                let stolen = stolen_share(&samples, &slow).unwrap_or(0.0);
+                let shares = runs
+                    .iter()
+                    .zip(&explained)
+                    .filter_map(|((samples, _), slow)| stolen_share(samples, slow));
+                let stolen = mean(&shares.collect::<Vec<f64>>()).unwrap_or(0.0);
                 let is_explained = proved * 2 > slow.len();
                 let (holds, said) = match (is_explained, stolen >= 0.5) {
                     (true, _) => (Some(true), String::new()),
@@ -293,7 +314,7 @@ impl Experiment for Outliers {
                     format!("{stack}: {proved} of {} have a proved cause{said}", slow.len()),
                 );
             }
-            let mut slowest = slow;
+            let mut slowest: Vec<Slow> = explained.into_iter().flatten().collect();
             slowest.sort_by(|a, b| b.rtt_us.total_cmp(&a.rtt_us));
             worst.extend(slowest.into_iter().take(5).map(|one| (format!("{stack}, {cpu}"), one)));
         }
@@ -301,12 +322,10 @@ impl Experiment for Outliers {
             let of = |one: &&Measurement| {
                 one.is_valid() && one.condition.cpu.condition == kind && one.condition.stack == stack
             };
-            measurements.iter().find(of).map(|one| {
-                let samples = samples(one);
-                let mut rtt: Vec<f64> = samples.iter().map(|sample| sample.rtt_us).collect();
-                rtt.sort_by(f64::total_cmp);
-                rtt.get(rtt.len().saturating_sub(1) * 99 / 100).copied().unwrap_or(0.0)
-            })
+            let mut rtt: Vec<f64> =
+                measurements.iter().filter(of).flat_map(samples).map(|sample| sample.rtt_us).collect();
+            rtt.sort_by(f64::total_cmp);
+            rtt.get(rtt.len().saturating_sub(1) * 99 / 100).copied()
         };
         for stack in stacks(measurements) {
             if let (Some(shared), Some(alone)) =
@@ -352,7 +371,7 @@ fn over_time(name: &str, samples: &[Sample]) -> Chart {
     let delay = samples.iter().map(|sample| Point::new(sample.at_s, sample.rtt_us / 1e3));
     let load = samples.iter().filter_map(|s| Some(Point::new(s.at_s, s.context.load_percent? / 100.0)));
     Chart::plane(
-        &format!("Delay and CPU load over time: {name}"),
+        &format!("Delay and CPU load over time: {name}, first repetition"),
         "Peaks of the delay that stand on load are explained by it; peaks without load have another cause. Load is drawn from 0 \
          to 1, where 1 is a busy CPU.",
         Axis::linear("time, s"),
@@ -468,5 +487,40 @@ impl Experiment for Profile {
              Process); what stands here is read from /proc by the laboratory, which works for every stack. Stacks with one \
              thread for everything show as one part.",
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn late_answers_of_all_repetitions_count() {
+        let mut load = LoadSpec::new(Kind::Probe);
+        load.rate = Some(100.0.into());
+        let mut scenario = Scenario::new("cgw-outliers", load);
+        scenario.cpu.condition = CpuCondition::Shared;
+        let condition = scenario.conditions().remove(0);
+        // The second repetition is slower as a whole: what is late in it is measured by its own fastest.
+        let measure = |repetition: u32, usual: f64| {
+            let sample = |at: usize| {
+                let waited = if at % 10 == 9 { usual * 9.0 } else { 0.0 };
+                json!({"at_s": at as f64 / 100.0, "rtt_us": usual + waited, "context": {
+                    "timer_late_us": 0.0, "server_wait_us": waited, "server_run_us": usual / 2.0, "client_wait_us": 0.0,
+                    "retransmitted": 0, "load_percent": if waited > 0.0 { 90.0 } else { 10.0 }, "server_known": true,
+                }})
+            };
+            let document = json!({"samples": (0..50).map(sample).collect::<Vec<_>>()});
+            Measurement::from_document("cgw-outliers", condition.clone(), repetition, document)
+        };
+        let mut outcome = Outcome::default();
+        Outliers.evaluate(&[measure(0, 100.0), measure(1, 700.0)], &mut outcome);
+        // Samples, sent late, slow, run queue.
+        assert_eq!(outcome.grids[0].rows[0][2..6], ["100", "0", "10", "10"].map(str::to_owned));
+        let correlated = &outcome.grids[2].rows[0];
+        assert_eq!((correlated[4].as_str(), correlated[5].as_str()), ("10", "1.00"));
+        assert_eq!(outcome.findings[0].holds, Some(true), "{:?}", outcome.findings);
+        assert_eq!(outcome.charts.len(), 1);
     }
 }

@@ -11,6 +11,7 @@ use crate::measurement::Measurement;
 use crate::outcome::{Grid, Outcome, maybe};
 use crate::scenario::{CpuCondition, Kind, LoadSpec, Scenario};
 use crate::statistics::Repeated;
+use serde_json::Value;
 
 pub(super) static ALL: [&dyn Experiment; 4] = [&Cpu, &Read, &Subscription, &PubSub];
 
@@ -182,12 +183,19 @@ impl Experiment for Read {
             &rows,
             false,
         ));
-        let mut grid =
-            Grid::new("Published, generic kernel", 3, &["stack", "network", "CPU", "mean µs", "std µs"]);
+        let is_real_time = measurements
+            .iter()
+            .any(|one| one.document.pointer("/machine/real_time").and_then(Value::as_bool).unwrap_or(false));
+        let kernel = if is_real_time { "real-time" } else { "generic" };
+        let mut grid = Grid::new(
+            &format!("Published, {kernel} kernel"),
+            3,
+            &["stack", "network", "CPU", "mean µs", "std µs"],
+        );
         for network in ["ethernet", "wifi"] {
             for isolated in [false, true] {
                 for name in ["open62541", "freeopcua-cpp", "freeopcua-python", "prosys-java"] {
-                    if let Some((mean, std)) = published::morato_read(name, network, isolated) {
+                    if let Some((mean, std)) = published::morato_read(name, network, isolated, is_real_time) {
                         let cpu = if isolated { "isolated" } else { "shared" };
                         grid.row([
                             name.into(),
@@ -201,8 +209,8 @@ impl Experiment for Read {
             }
         }
         outcome.grids.push(grid);
-        outcome.charts.push(Chart::density("How often each round trip was seen", &curves));
-        outcome.charts.push(Chart::percentiles("The tail of the round trip", &curves));
+        outcome.charts.extend(Chart::apart(Chart::density, "How often each round trip was seen", &curves));
+        outcome.charts.extend(Chart::apart(Chart::percentiles, "The tail of the round trip", &curves));
         let p = |stack: &str, cpu: CpuCondition, percent: f64| {
             let group = groups.iter().find(|group| {
                 group.condition.stack == stack
@@ -246,7 +254,7 @@ impl Experiment for Read {
              sleeps takes longer than the whole protocol, so 'same' (both ends on one CPU) is the figure of the stack.",
         );
         outcome.remark(format!(
-            "{SOURCE}; its real-time kernel is not available here, so the generic rows stand beside ours."
+            "{SOURCE}, with a generic and with a real-time kernel. This machine has a {kernel} one, so those rows stand beside ours."
         ));
     }
 }
@@ -304,7 +312,7 @@ impl Experiment for Subscription {
             }
         }
         outcome.grids.push(grid);
-        outcome.charts.push(Chart::distribution("Delivery time", &curves));
+        outcome.charts.extend(Chart::apart(Chart::distribution, "Delivery time", &curves));
         let alone: Vec<(&str, Option<f64>)> = groups
             .iter()
             .filter(|group| group.condition.cpu.condition == CpuCondition::Isolated)

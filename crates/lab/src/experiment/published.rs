@@ -61,11 +61,16 @@ pub(super) fn morato_cpu(implementation: &str, metric: &str) -> Option<f64> {
     figure(MORATO_CPU, &[("implementation", implementation), ("metric", metric)], "value")
 }
 
-/// Morato, Tables IV to VI: mean and standard deviation in microseconds.
-pub(super) fn morato_read(implementation: &str, network: &str, is_isolated: bool) -> Option<(f64, f64)> {
+/// Morato, Tables IV to VI: mean and standard deviation in microseconds, with the generic kernel or the real-time one.
+pub(super) fn morato_read(
+    implementation: &str,
+    network: &str,
+    is_isolated: bool,
+    is_real_time: bool,
+) -> Option<(f64, f64)> {
     let wanted = [
         ("isolated_cpu", if is_isolated { "yes" } else { "no" }),
-        ("os", "generic"),
+        ("os", if is_real_time { "rt" } else { "generic" }),
         ("network", network),
         ("implementation", implementation),
     ];
@@ -127,7 +132,8 @@ mod tests {
     #[test]
     fn figures_are_found() {
         assert_eq!(morato_cpu("open62541", "cpu_mean"), Some(17.2));
-        assert_eq!(morato_read("open62541", "ethernet", true), Some((306.67, 12.76)));
+        assert_eq!(morato_read("open62541", "ethernet", true, false), Some((306.67, 12.76)));
+        assert_eq!(morato_read("open62541", "ethernet", false, true), Some((382.48, 24.44)));
         assert_eq!(morato_delivery("open62541", false), Some((267.77, 24.55)));
         assert_eq!(cgw_rtd("Ethernet", "A"), Some([3.0, 0.7, 2.4, 12.0, 42.0]));
         assert_eq!(cgw_correlation(10, 50), Some((0.81, 0.83)));

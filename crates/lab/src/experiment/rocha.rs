@@ -255,7 +255,7 @@ impl Experiment for Payload {
             &["100 B", "10 kB", "100 kB"],
             published::rocha_payload,
         ));
-        outcome.charts.push(Chart::density("How often each round trip was seen", &curves));
+        outcome.charts.extend(Chart::apart(Chart::density, "How often each round trip was seen", &curves));
         outcome.charts.push(Chart::boxes(
             "Round trip by payload",
             "The box holds the middle half, the line in it is the median, whiskers reach from the 5th to the 95th percentile, the \

@@ -103,8 +103,8 @@ pub(super) fn outcome(measurements: &[Measurement], what: &str) -> Option<Outcom
     }
     outcome.grids.push(grid);
     outcome.remarks.extend(cpu_conditions(measurements));
-    outcome.charts.push(Chart::distribution(distribution(kind), &curves));
-    outcome.charts.push(Chart::percentiles("The tail", &curves));
+    outcome.charts.extend(Chart::apart(Chart::distribution, distribution(kind), &curves));
+    outcome.charts.extend(Chart::apart(Chart::percentiles, "The tail", &curves));
     Some(outcome)
 }
 

@@ -37,13 +37,27 @@ enum What {
     Sessions,
     /// Monitored items that report every interval, over all sessions.
     Signals,
+    /// Monitored items that report every fifth interval, over all sessions: many items with little traffic.
+    Items,
 }
+
+/// How many intervals items that are slow have between two reports.
+const SLOWER: f64 = 5.0;
 
 impl What {
     fn name(self) -> &'static str {
         match self {
             Self::Sessions => "sessions",
             Self::Signals => "signals per interval",
+            Self::Items => "slow items",
+        }
+    }
+
+    /// The limit that servers publish of it.
+    fn limit(self) -> &'static str {
+        match self {
+            Self::Sessions => "MaxSessions",
+            Self::Signals | Self::Items => "MaxMonitoredItems",
         }
     }
 }
@@ -55,10 +69,10 @@ pub(crate) struct CapacityArgs {
     connection: ConnectionArgs,
 
     /// What to search for.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [What::Sessions, What::Signals])]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [What::Sessions, What::Signals, What::Items])]
     what: Vec<What>,
 
-    /// Sessions that share the signals.
+    /// Sessions that share the signals, and the slow items.
     #[arg(short = 'c', long, value_name = "N", default_value_t = 1)]
     clients: u32,
 
@@ -196,13 +210,11 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
 
 /// The most that is tried.
 fn most(arguments: &CapacityArgs, published: &[Limit], what: What) -> u64 {
-    if what == What::Signals {
-        return arguments.most;
-    }
-    let limit = published.iter().find(|(name, _)| *name == "MaxSessions");
+    let limit = published.iter().find(|(name, _)| *name == what.limit());
     let limit = limit.and_then(|(_, value)| value.as_u64()).filter(|limit| *limit > 0);
-    // The generator itself holds no more.
-    arguments.most.min(10_000).min(limit.unwrap_or(u64::MAX))
+    // The generator itself holds no more sessions.
+    let held = if what == What::Sessions { 10_000 } else { u64::MAX };
+    arguments.most.min(held).min(limit.unwrap_or(u64::MAX))
 }
 
 /// A search that goes on.
@@ -225,6 +237,7 @@ impl Searching<'_> {
             (true, _) => (1, 1.3),
             (false, What::Sessions) => (10, 2.0),
             (false, What::Signals) => (100, 2.0),
+            (false, What::Items) => (1_000, 2.0),
         };
         let mut search = Search::new(first, most, growth, 0.1);
         let mut stopped = None;
@@ -366,7 +379,7 @@ fn refused(error: &PlaceError) -> String {
 
 fn condition(arguments: &CapacityArgs, url: &str, what: What, load: u64) -> Option<Condition> {
     let load = u32::try_from(load).unwrap_or(u32::MAX);
-    let interval = arguments.interval.as_secs_f64() * 1e3;
+    let interval = interval_ms(arguments, what);
     let mut spec = LoadSpec::new(Kind::Subscribe);
     spec.clients = Some(Sweep::One(if what == What::Sessions { load } else { arguments.clients.min(load) }));
     spec.items = Some(Sweep::One(load));
@@ -376,8 +389,14 @@ fn condition(arguments: &CapacityArgs, url: &str, what: What, load: u64) -> Opti
     scenario.stacks = vec![url.to_owned()];
     scenario.server.update_ms = arguments.update.map_or(0.0, |update| update.as_secs_f64() * 1e3);
     // Not until it is steady: a server that is overloaded never is.
-    scenario.time.warmup_s = (interval * steady::INTERVALS as f64 / 1e3).max(0.5);
+    let settled =
+        if what == What::Items { steady::INTERVALS as f64 / SLOWER } else { steady::INTERVALS as f64 };
+    scenario.time.warmup_s = (interval * settled / 1e3).max(0.5);
+    // Of a window with less than five of its intervals, one value more or less is too much.
     scenario.time.duration_s = arguments.duration.as_secs_f64();
+    if what == What::Items {
+        scenario.time.duration_s = scenario.time.duration_s.max(interval * 5.0 / 1e3);
+    }
     scenario.time.steady = false;
     scenario.conditions().into_iter().next()
 }
@@ -428,8 +447,15 @@ fn missed(tried: &[Tried], what: What, load: u64) -> Option<&str> {
     })
 }
 
-fn per_second(arguments: &CapacityArgs, items: u64) -> f64 {
-    items as f64 / arguments.interval.as_secs_f64().max(1e-6)
+/// Publishing and sampling interval in milliseconds.
+fn interval_ms(arguments: &CapacityArgs, what: What) -> f64 {
+    let interval = arguments.interval.as_secs_f64() * 1e3;
+    if what == What::Items { interval * SLOWER } else { interval }
+}
+
+/// Values per second of so many items; nothing is said of sessions, which have one item each.
+fn per_second(arguments: &CapacityArgs, what: What, items: u64) -> Option<f64> {
+    (what != What::Sessions).then(|| items as f64 * 1e3 / interval_ms(arguments, what).max(1e-3))
 }
 
 fn document(
@@ -449,8 +475,8 @@ fn document(
                 "what": what.name(),
                 "sustained": found.sustained,
                 "not_sustained": found.failed,
-                "per_second": (*what == What::Signals)
-                    .then(|| found.sustained.map(|items| per_second(arguments, items))),
+                "publishing_ms": interval_ms(arguments, *what),
+                "per_second": found.sustained.and_then(|items| per_second(arguments, *what, items)),
                 "ended_because": stopped,
             })
         })
@@ -491,12 +517,12 @@ fn print(
         )
     };
     for (what, found, _) in results {
-        let rate = (*what == What::Signals).then_some(found.sustained).flatten();
+        let rate = found.sustained.and_then(|items| per_second(arguments, *what, items));
         table.row([
             what.name().to_owned(),
             shown(found.sustained),
             shown(found.failed),
-            rate.map_or_else(String::new, |items| figures::number(per_second(arguments, items))),
+            rate.map_or_else(String::new, figures::number),
         ]);
     }
     output.text(&table.to_string())?;
@@ -522,7 +548,12 @@ fn print(
     output.text(&limits.to_string())?;
     let meaning = "sustained: every item received 99 % of its values and messages came within 110 % of the interval; the \
                    bracket is narrower than 10 % unless the search ended before";
-    output.text(wrapped("", meaning).trim_end())
+    output.text(wrapped("", meaning).trim_end())?;
+    if results.iter().any(|(what, ..)| *what == What::Items) {
+        let slow = figures::number(interval_ms(arguments, What::Items));
+        output.text(&format!("slow items: each reports every {slow} ms"))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -539,12 +570,21 @@ mod tests {
     #[test]
     fn loads_are_made_from_the_arguments() {
         let arguments = Command::try_parse_from(["x", "localhost", "-c", "5", "--safe"]).unwrap().capacity;
-        assert_eq!(arguments.what, [What::Sessions, What::Signals]);
+        assert_eq!(arguments.what, [What::Sessions, What::Signals, What::Items]);
         let sessions = condition(&arguments, "opc.tcp://h:1", What::Sessions, 40).unwrap();
         assert_eq!((sessions.clients, sessions.items), (40, Some(40)));
         let signals = condition(&arguments, "opc.tcp://h:1", What::Signals, 3).unwrap();
         assert_eq!((signals.clients, signals.items), (3, Some(3)));
-        assert!((per_second(&arguments, 500) - 5_000.0).abs() < 1e-6);
+        assert_eq!(per_second(&arguments, What::Signals, 500), Some(5_000.0));
+        let slow = condition(&arguments, "opc.tcp://h:1", What::Items, 500).unwrap();
+        assert_eq!(
+            (slow.publishing_ms, per_second(&arguments, What::Items, 500)),
+            (Some(500.0), Some(1_000.0))
+        );
+        assert_eq!(per_second(&arguments, What::Sessions, 500), None);
+        let limits: [Limit; 2] = [("MaxSessions", json!(30)), ("MaxMonitoredItems", json!(0))];
+        assert_eq!(most(&arguments, &limits, What::Sessions), 30);
+        assert_eq!(most(&arguments, &limits, What::Items), 1_000_000);
         let not = |load, why: &str| Tried {
             what: What::Signals,
             load,

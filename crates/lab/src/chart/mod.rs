@@ -13,6 +13,9 @@ use serde::Serialize;
 /// Curves in one chart that can be told apart: as many as there are colours.
 const CURVES: usize = svg::STYLES;
 
+/// Columns side by side whose names can be read.
+const COLUMNS: usize = 10;
+
 /// An axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Axis {
@@ -177,6 +180,32 @@ impl Chart {
         }
     }
 
+    /// Box plots: in one chart, or in several as with [`Self::apart`] where their names would not fit below them.
+    #[must_use]
+    pub fn boxes_apart(title: &str, reading: &str, y: &Axis, boxes: Vec<Quartiles>) -> Vec<Self> {
+        let named = boxes.into_iter().map(|one| (one.label.clone(), one)).collect();
+        let draw = |(title, part): (String, Vec<(String, Quartiles)>)| {
+            let boxes = part.into_iter().map(|(label, one)| Quartiles { label, ..one }).collect();
+            Self::boxes(&title, reading, y.clone(), boxes)
+        };
+        parts(title, named, COLUMNS).into_iter().map(draw).collect()
+    }
+
+    /// Bars made of parts: in one chart, or in several as with [`Self::apart`] where their names would not fit below them.
+    #[must_use]
+    pub fn stacks_apart(
+        title: &str,
+        reading: &str,
+        y: &Axis,
+        names: &[String],
+        bars: Vec<(String, Vec<f64>)>,
+    ) -> Vec<Self> {
+        let draw = |(title, bars): (String, Vec<(String, Vec<f64>)>)| {
+            Self::stack(&title, reading, y.clone(), names.to_vec(), bars)
+        };
+        parts(title, bars, COLUMNS).into_iter().map(draw).collect()
+    }
+
     /// Box plots.
     #[must_use]
     pub fn boxes(title: &str, reading: &str, y: Axis, boxes: Vec<Quartiles>) -> Self {
@@ -273,31 +302,9 @@ impl Chart {
         title: &str,
         times: &[(String, Times)],
     ) -> Vec<Self> {
-        let times: Vec<&(String, Times)> = times.iter().filter(|(_, times)| times.count() > 0).collect();
-        if times.len() <= CURVES {
-            return vec![draw(title, &times.into_iter().cloned().collect::<Vec<_>>())];
-        }
-        let mut parts: Vec<(&str, Vec<(String, Times)>)> = Vec::new();
-        for (name, times) in &times {
-            let Some((head, last)) = name.rsplit_once(", ") else { break };
-            let one = (head.to_owned(), (*times).clone());
-            match parts.iter_mut().find(|(known, _)| *known == last) {
-                Some((_, part)) => part.push(one),
-                None => parts.push((last, vec![one])),
-            }
-        }
-        if parts.iter().map(|(_, part)| part.len()).sum::<usize>() == times.len() {
-            let charts =
-                parts.iter().map(|(last, part)| Self::apart(draw, &format!("{title}: {last}"), part));
-            return charts.flatten().collect();
-        }
-        // Names that say nothing of what belongs together.
-        let count = times.len().div_ceil(CURVES);
-        let piece = |(at, piece): (usize, &[&(String, Times)])| {
-            let piece: Vec<(String, Times)> = piece.iter().copied().cloned().collect();
-            draw(&format!("{title}, {} of {count}", at + 1), &piece)
-        };
-        times.chunks(CURVES).enumerate().map(piece).collect()
+        let times: Vec<(String, Times)> =
+            times.iter().filter(|(_, times)| times.count() > 0).cloned().collect();
+        parts(title, times, CURVES).iter().map(|(title, part)| draw(title, part)).collect()
     }
 
     /// Percentiles on a scale that gives each further nine the same room.
@@ -351,6 +358,31 @@ impl Chart {
         }
         names
     }
+}
+
+/// What is called `stack, network, …` in parts of at most so many, each with its title: all of it if it fits, or else what has
+/// the same last word together, and so on.
+fn parts<T>(title: &str, all: Vec<(String, T)>, most: usize) -> Vec<(String, Vec<(String, T)>)> {
+    if all.len() <= most {
+        return vec![(title.to_owned(), all)];
+    }
+    if all.iter().all(|(name, _)| name.contains(", ")) {
+        let mut parts: Vec<(String, Vec<(String, T)>)> = Vec::new();
+        for (name, one) in all {
+            let (head, last) = name.rsplit_once(", ").unwrap_or((&name, ""));
+            match parts.iter_mut().find(|(known, _)| known == last) {
+                Some((_, part)) => part.push((head.to_owned(), one)),
+                None => parts.push((last.to_owned(), vec![(head.to_owned(), one)])),
+            }
+        }
+        let deeper =
+            parts.into_iter().map(|(last, part)| self::parts(&format!("{title}: {last}"), part, most));
+        return deeper.flatten().collect();
+    }
+    // Names that say nothing of what belongs together.
+    let count = all.len().div_ceil(most);
+    let mut rest = all.into_iter();
+    (1..=count).map(|at| (format!("{title}, {at} of {count}"), rest.by_ref().take(most).collect())).collect()
 }
 
 /// Nanoseconds per unit, and the unit, in which most of the times are read best.
@@ -427,6 +459,11 @@ mod tests {
         let split = of(&odd);
         assert_eq!(split.iter().map(|(names, _)| names.len()).collect::<Vec<_>>(), [8, 2]);
         assert_eq!(split[1].1, "t, 2 of 2");
+        let boxes = |count: usize| -> usize {
+            let one = |at: usize| Quartiles::of(&format!("s{}, {} B", at / 3, at % 3), &times());
+            Chart::boxes_apart("t", "r", &Axis::linear("ms"), (0..count).map(one).collect()).len()
+        };
+        assert_eq!((boxes(9), boxes(12)), (1, 3));
         // Three levels.
         let three: Vec<String> = all(5, &["near, A", "near, B", "far, A", "far, B"]);
         assert_eq!(

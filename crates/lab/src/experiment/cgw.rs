@@ -457,12 +457,12 @@ impl Experiment for Profile {
             bars.push((name, sizes));
         }
         outcome.grids.push(grid);
-        outcome.charts.push(Chart::stack(
+        outcome.charts.extend(Chart::stacks_apart(
             "Server CPU by thread",
             "Each bar is a load; its parts are the server's threads. 'signals' is the thread that sets the values, which is what \
              a protocol adapter does.",
-            Axis::linear("CPU, % of one core"),
-            parts.clone(),
+            &Axis::linear("CPU, % of one core"),
+            &parts,
             bars,
         ));
         if let (Some(adapter), Some(group)) = (

@@ -256,11 +256,11 @@ impl Experiment for Payload {
             published::rocha_payload,
         ));
         outcome.charts.extend(Chart::apart(Chart::density, "How often each round trip was seen", &curves));
-        outcome.charts.push(Chart::boxes(
+        outcome.charts.extend(Chart::boxes_apart(
             "Round trip by payload",
             "The box holds the middle half, the line in it is the median, whiskers reach from the 5th to the 95th percentile, the \
              dot is the slowest.",
-            Axis::linear("round trip, ms"),
+            &Axis::linear("round trip, ms"),
             boxes,
         ));
         for stack in opc_ua(measurements) {
@@ -382,11 +382,11 @@ impl Experiment for Location {
             &["LAN", "Sao Paulo", "Oregon", "Frankfurt", "Tokyo"],
             published::rocha_location,
         ));
-        outcome.charts.push(Chart::boxes(
+        outcome.charts.extend(Chart::boxes_apart(
             "Round trip by place",
             "The box holds the middle half, the line in it is the median, whiskers reach from the 5th to the 95th percentile, the \
              dot is the slowest.",
-            Axis::linear("round trip, ms"),
+            &Axis::linear("round trip, ms"),
             boxes,
         ));
         for stack in opc_ua(measurements) {
@@ -464,11 +464,11 @@ impl Experiment for Clients {
             true,
         ));
         outcome.grids.extend(beside::clients(&groups));
-        outcome.charts.push(Chart::boxes(
+        outcome.charts.extend(Chart::boxes_apart(
             "Transactions by number of clients",
             "The box holds the middle half, the line in it is the median, whiskers reach from the 5th to the 95th percentile, the \
              dot is the slowest.",
-            Axis::log("transaction, ms"),
+            &Axis::log("transaction, ms"),
             boxes,
         ));
         for stack in opc_ua(measurements).into_iter().chain([BROKERLESS.to_owned()]) {

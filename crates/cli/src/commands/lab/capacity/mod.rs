@@ -111,8 +111,10 @@ pub(crate) struct CapacityArgs {
     output: Option<PathBuf>,
 }
 
-/// A server that answers so many times slower than at rest is under strain, and so much slower is no noise.
+/// A server that answers so many times slower than at rest, and so many microseconds, is under strain.
 const STRAIN: (f64, f64) = (2.0, 2_000.0);
+/// The same of a strain that nobody looks at twice.
+const GREAT_STRAIN: (f64, f64) = (5.0, 20_000.0);
 
 /// How long a load may take to be set up before it counts as not sustained.
 const SET_UP: Duration = Duration::from_secs(20);
@@ -256,14 +258,17 @@ impl Searching<'_> {
             self.tell(what, load, search.found());
             let (verdict, answer) = self.attempt(what, load);
             tracing::info!(what = what.name(), load, ?verdict, answer_us = answer);
+            let strain = answer.and_then(|now| strain(self.rest, now));
+            let verdict = strain.clone().filter(|_| verdict == Verdict::Sustained).unwrap_or(verdict);
             match &verdict {
                 _ if self.interrupt.asked() => continue,
                 Verdict::Sustained => search.note(true, false),
                 Verdict::NotSustained { why, clear } => {
-                    // A plant that shows strain is left alone. Without strain it may have been a hiccup, even of ours: once more.
-                    let is_strained = answer.is_some_and(|now| self.is_strained(now));
-                    search.note(false, is_strained || (*clear && !self.arguments.safe));
-                    let is_over = is_strained || search.next() != Some(load);
+                    // A plant that shows great strain is left alone. Anything less may have been a hiccup, even of ours: once
+                    // more.
+                    let is_great = matches!(strain, Some(Verdict::NotSustained { clear: true, .. }));
+                    search.note(false, is_great || (*clear && !self.arguments.safe));
+                    let is_over = is_great || search.next() != Some(load);
                     if self.arguments.safe && is_over {
                         stopped = Some(format!("safe mode ends at a miss: {why}"));
                         search.stop();
@@ -277,19 +282,6 @@ impl Searching<'_> {
                 }
             }
             self.tried.push(Tried { what, load, verdict });
-            if let Some(now) = answer.filter(|now| self.is_strained(*now)).filter(|_| search.next().is_some())
-            {
-                let now = if now.is_finite() {
-                    format!("in {}", figures::micros(now))
-                } else {
-                    "nobody".to_owned()
-                };
-                stopped = Some(format!(
-                    "safe mode ends: under {load} the server answers {now} instead of in {}",
-                    figures::micros(self.rest)
-                ));
-                search.stop();
-            }
         }
         if stopped.is_none() && search.found().failed.is_none() {
             stopped = Some(format!("no more than {most} was tried"));
@@ -336,16 +328,12 @@ impl Searching<'_> {
         })
     }
 
-    fn is_strained(&self, answer: f64) -> bool {
-        answer > self.rest * STRAIN.0 && answer > self.rest + STRAIN.1
-    }
-
     /// Waits until the server answers as at rest again: what is left of one load must not be counted against the next.
     fn recover(&self) {
         let end = Instant::now() + RECOVERY;
         while Instant::now() < end && !self.interrupt.asked() {
             match answer_time(self.place, self.url) {
-                Ok(now) if !self.is_strained(now) => return,
+                Ok(now) if strain(self.rest, now).is_none() => return,
                 _ => std::thread::sleep(Duration::from_millis(500)),
             }
         }
@@ -362,6 +350,18 @@ fn bar(within: Duration) -> ProgressBar {
         bar.enable_steady_tick(Duration::from_millis(500));
     }
     bar
+}
+
+/// What it means that somebody else's Read took so long (microseconds; infinite without an answer); `None` if nothing.
+fn strain(rest: f64, now: f64) -> Option<Verdict> {
+    let is_beyond = |(times, more): (f64, f64)| now > rest * times && now > rest + more;
+    let waited = || {
+        if now.is_finite() { format!("took {}", figures::micros(now)) } else { "got no answer".to_owned() }
+    };
+    is_beyond(STRAIN).then(|| Verdict::NotSustained {
+        why: format!("somebody else's Read {} beside it, and {} at rest", waited(), figures::micros(rest)),
+        clear: is_beyond(GREAT_STRAIN),
+    })
 }
 
 /// Why a load did not come about, in words about the server.
@@ -565,6 +565,23 @@ mod tests {
     struct Command {
         #[command(flatten)]
         capacity: CapacityArgs,
+    }
+
+    #[test]
+    fn a_server_that_answers_others_late_is_under_strain() {
+        let clear = |now: f64| match strain(140.0, now) {
+            Some(Verdict::NotSustained { clear, why }) => {
+                assert!(why.contains("140 µs at rest"), "{why}");
+                Some(clear)
+            }
+            _ => None,
+        };
+        // Twice as long is nothing where it is less than 2 ms.
+        assert_eq!(
+            (clear(400.0), clear(4_000.0), clear(25_000.0), clear(f64::INFINITY)),
+            (None, Some(false), Some(true), Some(true))
+        );
+        assert_eq!(strain(30_000.0, 50_000.0), None);
     }
 
     #[test]

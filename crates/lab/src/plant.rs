@@ -228,9 +228,6 @@ pub struct Sized {
 /// Nobody asks what happens with more than so many times the points.
 const FAR: f64 = 1_000.0;
 
-/// How much the fits of memory and bandwidth are trusted: both hardly vary.
-const SPREAD: f64 = 0.15;
-
 impl Plant {
     /// Reads a plant. `file` is for messages.
     ///
@@ -328,15 +325,17 @@ fn size(node: &Node, hardware: &Hardware, model: &Model) -> Sized {
 
 /// What a node needs, against what there is.
 fn needs(node: &Node, hardware: &Hardware, model: &Model) -> Needs {
-    let around = |expected: f64, limit: f64| Need {
+    let around = |expected: f64, (low, high): (f64, f64), limit: f64| Need {
         expected,
-        interval90: (expected * (1.0 - SPREAD), expected * (1.0 + SPREAD)),
+        interval90: (expected * low, expected * high),
         limit,
     };
+    let memory = model.memory(node.points, node.clients);
+    let network = model.wire(&load(node));
     Needs {
         cpu: cpu(node, hardware, model),
-        memory: model.memory(node.points, node.clients).map(|bytes| around(bytes / 1e6, hardware.memory_mb)),
-        network: model.wire(&load(node)).map(|bytes| around(bytes * 8.0 / 1e6, hardware.network_mbit)),
+        memory: memory.map(|bytes| around(bytes / 1e6, model.memory_ratio90, hardware.memory_mb)),
+        network: network.map(|bytes| around(bytes * 8.0 / 1e6, model.wire_ratio90, hardware.network_mbit)),
     }
 }
 

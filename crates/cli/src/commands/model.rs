@@ -259,6 +259,7 @@ fn predict(arguments: &PredictArgs, output: Output) -> Result<(), Failure> {
             "encrypted": arguments.encrypted, "signals_per_s": load.signals_per_s,
             "messages_per_s": load.messages_per_s,
         }, "prediction": prediction, "outside": outside, "memory_bytes": memory, "wire_bytes_per_s": wire,
+        "memory_ratio90": model.memory_ratio90, "wire_ratio90": model.wire_ratio90,
         "form": model.fit.form}));
     }
     let (low, high) = prediction.interval90;
@@ -267,11 +268,18 @@ fn predict(arguments: &PredictArgs, output: Output) -> Result<(), Failure> {
     output
         .text(&format!("{signals} signals/s in {messages} messages/s, by the model of {}", model.name()))?;
     output.text(&format!("CPU     {cpu} % of one core, nine of ten between {low} and {high} %"))?;
+    let between = |value: f64, (low, high): (f64, f64)| {
+        format!("nine of ten between {} and {}", figures::number(value * low), figures::number(value * high))
+    };
     if let Some(bytes) = memory {
-        output.text(&format!("memory  {}", figures::bytes(bytes)))?;
+        let megabytes = bytes / 1e6;
+        let interval = between(megabytes, model.memory_ratio90);
+        output.text(&format!("memory  {} MB, {interval} MB", figures::number(megabytes)))?;
     }
     if let Some(bytes) = wire {
-        output.text(&format!("wire    {} Mbit/s", figures::number(bytes * 8.0 / 1e6)))?;
+        let megabits = bytes * 8.0 / 1e6;
+        let interval = between(megabits, model.wire_ratio90);
+        output.text(&format!("wire    {} Mbit/s, {interval} Mbit/s", figures::number(megabits)))?;
     }
     if outside.is_empty() {
         return Ok(());

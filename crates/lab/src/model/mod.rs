@@ -5,16 +5,17 @@
 //! 2 % where 1 % was measured is as wrong as 80 % for 40 %.
 
 mod form;
+mod linear;
 mod noise;
 mod solve;
 
 pub use form::Form;
 pub use noise::Noise;
 
-use solve::least_squares;
+use linear::Linear;
 
 use crate::figures;
-use crate::measurement::Measurement;
+use crate::measurement::{Measurement, group};
 use crate::scenario::{CpuCondition, Kind};
 use crate::statistics::{deviation, mean, median, quantile};
 use serde::{Deserialize, Serialize};
@@ -243,9 +244,20 @@ pub struct Model {
     /// Memory in bytes: at rest, per item, per client. Empty without measurements of it.
     #[serde(default)]
     pub memory: Vec<f64>,
+    /// 5th and 95th percentile of measured over predicted memory, in cross-validation.
+    #[serde(default = "unknown")]
+    pub memory_ratio90: (f64, f64),
     /// Bytes on the wire per second as Ethernet carries them: per signal, per message. Empty without measurements of it.
     #[serde(default)]
     pub wire: Vec<f64>,
+    /// 5th and 95th percentile of measured over predicted bytes on the wire, in cross-validation.
+    #[serde(default = "unknown")]
+    pub wire_ratio90: (f64, f64),
+}
+
+/// How far memory and bandwidth may be from what is predicted where nobody has looked: in files of earlier versions.
+fn unknown() -> (f64, f64) {
+    (0.85, 1.15)
 }
 
 /// What is predicted.
@@ -316,7 +328,9 @@ impl Model {
             encrypted: data.iter().any(|one| one.encrypted),
             candidates,
             memory: Vec::new(),
+            memory_ratio90: unknown(),
             wire: Vec::new(),
+            wire_ratio90: unknown(),
         })
     }
 
@@ -333,23 +347,23 @@ impl Model {
             measurements.iter().filter(|one| one.condition.stack == stack && one.is_valid()).collect();
         let data: Vec<Observation> = own.iter().filter_map(|one| Observation::of(one)).collect();
         let mut model = Self::new(stack, &data)?;
-        let (mut rows, mut sizes) = (Vec::new(), Vec::new());
-        let (mut loads, mut bytes) = (Vec::new(), Vec::new());
-        for one in own {
-            if let (Some(items), Some(rss)) = (one.condition.items, one.get("server.rss_bytes")) {
-                rows.push(vec![1.0, f64::from(items), f64::from(one.condition.clients)]);
-                sizes.push(rss);
-            }
-            let total =
-                one.get("wire.total_bytes").zip(one.get("window_s")).filter(|(_, window)| *window > 0.0);
-            if let (Some(load), Some((total, window))) = (Observation::of(one), total) {
-                loads.push(vec![load.signals_per_s, load.messages_per_s]);
-                bytes.push(total / window);
+        let (mut memory, mut wire) = (Linear::default(), Linear::default());
+        for (load, repetitions) in group(own).iter().enumerate() {
+            for one in &repetitions.valid {
+                if let (Some(items), Some(rss)) = (one.condition.items, one.get("server.rss_bytes")) {
+                    memory.add(load, vec![1.0, f64::from(items), f64::from(one.condition.clients)], rss);
+                }
+                let total =
+                    one.get("wire.total_bytes").zip(one.get("window_s")).filter(|(_, window)| *window > 0.0);
+                if let (Some(of), Some((total, window))) = (Observation::of(one), total) {
+                    wire.add(load, vec![of.signals_per_s, of.messages_per_s], total / window);
+                }
             }
         }
-        let relative = |values: &[f64]| values.iter().map(|value| 1.0 / value.max(1.0)).collect::<Vec<f64>>();
-        model.memory = least_squares(&rows, &sizes, &relative(&sizes), true).unwrap_or_default();
-        model.wire = least_squares(&loads, &bytes, &relative(&bytes), true).unwrap_or_default();
+        model.memory = memory.fit(|_| true).unwrap_or_default();
+        model.memory_ratio90 = memory.ratio90().unwrap_or_else(unknown);
+        model.wire = wire.fit(|_| true).unwrap_or_default();
+        model.wire_ratio90 = wire.ratio90().unwrap_or_else(unknown);
         Some(model)
     }
 

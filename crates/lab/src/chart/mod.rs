@@ -252,15 +252,15 @@ impl Chart {
         )
     }
 
-    /// How often each time was seen: the empirical density that the papers print. Where one curve lies many times further
-    /// right than another, classes and axis are logarithmic: the quick one would be a line at the edge otherwise.
+    /// How often each time was seen: the empirical density that the papers print. Where a curve reaches many times further
+    /// right than the quickest has its middle, classes and axis are logarithmic: that one would be a line at the edge otherwise.
     #[must_use]
     pub fn density(title: &str, times: &[(String, Times)]) -> Self {
-        const FAR_APART: f64 = 6.0;
+        const FAR_APART: f64 = 20.0;
         let (divisor, unit) = unit(times);
-        let medians = times.iter().map(|(_, times)| times.percentile(50.0) as f64).filter(|time| *time > 0.0);
-        let (least, most) = medians.fold((f64::MAX, 0.0), |(low, high), v| (v.min(low), v.max(high)));
-        let is_log = most > least * FAR_APART;
+        let of = |percent: f64| times.iter().map(move |(_, times)| times.percentile(percent) as f64);
+        let least = of(50.0).filter(|time| *time > 0.0).fold(f64::MAX, f64::min);
+        let is_log = of(99.0).fold(0.0, f64::max) > least * FAR_APART;
         let scaled = |value: f64| if is_log { value.max(1.0).ln() } else { value };
         let series = times.iter().enumerate().filter(|(_, (_, times))| times.count() > 0);
         let series = series.map(|(colour, (name, times))| {

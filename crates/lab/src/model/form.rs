@@ -63,16 +63,13 @@ fn items(load: &Observation) -> f64 {
 }
 
 /// How often measurements are weighed again by how far off they are.
-const ROUNDS: usize = 12;
-/// CPU in percent that every prediction has at least: there is no logarithm of nothing.
-const LEAST: f64 = 1e-9;
+const ROUNDS: usize = 8;
 
 /// How far each measurement is trusted, from how far it is off (Huber): what lies beyond twice the usual error counts less.
 /// A window in which the hypervisor took the CPU away says nothing about the server.
 fn trust(errors: &[f64]) -> Vec<f64> {
-    let errors: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
     // 1.4826 times the median is the standard deviation, if errors are normal.
-    let usual = (median(&errors).unwrap_or(0.0) * 1.4826 * 2.0).max(1e-6);
+    let usual = (median(errors).unwrap_or(0.0) * 1.4826 * 2.0).max(1e-6);
     let of = |error: &f64| if error.is_finite() { (usual / error.max(1e-12)).min(1.0).sqrt() } else { 0.0 };
     errors.iter().map(of).collect()
 }
@@ -208,48 +205,36 @@ impl Form {
         if data.len() <= needed || data.iter().any(|one| one.cpu_percent.is_nan() || one.cpu_percent <= 0.0) {
             return None;
         }
-        let targets: Vec<f64> = data.iter().map(|one| one.cpu_percent).collect();
-        match self {
-            Self::Paper => least_squares(&rows, &targets, &vec![1.0; data.len()], false),
+        let (targets, importance, is_positive): (Vec<f64>, Vec<f64>, bool) = match self {
+            Self::Paper => (data.iter().map(|one| one.cpu_percent).collect(), vec![1.0; data.len()], false),
+            // An error in the logarithm is a relative error already.
             Self::Power => {
-                let targets: Vec<f64> = targets.iter().map(|cpu| cpu.ln()).collect();
-                let mut weights = least_squares(&rows, &targets, &vec![1.0; data.len()], false)?;
-                for _ in 0..ROUNDS {
-                    let trusted = trust(&self.off(&weights, data));
-                    weights = least_squares(&rows, &targets, &trusted, false)?;
-                }
-                Some(weights)
+                (data.iter().map(|one| one.cpu_percent.ln()).collect(), vec![1.0; data.len()], false)
             }
-            _ => self.fit_ratios(&rows, &targets, data),
+            _ => (
+                data.iter().map(|one| one.cpu_percent).collect(),
+                data.iter().map(|one| 1.0 / one.cpu_percent).collect(),
+                true,
+            ),
+        };
+        let mut weights = least_squares(&rows, &targets, &importance, is_positive)?;
+        if self != Self::Paper {
+            for _ in 0..ROUNDS {
+                let error = |one: &Observation| (self.predict(&weights, one) / one.cpu_percent - 1.0).abs();
+                let errors: Vec<f64> = data.iter().map(error).collect();
+                let trusted = importance.iter().zip(trust(&errors)).map(|(one, trust)| one * trust);
+                weights = least_squares(&rows, &targets, &trusted.collect::<Vec<f64>>(), is_positive)?;
+            }
         }
-    }
-
-    /// Weights, none of them negative, with which the logarithms of measured over predicted are small.
-    ///
-    /// Not the errors as shares of what was measured: those are never below −1 and have no bound above, so that whoever makes
-    /// their squares small predicts too little, by one and a half times the variance (nine percent where windows differ by 25).
-    /// The logarithm is as large for half of it as for twice as much, so what is fitted is the middle.
-    fn fit_ratios(self, rows: &[Vec<f64>], targets: &[f64], data: &[Observation]) -> Option<Vec<f64>> {
-        /// A step that would be larger goes over several rounds.
-        const STEP: f64 = 0.7;
-        let relative: Vec<f64> = targets.iter().map(|target| 1.0 / target).collect();
-        let mut weights = least_squares(rows, targets, &relative, true)?;
-        for _ in 0..ROUNDS {
-            let off = self.off(&weights, data);
-            let predicted: Vec<f64> = data.iter().map(|one| self.predict(&weights, one).max(LEAST)).collect();
-            // Gauss and Newton: near a prediction, its logarithm grows as the prediction itself does, as a share of it.
-            let aims: Vec<f64> =
-                predicted.iter().zip(&off).map(|(now, off)| now * (1.0 + off.clamp(-STEP, STEP))).collect();
-            let importance: Vec<f64> =
-                predicted.iter().zip(trust(&off)).map(|(now, trust)| trust / now).collect();
-            weights = least_squares(rows, &aims, &importance, true)?;
+        if self == Self::Power {
+            // The mean of the logarithms is not the logarithm of the mean: put the difference into the constant.
+            let mean = data.iter().map(|one| one.cpu_percent / self.predict(&weights, one)).sum::<f64>()
+                / data.len() as f64;
+            if let Some(first) = weights.first_mut().filter(|_| mean > 0.0) {
+                *first += mean.ln();
+            }
         }
         Some(weights)
-    }
-
-    /// How far predictions are off, as logarithms of measured over predicted.
-    fn off(self, weights: &[f64], data: &[Observation]) -> Vec<f64> {
-        data.iter().map(|one| (one.cpu_percent / self.predict(weights, one).max(LEAST)).ln()).collect()
     }
 
     pub(super) fn predict(self, weights: &[f64], load: &Observation) -> f64 {

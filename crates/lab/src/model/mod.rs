@@ -519,25 +519,6 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_differ_do_not_make_loads_look_cheaper() {
-        let mut random = 11u64;
-        let mut uniform = || {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (random >> 11) as f64 / (1u64 << 53) as f64
-        };
-        // By a third, as often as much dearer as cheaper.
-        let mut factor = || (0.33 * ((0..12).map(|_| uniform()).sum::<f64>() - 6.0)).exp();
-        let again = (0..8).flat_map(|_| synthetic());
-        let data: Vec<_> =
-            again.map(|one| Observation { cpu_percent: one.cpu_percent * factor(), ..one }).collect();
-        for form in [Form::Messages, Form::Full] {
-            let fit = Fit::new(form, &data).unwrap();
-            let bias = median(&fit.errors(&synthetic())).unwrap();
-            assert!(bias.abs() < 0.04, "{form}: {bias}");
-        }
-    }
-
-    #[test]
     fn a_price_that_grows_with_the_items_is_found() {
         let mut data = synthetic();
         for one in &mut data {

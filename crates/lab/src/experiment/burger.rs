@@ -65,7 +65,11 @@ impl Experiment for Cpu {
         } else {
             &[1_000, 5_000, 10_000, 25_000, 50_000, 100_000, 200_000, 300_000, 500_000]
         };
-        let scenario = scenario("burger-cpu", wish.quick, &[1, 5, 10, 20, 30], rates);
+        let mut scenario = scenario("burger-cpu", wish.quick, &[1, 5, 10, 20, 30], rates);
+        if wish.quick {
+            // These twenty loads are a third of the whole short form, which has ten minutes.
+            scenario.time.repetitions = 2;
+        }
         let mut conditions = conditions(wish, vec![scenario]);
         if wish.stacks.iter().any(|stack| stack == "own") {
             let mut load = LoadSpec::new(Kind::PubSub);

@@ -40,7 +40,7 @@ pub(crate) struct SecurityArgs {
     #[arg(long, value_name = "FILE", help_heading = HEADING, conflicts_with = "user", env = "TAKTWERK_TOKEN_FILE")]
     pub(crate) token_file: Option<PathBuf>,
 
-    /// Send the password or token although nothing protects it on its way. On loopback nothing has to.
+    /// Send the password or token although nothing protects it on its way. On loopback nothing has to. Also to brokers.
     #[arg(long, help_heading = HEADING)]
     pub(crate) allow_plaintext_password: bool,
 

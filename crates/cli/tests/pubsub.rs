@@ -277,3 +277,85 @@ readers = [{{ name = "r", publisher-id = {{ uint16 = 8 }}, writer-id = 1, fields
     assert_eq!(states, [2, 3, 3].map(Value::from), "Operational, and twice Error");
     sks.stop(Duration::from_secs(1));
 }
+
+/// Methods of a server as Actions, from a file to the answer.
+#[test]
+fn serve_answers_actions_and_call_asks_for_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("opc.udp://127.0.0.1:{port}");
+    let configuration = folder.path().join("actions.toml");
+    let keys = folder.path().join("plant.keys");
+    let run = |arguments: &[&str]| {
+        let output = Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(arguments).run(LIMIT).unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let node = |path: &str| format!("ns=2;s=Plant/{path}");
+    // What the Method takes and gives it says itself; of the other one the file does.
+    let text = format!(
+        r#"
+[[data-set]]
+name = "sum"
+actions = [{{ id = 1, name = "add", object = "{methods}", method = "{add}" }}]
+[[data-set]]
+name = "greeting"
+request = [{{ name = "who", type = "String" }}]
+fields = [{{ name = "said", type = "String" }}]
+actions = [{{ id = 1, name = "greet", object = "{methods}", method = "{hello}" }}]
+[[connection]]
+name = "actions"
+publisher-id = {{ uint16 = 7 }}
+url = "{url}"
+interface = "lo"
+[[connection.writer-group]]
+name = "actions"
+id = 1
+interval = 10.0
+writers = [{{ name = "sum", id = 1, data-set = "sum" }}, {{ name = "greeting", id = 2, data-set = "greeting" }}]
+"#,
+        methods = node("Methods"),
+        add = node("Methods/Add"),
+        hello = node("Methods/Hello"),
+    );
+    std::fs::write(&configuration, text).unwrap();
+    let serve = |more: &[&str]| {
+        Program::new(env!("CARGO_BIN_EXE_taktwerk"))
+            .args(["serve", "--port", "0", "--policy", "None", "--exit-with-stdin"])
+            .args(["--pubsub", configuration.to_str().unwrap()])
+            .args(more)
+            .serve(LIMIT)
+    };
+    assert!(serve(&[]).is_err(), "without message security, unless that is allowed");
+    let _server = serve(&["--pubsub-unsecured-actions"]).unwrap();
+    let ask = |more: &[&str]| {
+        let call = ["pubsub", "call", &url, "--responder", "7", "--interface", "lo", "--timeout", "20s"];
+        run(&[call.as_slice(), more].concat())
+    };
+    let (code, _, said) = ask(&[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("--allow-unsecured"), "{said}");
+    let (code, shown, said) = ask(&["--allow-unsecured"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(shown.contains("a: Double, b: Double") && shown.contains("sum: Double"), "{shown}");
+    assert!(shown.contains("greet") && shown.contains("who: String"), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
+    let (code, shown, said) = ask(&["--allow-unsecured", "--action", "add", "--json", "2", "-0.5"]);
+    assert_eq!(code, Some(0), "{said}");
+    let told: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!((&told["Outputs"][0]["Name"], &told["Outputs"][0]["Value"]), (&"sum".into(), &1.5.into()));
+    let (code, shown, _) = ask(&["--allow-unsecured", "--action", "greet", "you"]);
+    assert_eq!(code, Some(0));
+    assert!(shown.contains("Hello, you!"), "{shown}");
+    let (code, _, said) = ask(&["--allow-unsecured", "--action", "add", "2"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("takes 2 arguments, not 1"), "{said}");
+    // With keys that the responder does not have, nobody answers.
+    let (code, made, _) = run(&["pubsub", "keys", "plant"]);
+    assert_eq!(code, Some(0));
+    std::fs::write(&keys, made).unwrap();
+    let secured = ["--security", "sign-and-encrypt", "--keys", keys.to_str().unwrap(), "--timeout", "500ms"];
+    let call = ["pubsub", "call", &url, "--responder", "7", "--interface", "lo"];
+    let (code, _, said) = run(&[call.as_slice(), secured.as_slice()].concat());
+    assert_eq!(code, Some(3), "{said}");
+}

@@ -164,3 +164,46 @@ fn one_with_tls() {
     assert_eq!((code, lost), (Some(0), 0), "{said}");
     assert!(made > 0);
 }
+
+/// Whichever way it is configured: a password that anybody on the way could read is not sent unless that is allowed.
+#[test]
+fn a_password_goes_over_tls_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    // Nobody is there (RFC 5737), and nobody is asked.
+    let (host, url) = ("192.0.2.1", "mqtt://me:secret@192.0.2.1");
+    let refused = |arguments: &[&str], advice: &str| {
+        let (code, _, said) = run(arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {said}");
+        assert!(said.contains("readably") && said.contains("mqtts://") && said.contains(advice), "{said}");
+        assert!(said.contains(host) && !said.contains("secret"), "{said}");
+    };
+    let json = format!("mqtt+json://me:secret@{host}");
+    for url in [url, json.as_str()] {
+        refused(&["pubsub", "publish", url, "-d", "1"], "--allow-plaintext-password");
+        refused(&["pubsub", "listen", url, "-d", "1"], "--allow-plaintext-password");
+        let call = ["pubsub", "call", url, "--responder", "7", "--allow-unsecured"];
+        refused(&call, "--allow-plaintext-password");
+    }
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let connection =
+        format!("[[connection]]\nname = \"m\"\npublisher-id = {{ string = \"p\" }}\nurl = \"{url}\"\n");
+    let set =
+        "[[data-set]]\nname = \"d\"\nfields = [{ name = \"x\", type = \"Float\", node = \"i=2258\" }]\n";
+    let group = "[[connection.writer-group]]\nname = \"g\"\nid = 1\ninterval = 100.0\nwriters = [{ name = \"w\", id = 1, \
+                 data-set = \"d\" }]\n";
+    let line = file("line.toml", &format!("{set}{connection}{group}"));
+    refused(&["pubsub", "publish", "--config", &line, "-d", "1"], "--allow-plaintext-password");
+    let serve = ["serve", "--port", "0", "--policy", "None", "--no-plant", "--pubsub", &line];
+    refused(&serve, "--pubsub-allow-plaintext-password");
+    // Allowed, it is tried: nobody is there.
+    let (code, .., said) = publish(url, &["--allow-plaintext-password"]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("nothing has arrived"), "{said}");
+    let (code, _, said) = run(&["bench", "mqtt", "mqtt://me:secret@127.0.0.1"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("leave them out") && !said.contains("secret"), "{said}");
+}

@@ -392,3 +392,85 @@ fn what_cannot_run_says_why() {
     twice.connections[0].publisher_id = None;
     assert!(start(twice).contains("publisher id"));
 }
+
+/// What was recorded is not taken again after a restart of a subscriber that keeps what it has received; one that does not is
+/// taken in.
+#[test]
+fn recorded_messages_are_not_taken_again_after_a_restart() {
+    let url = format!("opc.udp://127.0.0.1:{}", port());
+    let mut group = WriterGroup::dynamic("g", 1, 5.0);
+    group.security.mode = SecurityMode::SignAndEncrypt;
+    group.security.security_group_id = "plant".to_owned();
+    let configuration = configuration(&url, vec![group]);
+    // Somebody who has recorded six messages.
+    let entropy = Box::new(taktwerk_crypto::SeededEntropy::new(5));
+    let options = taktwerk_pubsub::PublisherOptions::default();
+    let mut engine =
+        taktwerk_pubsub::Publisher::new(configuration.clone(), options, Arc::new(AwsPubSubProvider), entropy)
+            .unwrap();
+    let (mut recorded, mut values) = (Vec::new(), counting());
+    let at = |millis: u64| taktwerk_pubsub::Now {
+        instant: taktwerk_types::Instant::from_nanos(millis * 1_000_000),
+        utc: taktwerk_types::UtcTime::default(),
+    };
+    engine.start(at(0).instant, at(0));
+    engine.set_keys("plant", Ok(&keys()), at(0)).unwrap();
+    for cycle in 0..6 {
+        let mut out = taktwerk_pubsub::Transmit::new();
+        engine.poll(at(cycle * 5), &mut values, &mut out);
+        recorded.extend(out.iter().map(|datagram| datagram.bytes.to_vec()));
+    }
+    assert_eq!(recorded.len(), 6);
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = url.strip_prefix("opc.udp://").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("line.replay");
+    let start = |floor: Option<&std::path::Path>| {
+        let mut options = SubscriberDriverOptions::default();
+        options.keys = Some(Box::new(StaticKeys::new().with("plant", keys())));
+        options.replay_floor = floor.map(ToOwned::to_owned);
+        let started = subscribe(&configuration, options);
+        // Until it has its keys.
+        let end = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < end
+            && started
+                .0
+                .ask(|engine, _, _| engine.key_timeout())
+                .flatten()
+                .is_none_or(|due| due.as_nanos() == 0)
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        started
+    };
+    let send = |range: core::ops::Range<usize>| {
+        for message in &recorded[range] {
+            socket.send_to(message, address).unwrap();
+        }
+    };
+    let counts = |got: &Got, at_least: usize| -> Vec<u32> {
+        got.wait(|messages| messages.len() >= at_least).iter().map(|message| message.1).collect()
+    };
+    let (running, got) = start(Some(&path));
+    send(0..5);
+    assert_eq!(counts(&got, 5), [1, 2, 3, 4, 5]);
+    drop(running);
+    let (running, got) = start(Some(&path));
+    send(0..6);
+    assert_eq!(counts(&got, 1), [6]);
+    assert_eq!(running.ask(|engine, _, _| engine.counters().replays), Some(5));
+    drop(running);
+    // Without the file, it could not know.
+    let (running, got) = start(None);
+    send(0..6);
+    assert_eq!(counts(&got, 6).len(), 6);
+    drop(running);
+    // A file that is none is not overlooked.
+    std::fs::write(&path, "something else").unwrap();
+    let mut options = SubscriberDriverOptions::default();
+    options.replay_floor = Some(path.clone());
+    let reading = Configuration::subscriber_of(&configuration);
+    let refused = RunningSubscriber::start(reading, Got::default(), Arc::new(AwsPubSubProvider), options);
+    assert!(matches!(refused, Err(PubSubError::ReplayFloor { path: named, .. }) if named == path));
+    assert_eq!(std::fs::read(&path).unwrap(), b"something else");
+}

@@ -36,7 +36,7 @@ mod wire;
 
 pub use describe::ActionDescription;
 pub use requestor::{Outcome, Request, RequestId, Requestor, RequestorOptions};
-pub use responder::{ActionTarget, Execution, ExecutionId, Responder, ResponderOptions};
+pub use responder::{ActionTarget, Execution, ExecutionId, Responder, ResponderMemory, ResponderOptions};
 pub use wire::{ActionEngine, ActionError, ActionMapping};
 
 #[cfg(feature = "json")]

@@ -270,6 +270,19 @@ impl Components {
         changes
     }
 
+    /// What kept a component from running is over.
+    pub fn can_run_again(&mut self, component: Component) -> Changes {
+        let mut changes = Changes::default();
+        let Some(at) = self.position(component) else { return changes };
+        let Some(entry) = self.entries.get_mut(at).filter(|entry| entry.cannot_run) else { return changes };
+        entry.cannot_run = false;
+        // What an engine runs says by itself that it runs again.
+        if !component.is_run() {
+            self.trigger(at, Trigger::Ready, true, &mut changes);
+        }
+        changes
+    }
+
     /// An engine says what became of a WriterGroup or DataSetReader.
     pub fn report(&mut self, component: Component, state: PubSubState) -> Changes {
         let mut changes = Changes::default();
@@ -409,6 +422,17 @@ mod tests {
             assert_eq!(components.state(WRITER), PubSubState::PAUSED);
         }
         components.report(Component::WriterGroup(GROUP), PubSubState::OPERATIONAL);
+        let again = components.can_run_again(WRITER);
+        assert_eq!(again.states, [(WRITER, PubSubState::OPERATIONAL)]);
+        assert_eq!(components.can_run_again(WRITER), Changes::default());
+        components.cannot_run(WRITER);
+        assert_eq!(components.state(WRITER), PubSubState::ERROR);
+        components.set_enabled(WRITER, false).unwrap();
+        components.can_run_again(WRITER);
+        assert_eq!(components.state(WRITER), PubSubState::DISABLED);
+        components.set_enabled(WRITER, true).unwrap();
+        assert_eq!(components.state(WRITER), PubSubState::OPERATIONAL);
+        components.cannot_run(WRITER);
         components.reconfigure(&configuration(), &configuration());
         assert_eq!(
             components.state(WRITER),

@@ -26,6 +26,7 @@ mod frame;
 mod group;
 mod in_place;
 mod plan;
+mod repeat;
 mod schedule;
 mod writer;
 
@@ -130,7 +131,11 @@ pub struct GroupCounters {
     pub data_set_messages: u64,
     /// Of these, keep-alives.
     pub keep_alives: u64,
-    /// Of these, those that the transport did not take.
+    /// NetworkMessages sent again (MessageRepeatCount), not counted above.
+    pub repeated: u64,
+    /// Repetitions that were given up because too much waited.
+    pub repeats_dropped: u64,
+    /// NetworkMessages that the transport did not take.
     pub failed_transmissions: u64,
     /// NetworkMessages not made because of their security.
     pub security_errors: u64,
@@ -323,7 +328,7 @@ impl Publisher {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let running = self.groups.iter().filter(|group| group.runs());
-        let groups = running.filter_map(|group| group.schedule.deadline());
+        let groups = running.flat_map(Group::deadlines);
         let keys = self.groups.iter().filter(|group| group.state == PubSubState::OPERATIONAL);
         let changes =
             keys.filter_map(|group| Some(self.keys.ring(&group.security.as_ref()?.0)?.next_change()));
@@ -345,6 +350,7 @@ impl Publisher {
         for group in &mut self.groups {
             if group.runs() {
                 group.poll(&mut turn, &self.configuration, values);
+                group.repeat(&mut turn);
             }
         }
         self.announcer.poll(&mut turn, &self.configuration);
@@ -387,6 +393,12 @@ impl Publisher {
         let result = self.keys.answer(security_group_id, outcome, now.instant);
         self.look_for_keys(now);
         result
+    }
+
+    /// The keys of a group are known to be others now, because the key service has invalidated them or changed to the next:
+    /// they are asked for at once.
+    pub fn refresh_keys(&mut self, security_group_id: &str, now: Now) {
+        self.keys.refresh(security_group_id, now.instant);
     }
 
     /// The next thing that happened.

@@ -8,7 +8,7 @@
 
 use crate::config::{self, Configuration, Problem};
 use crate::publisher_id::PublisherIdRef;
-use crate::security::{KeyRequest, KeyStore, KeyStoreOptions, SecurityError, SecurityKeys};
+use crate::security::{KeyRequest, KeyStore, KeyStoreOptions, ReplayFloor, SecurityError, SecurityKeys};
 use crate::state::PubSubState;
 use crate::time::Now;
 use crate::transmit::Transmit;
@@ -51,6 +51,10 @@ pub struct SubscriberOptions {
     pub ask_for_meta_data: bool,
     /// Senders whose sequence numbers a reader without fixed ids keeps apart.
     pub senders_max: usize,
+    /// Nanoseconds that the timestamp of a secured message with data may differ from now; others are dropped, and those
+    /// without a timestamp. What was recorded before we were started cannot be played to us then for longer than this. Needs
+    /// clocks that agree so far. `None`: any age.
+    pub message_age_max_nanos: Option<u64>,
 }
 
 impl Default for SubscriberOptions {
@@ -61,6 +65,7 @@ impl Default for SubscriberOptions {
             sequence_reset_nanos: 10_000_000_000,
             ask_for_meta_data: true,
             senders_max: 256,
+            message_age_max_nanos: None,
         }
     }
 }
@@ -418,6 +423,26 @@ impl Subscriber {
         now: Now,
     ) -> Result<(), SecurityError> {
         self.keys.answer(security_group_id, outcome, now.instant)
+    }
+
+    /// Goes on from what another one had received, which runs no more: nothing that it has taken is taken again. To be called
+    /// before there are keys.
+    #[must_use]
+    pub fn not_below(mut self, floor: ReplayFloor) -> Self {
+        self.keys.restore(floor);
+        self
+    }
+
+    /// What was received so far, for [`Self::not_below`] of the next one.
+    #[must_use]
+    pub fn replay_floor(&self) -> ReplayFloor {
+        self.keys.replay_floor()
+    }
+
+    /// The keys of a group are known to be others now, because the key service has invalidated them or changed to the next:
+    /// they are asked for at once.
+    pub fn refresh_keys(&mut self, security_group_id: &str, now: Now) {
+        self.keys.refresh(security_group_id, now.instant);
     }
 
     /// The state of a reader.

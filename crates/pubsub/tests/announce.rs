@@ -5,10 +5,13 @@
 mod common;
 
 use common::{Got, at, configuration, publisher, subscriber, values};
-use taktwerk_pubsub::config::{Configuration, ConnectionTransport, DataSetWriter, WriterGroup};
+use taktwerk_pubsub::config::{
+    Configuration, ConnectionTransport, DataSetWriter, DataSetWriterTransport, WriterGroup,
+};
 use taktwerk_pubsub::state::PubSubState;
 use taktwerk_pubsub::uadp::announcement::Announcement;
 use taktwerk_pubsub::{DatagramKind, Publisher, SubscriberEvent, Transmit};
+use taktwerk_schema::BrokerDataSetWriterTransportDataType;
 
 /// Announcements of a publisher from one time to before another, as a subscriber hears them.
 fn heard(sending: &mut Publisher, reading: &Configuration, from: u64, to: u64) -> Vec<(u64, Announcement)> {
@@ -109,4 +112,47 @@ fn announcements_are_as_small_as_the_configuration_wants() {
     assert!(all > 0 && whole.iter().any(|len| *len > 150), "{whole:?}");
     assert_eq!(again, all);
     assert!(pieces.iter().all(|len| *len <= 150) && pieces.len() > whole.len(), "{pieces:?}");
+}
+
+/// MetaDataUpdateTime (Part 14 §6.4.2.5.6): at that interval over a broker; zero and less say when it changes only.
+#[test]
+fn metadata_is_sent_to_a_broker_as_often_as_configured() {
+    let mut configuration = configuration(WriterGroup::dynamic("g", 1, 100.0), 3, DataSetWriter::dynamic);
+    let connection = &mut configuration.connections[0];
+    connection.url = "mqtt://broker".to_owned();
+    connection.transport_profile_uri = taktwerk_pubsub::config::TRANSPORT_MQTT_UADP.to_owned();
+    let every = |millis| {
+        DataSetWriterTransport::Broker(BrokerDataSetWriterTransportDataType {
+            meta_data_update_time: millis,
+            ..Default::default()
+        })
+    };
+    let writers = &mut connection.writer_groups[0].writers;
+    (writers[0].transport, writers[1].transport) = (every(2_000.0), every(-1.0));
+    assert_eq!(taktwerk_pubsub::config::unused::unused_by_publishers(&configuration), []);
+    let reading = Configuration::subscriber_of(&configuration);
+    let mut sending = publisher(configuration.clone());
+    sending.start(at(100).instant, at(100));
+    // What the driver does when there is a connection.
+    sending.announce(0, at(150));
+    let told = |all: Vec<(u64, Announcement)>| -> Vec<(u64, u16)> {
+        let meta_data = |(millis, one)| match one {
+            Announcement::DataSetMetaData { writer_id, .. } => Some((millis, writer_id)),
+            _ => None,
+        };
+        all.into_iter().filter_map(meta_data).collect()
+    };
+    let all = told(heard(&mut sending, &reading, 100, 6_000));
+    assert_eq!(
+        all.iter().filter(|(_, id)| *id > 1).map(|(_, id)| *id).collect::<Vec<_>>(),
+        [2, 3],
+        "once each"
+    );
+    let first: Vec<u64> = all.iter().filter(|(_, id)| *id == 1).map(|(millis, _)| *millis).collect();
+    // With the others when the connection is there, and then by the timetable from the start on.
+    assert_eq!(first, [150, 2_100, 4_100]);
+    // Another interval holds at once.
+    configuration.connections[0].writer_groups[0].writers[0].transport = every(0.0);
+    sending.reconfigure(configuration, at(6_000)).unwrap();
+    assert_eq!(told(heard(&mut sending, &reading, 6_000, 12_000)), []);
 }

@@ -538,3 +538,69 @@ fn what_is_asked_about_a_secured_group_is_secured() {
         got.events
     );
 }
+
+/// For how long at most a recording can be played to a subscriber that is started: where publishers date what they send.
+#[test]
+fn old_and_undated_messages_are_refused_where_that_is_asked_for() {
+    use taktwerk_pubsub::{Subscriber, SubscriberOptions};
+    let dated = |network: bool, message: bool| {
+        let mut configuration = secured(SecurityMode::SignAndEncrypt);
+        let group = &mut configuration.connections[0].writer_groups[0];
+        group.header_layout_uri.clear();
+        let WriterGroupMessage::Uadp(uadp) = &mut group.message else { panic!() };
+        let timestamp = UadpNetworkMessageContentMask::TIMESTAMP;
+        uadp.network_message_content_mask = UadpNetworkMessageContentMask(
+            uadp.network_message_content_mask.bits() & !timestamp.bits()
+                | if network { timestamp.bits() } else { 0 },
+        );
+        let DataSetWriterMessage::Uadp(uadp) = &mut group.writers[0].message else { panic!() };
+        let timestamp = UadpDataSetMessageContentMask::TIMESTAMP;
+        uadp.data_set_message_content_mask = UadpDataSetMessageContentMask(
+            uadp.data_set_message_content_mask.bits() & !timestamp.bits()
+                | if message { timestamp.bits() } else { 0 },
+        );
+        configuration
+    };
+    for (network, message) in [(true, false), (false, true), (false, false)] {
+        let configuration = dated(network, message);
+        let fresh = |age_max| {
+            let mut options = SubscriberOptions::default();
+            options.message_age_max_nanos = age_max;
+            let provider = std::sync::Arc::new(taktwerk_crypto::pubsub_dummy::DummyPubSubProvider);
+            let reading = Configuration::subscriber_of(&configuration);
+            let mut receiving = Subscriber::new(reading, options, provider).unwrap();
+            let mut got = Got::default();
+            receiving.start(at(1_000), &mut got);
+            receiving.set_keys("group", Ok(&keys(1, 2, 1e6, 1e6)), at(1_000)).unwrap();
+            (receiving, got)
+        };
+        let mut sending = publisher(configuration.clone());
+        sending.start(at(1_000).instant, at(1_000));
+        sending.set_keys("group", Ok(&keys(1, 2, 1e6, 1e6)), at(1_000)).unwrap();
+        let recorded = cycle(&mut sending, at(1_000), &mut values(1)).remove(0);
+        let is_dated = network || message;
+        let five_seconds = Some(5_000_000_000);
+        for (age_max, when, is_taken) in [
+            (None, 60_000, true),
+            (five_seconds, 1_000, is_dated),
+            (five_seconds, 6_000, is_dated),
+            (five_seconds, 6_001, false),
+        ] {
+            let (mut receiving, mut got) = fresh(age_max);
+            receiving.receive(0, &mut recorded.clone(), at(when), &mut got);
+            let case = format!("{network} {message} {age_max:?} {when}: {:?}", got.events);
+            assert_eq!(got.messages.len(), usize::from(is_taken), "{case}");
+            let reason = match is_dated {
+                true => SecurityError::Stale { off_millis: 5_001 },
+                false => SecurityError::Undated,
+            };
+            let refused = SubscriberEvent::Dropped { connection: 0, reason: Drop::Security(reason) };
+            assert_eq!(got.events.contains(&refused), !is_taken, "{case}");
+            assert_eq!(receiving.counters().security_errors, u64::from(!is_taken), "{case}");
+        }
+        // A clock that is ahead is no better.
+        let (mut receiving, mut got) = fresh(Some(500_000_000));
+        receiving.receive(0, &mut recorded.clone(), at(400), &mut got);
+        assert!(got.messages.is_empty());
+    }
+}

@@ -6,11 +6,11 @@ mod common;
 use common::{Got, at, configuration, keys, publisher, subscriber};
 use taktwerk_crypto::{Entropy, PubSubSecurityPolicy, SeededEntropy};
 use taktwerk_pubsub::config::build::field;
-use taktwerk_pubsub::config::{Configuration, DataSetWriter, WriterGroup};
+use taktwerk_pubsub::config::{Configuration, DataSetWriter, WriterGroup, WriterGroupTransport};
 use taktwerk_pubsub::security::KeyService;
 use taktwerk_pubsub::uadp::{DataSetMessageKind, SecurityMode};
 use taktwerk_pubsub::{SubscriberEvent, Transmit};
-use taktwerk_schema::{DataSetFieldContentMask, SecurityGroupDataType};
+use taktwerk_schema::{DataSetFieldContentMask, DatagramWriterGroupTransportDataType, SecurityGroupDataType};
 use taktwerk_types::{BuiltInType, DataValue, Variant};
 
 /// One run: gives what was delivered as text, for comparison.
@@ -293,4 +293,106 @@ fn keys_change_and_metadata_is_learned_on_a_bad_link() {
         assert_eq!(first, rotation_and_discovery(seed, 0), "a seed replays exactly");
         rotation_and_discovery(seed, 90);
     }
+}
+
+/// MessageRepeatCount and MessageRepeatDelay (Part 14 §6.4.1.3.1, §6.4.1.3.2) on a link that loses a third of all: gives when
+/// datagrams were sent, how many DataSetMessages were delivered and how many there were.
+fn repeated(seed: u64, mode: SecurityMode, count: u8, delay: f64) -> (Vec<u64>, usize, usize) {
+    let mut group = WriterGroup::dynamic("g", 1, 10.0);
+    group.security.mode = mode;
+    group.security.security_group_id = "group".into();
+    group.transport = WriterGroupTransport::Datagram(DatagramWriterGroupTransportDataType {
+        message_repeat_count: count,
+        message_repeat_delay: delay,
+    });
+    let configuration = configuration(group, 1, DataSetWriter::dynamic);
+    assert_eq!(taktwerk_pubsub::config::unused::unused_by_publishers(&configuration), []);
+    let mut receiving = subscriber(Configuration::subscriber_of(&configuration));
+    let mut sending = publisher(configuration);
+    let (mut got, mut out) = (Got::default(), Transmit::new());
+    sending.start(at(0).instant, at(0));
+    receiving.start(at(0), &mut got);
+    if mode != SecurityMode::None {
+        sending.set_keys("group", Ok(&keys(1, 2, 1e6, 1e6)), at(0)).unwrap();
+        receiving.set_keys("group", Ok(&keys(1, 2, 1e6, 1e6)), at(0)).unwrap();
+    }
+    let mut random = SeededEntropy::new(seed);
+    let (mut when, mut bytes) = (Vec::new(), Vec::new());
+    for millis in 0..1_000u64 {
+        let now = at(millis);
+        if sending.poll_timeout().is_none_or(|due| due > now.instant) {
+            continue;
+        }
+        out.clear();
+        sending.poll(now, &mut common::values(1), &mut out);
+        for datagram in out.iter() {
+            assert_eq!(datagram.due, now.instant);
+            when.push(millis);
+            bytes.push(datagram.bytes.to_vec());
+            if random.below(3) > 0 {
+                receiving.receive(0, &mut datagram.bytes.to_vec(), now, &mut got);
+            }
+        }
+    }
+    let counters = sending.counters(taktwerk_pubsub::GroupIndex { connection: 0, group: 0 });
+    assert_eq!(counters.network_messages + counters.repeated, when.len() as u64);
+    assert_eq!(counters.repeats_dropped, 0);
+    // A repetition is the same message: no nonce is used for another one.
+    bytes.sort();
+    bytes.dedup();
+    assert_eq!(bytes.len() as u64, counters.network_messages);
+    let numbers: Vec<u32> = got.messages.iter().map(|message| message.sequence_number.unwrap()).collect();
+    let mut once = numbers.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), numbers.len(), "delivered once, however often it comes");
+    (when, numbers.len(), counters.network_messages as usize)
+}
+
+#[test]
+fn messages_are_repeated_as_configured() {
+    for mode in [SecurityMode::None, SecurityMode::SignAndEncrypt] {
+        let (when, delivered, made) = repeated(7, mode, 0, 3.0);
+        assert_eq!((when.len(), made), (100, 100));
+        assert!((50..85).contains(&delivered), "{delivered}");
+        let (when, delivered, made) = repeated(7, mode, 2, 3.0);
+        // Each cycle's message, and again after 3 and 6 ms.
+        let expected: Vec<u64> =
+            (0..100u64).flat_map(|cycle| [0, 3, 6].map(|after| cycle * 10 + after)).collect();
+        assert_eq!((when, made), (expected, 100));
+        assert!(delivered > 90, "one in 27 is lost: {delivered}");
+        // Longer than a cycle: they come between those of later cycles.
+        let (when, _, _) = repeated(7, mode, 1, 25.0);
+        let mut expected: Vec<u64> = (0..100u64).flat_map(|cycle| [cycle * 10, cycle * 10 + 25]).collect();
+        expected.retain(|millis| *millis < 1_000);
+        expected.sort_unstable();
+        assert_eq!(when, expected);
+        // Without a delay, at once.
+        let (when, _, _) = repeated(7, mode, 1, 0.0);
+        let expected: Vec<u64> = (0..100u64).flat_map(|cycle| [cycle * 10; 2]).collect();
+        assert_eq!(when, expected);
+    }
+}
+
+/// What has stopped repeats nothing.
+#[test]
+fn nothing_is_repeated_after_the_end() {
+    let mut group = WriterGroup::dynamic("g", 1, 10.0);
+    group.transport = WriterGroupTransport::Datagram(DatagramWriterGroupTransportDataType {
+        message_repeat_count: 3,
+        message_repeat_delay: 50.0,
+    });
+    let mut sending = publisher(configuration(group, 1, DataSetWriter::dynamic));
+    let (mut out, index) = (Transmit::new(), taktwerk_pubsub::GroupIndex { connection: 0, group: 0 });
+    sending.start(at(0).instant, at(0));
+    sending.poll(at(0), &mut common::values(1), &mut out);
+    assert_eq!(out.len(), 1);
+    sending.set_enabled(index, false, at(5).instant, at(5));
+    assert_eq!(sending.poll_timeout(), None);
+    sending.set_enabled(index, true, at(95).instant, at(20));
+    out.clear();
+    for millis in 20..=100 {
+        sending.poll(at(millis), &mut common::values(1), &mut out);
+    }
+    assert_eq!(out.iter().map(|datagram| datagram.due).collect::<Vec<_>>(), [at(95).instant]);
 }

@@ -230,6 +230,7 @@ fn an_action_goes_over_a_broker() {
             scope.spawn(move || over_a_broker(&format!("mqtt+json://{address}"), number + 1, raw));
         }
     });
+    meta_data_has_a_queue_of_its_own(&format!("mqtt+json://{address}"));
     // A broker that is gone: nothing was asked for, and it says so.
     drop(broker);
     let requestor =
@@ -298,4 +299,61 @@ fn over_a_broker(url: &str, number: u16, raw: bool) {
         );
         drop(responder);
     });
+}
+
+/// A responder that sends its ActionMetaData where its MetaDataQueueName says: requests in JSON need it.
+#[cfg(feature = "mqtt")]
+fn meta_data_has_a_queue_of_its_own(url: &str) {
+    use taktwerk_pubsub::config::build::field;
+    use taktwerk_pubsub::config::{
+        Configuration, Connection, DataSetSource, DataSetWriter, DataSetWriterTransport, PublishedDataSet,
+        WriterGroup,
+    };
+    use taktwerk_schema::{
+        ActionMethodDataType, ActionTargetDataType, BrokerDataSetWriterTransportDataType,
+        DataSetMetaDataType, PublishedActionMethodDataType,
+    };
+    let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let scale = server.objects().method("Scale").inputs(["value"]).outputs(["scaled"]);
+    let method = scale.handler(|_, (value,): (f64,)| Ok((value * 3.0,))).unwrap().id().clone();
+    let double = taktwerk_types::BuiltInType::Double;
+    let mut set = PublishedDataSet::new("scale", vec![field("scaled", double)]);
+    let request = DataSetMetaDataType {
+        name: "scale".into(),
+        fields: vec![field("value", double)],
+        configuration_version: set.meta_data.configuration_version.clone(),
+        ..Default::default()
+    };
+    set.source = DataSetSource::ActionMethods(Box::new(PublishedActionMethodDataType {
+        request_data_set_meta_data: request,
+        action_targets: vec![ActionTargetDataType {
+            action_target_id: 1,
+            name: "it".into(),
+            ..Default::default()
+        }],
+        action_methods: vec![ActionMethodDataType {
+            object_id: taktwerk_types::NodeId::numeric(0, taktwerk_schema::ids::object_ids::OBJECTS_FOLDER),
+            method_id: method,
+        }],
+    }));
+    let mut writer = DataSetWriter::json("scale", 1, "scale");
+    writer.transport = DataSetWriterTransport::Broker(BrokerDataSetWriterTransportDataType {
+        meta_data_queue_name: "somewhere/else".into(),
+        ..Default::default()
+    });
+    let mut group = WriterGroup::json("actions", 1, 10.0);
+    group.writers.push(writer);
+    let mut connection = Connection::new("broker", Some(77u16.into()), url);
+    connection.writer_groups.push(group);
+    let configuration = Configuration {
+        enabled: true,
+        data_sets: vec![set],
+        connections: vec![connection],
+        ..Default::default()
+    };
+    let mut responders = ActionResponder::of(&configuration, server.space(), &[]);
+    let _responder = responders.remove(0).allow_unsecured().start().unwrap();
+    let requestor = ActionRequestor::builder(url, 177).allow_unsecured().start().unwrap();
+    assert_eq!(requestor.invoke(77, 1, 1, vec![5.0.into()], PATIENCE), Ok(vec![15.0.into()]));
+    assert_eq!(requestor.discover(77, PATIENCE).unwrap().len(), 1);
 }

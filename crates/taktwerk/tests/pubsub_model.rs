@@ -17,7 +17,7 @@ use taktwerk_pki::{CertificateSettings, NewKey};
 use taktwerk_pubsub::component::Component;
 use taktwerk_pubsub::config::build::field;
 use taktwerk_pubsub::config::{Configuration, Connection, DataSetWriter, PublishedDataSet, WriterGroup};
-use taktwerk_pubsub::security::KeyRequest;
+use taktwerk_pubsub::security::{KeyRequest, SecurityKeys};
 use taktwerk_pubsub::state::PubSubState;
 use taktwerk_pubsub::uadp::SecurityMode;
 use taktwerk_pubsub::{GroupIndex, PublisherId};
@@ -289,6 +289,72 @@ async fn keys_are_handed_out_added_and_replaced() {
         ],
     );
     assert_eq!(status(push).await, StatusCode::BAD_NOT_FOUND);
+    drop(client);
+    running.stop(Duration::from_secs(1));
+}
+
+/// What is the key service of its own engines need not wait: they have other keys as soon as a client wants that.
+#[tokio::test]
+async fn engines_of_the_key_service_change_their_keys_at_once() {
+    struct Local(PubSubModel);
+    impl KeySource for Local {
+        fn fetch(&mut self, request: &KeyRequest) -> Result<SecurityKeys, StatusCode> {
+            self.0.local_keys(&request.security_group_id, request.requested_key_count)
+        }
+    }
+    let folder = Folder(std::env::temp_dir().join(format!("taktwerk-sks-{}-d", std::process::id())));
+    let (ours, theirs) = (folder.pki("server"), folder.pki("client"));
+    ours.trust_those_of(&theirs).unwrap();
+    theirs.trust_those_of(&ours).unwrap();
+    let server = Server::builder()
+        .bind("127.0.0.1:0")
+        .anonymous()
+        .pki(&ours)
+        .security(SecurityPolicy::ECC_nistP256_AesGcm, MessageSecurityMode::SignAndEncrypt)
+        .authorization(with_roles(&["SecurityKeyServerAdmin"]))
+        .build()
+        .unwrap();
+    let heard = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    heard.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut configuration = configuration(SecurityMode::SignAndEncrypt);
+    configuration.connections[0].url = format!("opc.udp://{}", heard.local_addr().unwrap());
+    configuration.connections[0].reader_groups.clear();
+    let model = PubSubModel::add_to(&server, &configuration).unwrap();
+    model.serve_security_keys().unwrap();
+    let mut options = PublisherDriverOptions::default();
+    options.keys = Some(Box::new(Local(model.clone())));
+    let values = |_: usize, fields: &mut [DataValue]| fields[0] = DataValue::new(1.5f32);
+    let publisher =
+        RunningPublisher::start(configuration, values, Arc::new(AwsPubSubProvider), options).unwrap();
+    let publisher = Arc::new(publisher);
+    model.attach_publisher(&publisher);
+    let running = server.spawn().unwrap();
+    let client = Client::builder(&running.url()).pki(&theirs).connect().await.unwrap();
+    // The key of the first message that has another one; none has ForceKeyReset, which nobody has asked for.
+    let next_token = |old: u32| {
+        let mut datagram = [0; 2048];
+        for _ in 0..2_000 {
+            let len = heard.recv(&mut datagram).unwrap();
+            let mut decoder = taktwerk_types::Decoder::new(&datagram[..len], Default::default());
+            let header = taktwerk_pubsub::uadp::header::NetworkMessageHeader::decode(&mut decoder).unwrap();
+            let security = header.security.unwrap();
+            assert!(!security.force_key_reset);
+            if security.token_id != old {
+                return security.token_id;
+            }
+        }
+        panic!("still {old}");
+    };
+    assert_eq!(next_token(0), 1);
+    let group = "ns=1;s=PubSub/SecurityGroups/plant";
+    let call = async |method: &str| {
+        client.call::<(), ()>(group, format!("{group}/{method}").as_str(), ()).await.unwrap();
+    };
+    call("ForceKeyRotation").await;
+    assert_eq!(next_token(1), 2);
+    call("InvalidateKeys").await;
+    // Behind all that were promised: 2 and three more.
+    assert_eq!(next_token(2), 6);
     drop(client);
     running.stop(Duration::from_secs(1));
 }

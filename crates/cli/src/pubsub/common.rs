@@ -39,7 +39,8 @@ impl Mode {
 #[derive(Debug, Clone, Args)]
 pub(super) struct CommonArgs {
     /// Where: opc.udp://host[:4840] (multicast or a station), opc.eth://mac[:vlan[.priority]], or over a broker:
-    /// mqtt://[user:password@]host[:1883] and mqtts:// (binary), mqtt+json:// and mqtts+json:// (JSON).
+    /// mqtt://host[:1883] and mqtts://[user:password@]host (binary), mqtt+json:// and mqtts+json:// (JSON). A password goes
+    /// over mqtts:// only, or to this machine, or with --allow-plaintext-password.
     #[arg(value_name = "URL", default_value = URL)]
     pub(super) url: String,
 
@@ -123,6 +124,7 @@ impl CommonArgs {
             1 => QualityOfService::AtLeastOnce,
             _ => QualityOfService::ExactlyOnce,
         };
+        options.allow_plaintext_password = self.server.allow_plaintext_password;
         options.ca_file.clone_from(&self.broker_ca);
         options.certificate = self.broker_certificate.clone().zip(self.broker_key.clone());
         options

@@ -8,6 +8,7 @@ use crate::span;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use taktwerk::pubsub::{DataSetMessage, DataSetMessageKind, PublisherId, Subscriber, SubscriberEvent, named};
@@ -34,6 +35,14 @@ pub(crate) struct ListenArgs {
     /// Only this DataSetWriter.
     #[arg(long, value_name = "ID")]
     writer: Option<u16>,
+
+    /// Drop secured messages whose timestamp is further from now, and those without one: recordings. Clocks have to agree.
+    #[arg(long, value_name = "SPAN", value_parser = span::seconds)]
+    max_age: Option<Duration>,
+
+    /// Keep in this file what was received of secured messages, so that nothing is taken again after a restart.
+    #[arg(long, value_name = "FILE")]
+    replay_file: Option<PathBuf>,
 
     /// Stop after so many DataSetMessages.
     #[arg(short = 'n', long, value_name = "N")]
@@ -149,6 +158,12 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
         Some(keys) => builder.keys(keys),
         None => builder,
     };
+    if let Some(span) = arguments.max_age {
+        builder = builder.message_age_max(span);
+    }
+    if let Some(path) = &arguments.replay_file {
+        builder = builder.replay_floor(path);
+    }
     let mut mqtt = arguments.common.mqtt();
     mqtt.receive_status = true;
     let (tell, heard) = mpsc::sync_channel(WAITING);

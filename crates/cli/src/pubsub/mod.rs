@@ -1,11 +1,13 @@
 //! `taktwerk pubsub`: publishing and subscribing without a server.
 //!
 //! - [`publish`]: values made up, or of a server ([`bridge`]); [`listen`]: what comes;
+//! - [`call`]: Actions of responders;
 //! - [`keys`]: the keys of security groups, from files or a key service; [`broker`]: a broker for a first run;
 //! - [`common`]: options that both have.
 
 mod bridge;
 mod broker;
+mod call;
 mod common;
 mod keys;
 mod listen;
@@ -25,6 +27,8 @@ pub(crate) enum PubSubCommand {
     Publish(Box<publish::PublishArgs>),
     /// Print what others publish.
     Listen(Box<listen::ListenArgs>),
+    /// Ask a responder for an Action, or what it can be asked for.
+    Call(Box<call::CallArgs>),
     /// Make a file with new keys for a security group, on standard output.
     Keys(keys::KeysArgs),
 }
@@ -34,6 +38,7 @@ pub(crate) fn run(command: &PubSubCommand, output: Output, interrupt: &Interrupt
     match command {
         PubSubCommand::Publish(arguments) => publish::run(arguments, output, interrupt),
         PubSubCommand::Listen(arguments) => listen::run(arguments, output, interrupt),
+        PubSubCommand::Call(arguments) => call::run(arguments, output),
         PubSubCommand::Keys(arguments) => keys::run(arguments, output),
     }
 }

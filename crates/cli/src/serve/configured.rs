@@ -166,6 +166,8 @@ impl Configured {
                 configuration: resolved(&config.pubsub.configuration),
                 save_to: resolved(&config.pubsub.save_to),
                 unsecured_actions: config.pubsub.unsecured_actions,
+                plaintext_password: config.pubsub.allow_plaintext_password,
+                replay: resolved(&config.pubsub.replay_file),
             },
             nodesets: server.nodesets.iter().map(|path| self.file.resolve(path)).collect(),
             plant: server.simulated_plant,

@@ -99,6 +99,14 @@ pub(crate) struct ServeArgs {
     #[arg(long, conflicts_with = "config")]
     pubsub_unsecured_actions: bool,
 
+    /// Send the passwords in URLs of --pubsub also to brokers without TLS that are not on this machine.
+    #[arg(long, conflicts_with = "config")]
+    pubsub_allow_plaintext_password: bool,
+
+    /// Keep in this file what was received of secured PubSub messages, so that nothing is taken again after a restart.
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pubsub_replay_file: Option<PathBuf>,
+
     /// Most sessions at a time; 10000 on loopback, else 1000.
     #[arg(long, value_name = "N")]
     max_sessions: Option<usize>,
@@ -188,6 +196,8 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
                 configuration: arguments.pubsub.clone(),
                 save_to: arguments.pubsub_save.clone(),
                 unsecured_actions: arguments.pubsub_unsecured_actions,
+                plaintext_password: arguments.pubsub_allow_plaintext_password,
+                replay: arguments.pubsub_replay_file.clone(),
             },
         },
     };

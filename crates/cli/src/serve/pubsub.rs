@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taktwerk::pubsub::config::{Configuration, DataSetSource, SubscribedDataSet};
 use taktwerk::pubsub::{
-    ActionResponders, GroupIndex, KeyRequest, KeySource, PubSubStartError, Publisher, ReaderIndex,
-    SecurityKeys, Subscriber,
+    ActionResponders, GroupIndex, KeyRequest, KeySource, MqttOptions, PubSubError, PubSubStartError,
+    Publisher, ReaderIndex, SecurityKeys, Subscriber, describe_methods,
 };
 use taktwerk::pubsub_model::{KeyServiceClient, PubSubModel, load};
 use taktwerk::{Client, Server, StatusCode};
@@ -25,6 +25,10 @@ pub(super) struct Files {
     pub(super) save_to: Option<PathBuf>,
     /// Actions are answered without message security too.
     pub(super) unsecured_actions: bool,
+    /// Passwords go to brokers without TLS too.
+    pub(super) plaintext_password: bool,
+    /// Where it is kept what was received.
+    pub(super) replay: Option<PathBuf>,
 }
 
 /// PubSub at work; it ends when this is dropped.
@@ -164,7 +168,8 @@ impl Files {
         if self.configuration.is_none() && self.save_to.is_none() {
             return Ok(None);
         }
-        let configuration = self.begin()?;
+        let mut configuration = self.begin()?;
+        describe_methods(&mut configuration, server.space());
         let usage = |error: &dyn core::fmt::Display| Failure::Usage(format!("PubSub: {error}"));
         let start = |error: PubSubStartError| {
             match error {
@@ -179,9 +184,15 @@ impl Files {
                         .to_owned(),
                 )
             }
+            PubSubStartError::PubSub(PubSubError::PlaintextPassword { url }) => Failure::Usage(format!(
+                "PubSub: {url}: the password would cross the network readably. Write mqtts://, or allow it: \
+                 --pubsub-allow-plaintext-password, in a configuration file allow_plaintext_password = true"
+            )),
             error => usage(&error),
         }
         };
+        let mut mqtt = MqttOptions::default();
+        mqtt.allow_plaintext_password = self.plaintext_password;
         let model = PubSubModel::add_to(server, &configuration).map_err(|error| usage(&error))?;
         model.serve_security_keys().map_err(|error| usage(&error))?;
         let config = server.config();
@@ -196,21 +207,26 @@ impl Files {
             .space(server.space())
             .keys(source()?)
             .on_event(model.publisher_events())
+            .mqtt(mqtt.clone())
             .start()
             .map_err(start)?;
         let mut tell = model.subscriber_events();
-        let subscriber = Subscriber::of(runnable)
+        let mut subscriber = Subscriber::of(runnable)
             .space(server.space())
             .keys(source()?)
             .on_event(move |event| tell(&event))
-            .start()
-            .map_err(start)?;
+            .mqtt(mqtt.clone());
+        if let Some(path) = &self.replay {
+            subscriber = subscriber.replay_floor(path);
+        }
+        let subscriber = subscriber.start().map_err(start)?;
         // Actions may what clients may who are nobody in particular.
         let roles = [NodeId::from(object_ids::WELL_KNOWN_ROLE_ANONYMOUS)];
         let responders = ActionResponders::builder(server.space())
             .roles(&roles)
             .keys(keys)
             .allow_unsecured(self.unsecured_actions)
+            .mqtt(mqtt)
             .start(&configuration)
             .map_err(start)?;
         absent.report(&model, &configuration);

@@ -284,4 +284,8 @@ pub struct PubSubSection {
     pub save_to: Option<PathBuf>,
     /// Actions are answered also where the configuration has no message security for them.
     pub unsecured_actions: bool,
+    /// Passwords in its URLs are sent also to brokers without TLS that are not on this machine.
+    pub allow_plaintext_password: bool,
+    /// Where it is kept what was received of secured messages, so that nothing is taken again after a restart.
+    pub replay_file: Option<PathBuf>,
 }

@@ -19,6 +19,26 @@ pub enum PubSubError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A password would cross a network where anybody can read it.
+    #[error(
+        "{url:?}: the password would cross the network readably. Write mqtts:// (TLS), or allow it: \
+         --allow-plaintext-password, in a program MqttOptions::allow_plaintext_password"
+    )]
+    PlaintextPassword {
+        /// The broker, without user and password.
+        url: String,
+    },
+    /// What was received before cannot be read, or not be kept.
+    #[error(
+        "{}: {reason}; without what was received before, recorded messages may be taken once more: mend it, or remove the \
+         file to begin anew", path.display()
+    )]
+    ReplayFloor {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// There is no such network interface.
     #[error("there is no network interface {name:?}: {reason}")]
     Interface {
@@ -86,6 +106,8 @@ impl PubSubError {
             Self::Configuration(_) | Self::Address { .. } | Self::Interface { .. } => {
                 StatusCode::BAD_CONFIGURATION_ERROR
             }
+            Self::PlaintextPassword { .. } => StatusCode::BAD_SECURITY_MODE_INSUFFICIENT,
+            Self::ReplayFloor { .. } => StatusCode::BAD_CONFIGURATION_ERROR,
             Self::Socket { .. } => StatusCode::BAD_COMMUNICATION_ERROR,
             Self::Thread { .. } => StatusCode::BAD_RESOURCE_UNAVAILABLE,
             Self::NotPermitted { .. } => StatusCode::BAD_USER_ACCESS_DENIED,

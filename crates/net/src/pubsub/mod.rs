@@ -5,6 +5,7 @@
 //! - [`udp`], [`ethernet`]: datagrams; [`interface`]: which network card; [`address`]: the URLs of Part 14 §7.3;
 //! - `mqtt` (feature `mqtt`): brokers;
 //! - [`timer`]: sleeping to the microsecond, real-time scheduling; [`lateness`]: how late each cycle was, and why;
+//! - `floor`: what was received, kept over a restart;
 //! - [`keys`]: where the keys of security groups come from; [`error`]: what can go wrong, with advice.
 
 pub mod action;
@@ -12,6 +13,7 @@ pub mod address;
 mod early;
 pub mod error;
 pub mod ethernet;
+mod floor;
 mod inlet;
 pub mod interface;
 pub mod keys;

@@ -1,5 +1,6 @@
 //! A subscriber on its own thread: waits for datagrams on all its sockets and hands what is in them to a [`Sink`].
 
+use super::floor::FloorFile;
 use super::inlet::{self, Closing, Inlet};
 use super::keys::{KeySource, KeyThread};
 use super::link::{self, Link};
@@ -14,6 +15,7 @@ use crate::wake::Waker;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -45,6 +47,9 @@ pub struct SubscriberDriverOptions {
     pub busy_poll: bool,
     /// Where keys of security groups come from.
     pub keys: Option<Box<dyn KeySource>>,
+    /// The file in which it is kept what was received, so that nothing is taken again after a restart: only messages with
+    /// message security have what is needed for that. Written every second and at the end; `None`: it is not kept.
+    pub replay_floor: Option<PathBuf>,
     /// Inlets that are opened elsewhere, by the position of their connection.
     pub inlets: Vec<(usize, InletMaker)>,
     /// Links for probes that are opened elsewhere, by the position of their connection.
@@ -130,7 +135,12 @@ impl RunningSubscriber {
         let waker = Waker::new().map_err(fail)?;
         let engine =
             Subscriber::new(configuration, options.engine, provider).map_err(PubSubError::Configuration)?;
-        let engine = engine.securing_probes(Box::new(OsEntropy));
+        let mut engine = engine.securing_probes(Box::new(OsEntropy));
+        let mut floor = None;
+        if let Some(path) = options.replay_floor.take() {
+            let (file, restored) = FloorFile::open(&path, engine)?;
+            (floor, engine) = (Some(file), restored);
+        }
         let wake = waker.clone();
         let keys = options.keys.take().map(|source| KeyThread::start(source, move || wake.wake()));
         let keys = keys.transpose().map_err(fail)?;
@@ -141,7 +151,7 @@ impl RunningSubscriber {
             .name("pubsub-receive".to_owned())
             .spawn(move || {
                 let opened = options.real_time.apply().and_then(|()| {
-                    Receiving::open(engine, Box::new(sink), options, keys, theirs, their_waker)
+                    Receiving::open(engine, Box::new(sink), options, keys, floor, theirs, their_waker)
                 });
                 match opened {
                     Ok(receiving) => {
@@ -325,6 +335,7 @@ struct Receiving {
     inlets: Vec<(usize, Box<dyn Inlet>)>,
     links: Vec<Option<Box<dyn Link>>>,
     keys: Option<KeyThread>,
+    floor: Option<FloorFile>,
     poller: Poller,
     shared: Arc<Shared>,
     waker: Waker,
@@ -341,6 +352,7 @@ impl Receiving {
         sink: Box<dyn Sink + Send>,
         mut options: SubscriberDriverOptions,
         keys: Option<KeyThread>,
+        floor: Option<FloorFile>,
         shared: Arc<Shared>,
         waker: Waker,
     ) -> Result<Self, PubSubError> {
@@ -359,6 +371,7 @@ impl Receiving {
             inlets,
             links,
             keys,
+            floor,
             poller,
             shared,
             waker,
@@ -448,6 +461,9 @@ impl Receiving {
                 }
             }
             *lock(&self.shared.counters) = self.engine.counters();
+            if let Some(floor) = &mut self.floor {
+                floor.look(&self.engine, now.instant);
+            }
             ready.clear();
             if more || self.busy_poll || core::mem::take(&mut self.look_everywhere) {
                 ready.extend(0..self.inlets.len());
@@ -467,6 +483,9 @@ impl Receiving {
             ready.extend(keys.filter_map(|event| usize::try_from(event.key).ok()));
         }
         self.engine.stop(&mut *self.sink);
+        if let Some(floor) = self.floor {
+            floor.end(&self.engine);
+        }
     }
 
     /// Takes what waits at some inlets. True: there is more.

@@ -7,7 +7,7 @@ use super::requestor::later;
 use super::wire::{ActionEngine, ActionError, ActionMapping, Opened, Sending, Wire};
 use crate::config::{Connection, GroupSecurity};
 use crate::publisher_id::PublisherId;
-use crate::security::{KeyStore, SecurityError};
+use crate::security::{KeyStore, ReplayFloor, SecurityError};
 use crate::time::Now;
 use crate::transmit::{DatagramKind, Transmit};
 use crate::uadp::action::ActionHeader;
@@ -94,7 +94,7 @@ pub struct Execution {
 /// What tells executions apart: the requestor, its data, the request and what it asks for.
 type Key = (Vec<u8>, Vec<u8>, u16, ActionTarget);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Running {
     id: ExecutionId,
     state: ActionState,
@@ -108,6 +108,29 @@ struct Running {
     until: Instant,
 }
 
+/// What a responder knows of requests: those that execute, and those that are over and must not be executed again, and which
+/// messages it has received. For a successor that answers in its place.
+#[derive(Debug, Clone, Default)]
+pub struct ResponderMemory {
+    running: BTreeMap<Key, Running>,
+    next_id: u64,
+    floor: ReplayFloor,
+}
+
+impl ResponderMemory {
+    /// How many requests are in it.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+}
+
 /// Executes Actions for requestors.
 #[derive(Debug)]
 pub struct Responder {
@@ -118,6 +141,8 @@ pub struct Responder {
     next_id: u64,
     describer: Describer,
     forms: Forms,
+    /// Another one answers.
+    is_over: bool,
 }
 
 impl Responder {
@@ -135,7 +160,33 @@ impl Responder {
         let wire = Wire::new(options.mapping, security, options.allow_unsecured, provider, entropy)?;
         let targets = targets.into_iter().collect();
         let (running, describer, forms) = (BTreeMap::new(), Describer::default(), Forms::default());
-        Ok(Self { options, wire, targets, running, next_id: 1, describer, forms })
+        Ok(Self { options, wire, targets, running, next_id: 1, describer, forms, is_over: false })
+    }
+
+    /// Gives away what it knows, and takes no request any more: another one answers in its place.
+    pub fn retire(&mut self) -> ResponderMemory {
+        self.is_over = true;
+        let running = core::mem::take(&mut self.running);
+        ResponderMemory { running, next_id: self.next_id, floor: self.wire.keys().replay_floor() }
+    }
+
+    /// Goes on where another one with the same PublisherId has retired: requests that come again are not executed again, and
+    /// [`Self::finish`] is told of those that execute, under the names that they had. To be called after
+    /// [`Self::describe`], before anything is received.
+    pub fn succeed(&mut self, memory: ResponderMemory) {
+        self.next_id = self.next_id.max(memory.next_id);
+        self.wire.keys().restore(memory.floor);
+        self.running = memory.running;
+        for ((.., target), running) in &mut self.running {
+            let form = self.forms.get(target.data_set_writer_id).filter(|_| !running.outputs.is_empty());
+            // What was made for another form cannot be said in this one.
+            if let Some(Err(error)) = form.map(|form| form.check(false, &running.outputs)) {
+                running.outputs = Vec::new();
+                if !running.status.is_bad() {
+                    running.status = error;
+                }
+            }
+        }
     }
 
     /// Describes the Actions to requestors, with announcements: what the connection is, and which of the DataSetWriters
@@ -164,6 +215,9 @@ impl Responder {
     /// # Errors
     /// Why it was dropped.
     pub fn receive(&mut self, datagram: &mut [u8], now: Now) -> Result<Vec<Execution>, ActionError> {
+        if self.is_over {
+            return Ok(Vec::new());
+        }
         let forms = &self.forms;
         let message = match self.wire.open(datagram, now, &|_, writer_id| forms.get(writer_id))? {
             Some(Opened::Action(message)) => message,

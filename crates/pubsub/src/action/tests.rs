@@ -186,6 +186,41 @@ fn a_full_responder_refuses_and_forgets_only_what_is_over() {
     assert_eq!(responder.len(), 2);
 }
 
+/// A responder with other settings, or one that was switched off and on: nothing is executed twice, and what executes is
+/// answered.
+#[test]
+fn a_successor_goes_on_where_another_has_retired() {
+    let mode = SecurityMode::SignAndEncrypt;
+    let (mut requestor, mut first) = both(mode, 5);
+    let mut out = Transmit::new();
+    requestor.request(request(TARGET, 20), at(0)).unwrap();
+    requestor.poll(at(0), &mut out).unwrap();
+    let recorded = sent(&mut out).remove(0);
+    let execution = first.receive(&mut recorded.clone(), at(1)).unwrap().remove(0);
+    let memory = first.retire();
+    assert_eq!((memory.len(), first.len()), (1, 0));
+    requestor.poll(at(100), &mut out).unwrap();
+    let repeated = sent(&mut out).remove(0);
+    assert_eq!(first.receive(&mut repeated.clone(), at(101)), Ok(Vec::new()), "another one answers");
+    let (_, mut second) = both(mode, 6);
+    second.succeed(memory);
+    second.set_keys("g", Ok(&keys()), at(102)).unwrap();
+    assert_eq!(second.receive(&mut repeated.clone(), at(103)), Ok(Vec::new()), "it executes already");
+    let replayed = second.receive(&mut recorded.clone(), at(104));
+    assert_eq!(replayed, Err(ActionError::Security(SecurityError::Replayed)));
+    // Its result comes under the name that it had.
+    assert!(second.finish(execution.id, StatusCode::GOOD, vec!["done".into()], at(105)));
+    second.poll(at(105), &mut out).unwrap();
+    requestor.receive(0, &mut sent(&mut out)[0], at(106)).unwrap();
+    assert_eq!(requestor.poll_outcome().map(|one| one.outputs), Some(vec!["done".into()]));
+    requestor.request(request(TARGET, 21), at(200)).unwrap();
+    requestor.poll(at(200), &mut out).unwrap();
+    let fresh: Vec<_> =
+        sent(&mut out).iter_mut().flat_map(|datagram| second.receive(datagram, at(201)).unwrap()).collect();
+    assert_eq!(fresh.len(), 1);
+    assert_ne!(fresh[0].id, execution.id);
+}
+
 /// Loss, repetition and reordering: every request ends as it should, and nothing is executed twice.
 #[test]
 fn on_a_bad_link() {

@@ -122,6 +122,11 @@ pub trait ActionEngine {
     ) -> Result<(), SecurityError> {
         self.key_store().answer(security_group_id, outcome, now.instant)
     }
+
+    /// The keys of a group are known to be others now: they are asked for at once.
+    fn refresh_keys(&mut self, security_group_id: &str, now: Now) {
+        self.key_store().refresh(security_group_id, now.instant);
+    }
 }
 
 /// A message about one request: a repeated one, or a response.
@@ -376,11 +381,18 @@ impl Wire {
             };
         }
         let group_id = self.security.security_group_id.as_str();
-        let (token_id, mode) = (security.token_id, security.mode);
+        let (token_id, mode, resets) = (security.token_id, security.mode, security.force_key_reset);
         let (ring, replay) = self.keys.receiving(group_id).ok_or(SecurityError::NoKeys)?;
-        let Some(keys) = ring.and_then(|ring| ring.get(token_id)) else {
-            self.keys.unknown_token(group_id, now.instant);
-            return Err(SecurityError::UnknownToken(token_id));
+        let unknown = SecurityError::UnknownToken(token_id);
+        let accepted = ring.map_or(Err(unknown.clone()), |ring| ring.accepted(token_id, now.instant));
+        let keys = match accepted {
+            Ok(keys) => keys,
+            Err(error) => {
+                if error == unknown {
+                    self.keys.unknown_token(group_id, now.instant);
+                }
+                return Err(error);
+            }
         };
         let range = verify(keys, &security, datagram, payload)?;
         let nonce: Nonce = security.nonce.try_into().map_err(|_| SecurityError::TooShort)?;
@@ -392,6 +404,9 @@ impl Wire {
         replay.accept(publisher_id, Some(u16::from_le_bytes([a, b])), token_id, nonce_number(&nonce))?;
         if mode == SecurityMode::SignAndEncrypt {
             decrypt(keys, &nonce, datagram.get_mut(range.clone()).ok_or(SecurityError::TooShort)?)?;
+        }
+        if resets {
+            self.keys.key_reset(group_id, token_id, now.instant);
         }
         Ok(range)
     }

@@ -18,6 +18,17 @@
 //! writers = [{ name = "plant", id = 1, data-set = "plant" }]
 //! ```
 //!
+//! A data set with `actions` publishes Actions (Part 14 §5.4.3): `request` is what is said to them, `fields` what they answer.
+//! Those with `object` and `method` are Methods of a server:
+//!
+//! ```toml
+//! [[data-set]]
+//! name = "boiler"
+//! request = [{ name = "setpoint", type = "Double" }]
+//! fields = [{ name = "before", type = "Double" }]
+//! actions = [{ id = 1, name = "heat", object = "ns=2;s=Boiler", method = "ns=2;s=Heat" }]
+//! ```
+//!
 //! TOML says what is commonly configured. [`to_toml`] refuses a configuration of which it would lose something: that is
 //! what the binary file is for.
 
@@ -59,8 +70,49 @@ type Result<T> = core::result::Result<T, TomlError>;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Configuration;
+    use crate::config::{Configuration, DataSetSource};
     use crate::publisher_id::PublisherId;
+
+    /// Methods of a server, and what an application does.
+    const ACTIONS: &str = r#"
+[[data-set]]
+name = "boiler"
+request = [{ name = "setpoint", type = "Double" }]
+fields = [{ name = "before", type = "Double" }, { name = "note", type = "String", max-length = 20 }]
+actions = [
+    { id = 1, name = "boiler 1", object = "ns=2;s=Boiler1", method = "ns=2;s=Heat" },
+    { id = 2, description = "the other one", object = "ns=2;s=Boiler2", method = "ns=2;s=Heat" },
+]
+
+[[data-set]]
+name = "own"
+actions = [{ id = 1 }]
+
+[[connection]]
+name = "udp"
+publisher-id = { uint16 = 7 }
+url = "opc.udp://239.0.0.1:4840"
+
+[[connection.writer-group]]
+name = "actions"
+id = 1
+interval = 50.0
+writers = [{ name = "boiler", id = 1, data-set = "boiler", field-content = 0 }]
+"#;
+
+    #[test]
+    fn actions_in_text() {
+        let configuration = from_toml(ACTIONS).unwrap();
+        assert_eq!(super::super::validate(&configuration), []);
+        let DataSetSource::ActionMethods(of) = &configuration.data_sets[0].source else { panic!() };
+        assert_eq!((of.action_targets.len(), of.action_methods.len()), (2, 2));
+        assert_eq!(of.action_methods[1].object_id, "ns=2;s=Boiler2".parse().unwrap());
+        assert_eq!(of.request_data_set_meta_data.fields.len(), 1);
+        assert_eq!(of.request_data_set_meta_data.name, configuration.data_sets[0].meta_data.name);
+        assert!(matches!(configuration.data_sets[1].source, DataSetSource::Actions(_)));
+        let text = to_toml(&configuration).unwrap();
+        assert_eq!(from_toml(&text).unwrap(), configuration, "{text}");
+    }
 
     const TEXT: &str = r#"
 key-services = ["opc.tcp://sks:4840"]
@@ -91,6 +143,8 @@ interval = 10.0
 layout = "periodic-fixed"
 security = { mode = "SignAndEncrypt", group = "plant" }
 publishing-offsets = [1.0, 2.0]
+repeat = 2
+repeat-delay = 3.0
 writers = [{ name = "plant", id = 1, data-set = "plant", configured-size = 100 }]
 
 [[connection]]
@@ -102,7 +156,7 @@ url = "mqtt://localhost:1883"
 name = "json"
 interval = 1000.0
 layout = "json"
-writers = [{ name = "plant", id = 1, data-set = "plant" }]
+writers = [{ name = "plant", id = 1, data-set = "plant", metadata-interval = 5000.0 }]
 
 [[connection.reader-group]]
 name = "in"
@@ -152,6 +206,14 @@ readers = [
     fn mistakes_are_told() {
         for (text, expected) in [
             ("bogus = 1", "unknown field `bogus`"),
+            (
+                "[[data-set]]\nname = \"d\"\nactions = [{ id = 1, method = \"i=1\" }]",
+                "give each action an object and a method",
+            ),
+            (
+                "[[data-set]]\nname = \"d\"\nrequest = [{ name = \"x\", type = \"Byte\" }]",
+                "request is for actions",
+            ),
             ("[[data-set]]\nname = \"d\"\nfields = [{ name = \"x\", type = \"Flaot\" }]", "Flaot"),
             ("[[security-group]]\nid = \"g\"\nkey-lifetime = 1.0\npolicy = \"None\"", "PubSub-Aes128-CTR"),
             (
@@ -161,6 +223,16 @@ readers = [
             (
                 "[[connection]]\nname = \"m\"\nurl = \"mqtt://b\"\nannounce-every = 1",
                 "a broker retains what was announced",
+            ),
+            (
+                "[[connection]]\nname = \"m\"\nurl = \"mqtt://b\"\n[[connection.writer-group]]\nname = \"g\"\n\
+                 interval = 1.0\nrepeat = 1",
+                "repeat is for datagrams",
+            ),
+            (
+                "[[connection]]\nname = \"m\"\nurl = \"opc.udp://b\"\n[[connection.writer-group]]\nname = \"g\"\n\
+                 interval = 1.0\nwriters = [{ name = \"w\", id = 1, metadata-interval = 1.0 }]",
+                "metadata-interval is for brokers",
             ),
         ] {
             let error = from_toml(text).unwrap_err().to_string();

@@ -27,9 +27,7 @@ pub fn unused_by_publishers(configuration: &Configuration) -> Vec<Problem> {
                 found.add(&element, "Priority is not used: groups are sent in the order of their times");
             }
             match &group.transport {
-                WriterGroupTransport::Datagram(of) => found.repeats(&element, of.message_repeat_count),
                 WriterGroupTransport::Datagram2(of) => {
-                    found.repeats(&element, of.message_repeat_count);
                     found.quality(&element, &of.qos_category, &of.datagram_qos);
                     if !of.topic.is_empty() {
                         found.add(&element, "Topic is not used: datagrams have none");
@@ -44,12 +42,6 @@ pub fn unused_by_publishers(configuration: &Configuration) -> Vec<Problem> {
                 let element = format!("{element} / writer {:?}", writer.name);
                 let DataSetWriterTransport::Broker(of) = &writer.transport else { continue };
                 found.credentials(&element, &of.resource_uri, &of.authentication_profile_uri);
-                if of.meta_data_update_time > 0.0 {
-                    found.add(
-                        &element,
-                        "MetaDataUpdateTime is not used: metadata is retained by the broker and sent when it changes",
-                    );
-                }
             }
         }
     }
@@ -135,12 +127,6 @@ impl Found {
             self.add(element, CREDENTIALS);
         }
     }
-
-    fn repeats(&mut self, element: &str, count: u8) {
-        if count > 0 {
-            self.add(element, "MessageRepeatCount is not used: each message is sent once");
-        }
-    }
 }
 
 #[cfg(test)]
@@ -180,6 +166,7 @@ mod tests {
         });
         group.writers[0].transport = DataSetWriterTransport::Broker(BrokerDataSetWriterTransportDataType {
             meta_data_update_time: 1000.0,
+            resource_uri: "urn:broker".into(),
             ..Default::default()
         });
         connection.reader_groups[0].readers[0].transport =
@@ -198,15 +185,7 @@ mod tests {
         };
         assert_eq!(
             names(unused_by_publishers(&configuration)),
-            [
-                "ResourceUri",
-                "LocaleIds",
-                "Priority",
-                "MessageRepeatCount",
-                "QosCategory",
-                "Topic",
-                "MetaDataUpdateTime"
-            ]
+            ["ResourceUri", "LocaleIds", "Priority", "QosCategory", "Topic", "ResourceUri"]
         );
         assert_eq!(names(unused_by_subscribers(&configuration)), ["Address", "Topic"]);
     }

@@ -103,6 +103,7 @@ impl Subscriber {
                         fields: &mut self.fields,
                         asker: &mut self.asker,
                         now,
+                        age_max_nanos: None,
                     };
                     context.json(reader, publisher_id, writer_id, message, sink)?;
                 }

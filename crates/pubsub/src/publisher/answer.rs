@@ -2,12 +2,14 @@
 
 use super::assemble::{SECURED_LEN, write_message};
 use super::{GroupIndex, PublisherOptions, Turn};
-use crate::config::{Configuration, Connection, ConnectionTransport, WriterGroup, WriterGroupTransport};
+use crate::config::{
+    Configuration, Connection, ConnectionTransport, DataSetWriterTransport, WriterGroup, WriterGroupTransport,
+};
 use crate::pauses::Pauses;
 use crate::publisher_id::PublisherId;
 use crate::security::{KeyStore, SecurityError, decrypt, nonce_number, verify};
 use crate::state::PubSubState;
-use crate::time::Now;
+use crate::time::{Now, nanos};
 use crate::transmit::{About, DatagramKind};
 use crate::uadp::announcement::{Announcement, NumberedAnnouncement};
 use crate::uadp::chunk::{CHUNK_HEADER_LEN, split};
@@ -31,12 +33,15 @@ enum Topic {
     Status(u64),
 }
 
-/// What is announced again and again, without being asked for (DiscoveryAnnounceRate, Part 14 §6.4.1.2.3 and §6.4.1.3.7).
+/// What is announced again and again, without being asked for (DiscoveryAnnounceRate, Part 14 §6.4.1.2.3 and §6.4.1.3.7;
+/// MetaDataUpdateTime, §6.4.2.5.6).
 #[derive(Debug)]
 struct Cyclic {
     connection: usize,
     /// A WriterGroup's position; `None`: about the connection.
     group: Option<usize>,
+    /// A DataSetWriter's position in it: about its metadata only.
+    writer: Option<usize>,
     interval_nanos: u64,
     /// `None`: not yet.
     due: Option<Instant>,
@@ -51,7 +56,7 @@ fn cyclic(configuration: &Configuration) -> Vec<Cyclic> {
         let mut add = |group: Option<usize>, seconds: u32| {
             if seconds > 0 {
                 let interval_nanos = u64::from(seconds) * 1_000_000_000;
-                all.push(Cyclic { connection: at, group, interval_nanos, due: None });
+                all.push(Cyclic { connection: at, group, writer: None, interval_nanos, due: None });
             }
         };
         if let ConnectionTransport::Datagram2(transport) = &connection.transport {
@@ -60,6 +65,17 @@ fn cyclic(configuration: &Configuration) -> Vec<Cyclic> {
         for (position, group) in connection.writer_groups.iter().enumerate() {
             if let WriterGroupTransport::Datagram2(transport) = &group.transport {
                 add(Some(position), transport.discovery_announce_rate);
+            }
+        }
+        for (group, of) in connection.writer_groups.iter().enumerate() {
+            for (writer, of) in of.writers.iter().enumerate() {
+                let DataSetWriterTransport::Broker(transport) = &of.transport else { continue };
+                // Zero and less say: never again (§6.4.2.5.6).
+                let interval_nanos = nanos(transport.meta_data_update_time);
+                if interval_nanos > 0 && !of.data_set_name.is_empty() {
+                    let (group, writer) = (Some(group), Some(writer));
+                    all.push(Cyclic { connection: at, group, writer, interval_nanos, due: None });
+                }
             }
         }
     }
@@ -147,6 +163,7 @@ impl Announcer {
             let next = due.as_nanos().saturating_add(cyclic.interval_nanos);
             cyclic.due = Some(Instant::from_nanos(next).max(now.instant));
             let (connection, group, interval) = (cyclic.connection, cyclic.group, cyclic.interval_nanos);
+            let writer = cyclic.writer;
             let Some(config) = configuration.connections.get(connection) else { continue };
             if !configuration.enabled || !config.enabled {
                 continue;
@@ -155,6 +172,12 @@ impl Announcer {
                 None => {
                     self.want(connection, Topic::Status(interval), now);
                     self.want(connection, Topic::Connections(true, true), now);
+                }
+                Some(Some(group)) if group.enabled && writer.is_some() => {
+                    let of = writer.and_then(|writer| group.writers.get(writer)).filter(|one| one.enabled);
+                    if let Some(writer) = of {
+                        self.want(connection, Topic::MetaData(writer.data_set_writer_id), now);
+                    }
                 }
                 Some(Some(group)) if group.enabled => {
                     self.want(connection, Topic::Group(group.writer_group_id, true), now);
@@ -203,7 +226,8 @@ impl Announcer {
             None => Probe::decode(&mut decoder),
             Some(security) => {
                 let payload = datagram.len() - decoder.remaining();
-                let Some(opened) = open_probe(config, keys, &header, &security, datagram, payload) else {
+                let Some(opened) = open_probe(config, keys, &header, &security, datagram, payload, now)
+                else {
                     return;
                 };
                 Probe::decode(&mut Decoder::new(&opened, DecodeLimits::DEFAULT))
@@ -428,6 +452,7 @@ fn open_probe(
     security: &SecurityHeader<'_>,
     datagram: &[u8],
     payload: usize,
+    now: Now,
 ) -> Option<Vec<u8>> {
     let nonce: [u8; MESSAGE_NONCE_LEN] = security.nonce.try_into().ok()?;
     for (group, mode) in config.writer_groups.iter().filter_map(security_of) {
@@ -435,7 +460,7 @@ fn open_probe(
             continue;
         }
         let Some((Some(ring), replay)) = keys.receiving(group) else { continue };
-        let Some(of_token) = ring.get(security.token_id) else { continue };
+        let Ok(of_token) = ring.accepted(security.token_id, now.instant) else { continue };
         let Ok(range) = verify(of_token, security, datagram, payload) else { continue };
         // All who ask name the same publisher: the random half of the nonce tells them apart.
         let [a, b, ..] = nonce;
@@ -443,7 +468,7 @@ fn open_probe(
         replay.accept(of, from, security.token_id, nonce_number(&nonce)).ok()?;
         let mut opened = datagram.get(range)?.to_vec();
         if security.mode == SecurityMode::SignAndEncrypt {
-            let of_token = keys.ring(group)?.get(security.token_id)?;
+            let of_token = keys.ring(group)?.accepted(security.token_id, now.instant).ok()?;
             decrypt(of_token, &nonce, &mut opened).ok()?;
         }
         return Some(opened);

@@ -281,8 +281,10 @@ pub(crate) fn write_message(
         });
     };
     let ring = keys.ring_mut(group_id).ok_or(SecurityError::NoKeys)?;
+    let force_key_reset = ring.forces_key_reset(now.instant);
     let (token_id, keys, nonce) = ring.next_nonce(entropy, now.instant)?;
-    let security = SecurityHeader { mode, token_id, nonce: &nonce, ..SecurityHeader::default() };
+    let security =
+        SecurityHeader { mode, force_key_reset, token_id, nonce: &nonce, ..SecurityHeader::default() };
     let header = NetworkMessageHeader { security: Some(security), ..header };
     out.push(about, |bytes| {
         let start = bytes.len();

@@ -2,6 +2,7 @@
 
 use super::assemble::{Envelope, MessageKind};
 use super::plan::{Room, plan};
+use super::repeat::Repeats;
 use super::schedule::{Schedule, Step};
 use super::writer::{Item, Writer};
 use super::{GroupCounters, GroupIndex, PublisherEvent, PublisherOptions, Turn, is_json};
@@ -35,6 +36,7 @@ pub(super) struct Group {
     promoted: Vec<Variant>,
     /// The sequence number of the next NetworkMessage.
     next_number: u16,
+    repeats: Repeats,
 }
 
 impl Group {
@@ -95,6 +97,7 @@ impl Group {
             ids: Vec::new(),
             promoted: Vec::new(),
             next_number: 1,
+            repeats: Repeats::new(&config.transport),
         })
     }
 
@@ -150,10 +153,24 @@ impl Group {
         self.state == PubSubState::OPERATIONAL
     }
 
+    /// When there is something to do.
+    pub(super) fn deadlines(&self) -> impl Iterator<Item = taktwerk_types::Instant> {
+        self.schedule.deadline().into_iter().chain(self.repeats.deadline())
+    }
+
+    /// Sends again what is due for it.
+    pub(super) fn repeat(&mut self, turn: &mut Turn<'_>) {
+        // A group that has failed in this turn says nothing more.
+        if self.runs() {
+            self.counters.repeated += self.repeats.poll(self.index, turn.now.instant, turn.out);
+        }
+    }
+
     /// Goes on with a whole cycle and key frames.
     pub(super) fn resume(&mut self, now: taktwerk_types::Instant) {
         self.messages.clear();
         self.sent = 0;
+        self.repeats.clear();
         self.schedule.resume(now);
         self.writers.iter_mut().for_each(Writer::restart);
     }
@@ -234,6 +251,7 @@ impl Group {
                 number: u16::try_from(self.sent + 1).unwrap_or(u16::MAX),
                 due: self.schedule.due(self.sent),
             };
+            let before = turn.out.len();
             let outcome = if is_json_envelope(&self.envelope) {
                 self.envelope.json(turn, self.index, connection, &message)
             } else {
@@ -251,6 +269,7 @@ impl Group {
             match outcome {
                 Ok(messages) => {
                     self.counters.network_messages += messages;
+                    self.counters.repeats_dropped += self.repeats.remember(turn.out, before);
                     self.counters.data_set_messages += items.len() as u64;
                 }
                 Err(super::assemble::Failure::TooLarge(len)) => {

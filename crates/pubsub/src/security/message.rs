@@ -21,6 +21,16 @@ pub enum SecurityError {
     /// No key with this id is known (any more, or yet).
     #[error("no key with SecurityTokenId {0} is known: the key service has newer ones, or it is forged")]
     UnknownToken(u32),
+    /// The key service has invalidated the key (InvalidateKeys, Part 14 §8.4.2).
+    #[error(
+        "the key with SecurityTokenId {0} was invalidated: the publisher has not fetched the new ones yet, or it is forged"
+    )]
+    KeyInvalidated(u32),
+    /// The key has been followed by the next one for longer than a KeyLifetime (Part 14 §6.2.12.2).
+    #[error(
+        "the key with SecurityTokenId {0} is too old: the publisher does not change its keys, or it is a replay"
+    )]
+    KeyTooOld(u32),
     /// The group has no keys.
     #[error("there are no keys for the SecurityGroup: ask its key service")]
     NoKeys,
@@ -33,6 +43,20 @@ pub enum SecurityError {
     /// The message has been received before.
     #[error("the message was received before")]
     Replayed,
+    /// Its timestamp is further from now than is allowed.
+    #[error(
+        "the message is dated {off_millis} ms from now: it is a replay, or the clocks of publisher and subscriber differ"
+    )]
+    Stale {
+        /// Milliseconds from its timestamp until now; negative if that lies ahead.
+        off_millis: i64,
+    },
+    /// It has no timestamp, and without one nobody can tell how old it is.
+    #[error(
+        "the message has no timestamp, so its age is unknown: let the publisher send one (Timestamp in the \
+         NetworkMessageContentMask or the DataSetMessageContentMask), or allow any age"
+    )]
+    Undated,
     /// Too many publishers use the group.
     #[error("more senders than the replay guard has room for")]
     TooManySenders,
@@ -50,7 +74,9 @@ impl SecurityError {
     pub const fn status(&self) -> StatusCode {
         match self {
             Self::ModeInsufficient { .. } => StatusCode::BAD_SECURITY_MODE_INSUFFICIENT,
-            Self::UnknownToken(_) => StatusCode::BAD_SECURE_CHANNEL_TOKEN_UNKNOWN,
+            Self::UnknownToken(_) | Self::KeyInvalidated(_) | Self::KeyTooOld(_) => {
+                StatusCode::BAD_SECURE_CHANNEL_TOKEN_UNKNOWN
+            }
             _ => StatusCode::BAD_SECURITY_CHECKS_FAILED,
         }
     }

@@ -23,6 +23,17 @@ impl Replay {
         Self { newest: first, seen: 1 }
     }
 
+    /// The newest number, and which of those before it were seen.
+    pub(super) const fn parts(self) -> (u32, u128) {
+        (self.newest, self.seen)
+    }
+
+    /// What [`Self::parts`] has given.
+    pub(super) const fn from_parts(newest: u32, seen: u128) -> Self {
+        // The newest itself was seen.
+        Self { newest, seen: seen | 1 }
+    }
+
     /// Takes a number. False: it was seen, or is too old or too far ahead to tell.
     pub fn accept(&mut self, number: u32) -> bool {
         match compare32(number, self.newest) {
@@ -84,6 +95,27 @@ impl ReplayGuard {
         }
         self.windows.insert(sender, Replay::new(number));
         Ok(())
+    }
+
+    /// Goes on with a window of before; one that has begun meanwhile keeps what it knows.
+    pub(super) fn restore(
+        &mut self,
+        publisher_id: Option<PublisherId>,
+        writer_group_id: Option<u16>,
+        token_id: u32,
+        window: Replay,
+    ) {
+        let sender = Sender { token_id, publisher_id, writer_group_id };
+        if self.windows.len() < SENDERS_MAX {
+            self.windows.entry(sender).or_insert(window);
+        }
+    }
+
+    /// All windows: whose, with which key, and how far.
+    pub(super) fn windows(&self) -> impl Iterator<Item = (Option<&PublisherId>, Option<u16>, u32, Replay)> {
+        self.windows.iter().map(|(sender, window)| {
+            (sender.publisher_id.as_ref(), sender.writer_group_id, sender.token_id, *window)
+        })
     }
 
     /// Forgets the windows of keys that `is_known` does not know: nothing they secured is accepted any more.

@@ -54,9 +54,30 @@ impl core::fmt::Debug for Key {
     }
 }
 
+/// A key that the key service has invalidated while it was the current one.
+#[derive(Debug)]
+struct Retiring {
+    key: Key,
+    until: Instant,
+}
+
+/// What an answer of the key service has changed in a ring.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct KeyUpdate {
+    /// The keys that were there before are not valid any more (InvalidateKeys, Part 14 §8.4.2).
+    pub invalidated: bool,
+    /// SecurityTokenIds that another key has now than before.
+    pub replaced: Vec<u32>,
+}
+
 /// Past, current and future keys of one SecurityGroup, and the nonces of what we secure with the current one.
 ///
 /// All WriterGroups of a process that share a SecurityGroup share its ring: that is what keeps their nonces apart.
+///
+/// A key is accepted until a KeyLifetime after it was followed by the next one (Part 14 §6.2.12.2). An answer whose current
+/// key is none of those that are known, although these have not run out, says that they were invalidated: they are
+/// discarded (§9.1.3.3), and nothing that was secured with them is accepted any more.
 #[derive(Debug)]
 pub struct KeyRing {
     policy: PubSubSecurityPolicy,
@@ -65,10 +86,19 @@ pub struct KeyRing {
     next_change: Instant,
     lifetime_nanos: u64,
     past_keys_max: usize,
+    invalidated_nanos: u64,
+    retiring: Option<Retiring>,
+    /// Ids of keys that were invalidated: there is nothing to ask for if a message comes with one.
+    revoked: VecDeque<u32>,
     nonce_token: Option<u32>,
     nonce_random: [u8; 4],
     nonce_next: u64,
 }
+
+/// Ids of invalidated keys that are remembered.
+const REVOKED_MAX: usize = 64;
+/// How much earlier than by our clock keys may have run out, at most, in nanoseconds.
+const SLACK_MAX: u64 = 1_000_000_000;
 
 /// The id behind another one; 0 is never used (Part 14 §8.3.2).
 pub(super) const fn following(token_id: u32) -> u32 {
@@ -99,6 +129,9 @@ impl KeyRing {
             next_change: now,
             lifetime_nanos: 0,
             past_keys_max,
+            invalidated_nanos: 0,
+            retiring: None,
+            revoked: VecDeque::new(),
             nonce_token: None,
             nonce_random: [0; 4],
             nonce_next: 1,
@@ -107,8 +140,16 @@ impl KeyRing {
         Ok(ring)
     }
 
+    /// For how many nanoseconds a current key that is invalidated goes on being used, announced with ForceKeyReset, and
+    /// accepted. Default: 0.
+    #[must_use]
+    pub fn keeping_invalidated(mut self, nanos: u64) -> Self {
+        self.invalidated_nanos = nanos;
+        self
+    }
+
     /// Takes another answer: keys that are known stay as they are, new ones are added, and the timetable is that of
-    /// the answer. Old keys are kept for messages that are on their way.
+    /// the answer. Old keys are kept for messages that are on their way, unless the answer says that they were invalidated.
     ///
     /// # Errors
     /// As [`Self::new`]; the ring is then as it was.
@@ -117,35 +158,67 @@ impl KeyRing {
         provider: &dyn PubSubProvider,
         answer: &SecurityKeys,
         now: Instant,
-    ) -> Result<(), SecurityError> {
+    ) -> Result<KeyUpdate, SecurityError> {
         if answer.keys.is_empty() || answer.first_token_id == 0 {
             return Err(SecurityError::NoKeys);
         }
         let policy = PubSubSecurityPolicy::from_uri(&answer.security_policy_uri)
             .filter(|policy| provider.supports(*policy))
             .ok_or(SecurityError::Crypto(CryptoError::PolicyUnsupported))?;
+        let is_same_policy = policy == self.policy;
         let mut fresh = Vec::new();
+        let mut answered = Vec::new();
         let mut token_id = answer.first_token_id;
         for key_data in &answer.keys {
-            let is_known = policy == self.policy
+            let is_known = is_same_policy
                 && self.keys.iter().any(|key| key.token_id == token_id && key.key_data == *key_data);
             if !is_known {
                 let keys = provider.keys(policy, key_data)?;
                 fresh.push(Key { token_id, key_data: key_data.clone(), keys });
             }
+            answered.push(token_id);
             token_id = following(token_id);
         }
-        if policy != self.policy {
-            self.keys.clear();
-            self.policy = policy;
-            self.nonce_token = None;
-        }
-        self.keys.retain(|key| fresh.iter().all(|new| new.token_id != key.token_id));
-        if fresh.iter().any(|new| self.nonce_token == Some(new.token_id)) {
-            self.nonce_token = None;
-        }
-        self.keys.extend(fresh);
         let current = answer.current_token_id.unwrap_or(answer.first_token_id);
+        let is_new = fresh.iter().any(|new| new.token_id == current);
+        if !is_new && (!is_same_policy || self.position(current).is_none()) {
+            return Err(SecurityError::NoKeys);
+        }
+        let invalidated = !self.keys.is_empty() && (!is_same_policy || (is_new && !self.has_run_out(now)));
+        let is_fresh = |id: u32| fresh.iter().any(|new| new.token_id == id);
+        let replaced: Vec<u32> =
+            self.keys.iter().map(|key| key.token_id).filter(|id| is_fresh(*id)).collect();
+        let old_current = self.current;
+        for key in core::mem::take(&mut self.keys) {
+            let id = key.token_id;
+            let is_kept = match (invalidated, is_new) {
+                _ if is_fresh(id) => false,
+                (true, _) => answered.contains(&id),
+                // What followed the keys that have run out would not be what follows now.
+                (false, true) => current.wrapping_sub(id) < 1 << 31,
+                (false, false) => true,
+            };
+            if is_kept {
+                self.keys.push_back(key);
+            } else if invalidated && !answered.contains(&id) {
+                self.revoked.push_back(id);
+                if id == old_current && self.invalidated_nanos > 0 && is_same_policy {
+                    let until = now.as_nanos().saturating_add(self.invalidated_nanos);
+                    self.retiring = Some(Retiring { key, until: Instant::from_nanos(until) });
+                }
+            }
+        }
+        let is_gone = |id: u32| answered.contains(&id);
+        self.revoked.retain(|id| !is_gone(*id));
+        while self.revoked.len() > REVOKED_MAX {
+            self.revoked.pop_front();
+        }
+        self.retiring = self.retiring.take().filter(|retiring| !is_gone(retiring.key.token_id));
+        if !is_same_policy || replaced.iter().any(|id| self.nonce_token == Some(*id)) {
+            self.nonce_token = None;
+        }
+        self.policy = policy;
+        self.keys.extend(fresh);
         // The distance from the current key orders the ring, also over the end of the numbers.
         self.keys
             .make_contiguous()
@@ -154,7 +227,66 @@ impl KeyRing {
         self.lifetime_nanos = nanos(answer.key_lifetime);
         self.next_change = Instant::from_nanos(now.as_nanos().saturating_add(nanos(answer.time_to_next_key)));
         self.drop_past();
-        Ok(())
+        Ok(KeyUpdate { invalidated, replaced })
+    }
+
+    /// Whether the time of the last key is up, or nearly: what comes then is unknown because nobody has asked for it.
+    fn has_run_out(&self, now: Instant) -> bool {
+        let future = self.lifetime_nanos.saturating_mul(self.future_keys() as u64);
+        let end = self.next_change.as_nanos().saturating_add(future);
+        now.as_nanos().saturating_add((self.lifetime_nanos / 16).min(SLACK_MAX)) >= end
+    }
+
+    /// When a key at a position is not accepted any more: a lifetime after it was followed by the next one.
+    fn accepted_until(&self, at: usize) -> u64 {
+        let current = self.position(self.current).unwrap_or(at);
+        let away = self.lifetime_nanos.saturating_mul(at.abs_diff(current) as u64);
+        let change = self.next_change.as_nanos();
+        let end = if at < current { change.saturating_sub(away) } else { change.saturating_add(away) };
+        end.saturating_add(self.lifetime_nanos)
+    }
+
+    /// The key that a received message with this id has to be secured with.
+    ///
+    /// # Errors
+    /// [`SecurityError::UnknownToken`]: the key service may have it; [`SecurityError::KeyInvalidated`] and
+    /// [`SecurityError::KeyTooOld`]: there was such a key, and it is not valid any more.
+    pub fn accepted(&self, token_id: u32, now: Instant) -> Result<&dyn PubSubKeys, SecurityError> {
+        if let Some((at, key)) = self.keys.iter().enumerate().find(|(_, key)| key.token_id == token_id) {
+            return match now.as_nanos() < self.accepted_until(at) {
+                true => Ok(&*key.keys),
+                false => Err(SecurityError::KeyTooOld(token_id)),
+            };
+        }
+        if let Some(retiring) = &self.retiring
+            && retiring.key.token_id == token_id
+            && now < retiring.until
+        {
+            return Ok(&*retiring.key.keys);
+        }
+        Err(match self.revoked.contains(&token_id) {
+            true => SecurityError::KeyInvalidated(token_id),
+            false => SecurityError::UnknownToken(token_id),
+        })
+    }
+
+    /// Whether a key with this id is there, one that was invalidated a moment ago included.
+    #[must_use]
+    pub fn knows(&self, token_id: u32) -> bool {
+        self.position(token_id).is_some()
+            || self.retiring.as_ref().is_some_and(|retiring| retiring.key.token_id == token_id)
+    }
+
+    /// Whether what is secured now has to say that all keys become invalid (ForceKeyReset, Part 14 §7.2.4.4.2).
+    #[must_use]
+    pub fn forces_key_reset(&self, now: Instant) -> bool {
+        self.retiring_token(now).is_some()
+    }
+
+    /// The key that goes on being used although it was invalidated: one that we have sent with.
+    fn retiring_token(&self, now: Instant) -> Option<u32> {
+        let retiring = self.retiring.as_ref().filter(|retiring| now < retiring.until)?;
+        Some(retiring.key.token_id).filter(|id| self.nonce_token == Some(*id))
     }
 
     fn position(&self, token_id: u32) -> Option<usize> {
@@ -183,6 +315,13 @@ impl KeyRing {
     #[must_use]
     pub fn get(&self, token_id: u32) -> Option<&dyn PubSubKeys> {
         self.keys.iter().find(|key| key.token_id == token_id).map(|key| &*key.keys)
+    }
+
+    /// The ids of all keys, and what tells each from others.
+    pub(super) fn marks(&self) -> impl Iterator<Item = (u32, super::floor::KeyMark)> {
+        let retiring = self.retiring.as_ref().map(|retiring| &retiring.key);
+        let marked = |key: &Key| Some((key.token_id, super::floor::key_mark(&*key.keys)?));
+        self.keys.iter().chain(retiring).filter_map(marked)
     }
 
     /// How many keys follow the current one.
@@ -233,7 +372,7 @@ impl KeyRing {
         now: Instant,
     ) -> Result<(u32, &dyn PubSubKeys, Nonce), SecurityError> {
         self.advance(now)?;
-        let token_id = self.current;
+        let token_id = self.retiring_token(now).unwrap_or(self.current);
         if self.nonce_token != Some(token_id) {
             self.nonce_next = if self.nonce_token.is_none() { self.first_number(now) } else { 1 };
             entropy.fill(&mut self.nonce_random);
@@ -245,8 +384,9 @@ impl KeyRing {
         random.copy_from_slice(&self.nonce_random);
         sequence.copy_from_slice(&number.to_le_bytes());
         self.nonce_next += 1;
-        let keys = self.get(token_id).ok_or(SecurityError::NoKeys)?;
-        Ok((token_id, keys, nonce))
+        let retiring = self.retiring.as_ref().filter(|retiring| retiring.key.token_id == token_id);
+        let keys = retiring.map(|retiring| &*retiring.key.keys).or_else(|| self.get(token_id));
+        Ok((token_id, keys.ok_or(SecurityError::NoKeys)?, nonce))
     }
 
     /// Where the sequence starts for a key that is in use already: up to 2^29, which receivers still take for newer.
@@ -331,6 +471,78 @@ mod tests {
         assert!(ring.next_nonce(&mut entropy, at(0)).is_ok());
         let exhausted = ring.next_nonce(&mut entropy, at(0)).map(|_| ());
         assert_eq!(exhausted, Err(SecurityError::NonceExhausted));
+    }
+
+    fn other(first: u32, byte: u8, time_to_next: f64) -> SecurityKeys {
+        let keys = (0..4).map(|index| vec![byte + index; 68]).collect();
+        SecurityKeys { keys, ..answer(first, 0, time_to_next) }
+    }
+
+    /// InvalidateKeys: the service answers with keys behind all that were known, before these have run out.
+    #[test]
+    fn keys_that_were_invalidated_are_not_accepted_any_more() {
+        let mut entropy = SeededEntropy::new(1);
+        let mut ring = KeyRing::new(&DummyPubSubProvider, &answer(7, 3, 1000.0), 2, at(0)).unwrap();
+        assert_eq!(ring.next_nonce(&mut entropy, at(0)).unwrap().0, 7);
+        ring.advance(at(1500)).unwrap();
+        assert!(ring.accepted(7, at(1500)).is_ok(), "past, but on time");
+        let update = ring.update(&DummyPubSubProvider, &other(10, 50, 1000.0), at(1600)).unwrap();
+        assert_eq!(update, KeyUpdate { invalidated: true, replaced: Vec::new() });
+        for old in 7..10 {
+            assert_eq!(ring.accepted(old, at(1600)).err(), Some(SecurityError::KeyInvalidated(old)));
+        }
+        assert!(ring.accepted(10, at(1600)).is_ok() && ring.accepted(13, at(1600)).is_ok());
+        assert_eq!(ring.accepted(14, at(1600)).err(), Some(SecurityError::UnknownToken(14)));
+        assert!(!ring.forces_key_reset(at(1600)));
+        let (token, _, nonce) = ring.next_nonce(&mut entropy, at(1600)).unwrap();
+        assert_eq!((token, nonce_number(&nonce)), (10, 1));
+        // A service that forgot everything begins with the first id again.
+        let update = ring.update(&DummyPubSubProvider, &other(10, 90, 1000.0), at(1700)).unwrap();
+        assert_eq!(update, KeyUpdate { invalidated: true, replaced: vec![10, 11, 12, 13] });
+        let update = ring.update(&DummyPubSubProvider, &other(1, 120, 1000.0), at(1800)).unwrap();
+        assert!(update.invalidated && update.replaced.is_empty());
+        assert_eq!((ring.current_token_id(), ring.future_keys()), (1, 3));
+        assert_eq!(ring.accepted(13, at(1800)).err(), Some(SecurityError::KeyInvalidated(13)));
+    }
+
+    /// Rotation that is forced, rotation that was slept through: nothing was invalidated.
+    #[test]
+    fn keys_that_follow_are_no_invalidation() {
+        let mut ring = KeyRing::new(&DummyPubSubProvider, &answer(7, 3, 1000.0), 2, at(0)).unwrap();
+        let forced =
+            SecurityKeys { keys: vec![vec![1; 68], vec![2; 68], vec![3; 68]], ..answer(8, 0, 1000.0) };
+        assert_eq!(ring.update(&DummyPubSubProvider, &forced, at(300)).unwrap(), KeyUpdate::default());
+        assert!(ring.accepted(7, at(1299)).is_ok(), "on its way");
+        assert_eq!(ring.accepted(7, at(1300)).err(), Some(SecurityError::KeyTooOld(7)));
+        // 8, 9 and 10 last until 3300.
+        let update = ring.update(&DummyPubSubProvider, &other(11, 50, 1000.0), at(3300)).unwrap();
+        assert_eq!(update, KeyUpdate::default());
+        assert!(ring.accepted(10, at(3300)).is_ok());
+        // The same, but nobody has given new ones in time: they end (Part 14 §6.2.12.2).
+        let mut late = KeyRing::new(&DummyPubSubProvider, &answer(7, 1, 1000.0), 2, at(0)).unwrap();
+        assert!(late.accepted(7, at(1999)).is_ok());
+        assert_eq!(late.accepted(7, at(2000)).err(), Some(SecurityError::KeyTooOld(7)));
+        assert!(late.advance(at(2000)).is_err());
+    }
+
+    /// Part 14 §7.2.4.4.2: who wants to give subscribers time goes on with the old key and says so.
+    #[test]
+    fn an_invalidated_key_can_be_announced_for_a_while() {
+        let mut entropy = SeededEntropy::new(1);
+        let ring = KeyRing::new(&DummyPubSubProvider, &answer(7, 3, 1000.0), 2, at(0)).unwrap();
+        let mut ring = ring.keeping_invalidated(100_000_000);
+        let mut take = |ring: &mut KeyRing, now| {
+            let forces = ring.forces_key_reset(now);
+            let (token, _, nonce) = ring.next_nonce(&mut entropy, now).unwrap();
+            (token, nonce_number(&nonce), forces)
+        };
+        assert_eq!(take(&mut ring, at(10)), (7, 1 + (1 << 29) / 100, false));
+        assert!(ring.update(&DummyPubSubProvider, &other(10, 50, 1000.0), at(20)).unwrap().invalidated);
+        assert_eq!(take(&mut ring, at(119)), (7, 2 + (1 << 29) / 100, true));
+        assert!(ring.knows(7) && ring.accepted(7, at(119)).is_ok());
+        assert_eq!(take(&mut ring, at(120)), (10, 1, false));
+        assert_eq!(ring.accepted(7, at(120)).err(), Some(SecurityError::KeyInvalidated(7)));
+        assert_eq!(ring.accepted(8, at(119)).err(), Some(SecurityError::KeyInvalidated(8)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The key rings of an engine, and when it wants new keys: the pull client of a key service (Part 14 §8.2, §8.3.2).
 
-use super::{KeyRing, ReplayGuard, SecurityError, SecurityKeys};
+use super::{KeyRing, KeyUpdate, ReplayFloor, ReplayGuard, ReplayMark, SecurityError, SecurityKeys};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use taktwerk_crypto::PubSubProvider;
@@ -20,8 +20,13 @@ pub struct KeyStoreOptions {
     /// Nanoseconds between requests after failures at most.
     pub retry_nanos_max: u64,
     /// Nanoseconds between requests because of messages with an unknown SecurityTokenId: whoever forges them cannot
-    /// make us flood the key service.
+    /// make us flood the key service. Also between those because of messages that announce new keys (ForceKeyReset).
     pub unknown_token_nanos: u64,
+    /// Nanoseconds for which the current key goes on being used after the key service has invalidated it, with
+    /// ForceKeyReset in what is sent with it, and goes on being accepted. 0: not at all. Part 14 §8.4.2 wants invalid keys
+    /// to be invalid at once, at the cost of what is lost meanwhile; §7.2.4.4.2 has publishers that announce it give
+    /// subscribers five times the KeepAliveTime. Who chooses the latter has to choose it on both sides.
+    pub invalidated_nanos: u64,
 }
 
 impl Default for KeyStoreOptions {
@@ -32,6 +37,7 @@ impl Default for KeyStoreOptions {
             retry_nanos: 500_000_000,
             retry_nanos_max: 30_000_000_000,
             unknown_token_nanos: 1_000_000_000,
+            invalidated_nanos: 0,
         }
     }
 }
@@ -56,6 +62,8 @@ struct Group {
     services: Vec<EndpointDescription>,
     next_request: Instant,
     waiting: bool,
+    /// What is being asked may be answered with what was true before: ask again.
+    again: bool,
     failures: u32,
     last_unknown: Option<Instant>,
     last_error: Option<StatusCode>,
@@ -67,13 +75,15 @@ pub struct KeyStore {
     provider: Arc<dyn PubSubProvider>,
     options: KeyStoreOptions,
     groups: BTreeMap<String, Group>,
+    /// What was received before we were started, until there are keys that it can belong to.
+    floor: BTreeMap<String, Vec<ReplayMark>>,
 }
 
 impl KeyStore {
     /// A store without groups.
     #[must_use]
     pub fn new(provider: Arc<dyn PubSubProvider>, options: KeyStoreOptions) -> Self {
-        Self { provider, options, groups: BTreeMap::new() }
+        Self { provider, options, groups: BTreeMap::new(), floor: BTreeMap::new() }
     }
 
     /// Adds a group, which wants its keys at once. Adding it again adds key services it did not have.
@@ -84,6 +94,7 @@ impl KeyStore {
             services: Vec::new(),
             next_request: Instant::ZERO,
             waiting: false,
+            again: false,
             failures: 0,
             last_unknown: None,
             last_error: None,
@@ -95,8 +106,17 @@ impl KeyStore {
         }
     }
 
-    /// Forgets the groups that are not wanted any more, with their keys.
+    /// Forgets the groups that are not wanted any more, with their keys. What was received with these is remembered, in case
+    /// the group comes back.
     pub fn retain(&mut self, is_wanted: impl Fn(&str) -> bool) {
+        if self.groups.keys().all(|id| is_wanted(id)) {
+            return;
+        }
+        let known = self.replay_floor();
+        self.restore(known);
+        // What still has its windows, or has none to come to, needs no marks.
+        let groups = &self.groups;
+        self.floor.retain(|id, _| !is_wanted(id) || groups.get(id).is_none_or(|group| group.ring.is_none()));
         self.groups.retain(|id, _| is_wanted(id));
     }
 
@@ -132,6 +152,7 @@ impl KeyStore {
     ) -> Result<(), SecurityError> {
         let group = self.groups.get_mut(security_group_id).ok_or(SecurityError::NoKeys)?;
         group.waiting = false;
+        let again = core::mem::take(&mut group.again);
         let result = match outcome {
             Err(status) => {
                 group.last_error = Some(status);
@@ -140,19 +161,31 @@ impl KeyStore {
             }
             Ok(keys) => match &mut group.ring {
                 Some(ring) => ring.update(&*self.provider, keys, now),
-                ring => KeyRing::new(&*self.provider, keys, self.options.past_keys_max, now)
-                    .map(|new| *ring = Some(new)),
+                ring => KeyRing::new(&*self.provider, keys, self.options.past_keys_max, now).map(|new| {
+                    *ring = Some(new.keeping_invalidated(self.options.invalidated_nanos));
+                    KeyUpdate::default()
+                }),
             },
         };
         match result {
-            Ok(()) => {
+            Ok(update) => {
                 group.failures = 0;
                 group.last_error = None;
                 let half = group.ring.as_ref().map_or(0, |ring| ring.lifetime_nanos() / 2);
-                let wait = half.max(self.options.retry_nanos);
+                let wait = if again { 0 } else { half.max(self.options.retry_nanos) };
                 group.next_request = Instant::from_nanos(now.as_nanos().saturating_add(wait));
                 if let Some(ring) = &group.ring {
-                    group.replay.forget(|token| ring.get(token).is_some());
+                    // A key that has the id of another one has a sequence of its own.
+                    group.replay.forget(|token| ring.knows(token) && !update.replaced.contains(&token));
+                    // Marks of keys that are not there are of no use: nothing is accepted with them.
+                    let marks = self.floor.remove(security_group_id).unwrap_or_default();
+                    let known: Vec<_> = if marks.is_empty() { Vec::new() } else { ring.marks().collect() };
+                    for mark in marks {
+                        let token = known.iter().find(|(_, key)| *key == mark.key).map(|(token, _)| *token);
+                        if let Some(token) = token {
+                            group.replay.restore(mark.publisher_id, mark.writer_group_id, token, mark.window);
+                        }
+                    }
                 }
                 Ok(())
             }
@@ -166,6 +199,27 @@ impl KeyStore {
 
     /// A message came with a token that the ring does not have: ask soon, but not more often than the options say.
     pub fn unknown_token(&mut self, security_group_id: &str, now: Instant) {
+        self.ask_soon(security_group_id, now);
+    }
+
+    /// A verified message says that all keys become invalid (ForceKeyReset, Part 14 §7.2.4.4.2): ask soon, but not more
+    /// often than the options say, and not for what is known to be invalid already.
+    pub fn key_reset(&mut self, security_group_id: &str, token_id: u32, now: Instant) {
+        let ring = self.ring(security_group_id);
+        if ring.is_some_and(|ring| ring.get(token_id).is_some()) {
+            self.ask_soon(security_group_id, now);
+        }
+    }
+
+    /// The keys are known to be others now: ask at once.
+    pub fn refresh(&mut self, security_group_id: &str, now: Instant) {
+        if let Some(group) = self.groups.get_mut(security_group_id) {
+            group.again = group.waiting;
+            group.next_request = group.next_request.min(now);
+        }
+    }
+
+    fn ask_soon(&mut self, security_group_id: &str, now: Instant) {
         let Some(group) = self.groups.get_mut(security_group_id) else { return };
         let pause = self.options.unknown_token_nanos;
         let recently = group.last_unknown.is_some_and(|last| last.as_nanos() + pause > now.as_nanos());
@@ -193,6 +247,36 @@ impl KeyStore {
     ) -> Option<(Option<&KeyRing>, &mut ReplayGuard)> {
         let group = self.groups.get_mut(security_group_id)?;
         Some((group.ring.as_ref(), &mut group.replay))
+    }
+
+    /// Goes on from what was received before we were started. To be called before there are keys.
+    pub fn restore(&mut self, floor: ReplayFloor) {
+        self.floor.clear();
+        for mark in floor.marks {
+            self.floor.entry(mark.security_group_id.clone()).or_default().push(mark);
+        }
+    }
+
+    /// What was received so far, for [`Self::restore`] after a restart.
+    #[must_use]
+    pub fn replay_floor(&self) -> ReplayFloor {
+        // Of groups whose keys have not come, it is what it was.
+        let mut marks: Vec<ReplayMark> = self.floor.values().flatten().cloned().collect();
+        for (id, group) in &self.groups {
+            let Some(ring) = group.ring.as_ref().filter(|_| !group.replay.is_empty()) else { continue };
+            let known: Vec<_> = ring.marks().collect();
+            for (publisher_id, writer_group_id, token_id, window) in group.replay.windows() {
+                let Some((_, key)) = known.iter().find(|(token, _)| *token == token_id) else { continue };
+                marks.push(ReplayMark {
+                    security_group_id: id.clone(),
+                    key: *key,
+                    publisher_id: publisher_id.cloned(),
+                    writer_group_id,
+                    window,
+                });
+            }
+        }
+        ReplayFloor { marks }
     }
 
     /// Why the last request of a group failed.
@@ -260,6 +344,90 @@ mod tests {
         store.answer("g", Ok(&keys(1)), at(now)).unwrap();
         assert_eq!(store.poll_timeout(), Some(at(now + 5_000)));
         assert!(store.ring("g").is_some());
+    }
+
+    #[test]
+    fn who_knows_that_keys_are_others_asks_at_once() {
+        let mut store = KeyStore::new(Arc::new(DummyPubSubProvider), KeyStoreOptions::default());
+        store.add_group("g", &[]);
+        store.poll_request(at(0)).unwrap();
+        // It may have been answered before they were others.
+        store.refresh("g", at(5));
+        assert_eq!(store.poll_request(at(5)), None);
+        store.answer("g", Ok(&keys(1)), at(6)).unwrap();
+        assert!(store.poll_request(at(6)).is_some());
+        store.answer("g", Ok(&keys(1)), at(7)).unwrap();
+        assert_eq!(store.poll_request(at(8)), None);
+        store.refresh("g", at(8));
+        assert!(store.poll_request(at(8)).is_some());
+    }
+
+    /// A message that announces other keys is a reason to ask; not once these are there.
+    #[test]
+    fn announced_resets_ask_at_a_bounded_rate() {
+        let mut store = KeyStore::new(Arc::new(DummyPubSubProvider), KeyStoreOptions::default());
+        store.add_group("g", &[]);
+        store.poll_request(at(0)).unwrap();
+        store.answer("g", Ok(&keys(1)), at(0)).unwrap();
+        let mut requests = 0;
+        for millis in 1..=2_500 {
+            store.key_reset("g", 1, at(millis));
+            if store.poll_request(at(millis)).is_some() {
+                requests += 1;
+                let found = if requests < 2 { keys(1) } else { keys(9) };
+                store.answer("g", Ok(&found), at(millis)).unwrap();
+            }
+        }
+        assert_eq!(requests, 2);
+        assert_eq!(store.ring("g").unwrap().current_token_id(), 9);
+    }
+
+    /// A key service that was started again begins with the same ids; what was received with the keys of before says nothing
+    /// about the new ones.
+    #[test]
+    fn another_key_with_the_same_id_has_a_window_of_its_own() {
+        let mut store = KeyStore::new(Arc::new(DummyPubSubProvider), KeyStoreOptions::default());
+        store.add_group("g", &[]);
+        store.answer("g", Ok(&keys(1)), at(0)).unwrap();
+        let take = |store: &mut KeyStore| store.receiving("g").unwrap().1.accept(None, Some(1), 1, 500);
+        take(&mut store).unwrap();
+        assert_eq!(take(&mut store), Err(SecurityError::Replayed));
+        let others = SecurityKeys { keys: vec![vec![77; 52]; 2], ..keys(1) };
+        store.answer("g", Ok(&others), at(10)).unwrap();
+        let first = store.receiving("g").unwrap().1.accept(None, Some(1), 1, 1);
+        assert_eq!(first, Ok(()));
+    }
+
+    /// After a restart, what was taken before is not taken again, with whatever id the key comes.
+    #[test]
+    fn a_floor_survives_a_restart() {
+        let new = || {
+            let mut store = KeyStore::new(Arc::new(DummyPubSubProvider), KeyStoreOptions::default());
+            store.add_group("g", &[]);
+            store
+        };
+        let accept = |store: &mut KeyStore, token, number| {
+            store.receiving("g").unwrap().1.accept(Some(7.into()), Some(1), token, number)
+        };
+        let mut store = new();
+        store.answer("g", Ok(&keys(1)), at(0)).unwrap();
+        for number in [500, 502] {
+            accept(&mut store, 1, number).unwrap();
+        }
+        let floor = store.replay_floor();
+        assert_eq!(floor.len(), 1);
+        let mut store = new();
+        store.restore(floor.clone());
+        assert_eq!(store.replay_floor(), floor, "without keys it stays what it is");
+        store.answer("g", Ok(&keys(1)), at(0)).unwrap();
+        for (number, is_taken) in [(500, false), (502, false), (501, true), (300, false), (503, true)] {
+            assert_eq!(accept(&mut store, 1, number).is_ok(), is_taken, "{number}");
+        }
+        // Another key: its numbers are others.
+        let mut store = new();
+        store.restore(floor);
+        store.answer("g", Ok(&keys(2)), at(0)).unwrap();
+        assert_eq!(accept(&mut store, 2, 1), Ok(()));
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use super::ask::Asker;
 use super::group::GroupCount;
-use super::open::{LIMITS, Opened};
+use super::open::{LIMITS, Opened, fresh};
 use super::reader::Reader;
 use super::tracker::{Number, Verdict};
 use super::{
     DataSetMessage, Drop, Required, Sink, Subscriber, SubscriberCounters, SubscriberEvent, SubscriberOptions,
 };
+use crate::security::SecurityError;
 use crate::time::Now;
 use crate::uadp::FieldEncoding;
 use crate::uadp::announcement::{Announcement, NumberedAnnouncement};
@@ -119,6 +120,7 @@ impl Subscriber {
             Some(ids) if header.is_chunk => Some(WriterIds::Received(first_pair(ids))),
             ids => ids,
         };
+        let age_max_nanos = self.age_max(header, opened);
         let mut wanted = false;
         // One DataSetMessage that cannot be read does not cost the others of the NetworkMessage.
         let mut failed = None;
@@ -138,6 +140,7 @@ impl Subscriber {
                         fields: &mut self.fields,
                         asker: &mut self.asker,
                         now,
+                        age_max_nanos,
                     };
                     if let Err(error) = context.uadp(reader, header, writer_id, bytes, sink) {
                         failed.get_or_insert(error);
@@ -147,6 +150,11 @@ impl Subscriber {
         }
         self.counters.unwanted += u64::from(!wanted);
         failed.map_or(Ok(()), Err)
+    }
+
+    /// How old DataSetMessages may be by timestamps of their own: where the NetworkMessage has one, it was looked at.
+    fn age_max(&self, header: &NetworkMessageHeader<'_>, opened: &Opened) -> Option<u64> {
+        self.options.message_age_max_nanos.filter(|_| opened.security.is_some() && header.timestamp.is_none())
     }
 
     /// A message without PayloadHeader: each reader knows where its DataSetMessage is.
@@ -161,6 +169,7 @@ impl Subscriber {
         now: Now,
         sink: &mut dyn Sink,
     ) -> Result<(), Drop> {
+        let age_max_nanos = self.age_max(header, opened);
         let mut wanted = false;
         let mut failed = None;
         // Readers without an offset take their DataSetMessages one after the other, in the order of writer ids: that
@@ -196,6 +205,7 @@ impl Subscriber {
                 fields: &mut self.fields,
                 asker: &mut self.asker,
                 now,
+                age_max_nanos,
             };
             match context.uadp(reader, header, writer_id, bytes, sink) {
                 // Several readers of one writer read the same bytes.
@@ -317,6 +327,8 @@ pub(crate) struct Context<'a> {
     pub(crate) fields: &'a mut Vec<ReceivedField>,
     pub(crate) asker: &'a mut Asker,
     pub(crate) now: Now,
+    /// How old the DataSetMessage may be by its own timestamp, in nanoseconds.
+    pub(crate) age_max_nanos: Option<u64>,
 }
 
 impl Context<'_> {
@@ -336,6 +348,9 @@ impl Context<'_> {
         }
         if matches!(header.kind, DataSetMessageKind::ActionRequest | DataSetMessageKind::ActionResponse) {
             return Ok(decoder.remaining());
+        }
+        if let Some(max) = self.age_max_nanos {
+            fresh(header.timestamp.ok_or(SecurityError::Undated)?, self.now, max)?;
         }
         if let Some(major_version) = header.major_version
             && reader.knows_fields()

@@ -7,7 +7,7 @@ use crate::time::Now;
 use crate::uadp::SecurityMode;
 use crate::uadp::header::{NetworkMessageHeader, NetworkMessageType};
 use core::ops::Range;
-use taktwerk_types::{DecodeLimits, Decoder};
+use taktwerk_types::{DecodeLimits, Decoder, UtcTime};
 
 /// Limits for what comes from anybody: a message is no larger than what a broker takes.
 pub(super) const LIMITS: DecodeLimits = DecodeLimits::DEFAULT;
@@ -19,6 +19,16 @@ pub(super) struct Opened {
     pub(super) payload: Range<usize>,
     /// What the message was secured with.
     pub(super) security: Option<Required>,
+}
+
+/// Whether a timestamp is near enough to now.
+pub(super) fn fresh(timestamp: UtcTime, now: Now, max_nanos: u64) -> Result<(), SecurityError> {
+    let off_ticks = now.utc.ticks().saturating_sub(timestamp.ticks());
+    // Ticks of 100 ns.
+    if off_ticks.unsigned_abs() > max_nanos / 100 {
+        return Err(SecurityError::Stale { off_millis: off_ticks / 10_000 });
+    }
+    Ok(())
 }
 
 impl Subscriber {
@@ -68,10 +78,20 @@ impl Subscriber {
                 continue;
             }
             let Some((ring, replay)) = self.keys.receiving(&required.group_id) else { continue };
-            let Some(keys) = ring.and_then(|ring| ring.get(security.token_id)) else {
-                failure.get_or_insert(SecurityError::UnknownToken(security.token_id));
-                self.keys.unknown_token(&required.group_id, now.instant);
-                continue;
+            let unknown = SecurityError::UnknownToken(security.token_id);
+            let accepted = match ring {
+                Some(ring) => ring.accepted(security.token_id, now.instant),
+                None => Err(unknown.clone()),
+            };
+            let keys = match accepted {
+                Ok(keys) => keys,
+                Err(error) => {
+                    if error == unknown {
+                        self.keys.unknown_token(&required.group_id, now.instant);
+                    }
+                    failure.get_or_insert(error);
+                    continue;
+                }
             };
             let range = match verify(keys, &security, datagram, payload) {
                 Ok(range) => range,
@@ -80,6 +100,11 @@ impl Subscriber {
                     continue;
                 }
             };
+            if let (Some(max), Some(timestamp), true) =
+                (self.options.message_age_max_nanos, header.timestamp, is_data)
+            {
+                fresh(timestamp, now, max)?;
+            }
             // Only now: nothing unverified may move the window.
             let nonce = security.nonce.try_into().map_err(|_| SecurityError::TooShort)?;
             // A probe names the publisher that is asked, but another subscriber has sent it: its number is none in the
@@ -101,9 +126,12 @@ impl Subscriber {
                 None => Ok(None),
             };
         };
+        if security.force_key_reset {
+            self.keys.key_reset(&by.group_id, token_id, now.instant);
+        }
         if encrypted {
-            let keys = self.keys.ring(&by.group_id).and_then(|ring| ring.get(token_id));
-            let keys = keys.ok_or(SecurityError::UnknownToken(token_id))?;
+            let ring = self.keys.ring(&by.group_id).ok_or(SecurityError::NoKeys)?;
+            let keys = ring.accepted(token_id, now.instant)?;
             decrypt(keys, &nonce, datagram.get_mut(range.clone()).ok_or(SecurityError::TooShort)?)?;
         }
         Ok(Some(Opened { payload: range, security: Some(by) }))

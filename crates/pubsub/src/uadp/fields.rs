@@ -124,10 +124,18 @@ pub fn decode_fields(
         DataSetMessageKind::KeyFrame if header.encoding == FieldEncoding::RawData => {
             types.raw.ok_or(FieldsError::NoMetaData)?.decode(decoder, fields).map_err(Into::into)
         }
-        // Only a key frame leaves the count out (Part 14 Tables 163, 166, 167).
+        // Only a key frame leaves the count out (Part 14 Tables 163, 166, 167). Others leave it out here too: §7.2.4.5.11 knows
+        // raw fields in key frames only. What is as long as the fields alone has none; what has one is longer.
         DataSetMessageKind::ActionRequest | DataSetMessageKind::ActionResponse
             if header.encoding == FieldEncoding::RawData =>
         {
+            let is_empty = decoder.rest() == [0, 0];
+            if let Some(layout) = types.raw
+                && !is_empty
+                && layout.fixed_len() == Some(decoder.remaining())
+            {
+                return layout.decode(decoder, fields).map_err(Into::into);
+            }
             let count = usize::from(u16::decode(decoder)?);
             match types.raw {
                 _ if count == 0 => Ok(()),

@@ -26,17 +26,19 @@
 use super::action_methods::MethodAction;
 use super::setters::{datagram_setters, transport_setters};
 use super::{KeySource, PubSubStartError, PublisherId, SecurityMode, UdpOptions};
+use crate::pubsub_model::lock;
 use core::fmt;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use taktwerk_crypto::PubSubProvider;
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
 use taktwerk_net::entropy::OsEntropy;
 use taktwerk_net::pubsub::{ActionDriverOptions, ActionUser, Commander, PubSubError, RunningActions};
 use taktwerk_pubsub::Now;
 use taktwerk_pubsub::action::{
-    ActionDescription, ActionError, ActionMapping, ActionTarget, Execution, Responder, ResponderOptions,
+    ActionDescription, ActionEngine, ActionError, ActionMapping, ActionTarget, Execution, ExecutionId,
+    Responder, ResponderMemory, ResponderOptions,
 };
 use taktwerk_pubsub::config::{
     Configuration, Connection, DataSetSource, DataSetWriter, GroupSecurity, TRANSPORT_MQTT_JSON, WriterGroup,
@@ -141,7 +143,7 @@ mod requestor;
 mod responders;
 
 pub use requestor::{ActionRequestor, ActionRequestorBuilder};
-pub use responders::{ActionResponders, ActionRespondersBuilder};
+pub use responders::{ActionResponders, ActionRespondersBuilder, FailedResponder};
 
 /// A responder to be. Whatever is not set has the default that is named with it.
 #[must_use = "nothing happens before start()"]
@@ -152,6 +154,8 @@ pub struct ActionResponderBuilder {
     descriptions: Vec<ActionDescription>,
     methods: Vec<(ActionTarget, MethodAction)>,
     raw_data: bool,
+    /// Of the responder that answered before in its place.
+    legacy: Option<Legacy>,
 }
 
 impl fmt::Debug for ActionResponderBuilder {
@@ -280,7 +284,7 @@ impl ActionResponderBuilder {
             self.handlers.insert(target, Box::new(move |inputs| action.call(inputs)));
         }
         self.complete();
-        let Self { common, publisher_id, mut handlers, descriptions, .. } = self;
+        let Self { common, publisher_id, mut handlers, descriptions, legacy, .. } = self;
         let interval_nanos = common.interval_nanos();
         let mut options = ResponderOptions::new(publisher_id, common.security.clone());
         options.interval_nanos = interval_nanos;
@@ -298,6 +302,10 @@ impl ActionResponderBuilder {
         let mut engine = engine.map_err(refused)?;
         // Nothing is announced before the driver says so.
         engine.describe(common.connection.clone(), descriptions, Now::default()).map_err(refused)?;
+        let results = legacy.as_ref().map_or_else(Arc::default, |legacy| Arc::clone(&legacy.results));
+        if let Some(legacy) = legacy {
+            engine.succeed(legacy.memory);
+        }
         let (to_do, work) = mpsc::channel::<Work>();
         #[cfg_attr(not(feature = "mqtt"), allow(unused_mut))] // brokers' ends are added
         let mut driver = common.options;
@@ -314,7 +322,7 @@ impl ActionResponderBuilder {
         }
         let user = Answering { engine, to_do };
         let running = RunningActions::start(user, &common.connection, &common.connection, driver)?;
-        let commander = running.commander();
+        let their_results = Arc::clone(&results);
         // It ends when the engine is gone, after what it is doing.
         let worker = std::thread::Builder::new().name("pubsub-execute".to_owned());
         let worker = worker.spawn(move || {
@@ -327,19 +335,68 @@ impl ActionResponderBuilder {
                     Some(handler) => handler(execution.inputs),
                     None => Err(StatusCode::BAD_NOT_FOUND),
                 };
-                finish(&commander, execution.id, outcome);
+                their_results.finish(execution.id, outcome);
             }
         });
         worker.map_err(|source| PubSubError::Thread { thread: "Actions' worker", source })?;
-        Ok(ActionResponder { _running: running })
+        results.go_to(running.commander());
+        Ok(ActionResponder { running, results })
     }
 }
 
-fn finish(
-    commander: &Commander<Answering>,
-    id: taktwerk_pubsub::action::ExecutionId,
-    outcome: Result<Vec<Variant>, StatusCode>,
-) {
+/// What came of an execution.
+type Finished = (ExecutionId, Result<Vec<Variant>, StatusCode>);
+
+/// Where the results of executions go.
+enum Target {
+    /// To the responder that runs.
+    Responder(Commander<Answering>),
+    /// They wait for it.
+    Nobody(Vec<Finished>),
+}
+
+/// Brings the results of executions to the responder that runs when they are there: it may be another one than that which
+/// took the request.
+struct Results(Mutex<Target>);
+
+impl Default for Results {
+    fn default() -> Self {
+        Self(Mutex::new(Target::Nobody(Vec::new())))
+    }
+}
+
+impl fmt::Debug for Results {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Results").finish_non_exhaustive()
+    }
+}
+
+impl Results {
+    fn finish(&self, id: ExecutionId, outcome: Result<Vec<Variant>, StatusCode>) {
+        match &mut *lock(&self.0) {
+            Target::Responder(commander) => tell(commander, id, outcome),
+            Target::Nobody(waiting) => waiting.push((id, outcome)),
+        }
+    }
+
+    /// From now on they go to this responder, and those that wait.
+    fn go_to(&self, commander: Commander<Answering>) {
+        let mut target = lock(&self.0);
+        if let Target::Nobody(waiting) = &mut *target {
+            for (id, outcome) in core::mem::take(waiting) {
+                tell(&commander, id, outcome);
+            }
+        }
+        *target = Target::Responder(commander);
+    }
+
+    /// From now on they wait.
+    fn wait(&self) {
+        *lock(&self.0) = Target::Nobody(Vec::new());
+    }
+}
+
+fn tell(commander: &Commander<Answering>, id: ExecutionId, outcome: Result<Vec<Variant>, StatusCode>) {
     let (status, outputs) = match outcome {
         Ok(outputs) => (StatusCode::GOOD, outputs),
         Err(status) => (status, Vec::new()),
@@ -347,6 +404,13 @@ fn finish(
     commander.run(move |user, now| {
         user.engine.finish(id, status, outputs, now);
     });
+}
+
+/// What a responder leaves to the one that answers in its place.
+#[derive(Debug, Clone)]
+struct Legacy {
+    memory: ResponderMemory,
+    results: Arc<Results>,
 }
 
 /// Something for the worker.
@@ -389,10 +453,35 @@ impl ActionUser for Answering {
 /// Executes Actions for requestors. It stops when it is dropped.
 #[derive(Debug)]
 pub struct ActionResponder {
-    _running: RunningActions<Answering>,
+    running: RunningActions<Answering>,
+    results: Arc<Results>,
 }
 
 impl ActionResponder {
+    /// Ends, and leaves what it knows to the one that follows: requests that come again are not executed again, and what
+    /// executes is answered.
+    fn hand_over(self) -> Legacy {
+        // What comes before it has retired is in its queue in front of that.
+        self.results.wait();
+        let (tell, told) = mpsc::channel();
+        self.running.run(move |user, _| {
+            let _ = tell.send(user.engine.retire());
+        });
+        let memory = told.recv_timeout(Duration::from_secs(10)).unwrap_or_else(|_| {
+            tracing::error!(
+                "a responder of Actions did not say what it knows: requests may be executed again"
+            );
+            ResponderMemory::default()
+        });
+        Legacy { memory, results: Arc::clone(&self.results) }
+    }
+
+    /// The keys of a security group are known to be others now: they are asked for at once.
+    pub fn refresh_keys(&self, security_group_id: &str) {
+        let group = security_group_id.to_owned();
+        self.running.run(move |user, now| user.engine.refresh_keys(&group, now));
+    }
+
     /// A responder at an address: `opc.udp://…`, `mqtt://…` and `mqtts://…` (UADP), `mqtt+json://…` and `mqtts+json://…`.
     pub fn builder(url: &str, publisher_id: impl Into<PublisherId>) -> ActionResponderBuilder {
         let publisher_id = publisher_id.into();
@@ -404,6 +493,7 @@ impl ActionResponder {
             descriptions: Vec::new(),
             methods: Vec::new(),
             raw_data: false,
+            legacy: None,
         }
     }
 

@@ -3,10 +3,54 @@
 use super::SecurityMode;
 use std::sync::Arc;
 use taktwerk_crypto::MessageSecurityMode;
-use taktwerk_schema::ActionMethodDataType;
+use taktwerk_pubsub::config::build::field;
+use taktwerk_pubsub::config::{Configuration, DataSetSource};
+use taktwerk_schema::{ActionMethodDataType, Argument, FieldMetaData};
 use taktwerk_server::callback::{CallContext, MethodCall};
 use taktwerk_server::space::AddressSpace;
-use taktwerk_types::{NodeId, StatusCode, Variant};
+use taktwerk_types::{ArrayValues, BuiltInType, ExtensionObject, NodeId, QualifiedName, StatusCode, Variant};
+
+/// Says in a configuration what requests and responses of Actions have to say where it leaves that to their Methods: data sets
+/// of PublishedActionMethods without any fields get those of the InputArguments and OutputArguments of their first Method.
+/// What is no argument of a built-in type is left to the configuration.
+pub fn describe_methods(configuration: &mut Configuration, space: &AddressSpace) {
+    for set in &mut configuration.data_sets {
+        let DataSetSource::ActionMethods(actions) = &mut set.source else { continue };
+        let request = &mut actions.request_data_set_meta_data;
+        let Some(method) = actions.action_methods.first() else { continue };
+        if !set.meta_data.fields.is_empty() || !request.fields.is_empty() {
+            continue;
+        }
+        let of = |name: &str| arguments(space, &method.method_id, name);
+        match (of("InputArguments"), of("OutputArguments")) {
+            (Some(inputs), Some(outputs)) => (request.fields, set.meta_data.fields) = (inputs, outputs),
+            _ => {
+                let (data_set, method) = (&set.name, &method.method_id);
+                tracing::warn!(data_set, %method, "say what requests and responses of its Actions are: the Method does not");
+            }
+        }
+    }
+}
+
+/// The fields that a Property of a Method describes; none if there is no such Property.
+fn arguments(space: &AddressSpace, method: &NodeId, name: &str) -> Option<Vec<FieldMetaData>> {
+    let Some(property) = space.child(method, &QualifiedName::new(0, name)) else { return Some(Vec::new()) };
+    let value = space.variable(&property).ok()?.get().value?;
+    let Variant::Array(array) = value else { return None };
+    let ArrayValues::ExtensionObject(objects) = &array.values else { return None };
+    let read = |object: &ExtensionObject| {
+        let argument: Argument = object.decode().ok()?;
+        let number = argument.data_type.ns0().and_then(|number| u8::try_from(number).ok())?;
+        let kind = BuiltInType::from_number(number)?;
+        Some(FieldMetaData {
+            description: argument.description,
+            value_rank: argument.value_rank,
+            array_dimensions: argument.array_dimensions,
+            ..field(argument.name.as_str(), kind)
+        })
+    };
+    objects.iter().map(read).collect()
+}
 
 /// A Method that is called when its Action is asked for.
 pub(super) struct MethodAction {

@@ -61,6 +61,7 @@ pub mod subscriber;
 pub mod target;
 
 pub use action::{ActionRequestor, ActionResponder, ActionResponders};
+pub use action_methods::describe_methods;
 pub use data_set::DataSet;
 pub use error::PubSubStartError;
 pub use publisher::{Publisher, PublisherBuilder};
@@ -74,7 +75,7 @@ pub use taktwerk_net::pubsub::{
 };
 pub use taktwerk_pubsub::action::ActionDescription;
 pub use taktwerk_pubsub::config;
-pub use taktwerk_pubsub::security::{KeyRequest, SecurityKeys};
+pub use taktwerk_pubsub::security::{KeyRequest, KeyStoreOptions, SecurityKeys};
 pub use taktwerk_pubsub::state::PubSubState;
 pub use taktwerk_pubsub::uadp::{DataSetMessageKind, SecurityMode};
 pub use taktwerk_pubsub::{

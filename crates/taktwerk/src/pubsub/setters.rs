@@ -49,6 +49,12 @@ macro_rules! engine_setters {
             self
         }
 
+        /// How keys are asked for, and how long those that the key service has invalidated go on being used.
+        pub fn key_store(mut self, options: super::KeyStoreOptions) -> Self {
+            self.options.engine.key_store = options;
+            self
+        }
+
         /// Where the Variables are that the configuration names: those of its PublishedDataItems and
         /// TargetVariables.
         pub fn space(mut self, space: &Arc<AddressSpace>) -> Self {

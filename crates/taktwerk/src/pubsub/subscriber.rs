@@ -6,6 +6,8 @@ use super::setters::{engine_setters, transport_setters};
 use super::target::{Targets, find_targets};
 use super::{KeySource, PubSubStartError, PublisherId, RealTime, SecurityMode, SubscriberEvent};
 use core::fmt;
+use core::time::Duration;
+use std::path::PathBuf;
 use std::sync::Arc;
 use taktwerk_crypto::PubSubProvider;
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
@@ -143,6 +145,21 @@ impl SubscriberBuilder {
     /// Never sleep: spends a CPU on taking messages at once. Default: no.
     pub fn busy_poll(mut self, busy: bool) -> Self {
         self.options.busy_poll = busy;
+        self
+    }
+
+    /// Drops secured messages whose timestamp is further from now, and those without one: for how long at most what was
+    /// recorded can be played to a subscriber that is started. Needs clocks that agree so far. Default: any age.
+    pub fn message_age_max(mut self, span: Duration) -> Self {
+        let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        self.options.engine.message_age_max_nanos = Some(nanos);
+        self
+    }
+
+    /// Keeps in a file what was received of secured messages, so that nothing is taken again after a restart (but what came
+    /// in the last second before a crash). Each subscriber needs a file of its own. Default: nothing is kept.
+    pub fn replay_floor(mut self, path: impl Into<PathBuf>) -> Self {
+        self.options.replay_floor = Some(path.into());
         self
     }
 

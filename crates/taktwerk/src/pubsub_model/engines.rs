@@ -1,6 +1,7 @@
 //! The engines behind a model.
 
 use crate::pubsub::PubSubStartError;
+use crate::pubsub::action::FailedResponder;
 use std::sync::{Arc, Weak};
 use taktwerk_net::pubsub::{
     PreparedChange, PublisherChange, RunningPublisher, RunningSubscriber, SubscriberChange,
@@ -74,11 +75,28 @@ pub trait RunsResponders: Send + Sync + 'static {
     /// # Errors
     /// Why the configuration cannot run here; nothing has changed then.
     fn reconfigure(&self, configuration: &Configuration) -> Result<(), PubSubStartError>;
+
+    /// The same where something was switched on or off, which has happened already: those that can start do. Gives the
+    /// others.
+    fn switch(&self, configuration: &Configuration) -> Vec<FailedResponder>;
+
+    /// The keys of a security group are known to be others now.
+    fn refresh_keys(&self, security_group_id: &str) {
+        let _ = security_group_id;
+    }
 }
 
 impl RunsResponders for crate::pubsub::ActionResponders {
     fn reconfigure(&self, configuration: &Configuration) -> Result<(), PubSubStartError> {
         Self::reconfigure(self, configuration)
+    }
+
+    fn switch(&self, configuration: &Configuration) -> Vec<FailedResponder> {
+        Self::switch(self, configuration)
+    }
+
+    fn refresh_keys(&self, security_group_id: &str) {
+        Self::refresh_keys(self, security_group_id);
     }
 }
 

@@ -171,11 +171,18 @@ impl Server {
             }
         }
         for group in wanted {
-            if !known.iter().any(|known| known.settings == *group)
-                && let Err(status) = self.add_group(space, group)
-            {
-                let id = group.security_group_id.as_str();
-                tracing::warn!(id, %status, "a security group cannot be served");
+            if known.iter().any(|known| known.settings == *group) {
+                continue;
+            }
+            let id = group.security_group_id.as_str();
+            match self.add_group(space, group) {
+                // One that had other settings has other keys now (Part 14 §6.2.12.2).
+                Ok(_) => {
+                    if let Some(live) = self.live.upgrade() {
+                        live.states.refresh_keys(id);
+                    }
+                }
+                Err(status) => tracing::warn!(id, %status, "a security group cannot be served"),
             }
         }
     }
@@ -250,6 +257,10 @@ impl Server {
             let handler = move |caller: &CallContext, _: Vec<Variant>| {
                 administers(caller)?;
                 act(&mut lock(&server.service), &id, &mut OsEntropy, clock::monotonic())?;
+                // What uses the group here need not wait for half of a key's life.
+                if let Ok(live) = server.live() {
+                    live.states.refresh_keys(&id);
+                }
                 Ok(Vec::new())
             };
             if let Some(member) = find(name) {

@@ -6,6 +6,7 @@ use super::lock;
 use super::nodes::{Nodes, Object};
 use super::states::States;
 use crate::error::BuildError;
+use crate::pubsub::action::FailedResponder;
 use crate::space::{Space, now};
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -156,12 +157,20 @@ impl Live {
         Ok(())
     }
 
-    /// Something was enabled or disabled: those who answer Actions follow, and the file.
+    /// Something was enabled or disabled: those who answer Actions follow, and the file. DataSetWriters whose Actions cannot be
+    /// answered are in Error.
     pub(super) fn switched(&self, inner: &Inner) {
-        if let Some(responders) = self.states.responders()
-            && let Err(error) = responders.reconfigure(&self.states.configuration())
-        {
-            tracing::error!(%error, "Actions are not answered as the PubSub configuration has it");
+        if let Some(responders) = self.states.responders() {
+            let configuration = self.states.configuration();
+            let failed = responders.switch(&configuration);
+            for FailedResponder { connection, writer_group, error, .. } in &failed {
+                let status = error.status();
+                tracing::error!(connection, writer_group, %status, %error, "Actions are not answered: their DataSetWriters are in Error");
+            }
+            let is_failed = |connection: &str, group: &str| {
+                failed.iter().any(|one| one.connection == connection && one.writer_group == group)
+            };
+            self.states.answered(&configuration, is_failed);
         }
         self.save(inner);
     }

@@ -6,8 +6,9 @@ use crate::error::BuildError;
 use crate::space::{Space, now, ns0};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
+use taktwerk_pubsub::GroupIndex;
 use taktwerk_pubsub::component::{Changes, Component, Components, StateCounters, Switch};
-use taktwerk_pubsub::config::{Configuration, Element};
+use taktwerk_pubsub::config::{Configuration, DataSetSource, Element};
 use taktwerk_pubsub::security::SecurityKeys;
 use taktwerk_pubsub::state::PubSubState;
 use taktwerk_schema::ids::variable_ids;
@@ -159,6 +160,29 @@ impl States {
         self.apply(&current.configuration, &changes);
     }
 
+    /// DataSetWriters that publish Actions run, unless their responder could not be started.
+    pub(super) fn answered(&self, configuration: &Configuration, is_failed: impl Fn(&str, &str) -> bool) {
+        let mut current = lock(&self.current);
+        for (connection, of) in configuration.connections.iter().enumerate() {
+            for (group, of_group) in of.writer_groups.iter().enumerate() {
+                for (writer, of_writer) in of_group.writers.iter().enumerate() {
+                    let set = configuration.data_set(&of_writer.data_set_name);
+                    if !set.is_some_and(|set| matches!(set.source, DataSetSource::ActionMethods(_))) {
+                        continue;
+                    }
+                    let group = GroupIndex { connection, group };
+                    let component = Component::DataSetWriter { group, writer };
+                    // What is switched off has not failed.
+                    let changes = match is_failed(&of.name, &of_group.name) && of_writer.enabled {
+                        true => current.components.cannot_run(component),
+                        false => current.components.can_run_again(component),
+                    };
+                    self.apply(&current.configuration, &changes);
+                }
+            }
+        }
+    }
+
     /// What an engine that runs `configuration` says.
     pub(super) fn report_from(
         &self,
@@ -226,6 +250,21 @@ impl States {
 
     pub(super) fn subscriber(&self) -> Option<Arc<dyn super::RunsSubscriber>> {
         lock(&self.engines).subscriber()
+    }
+
+    /// The key service behind this server has other keys for a group: the engines ask for them at once.
+    pub(super) fn refresh_keys(&self, security_group_id: &str) {
+        let group = security_group_id.to_owned();
+        if let Some(publisher) = self.publisher() {
+            let group = group.clone();
+            publisher.publisher().run(move |engine, now| engine.refresh_keys(&group, now));
+        }
+        if let Some(subscriber) = self.subscriber() {
+            subscriber.subscriber().run(move |engine, now, _| engine.refresh_keys(&group, now));
+        }
+        if let Some(responders) = self.responders() {
+            responders.refresh_keys(security_group_id);
+        }
     }
 
     /// Gives pushed keys to the engines.

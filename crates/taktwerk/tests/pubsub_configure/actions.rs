@@ -1,6 +1,7 @@
 //! Responders of Actions follow the configuration while the server runs.
 
 use super::*;
+use std::sync::atomic::{AtomicU32, Ordering};
 use taktwerk::pubsub::config::DataSetSource;
 use taktwerk::pubsub::{ActionRequestor, ActionResponders};
 use taktwerk_schema::{
@@ -42,6 +43,7 @@ async fn actions_follow_the_configuration() {
     let (double, triple) = (scale("Double", 2.0), scale("Triple", 3.0));
     let careful = Arc::new(ActionResponders::builder(space).start(&empty()).unwrap());
     setup.model.attach_responders(&careful);
+    let begun = Arc::new(AtomicU32::new(0));
     let (url, here) = (free_url(), free_url());
     let requestor = ActionRequestor::builder(&url, 9)
         .response_address(&here)
@@ -107,9 +109,75 @@ async fn actions_follow_the_configuration() {
     assert!(setup.model.change(|configuration| *configuration = elsewhere).is_err());
     assert_eq!(ask(20_000), Ok(vec![15.0.into()]));
 
+    // A request that executes while the settings change is answered, and executed once.
+    let slow = {
+        let counter = Arc::clone(&begun);
+        let method = setup.running.objects().method("Slow").inputs(["value"]).outputs(["scaled"]);
+        let made = method.handler(move |_, (value,): (f64,)| {
+            counter.fetch_add(1, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(400));
+            Ok((value * 4.0,))
+        });
+        made.unwrap().id().clone()
+    };
+    setup.model.change(|configuration| *configuration = publishing(&url, &slow)).unwrap();
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| ask(20_000));
+        while begun.load(Ordering::SeqCst) == 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let mut other = publishing(&url, &slow);
+        other.connections[0].writer_groups[0].publishing_interval = 20.0;
+        setup.model.change(|configuration| *configuration = other).unwrap();
+        assert_eq!(asked.join().unwrap(), Ok(vec![20.0.into()]));
+    });
+    assert_eq!(begun.load(Ordering::SeqCst), 1);
+
     // And gone it is gone.
     setup.model.change(|configuration| configuration.connections.clear()).unwrap();
     assert!(responders.is_empty());
     assert_eq!(ask(200), Err(StatusCode::BAD_TIMEOUT));
+    setup.end().await;
+}
+
+/// What is enabled and cannot be answered is in Error, and the rest runs.
+#[tokio::test]
+async fn actions_that_cannot_be_answered_are_in_error() {
+    let setup = setup(empty()).await;
+    let space = setup.running.space();
+    let method = setup.running.objects().method("Double").inputs(["value"]).outputs(["scaled"]);
+    let method = method.handler(move |_, (value,): (f64,)| Ok((value * 2.0,))).unwrap().id().clone();
+    // Message security is missing, which shows when it is switched on.
+    let responders = Arc::new(ActionResponders::builder(space).start(&empty()).unwrap());
+    setup.model.attach_responders(&responders);
+    let mut configuration = publishing(&free_url(), &method);
+    configuration.connections[0].writer_groups[0].enabled = false;
+    setup.model.change(|old| *old = configuration).unwrap();
+    let group = GroupIndex { connection: 0, group: 0 };
+    let writer = Component::DataSetWriter { group, writer: 0 };
+    let group_status = "ns=1;s=PubSub/udp/actions/Status";
+    let writer_status = "ns=1;s=PubSub/udp/actions/scale/Status";
+    let switch = async |status: &str, what: &str| {
+        setup.client.call::<(), ()>(status, format!("{status}/{what}").as_str(), ()).await
+    };
+    switch(group_status, "Enable").await.unwrap();
+    assert!(responders.is_empty());
+    // The engine that sends says when its group is there.
+    until("the writer is in Error", || setup.model.state(writer) == PubSubState::ERROR).await;
+    assert!(setup.model.counters(writer).error >= 1);
+    let shown: i32 = setup.client.read_value("ns=1;s=PubSub/udp/actions/scale/Status/State").await.unwrap();
+    assert_eq!(shown, PubSubState::ERROR.0);
+    // Switched off it has no error, switched on again it has.
+    switch(writer_status, "Disable").await.unwrap();
+    assert_eq!(setup.model.state(writer), PubSubState::DISABLED);
+    switch(writer_status, "Enable").await.unwrap();
+    assert_eq!(setup.model.state(writer), PubSubState::ERROR);
+    // And with responders that may, it runs.
+    let responders = ActionResponders::builder(space).allow_unsecured(true);
+    let responders = Arc::new(responders.start(&empty()).unwrap());
+    setup.model.attach_responders(&responders);
+    switch(writer_status, "Disable").await.unwrap();
+    switch(writer_status, "Enable").await.unwrap();
+    assert_eq!((responders.len(), setup.model.state(writer)), (1, PubSubState::OPERATIONAL));
     setup.end().await;
 }

@@ -13,12 +13,14 @@ use taktwerk::pubsub_model::{PubSubModel, load};
 use taktwerk::server::authorization::{Authorization, IdentityRule};
 use taktwerk::types::{ByteString, NodeId, UaString, Variant};
 use taktwerk::{Client, RunningServer, Server, StatusCode, Variable};
-use taktwerk_pubsub::PublisherId;
+use taktwerk_pubsub::component::Component;
 use taktwerk_pubsub::config::build::field;
 use taktwerk_pubsub::config::{
     Configuration, Connection, DataSetReader, DataSetWriter, PublishedDataSet, ReaderGroup,
     SubscribedDataSet, WriterGroup, binary_file,
 };
+use taktwerk_pubsub::state::PubSubState;
+use taktwerk_pubsub::{GroupIndex, PublisherId};
 use taktwerk_schema::ids::{method_ids, object_ids};
 use taktwerk_schema::{
     ConfigurationVersionDataType, FieldTargetDataType, PubSubConfigurationRefDataType,

@@ -6,11 +6,16 @@ use std::sync::Arc;
 use taktwerk_crypto::SeededEntropy;
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
 use taktwerk_pubsub::config::{Configuration, binary_file, toml, validate};
+use taktwerk_pubsub::security::ReplayFloor;
 use taktwerk_pubsub::{DataSetMessage, Publisher, PublisherOptions, Subscriber, SubscriberOptions, Transmit};
 use taktwerk_types::DataValue;
 
 /// Reads a file, writes it again, and runs what it configures for a moment.
 pub fn run(data: &[u8]) {
+    // The other kind of file that PubSub reads.
+    if let Ok(floor) = ReplayFloor::decode(data) {
+        assert_eq!(ReplayFloor::decode(&floor.encode()), Ok(floor));
+    }
     let mut input = Input::new(data);
     let configuration = if input.flag() {
         let Ok(text) = core::str::from_utf8(input.rest()) else { return };

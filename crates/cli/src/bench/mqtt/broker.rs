@@ -77,6 +77,11 @@ fn resolve(url: &str) -> Result<SocketAddr, Failure> {
     if bare.contains("://") {
         return Err(Failure::Usage(format!("{url}: only mqtt:// is supported")));
     }
+    if bare.contains('@') {
+        // Not shown: it may have a password.
+        let what = "user and password in the broker's URL: bench mqtt logs on as nobody; leave them out";
+        return Err(Failure::Usage(what.to_owned()));
+    }
     let bare = bare.trim_end_matches('/');
     let found = match bare.parse::<SocketAddr>() {
         Ok(address) => Ok(Some(address)),
@@ -103,5 +108,7 @@ mod tests {
         assert_eq!(text("mqtt://127.0.0.1:1900/").as_deref(), Some("127.0.0.1:1900"));
         assert_eq!(text("tcp://[::1]:7").as_deref(), Some("[::1]:7"));
         assert_eq!(text("mqtts://127.0.0.1"), None);
+        let refused = format!("{:?}", resolve("mqtt://me:secret@127.0.0.1"));
+        assert!(refused.contains("leave them out") && !refused.contains("secret"), "{refused}");
     }
 }

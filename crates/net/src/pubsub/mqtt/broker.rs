@@ -6,7 +6,7 @@ use super::super::link::{Link, count_failed};
 use super::super::subscriber::InletMaker;
 use super::super::udp::Sent;
 use super::client::{self, Session, Threads};
-use super::options::{Broker, MqttOptions};
+use super::options::{Broker, MqttOptions, QualityOfService};
 use super::outbox::{Message, Outbox};
 use super::status::Status;
 use super::topics;
@@ -31,6 +31,8 @@ pub(super) struct Shared {
     /// The broker has taken all that we subscribe to, on this connection.
     pub(super) subscribed: AtomicBool,
     pub(super) outbox: Outbox,
+    /// What is to be subscribed to besides.
+    more: Mutex<Vec<(String, QualityOfService)>>,
     connections: AtomicU64,
     /// Messages given to the client, and those of them that the broker has.
     handed: AtomicU64,
@@ -48,6 +50,7 @@ impl Shared {
             connected: AtomicBool::new(false),
             subscribed: AtomicBool::new(false),
             outbox: Outbox::new(outbox),
+            more: Mutex::default(),
             connections: AtomicU64::new(0),
             handed: AtomicU64::new(0),
             delivered: AtomicU64::new(0),
@@ -62,6 +65,11 @@ impl Shared {
         self.connections.fetch_add(1, Ordering::AcqRel);
         self.connected.store(true, Ordering::Release);
         lock(&self.error).clear();
+    }
+
+    /// What has to be subscribed to besides, once.
+    pub(super) fn more(&self) -> Vec<(String, QualityOfService)> {
+        core::mem::take(&mut *lock(&self.more))
     }
 
     /// The client has one more to send.
@@ -160,6 +168,11 @@ impl BrokerStatus {
         self.0.lost.load(Ordering::Relaxed)
     }
 
+    /// Subscribes to one more topic, on this connection and those that follow.
+    pub fn subscribe(&self, filter: &str, quality: QualityOfService) {
+        lock(&self.0.more).push((filter.to_owned(), quality));
+    }
+
     /// Why there is no connection; empty if there is one.
     #[must_use]
     pub fn error(&self) -> String {
@@ -247,6 +260,7 @@ impl Link for MqttLink {
                 quality: to.quality.unwrap_or(self.options.quality_of_service),
                 payload: datagram.bytes.to_vec(),
                 writer_group: datagram.writer_group,
+                expiry: to.expiry,
             });
             // One that waited too long for the broker.
             if let Some(gone) = gone {

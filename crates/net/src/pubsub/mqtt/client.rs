@@ -143,7 +143,7 @@ macro_rules! mqtt_version {
             use $incoming as Incoming;
             use $packet as Packet;
             use $reason as Reason;
-            let Session { filters, mut status, .. } = session;
+            let Session { mut filters, mut status, .. } = session;
             let (mut unsubscribed, mut open): (Vec<usize>, usize) = (Vec::new(), 0);
             let told = Arc::clone(&shared);
             let tell = |topic: &str, payload: Vec<u8>| {
@@ -186,6 +186,14 @@ macro_rules! mqtt_version {
                             status.told(now);
                         }
                     }
+                    let is_connected = shared.connected.load(Ordering::Acquire);
+                    for more in if is_connected { shared.more() } else { Vec::new() } {
+                        if filters.iter().all(|(known, _)| *known != more.0) {
+                            unsubscribed.push(filters.len());
+                            filters.push(more);
+                            open += 1;
+                        }
+                    }
                     // What did not fit at first.
                     unsubscribed.retain(|at| {
                         filters.get(*at).is_some_and(|(filter, qos)| {
@@ -221,7 +229,10 @@ macro_rules! mqtt_version {
                             shared.set_error(format!("the broker refuses the subscription to {filter}"));
                         }
                         open = open.saturating_sub(1);
-                        shared.subscribed.store(open == 0, Ordering::Release);
+                        // What was subscribed to later does not make what was heard before unheard.
+                        if open == 0 {
+                            shared.subscribed.store(true, Ordering::Release);
+                        }
                         Some(Ok(()))
                     }
                     Ok(Incoming::Incoming(Packet::Publish(publish))) => {
@@ -362,6 +373,7 @@ mod v5 {
         let feeder = std::thread::Builder::new().name("pubsub-mqtt-out".to_owned()).spawn(move || {
             feed(&theirs, |message| {
                 let properties = PublishProperties {
+                    message_expiry_interval: message.expiry,
                     content_type: Some(content_type.to_owned()),
                     ..PublishProperties::default()
                 };

@@ -70,6 +70,9 @@ pub struct MqttOptions {
     pub client_id: String,
     /// User and password; those in the URL if there are none here.
     pub credentials: Option<Credentials>,
+    /// Send the password also to brokers that are neither on this machine (localhost, 127.0.0.1, \[::1\]) nor reached over
+    /// TLS: whoever is on the way can read it then.
+    pub allow_plaintext_password: bool,
     /// Certificates of the authorities that the broker's is checked against, PEM; the system's without it.
     pub ca_file: Option<PathBuf>,
     /// Our certificate and its key, PEM, for brokers that want one.
@@ -93,6 +96,7 @@ impl Default for MqttOptions {
             quality_of_service: QualityOfService::AtMostOnce,
             client_id: String::new(),
             credentials: None,
+            allow_plaintext_password: false,
             ca_file: None,
             certificate: None,
             prefix: "opcua".to_owned(),
@@ -141,14 +145,63 @@ impl Broker {
         if host.is_empty() {
             return Err(wrong("it names no host"));
         }
+        let credentials = options.credentials.clone().or(in_url);
+        let has_password = credentials.as_ref().is_some_and(|known| !known.password.is_empty());
+        if has_password && !is_tls && !options.allow_plaintext_password && !is_loopback(&host) {
+            return Err(PubSubError::PlaintextPassword {
+                url: taktwerk_pubsub::config::without_credentials(url),
+            });
+        }
         let tls = if is_tls { Some(tls::config(options)?) } else { None };
-        Ok(Self { host, port, credentials: options.credentials.clone().or(in_url), tls })
+        Ok(Self { host, port, credentials, tls })
     }
+}
+
+/// Whether nothing crosses a network on the way there. A name is not looked up: who answers that is on the network.
+fn is_loopback(host: &str) -> bool {
+    let address: Result<core::net::IpAddr, _> = host.parse();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn passwords_cross_no_network_readably() {
+        let refused = |url: &str, options: &MqttOptions| match Broker::parse(url, options) {
+            Err(PubSubError::PlaintextPassword { url }) => Some(url),
+            _ => None,
+        };
+        let default = MqttOptions::default();
+        for url in ["mqtt://me:secret@10.0.0.1", "mqtt://me:secret@broker:99/x", "mqtt://me:secret@[fe80::1]"]
+        {
+            let shown = refused(url, &default);
+            assert!(shown.as_ref().is_some_and(|shown| !shown.contains("secret")), "{url}: {shown:?}");
+        }
+        // Names are taken for what they are, wherever they lead.
+        assert!(refused("mqtt://me:secret@localhost.example", &default).is_some());
+        for url in [
+            "mqtt://broker",
+            "mqtt://me@broker",
+            "mqtt://me:secret@localhost",
+            "mqtt://me:secret@LOCALHOST:1883",
+            "mqtt://me:secret@127.1.2.3",
+            "mqtt://me:secret@[::1]:1883",
+            "mqtts://me:secret@broker",
+        ] {
+            assert_eq!(refused(url, &default), None, "{url}");
+        }
+        let known = Credentials { user: "me".to_owned(), password: "secret".to_owned() };
+        let mut options = MqttOptions { credentials: Some(known), ..MqttOptions::default() };
+        assert!(refused("mqtt://broker", &options).is_some());
+        options.allow_plaintext_password = true;
+        assert!(Broker::parse("mqtt://broker", &options).is_ok());
+        let error = PubSubError::PlaintextPassword { url: "mqtt://broker".to_owned() };
+        assert_eq!(error.status(), taktwerk_types::StatusCode::BAD_SECURITY_MODE_INSUFFICIENT);
+        let text = error.to_string();
+        assert!(text.contains("mqtts://") && text.contains("--allow-plaintext-password"), "{text}");
+    }
 
     #[test]
     fn urls() {
@@ -161,7 +214,7 @@ mod tests {
         assert_eq!(parse("mqtt://host").unwrap(), ("host".to_owned(), 1883, None, false));
         assert_eq!(parse("mqtt://[::1]:7/").unwrap(), ("::1".to_owned(), 7, None, false));
         let user = Some("me/a:b".to_owned());
-        assert_eq!(parse("mqtt://me:a:b@10.0.0.1:99").unwrap(), ("10.0.0.1".to_owned(), 99, user, false));
+        assert_eq!(parse("mqtt://me:a:b@127.0.0.1:99").unwrap(), ("127.0.0.1".to_owned(), 99, user, false));
         for wrong in ["tcp://host", "mqtt://", "mqtt://host:x", "mqtt://host:70000"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

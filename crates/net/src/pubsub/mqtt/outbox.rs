@@ -18,6 +18,8 @@ pub struct Message {
     pub payload: Vec<u8>,
     /// The position of the WriterGroup that it is of.
     pub writer_group: Option<usize>,
+    /// After how many seconds the broker may forget it (MQTT 5); `None`: never.
+    pub expiry: Option<u32>,
 }
 
 #[derive(Debug, Default)]
@@ -46,10 +48,19 @@ impl Outbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends a message. If there is no room, the oldest that is not retained goes and is given back: metadata
+    /// Appends a message. A retained one takes the place of one that waits for the same topic: only the last is kept there
+    /// in any case. If there is no room, the oldest that is not retained goes and is given back: metadata
     /// outlives values.
     pub fn push(&self, message: Message) -> Option<Message> {
         let mut inner = self.lock();
+        let known = inner
+            .waiting
+            .iter_mut()
+            .find(|waiting| message.retain && waiting.retain && waiting.topic == message.topic);
+        if let Some(known) = known {
+            *known = message;
+            return None;
+        }
         let mut gone = None;
         if inner.waiting.len() >= self.limit {
             let at = inner.waiting.iter().position(|waiting| !waiting.retain).unwrap_or(0);
@@ -102,7 +113,23 @@ mod tests {
             quality: QualityOfService::AtMostOnce,
             payload: vec![number],
             writer_group: None,
+            expiry: None,
         }
+    }
+
+    /// Metadata that is sent again and again while the broker is away takes no room from values.
+    #[test]
+    fn what_is_retained_waits_once() {
+        let outbox = Outbox::new(2);
+        assert_eq!(outbox.push(message(0, true)), None);
+        assert_eq!(outbox.push(message(1, false)), None);
+        for number in 2..10 {
+            assert_eq!(outbox.push(message(number, true)), None);
+        }
+        assert_eq!(outbox.counts(), (2, 0));
+        let left: Vec<_> =
+            core::iter::from_fn(|| outbox.pop(Duration::ZERO)).map(|one| one.payload[0]).collect();
+        assert_eq!(left, [9, 1]);
     }
 
     #[test]

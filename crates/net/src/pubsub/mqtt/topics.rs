@@ -59,6 +59,8 @@ pub struct Destination {
     pub retain: bool,
     /// As the configuration asks for it.
     pub quality: Option<QualityOfService>,
+    /// After how many seconds nobody needs it any more: metadata that is sent again and again.
+    pub expiry: Option<u32>,
 }
 
 /// Where a publisher's message goes; `None`: nowhere.
@@ -78,7 +80,7 @@ pub fn destination(prefix: &str, connection: &Connection, datagram: &Datagram<'_
     let guarantee = broker_writer
         .and_then(|broker| quality(broker.requested_delivery_guarantee))
         .or_else(|| broker_group.and_then(|broker| quality(broker.requested_delivery_guarantee)));
-    let to = |topic: String, retain| Some(Destination { topic, retain, quality: guarantee });
+    let to = |topic: String, retain| Some(Destination { topic, retain, quality: guarantee, expiry: None });
     let named = |name: Option<&str>| name.filter(|name| !name.is_empty()).map(str::to_owned);
     match datagram.kind {
         DatagramKind::Data => {
@@ -98,7 +100,11 @@ pub fn destination(prefix: &str, connection: &Connection, datagram: &Datagram<'_
                 let writer = writer.map_or_else(String::new, |writer| clean(&writer.name));
                 format!("{}/{publisher}/{group}/{writer}", root(prefix, connection, level))
             });
-            to(topic, true)
+            // Longer than until the next one (Part 14 §6.4.2.5.6), so that there is always one.
+            let update_time = broker_writer.map_or(0.0, |broker| broker.meta_data_update_time);
+            let expiry = (kind == DatagramKind::MetaData && update_time > 0.0)
+                .then(|| (update_time / 1e3 * 2.0).ceil().clamp(1.0, f64::from(u32::MAX)) as u32);
+            Some(Destination { topic, retain: true, quality: guarantee, expiry })
         }
         // Which of the announcements it is, its first bytes say; subscribers of one get the others and skip them.
         DatagramKind::Announcement => {
@@ -125,7 +131,8 @@ pub fn destination(prefix: &str, connection: &Connection, datagram: &Datagram<'_
 }
 
 /// Whether something can be published to: not empty, without wildcards, and as long as MQTT can say.
-fn is_topic(text: &str) -> bool {
+#[must_use]
+pub fn is_topic(text: &str) -> bool {
     (1..=usize::from(u16::MAX)).contains(&text.len()) && !text.contains(['+', '#', '\0'])
 }
 

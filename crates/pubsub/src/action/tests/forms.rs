@@ -176,6 +176,44 @@ fn data_values_are_no_fields_of_actions() {
     assert!(answer.windows(2).any(|bytes| bytes == status.to_le_bytes()), "{answer:x?}");
 }
 
+/// Raw fields with the count in front of them, as Part 14 §7.2.4.5.9 has it, and without, as §7.2.4.5.11 can be read.
+#[test]
+fn raw_fields_are_read_with_and_without_their_count() {
+    let (_, mut responder) = pair(ActionMapping::Uadp, false, PublisherId::UInt16(9));
+    responder.describe(connection(false, FieldMask::RAW_DATA), vec![description()], at(0)).unwrap();
+    let question = |request_id: u16, count: Option<u16>, fields: &[u8]| {
+        let mut question = Vec::new();
+        let writer_ids = [TARGET.data_set_writer_id];
+        super::super::message::network_header(RESPONDER.as_ref(), &writer_ids).encode(&mut question);
+        ActionHeader { is_request: true, correlation_data: Some(b"me"), ..ActionHeader::default() }
+            .encode(&mut question);
+        DataSetMessageHeader {
+            is_valid: true,
+            kind: DataSetMessageKind::ActionRequest,
+            encoding: FieldEncoding::RawData,
+            major_version: Some(3),
+            ..DataSetMessageHeader::default()
+        }
+        .encode(&mut question);
+        ActionBody { target_id: TARGET.action_target_id, request_id, state: ActionState::EXECUTING }
+            .encode(&mut question);
+        count.into_iter().for_each(|count| count.encode(&mut question));
+        question.extend_from_slice(fields);
+        question
+    };
+    let mut fields = Vec::new();
+    21.1f64.encode(&mut fields);
+    7u16.encode(&mut fields);
+    for (id, count) in [(1, Some(2)), (2, None)] {
+        let executions = responder.receive(&mut question(id, count, &fields), at(0)).unwrap();
+        assert_eq!(executions[0].inputs, [Variant::from(21.1), Variant::from(7u16)], "{count:?}");
+    }
+    // No fields are no fields, and what is neither is refused.
+    assert_eq!(responder.receive(&mut question(3, Some(0), &[]), at(0)).unwrap()[0].inputs, []);
+    assert!(responder.receive(&mut question(4, Some(3), &fields), at(0)).is_err());
+    assert!(responder.receive(&mut question(5, None, &fields[..9]), at(0)).is_err());
+}
+
 /// Over a transport that is reliable everything is said once, in either mapping.
 #[test]
 fn what_arrives_anyway_is_said_once() {

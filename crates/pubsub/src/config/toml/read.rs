@@ -5,16 +5,18 @@ use super::{Result, TomlError};
 use crate::config::build::field;
 use crate::config::{
     Configuration, Connection, DataSetReader, DataSetReaderMessage, DataSetSource, DataSetWriter,
-    DataSetWriterMessage, GroupSecurity, PublishedDataSet, ReaderGroup, SubscribedDataSet, WriterGroup,
-    WriterGroupMessage,
+    DataSetWriterMessage, DataSetWriterTransport, GroupSecurity, PublishedDataSet, ReaderGroup,
+    SubscribedDataSet, WriterGroup, WriterGroupMessage, WriterGroupTransport,
 };
 use crate::publisher_id::PublisherId;
 use taktwerk_crypto::PubSubSecurityPolicy;
 use taktwerk_schema::{
-    ConfigurationVersionDataType, DataSetFieldContentMask, DataSetFieldFlags, DataSetOrderingType,
-    EndpointDescription, FieldMetaData, FieldTargetDataType, JsonDataSetMessageContentMask,
-    JsonNetworkMessageContentMask, PublishedVariableDataType, SecurityGroupDataType, TargetVariablesDataType,
-    UadpDataSetMessageContentMask, UadpNetworkMessageContentMask,
+    ActionMethodDataType, ActionTargetDataType, BrokerDataSetWriterTransportDataType,
+    ConfigurationVersionDataType, DataSetFieldContentMask, DataSetFieldFlags, DataSetMetaDataType,
+    DataSetOrderingType, DatagramWriterGroupTransportDataType, EndpointDescription, FieldMetaData,
+    FieldTargetDataType, JsonDataSetMessageContentMask, JsonNetworkMessageContentMask,
+    PublishedActionDataType, PublishedActionMethodDataType, PublishedVariableDataType, SecurityGroupDataType,
+    TargetVariablesDataType, UadpDataSetMessageContentMask, UadpNetworkMessageContentMask,
 };
 use taktwerk_types::{BuiltInType, LocalizedText, NodeId};
 
@@ -112,7 +114,60 @@ fn read_set(source: &Set) -> Result<PublishedDataSet> {
         });
         set.source = DataSetSource::Items(items.collect::<Result<_>>()?);
     }
+    if source.actions.is_empty() && !source.request.is_empty() {
+        return Err(TomlError::value(element, "request is for actions, and there are none"));
+    }
+    if !source.actions.is_empty() {
+        if with_node > 0 {
+            return Err(TomlError::value(
+                element,
+                "fields of actions have no nodes: their object and method do",
+            ));
+        }
+        set.source = read_actions(&element, source, &set)?;
+    }
     Ok(set)
+}
+
+/// Actions: Methods of a server, if they name them.
+fn read_actions(element: &str, source: &Set, set: &PublishedDataSet) -> Result<DataSetSource> {
+    let fields = source.request.iter().map(|field| read_field(element, field)).collect::<Result<_>>()?;
+    // Names and versions of both have to be the same (Part 14 §6.2.3.10.2).
+    let request = DataSetMetaDataType { fields, ..PublishedDataSet::new(&source.name, Vec::new()).meta_data };
+    let request =
+        DataSetMetaDataType { configuration_version: set.meta_data.configuration_version.clone(), ..request };
+    let targets = source.actions.iter().map(|action| ActionTargetDataType {
+        action_target_id: action.id,
+        name: action.name.as_str().into(),
+        description: match action.description.as_str() {
+            "" => LocalizedText::default(),
+            text => text.into(),
+        },
+    });
+    let targets = targets.collect();
+    let with_method = source.actions.iter().filter(|action| action.method.is_some()).count();
+    if with_method == 0 && source.actions.iter().all(|action| action.object.is_none()) {
+        return Ok(DataSetSource::Actions(Box::new(PublishedActionDataType {
+            request_data_set_meta_data: request,
+            action_targets: targets,
+        })));
+    }
+    let methods = source.actions.iter().map(|action| {
+        let element = format!("{element} / action {}", action.id);
+        let (Some(object), Some(method)) = (&action.object, &action.method) else {
+            return Err(TomlError::value(
+                element,
+                "give each action an object and a method, or none of them",
+            ));
+        };
+        let read = |text: &str| text.parse().map_err(|error| TomlError::value(element.clone(), error));
+        Ok(ActionMethodDataType { object_id: read(object)?, method_id: read(method)? })
+    });
+    Ok(DataSetSource::ActionMethods(Box::new(PublishedActionMethodDataType {
+        request_data_set_meta_data: request,
+        action_targets: targets,
+        action_methods: methods.collect::<Result<_>>()?,
+    })))
 }
 
 fn read_id(id: &Id) -> PublisherId {
@@ -152,6 +207,22 @@ fn read_connection(source: &Conn) -> Result<Connection> {
     connection.network_interface.clone_from(&source.interface);
     connection.writer_groups = source.writer_group.iter().map(read_writers).collect();
     connection.reader_groups = source.reader_group.iter().map(read_readers).collect::<Result<_>>()?;
+    let is_broker = source.url.starts_with("mqtt");
+    for group in &source.writer_group {
+        let element = || format!("connection {:?} / writer group {:?}", source.name, group.name);
+        if is_broker && (group.repeat > 0 || group.repeat_delay > 0.0) {
+            return Err(TomlError::value(
+                element(),
+                "repeat is for datagrams; brokers have a quality of service",
+            ));
+        }
+        if !is_broker && group.writers.iter().any(|writer| writer.metadata_interval > 0.0) {
+            return Err(TomlError::value(
+                element(),
+                "metadata-interval is for brokers; datagrams have announce-every",
+            ));
+        }
+    }
     if source.announce_every > 0 {
         if !source.url.starts_with("opc.") {
             return Err(TomlError::value(
@@ -178,6 +249,12 @@ fn read_writers(source: &Writers) -> WriterGroup {
     group.security = read_security(source.security.as_ref());
     if source.network_message_content.is_some() {
         group.header_layout_uri.clear();
+    }
+    if source.repeat > 0 || source.repeat_delay > 0.0 {
+        group.transport = WriterGroupTransport::Datagram(DatagramWriterGroupTransportDataType {
+            message_repeat_count: source.repeat,
+            message_repeat_delay: source.repeat_delay,
+        });
     }
     match &mut group.message {
         WriterGroupMessage::Uadp(uadp) => {
@@ -213,6 +290,12 @@ fn read_writer(source: &Writer, layout: Layout) -> DataSetWriter {
     writer.key_frame_count = source.key_frame_count;
     writer.field_content_mask =
         source.field_content.map_or(writer.field_content_mask, DataSetFieldContentMask);
+    if source.metadata_interval > 0.0 {
+        writer.transport = DataSetWriterTransport::Broker(BrokerDataSetWriterTransportDataType {
+            meta_data_update_time: source.metadata_interval,
+            ..Default::default()
+        });
+    }
     match &mut writer.message {
         DataSetWriterMessage::Uadp(uadp) => {
             uadp.configured_size = source.configured_size;

@@ -64,6 +64,28 @@ pub(super) struct Set {
     pub(super) cyclic: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) fields: Vec<Field>,
+    /// What requests of the actions have to say; `fields` are what responses say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) request: Vec<Field>,
+    /// What can be asked for: Methods of a server, or things that the application does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) actions: Vec<Action>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Action {
+    /// The ActionTargetId.
+    pub(super) id: u16,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) name: String,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) description: String,
+    /// The Object and its Method.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) object: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) method: Option<String>,
 }
 
 pub(super) fn first_version() -> [u32; 2] {
@@ -181,6 +203,11 @@ pub(super) struct Writers {
     pub(super) group_version: Option<u32>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) one_writer_per_message: bool,
+    /// How often each message is sent again (MessageRepeatCount), and after how many milliseconds each; for datagrams.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) repeat: u8,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) repeat_delay: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) sampling_offset: Option<f64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -208,6 +235,9 @@ pub(super) struct Writer {
     pub(super) message_content: Option<u32>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) configured_size: u16,
+    /// Milliseconds from metadata to metadata (MetaDataUpdateTime); over brokers. 0: when it changes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) metadata_interval: f64,
 }
 
 pub(super) fn one() -> u32 {

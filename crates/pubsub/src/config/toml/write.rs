@@ -2,19 +2,20 @@
 
 use super::read::plain_reader;
 use super::shape::{
-    Conn, Field, File, Group, Id, Layout, Reader, Readers, Security, Set, Writer, Writers, first_version,
-    rank_of,
+    Action, Conn, Field, File, Group, Id, Layout, Reader, Readers, Security, Set, Writer, Writers,
+    first_version, rank_of,
 };
 use super::{Result, TomlError, from_toml};
 use crate::config::{
     Configuration, Connection, DataSetReader, DataSetReaderMessage, DataSetSource, DataSetWriter,
-    DataSetWriterMessage, GroupSecurity, PublishedDataSet, ReaderGroup, SubscribedDataSet, WriterGroup,
-    WriterGroupMessage, layouts,
+    DataSetWriterMessage, DataSetWriterTransport, GroupSecurity, PublishedDataSet, ReaderGroup,
+    SubscribedDataSet, WriterGroup, WriterGroupMessage, WriterGroupTransport, layouts,
 };
 use crate::publisher_id::PublisherId;
 use taktwerk_crypto::PubSubSecurityPolicy;
 use taktwerk_schema::{
-    DataSetFieldFlags, DataSetOrderingType, EndpointDescription, FieldMetaData, JsonNetworkMessageContentMask,
+    ActionMethodDataType, ActionTargetDataType, DataSetFieldFlags, DataSetOrderingType, EndpointDescription,
+    FieldMetaData, JsonNetworkMessageContentMask,
 };
 use taktwerk_types::{BuiltInType, NodeId};
 
@@ -75,12 +76,37 @@ fn write_set(source: &PublishedDataSet) -> Set {
             field.sampling = item.sampling_interval_hint;
         }
     }
+    let (request, actions) = match &source.source {
+        DataSetSource::Actions(of) => {
+            (&of.request_data_set_meta_data.fields, write_actions(&of.action_targets, &[]))
+        }
+        DataSetSource::ActionMethods(of) => {
+            (&of.request_data_set_meta_data.fields, write_actions(&of.action_targets, &of.action_methods))
+        }
+        _ => (&Vec::new(), Vec::new()),
+    };
     Set {
+        request: request.iter().map(write_field).collect(),
+        actions,
         name: source.name.clone(),
         version: [version.major_version, version.minor_version],
         cyclic: !matches!(source.source, DataSetSource::Custom { cyclic: false }),
         fields,
     }
+}
+
+fn write_actions(targets: &[ActionTargetDataType], methods: &[ActionMethodDataType]) -> Vec<Action> {
+    let write = |(at, target): (usize, &ActionTargetDataType)| {
+        let method = methods.get(at);
+        Action {
+            id: target.action_target_id,
+            name: target.name.as_str().to_owned(),
+            description: target.description.text.as_str().to_owned(),
+            object: method.map(|method| method.object_id.to_string()),
+            method: method.map(|method| method.method_id.to_string()),
+        }
+    };
+    targets.iter().enumerate().map(write).collect()
 }
 
 fn write_id(id: &PublisherId) -> Id {
@@ -126,6 +152,11 @@ fn write_writers(source: &WriterGroup) -> Writers {
         _ if source.header_layout_uri == layouts::PERIODIC_FIXED_URI => Layout::PeriodicFixed,
         _ => Layout::Dynamic,
     };
+    let repeats = match &source.transport {
+        WriterGroupTransport::Datagram(of) => (of.message_repeat_count, of.message_repeat_delay),
+        WriterGroupTransport::Datagram2(of) => (of.message_repeat_count, of.message_repeat_delay),
+        _ => (0, 0.0),
+    };
     let mut writers = Writers {
         name: source.name.clone(),
         id: source.writer_group_id,
@@ -138,6 +169,8 @@ fn write_writers(source: &WriterGroup) -> Writers {
         network_message_content: None,
         group_version: None,
         one_writer_per_message: false,
+        repeat: repeats.0,
+        repeat_delay: repeats.1,
         sampling_offset: None,
         publishing_offsets: Vec::new(),
         security: write_security(&source.security),
@@ -198,6 +231,10 @@ fn write_writer(source: &DataSetWriter, layout: Layout) -> Writer {
         configured_size: match &source.message {
             DataSetWriterMessage::Uadp(uadp) => uadp.configured_size,
             _ => 0,
+        },
+        metadata_interval: match &source.transport {
+            DataSetWriterTransport::Broker(of) => of.meta_data_update_time,
+            _ => 0.0,
         },
     }
 }

@@ -15,6 +15,8 @@ use taktwerk_pubsub::action::{
     ActionDescription, ActionMapping, Outcome, Request, RequestId, Requestor, RequestorOptions,
 };
 use taktwerk_pubsub::config::{Connection, GroupSecurity};
+#[cfg(feature = "mqtt")]
+use taktwerk_pubsub::config::{DataSetWriter, DataSetWriterTransport};
 use taktwerk_pubsub::uadp::announcement::Announcement;
 use taktwerk_types::{Instant, StatusCode, Variant};
 
@@ -86,7 +88,8 @@ impl ActionRequestorBuilder {
             let (inlet, status) = mqtt::action_inlet(&common.connection, filters, &common.mqtt)?;
             common.options.inlet = Some(inlet);
             common.options.link = Some(mqtt::publisher_link(&common.connection, &common.mqtt)?.0);
-            broker = Broker { status: Some(status), prefix: common.mqtt.prefix.clone() };
+            let (prefix, quality) = (common.mqtt.prefix.clone(), common.mqtt.quality_of_service);
+            broker = Broker { status: Some(status), prefix, quality, queues: BTreeSet::new() };
         }
         if let Some(url) = common.response.as_ref().filter(|_| !is_broker) {
             from.url.clone_from(url);
@@ -120,6 +123,34 @@ struct Broker {
     status: Option<taktwerk_net::pubsub::mqtt::BrokerStatus>,
     #[cfg(feature = "mqtt")]
     prefix: String,
+    #[cfg(feature = "mqtt")]
+    quality: taktwerk_net::pubsub::mqtt::QualityOfService,
+    /// Queues of ActionMetaData that responders have named.
+    #[cfg(feature = "mqtt")]
+    queues: BTreeSet<String>,
+}
+
+/// Queues of ActionMetaData that are listened to besides the usual ones; what responders name beyond is not.
+#[cfg(feature = "mqtt")]
+const QUEUES_MAX: usize = 1024;
+
+#[cfg(feature = "mqtt")]
+impl Broker {
+    /// Listens to the ActionMetaData of a DataSetWriter that sends it to a queue of its own (MetaDataQueueName, Part 14
+    /// §6.4.2.5.5).
+    fn hear_meta_data_of(&mut self, writer: &DataSetWriter) {
+        let DataSetWriterTransport::Broker(transport) = &writer.transport else { return };
+        let queue = transport.meta_data_queue_name.as_str();
+        // Whoever names wildcards wants us to hear what is none of our business.
+        let is_heard = taktwerk_net::pubsub::mqtt::topics::is_topic(queue);
+        if !is_heard || self.queues.contains(queue) || self.queues.len() >= QUEUES_MAX {
+            return;
+        }
+        self.queues.insert(queue.to_owned());
+        if let Some(status) = &self.status {
+            status.subscribe(queue, self.quality);
+        }
+    }
 }
 
 /// A PublisherId as JSON says it.
@@ -206,6 +237,7 @@ impl Asking {
                 let topic = action_request_topic(&self.broker.prefix, &connection, group);
                 for writer in &group.writers {
                     self.engine.set_address(responder, writer.data_set_writer_id, topic.clone(), now);
+                    self.broker.hear_meta_data_of(writer);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Responders for all that a configuration publishes as Actions, while it changes.
 
-use super::{ActionResponder, ActionResponderBuilder};
-use crate::pubsub::{KeySource, PubSubStartError};
+use super::{ActionResponder, ActionResponderBuilder, Legacy};
+use crate::pubsub::{KeySource, PubSubStartError, PublisherId};
 use crate::pubsub_model::lock;
 use core::fmt;
 use std::io;
@@ -67,7 +67,8 @@ impl ActionRespondersBuilder {
     /// # Errors
     /// Those of [`ActionResponderBuilder::start`], of the first one that has any.
     pub fn start(self, configuration: &Configuration) -> Result<ActionResponders, PubSubStartError> {
-        let responders = ActionResponders { settings: self, running: Mutex::default() };
+        let responders =
+            ActionResponders { settings: self, running: Mutex::default(), past: Mutex::default() };
         responders.reconfigure(configuration)?;
         Ok(responders)
     }
@@ -75,12 +76,31 @@ impl ActionRespondersBuilder {
 
 /// What makes a responder what it is.
 type Plan = (Connection, Vec<ActionDescription>);
+/// What makes one the successor of another: PublisherId, connection and WriterGroup.
+type Owner = (Option<PublisherId>, String, String);
+
+/// Responders that have ended and are remembered.
+const PAST_MAX: usize = 64;
 
 /// The responders of a configuration ([`ActionResponder::of`]), which follow its changes: see
 /// [`crate::pubsub_model::PubSubModel::attach_responders`]. They stop when this is dropped.
 pub struct ActionResponders {
     settings: ActionRespondersBuilder,
     running: Mutex<Vec<(Plan, ActionResponder)>>,
+    /// Of those that have ended, for the case that they come back.
+    past: Mutex<Vec<(Owner, Legacy)>>,
+}
+
+/// A responder that could not be started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct FailedResponder {
+    /// The name of its PubSubConnection.
+    pub connection: String,
+    /// The name of its WriterGroup.
+    pub writer_group: String,
+    /// Why.
+    pub error: PubSubStartError,
 }
 
 impl fmt::Debug for ActionResponders {
@@ -115,14 +135,31 @@ impl ActionResponders {
     }
 
     /// Goes on with another configuration. A responder that is the same in it goes on as it is; one that is not ends
-    /// before the new one begins, so that nothing is executed by both, and with it what it remembers: a request that is
-    /// repeated then is executed again.
+    /// before the new one begins, so that nothing is executed by both. What it knows of requests the one with the same
+    /// PublisherId, connection and WriterGroup goes on with, now or when there is one again: a request that is repeated is not
+    /// executed again, and what executes is answered.
     ///
     /// # Errors
     /// The first responder that cannot start. Those that were there are there again then.
     pub fn reconfigure(&self, configuration: &Configuration) -> Result<(), PubSubStartError> {
+        self.go_on(configuration, false).map(|_| ())
+    }
+
+    /// The same where something was switched on or off, which has happened already: those that can start do. Gives the
+    /// others.
+    pub fn switch(&self, configuration: &Configuration) -> Vec<FailedResponder> {
+        // Without a first error that ends everything there is none.
+        self.go_on(configuration, true).unwrap_or_default()
+    }
+
+    fn go_on(
+        &self,
+        configuration: &Configuration,
+        is_lenient: bool,
+    ) -> Result<Vec<FailedResponder>, PubSubStartError> {
         let settings = &self.settings;
         let mut running = lock(&self.running);
+        let mut past = lock(&self.past);
         let mut fresh = Vec::new();
         let mut kept = Vec::new();
         let mut old = core::mem::take(&mut *running);
@@ -134,15 +171,38 @@ impl ActionResponders {
             }
         }
         // They end here.
-        let ended: Vec<Plan> = old.into_iter().map(|(plan, _)| plan).collect();
-        let mut started = Vec::new();
+        let mut ended: Vec<(Plan, Legacy)> =
+            old.into_iter().map(|(plan, responder)| (plan, responder.hand_over())).collect();
+        let mut started: Vec<(Plan, ActionResponder)> = Vec::new();
+        let mut failed = Vec::new();
         for (plan, builder) in fresh {
-            match self.begin(builder) {
+            let owner = owner(&plan);
+            let of_owner =
+                |(before, legacy): &(Plan, Legacy)| (self::owner(before) == owner).then(|| legacy.clone());
+            let legacy = ended.iter().find_map(of_owner).or_else(|| {
+                past.iter().find(|(before, _)| *before == owner).map(|(_, legacy)| legacy.clone())
+            });
+            match self.begin(builder, legacy) {
                 Ok(responder) => started.push((plan, responder)),
+                Err(error) if is_lenient => failed.push(FailedResponder {
+                    connection: plan.0.name.clone(),
+                    writer_group: plan
+                        .0
+                        .writer_groups
+                        .first()
+                        .map_or_else(String::new, |one| one.name.clone()),
+                    error,
+                }),
                 Err(error) => {
-                    drop(started);
-                    for plan in ended {
-                        match self.begin(self.again(&plan)) {
+                    for (plan, responder) in started {
+                        let (owner, legacy) = (self::owner(&plan), responder.hand_over());
+                        if let Some((_, known)) = ended.iter_mut().find(|(old, _)| self::owner(old) == owner)
+                        {
+                            *known = legacy;
+                        }
+                    }
+                    for (plan, legacy) in ended {
+                        match self.begin(self.again(&plan), Some(legacy)) {
                             Ok(responder) => kept.push((plan, responder)),
                             Err(error) => tracing::error!(%error, "a responder of Actions did not come back"),
                         }
@@ -152,12 +212,30 @@ impl ActionResponders {
                 }
             }
         }
+        for (plan, legacy) in ended {
+            past.retain(|(known, _)| *known != owner(&plan));
+            past.push((owner(&plan), legacy));
+        }
+        past.retain(|(known, _)| started.iter().all(|(plan, _)| owner(plan) != *known));
+        let too_many = past.len().saturating_sub(PAST_MAX);
+        past.drain(..too_many);
         kept.append(&mut started);
         *running = kept;
-        Ok(())
+        Ok(failed)
     }
 
-    fn begin(&self, builder: ActionResponderBuilder) -> Result<ActionResponder, PubSubStartError> {
+    /// The keys of a security group are known to be others now: they are asked for at once.
+    pub fn refresh_keys(&self, security_group_id: &str) {
+        for (_, responder) in lock(&self.running).iter() {
+            responder.refresh_keys(security_group_id);
+        }
+    }
+
+    fn begin(
+        &self,
+        builder: ActionResponderBuilder,
+        legacy: Option<Legacy>,
+    ) -> Result<ActionResponder, PubSubStartError> {
         let settings = &self.settings;
         let mut builder = if settings.allow_unsecured { builder.allow_unsecured() } else { builder };
         #[cfg(feature = "mqtt")]
@@ -168,6 +246,7 @@ impl ActionResponders {
             let keys = keys().map_err(|source| PubSubError::Thread { thread: "keys'", source })?;
             builder.common.options.keys = Some(keys);
         }
+        builder.legacy = legacy;
         builder.start()
     }
 
@@ -188,6 +267,11 @@ impl ActionResponders {
         builder.common.connection = connection.clone();
         builder
     }
+}
+
+fn owner((connection, _): &Plan) -> Owner {
+    let group = connection.writer_groups.first().map_or_else(String::new, |group| group.name.clone());
+    (connection.publisher_id.clone(), connection.name.clone(), group)
 }
 
 fn plan(builder: &ActionResponderBuilder) -> Plan {

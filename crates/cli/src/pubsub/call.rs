@@ -1,0 +1,314 @@
+//! `taktwerk pubsub call`: asks a responder for an Action (Part 14 §5.4.3), or what it can be asked for.
+
+use super::common::{CommonArgs, Mode, failure, publisher_id};
+use crate::failure::Failure;
+use crate::output::{self, Output};
+use crate::{span, value};
+use clap::Args;
+use serde_json::json;
+use std::net::UdpSocket;
+use std::time::Duration;
+use taktwerk::pubsub::{ActionDescription, ActionRequestor, PublisherId};
+use taktwerk_crypto::Entropy;
+use taktwerk_lab::table::{Align, Table};
+use taktwerk_net::OsEntropy;
+use taktwerk_net::pubsub::Address;
+use taktwerk_schema::{ActionTargetDataType, FieldMetaData};
+use taktwerk_types::{BuiltInType, StatusCode, Variant};
+
+/// Arguments of `taktwerk pubsub call`.
+#[derive(Debug, Args)]
+pub(crate) struct CallArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+
+    /// What the Action is to be told, in the order of its fields, typed as the responder says.
+    #[arg(value_name = "ARGUMENT", allow_negative_numbers = true, requires = "action")]
+    arguments: Vec<String>,
+
+    /// Who is asked: 2234, byte:1, uint32:7, string:line-1.
+    #[arg(long, value_name = "ID", value_parser = publisher_id)]
+    responder: PublisherId,
+
+    /// The Action, by its name or ActionTargetId. Without it, it is shown what the responder can be asked for.
+    #[arg(long, value_name = "NAME")]
+    action: Option<String>,
+
+    /// The DataSetWriter that answers, where several have an Action of that name.
+    #[arg(long, value_name = "ID")]
+    writer: Option<u16>,
+
+    /// Who we are; made up without it.
+    #[arg(long, value_name = "ID", value_parser = publisher_id)]
+    requestor: Option<PublisherId>,
+
+    /// Where the answer is to be sent: opc.udp://host:port of this machine. Without it the address itself where that is
+    /// multicast, else a free port.
+    #[arg(long, value_name = "URL")]
+    response_address: Option<String>,
+
+    /// Ask also without message security: whoever is on the way can read, change and answer what is asked. JSON has none.
+    #[arg(long)]
+    allow_unsecured: bool,
+
+    /// How long to wait for the responder, and then for its answer.
+    #[arg(long, value_name = "SPAN", default_value = "5s", value_parser = span::seconds)]
+    timeout: Duration,
+}
+
+/// Asks, and prints the answer.
+pub(super) fn run(arguments: &CallArgs, output: Output) -> Result<(), Failure> {
+    let common = &arguments.common;
+    if common.config.is_some() {
+        return Err(Failure::Usage("call has no use for --config: give the responder's URL".to_owned()));
+    }
+    let keys = common.key_source()?;
+    if common.security == Mode::None && !arguments.allow_unsecured {
+        return Err(Failure::Usage(
+            "an Action does something, so its request should be secured: --security sign-and-encrypt with --keys or \
+             --key-service, or --allow-unsecured"
+                .to_owned(),
+        ));
+    }
+    common.start_broker()?;
+    let requestor = arguments.requestor.clone().unwrap_or_else(|| {
+        let mut random = [0; 8];
+        OsEntropy.fill(&mut random);
+        PublisherId::UInt64(u64::from_le_bytes(random))
+    });
+    let mut builder = ActionRequestor::builder(&common.url, requestor)
+        .responder(arguments.responder.clone())
+        .mqtt(common.mqtt());
+    if let Some(interface) = &common.interface {
+        builder = builder.interface(interface);
+    }
+    if arguments.allow_unsecured {
+        builder = builder.allow_unsecured();
+    }
+    if let Some(keys) = keys.filter(|_| common.security != Mode::None) {
+        let group = keys.group().to_owned();
+        builder = builder.security(common.security.mode(), &group, keys);
+    }
+    if let Some(address) = response_address(arguments)? {
+        builder = builder.response_address(&address);
+    }
+    let requestor = builder.start().map_err(failure)?;
+    let known = requestor.discover(arguments.responder.clone(), arguments.timeout).map_err(|_| {
+        let (responder, url) = (&arguments.responder, taktwerk::pubsub::config::without_credentials(&common.url));
+        Failure::Connect(format!(
+            "{responder} has not said at {url} what it can be asked for: is it there, on this network, with the same \
+             message security and keys?"
+        ))
+    })?;
+    let Some(action) = &arguments.action else { return show(&known, output) };
+    let (description, target) = find(&known, action, arguments.writer)?;
+    let inputs = inputs(&description.request.fields, &arguments.arguments)?;
+    let (writer, id) = (description.data_set_writer_id, target.action_target_id);
+    let responder = arguments.responder.clone();
+    match requestor.invoke(responder, writer, id, inputs, arguments.timeout) {
+        Ok(outputs) => print(&description.response.fields, &outputs, output),
+        Err(status) => {
+            let what = match status {
+                StatusCode::BAD_TIMEOUT => "no answer in time; it may have been done or not",
+                _ => status.description().unwrap_or_default(),
+            };
+            Err(Failure::BadStatus(format!("{action}: {status}: {what}")))
+        }
+    }
+}
+
+/// Where the answer goes, if it cannot go to the address itself.
+fn response_address(arguments: &CallArgs) -> Result<Option<String>, Failure> {
+    if arguments.response_address.is_some() {
+        return Ok(arguments.response_address.clone());
+    }
+    let Ok(Address::Udp(to)) = Address::parse(&arguments.common.url) else { return Ok(None) };
+    if to.ip().is_multicast() {
+        return Ok(None);
+    }
+    let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    // Nothing is sent: the kernel says which of our addresses leads there, and a port that is free.
+    let local = UdpSocket::bind(any).and_then(|socket| {
+        socket.connect(to)?;
+        socket.local_addr()
+    });
+    let local = local.map_err(|error| Failure::Connect(format!("{to}: {error}")))?;
+    Ok(Some(format!("opc.udp://{local}")))
+}
+
+/// The Action of a name or id.
+fn find<'a>(
+    known: &'a [ActionDescription],
+    action: &str,
+    writer: Option<u16>,
+) -> Result<(&'a ActionDescription, &'a ActionTargetDataType), Failure> {
+    let id: Option<u16> = action.parse().ok();
+    let of_writer = known.iter().filter(|one| writer.is_none_or(|id| id == one.data_set_writer_id));
+    let all = of_writer.flat_map(|one| one.targets.iter().map(move |target| (one, target)));
+    let found: Vec<_> = all
+        .filter(|(one, target)| {
+            // Where there is one of it, it may be called as its DataSet is.
+            let is_only = one.targets.len() == 1 && one.request.name.as_str() == action;
+            target.name.as_str() == action || Some(target.action_target_id) == id || is_only
+        })
+        .collect();
+    match found.as_slice() {
+        [one] => Ok(*one),
+        [] => {
+            let mut names: Vec<_> = known.iter().flat_map(|one| &one.targets).map(name_of).collect();
+            names.dedup();
+            let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+            Err(Failure::Usage(format!("there is no Action {action:?}; it offers {names}")))
+        }
+        many => {
+            let writers: Vec<_> = many.iter().map(|(one, _)| one.data_set_writer_id.to_string()).collect();
+            let writers = writers.join(", ");
+            Err(Failure::Usage(format!("several DataSetWriters have {action:?}: --writer {writers}")))
+        }
+    }
+}
+
+fn name_of(target: &ActionTargetDataType) -> String {
+    match target.name.as_str() {
+        "" => target.action_target_id.to_string(),
+        name => name.to_owned(),
+    }
+}
+
+fn kind_of(field: &FieldMetaData) -> BuiltInType {
+    BuiltInType::from_number(field.built_in_type).unwrap_or(BuiltInType::Variant)
+}
+
+/// `setpoint: Double, names: String[]`
+fn signature(fields: &[FieldMetaData]) -> String {
+    let one = |field: &FieldMetaData| {
+        format!("{}: {}{}", field.name, kind_of(field), if field.value_rank >= 0 { "[]" } else { "" })
+    };
+    fields.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn inputs(fields: &[FieldMetaData], given: &[String]) -> Result<Vec<Variant>, Failure> {
+    if fields.len() != given.len() {
+        let wanted = if fields.is_empty() { "none".to_owned() } else { signature(fields) };
+        return Err(Failure::Usage(format!(
+            "the Action takes {} arguments, not {}: {wanted}",
+            fields.len(),
+            given.len()
+        )));
+    }
+    let parse = |(field, text): (&FieldMetaData, &String)| {
+        value::parse(text, kind_of(field), field.value_rank == -1)
+            .map_err(|error| Failure::Usage(format!("argument {}: {error}", field.name)))
+    };
+    fields.iter().zip(given).map(parse).collect()
+}
+
+/// What there is to be asked for.
+fn show(known: &[ActionDescription], output: Output) -> Result<(), Failure> {
+    if output.is_json() {
+        let fields = |fields: &[FieldMetaData]| {
+            let one = |field: &FieldMetaData| {
+                json!({
+                    "Name": field.name.as_str(),
+                    "Type": kind_of(field).to_string(),
+                    "ValueRank": field.value_rank,
+                })
+            };
+            fields.iter().map(one).collect::<Vec<_>>()
+        };
+        let actions = known.iter().flat_map(|one| {
+            one.targets.iter().map(move |target| {
+                json!({
+                    "DataSetWriterId": one.data_set_writer_id,
+                    "ActionTargetId": target.action_target_id,
+                    "Name": target.name.as_str(),
+                    "Description": target.description.text.as_str(),
+                    "Request": fields(&one.request.fields),
+                    "Response": fields(&one.response.fields),
+                })
+            })
+        });
+        return output.document(&json!(actions.collect::<Vec<_>>()));
+    }
+    let mut table = Table::new(&[
+        ("writer", Align::Right),
+        ("action", Align::Right),
+        ("name", Align::Left),
+        ("takes", Align::Left),
+        ("gives", Align::Left),
+    ]);
+    for one in known {
+        for target in &one.targets {
+            table.row([
+                one.data_set_writer_id.to_string(),
+                target.action_target_id.to_string(),
+                name_of(target),
+                signature(&one.request.fields),
+                signature(&one.response.fields),
+            ]);
+        }
+    }
+    output.text(&if table.is_empty() { "it offers nothing".to_owned() } else { table.to_string() })
+}
+
+/// What came of it.
+fn print(fields: &[FieldMetaData], outputs: &[Variant], output: Output) -> Result<(), Failure> {
+    let name =
+        |at: usize| fields.get(at).map_or_else(|| at.to_string(), |field| field.name.as_str().to_owned());
+    if output.is_json() {
+        let outputs = outputs.iter().enumerate().map(
+            |(at, value)| json!({ "Name": name(at), "Type": value.type_name(), "Value": output::variant(value) }),
+        );
+        return output
+            .document(&json!({ "StatusCode": output::status(StatusCode::GOOD), "Outputs": outputs.collect::<Vec<_>>() }));
+    }
+    let mut table = Table::new(&[("output", Align::Left), ("value", Align::Left), ("type", Align::Left)]);
+    for (at, value) in outputs.iter().enumerate() {
+        table.row([name(at), value.to_string(), value.type_name()]);
+    }
+    output.text(&if table.is_empty() { "done".to_owned() } else { table.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk::pubsub::config::build::field;
+
+    fn description(writer: u16, names: &[&str]) -> ActionDescription {
+        let targets = (1..).zip(names).map(|(action_target_id, name)| ActionTargetDataType {
+            action_target_id,
+            name: (*name).into(),
+            ..ActionTargetDataType::default()
+        });
+        ActionDescription { data_set_writer_id: writer, targets: targets.collect(), ..Default::default() }
+    }
+
+    #[test]
+    fn actions_are_found_by_name_and_id() {
+        let known = [description(1, &["heat", "cool"]), description(2, &["heat"])];
+        let find = |action, writer| {
+            let found = find(&known, action, writer);
+            found.map(|(one, target)| (one.data_set_writer_id, target.action_target_id))
+        };
+        assert_eq!(find("cool", None).ok(), Some((1, 2)));
+        assert_eq!(find("2", None).ok(), Some((1, 2)));
+        assert_eq!(find("heat", Some(2)).ok(), Some((2, 1)));
+        let error = |action| format!("{:?}", find(action, None));
+        assert!(error("heat").contains("--writer 1, 2"));
+        assert!(error("stir").contains("it offers heat, cool, heat"), "{}", error("stir"));
+    }
+
+    #[test]
+    fn arguments_are_typed_as_the_responder_says() {
+        let fields = [field("setpoint", BuiltInType::Double), field("name", BuiltInType::String)];
+        assert_eq!(signature(&fields), "setpoint: Double, name: String");
+        let typed = inputs(&fields, &["21.5".to_owned(), "[x".to_owned()]).ok();
+        assert_eq!(typed, Some(vec![21.5.into(), "[x".into()]));
+        let refused = |given: &[&str]| {
+            let given: Vec<String> = given.iter().map(|text| (*text).to_owned()).collect();
+            format!("{:?}", inputs(&fields, &given))
+        };
+        assert!(refused(&["x", "y"]).contains("argument setpoint"));
+        assert!(refused(&["1"]).contains("takes 2 arguments, not 1: setpoint: Double, name: String"));
+    }
+}

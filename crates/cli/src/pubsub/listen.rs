@@ -13,6 +13,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use taktwerk::pubsub::{DataSetMessage, DataSetMessageKind, PublisherId, Subscriber, SubscriberEvent, named};
 use taktwerk_pubsub::PublisherIdRef;
+use taktwerk_pubsub::security::SecurityError;
+use taktwerk_pubsub::subscriber::Drop;
 use taktwerk_pubsub::uadp::announcement::Announcement;
 use taktwerk_pubsub::uadp::probe::Probe;
 use taktwerk_schema::{DataSetMetaDataType, PubSubState};
@@ -179,6 +181,7 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
         .start()
         .map_err(failure)?;
     let mut directory = Directory::default();
+    let mut has_replays = false;
     let end = arguments.duration.map(|span| Instant::now() + span);
     let mut left = arguments.count.unwrap_or(u64::MAX);
     while left > 0 && !interrupt.asked() {
@@ -203,7 +206,14 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
                 if !output.is_json()
                     && let SubscriberEvent::Dropped { reason, .. } = &*event
                 {
-                    eprintln!("{}", output.bad(&format!("dropped: {reason}")));
+                    let is_replay = *reason == Drop::Security(SecurityError::Replayed);
+                    if !is_replay {
+                        eprintln!("{}", output.bad(&format!("dropped: {reason}")));
+                    } else if !std::mem::replace(&mut has_replays, true) {
+                        // A publisher that sends its messages again (MessageRepeatCount) has one for each.
+                        let said = format!("dropped: {reason}; from now on this is only counted");
+                        eprintln!("{}", output.bad(&said));
+                    }
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}

@@ -329,7 +329,7 @@ writers = [{{ name = "sum", id = 1, data-set = "sum" }}, {{ name = "greeting", i
     assert!(serve(&[]).is_err(), "without message security, unless that is allowed");
     let _server = serve(&["--pubsub-unsecured-actions"]).unwrap();
     let ask = |more: &[&str]| {
-        let call = ["pubsub", "call", &url, "--responder", "7", "--interface", "lo", "--timeout", "20s"];
+        let call = ["pubsub", "call", &url, "--responder", "7", "--interface", "lo", "--timeout", "20"];
         run(&[call.as_slice(), more].concat())
     };
     let (code, _, said) = ask(&[]);
@@ -354,7 +354,7 @@ writers = [{{ name = "sum", id = 1, data-set = "sum" }}, {{ name = "greeting", i
     let (code, made, _) = run(&["pubsub", "keys", "plant"]);
     assert_eq!(code, Some(0));
     std::fs::write(&keys, made).unwrap();
-    let secured = ["--security", "sign-and-encrypt", "--keys", keys.to_str().unwrap(), "--timeout", "500ms"];
+    let secured = ["--security", "sign-and-encrypt", "--keys", keys.to_str().unwrap(), "--timeout", "0.5"];
     let call = ["pubsub", "call", &url, "--responder", "7", "--interface", "lo"];
     let (code, _, said) = run(&[call.as_slice(), secured.as_slice()].concat());
     assert_eq!(code, Some(3), "{said}");

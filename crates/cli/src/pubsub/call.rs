@@ -3,11 +3,10 @@
 use super::common::{CommonArgs, Mode, failure, publisher_id};
 use crate::failure::Failure;
 use crate::output::{self, Output};
-use crate::{span, value};
+use crate::value;
 use clap::Args;
 use serde_json::json;
 use std::net::UdpSocket;
-use std::time::Duration;
 use taktwerk::pubsub::{ActionDescription, ActionRequestor, PublisherId};
 use taktwerk_crypto::Entropy;
 use taktwerk_lab::table::{Align, Table};
@@ -50,10 +49,6 @@ pub(crate) struct CallArgs {
     /// Ask also without message security: whoever is on the way can read, change and answer what is asked. JSON has none.
     #[arg(long)]
     allow_unsecured: bool,
-
-    /// How long to wait for the responder, and then for its answer.
-    #[arg(long, value_name = "SPAN", default_value = "5s", value_parser = span::seconds)]
-    timeout: Duration,
 }
 
 /// Asks, and prints the answer.
@@ -93,7 +88,7 @@ pub(super) fn run(arguments: &CallArgs, output: Output) -> Result<(), Failure> {
         builder = builder.response_address(&address);
     }
     let requestor = builder.start().map_err(failure)?;
-    let known = requestor.discover(arguments.responder.clone(), arguments.timeout).map_err(|_| {
+    let known = requestor.discover(arguments.responder.clone(), common.server.timeout).map_err(|_| {
         let (responder, url) = (&arguments.responder, taktwerk::pubsub::config::without_credentials(&common.url));
         Failure::Connect(format!(
             "{responder} has not said at {url} what it can be asked for: is it there, on this network, with the same \
@@ -105,7 +100,7 @@ pub(super) fn run(arguments: &CallArgs, output: Output) -> Result<(), Failure> {
     let inputs = inputs(&description.request.fields, &arguments.arguments)?;
     let (writer, id) = (description.data_set_writer_id, target.action_target_id);
     let responder = arguments.responder.clone();
-    match requestor.invoke(responder, writer, id, inputs, arguments.timeout) {
+    match requestor.invoke(responder, writer, id, inputs, common.server.timeout) {
         Ok(outputs) => print(&description.response.fields, &outputs, output),
         Err(status) => {
             let what = match status {

@@ -150,7 +150,8 @@ fn find<'a>(
     match found.as_slice() {
         [one] => Ok(*one),
         [] => {
-            let mut names: Vec<_> = known.iter().flat_map(|one| &one.targets).map(name_of).collect();
+            let mut names: Vec<_> =
+                known.iter().flat_map(|one| one.targets.iter().map(|target| name_of(one, target))).collect();
             names.dedup();
             let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
             Err(Failure::Usage(format!("there is no Action {action:?}; it offers {names}")))
@@ -163,10 +164,13 @@ fn find<'a>(
     }
 }
 
-fn name_of(target: &ActionTargetDataType) -> String {
-    match target.name.as_str() {
-        "" => target.action_target_id.to_string(),
-        name => name.to_owned(),
+/// What an Action is called by: its own name, that of its DataSet where it is the only one of it, or its number.
+fn name_of(description: &ActionDescription, target: &ActionTargetDataType) -> String {
+    match (target.name.as_str(), description.request.name.as_str()) {
+        ("", "") => target.action_target_id.to_string(),
+        ("", name) if description.targets.len() == 1 => name.to_owned(),
+        ("", _) => target.action_target_id.to_string(),
+        (name, _) => name.to_owned(),
     }
 }
 
@@ -237,7 +241,7 @@ fn show(known: &[ActionDescription], output: Output) -> Result<(), Failure> {
             table.row([
                 one.data_set_writer_id.to_string(),
                 target.action_target_id.to_string(),
-                name_of(target),
+                name_of(one, target),
                 signature(&one.request.fields),
                 signature(&one.response.fields),
             ]);
@@ -291,6 +295,12 @@ mod tests {
         let error = |action| format!("{:?}", find(action, None));
         assert!(error("heat").contains("--writer 1, 2"));
         assert!(error("stir").contains("it offers heat, cool, heat"), "{}", error("stir"));
+        // One without a name is called as its data set is.
+        let mut unnamed = description(3, &[""]);
+        assert_eq!(name_of(&unnamed, &unnamed.targets[0]), "1");
+        unnamed.request.name = "stir".into();
+        assert_eq!(name_of(&unnamed, &unnamed.targets[0]), "stir");
+        assert!(super::find(&[unnamed], "stir", None).is_ok());
     }
 
     #[test]

@@ -282,6 +282,49 @@ fn a_transfer_shows_no_more_than_the_new_channel_may_carry() {
     assert_eq!(result.status_code, StatusCode::BAD_USER_ACCESS_DENIED);
 }
 
+#[test]
+fn a_node_that_wants_a_session_is_reached_in_every_session_and_in_no_other_way() {
+    let mut server = server();
+    let access = guarded().restricted(AccessRestrictionType::SESSION_REQUIRED);
+    add(&server, variable(3, BuiltInType::Double, 7.0).access(access));
+    let id = || NodeId::numeric(1, 3);
+    let mut client = session(&mut server, "olaf");
+    assert_eq!(read(&mut client, &mut server, id(), 13).value, Some(7.0.into()));
+    assert_eq!(read(&mut client, &mut server, id(), 26).value, Some(4u16.into()));
+    subscribe(&mut client, &mut server, id());
+    assert_eq!(told(&mut client, &mut server), [(Some(7.0.into()), StatusCode::GOOD)]);
+    // Roles count as everywhere.
+    let mut other = session(&mut server, "otto");
+    assert_eq!(status(&mut other, &mut server, 3), StatusCode::BAD_USER_ACCESS_DENIED);
+    // There is no way around the session: neither without a token, nor in the envelope for that.
+    let mut stranger = server.connect();
+    let node_id = id();
+    let mut request = schema::ReadRequest {
+        request_header: stranger.header(),
+        nodes_to_read: vec![schema::ReadValueId { node_id, attribute_id: 13, ..Default::default() }],
+        ..Default::default()
+    };
+    assert!(request.request_header.authentication_token.is_null());
+    assert_eq!(stranger.call(&mut server, &request).unwrap_err(), StatusCode::BAD_SESSION_ID_INVALID);
+    request.request_header = stranger.header();
+    let mut envelope = schema::SessionlessInvokeRequestType::default().encode_to_vec();
+    NodeId::numeric(0, schema::ReadRequest::BINARY_ENCODING_ID).encode(&mut envelope);
+    request.encode(&mut envelope);
+    let type_id = schema::SessionlessInvokeRequestType::BINARY_ENCODING_ID;
+    let sent = stranger.send(&mut server, type_id, &Raw(envelope));
+    let answer = stranger.response::<schema::ReadResponse>(sent);
+    assert!(matches!(answer, None | Some(Err(_))), "{answer:?}");
+}
+
+/// Bytes that are an encoding already.
+struct Raw(Vec<u8>);
+
+impl Encode for Raw {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+    }
+}
+
 struct Counting(Arc<AtomicU32>);
 
 impl ValueSource for Counting {

@@ -6,8 +6,9 @@ use schema::{
     BrowseDescription, BrowseNextRequest, BrowsePath, BrowseRequest, CallMethodRequest, CallRequest,
     CreateMonitoredItemsRequest, CreateSubscriptionRequest, DataChangeNotification,
     DeleteSubscriptionsRequest, MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters,
-    PublishRequest, PublishResponse, ReadRequest, ReadValueId, RegisterNodesRequest, RelativePath,
-    RelativePathElement, TimestampsToReturn, TranslateBrowsePathsToNodeIdsRequest, WriteRequest, WriteValue,
+    NotificationMessage, PublishRequest, PublishResponse, ReadRequest, ReadValueId, RegisterNodesRequest,
+    RelativePath, RelativePathElement, StatusChangeNotification, TimestampsToReturn,
+    TransferSubscriptionsRequest, TranslateBrowsePathsToNodeIdsRequest, WriteRequest, WriteValue,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_schema::ids::{object_type_ids, reference_type_ids, variable_type_ids};
@@ -44,6 +45,8 @@ struct Case {
 
 const FOLDER: NodeId = NodeId::numeric(1, 1);
 const OPEN_METHOD: u32 = 2;
+/// A role that no caller of the table has, and that may read every node.
+const READER: NodeId = NodeId::numeric(1, 3);
 
 impl Case {
     fn variable(&self) -> NodeId {
@@ -59,16 +62,13 @@ impl Case {
     }
 
     fn access(&self) -> Access {
-        let permissions: Vec<_> = self
-            .rules
-            .roles
-            .iter()
-            .map(|(role, permissions)| {
-                let bits =
-                    permissions.iter().map(|name| permission(name)).fold(PermissionType::EMPTY, |a, b| a | b);
-                (role_id(role), bits)
-            })
-            .collect();
+        let own = self.rules.roles.iter().map(|(role, permissions)| {
+            let bits =
+                permissions.iter().map(|name| permission(name)).fold(PermissionType::EMPTY, |a, b| a | b);
+            (role_id(role), bits)
+        });
+        let reader = (READER, PermissionType::BROWSE | PermissionType::READ);
+        let permissions: Vec<_> = own.chain([reader]).collect();
         let bit = |on: bool, bit: AccessRestrictionType| if on { bit.0 } else { 0 };
         Access::roles(permissions).restricted(AccessRestrictionType(
             bit(self.rules.signing, AccessRestrictionType::SIGNING_REQUIRED)
@@ -283,7 +283,8 @@ fn translate(server: &mut Server, client: &mut Client, cases: &[Case]) -> Vec<(P
     vec![(Path::TranslateFrom, from), (Path::TranslateTo, to)]
 }
 
-fn monitor(server: &mut Server, client: &mut Client, cases: &[Case]) -> Vec<(Path, Vec<StatusCode>)> {
+/// A subscription with an item for the variable of each case; what the server said to the items.
+fn subscribe(server: &mut Server, client: &mut Client, cases: &[Case]) -> (u32, Vec<StatusCode>) {
     let request = CreateSubscriptionRequest {
         request_header: client.header(),
         requested_publishing_interval: 100.0,
@@ -312,40 +313,117 @@ fn monitor(server: &mut Server, client: &mut Client, cases: &[Case]) -> Vec<(Pat
         items_to_create: cases.iter().map(item).collect(),
     };
     let created = client.call(server, &request).unwrap().results;
-    let created: Vec<StatusCode> = created.iter().map(|result| result.status_code).collect();
-    let header = client.header();
-    let publish = PublishRequest { request_header: header, ..Default::default() };
-    let publish = client.send(server, PublishRequest::BINARY_ENCODING_ID, &publish);
-    server.pass(Duration::from_millis(200));
-    client.drain(server);
-    let mut first: BTreeMap<u32, DataValue> = BTreeMap::new();
-    if created.contains(&GOOD) {
-        let response = client.response::<PublishResponse>(publish).unwrap().unwrap();
-        for data in &response.notification_message.notification_data {
-            for item in data.decode::<DataChangeNotification>().unwrap().monitored_items {
-                assert!(first.insert(item.client_handle, item.value).is_none(), "told twice");
-            }
-        }
-    }
-    let sample = |(case, created): (&Case, &StatusCode)| match first.get(&case.number) {
-        Some(value) => {
-            let is_empty = value.value.as_ref().is_none_or(taktwerk_types::Variant::is_empty);
-            assert_eq!(
-                is_empty,
-                value.status().is_bad(),
-                "a refusal has no value, and a value is no refusal"
-            );
-            value.status()
-        }
-        None => *created,
-    };
-    let samples = cases.iter().zip(&created).map(sample).collect();
+    (subscription_id, created.iter().map(|result| result.status_code).collect())
+}
+
+fn unsubscribe(server: &mut Server, client: &mut Client, subscription_id: u32) {
     let request = DeleteSubscriptionsRequest {
         request_header: client.header(),
         subscription_ids: vec![subscription_id],
     };
-    client.call(server, &request).unwrap();
+    assert_eq!(client.call(server, &request).unwrap().results, [GOOD]);
+}
+
+/// The next message. There has to be one.
+fn message(server: &mut Server, client: &mut Client) -> NotificationMessage {
+    let request_header = client.header();
+    let publish = PublishRequest { request_header, ..Default::default() };
+    let publish = client.send(server, PublishRequest::BINARY_ENCODING_ID, &publish);
+    server.pass(Duration::from_millis(200));
+    client.drain(server);
+    client.response::<PublishResponse>(publish).unwrap().unwrap().notification_message
+}
+
+/// The next message, by the numbers of the cases.
+fn told(server: &mut Server, client: &mut Client) -> BTreeMap<u32, DataValue> {
+    let mut values: BTreeMap<u32, DataValue> = BTreeMap::new();
+    for data in &message(server, client).notification_data {
+        for item in data.decode::<DataChangeNotification>().unwrap().monitored_items {
+            let is_empty = item.value.value.as_ref().is_none_or(taktwerk_types::Variant::is_empty);
+            let is_refusal = item.value.status().is_bad();
+            assert_eq!(is_empty, is_refusal, "a refusal has no value, and a value is no refusal");
+            assert!(values.insert(item.client_handle, item.value).is_none(), "told twice");
+        }
+    }
+    values
+}
+
+fn monitor(server: &mut Server, client: &mut Client, cases: &[Case]) -> Vec<(Path, Vec<StatusCode>)> {
+    let (subscription_id, created) = subscribe(server, client, cases);
+    let first = if created.contains(&GOOD) { told(server, client) } else { BTreeMap::new() };
+    let sample = |(case, created): (&Case, &StatusCode)| match first.get(&case.number) {
+        Some(value) => value.status(),
+        None => *created,
+    };
+    let samples = cases.iter().zip(&created).map(sample).collect();
+    unsubscribe(server, client, subscription_id);
     vec![(Path::Monitor, created), (Path::FirstSample, samples)]
+}
+
+/// Makes a subscription while everything may be read, and hears the first values.
+fn subscribe_to_all(server: &mut Server, client: &mut Client, cases: &[Case]) -> u32 {
+    let encrypted = MessageSecurityMode::SignAndEncrypt;
+    server.shard.grant(&client.token, vec![READER], encrypted, server.now);
+    let (subscription_id, created) = subscribe(server, client, cases);
+    assert!(created.iter().all(|status| *status == GOOD));
+    let first = told(server, client);
+    assert!(cases.iter().all(|case| first[&case.number].status() == GOOD));
+    subscription_id
+}
+
+/// Gives every variable another value; the value.
+fn change(server: &Server, cases: &[Case], count: u32) -> DataValue {
+    let value = DataValue::new(1000.0 + f64::from(count));
+    for case in cases {
+        let variable = server.space.variable(&case.variable()).unwrap();
+        variable.set_at(1000.0 + f64::from(count), server.now.utc);
+    }
+    value
+}
+
+/// Each item has to have been told something: the value there is now, or why there is none.
+fn statuses(told: &BTreeMap<u32, DataValue>, cases: &[Case], newest: &DataValue) -> Vec<StatusCode> {
+    let status = |case: &Case| {
+        let value = &told[&case.number];
+        assert!(value.status() != GOOD || value.value == newest.value, "an old value: {value:?}");
+        value.status()
+    };
+    cases.iter().map(status).collect()
+}
+
+/// The two ways that lead through rights that are gone: the session's own, and those of another one.
+fn after_the_fact(
+    server: &mut Server,
+    [client, giver]: [&mut Client; 2],
+    cases: &[Case],
+    caller: &Caller,
+    count: u32,
+) -> Vec<(Path, Vec<StatusCode>)> {
+    let mode = MessageSecurityMode::from_number(i32::from(caller.mode)).unwrap();
+    let roles = || caller.roles.iter().map(|name| role_id(name)).collect();
+    let own = subscribe_to_all(server, client, cases);
+    server.shard.grant(&client.token, roles(), mode, server.now);
+    let newest = change(server, cases, 2 * count);
+    let later = statuses(&told(server, client), cases, &newest);
+    unsubscribe(server, client, own);
+    let other = subscribe_to_all(server, giver, cases);
+    let newest = change(server, cases, 2 * count + 1);
+    let request = TransferSubscriptionsRequest {
+        request_header: client.header(),
+        subscription_ids: vec![other],
+        send_initial_values: true,
+    };
+    let result = client.call(server, &request).unwrap().results.remove(0);
+    // Messages that were sent before could be asked for again, so there must be none.
+    assert_eq!((result.status_code, result.available_sequence_numbers), (GOOD, Vec::new()));
+    // The one that it was taken from hears of that, and of nothing else.
+    let last = message(server, giver).notification_data;
+    let heard: Vec<_> =
+        last.iter().map(|data| data.decode::<StatusChangeNotification>().unwrap().status).collect();
+    assert_eq!(heard, [StatusCode::GOOD_SUBSCRIPTION_TRANSFERRED]);
+    let taken = statuses(&told(server, client), cases, &newest);
+    unsubscribe(server, client, other);
+    vec![(Path::LaterSample, later), (Path::Transfer, taken)]
 }
 
 #[test]
@@ -353,13 +431,16 @@ fn every_way_to_every_node_agrees_with_the_model() {
     let cases = cases();
     let mut server = server(&cases);
     let mut client = server.session();
+    let mut giver = server.session();
     let mut cells = 0;
     let mut answers: BTreeMap<StatusCode, u32> = BTreeMap::new();
-    for caller in callers() {
+    for (count, caller) in (0..).zip(callers()) {
         let mode = MessageSecurityMode::from_number(i32::from(caller.mode)).unwrap();
         let roles = caller.roles.iter().map(|name| role_id(name)).collect();
         server.shard.grant(&client.token, roles, mode, server.now);
-        for (path, observed) in observe(&mut server, &mut client, &cases) {
+        let mut all = observe(&mut server, &mut client, &cases);
+        all.extend(after_the_fact(&mut server, [&mut client, &mut giver], &cases, &caller, count));
+        for (path, observed) in all {
             for (case, observed) in cases.iter().zip(observed) {
                 let expected = answer(&caller, &case.rules, path);
                 assert_eq!(observed, expected, "{path:?} {caller:?} {:?}", case.rules);

@@ -36,6 +36,10 @@ pub(super) enum Path {
     CallOnObject,
     Monitor,
     FirstSample,
+    /// The next sample of an item that was made while its session had every right.
+    LaterSample,
+    /// What a subscription of a session that had every right tells the one that takes it over.
+    Transfer,
     Register,
 }
 
@@ -47,7 +51,9 @@ pub(super) fn answer(caller: &Caller, rules: &Rules, path: Path) -> StatusCode {
     let is_hidden = permissions(caller, rules).is_empty();
     let shown = |status: StatusCode, otherwise: StatusCode| if status == GOOD { GOOD } else { otherwise };
     match path {
-        Path::ReadValue | Path::FirstSample => may(caller, rules, "Read"),
+        Path::ReadValue | Path::FirstSample | Path::LaterSample | Path::Transfer => {
+            may(caller, rules, "Read")
+        }
         Path::ReadName | Path::BrowseFrom => may(caller, rules, "Browse"),
         Path::ReadRolePermissions => may(caller, rules, "ReadRolePermissions"),
         Path::Write => may(caller, rules, "Write"),

@@ -41,7 +41,7 @@ fn describe(error: &ClientError) -> String {
         {
             format!(
                 "{error}: it says no more; most often it does not trust our certificate yet (own/certs in the folder of \
-                 --pki)"
+                 --pki). --policy None goes without security, where the server offers that"
             )
         }
         ClientError::Service { status, .. } | ClientError::ServerClosed { status, .. } => {

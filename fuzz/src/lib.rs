@@ -31,6 +31,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("server_requests", targets::requests::run),
     ("server_sessions", targets::sessions::run),
     ("client_responses", targets::client::run),
+    ("client_secured", targets::secured::run),
     ("secure_chunk", targets::crypto::chunk),
     ("encrypted_secret", targets::crypto::secret),
     ("jwt", targets::token::jwt),

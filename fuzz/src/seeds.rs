@@ -239,6 +239,59 @@ fn client_responses() -> Seeds {
     numbered(seeds)
 }
 
+/// Choices of the secured client target: every policy on its good way, then with one thing wrong at a time.
+fn client_secured() -> Seeds {
+    // Each answer: the action, the oldest request, nothing wrong, not twice.
+    let fine = [0, 0, 0, 0];
+    let connected = fine.repeat(3);
+    let again = [[14, 5].as_slice(), &fine].concat();
+    let mut seeds = Vec::new();
+    for policy in 0..5u8 {
+        for (secret, tokens, options) in [(0, 0, 4), (1, 1, 0), (0, 3, 1), (1, policy + 1, 8)] {
+            // Policy, mode, exactly this, secret, user name, policy of secrets, weaker policy, options.
+            let start = [policy, secret, 0, secret, 0, tokens, 0, options];
+            let read = [14, 1, 2, 0, 0, 3, 3, 0];
+            let back = [[11, 10, 2].as_slice(), &fine, &read].concat();
+            let renewed = [10, 8, 10, 8];
+            seeds.push([&start[..], &connected, &read, &back, &renewed, &read, &back].concat());
+        }
+        let start = [policy, 0, 0, 0, 0, 0, 0, 0];
+        // Zeros are nothing as long as there is no connection: so every attempt begins where it should.
+        let attempts = |edits: &mut dyn Iterator<Item = [u8; 4]>| -> Vec<u8> {
+            let tries = edits.flat_map(|[edit, one, two, signed]| {
+                [&[0, 0, 0x90, edit, one, two, signed, 0, 0, 0, 0, 0, 0], again.as_slice()].concat()
+            });
+            start.iter().chain(&fine).copied().chain(tries).collect()
+        };
+        // What CreateSession says: nonce, certificate, signature, endpoints, token, key.
+        for signed in 0..2 {
+            let edits = (0..7).flat_map(|edit| (0..7).map(move |how| (edit, how)));
+            let edits = edits.flat_map(|(edit, how)| [[edit, how, 1, signed], [edit, 1, how, signed]]);
+            seeds.push(attempts(&mut edits.into_iter()));
+        }
+        // What GetEndpoints says.
+        let lists = (0..11).flat_map(|edit| {
+            [0, 0, 0x90, 2, edit, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0].into_iter().chain([14, 5])
+        });
+        seeds.push(start.iter().copied().chain(lists).collect());
+        // Slow jobs, done one by one, then one that fails, then a connection that breaks in between.
+        let slow = [12, 0].iter().copied().chain([12, 2, 0].repeat(12)).chain(fine).chain([12, 2, 0].repeat(9));
+        let slow: Vec<u8> = start.iter().chain(&fine).copied().chain(slow).collect();
+        seeds.push([&slow[..], &[12, 1, 0, 0], &again, &[12, 2, 0], &[11], &[12, 2, 0], &[10, 9], &connected].concat());
+    }
+    // Without security: a secret of its own policy, and one that may not leave.
+    for tokens in [0, 1, 3, 4] {
+        seeds.push([&[5, 0, 0, 0, tokens, 0, 0][..], &connected, &[11, 10, 3], &connected].concat());
+    }
+    let mut entropy = taktwerk_crypto::SeededEntropy::new(9);
+    for _ in 0..8 {
+        let mut seed = vec![0; 300];
+        taktwerk_crypto::Entropy::fill(&mut entropy, &mut seed);
+        seeds.push(seed);
+    }
+    numbered(seeds)
+}
+
 const NODE_SET: &str = r#"<UANodeSet xmlns="http://opcfoundation.org/UA/2011/03/UANodeSet.xsd">
 <NamespaceUris><Uri>urn:a</Uri></NamespaceUris>
 <Models><Model ModelUri="urn:a" Version="1" PublicationDate="2024-01-01T00:00:00Z"/></Models>
@@ -343,6 +396,7 @@ fn write_seeds() {
         ("server_bytes", server_bytes()),
         ("server_requests", server_requests()),
         ("client_responses", client_responses()),
+        ("client_secured", client_secured()),
         ("nodeset_xml", nodeset_xml()),
         ("node_id_text", node_id_text()),
         ("numeric_range", numeric_range()),

@@ -27,7 +27,7 @@ use taktwerk_types::{
 };
 
 /// Calls of the client's timer at one instant after which it is said not to come to rest.
-const TURNS_MAX: usize = 1000;
+pub(super) const TURNS_MAX: usize = 1000;
 
 /// A conversation.
 pub fn run(data: &[u8]) {
@@ -66,17 +66,30 @@ struct Link {
     /// To the client, not consumed by it.
     outbox: Vec<u8>,
     requests: VecDeque<Asked>,
-    /// Numbers of messages, as an honest server counts them.
-    next_number: u32,
+    numbers: Numbers,
+}
+
+/// What an honest server counts.
+#[derive(Debug)]
+pub(super) struct Numbers {
+    /// Of the next notification message.
+    next_message: u32,
     sessions: u32,
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self { next_message: 1, sessions: 0 }
+    }
 }
 
 /// A request as the server sees it.
 #[derive(Debug, Clone)]
-struct Asked {
-    request_id: u32,
-    type_id: u32,
-    body: Vec<u8>,
+pub(super) struct Asked {
+    pub(super) request_id: u32,
+    pub(super) type_id: u32,
+    /// Behind the type id.
+    pub(super) body: Vec<u8>,
 }
 
 impl Scene {
@@ -202,7 +215,7 @@ impl Scene {
     fn answer(&mut self, input: &mut Input<'_>) {
         let Some(asked) = self.take(input) else { return };
         let Some(link) = &mut self.link else { return };
-        let Some(message) = proper(&asked, link, input) else { return };
+        let Some(message) = proper(&asked, &mut link.numbers, input) else { return };
         self.send(asked.request_id, &message);
         if input.byte() == 0xff {
             self.send(asked.request_id, &message);
@@ -234,7 +247,7 @@ impl Scene {
             input.piece().to_vec()
         } else {
             let Some(link) = &mut self.link else { return };
-            let mut message = proper(&asked, link, input).unwrap_or_default();
+            let mut message = proper(&asked, &mut link.numbers, input).unwrap_or_default();
             for _ in 0..input.below(4) {
                 let at = usize::from(input.u16());
                 let change = input.byte();
@@ -319,8 +332,7 @@ impl Scene {
                     inbox: Vec::new(),
                     outbox: Vec::new(),
                     requests: VecDeque::new(),
-                    next_number: 1,
-                    sessions: 0,
+                    numbers: Numbers::default(),
                 });
                 self.client.handle_connected(connection, self.now, &mut self.deliveries);
             }
@@ -436,7 +448,7 @@ const fn following(number: u32) -> u32 {
     if number == u32::MAX { 1 } else { number + 1 }
 }
 
-fn params(input: &mut Input<'_>) -> SubscriptionParams {
+pub(super) fn params(input: &mut Input<'_>) -> SubscriptionParams {
     SubscriptionParams {
         publishing_interval_ms: f64::from(input.byte()) * 10.0,
         lifetime_count: u32::from(input.byte()),
@@ -445,14 +457,14 @@ fn params(input: &mut Input<'_>) -> SubscriptionParams {
     }
 }
 
-fn encode<T: Response>(response: &T) -> Vec<u8> {
+pub(super) fn encode<T: Response>(response: &T) -> Vec<u8> {
     let mut message = NodeId::numeric(0, T::BINARY_ENCODING_ID).encode_to_vec();
     response.encode(&mut message);
     message
 }
 
 /// An answer of the right type; `None` where the client has to do without.
-fn proper(asked: &Asked, link: &mut Link, input: &mut Input<'_>) -> Option<Vec<u8>> {
+pub(super) fn proper(asked: &Asked, numbers: &mut Numbers, input: &mut Input<'_>) -> Option<Vec<u8>> {
     let body = asked.body.as_slice();
     let limits = DecodeLimits::DEFAULT;
     Some(match asked.type_id {
@@ -467,9 +479,9 @@ fn proper(asked: &Asked, link: &mut Link, input: &mut Input<'_>) -> Option<Vec<u
             encode(&GetEndpointsResponse { endpoints: vec![endpoint], ..Default::default() })
         }
         id::CREATE_SESSION_REQUEST_BINARY => {
-            link.sessions += 1;
+            numbers.sessions += 1;
             encode(&CreateSessionResponse {
-                session_id: NodeId::numeric(1, link.sessions),
+                session_id: NodeId::numeric(1, numbers.sessions),
                 authentication_token: NodeId::numeric(1, 1000 + u32::from(input.byte())),
                 revised_session_timeout: f64::from(input.byte()) * 1000.0,
                 ..Default::default()
@@ -482,7 +494,7 @@ fn proper(asked: &Asked, link: &mut Link, input: &mut Input<'_>) -> Option<Vec<u
             encode(&ReadResponse { results: values.collect(), ..Default::default() })
         }
         id::CREATE_SUBSCRIPTION_REQUEST_BINARY => {
-            link.next_number = 1;
+            numbers.next_message = 1;
             encode(&CreateSubscriptionResponse {
                 subscription_id: 1 + u32::from(input.byte() % 4),
                 revised_publishing_interval: f64::from(input.byte()) * 10.0,
@@ -502,11 +514,11 @@ fn proper(asked: &Asked, link: &mut Link, input: &mut Input<'_>) -> Option<Vec<u
             encode(&CreateMonitoredItemsResponse { results: results.collect(), ..Default::default() })
         }
         id::PUBLISH_REQUEST_BINARY => {
-            let number = number(link, input);
+            let number = number(numbers, input);
             let message = notification(number, input);
             encode(&PublishResponse {
                 subscription_id: 1 + u32::from(input.byte() % 4),
-                available_sequence_numbers: available(link, input),
+                available_sequence_numbers: available(numbers, input),
                 more_notifications: input.flag(),
                 notification_message: message,
                 ..Default::default()
@@ -530,7 +542,7 @@ fn proper(asked: &Asked, link: &mut Link, input: &mut Input<'_>) -> Option<Vec<u
                     StatusCode::GOOD,
                     StatusCode::BAD_SUBSCRIPTION_ID_INVALID,
                 ]),
-                available_sequence_numbers: available(link, input),
+                available_sequence_numbers: available(numbers, input),
             });
             encode(&TransferSubscriptionsResponse { results: results.collect(), ..Default::default() })
         }
@@ -554,19 +566,19 @@ fn proper(asked: &Asked, link: &mut Link, input: &mut Input<'_>) -> Option<Vec<u
 }
 
 /// The number of the next message: mostly the right one, at times with a gap, or from before.
-fn number(link: &mut Link, input: &mut Input<'_>) -> u32 {
+fn number(numbers: &mut Numbers, input: &mut Input<'_>) -> u32 {
     let number = match input.byte() {
         0xf0.. => input.edgy_u32().max(1),
-        0xe0.. => link.next_number.wrapping_add(u32::from(input.byte() % 4)).max(1),
-        0xd0.. => link.next_number.wrapping_sub(1).max(1),
-        _ => link.next_number,
+        0xe0.. => numbers.next_message.wrapping_add(u32::from(input.byte() % 4)).max(1),
+        0xd0.. => numbers.next_message.wrapping_sub(1).max(1),
+        _ => numbers.next_message,
     };
-    link.next_number = following(number);
+    numbers.next_message = following(number);
     number
 }
 
-fn available(link: &Link, input: &mut Input<'_>) -> Vec<u32> {
-    let next = link.next_number;
+fn available(numbers: &Numbers, input: &mut Input<'_>) -> Vec<u32> {
+    let next = numbers.next_message;
     (0..input.below(5)).map(|_| next.wrapping_sub(u32::from(input.byte() % 8)).max(1)).collect()
 }
 

@@ -9,6 +9,7 @@ pub mod dynamic;
 pub mod nodeset;
 pub mod pubsub;
 pub mod requests;
+pub mod secured;
 pub mod server;
 pub mod sessions;
 pub mod text;

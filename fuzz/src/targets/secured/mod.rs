@@ -1,0 +1,531 @@
+//! The client behind security: a server that holds its key and says what it likes, and a user's secret to be kept.
+//!
+//! The cryptography is a toy, so that the fuzzer gets past it; the channel between is honest on both sides, so that what
+//! is said in it gets through. What the server says of endpoints, sessions, keys, nonces and signatures is up to the
+//! input: proper, wrong in one or two places, or bytes. [`model`] works out from the same messages what a client may
+//! believe, and whatever the client does with a secret has to follow from that; it may be more careful. The secret's
+//! bytes must not occur in anything that leaves the client, nor in anything that it tells people.
+
+mod model;
+mod server;
+
+use super::client::{Asked, TURNS_MAX, encode, params, proper};
+use crate::input::Input;
+use core::time::Duration;
+use model::{KEY_BITS, Model, NAMES, POLICIES, Place, Reader, USER};
+use server::{Host, Link, split, tokens};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use taktwerk_channel::ChannelConfig;
+use taktwerk_client::{
+    Client, ClientConfig, ConnectionId, Delivery, Effect, Event, EventQueue, Identity, JobToken,
+    RequestHandle, Security, SubscriptionEvent, SubscriptionHandle, Target,
+};
+use taktwerk_crypto::dummy::{DummyProvider, certificate};
+use taktwerk_crypto::{CryptoError, Job, MessageSecurityMode, Provider, SecurityPolicy, SeededEntropy};
+use taktwerk_schema::{
+    ActivateSessionRequest, CreateSessionRequest, ReadRequest, ReadResponse, RequestHeader, ResponseHeader,
+    ServiceFault, ids::encoding_ids as id, service::Response,
+};
+use taktwerk_sim::plant::{monitor, value_of};
+use taktwerk_types::{Decode, DecodeLimits, Instant, StatusCode, UtcTime};
+
+const URL: &str = "opc.tcp://host";
+/// Short enough for the old format of secrets, and too long for it.
+const SECRETS: [&str; 2] = [
+    "correct horse battery",
+    concat!("a long one, ", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
+];
+/// Jobs that a driver has at a time for one connection.
+const JOBS_MAX: usize = 2;
+/// Jobs of connections that are gone may come back late, but not all of them.
+const LATE_MAX: usize = 8;
+
+/// A conversation.
+pub fn run(data: &[u8]) {
+    let mut input = Input::new(data);
+    let mut scene = Scene::new(&mut input);
+    while !input.is_empty() {
+        scene.act(&mut input);
+    }
+    scene.finish();
+}
+
+struct Scene {
+    client: Client,
+    target: Target,
+    secret: &'static str,
+    deliveries: EventQueue,
+    now: Instant,
+    host: Host,
+    model: Model,
+    link: Option<Link>,
+    /// The header of the last CreateSession.
+    asked_at_first: RequestHeader,
+    /// Jobs wait until the input has them done.
+    is_slow: bool,
+    jobs: Vec<(ConnectionId, JobToken, Job, Arc<dyn Provider>)>,
+    /// The server itself has said the secret: who repeats it gives nothing away.
+    is_known: bool,
+    waiting: BTreeSet<RequestHandle>,
+    subscriptions: Vec<SubscriptionHandle>,
+    connected: bool,
+    commands: usize,
+    losses: usize,
+}
+
+fn contains(bytes: &[u8], secret: &str) -> bool {
+    bytes.windows(secret.len()).any(|window| window == secret.as_bytes())
+}
+
+/// Reads an answer as a client does; `None` if it says no, or something else.
+fn parse<T: Response>(message: &[u8]) -> Option<T> {
+    let (type_id, body) = split(message)?;
+    let response =
+        T::decode_from(body, DecodeLimits::DEFAULT).ok().filter(|_| type_id == T::BINARY_ENCODING_ID);
+    response.filter(|response| !response.header().service_result.is_bad())
+}
+
+impl Scene {
+    fn new(input: &mut Input<'_>) -> Self {
+        use MessageSecurityMode as Mode;
+        let policy = input.pick(&POLICIES);
+        let mode =
+            if policy.is_secure() { input.pick(&[Mode::SignAndEncrypt, Mode::Sign]) } else { Mode::None };
+        let exactly = Security::Exactly(policy, mode);
+        let security = input.pick(&[exactly, exactly, Security::Best, Security::BestOrNone]);
+        let secret = input.pick(&SECRETS);
+        let named = || Identity::UserName { name: USER.into(), password: secret.into() };
+        let identity = match input.below(8) {
+            0..5 => named(),
+            5 => Identity::IssuedToken { token: secret.into() },
+            6 => Identity::X509 { provider: Arc::new(DummyProvider::new(USER, KEY_BITS)) },
+            _ => Identity::Anonymous,
+        };
+        let of_tokens = input.below(POLICIES.len() + 1).checked_sub(1).map(|at| POLICIES[at].uri());
+        let weaker = input.pick(&POLICIES);
+        let options = input.byte();
+        let discover = options & 1 == 0 || !matches!(security, Security::Exactly(..));
+        let provider = Arc::new(DummyProvider::new("client", KEY_BITS));
+        let channel =
+            ChannelConfig { provider: Arc::<DummyProvider>::clone(&provider), ..ChannelConfig::default() };
+        let mut config = ClientConfig {
+            channel: Arc::new(channel),
+            read_limits: options & 2 != 0,
+            token_lifetime_ms: if options & 4 != 0 { 10_000 } else { 3_600_000 },
+            publish_max: 4,
+            outstanding_max: 20,
+            gap_messages_max: 8,
+            ..ClientConfig::default()
+        };
+        config.reconnect.retry_first = options & 8 != 0;
+        let mut target = Target::new(URL).expect("a URL");
+        target.security = security;
+        target.identity = identity;
+        target.discover = discover;
+        target.server_certificate = (!discover).then(|| certificate(NAMES[0], KEY_BITS).into());
+        let mut policies = vec![policy, weaker, SecurityPolicy::None];
+        policies.dedup();
+        let mut client = Client::new(Arc::new(config), Box::new(SeededEntropy::new(1)));
+        let now = Instant::ZERO + Duration::from_secs(1);
+        client.connect(target.clone(), now).expect("security is named, or there is discovery");
+        let mut scene = Self {
+            client,
+            target,
+            secret,
+            deliveries: EventQueue::default(),
+            now,
+            host: Host::new(&policies, &tokens(of_tokens.unwrap_or_default())),
+            model: Model::new(provider, discover),
+            link: None,
+            asked_at_first: RequestHeader::default(),
+            is_slow: false,
+            jobs: Vec::new(),
+            is_known: false,
+            waiting: BTreeSet::new(),
+            subscriptions: Vec::new(),
+            connected: true,
+            commands: 0,
+            losses: 0,
+        };
+        scene.settle();
+        scene
+    }
+
+    fn act(&mut self, input: &mut Input<'_>) {
+        match input.below(16) {
+            0..6 => self.answer(input),
+            6 => self.fault(input),
+            7 => self.garbage(input),
+            8 => self.unasked(input),
+            9 => self.pass(Duration::from_millis(u64::from(input.byte()) * 50)),
+            10 => self.pass(Duration::from_secs(u64::from(input.byte()))),
+            11 => self.break_connection(),
+            12 => self.work(input),
+            13 => self.host.change(input),
+            _ => self.command(input),
+        }
+        self.settle();
+    }
+
+    // ---- the application
+
+    fn command(&mut self, input: &mut Input<'_>) {
+        self.commands += 1;
+        let now = self.now;
+        match input.below(8) {
+            0 if self.subscriptions.len() < 2 => {
+                let handle = self.client.create_subscription(params(input), now);
+                let items = (0..input.below(3)).map(|at| monitor(at as u32, 1));
+                let _ = self.client.add_items(handle, items.collect::<Vec<_>>(), now);
+                self.subscriptions.push(handle);
+            }
+            1..4 => {
+                let nodes_to_read = vec![value_of(0); input.below(4)];
+                if let Ok(handle) =
+                    self.client.operate(ReadRequest { nodes_to_read, ..ReadRequest::default() }, now)
+                {
+                    assert!(self.waiting.insert(handle));
+                }
+            }
+            4 => self.client.disconnect(now),
+            _ => {
+                if !self.connected {
+                    self.connected = self.client.connect(self.target.clone(), now).is_ok();
+                }
+            }
+        }
+    }
+
+    // ---- the server
+
+    /// A request that waits for its answer: mostly the oldest.
+    fn choose(&self, input: &mut Input<'_>) -> Option<Asked> {
+        let requests = &self.link.as_ref()?.requests;
+        let at = match input.byte() {
+            other @ 0xe0.. => usize::from(other - 0xe0),
+            _ => 0,
+        };
+        requests.get(at.min(requests.len().saturating_sub(1))).cloned()
+    }
+
+    /// An answer of the right type, right in everything or not; `None` where the client has to do without.
+    fn proper(&mut self, asked: &Asked, input: &mut Input<'_>) -> Option<Vec<u8>> {
+        let link = self.link.as_mut()?;
+        let (place, provider) = (link.place(), Arc::clone(&link.provider));
+        let limits = DecodeLimits::DEFAULT;
+        Some(match asked.type_id {
+            id::GET_ENDPOINTS_REQUEST_BINARY => encode(&self.host.list(input)),
+            id::CREATE_SESSION_REQUEST_BINARY => {
+                let request =
+                    CreateSessionRequest::decode_from(&asked.body, limits).expect("it was read before");
+                encode(&self.host.session(&request, &place, &provider, input))
+            }
+            id::ACTIVATE_SESSION_REQUEST_BINARY => {
+                let request =
+                    ActivateSessionRequest::decode_from(&asked.body, limits).expect("it was read before");
+                encode(&self.host.activation(&request, &self.asked_at_first, &place, &provider, input))
+            }
+            _ => proper(asked, &mut link.numbers, input)?,
+        })
+    }
+
+    fn say(&mut self, request_id: u32, message: &[u8]) {
+        self.is_known |= contains(message, self.secret);
+        let Some(link) = &mut self.link else { return };
+        let Some(asked) = link.say(request_id, message) else { return };
+        let place = link.place();
+        match asked.type_id {
+            id::GET_ENDPOINTS_REQUEST_BINARY => {
+                if let Some(response) = parse::<taktwerk_schema::GetEndpointsResponse>(message) {
+                    self.model.told_endpoints(response.endpoints);
+                }
+            }
+            id::CREATE_SESSION_REQUEST_BINARY => {
+                let request = CreateSessionRequest::decode_from(&asked.body, DecodeLimits::DEFAULT);
+                let request = request.expect("it was read before");
+                self.model.told_session(&request, parse(message), place);
+            }
+            id::ACTIVATE_SESSION_REQUEST_BINARY => self.model.told_activation(parse(message), &place),
+            _ => {}
+        }
+    }
+
+    /// A proper answer, or nearly so; now and then it comes twice.
+    fn answer(&mut self, input: &mut Input<'_>) {
+        let Some(asked) = self.choose(input) else { return };
+        let Some(message) = self.proper(&asked, input) else { return };
+        self.say(asked.request_id, &message);
+        if input.byte() == 0xff {
+            self.say(asked.request_id, &message);
+        }
+    }
+
+    fn fault(&mut self, input: &mut Input<'_>) {
+        let Some(asked) = self.choose(input) else { return };
+        let status = input.pick(&[
+            StatusCode::BAD_SESSION_ID_INVALID,
+            StatusCode::BAD_SESSION_NOT_ACTIVATED,
+            StatusCode::BAD_IDENTITY_TOKEN_REJECTED,
+            StatusCode::BAD_NONCE_INVALID,
+            StatusCode::BAD_SECURITY_CHECKS_FAILED,
+            StatusCode::BAD_TOO_MANY_SESSIONS,
+            StatusCode::BAD_SECURE_CHANNEL_ID_INVALID,
+            StatusCode::GOOD,
+        ]);
+        let response_header = ResponseHeader { service_result: status, ..ResponseHeader::default() };
+        self.say(asked.request_id, &encode(&ServiceFault { response_header }));
+    }
+
+    /// Bytes, or the beginning of an answer.
+    fn garbage(&mut self, input: &mut Input<'_>) {
+        let Some(asked) = self.choose(input) else { return };
+        let message = if input.flag() {
+            input.piece().to_vec()
+        } else {
+            let mut message = self.proper(&asked, input).unwrap_or_default();
+            for _ in 0..input.below(4) {
+                let at = usize::from(input.u16()) % message.len().max(1);
+                let change = input.byte();
+                message.get_mut(at).into_iter().for_each(|byte| *byte ^= change);
+            }
+            if input.flag() {
+                message.truncate(usize::from(input.u16()));
+            }
+            message
+        };
+        self.say(asked.request_id, &message);
+    }
+
+    /// Something that nobody asked for, or raw bytes.
+    fn unasked(&mut self, input: &mut Input<'_>) {
+        if input.flag() {
+            let message = encode(&ReadResponse::default());
+            self.say(input.edgy_u32(), &message);
+        } else if let Some(link) = &mut self.link {
+            let bytes = input.piece();
+            self.is_known |= contains(bytes, self.secret);
+            link.outbox.extend_from_slice(bytes);
+            link.is_spoilt |= !bytes.is_empty();
+        }
+    }
+
+    fn break_connection(&mut self) {
+        if let Some(link) = self.link.take() {
+            self.client.handle_closed(link.connection, "broken", self.now, &mut self.deliveries);
+        }
+    }
+
+    // ---- the driver
+
+    fn work(&mut self, input: &mut Input<'_>) {
+        let action = input.below(4);
+        if action == 0 {
+            self.is_slow = !self.is_slow;
+        }
+        if !self.is_slow {
+            return self.work_off();
+        }
+        if self.jobs.is_empty() {
+            return;
+        }
+        let at = input.below(self.jobs.len());
+        let (_, token, job, provider) = self.jobs.remove(at);
+        let result = if action == 1 {
+            Err(match input.below(4) {
+                0 => CryptoError::Internal,
+                1 => CryptoError::Signature,
+                2 => CryptoError::KeyAgreement,
+                _ => CryptoError::certificate(StatusCode::BAD_CERTIFICATE_UNTRUSTED, "the input says so"),
+            })
+        } else {
+            job.run(&*provider)
+        };
+        self.client.complete(token, result, self.now, &mut self.deliveries);
+    }
+
+    fn work_off(&mut self) {
+        while !self.jobs.is_empty() {
+            let (_, token, job, provider) = self.jobs.remove(0);
+            self.client.complete(token, job.run(&*provider), self.now, &mut self.deliveries);
+            self.settle();
+        }
+    }
+
+    fn pass(&mut self, span: Duration) {
+        let end = self.now + span;
+        for _ in 0..TURNS_MAX {
+            let of_server = self.link.as_ref().and_then(Link::due).unwrap_or(end);
+            let due = self.client.poll_timeout().map_or(end, |(at, _)| at.min(end));
+            let due = due.min(of_server).max(self.now);
+            self.now = due;
+            self.settle();
+            if due >= end {
+                return;
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        for turn in 0.. {
+            let mut busy = false;
+            while let Some(effect) = self.client.poll_effect() {
+                self.perform(effect);
+                busy = true;
+            }
+            busy |= self.carry();
+            while let Some(delivery) = self.deliveries.pop() {
+                self.delivered(delivery);
+            }
+            if self.client.poll_timeout().is_some_and(|(at, _)| at <= self.now) {
+                self.client.handle_timeout(self.now, &mut self.deliveries);
+                busy = true;
+            }
+            if !busy {
+                break;
+            }
+            assert!(turn < TURNS_MAX, "no rest: {:?}", self.client.poll_timeout());
+        }
+        let (publishes, others) = self.client.outstanding();
+        let bound = 40 + 3 * self.commands + self.losses;
+        assert!(publishes <= 4 && others <= bound, "{publishes}, {others}");
+        if let Some(link) = &self.link {
+            let running = self.jobs.iter().filter(|job| job.0 == link.connection).count();
+            assert!(running <= JOBS_MAX, "{running} jobs at a time");
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Connect { connection, .. } => {
+                self.link = Some(Link::new(connection, self.host.name, self.now));
+                self.client.handle_connected(connection, self.now, &mut self.deliveries);
+            }
+            Effect::Disconnect { connection, unsent } => {
+                if self.link.as_ref().is_some_and(|link| link.connection == connection) {
+                    self.to_server(unsent);
+                    self.link = None;
+                }
+            }
+            Effect::Crypto { token, job, provider } => {
+                let connection = self.link.as_ref().map_or(ConnectionId(0), |link| link.connection);
+                if let Job::SealSecret(job) = &*job {
+                    self.model.sealing(job);
+                }
+                if !self.is_slow {
+                    let result = job.run(&*provider);
+                    return self.client.complete(token, result, self.now, &mut self.deliveries);
+                }
+                self.jobs.push((connection, token, *job, provider));
+                if self.jobs.len() > LATE_MAX {
+                    let (_, token, job, provider) = self.jobs.remove(0);
+                    self.client.complete(token, job.run(&*provider), self.now, &mut self.deliveries);
+                }
+            }
+        }
+    }
+
+    fn to_server(&mut self, bytes: Vec<u8>) {
+        assert!(self.is_known || !contains(&bytes, self.secret), "the secret leaves in the clear");
+        let Some(link) = &mut self.link else { return };
+        link.inbox.extend_from_slice(&bytes);
+        let (messages, place) = (link.read(self.now), link.place());
+        for (request_id, message) in messages {
+            self.heard(request_id, &message, &place);
+        }
+    }
+
+    /// A request has arrived.
+    fn heard(&mut self, request_id: u32, message: &[u8], place: &Place) {
+        assert!(self.is_known || !contains(message, self.secret), "the secret is in a message");
+        let (type_id, body) = split(message).expect("a type id of namespace 0");
+        let limits = DecodeLimits::DEFAULT;
+        match type_id {
+            id::CREATE_SESSION_REQUEST_BINARY => {
+                let request =
+                    CreateSessionRequest::decode_from(body, limits).expect("the client encodes well");
+                self.asked_at_first = request.request_header;
+                self.model.asked_for_session();
+            }
+            id::ACTIVATE_SESSION_REQUEST_BINARY => {
+                let request =
+                    ActivateSessionRequest::decode_from(body, limits).expect("the client encodes well");
+                let now = UtcTime::NULL.plus(self.now.since(Instant::ZERO));
+                let reader = Reader { keys: &self.host.keys, secret: self.secret.as_bytes(), now };
+                self.model.asked_for_activation(&request, place, &reader);
+            }
+            _ => {}
+        }
+        if let Some(link) = &mut self.link {
+            link.requests.push_back(Asked { request_id, type_id, body: body.to_vec() });
+        }
+    }
+
+    /// Bytes in both directions.
+    fn carry(&mut self) -> bool {
+        let bytes = core::mem::take(self.client.transmit());
+        let mut busy = !bytes.is_empty() && self.link.is_some();
+        self.to_server(bytes);
+        let Some(link) = &mut self.link else { return false };
+        busy |= link.tick(self.now);
+        if !link.outbox.is_empty() {
+            let given = link.outbox.len();
+            let consumed =
+                self.client.received(link.connection, &mut link.outbox, self.now, &mut self.deliveries);
+            assert!(consumed <= given);
+            link.outbox.drain(..consumed);
+            busy |= consumed > 0;
+        }
+        if link.is_over() {
+            self.break_connection();
+            busy = true;
+        }
+        busy
+    }
+
+    fn delivered(&mut self, delivery: Delivery) {
+        match delivery {
+            Delivery::Response(handle, result) => {
+                assert!(self.waiting.remove(&handle), "{handle:?} is answered twice");
+                if let Err(error) = result {
+                    self.is_discreet(&error);
+                }
+            }
+            Delivery::Event(event) => {
+                self.is_discreet(&event);
+                match event {
+                    Event::Subscription(handle, SubscriptionEvent::Ended(_) | SubscriptionEvent::Deleted) => {
+                        self.subscriptions.retain(|known| *known != handle);
+                    }
+                    Event::Subscription(_, SubscriptionEvent::DataLost { .. }) => self.losses += 1,
+                    Event::Disconnected(_) => {
+                        assert!(self.waiting.is_empty(), "unanswered: {:?}", self.waiting);
+                        self.connected = false;
+                        self.subscriptions.clear();
+                    }
+                    _ => {}
+                }
+            }
+            Delivery::DataChanges { .. } | Delivery::Events { .. } => {}
+        }
+    }
+
+    /// What people are told names no secret.
+    fn is_discreet(&self, told: &impl core::fmt::Debug) {
+        let text = format!("{told:?}");
+        assert!(self.is_known || !contains(text.as_bytes(), self.secret), "{text}");
+    }
+
+    /// Whatever was said: in the end the client can be ended, and is.
+    fn finish(mut self) {
+        self.is_slow = false;
+        self.work_off();
+        self.client.disconnect(self.now);
+        self.settle();
+        self.pass(Duration::from_secs(60));
+        assert!(!self.connected, "{:?}", self.client);
+        assert!(self.waiting.is_empty() && self.link.is_none());
+        assert_eq!(self.client.poll_timeout(), None);
+        self.is_discreet(&self.client);
+    }
+}

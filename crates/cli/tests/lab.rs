@@ -288,3 +288,41 @@ fn peers_end_with_their_owner() {
         until(&format!("{name} ends with its owner"), || !is_running(pid));
     }
 }
+
+/// A peer makes a new certificate each time it is started; loads trust it for that time, whatever the user trusts.
+#[test]
+fn a_peer_is_measured_with_encryption() {
+    let Some(directory) = peers().filter(|path| path.join("open62541/bin/o6-server").is_file()) else {
+        return assert!(!taktwerk_lab::place::can_encrypt("asyncua"));
+    };
+    let place = std::env::temp_dir().join(format!("taktwerk-lab-encrypted-{}", std::process::id()));
+    std::fs::create_dir_all(&place).unwrap();
+    let scenario = place.join("scenario.toml");
+    let text = r#"
+name = "encrypted peer"
+stacks = ["open62541"]
+[load]
+kind = "read"
+count = 20
+[security]
+policy = "Basic256Sha256"
+mode = "SignAndEncrypt"
+[time]
+warmup_s = 0.1
+repetitions = 2
+"#;
+    std::fs::write(&scenario, text).unwrap();
+    let output = taktwerk()
+        .args(["lab", "run", scenario.to_str().unwrap(), "--json"])
+        .env("TAKTWERK_PEERS", &directory)
+        .env("TAKTWERK_RESULTS", place.join("results.sqlite"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    std::fs::remove_dir_all(&place).unwrap();
+    // Whether the figures may be believed is not asked on a machine that runs tests.
+    assert!(matches!(output.status.code(), Some(0 | 5)), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("cannot connect") && !said.contains("refused"), "{said}");
+    assert_eq!(json(&output)["run"]["measurements"], 2);
+}

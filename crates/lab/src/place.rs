@@ -301,6 +301,15 @@ impl Place {
         program
     }
 
+    /// An empty folder for the certificates of a load: a peer that has just been started has made one that nobody knows, and
+    /// what the user trusts is none of the laboratory's business.
+    fn fresh_pki(&self) -> PathBuf {
+        let folder = self.peers.join("load-pki");
+        // What is still there has been trusted for one measurement only. If it cannot go, the load says what is wrong.
+        let _ = std::fs::remove_dir_all(&folder);
+        folder
+    }
+
     /// open62541 with security, which the common interface of peers does not have.
     fn open62541_program(&self, condition: &Condition, bind: IpAddr) -> Program {
         let mut program = Program::new(self.open62541())
@@ -433,6 +442,10 @@ impl Place {
                     program = program.args(&self.client);
                     says_security |=
                         self.client.iter().any(|option| option == "--policy" || option == "--cert");
+                }
+                if !condition.security.is_none() && condition.stack != "own" && !is_url(&condition.stack) {
+                    program =
+                        program.arg("--pki").arg(self.fresh_pki().display()).arg("--trust-on-first-use");
                 }
                 if !says_security {
                     // Where the server is, behind a link or on another machine, is not what decides.

@@ -206,9 +206,14 @@ fn shown(group: &Group<'_>, metric: &str) -> String {
     interval(group.metric(metric).as_ref())
 }
 
-/// Whether one figure is below another one, both over repetitions; `None` if what repetitions differ by could turn it round.
+/// Whether one figure is below another one, both over repetitions; `None` if what repetitions differ by could turn it round, or
+/// if there are none that could.
 fn is_below(one: Option<&Repeated>, other: Option<&Repeated>) -> Option<bool> {
-    let (_, (low, high)) = median_ratio(&one?.values, &other?.values)?;
+    let (one, other) = (one?, other?);
+    if one.values.len() < 2 || other.values.len() < 2 {
+        return None;
+    }
+    let (_, (low, high)) = median_ratio(&one.values, &other.values)?;
     match (high < 1.0, low > 1.0) {
         (true, _) => Some(true),
         (_, true) => Some(false),
@@ -274,6 +279,8 @@ mod tests {
         assert_eq!(is_below(high.as_ref(), low.as_ref()), Some(false));
         assert_eq!(is_below(low.as_ref(), wide.as_ref()), None);
         assert_eq!(is_below(low.as_ref(), None), None);
+        // One measurement has no interval.
+        assert_eq!(is_below(of(&[1.0]).as_ref(), high.as_ref()), None);
     }
 
     #[test]

@@ -159,7 +159,7 @@ impl Client {
         if !target.session {
             return self.on_activated(Restored::NewSession, now, sink);
         }
-        if self.session.as_ref().is_some_and(|session| session.activated) {
+        if self.can_reactivate() {
             if let Err(error) = self.activate(None, now, sink) {
                 self.lose(error, now, sink);
             }

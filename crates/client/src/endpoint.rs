@@ -78,8 +78,7 @@ pub(crate) fn choose(
 ) -> Result<Chosen, SecurityProblem> {
     let security = resolve(target.security, provider);
     let candidates = endpoints.iter().filter_map(|endpoint| {
-        let profile = endpoint.transport_profile_uri.as_str();
-        if !profile.is_empty() && profile != TRANSPORT_PROFILE {
+        if !is_ours(endpoint) {
             return None;
         }
         let policy = SecurityPolicy::from_uri(endpoint.security_policy_uri.as_str())?;
@@ -141,13 +140,17 @@ fn rewrite(endpoint: &EndpointDescription, dialled: &EndpointUrl) -> (EndpointUr
     }
 }
 
+/// Whether an endpoint has our transport profile, or names none: what may be chosen has to be compared as well.
+fn is_ours(endpoint: &EndpointDescription) -> bool {
+    let profile = endpoint.transport_profile_uri.as_str();
+    profile.is_empty() || profile == TRANSPORT_PROFILE
+}
+
 /// Whether two lists are the same, in whatever order: the fields that Part 4 §5.5.1 has compared, of the endpoints with
 /// our transport profile.
 pub(crate) fn same_endpoints(one: &[EndpointDescription], other: &[EndpointDescription]) -> bool {
     let keys = |list: &[EndpointDescription]| {
-        let ours =
-            list.iter().filter(|endpoint| endpoint.transport_profile_uri.as_str() == TRANSPORT_PROFILE);
-        let mut keys: Vec<_> = ours.map(compared).collect();
+        let mut keys: Vec<_> = list.iter().filter(|endpoint| is_ours(endpoint)).map(compared).collect();
         keys.sort();
         keys
     };
@@ -275,7 +278,7 @@ mod tests {
         assert!(same_endpoints(&offered(), &other));
         other[0].server_certificate = vec![1].into();
         assert!(same_endpoints(&offered(), &other), "certificates are compared with the channel's instead");
-        let changes: [fn(&mut Vec<EndpointDescription>); 12] = [
+        let changes: [fn(&mut Vec<EndpointDescription>); 13] = [
             |list| drop(list.pop()),
             |list| list.push(list[0].clone()),
             |list| list[1].endpoint_url = "opc.tcp://plc:4841".into(),
@@ -288,6 +291,7 @@ mod tests {
             |list| list[1].user_identity_tokens[0].token_type = UserTokenType::USER_NAME,
             |list| list[1].user_identity_tokens[0].security_policy_uri = SecurityPolicy::None.uri().into(),
             |list| list[1].user_identity_tokens.clear(),
+            |list| list.push(EndpointDescription { transport_profile_uri: "".into(), ..list[1].clone() }),
         ];
         for (number, change) in changes.iter().enumerate() {
             let mut edited = offered();

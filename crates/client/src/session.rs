@@ -12,7 +12,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use taktwerk_channel::ephemeral;
 use taktwerk_crypto::der::leaf;
-use taktwerk_crypto::{CryptoError, Job, JobOutput, Provider, SecurityPolicy, SessionBinding};
+use taktwerk_crypto::{
+    CryptoError, Job, JobOutput, MessageSecurityMode, Provider, SecurityPolicy, SessionBinding,
+};
 use taktwerk_schema::{
     ActivateSessionRequest, ActivateSessionResponse, ApplicationDescription, ApplicationType,
     CreateSessionRequest, CreateSessionResponse, EndpointDescription, EphemeralKeyType, ResponseHeader,
@@ -30,6 +32,8 @@ pub(crate) struct Session {
     /// To be signed by the next ActivateSession.
     server_nonce: Box<[u8]>,
     server_certificate: Arc<[u8]>,
+    /// Of the channel that the session was made on.
+    security: (SecurityPolicy, MessageSecurityMode),
     /// Of CreateSession.
     client_nonce: Box<[u8]>,
     /// How the endpoint takes identities.
@@ -152,6 +156,7 @@ impl Client {
     ) -> Result<(), ClientError> {
         let Some(chosen) = &self.chosen else { return Ok(()) };
         let policy = chosen.policy;
+        let security = (policy, chosen.mode);
         let repeated = self
             .session
             .as_ref()
@@ -186,6 +191,7 @@ impl Client {
             revised_timeout_ms: response.revised_session_timeout,
             server_nonce: response.server_nonce.as_bytes().into(),
             server_certificate: response.server_certificate.as_bytes().into(),
+            security,
             client_nonce,
             token_policies,
             key,
@@ -253,6 +259,19 @@ impl Client {
             server_nonce: server_nonce.to_vec(),
             client_nonce: client_nonce.to_vec(),
         }
+    }
+
+    /// Whether there is a session that can be taken to the channel there is: it was activated, and the channel is secured
+    /// in the same way and leads to the same server (Part 4 §5.6.2.1). Nobody else is given its token, or taken for the
+    /// server that has proved itself in CreateSession.
+    pub(crate) fn can_reactivate(&self) -> bool {
+        let (Some(session), Some(channel)) = (&self.session, &self.link.channel) else { return false };
+        let (policy, _) = session.security;
+        let is_same_server = match channel.peer_certificate() {
+            Some(certificate) => leaf(certificate) == leaf(&session.server_certificate),
+            None => !policy.is_secure(),
+        };
+        session.activated && session.security == (channel.policy(), channel.mode()) && is_same_server
     }
 
     /// Starts ActivateSession for the session there is, over the channel there is.

@@ -6,6 +6,7 @@ mod common;
 use common::*;
 use core::time::Duration;
 use std::sync::Arc;
+use taktwerk_channel::ChannelConfig;
 use taktwerk_client::{
     ClientError, Event, Identity, Misuse, Note, OperationKind, Restored, Security, SecurityProblem, Target,
 };
@@ -437,6 +438,15 @@ fn edited_discovery_gets_no_password() {
     let hide: Edit = |list| drop(list.pop());
     assert_eq!(refused(Security::Best, hide), Some(SecurityProblem::EndpointsChanged));
     assert_eq!(refused(pinned, hide), Some(SecurityProblem::EndpointsChanged));
+    // One more that looks best and names no transport: it is compared like the others.
+    let nameless: Edit = |list| {
+        let mut copy = list[1].clone();
+        copy.security_level = 255;
+        copy.transport_profile_uri = "".into();
+        copy.user_identity_tokens[1].security_policy_uri = SecurityPolicy::Aes128_Sha256_RsaOaep.uri().into();
+        list.push(copy);
+    };
+    assert_eq!(refused(pinned, nameless), Some(SecurityProblem::EndpointsChanged));
     // Passwords without encryption, or with one that is broken.
     let clear: Edit = |list| {
         for endpoint in list {
@@ -713,4 +723,29 @@ fn a_client_with_a_certificate_is_not_talked_down_to_none() {
     assert!(matches!(problem, SecurityProblem::NoEndpoint { .. }));
     let without = stripped(Arc::new(NullProvider));
     assert!(matches!(&without[..], [Event::Connected(_)]), "{without:?}");
+}
+
+/// Somebody else whose certificate is trusted as well answers after a connection has broken: he gets neither the token
+/// of the session nor is he taken for the server that has proved itself.
+#[test]
+fn a_session_is_not_taken_to_another_server() {
+    let mut world = secured(&[NONE, STRONG]).world();
+    world
+        .client
+        .connect(Target { security: Security::Best, identity: user(), ..target() }, world.now)
+        .unwrap();
+    world.settle();
+    assert!(world.client.is_up());
+    let other = ChannelConfig {
+        provider: Arc::new(DummyProvider::new("other", 2048)),
+        ..(*world.server.config).clone()
+    };
+    world.server.config = Arc::new(other);
+    world.server.received.clear();
+    world.take_events();
+    world.break_connection();
+    world.seconds(5);
+    assert!(world.server.received.contains(&CreateSessionRequest::BINARY_ENCODING_ID), "{:?}", world.events);
+    assert!(!world.server.received.contains(&ActivateSessionRequest::BINARY_ENCODING_ID));
+    assert!(!world.client.is_up());
 }

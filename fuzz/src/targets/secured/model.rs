@@ -111,12 +111,8 @@ impl Model {
         let believed = self.judge(request, &response, &place);
         if believed.is_ok() {
             self.nonce = response.server_nonce.as_bytes().to_vec();
-            let discovered = self.discovered.take();
-            if discovered.is_some() || !self.discovers {
+            if self.discovered.take().is_some() || !self.discovers {
                 self.offered.clone_from(&response.server_endpoints);
-                // Those that name no transport are taken, and not compared.
-                let nameless = |known: &EndpointDescription| known.transport_profile_uri.as_str().is_empty();
-                self.offered.extend(discovered.into_iter().flatten().filter(nameless));
             }
         }
         let verdict = believed.and_then(|()| self.check_signature(request, &response, &place));
@@ -226,6 +222,11 @@ impl Model {
         let session = self.session.as_ref().expect("an activation of a session that there is not");
         assert_eq!(request.request_header.authentication_token, session.token);
         assert!(session.activated || session.verdict.is_ok(), "activated, though {:?}", session.verdict);
+        if session.place.policy.is_secure() {
+            let is_same = *place.certificate == *session.place.certificate;
+            assert!(is_same, "a session is taken to another server");
+            assert!(place.mode >= session.place.mode, "a session is taken to a weaker channel");
+        }
         if place.policy.is_secure() {
             let own = self.provider.own_certificate(place.policy).unwrap_or_default();
             let binding = SessionBinding {
@@ -325,7 +326,9 @@ impl Session {
 /// Whether two lists have the same endpoints of our transport, as far as Part 4 §5.5.1 has them compared.
 fn same(one: &[EndpointDescription], other: &[EndpointDescription]) -> bool {
     let ours = |list: &[EndpointDescription]| -> Vec<EndpointDescription> {
-        list.iter().filter(|known| known.transport_profile_uri.as_str() == PROFILE).cloned().collect()
+        let is_ours =
+            |known: &&EndpointDescription| ["", PROFILE].contains(&known.transport_profile_uri.as_str());
+        list.iter().filter(is_ours).cloned().collect()
     };
     let (one, mut other) = (ours(one), ours(other));
     one.len() == other.len()
@@ -361,6 +364,7 @@ fn is_equal(one: &EndpointDescription, other: &EndpointDescription) -> bool {
     };
     one.server.application_uri.as_str() == other.server.application_uri.as_str()
         && url(one) == url(other)
+        && one.transport_profile_uri.as_str() == other.transport_profile_uri.as_str()
         && one.security_policy_uri.as_str() == other.security_policy_uri.as_str()
         && one.security_mode == other.security_mode
         && one.security_level == other.security_level

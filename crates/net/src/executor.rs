@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::thread;
 use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
-const STACK_LEN: usize = 1 << 20;
+const STACK_LEN: usize = 2 << 20;
 
 /// Runs futures.
 #[derive(Debug, Default)]

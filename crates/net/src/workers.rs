@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// Callbacks of applications run on these stacks; only what is touched takes memory.
-const STACK_LEN: usize = 1 << 20;
+const STACK_LEN: usize = 2 << 20;
 /// How long a thread waits for work before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 

@@ -560,6 +560,20 @@ impl<'a> Decode<'a> for Variant {
         if first & DIMENSIONS_BIT != 0 {
             return Err(DecodeError::Invalid("Variant: dimensions without an array"));
         }
+        // What nests does not go through the function for the rest: without optimization that takes ten kilobytes of stack,
+        // and would for each level.
+        match kind {
+            BuiltInType::DataValue => decoder.nested(Box::decode).map(Self::DataValue),
+            BuiltInType::DiagnosticInfo => decoder.nested(Box::decode).map(Self::DiagnosticInfo),
+            BuiltInType::Variant => Err(DecodeError::Invalid("Variant: it directly holds a Variant")),
+            _ => Self::decode_scalar(kind, decoder),
+        }
+    }
+}
+
+impl Variant {
+    #[inline]
+    fn decode_scalar(kind: BuiltInType, decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         Ok(match kind {
             BuiltInType::Boolean => Self::Boolean(bool::decode(decoder)?),
             BuiltInType::SByte => Self::SByte(i8::decode(decoder)?),
@@ -583,9 +597,9 @@ impl<'a> Decode<'a> for Variant {
             BuiltInType::QualifiedName => Self::QualifiedName(Box::decode(decoder)?),
             BuiltInType::LocalizedText => Self::LocalizedText(Box::decode(decoder)?),
             BuiltInType::ExtensionObject => Self::ExtensionObject(Box::decode(decoder)?),
-            BuiltInType::DataValue => Self::DataValue(decoder.nested(Box::decode)?),
-            BuiltInType::Variant => return Err(DecodeError::Invalid("Variant: it directly holds a Variant")),
-            BuiltInType::DiagnosticInfo => Self::DiagnosticInfo(decoder.nested(Box::decode)?),
+            BuiltInType::DataValue | BuiltInType::Variant | BuiltInType::DiagnosticInfo => {
+                return Err(DecodeError::Invalid("Variant: what it holds is no scalar"));
+            }
         })
     }
 }
@@ -595,27 +609,34 @@ fn decode_array<'a>(
     has_dimensions: bool,
     decoder: &mut Decoder<'a>,
 ) -> Result<Variant, DecodeError> {
-    let values = ArrayValues::decode_array(kind, decoder)?;
-    let mut dimensions: Vec<u32> = Vec::new();
-    if has_dimensions {
-        let lengths: Vec<i32> = decoder.array()?;
-        // Each dimension is a level of nesting for whoever walks the matrix.
-        let limit = usize::from(decoder.limits().depth_max);
-        if lengths.len() > limit {
-            return Err(DecodeError::Limit { what: "array dimensions", actual: lengths.len(), limit });
-        }
-        dimensions = lengths
-            .into_iter()
-            .map(|length| u32::try_from(length).map_err(|_| DecodeError::Invalid("array dimension")))
-            .collect::<Result<_, _>>()?;
-        if element_count(&dimensions) != Some(values.len()) && !dimensions.is_empty() {
-            return Err(DecodeError::Invalid("array dimensions: their product is not the array's length"));
-        }
-        if dimensions.len() == 1 {
-            dimensions.clear();
-        }
-    }
+    let values = match kind {
+        BuiltInType::Variant => ArrayValues::Variant(decoder.array()?),
+        BuiltInType::DataValue => ArrayValues::DataValue(decoder.array()?),
+        BuiltInType::DiagnosticInfo => ArrayValues::DiagnosticInfo(decoder.array()?),
+        _ => ArrayValues::decode_array(kind, decoder)?,
+    };
+    let dimensions = if has_dimensions { decode_dimensions(&values, decoder)? } else { Vec::new() };
     Ok(Variant::Array(Box::new(Array { values, dimensions })))
+}
+
+fn decode_dimensions(values: &ArrayValues, decoder: &mut Decoder<'_>) -> Result<Vec<u32>, DecodeError> {
+    let lengths: Vec<i32> = decoder.array()?;
+    // Each dimension is a level of nesting for whoever walks the matrix.
+    let limit = usize::from(decoder.limits().depth_max);
+    if lengths.len() > limit {
+        return Err(DecodeError::Limit { what: "array dimensions", actual: lengths.len(), limit });
+    }
+    let mut dimensions: Vec<u32> = lengths
+        .into_iter()
+        .map(|length| u32::try_from(length).map_err(|_| DecodeError::Invalid("array dimension")))
+        .collect::<Result<_, _>>()?;
+    if element_count(&dimensions) != Some(values.len()) && !dimensions.is_empty() {
+        return Err(DecodeError::Invalid("array dimensions: their product is not the array's length"));
+    }
+    if dimensions.len() == 1 {
+        dimensions.clear();
+    }
+    Ok(dimensions)
 }
 
 #[cfg(test)]

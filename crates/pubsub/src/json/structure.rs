@@ -130,7 +130,7 @@ fn write(value: &DynamicValue, context: &JsonContext<'_>, out: &mut Vec<u8>) {
 }
 
 /// Structures nested deeper than this are refused.
-const DEPTH_MAX: usize = 100;
+const DEPTH_MAX: usize = 32;
 
 fn read(
     known: &StructureDescription,

@@ -11,7 +11,7 @@ use taktwerk_types::{
 };
 
 /// Deepest nesting that is written; values that are decoded are bounded by the decoder's limits.
-const DEPTH_MAX: usize = 100;
+const DEPTH_MAX: usize = 64;
 
 impl TypeRegistry {
     /// Writes a structure as an ExtensionObject. Fields without a value get their default.

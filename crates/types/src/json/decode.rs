@@ -314,7 +314,14 @@ pub fn variant_from_json(
         let values = array_from_json(kind, elements, context)?;
         return Ok(Variant::Array(Box::new(Array { values, dimensions: Vec::new() })));
     }
-    scalar(kind, json, context)
+    // What nests does not go through the function for the rest, whose frame is large without optimization.
+    match kind {
+        BuiltInType::DataValue => DataValue::decode_json(json, context).map(Variant::from),
+        // A Variant holds Variants only in arrays.
+        BuiltInType::Variant => Variant::decode_json(json, context),
+        BuiltInType::DiagnosticInfo => DiagnosticInfo::decode_json(json, context).map(Variant::from),
+        _ => scalar(kind, json, context),
+    }
 }
 
 fn scalar(kind: BuiltInType, json: &Json<'_>, context: &JsonContext<'_>) -> Result<Variant, JsonError> {
@@ -341,28 +348,49 @@ fn scalar(kind: BuiltInType, json: &Json<'_>, context: &JsonContext<'_>) -> Resu
         BuiltInType::QualifiedName => QualifiedName::decode_json(json, context)?.into(),
         BuiltInType::LocalizedText => LocalizedText::decode_json(json, context)?.into(),
         BuiltInType::ExtensionObject => ExtensionObject::decode_json(json, context)?.into(),
-        BuiltInType::DataValue => DataValue::decode_json(json, context)?.into(),
-        // A Variant holds Variants only in arrays.
-        BuiltInType::Variant => Variant::decode_json(json, context)?,
-        BuiltInType::DiagnosticInfo => DiagnosticInfo::decode_json(json, context)?.into(),
+        BuiltInType::DataValue | BuiltInType::Variant | BuiltInType::DiagnosticInfo => {
+            return Err(JsonError::Expected("a scalar"));
+        }
     })
+}
+
+fn elements_from_json<T: JsonDecode>(
+    elements: &[Json<'_>],
+    context: &JsonContext<'_>,
+) -> Result<Vec<T>, JsonError> {
+    let mut values = Vec::with_capacity(elements.len());
+    for element in elements {
+        values.push(T::decode_json(element, context)?);
+    }
+    Ok(values)
+}
+
+/// The elements of an array of a known type.
+///
+/// # Errors
+/// An element is none of this type.
+pub fn array_from_json(
+    kind: BuiltInType,
+    elements: &[Json<'_>],
+    context: &JsonContext<'_>,
+) -> Result<ArrayValues, JsonError> {
+    match kind {
+        BuiltInType::Variant => elements_from_json(elements, context).map(ArrayValues::Variant),
+        BuiltInType::DataValue => elements_from_json(elements, context).map(ArrayValues::DataValue),
+        _ => plain_array_from_json(kind, elements, context),
+    }
 }
 
 macro_rules! array_elements {
     ($($name:ident($type:ty)),*) => {
-        /// The elements of an array of a known type.
-        ///
-        /// # Errors
-        /// An element is none of this type.
-        pub fn array_from_json(
+        fn plain_array_from_json(
             kind: BuiltInType,
             elements: &[Json<'_>],
             context: &JsonContext<'_>,
         ) -> Result<ArrayValues, JsonError> {
             Ok(match kind {
                 $(BuiltInType::$name => {
-                    let values = elements.iter().map(|element| <$type>::decode_json(element, context));
-                    ArrayValues::$name(values.collect::<Result<_, _>>()?)
+                    ArrayValues::$name(elements_from_json::<$type>(elements, context)?)
                 })*
             })
         }

@@ -17,7 +17,7 @@ pub struct RawLayoutError {
 }
 
 /// Structures nested deeper than this are refused.
-const DEPTH_MAX: usize = 100;
+const DEPTH_MAX: usize = 32;
 
 pub(super) fn compile(meta_data: &DataSetMetaDataType) -> Result<Vec<RawType>, RawLayoutError> {
     let mut compiler = Compiler { meta_data, done: BTreeMap::new() };

@@ -4,7 +4,8 @@
 //! state machine: bytes and time go in, bytes, deadlines and effects come out. It does no I/O, reads no clock, starts
 //! no thread, and can be run by sockets, by a simulator and by a fuzzer alike.
 //!
-//! - [`limits`], [`budget`], [`admission`]: what one client may use, what all may, and who may come;
+//! - [`limits`], [`budget`], [`admission`]: what one client may use, what all may, and who may come; `giving_way`: what
+//!   has to go when the server is full;
 //! - [`shard`]: the state machine and its contract; [`shared`], [`config`], [`error`], [`now`]: what it
 //!   works with;
 //! - `service`: the services, one file each; `session`: what a client keeps between requests;

@@ -145,7 +145,7 @@ impl Figure for SecureConnect {
         };
         let alone = |name: &'static str| {
             let row = Row::new("secure-connect", format!("connect, {name}"), Unit::Micros);
-            row.figures(samples.median(Side::Ours, name), None, None)
+            row.figures(samples.median(Side::Ours, name), None, None).for_information()
         };
         let rows = CONNECTIONS.iter().flat_map(|(_, warm, cold)| [row(warm), row(cold)]);
         rows.chain(OURS_ALONE.iter().flat_map(|(_, warm, cold)| [alone(warm), alone(cold)])).collect()

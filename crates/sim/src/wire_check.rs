@@ -2,7 +2,8 @@
 //!
 //! It shares no code with the stack. It reads the heads of chunks (Part 6 §6.7.2) on connections without security and
 //! keeps books: sequence numbers follow each other, every response answers one request, no request is answered twice.
-//! Behind a secured OpenSecureChannel it sees nothing and says nothing.
+//! Behind a secured OpenSecureChannel it sees TokenIds and nothing else: nobody names a token that was not issued, or
+//! goes back to one.
 
 use crate::network::Side;
 use std::collections::BTreeMap;
@@ -53,6 +54,25 @@ pub enum WireFault {
     /// An answer to nothing, or a second answer.
     #[error("response {0} answers no request")]
     Unasked(u32),
+    /// Another TokenId than before, although none was issued since (Part 6 §6.7.7).
+    #[error("token {found} follows {last}, and none was issued in between")]
+    Token {
+        /// The one before.
+        last: u32,
+        /// The one that came.
+        found: u32,
+    },
+}
+
+/// How the security tokens of a connection were used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TokenUse {
+    /// Tokens that the server has issued: one more than the renewals.
+    pub issued: u32,
+    /// Renewals after which the client still sent with the token before, because it did not know better.
+    pub overlaps_of_client: u32,
+    /// The same of the server, which waits until the client has used the new one (Part 4 §5.6.2.1).
+    pub overlaps_of_server: u32,
 }
 
 /// The books of one connection.
@@ -63,6 +83,7 @@ pub(crate) struct WireCheck {
     outstanding: BTreeMap<u32, (u32, Instant)>,
     /// OpenSecureChannel messages of the client: one more than the renewals.
     opens: u32,
+    issued: u32,
     /// Something is encrypted or signed: nothing can be said but what stands in the first eight bytes.
     blind: bool,
 }
@@ -74,6 +95,39 @@ struct Sender {
     last_sequence: Option<u32>,
     /// The message of which chunks have been sent, with its type.
     open: Option<(u32, u32)>,
+    /// The token that was named last.
+    token: Option<u32>,
+    /// A token was issued that has not been used.
+    may_change: bool,
+    /// The token before was used after that.
+    is_late: bool,
+    overlaps: u32,
+}
+
+impl Sender {
+    /// A chunk names a token.
+    fn token(&mut self, found: u32) -> Result<(), WireFault> {
+        match self.token {
+            Some(last) if last == found => {
+                if self.may_change && !self.is_late {
+                    self.is_late = true;
+                    self.overlaps += 1;
+                }
+            }
+            Some(last) if !self.may_change => return Err(WireFault::Token { last, found }),
+            _ => {
+                self.token = Some(found);
+                self.may_change = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// The server has issued a token.
+    fn issued(&mut self) {
+        self.may_change = true;
+        self.is_late = false;
+    }
 }
 
 impl WireCheck {
@@ -98,7 +152,18 @@ impl WireCheck {
 
     fn chunk(&mut self, side: Side, chunk: &[u8], head: [u8; 8], now: Instant) -> Result<(), WireFault> {
         let [a, b, c, flag, ..] = head;
-        self.opens += u32::from(side == Side::Client && &[a, b, c] == b"OPN");
+        match (&[a, b, c], side) {
+            (b"OPN", Side::Client) => self.opens += 1,
+            (b"OPN", Side::Server) => {
+                self.issued += 1;
+                self.senders.iter_mut().for_each(Sender::issued);
+            }
+            (b"MSG" | b"CLO", _) => {
+                let token = u32_at(chunk, 12).ok_or(WireFault::Head(head))?;
+                self.senders[side as usize].token(token)?;
+            }
+            _ => {}
+        }
         if self.blind {
             return Ok(());
         }
@@ -150,6 +215,15 @@ impl WireCheck {
     /// How often the client asked for a token.
     pub(crate) fn opens(&self) -> u32 {
         self.opens
+    }
+
+    /// How tokens were used.
+    pub(crate) fn tokens(&self) -> TokenUse {
+        TokenUse {
+            issued: self.issued,
+            overlaps_of_client: self.senders[Side::Client as usize].overlaps,
+            overlaps_of_server: self.senders[Side::Server as usize].overlaps,
+        }
     }
 
     /// The requests that wait for their answer.
@@ -231,5 +305,41 @@ mod tests {
         assert_eq!(check(&parts), Err(WireFault::Interleaved { open: 7, found: 8 }));
         assert!(matches!(check(&[(Client, b"GET / HTTP".to_vec())]), Err(WireFault::Head(_))));
         assert_eq!(check(&[ask(u32::MAX - 5, 1), ask(1, 2)]).map(|left| left.len()), Ok(2));
+    }
+
+    /// A chunk behind security: only its head can be read.
+    fn secured(kind: &[u8; 3], token: u32) -> Vec<u8> {
+        let mut chunk = kind.to_vec();
+        chunk.push(b'F');
+        for field in [28, 1, token, 0xdead_beef, 0xdead_beef, 0xdead_beef] {
+            chunk.extend_from_slice(&u32::to_le_bytes(field));
+        }
+        chunk
+    }
+
+    #[test]
+    fn tokens_are_counted_and_none_comes_from_nowhere() {
+        use Side::{Client, Server};
+        let run = |sent: &[(Side, &[u8; 3], u32)]| {
+            let mut check = WireCheck::default();
+            for (side, kind, token) in sent {
+                check.sent(*side, &secured(kind, *token), NOW)?;
+            }
+            Ok(check.tokens())
+        };
+        let begin = [(Client, b"OPN", 0), (Server, b"OPN", 0), (Client, b"MSG", 5), (Server, b"MSG", 5)];
+        let with = |more: &[(Side, &'static [u8; 3], u32)]| run(&[&begin, more].concat());
+        let used = |issued, overlaps_of_client, overlaps_of_server| {
+            Ok(TokenUse { issued, overlaps_of_client, overlaps_of_server })
+        };
+        assert_eq!(with(&[]), used(1, 0, 0));
+        let renewal = [(Client, b"OPN", 0), (Client, b"MSG", 5), (Server, b"OPN", 0)];
+        assert_eq!(with(&renewal), used(2, 0, 0), "nothing was known of the next token");
+        let late = [(Server, b"MSG", 5), (Server, b"MSG", 5), (Client, b"MSG", 5), (Client, b"MSG", 6)];
+        assert_eq!(with(&[&renewal[..], &late].concat()), used(2, 1, 1));
+        let back = [(Client, b"MSG", 6), (Client, b"MSG", 5)];
+        let fault = Err(WireFault::Token { last: 6, found: 5 });
+        assert_eq!(with(&[&renewal[..], &back].concat()), fault);
+        assert_eq!(with(&[(Server, b"MSG", 6)]), Err(WireFault::Token { last: 5, found: 6 }));
     }
 }

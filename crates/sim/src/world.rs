@@ -6,7 +6,7 @@ use crate::fabric::Fabric;
 use crate::network::{CloseReason, End, LinkId, Network, Route, Side, Signal};
 use crate::server::ServerHost;
 use crate::violation::{Broken, Violation};
-use crate::wire_check::{Unanswered, WireCheck};
+use crate::wire_check::{TokenUse, Unanswered, WireCheck};
 use core::fmt;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -190,6 +190,13 @@ impl<A: Application> World<A> {
     pub fn opens(&self, id: ClientId) -> u32 {
         let check = self.client(id).link().and_then(|link| self.fabric.checks.get(&link));
         check.map_or(0, WireCheck::opens)
+    }
+
+    /// How a client's present connection has used its security tokens, as seen on the wire.
+    #[must_use]
+    pub fn tokens(&self, id: ClientId) -> TokenUse {
+        let check = self.client(id).link().and_then(|link| self.fabric.checks.get(&link));
+        check.map(WireCheck::tokens).unwrap_or_default()
     }
 
     // ---- acting

@@ -87,6 +87,8 @@ pub struct Channel {
     pub(crate) thumbprint: Box<[u8]>,
     /// What a client asked for.
     pub(crate) params: Option<Box<OpenParams>>,
+    /// Why a message could not be secured, until the owner has been told with the next timeout.
+    pub(crate) send_failure: Option<Box<ChannelError>>,
 }
 
 impl Channel {
@@ -118,6 +120,7 @@ impl Channel {
             peer: Peer::default(),
             thumbprint: Box::default(),
             params: None,
+            send_failure: None,
         }
     }
 
@@ -331,6 +334,7 @@ impl Channel {
         self.assembly = None;
         self.pending = None;
         self.held = Vec::new();
+        self.send_failure = None;
         self.stage_deadline = Instant::FAR;
         self.chunk_deadline = Instant::FAR;
     }
@@ -350,6 +354,9 @@ impl Channel {
     /// When [`Channel::handle_timeout`] has to be called, and for what.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
+        if self.send_failure.is_some() {
+            return Some((Instant::ZERO, "a message could not be secured"));
+        }
         let stage = match self.state {
             State::AwaitReverseHello | State::ReverseHello | State::AwaitHello | State::AwaitAcknowledge => {
                 "hello"
@@ -386,7 +393,7 @@ impl Channel {
     /// Does what is due: ends a channel whose deadline has passed, renews the token of a client.
     ///
     /// # Errors
-    /// The deadline that ended the channel.
+    /// The deadline that ended the channel, or what [`Channel::finish`] ended it with.
     pub fn handle_timeout(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<Option<Event>, ChannelError> {
         let result = self.try_timeout(now, out);
         if let Err(error) = &result {
@@ -396,6 +403,9 @@ impl Channel {
     }
 
     fn try_timeout(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<Option<Event>, ChannelError> {
+        if let Some(error) = self.send_failure.take() {
+            return Err(*error);
+        }
         if self.stage_deadline <= now {
             let stage =
                 if self.state == State::AwaitOpen { "the channel was not opened" } else { "no hello" };

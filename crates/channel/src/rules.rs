@@ -284,11 +284,21 @@ fn no_number_comes_again_under_one_token() {
         for sender in BOTH {
             let open = || secured(security.0, security.1).open();
             let mut pair = open();
+            let now = pair.now;
             let (from, _) = ends(&mut pair, sender);
             from.channel.tokens.as_mut().unwrap().sending().use_up_to(1);
             from.send(1, b"last").unwrap();
+            let sent = from.out.len();
             assert_eq!(from.send(2, b"too many"), Err(PeerFault::TokenExhausted.into()), "{security:?}");
             assert!(from.channel.is_closed());
+            // A server says so to the client, and both to whoever owns the connection, once and at once.
+            let told = from.out.split_off(sent);
+            assert_eq!(told.starts_with(b"ERRF"), matches!(sender, Sender::Server), "{told:?}");
+            assert!(told.is_empty() || matches!(sender, Sender::Server));
+            assert_eq!(from.channel.poll_timeout().map(|(at, _)| at), Some(taktwerk_types::Instant::ZERO));
+            let end = from.channel.handle_timeout(now, &mut Vec::new());
+            assert_eq!(end.err(), Some(PeerFault::TokenExhausted.into()), "{security:?}");
+            assert_eq!(from.channel.poll_timeout(), None);
             // A peer that does not count.
             let mut pair = open();
             let now = pair.now;

@@ -3,7 +3,7 @@
 use crate::channel::{Channel, State};
 use crate::error::{ApiMisuse, ChannelError, LimitHit, PeerFault};
 use crate::header::{HEAD_LEN, IsFinal, MessageType, SYMMETRIC_LEN};
-use crate::hello::append_error_body;
+use crate::hello::{append_error, append_error_body};
 use taktwerk_crypto::{ChunkLayout, ChunkNonce, Role};
 use taktwerk_types::StatusCode;
 
@@ -87,7 +87,8 @@ impl Channel {
     /// # Errors
     /// [`LimitHit::PeerLimit`] if the peer does not accept a message as large: `out` is then truncated to `start`, and
     /// the caller sends a fault instead. [`ApiMisuse`] if the channel is not open, likewise truncated. Only
-    /// [`ChannelError::Crypto`] ends the channel.
+    /// [`ChannelError::Crypto`] and [`PeerFault::TokenExhausted`] end the channel: a server appends what the client may
+    /// know of it, and [`Channel::handle_timeout`], which is due at once, says it to whoever owns the connection.
     #[inline]
     pub fn finish(
         &mut self,
@@ -157,6 +158,10 @@ impl Channel {
             if matches!(error, ChannelError::Crypto(_) | ChannelError::Peer(PeerFault::TokenExhausted)) {
                 // Sequence numbers are used up and cannot be taken back.
                 self.set_closed();
+                self.send_failure = Some(Box::new(error.clone()));
+                if let (Role::Server, Some((status, reason))) = (self.role, error.wire()) {
+                    append_error(status, reason, out);
+                }
             }
         } else if self.is_sealing() {
             self.held.extend_from_slice(out.get(start.at..).unwrap_or_default());

@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use core::time::Duration;
 use std::sync::Arc;
-use taktwerk_channel::ChannelConfig;
+use taktwerk_channel::{ChannelConfig, ChannelError};
 use taktwerk_client::{
     ClientError, Event, Identity, Misuse, Note, OperationKind, Restored, Security, SecurityProblem, Target,
 };
@@ -17,7 +17,7 @@ use taktwerk_schema::{
     GetEndpointsResponse, ReadRequest, ReadResponse, UserNameIdentityToken, UserTokenPolicy, UserTokenType,
     WriteRequest, WriteResponse, WriteValue,
 };
-use taktwerk_types::{DataValue, NodeId, StatusCode, Structure, Variant};
+use taktwerk_types::{DataValue, Instant, NodeId, StatusCode, Structure, Variant};
 
 #[test]
 fn connects_reads_the_limits_and_disconnects() {
@@ -643,6 +643,27 @@ fn tokens_are_renewed_for_hours() {
         assert!((710..=730).contains(&(world.opens - before)), "{}", world.opens - before);
         assert!(world.subscription_events().len() > 1000 && world.dialled.len() <= 2);
     }
+}
+
+#[test]
+fn a_client_that_cannot_secure_what_it_sends_connects_anew() {
+    let failing = DummyProvider::new("client", 2048);
+    let mut setup = Setup { client: retrying().client, ..secured(&[NONE, STRONG]) };
+    setup.providers.0 = Arc::new(failing.clone());
+    let mut world = World::connected_with(setup);
+    world.take_events();
+    failing.seal_nothing();
+    let now = world.now;
+    let refused = world.client.request(&mut read(0..1), None, now);
+    assert!(matches!(refused, Err(ClientError::Channel(ChannelError::Crypto(_)))), "{refused:?}");
+    assert_eq!(world.client.poll_timeout().map(|(at, _)| at), Some(Instant::ZERO), "not after a deadline");
+    world.run(Duration::from_millis(1));
+    let events = world.take_events();
+    let lost = |event: &Event| {
+        let Event::ConnectionLost { error, .. } = event else { return false };
+        matches!(error, ClientError::Channel(ChannelError::Crypto(CryptoError::Internal)))
+    };
+    assert!(events.iter().any(lost), "{events:?}");
 }
 
 #[test]

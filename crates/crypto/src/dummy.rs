@@ -29,6 +29,7 @@ pub struct DummyProvider {
     /// Shared by copies, as a trust list is.
     distrusts: Arc<AtomicBool>,
     distrusts_users: Arc<AtomicBool>,
+    seals_nothing: Arc<AtomicBool>,
 }
 
 /// A dummy certificate for a name and a key size in bits.
@@ -55,7 +56,8 @@ impl DummyProvider {
         let certificate = certificate(name, key_bits);
         let seed = checksum(&[&certificate], 0);
         let (distrusts, distrusts_users) = (Arc::default(), Arc::default());
-        Self { certificate, key_bits, seed, nonces: Arc::default(), distrusts, distrusts_users }
+        let (nonces, seals_nothing) = (Arc::default(), Arc::default());
+        Self { certificate, key_bits, seed, nonces, distrusts, distrusts_users, seals_nothing }
     }
 }
 
@@ -63,6 +65,11 @@ impl DummyProvider {
     /// Refuses every certificate from now on, as if the trust list had been emptied.
     pub fn distrust_everybody(&self) {
         self.distrusts.store(true, Ordering::Relaxed);
+    }
+
+    /// Secures no chunk any more, as if the library were out of memory: keys in use are struck too.
+    pub fn seal_nothing(&self) {
+        self.seals_nothing.store(true, Ordering::Relaxed);
     }
 
     /// Refuses the certificates of all users from now on, and those of no application.
@@ -223,7 +230,8 @@ impl Provider for DummyProvider {
     ) -> Result<Box<dyn KeyAgreement>, CryptoError> {
         let count = self.nonces.fetch_add(1, Ordering::Relaxed);
         let nonce = repeat(self.seed.wrapping_add(count), policy.info().nonce_len).collect();
-        Ok(Box::new(DummyAgreement { policy, mode, role, nonce }))
+        let seals_nothing = Arc::clone(&self.seals_nothing);
+        Ok(Box::new(DummyAgreement { policy, mode, role, nonce, seals_nothing }))
     }
 
     fn digest(&self, policy: SecurityPolicy, data: &[&[u8]]) -> Result<Vec<u8>, CryptoError> {
@@ -329,6 +337,7 @@ struct DummyAgreement {
     mode: MessageSecurityMode,
     role: Role,
     nonce: Vec<u8>,
+    seals_nothing: Arc<AtomicBool>,
 }
 
 impl KeyAgreement for DummyAgreement {
@@ -361,6 +370,7 @@ impl KeyAgreement for DummyAgreement {
             own,
             peer,
             chain: chained.then_some(chain),
+            seals_nothing: self.seals_nothing,
         }))
     }
 }
@@ -373,6 +383,7 @@ struct DummyKeys {
     own: u64,
     peer: u64,
     chain: Option<u64>,
+    seals_nothing: Arc<AtomicBool>,
 }
 
 impl DummyKeys {
@@ -400,6 +411,9 @@ impl SymmetricKeys for DummyKeys {
     }
 
     fn seal(&mut self, chunk: &mut [u8], headers_len: usize, nonce: ChunkNonce) -> Result<(), CryptoError> {
+        if self.seals_nothing.load(Ordering::Relaxed) {
+            return Err(CryptoError::Internal);
+        }
         let key = self.keyed(self.own, nonce);
         let signed_len = chunk.len().checked_sub(self.layout.signature_len).ok_or(CryptoError::Malformed)?;
         let (signed, signature) = chunk.split_at_mut(signed_len);

@@ -44,7 +44,7 @@ use buffers::Buffers;
 use connection::Connection;
 use core::net::IpAddr;
 use deferred::Deferrals;
-use outbox::{Outbox, schedule};
+use outbox::{Outbox, Transmit, schedule};
 use slab::{Key, Slab};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -106,8 +106,7 @@ pub struct Shard {
     pub(crate) deferrals: Deferrals,
     transfers: Transfers,
     buffers: Buffers,
-    /// Connections with something to send that take it.
-    transmit: VecDeque<ConnectionId>,
+    transmit: Transmit,
     /// Connections that the driver has to close.
     closes: VecDeque<ConnectionId>,
     moves: VecDeque<(ConnectionId, usize)>,
@@ -168,7 +167,7 @@ impl Shard {
             shared,
             entropy,
             connections: Slab::default(),
-            transmit: VecDeque::new(),
+            transmit: Transmit::default(),
             closes: VecDeque::new(),
             moves: VecDeque::new(),
             moving: Vec::new(),
@@ -390,7 +389,7 @@ impl Shard {
 
     /// The next connection that has something to send and takes it. Send [`Self::unsent`] and say how much went out.
     pub fn poll_transmit(&mut self) -> Option<ConnectionId> {
-        while let Some(id) = self.transmit.pop_front() {
+        while let Some(id) = self.transmit.queue.pop_front() {
             let Some(connection) = self.connections.get_mut(id.0) else { continue };
             connection.is_scheduled = false;
             if connection.unsent_len() > 0 && !connection.is_blocked() {
@@ -554,7 +553,7 @@ fn first_subscription_id(index: usize, shards: usize, entropy: &mut dyn Entropy)
 
 fn outbox<'a>(
     connections: &'a mut Slab<Connection>,
-    transmit: &'a mut VecDeque<ConnectionId>,
+    transmit: &'a mut Transmit,
     buffers: &'a mut Buffers,
     now: Now,
     limits: &crate::limits::Limits,

@@ -12,11 +12,20 @@ use std::collections::VecDeque;
 use taktwerk_channel::ChannelError;
 use taktwerk_types::StatusCode;
 
+/// Connections that something was written for.
+#[derive(Debug, Default)]
+pub(crate) struct Transmit {
+    /// With something to send that take it.
+    pub(crate) queue: VecDeque<ConnectionId>,
+    /// Whose channels have ended, because something could not be secured.
+    pub(crate) ended: Vec<ConnectionId>,
+}
+
 /// The send buffers of a shard, for whoever answers.
 #[derive(Debug)]
 pub(crate) struct Outbox<'a> {
     pub(crate) connections: &'a mut Slab<Connection>,
-    pub(crate) transmit: &'a mut VecDeque<ConnectionId>,
+    pub(crate) transmit: &'a mut Transmit,
     pub(crate) buffers: &'a mut Buffers,
     pub(crate) now: Now,
     pub(crate) send_budget: usize,
@@ -39,6 +48,9 @@ impl Outbox<'_> {
         let start = connection.channel.begin(&mut connection.out);
         write(&mut connection.out);
         finish(connection, start, request_id, handle, self.now);
+        if connection.channel.is_closed() {
+            self.transmit.ended.push(to);
+        }
         schedule(to, connection, self.transmit);
     }
 
@@ -74,16 +86,16 @@ pub(crate) fn finish(
     let start = connection.channel.begin(&mut connection.out);
     let fault = Fault::limit(status, "the client's message size");
     Reply::new(&mut connection.out, request_handle, now.utc).fault(fault);
-    // A fault of 52 bytes fits every channel; if even this fails, the channel is closed and so is the connection.
+    // A fault of 52 bytes fits every channel; if even this fails, the channel has ended and says so as a timeout.
     let _ = connection.channel.finish(start, request_id, &mut connection.out);
 }
 
 /// Notes that a connection has something to send.
 #[inline]
-pub(crate) fn schedule(id: ConnectionId, connection: &mut Connection, transmit: &mut VecDeque<ConnectionId>) {
+pub(crate) fn schedule(id: ConnectionId, connection: &mut Connection, transmit: &mut Transmit) {
     if !connection.is_scheduled && !connection.is_blocked() && connection.unsent_len() > 0 {
         connection.is_scheduled = true;
-        transmit.push_back(id);
+        transmit.queue.push_back(id);
     }
 }
 

@@ -281,6 +281,7 @@ impl Shard {
         consider(self.deadlines.first().map(|(at, _)| *at), "connection");
         consider(self.buffers.tidy_at(), "spare buffers");
         consider((!self.resumed.is_empty()).then_some(Instant::ZERO), "congestion is over");
+        consider((!self.transmit.ended.is_empty()).then_some(Instant::ZERO), "a channel has ended");
         if self.looks != self.shared.live().looks() {
             consider(Some(self.published + PUBLISH_EVERY), "subscription diagnostics");
         }
@@ -305,6 +306,9 @@ impl Shard {
         for _ in 0..LOOKS_PER_TIMER {
             let Some(deferred) = self.deferrals.expired(now.instant) else { break };
             self.give_up(deferred, StatusCode::BAD_TIMEOUT, now);
+        }
+        while let Some(id) = self.transmit.ended.pop() {
+            self.watch(id);
         }
         for _ in 0..LOOKS_PER_TIMER {
             let Some((at, id)) = self.deadlines.first().copied() else { break };

@@ -562,6 +562,44 @@ fn a_changed_trust_list_closes_channels() {
     open.works(&mut server).unwrap();
 }
 
+/// A channel that cannot secure what it sends has ended: neither it nor what hangs on it waits for a deadline.
+#[test]
+fn a_channel_that_cannot_send_is_released_at_once() {
+    for published in [false, true] {
+        let provider = DummyProvider::new("server", 2048);
+        let failing = provider.clone();
+        let mut server = server_with(&[ENCRYPT], &anonymous(), |config| config.provider = Arc::new(provider));
+        let node = super::attribute::variable(1, taktwerk_types::BuiltInType::Double, 1.0);
+        super::attribute::add(&server, node);
+        let mut party = Party::anonymous(&mut server, "client", ENCRYPT);
+        super::flow::subscribe(&mut party.client, &mut server, NodeId::numeric(1, 1));
+        super::flow::publish(&mut party.client, &mut server);
+        let id = party.client.connection;
+        let (session, _) = server.shard.sessions.iter().next().unwrap();
+        let bound_to = |server: &Server| server.shard.sessions.get(session).unwrap().connection;
+        assert_eq!(bound_to(&server), Some(id));
+        failing.seal_nothing();
+        if published {
+            // The first values are due after a publishing interval, on no request's turn.
+            server.pass(Duration::from_millis(110));
+        } else {
+            let read = ReadRequest { request_header: party.client.header(), ..Default::default() };
+            party.client.send(&mut server, ReadRequest::BINARY_ENCODING_ID, &read);
+        }
+        server.pass(Duration::ZERO);
+        assert_eq!(bound_to(&server), None, "{published}");
+        party.client.drain(&mut server);
+        assert!(party.client.closed && party.client.channel.is_closed(), "{published}");
+        assert!(party.client.responses.is_empty());
+        assert_eq!((server.shard.connection_count(), server.shard.session_count()), (0, 1), "{published}");
+        let counters = &server.shard.shared().live().counters;
+        assert_eq!(counters.current_connection_count.value(), 0);
+        // Nothing is left that would have to be looked at before the session's time is over.
+        let next = server.shard.poll_timeout().unwrap().0;
+        assert!(next > server.now.instant, "{published} {:?}", server.shard.poll_timeout());
+    }
+}
+
 /// What a shard has noticed and begun does not reach a connection on its way to another: it is looked at where it comes to.
 #[test]
 fn a_connection_that_moves_is_looked_at_where_it_comes_to() {

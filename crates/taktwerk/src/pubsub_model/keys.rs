@@ -254,7 +254,7 @@ impl Server {
         ];
         for (name, act) in METHODS.iter().zip(acts) {
             let (server, id) = (Arc::clone(self), id.to_owned());
-            let handler = move |caller: &CallContext, _: Vec<Variant>| {
+            let handler = move |caller: &CallContext, _: super::methods::Inputs| {
                 administers(caller)?;
                 act(&mut lock(&server.service), &id, &mut OsEntropy, clock::monotonic())?;
                 // What uses the group here need not wait for half of a key's life.
@@ -263,8 +263,9 @@ impl Server {
                 }
                 Ok(Vec::new())
             };
+            // Responders that are being changed have to be waited for, which a shard must not do.
             if let Some(member) = find(name) {
-                space.set_method(member, Arc::new(handler))?;
+                space.set_method(member, super::methods::blocking(handler))?;
             }
         }
         Ok(node)

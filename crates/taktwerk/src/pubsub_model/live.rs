@@ -4,7 +4,7 @@
 use super::keys;
 use super::lock;
 use super::nodes::{Nodes, Object};
-use super::states::States;
+use super::states::{States, Unanswered};
 use crate::error::BuildError;
 use crate::pubsub::action::FailedResponder;
 use crate::space::{Space, now};
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use taktwerk_net::pubsub::Address;
 use taktwerk_pubsub::PublisherId;
+use taktwerk_pubsub::component::Component;
 use taktwerk_pubsub::config::reserve::Reservations;
 use taktwerk_pubsub::config::unused::{unused_by_publishers, unused_by_subscribers};
 use taktwerk_pubsub::config::version::{touch, version_time};
@@ -150,16 +151,24 @@ impl Live {
     }
 
     /// The Enable and Disable Methods.
-    pub(super) fn set_enabled(&self, element: &Element, enabled: bool) -> Result<(), StatusCode> {
-        let inner = lock(&self.inner);
-        self.states.set_element_enabled(element, enabled)?;
-        self.switched(&inner);
-        Ok(())
+    pub(super) fn set_element_enabled(&self, element: &Element, enabled: bool) -> Result<(), StatusCode> {
+        self.set_enabled(self.states.component(element)?, enabled)
+    }
+
+    /// Enables or disables a component. Where Actions of what is enabled cannot be answered, it says why: it is enabled all
+    /// the same, and those are in Error (Part 14 §6.2.1).
+    pub(super) fn set_enabled(&self, component: Component, enabled: bool) -> Result<(), StatusCode> {
+        let inner = self.inner();
+        self.states.set_enabled(component, enabled)?;
+        let unanswered = self.switched(&inner);
+        let why = unanswered.into_iter().find(|one| enabled && one.is_of(component));
+        why.map_or(Ok(()), |one| Err(one.status))
     }
 
     /// Something was enabled or disabled: those who answer Actions follow, and the file. DataSetWriters whose Actions cannot be
-    /// answered are in Error.
-    pub(super) fn switched(&self, inner: &Inner) {
+    /// answered are in Error; gives them.
+    fn switched(&self, inner: &Inner) -> Vec<Unanswered> {
+        let mut unanswered = Vec::new();
         if let Some(responders) = self.states.responders() {
             let configuration = self.states.configuration();
             let failed = responders.switch(&configuration);
@@ -167,12 +176,15 @@ impl Live {
                 let status = error.status();
                 tracing::error!(connection, writer_group, %status, %error, "Actions are not answered: their DataSetWriters are in Error");
             }
-            let is_failed = |connection: &str, group: &str| {
-                failed.iter().any(|one| one.connection == connection && one.writer_group == group)
+            let why_not = |connection: &str, group: &str| {
+                let mut failed = failed.iter();
+                let found = failed.find(|one| one.connection == connection && one.writer_group == group);
+                found.map(|one| one.error.status())
             };
-            self.states.answered(&configuration, is_failed);
+            unanswered = self.states.answered(&configuration, why_not);
         }
         self.save(inner);
+        unanswered
     }
 
     /// Saves what has happened already.

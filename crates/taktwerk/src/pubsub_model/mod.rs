@@ -147,12 +147,10 @@ impl PubSubModel {
     /// Enables or disables a component, as the Methods do.
     ///
     /// # Errors
-    /// Bad_InvalidState if it is enabled or disabled already, Bad_NodeIdUnknown if there is no such component.
+    /// Bad_InvalidState if it is enabled or disabled already, Bad_NodeIdUnknown if there is no such component. Why Actions
+    /// of what was enabled cannot be answered: it is enabled then, and their DataSetWriters are in Error.
     pub fn set_enabled(&self, component: Component, enabled: bool) -> Result<(), StatusCode> {
-        let inner = self.live.inner();
-        self.states.set_enabled(component, enabled)?;
-        self.live.switched(&inner);
-        Ok(())
+        self.live.set_enabled(component, enabled)
     }
 
     /// An engine says what became of a WriterGroup or DataSetReader.

@@ -5,6 +5,7 @@ mod below;
 pub(super) use below::{extension_field_of, mirror_parent};
 
 use super::live::Live;
+use super::methods::{Inputs, blocking};
 use super::{diagnostics, methods, set, settings};
 use crate::error::BuildError;
 use crate::space::{Space, now, ns0};
@@ -292,12 +293,13 @@ impl<'a> Sync<'a> {
         for (path, enabled) in [("Status/Enable", true), ("Status/Disable", false)] {
             if let Some(id) = added.members.get(path) {
                 let (live, element) = (Arc::clone(self.live), element.clone());
-                let handler = move |caller: &CallContext, _: Vec<Variant>| {
+                let handler = move |caller: &CallContext, _: Inputs| {
                     super::administers(caller)?;
-                    live.set_enabled(&element, enabled)?;
+                    live.set_element_enabled(&element, enabled)?;
                     Ok(Vec::new())
                 };
-                self.space.set_method(id, Arc::new(handler))?;
+                // Those who answer Actions say what they know before others begin: a shard must not wait for that.
+                self.space.set_method(id, blocking(handler))?;
             }
         }
         Ok(())

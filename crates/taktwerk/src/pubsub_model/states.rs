@@ -141,10 +141,9 @@ impl States {
         Ok(())
     }
 
-    /// As the Methods do it, which know elements by name.
-    pub(super) fn set_element_enabled(&self, element: &Element, enabled: bool) -> Result<(), StatusCode> {
-        let component = lock(&self.current).component(Some(element));
-        self.set_enabled(component.ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?, enabled)
+    /// The Methods know elements by name.
+    pub(super) fn component(&self, element: &Element) -> Result<Component, StatusCode> {
+        lock(&self.current).component(Some(element)).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)
     }
 
     pub(super) fn report(&self, component: Component, state: PubSubState) {
@@ -160,8 +159,14 @@ impl States {
         self.apply(&current.configuration, &changes);
     }
 
-    /// DataSetWriters that publish Actions run, unless their responder could not be started.
-    pub(super) fn answered(&self, configuration: &Configuration, is_failed: impl Fn(&str, &str) -> bool) {
+    /// DataSetWriters that publish Actions run, unless `why_not` says of their connection and WriterGroup why their
+    /// responder could not be started. Gives those that do not.
+    pub(super) fn answered(
+        &self,
+        configuration: &Configuration,
+        why_not: impl Fn(&str, &str) -> Option<StatusCode>,
+    ) -> Vec<Unanswered> {
+        let mut unanswered = Vec::new();
         let mut current = lock(&self.current);
         for (connection, of) in configuration.connections.iter().enumerate() {
             for (group, of_group) in of.writer_groups.iter().enumerate() {
@@ -173,14 +178,18 @@ impl States {
                     let group = GroupIndex { connection, group };
                     let component = Component::DataSetWriter { group, writer };
                     // What is switched off has not failed.
-                    let changes = match is_failed(&of.name, &of_group.name) && of_writer.enabled {
-                        true => current.components.cannot_run(component),
-                        false => current.components.can_run_again(component),
+                    let changes = match why_not(&of.name, &of_group.name).filter(|_| of_writer.enabled) {
+                        Some(status) => {
+                            unanswered.push(Unanswered { component, status });
+                            current.components.cannot_run(component)
+                        }
+                        None => current.components.can_run_again(component),
                     };
                     self.apply(&current.configuration, &changes);
                 }
             }
         }
+        unanswered
     }
 
     /// What an engine that runs `configuration` says.
@@ -327,6 +336,21 @@ impl States {
             computed(space, id, move || states.count(kind, operational))?;
         }
         Ok(())
+    }
+}
+
+/// A DataSetWriter whose Actions nobody answers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unanswered {
+    component: Component,
+    /// Why.
+    pub(super) status: StatusCode,
+}
+
+impl Unanswered {
+    /// Whether it is a component, or belongs to it.
+    pub(super) fn is_of(self, component: Component) -> bool {
+        self.component == component || is_below(component, self.component)
     }
 }
 

@@ -158,9 +158,14 @@ async fn actions_that_cannot_be_answered_are_in_error() {
     let group_status = "ns=1;s=PubSub/udp/actions/Status";
     let writer_status = "ns=1;s=PubSub/udp/actions/scale/Status";
     let switch = async |status: &str, what: &str| {
-        setup.client.call::<(), ()>(status, format!("{status}/{what}").as_str(), ()).await
+        let called = setup.client.call::<(), ()>(status, format!("{status}/{what}").as_str(), ()).await;
+        called.map_err(|error| error.status())
     };
-    switch(group_status, "Enable").await.unwrap();
+    // Whoever enables it learns why, of the group as of the writer. It is enabled all the same.
+    let why = Err(StatusCode::BAD_SECURITY_MODE_INSUFFICIENT);
+    assert_eq!(switch(group_status, "Enable").await, why);
+    assert_eq!(switch(group_status, "Enable").await, Err(StatusCode::BAD_INVALID_STATE));
+    assert!(setup.model.configuration().connections[0].writer_groups[0].enabled);
     assert!(responders.is_empty());
     // The engine that sends says when its group is there.
     until("the writer is in Error", || setup.model.state(writer) == PubSubState::ERROR).await;
@@ -170,7 +175,21 @@ async fn actions_that_cannot_be_answered_are_in_error() {
     // Switched off it has no error, switched on again it has.
     switch(writer_status, "Disable").await.unwrap();
     assert_eq!(setup.model.state(writer), PubSubState::DISABLED);
+    assert_eq!(switch(writer_status, "Enable").await, why);
+    assert_eq!(setup.model.state(writer), PubSubState::ERROR);
+    // Below something that is off nothing is to be answered, so nothing is missing yet.
+    switch(writer_status, "Disable").await.unwrap();
+    switch(group_status, "Disable").await.unwrap();
     switch(writer_status, "Enable").await.unwrap();
+    assert_eq!(setup.model.state(writer), PubSubState::PAUSED);
+    assert_eq!(switch("ns=1;s=PubSub/udp/Status", "Disable").await, Ok(()));
+    switch(group_status, "Enable").await.unwrap();
+    // What is enabled elsewhere is not to blame.
+    let other = Connection::new("other", Some(PublisherId::UInt16(8)), &free_url());
+    setup.model.change(|configuration| configuration.connections.push(other)).unwrap();
+    switch("ns=1;s=PubSub/other/Status", "Disable").await.unwrap();
+    assert_eq!(switch("ns=1;s=PubSub/udp/Status", "Enable").await, why);
+    assert_eq!(switch("ns=1;s=PubSub/other/Status", "Enable").await, Ok(()));
     assert_eq!(setup.model.state(writer), PubSubState::ERROR);
     // And with responders that may, it runs.
     let responders = ActionResponders::builder(space).allow_unsecured(true);

@@ -3,16 +3,16 @@
 //! The server's channel is honest, so that its answers get through; what they say is up to the input: proper answers
 //! with any content, faults, other types, bytes, silence, answers twice and in any order.
 
+use super::driven::{Driven, Scene, choose};
 use crate::input::Input;
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use taktwerk_channel::{Channel, ChannelConfig, Event as ChannelEvent};
 use taktwerk_client::{
-    Client, ClientConfig, ConnectionId, Delivery, Effect, Event, EventQueue, RequestHandle,
-    SubscriptionEvent, SubscriptionHandle, SubscriptionParams, Target,
+    ClientConfig, ConnectionId, Delivery, Effect, Event, SubscriptionEvent, SubscriptionHandle,
+    SubscriptionParams, Target,
 };
-use taktwerk_crypto::SeededEntropy;
 use taktwerk_schema::{
     ActivateSessionResponse, CallRequest, CallResponse, CreateMonitoredItemsRequest,
     CreateMonitoredItemsResponse, CreateSessionResponse, CreateSubscriptionResponse, DataChangeNotification,
@@ -26,34 +26,22 @@ use taktwerk_types::{
     DataValue, Decode, DecodeLimits, Decoder, Encode, ExtensionObject, Instant, NodeId, StatusCode,
 };
 
-/// Calls of the client's timer at one instant after which it is said not to come to rest.
-pub(super) const TURNS_MAX: usize = 1000;
-
 /// A conversation.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
-    let mut scene = Scene::new(&mut input);
+    let mut scene = Talk::new(&mut input);
     while !input.is_empty() {
         scene.act(&mut input);
     }
-    scene.finish();
+    scene.end();
+    assert!(scene.link.is_none());
 }
 
-struct Scene {
-    client: Client,
-    deliveries: EventQueue,
-    now: Instant,
+struct Talk {
+    driven: Driven,
     link: Option<Link>,
-    /// Requests of the application that wait.
-    waiting: BTreeSet<RequestHandle>,
-    subscriptions: Vec<SubscriptionHandle>,
     /// The number that each subscription's next message must have.
     expected: BTreeMap<SubscriptionHandle, u32>,
-    connected: bool,
-    /// Commands of the application.
-    commands: usize,
-    /// Gaps that the client has told of.
-    losses: usize,
 }
 
 /// The server's end of the connection.
@@ -92,30 +80,14 @@ pub(super) struct Asked {
     pub(super) body: Vec<u8>,
 }
 
-impl Scene {
+impl Talk {
     fn new(input: &mut Input<'_>) -> Self {
-        let mut config =
-            ClientConfig { read_limits: input.flag(), publish_max: 4, ..ClientConfig::default() };
+        let mut config = ClientConfig { read_limits: input.flag(), ..ClientConfig::default() };
         config.reconnect.retry_first = input.flag();
-        config.outstanding_max = 20;
-        config.gap_messages_max = 8;
-        let mut client = Client::new(Arc::new(config), Box::new(SeededEntropy::new(1)));
-        let now = Instant::ZERO + Duration::from_secs(1);
         let target =
             if input.flag() { Target::new("opc.tcp://host") } else { Target::direct("opc.tcp://host") };
-        client.connect(target.expect("a URL"), now).expect("not connected yet");
-        let mut scene = Self {
-            client,
-            deliveries: EventQueue::default(),
-            now,
-            link: None,
-            waiting: BTreeSet::new(),
-            subscriptions: Vec::new(),
-            expected: BTreeMap::new(),
-            connected: true,
-            commands: 0,
-            losses: 0,
-        };
+        let driven = Driven::new(config, target.expect("a URL"));
+        let mut scene = Self { driven, link: None, expected: BTreeMap::new() };
         scene.settle();
         scene
     }
@@ -137,55 +109,49 @@ impl Scene {
     // ---- the application
 
     fn command(&mut self, input: &mut Input<'_>) {
-        self.commands += 1;
-        let now = self.now;
+        let driven = &mut self.driven;
+        driven.commands += 1;
+        let now = driven.now;
         let pick = |subscriptions: &[SubscriptionHandle], input: &mut Input<'_>| match subscriptions.len() {
             0 => SubscriptionHandle(99),
             len => subscriptions[input.below(len)],
         };
-        let subscription = pick(&self.subscriptions, input);
+        let subscription = pick(&driven.subscriptions, input);
         match input.below(9) {
-            0 if self.subscriptions.len() < 4 => {
-                let handle = self.client.create_subscription(params(input), now);
-                self.subscriptions.push(handle);
+            0 if driven.subscriptions.len() < 4 => {
+                let handle = driven.client.create_subscription(params(input), now);
+                driven.subscriptions.push(handle);
             }
             0 | 1 => {
                 let items: Vec<_> =
                     (0..input.below(4)).map(|_| monitor(u32::from(input.byte() % 8), 1)).collect();
-                let _ = self.client.add_items(subscription, items, now);
+                let _ = driven.client.add_items(subscription, items, now);
             }
             2 => {
                 let handle = u32::from(input.byte() % 8);
-                let _ = self.client.remove_items(subscription, &[handle], now);
+                let _ = driven.client.remove_items(subscription, &[handle], now);
             }
             3 => {
-                let _ = self.client.modify_subscription(subscription, params(input), now);
+                let _ = driven.client.modify_subscription(subscription, params(input), now);
             }
             4 => {
-                let _ = self.client.delete_subscription(subscription, now);
+                let _ = driven.client.delete_subscription(subscription, now);
             }
             5 => {
                 let read = ReadRequest {
                     nodes_to_read: vec![value_of(0); input.below(9)],
                     ..ReadRequest::default()
                 };
-                if let Ok(handle) = self.client.operate(read, now) {
-                    assert!(self.waiting.insert(handle));
-                }
+                let asked = driven.client.operate(read, now);
+                driven.asked(asked);
             }
             6 => {
                 let mut call = CallRequest::default();
-                if let Ok(handle) = self.client.request(&mut call, None, now) {
-                    assert!(self.waiting.insert(handle));
-                }
+                let asked = driven.client.request(&mut call, None, now);
+                driven.asked(asked);
             }
-            7 if input.one_in(8) => self.client.disconnect(now),
-            _ => {
-                if !self.connected {
-                    let target = Target::direct("opc.tcp://host").expect("a URL");
-                    self.connected = self.client.connect(target, now).is_ok();
-                }
-            }
+            7 if input.one_in(8) => driven.client.disconnect(now),
+            _ => driven.connect(|| Target::direct("opc.tcp://host").expect("a URL")),
         }
     }
 
@@ -194,11 +160,7 @@ impl Scene {
     /// Takes a request that waits for its answer: mostly the oldest.
     fn take(&mut self, input: &mut Input<'_>) -> Option<Asked> {
         let requests = &mut self.link.as_mut()?.requests;
-        let at = match input.byte() {
-            other @ 0xe0.. => usize::from(other - 0xe0),
-            _ => 0,
-        };
-        requests.remove(at.min(requests.len().saturating_sub(1)))
+        requests.remove(choose(requests, input))
     }
 
     fn send(&mut self, request_id: u32, message: &[u8]) {
@@ -277,54 +239,21 @@ impl Scene {
 
     fn break_connection(&mut self) {
         if let Some(link) = self.link.take() {
-            self.client.handle_closed(link.connection, "broken", self.now, &mut self.deliveries);
+            self.driven.closed(link.connection);
         }
     }
+}
 
-    // ---- the driver
-
-    fn pass(&mut self, span: Duration) {
-        let end = self.now + span;
-        for _ in 0..TURNS_MAX {
-            let due = self.client.poll_timeout().map_or(end, |(at, _)| at.min(end)).max(self.now);
-            self.now = due;
-            self.settle();
-            if due >= end {
-                return;
-            }
-        }
-    }
-
-    fn settle(&mut self) {
-        for turn in 0.. {
-            let mut busy = false;
-            while let Some(effect) = self.client.poll_effect() {
-                self.perform(effect);
-                busy = true;
-            }
-            busy |= self.carry();
-            while let Some(delivery) = self.deliveries.pop() {
-                self.delivered(delivery);
-            }
-            if self.client.poll_timeout().is_some_and(|(at, _)| at <= self.now) {
-                self.client.handle_timeout(self.now, &mut self.deliveries);
-                busy = true;
-            }
-            if !busy {
-                break;
-            }
-            assert!(turn < TURNS_MAX, "no rest: {:?}", self.client.poll_timeout());
-        }
-        let (publishes, others) = self.client.outstanding();
-        // Besides what was asked for the client asks little on its own account.
-        let bound = 40 + 3 * self.commands + self.losses;
-        assert!(publishes <= 4 && others <= bound, "{publishes}, {others}");
+impl Scene for Talk {
+    fn driven(&mut self) -> &mut Driven {
+        &mut self.driven
     }
 
     fn perform(&mut self, effect: Effect) {
+        let driven = &mut self.driven;
         match effect {
             Effect::Connect { connection, .. } => {
-                let channel = Channel::server(Arc::new(ChannelConfig::default()), 7, self.now);
+                let channel = Channel::server(Arc::new(ChannelConfig::default()), 7, driven.now);
                 self.link = Some(Link {
                     connection,
                     channel,
@@ -334,56 +263,42 @@ impl Scene {
                     requests: VecDeque::new(),
                     numbers: Numbers::default(),
                 });
-                self.client.handle_connected(connection, self.now, &mut self.deliveries);
+                driven.client.handle_connected(connection, driven.now, &mut driven.deliveries);
             }
             Effect::Disconnect { connection, .. } => {
                 self.link.take_if(|link| link.connection == connection);
             }
             Effect::Crypto { token, job, provider } => {
                 let result = job.run(provider.as_ref());
-                self.client.complete(token, result, self.now, &mut self.deliveries);
+                driven.client.complete(token, result, driven.now, &mut driven.deliveries);
             }
         }
     }
 
-    /// Bytes in both directions.
     fn carry(&mut self) -> bool {
         let Some(link) = &mut self.link else {
-            self.client.transmit().clear();
+            self.driven.client.transmit().clear();
             return false;
         };
-        let busy = !self.client.transmit().is_empty();
-        link.inbox.append(self.client.transmit());
-        link.read(self.now);
-        if link.outbox.is_empty() {
-            return busy;
-        }
-        let given = link.outbox.len();
-        let consumed =
-            self.client.received(link.connection, &mut link.outbox, self.now, &mut self.deliveries);
-        assert!(consumed <= given);
-        link.outbox.drain(..consumed);
-        busy || consumed > 0
+        let busy = !self.driven.client.transmit().is_empty();
+        link.inbox.append(self.driven.client.transmit());
+        link.read(self.driven.now);
+        self.driven.receive(link.connection, &mut link.outbox) || busy
     }
 
     fn delivered(&mut self, delivery: Delivery) {
         match delivery {
-            Delivery::Response(handle, _) => {
-                assert!(self.waiting.remove(&handle), "{handle:?} is answered twice");
-            }
             Delivery::DataChanges { subscription, sequence_number, .. } => {
                 if let Some(expected) = self.expected.get_mut(&subscription) {
                     assert_eq!(sequence_number, *expected, "{subscription:?}");
                     *expected = following(sequence_number);
                 }
             }
-            Delivery::Events { .. } => {}
             Delivery::Event(Event::Subscription(handle, event)) => match event {
                 SubscriptionEvent::Created { .. } => {
                     self.expected.insert(handle, 1);
                 }
                 SubscriptionEvent::DataLost { from, to } => {
-                    self.losses += 1;
                     if let Some(expected) = self.expected.get_mut(&handle) {
                         assert_eq!(from, *expected, "{handle:?}");
                         *expected = following(to);
@@ -391,28 +306,12 @@ impl Scene {
                 }
                 SubscriptionEvent::Ended(_) | SubscriptionEvent::Deleted => {
                     self.expected.remove(&handle);
-                    self.subscriptions.retain(|known| *known != handle);
                 }
                 _ => {}
             },
-            Delivery::Event(Event::Disconnected(_)) => {
-                assert!(self.waiting.is_empty(), "unanswered: {:?}", self.waiting);
-                self.connected = false;
-                self.subscriptions.clear();
-                self.expected.clear();
-            }
-            Delivery::Event(_) => {}
+            Delivery::Event(Event::Disconnected(_)) => self.expected.clear(),
+            _ => {}
         }
-    }
-
-    /// Whatever was said: in the end the client can be ended, and is.
-    fn finish(mut self) {
-        self.client.disconnect(self.now);
-        self.settle();
-        self.pass(Duration::from_secs(60));
-        assert!(!self.connected, "{:?}", self.client);
-        assert!(self.waiting.is_empty() && self.link.is_none());
-        assert_eq!(self.client.poll_timeout(), None);
     }
 }
 

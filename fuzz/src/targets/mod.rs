@@ -5,6 +5,7 @@ pub mod chunk;
 pub mod client;
 pub mod crypto;
 pub mod decode;
+mod driven;
 pub mod dynamic;
 pub mod nodeset;
 pub mod pubsub;

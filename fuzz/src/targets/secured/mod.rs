@@ -9,20 +9,17 @@
 mod model;
 mod server;
 
-use super::client::{Asked, TURNS_MAX, encode, params, proper};
+use super::client::{Asked, encode, params, proper};
+use super::driven::{Driven, Scene, choose};
 use crate::input::Input;
 use core::time::Duration;
 use model::{KEY_BITS, Model, NAMES, POLICIES, Place, Reader, USER};
 use server::{Host, Link, split, tokens};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use taktwerk_channel::ChannelConfig;
-use taktwerk_client::{
-    Client, ClientConfig, ConnectionId, Delivery, Effect, Event, EventQueue, Identity, JobToken,
-    RequestHandle, Security, SubscriptionEvent, SubscriptionHandle, Target,
-};
+use taktwerk_client::{ClientConfig, ConnectionId, Delivery, Effect, Identity, JobToken, Security, Target};
 use taktwerk_crypto::dummy::{DummyProvider, certificate};
-use taktwerk_crypto::{CryptoError, Job, MessageSecurityMode, Provider, SecurityPolicy, SeededEntropy};
+use taktwerk_crypto::{CryptoError, Job, JobOutput, MessageSecurityMode, Provider, SecurityPolicy};
 use taktwerk_schema::{
     ActivateSessionRequest, CreateSessionRequest, ReadRequest, ReadResponse, RequestHeader, ResponseHeader,
     ServiceFault, ids::encoding_ids as id, service::Response,
@@ -44,19 +41,17 @@ const LATE_MAX: usize = 8;
 /// A conversation.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
-    let mut scene = Scene::new(&mut input);
+    let mut scene = Talk::new(&mut input);
     while !input.is_empty() {
         scene.act(&mut input);
     }
     scene.finish();
 }
 
-struct Scene {
-    client: Client,
+struct Talk {
+    driven: Driven,
     target: Target,
     secret: &'static str,
-    deliveries: EventQueue,
-    now: Instant,
     host: Host,
     model: Model,
     link: Option<Link>,
@@ -67,11 +62,6 @@ struct Scene {
     jobs: Vec<(ConnectionId, JobToken, Job, Arc<dyn Provider>)>,
     /// The server itself has said the secret: who repeats it gives nothing away.
     is_known: bool,
-    waiting: BTreeSet<RequestHandle>,
-    subscriptions: Vec<SubscriptionHandle>,
-    connected: bool,
-    commands: usize,
-    losses: usize,
 }
 
 fn contains(bytes: &[u8], secret: &str) -> bool {
@@ -86,7 +76,7 @@ fn parse<T: Response>(message: &[u8]) -> Option<T> {
     response.filter(|response| !response.header().service_result.is_bad())
 }
 
-impl Scene {
+impl Talk {
     fn new(input: &mut Input<'_>) -> Self {
         use MessageSecurityMode as Mode;
         let policy = input.pick(&POLICIES);
@@ -113,9 +103,6 @@ impl Scene {
             channel: Arc::new(channel),
             read_limits: options & 2 != 0,
             token_lifetime_ms: if options & 4 != 0 { 10_000 } else { 3_600_000 },
-            publish_max: 4,
-            outstanding_max: 20,
-            gap_messages_max: 8,
             ..ClientConfig::default()
         };
         config.reconnect.retry_first = options & 8 != 0;
@@ -126,15 +113,10 @@ impl Scene {
         target.server_certificate = (!discover).then(|| certificate(NAMES[0], KEY_BITS).into());
         let mut policies = vec![policy, weaker, SecurityPolicy::None];
         policies.dedup();
-        let mut client = Client::new(Arc::new(config), Box::new(SeededEntropy::new(1)));
-        let now = Instant::ZERO + Duration::from_secs(1);
-        client.connect(target.clone(), now).expect("security is named, or there is discovery");
         let mut scene = Self {
-            client,
+            driven: Driven::new(config, target.clone()),
             target,
             secret,
-            deliveries: EventQueue::default(),
-            now,
             host: Host::new(&policies, &tokens(of_tokens.unwrap_or_default())),
             model: Model::new(provider, discover),
             link: None,
@@ -142,11 +124,6 @@ impl Scene {
             is_slow: false,
             jobs: Vec::new(),
             is_known: false,
-            waiting: BTreeSet::new(),
-            subscriptions: Vec::new(),
-            connected: true,
-            commands: 0,
-            losses: 0,
         };
         scene.settle();
         scene
@@ -171,29 +148,24 @@ impl Scene {
     // ---- the application
 
     fn command(&mut self, input: &mut Input<'_>) {
-        self.commands += 1;
-        let now = self.now;
+        let driven = &mut self.driven;
+        driven.commands += 1;
+        let now = driven.now;
         match input.below(8) {
-            0 if self.subscriptions.len() < 2 => {
-                let handle = self.client.create_subscription(params(input), now);
+            0 if driven.subscriptions.len() < 2 => {
+                let handle = driven.client.create_subscription(params(input), now);
                 let items = (0..input.below(3)).map(|at| monitor(at as u32, 1));
-                let _ = self.client.add_items(handle, items.collect::<Vec<_>>(), now);
-                self.subscriptions.push(handle);
+                let _ = driven.client.add_items(handle, items.collect::<Vec<_>>(), now);
+                driven.subscriptions.push(handle);
             }
             1..4 => {
                 let nodes_to_read = vec![value_of(0); input.below(4)];
-                if let Ok(handle) =
-                    self.client.operate(ReadRequest { nodes_to_read, ..ReadRequest::default() }, now)
-                {
-                    assert!(self.waiting.insert(handle));
-                }
+                let read = ReadRequest { nodes_to_read, ..ReadRequest::default() };
+                let asked = driven.client.operate(read, now);
+                driven.asked(asked);
             }
-            4 => self.client.disconnect(now),
-            _ => {
-                if !self.connected {
-                    self.connected = self.client.connect(self.target.clone(), now).is_ok();
-                }
-            }
+            4 => driven.client.disconnect(now),
+            _ => driven.connect(|| self.target.clone()),
         }
     }
 
@@ -202,11 +174,7 @@ impl Scene {
     /// A request that waits for its answer: mostly the oldest.
     fn choose(&self, input: &mut Input<'_>) -> Option<Asked> {
         let requests = &self.link.as_ref()?.requests;
-        let at = match input.byte() {
-            other @ 0xe0.. => usize::from(other - 0xe0),
-            _ => 0,
-        };
-        requests.get(at.min(requests.len().saturating_sub(1))).cloned()
+        requests.get(choose(requests, input)).cloned()
     }
 
     /// An answer of the right type, right in everything or not; `None` where the client has to do without.
@@ -312,7 +280,7 @@ impl Scene {
 
     fn break_connection(&mut self) {
         if let Some(link) = self.link.take() {
-            self.client.handle_closed(link.connection, "broken", self.now, &mut self.deliveries);
+            self.driven.closed(link.connection);
         }
     }
 
@@ -341,95 +309,28 @@ impl Scene {
         } else {
             job.run(&*provider)
         };
-        self.client.complete(token, result, self.now, &mut self.deliveries);
+        self.complete(token, result);
     }
 
     fn work_off(&mut self) {
         while !self.jobs.is_empty() {
             let (_, token, job, provider) = self.jobs.remove(0);
-            self.client.complete(token, job.run(&*provider), self.now, &mut self.deliveries);
+            self.complete(token, job.run(&*provider));
             self.settle();
         }
     }
 
-    fn pass(&mut self, span: Duration) {
-        let end = self.now + span;
-        for _ in 0..TURNS_MAX {
-            let of_server = self.link.as_ref().and_then(Link::due).unwrap_or(end);
-            let due = self.client.poll_timeout().map_or(end, |(at, _)| at.min(end));
-            let due = due.min(of_server).max(self.now);
-            self.now = due;
-            self.settle();
-            if due >= end {
-                return;
-            }
-        }
-    }
-
-    fn settle(&mut self) {
-        for turn in 0.. {
-            let mut busy = false;
-            while let Some(effect) = self.client.poll_effect() {
-                self.perform(effect);
-                busy = true;
-            }
-            busy |= self.carry();
-            while let Some(delivery) = self.deliveries.pop() {
-                self.delivered(delivery);
-            }
-            if self.client.poll_timeout().is_some_and(|(at, _)| at <= self.now) {
-                self.client.handle_timeout(self.now, &mut self.deliveries);
-                busy = true;
-            }
-            if !busy {
-                break;
-            }
-            assert!(turn < TURNS_MAX, "no rest: {:?}", self.client.poll_timeout());
-        }
-        let (publishes, others) = self.client.outstanding();
-        let bound = 40 + 3 * self.commands + self.losses;
-        assert!(publishes <= 4 && others <= bound, "{publishes}, {others}");
-        if let Some(link) = &self.link {
-            let running = self.jobs.iter().filter(|job| job.0 == link.connection).count();
-            assert!(running <= JOBS_MAX, "{running} jobs at a time");
-        }
-    }
-
-    fn perform(&mut self, effect: Effect) {
-        match effect {
-            Effect::Connect { connection, .. } => {
-                self.link = Some(Link::new(connection, self.host.name, self.now));
-                self.client.handle_connected(connection, self.now, &mut self.deliveries);
-            }
-            Effect::Disconnect { connection, unsent } => {
-                if self.link.as_ref().is_some_and(|link| link.connection == connection) {
-                    self.to_server(unsent);
-                    self.link = None;
-                }
-            }
-            Effect::Crypto { token, job, provider } => {
-                let connection = self.link.as_ref().map_or(ConnectionId(0), |link| link.connection);
-                if let Job::SealSecret(job) = &*job {
-                    self.model.sealing(job);
-                }
-                if !self.is_slow {
-                    let result = job.run(&*provider);
-                    return self.client.complete(token, result, self.now, &mut self.deliveries);
-                }
-                self.jobs.push((connection, token, *job, provider));
-                if self.jobs.len() > LATE_MAX {
-                    let (_, token, job, provider) = self.jobs.remove(0);
-                    self.client.complete(token, job.run(&*provider), self.now, &mut self.deliveries);
-                }
-            }
-        }
+    /// A job has come to its end.
+    fn complete(&mut self, token: JobToken, result: Result<JobOutput, CryptoError>) {
+        let driven = &mut self.driven;
+        driven.client.complete(token, result, driven.now, &mut driven.deliveries);
     }
 
     fn to_server(&mut self, bytes: Vec<u8>) {
         assert!(self.is_known || !contains(&bytes, self.secret), "the secret leaves in the clear");
         let Some(link) = &mut self.link else { return };
         link.inbox.extend_from_slice(&bytes);
-        let (messages, place) = (link.read(self.now), link.place());
+        let (messages, place) = (link.read(self.driven.now), link.place());
         for (request_id, message) in messages {
             self.heard(request_id, &message, &place);
         }
@@ -450,7 +351,7 @@ impl Scene {
             id::ACTIVATE_SESSION_REQUEST_BINARY => {
                 let request =
                     ActivateSessionRequest::decode_from(body, limits).expect("the client encodes well");
-                let now = UtcTime::NULL.plus(self.now.since(Instant::ZERO));
+                let now = UtcTime::NULL.plus(self.driven.now.since(Instant::ZERO));
                 let reader = Reader { keys: &self.host.keys, secret: self.secret.as_bytes(), now };
                 self.model.asked_for_activation(&request, place, &reader);
             }
@@ -458,55 +359,6 @@ impl Scene {
         }
         if let Some(link) = &mut self.link {
             link.requests.push_back(Asked { request_id, type_id, body: body.to_vec() });
-        }
-    }
-
-    /// Bytes in both directions.
-    fn carry(&mut self) -> bool {
-        let bytes = core::mem::take(self.client.transmit());
-        let mut busy = !bytes.is_empty() && self.link.is_some();
-        self.to_server(bytes);
-        let Some(link) = &mut self.link else { return false };
-        busy |= link.tick(self.now);
-        if !link.outbox.is_empty() {
-            let given = link.outbox.len();
-            let consumed =
-                self.client.received(link.connection, &mut link.outbox, self.now, &mut self.deliveries);
-            assert!(consumed <= given);
-            link.outbox.drain(..consumed);
-            busy |= consumed > 0;
-        }
-        if link.is_over() {
-            self.break_connection();
-            busy = true;
-        }
-        busy
-    }
-
-    fn delivered(&mut self, delivery: Delivery) {
-        match delivery {
-            Delivery::Response(handle, result) => {
-                assert!(self.waiting.remove(&handle), "{handle:?} is answered twice");
-                if let Err(error) = result {
-                    self.is_discreet(&error);
-                }
-            }
-            Delivery::Event(event) => {
-                self.is_discreet(&event);
-                match event {
-                    Event::Subscription(handle, SubscriptionEvent::Ended(_) | SubscriptionEvent::Deleted) => {
-                        self.subscriptions.retain(|known| *known != handle);
-                    }
-                    Event::Subscription(_, SubscriptionEvent::DataLost { .. }) => self.losses += 1,
-                    Event::Disconnected(_) => {
-                        assert!(self.waiting.is_empty(), "unanswered: {:?}", self.waiting);
-                        self.connected = false;
-                        self.subscriptions.clear();
-                    }
-                    _ => {}
-                }
-            }
-            Delivery::DataChanges { .. } | Delivery::Events { .. } => {}
         }
     }
 
@@ -520,12 +372,78 @@ impl Scene {
     fn finish(mut self) {
         self.is_slow = false;
         self.work_off();
-        self.client.disconnect(self.now);
-        self.settle();
-        self.pass(Duration::from_secs(60));
-        assert!(!self.connected, "{:?}", self.client);
-        assert!(self.waiting.is_empty() && self.link.is_none());
-        assert_eq!(self.client.poll_timeout(), None);
-        self.is_discreet(&self.client);
+        self.end();
+        assert!(self.link.is_none());
+        self.is_discreet(&self.driven.client);
+    }
+}
+
+impl Scene for Talk {
+    fn driven(&mut self) -> &mut Driven {
+        &mut self.driven
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Connect { connection, .. } => {
+                let driven = &mut self.driven;
+                self.link = Some(Link::new(connection, self.host.name, driven.now));
+                driven.client.handle_connected(connection, driven.now, &mut driven.deliveries);
+            }
+            Effect::Disconnect { connection, unsent } => {
+                if self.link.as_ref().is_some_and(|link| link.connection == connection) {
+                    self.to_server(unsent);
+                    self.link = None;
+                }
+            }
+            Effect::Crypto { token, job, provider } => {
+                let connection = self.link.as_ref().map_or(ConnectionId(0), |link| link.connection);
+                if let Job::SealSecret(job) = &*job {
+                    self.model.sealing(job);
+                }
+                if !self.is_slow {
+                    let result = job.run(&*provider);
+                    return self.complete(token, result);
+                }
+                self.jobs.push((connection, token, *job, provider));
+                if self.jobs.len() > LATE_MAX {
+                    let (_, token, job, provider) = self.jobs.remove(0);
+                    self.complete(token, job.run(&*provider));
+                }
+            }
+        }
+    }
+
+    fn carry(&mut self) -> bool {
+        let bytes = core::mem::take(self.driven.client.transmit());
+        let mut busy = !bytes.is_empty() && self.link.is_some();
+        self.to_server(bytes);
+        let Some(link) = &mut self.link else { return false };
+        busy |= link.tick(self.driven.now);
+        busy |= self.driven.receive(link.connection, &mut link.outbox);
+        if link.is_over() {
+            self.break_connection();
+            busy = true;
+        }
+        busy
+    }
+
+    fn delivered(&mut self, delivery: Delivery) {
+        match delivery {
+            Delivery::Response(_, Err(error)) => self.is_discreet(&error),
+            Delivery::Event(event) => self.is_discreet(&event),
+            _ => {}
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.link.as_ref().and_then(Link::due)
+    }
+
+    fn rested(&mut self) {
+        if let Some(link) = &self.link {
+            let running = self.jobs.iter().filter(|job| job.0 == link.connection).count();
+            assert!(running <= JOBS_MAX, "{running} jobs at a time");
+        }
     }
 }

@@ -88,6 +88,90 @@ fn an_action_is_asked_for_executed_once_and_answered() {
     assert_eq!((unheard, executed.load(Ordering::Relaxed)), (Err(StatusCode::BAD_TIMEOUT), 1));
 }
 
+/// A request that somebody has recorded is not executed again by a responder that was started anew, if it keeps what it
+/// has received; if it does not, it cannot know.
+#[test]
+fn recorded_requests_are_not_executed_again_after_a_restart() {
+    let path = std::env::temp_dir().join(format!("taktwerk-responder-{}.replay", std::process::id()));
+    let (there, here) = (free_url(), free_url());
+    // Requests go through this test, which writes them down.
+    let between = UdpSocket::bind("127.0.0.1:0").unwrap();
+    between.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
+    let detour = format!("opc.udp://{}", between.local_addr().unwrap());
+    let address = there.strip_prefix("opc.udp://").unwrap().to_owned();
+    let executed = Arc::new(AtomicU32::new(0));
+    let start = |path: Option<&std::path::Path>| {
+        let counter = Arc::clone(&executed);
+        let mut builder = ActionResponder::builder(&there, 7)
+            .security(SecurityMode::SignAndEncrypt, "plant", keys())
+            .interval(Duration::from_millis(5))
+            .action(1, 1, move |_| {
+                counter.fetch_add(1, Ordering::SeqCst);
+                Ok(Vec::new())
+            });
+        if let Some(path) = path {
+            builder = builder.replay_floor(path);
+        }
+        builder.start().unwrap()
+    };
+    let requestor = ActionRequestor::builder(&detour, 9)
+        .response_address(&here)
+        .security(SecurityMode::SignAndEncrypt, "plant", keys())
+        .interval(Duration::from_millis(20))
+        .start()
+        .unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    // Asks, lets the request through, and gives all that went that way meanwhile.
+    let ask = || {
+        is_over.store(false, Ordering::SeqCst);
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| {
+                let result = requestor.invoke(7, 1, 1, Vec::new(), PATIENCE);
+                is_over.store(true, Ordering::SeqCst);
+                result
+            });
+            let mut recorded = Vec::new();
+            let mut buffer = [0; 2048];
+            while !is_over.load(Ordering::SeqCst) {
+                // Nothing for the moment.
+                let Ok(len) = between.recv(&mut buffer) else { continue };
+                between.send_to(&buffer[..len], &address).unwrap();
+                recorded.push(buffer[..len].to_vec());
+            }
+            assert_eq!(asked.join().unwrap(), Ok(Vec::new()));
+            recorded
+        })
+    };
+    let responder = start(Some(&path));
+    // Once it is answered, it has its keys: what came before was never taken, and could be taken once.
+    ask();
+    let recorded = ask();
+    // What comes behind the recorded messages is received behind them.
+    ask();
+    assert_eq!(executed.load(Ordering::SeqCst), 3);
+    drop(responder);
+    for (keeps, after) in [(true, 4), (false, 6)] {
+        let responder = start(keeps.then_some(path.as_path()));
+        ask();
+        for request in &recorded {
+            between.send_to(request, &address).unwrap();
+        }
+        if keeps {
+            let before = executed.load(Ordering::SeqCst);
+            ask();
+            assert_eq!(executed.load(Ordering::SeqCst), before + 1);
+            executed.fetch_sub(1, Ordering::SeqCst);
+        }
+        let end = std::time::Instant::now() + PATIENCE;
+        while executed.load(Ordering::SeqCst) < after && std::time::Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(executed.load(Ordering::SeqCst), after, "{keeps}");
+        drop(responder);
+    }
+    std::fs::remove_file(&path).unwrap();
+}
+
 /// Methods of a server are Actions that a configuration publishes; requestors ask what there is, and then for it.
 #[test]
 fn methods_of_a_server_are_asked_for_as_actions() {

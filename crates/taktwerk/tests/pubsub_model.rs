@@ -5,7 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 use taktwerk::pki::Pki;
-use taktwerk::pubsub_model::{KeyServiceClient, PubSubModel};
+use taktwerk::pubsub::PubSubStartError;
+use taktwerk::pubsub::action::FailedResponder;
+use taktwerk::pubsub_model::{KeyServiceClient, PubSubModel, RunsResponders};
 use taktwerk::server::authorization::{Authorization, IdentityRule};
 use taktwerk::types::{ByteString, NodeId, UaString, Variant};
 use taktwerk::{Client, MessageSecurityMode, RunningServer, SecurityPolicy, Server, StatusCode};
@@ -223,7 +225,7 @@ impl Drop for Folder {
 }
 
 /// A key service on an encrypted channel, and the certificates of a client it trusts.
-fn key_service(folder: &Folder, roles: &[&str]) -> (RunningServer, Pki) {
+fn key_service(folder: &Folder, roles: &[&str]) -> (RunningServer, PubSubModel, Pki) {
     let (ours, theirs) = (folder.pki("server"), folder.pki("client"));
     ours.trust_those_of(&theirs).unwrap();
     theirs.trust_those_of(&ours).unwrap();
@@ -238,14 +240,32 @@ fn key_service(folder: &Folder, roles: &[&str]) -> (RunningServer, Pki) {
     let model = PubSubModel::add_to(&server, &configuration(SecurityMode::SignAndEncrypt)).unwrap();
     model.serve_security_keys().unwrap();
     model.accept_security_keys().unwrap();
-    (server.spawn().unwrap(), theirs)
+    (server.spawn().unwrap(), model, theirs)
+}
+
+/// Responders that write down the keys they are given.
+#[derive(Default)]
+struct Pushed(std::sync::Mutex<Vec<(String, SecurityKeys)>>);
+
+impl RunsResponders for Pushed {
+    fn reconfigure(&self, _: &Configuration) -> Result<(), PubSubStartError> {
+        Ok(())
+    }
+
+    fn switch(&self, _: &Configuration) -> Vec<FailedResponder> {
+        Vec::new()
+    }
+
+    fn set_keys(&self, security_group_id: &str, keys: &SecurityKeys) {
+        self.0.lock().unwrap().push((security_group_id.to_owned(), keys.clone()));
+    }
 }
 
 #[tokio::test]
 async fn keys_are_handed_out_added_and_replaced() {
     let folder = Folder(std::env::temp_dir().join(format!("taktwerk-sks-{}-a", std::process::id())));
     let roles = ["SecurityKeyServerAccess", "SecurityKeyServerAdmin", "SecurityKeyServerPush"];
-    let (running, theirs) = key_service(&folder, &roles);
+    let (running, model, theirs) = key_service(&folder, &roles);
     let client = Client::builder(&running.url()).pki(&theirs).connect().await.unwrap();
     let keys = get_keys(&client, "plant").await.unwrap();
     assert_eq!((keys.first_token_id, keys.keys.len()), (1, 3));
@@ -275,20 +295,30 @@ async fn keys_are_handed_out_added_and_replaced() {
     assert_eq!(get_keys(&client, "new").await, Err(StatusCode::BAD_NOT_FOUND));
 
     // Nobody here runs engines that could take pushed keys.
-    let push = client.call_variants(
-        ns0(object_ids::PUBLISH_SUBSCRIBE),
-        ns0(method_ids::PUBLISH_SUBSCRIBE_SET_SECURITY_KEYS),
-        vec![
-            UaString::from("plant").into(),
-            UaString::from(policy).into(),
-            1u32.into(),
-            ByteString::from(vec![1; 52]).into(),
-            Vec::<ByteString>::new().into(),
-            1000.0.into(),
-            1000.0.into(),
-        ],
-    );
-    assert_eq!(status(push).await, StatusCode::BAD_NOT_FOUND);
+    let push = || {
+        client.call_variants(
+            ns0(object_ids::PUBLISH_SUBSCRIBE),
+            ns0(method_ids::PUBLISH_SUBSCRIBE_SET_SECURITY_KEYS),
+            vec![
+                UaString::from("plant").into(),
+                UaString::from(policy).into(),
+                1u32.into(),
+                ByteString::from(vec![1; 52]).into(),
+                Vec::<ByteString>::new().into(),
+                1000.0.into(),
+                1000.0.into(),
+            ],
+        )
+    };
+    assert_eq!(status(push()).await, StatusCode::BAD_NOT_FOUND);
+    // Those who answer Actions get them as publishers and subscribers do.
+    let responders = Arc::new(Pushed::default());
+    model.attach_responders(&responders);
+    push().await.unwrap();
+    let pushed = std::mem::take(&mut *responders.0.lock().unwrap());
+    let [(group, keys)] = &pushed[..] else { panic!("{pushed:?}") };
+    assert_eq!((group.as_str(), keys.first_token_id, keys.keys.len()), ("plant", 1, 1));
+    assert_eq!(keys.keys[0], [1; 52]);
     drop(client);
     running.stop(Duration::from_secs(1));
 }
@@ -362,7 +392,7 @@ async fn engines_of_the_key_service_change_their_keys_at_once() {
 #[tokio::test]
 async fn without_the_role_there_are_no_keys() {
     let folder = Folder(std::env::temp_dir().join(format!("taktwerk-sks-{}-b", std::process::id())));
-    let (running, theirs) = key_service(&folder, &[]);
+    let (running, _model, theirs) = key_service(&folder, &[]);
     let client = Client::builder(&running.url()).pki(&theirs).connect().await.unwrap();
     assert_eq!(get_keys(&client, "plant").await, Err(StatusCode::BAD_USER_ACCESS_DENIED));
     drop(client);
@@ -373,7 +403,7 @@ async fn without_the_role_there_are_no_keys() {
 #[test]
 fn a_publisher_pulls_its_keys() {
     let folder = Folder(std::env::temp_dir().join(format!("taktwerk-sks-{}-c", std::process::id())));
-    let (running, theirs) = key_service(&folder, &["SecurityKeyServerAccess"]);
+    let (running, _model, theirs) = key_service(&folder, &["SecurityKeyServerAccess"]);
     let url = running.url();
     let connect = move |url: &str| Client::builder(url).pki(&theirs);
     let mut source = KeyServiceClient::new(connect).unwrap().default_service(&url);

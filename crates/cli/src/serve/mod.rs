@@ -103,7 +103,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, conflicts_with = "config")]
     pubsub_allow_plaintext_password: bool,
 
-    /// Keep in this file what was received of secured PubSub messages, so that nothing is taken again after a restart.
+    /// Keep in this file what was received of secured PubSub messages, so that nothing is taken again after a restart;
+    /// and in others beside it, FILE.actions-…, what was asked of Actions.
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     pubsub_replay_file: Option<PathBuf>,
 

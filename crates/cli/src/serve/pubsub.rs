@@ -222,13 +222,15 @@ impl Files {
         let subscriber = subscriber.start().map_err(start)?;
         // Actions may what clients may who are nobody in particular.
         let roles = [NodeId::from(object_ids::WELL_KNOWN_ROLE_ANONYMOUS)];
-        let responders = ActionResponders::builder(server.space())
+        let mut responders = ActionResponders::builder(server.space())
             .roles(&roles)
             .keys(keys)
             .allow_unsecured(self.unsecured_actions)
-            .mqtt(mqtt)
-            .start(&configuration)
-            .map_err(start)?;
+            .mqtt(mqtt);
+        if let Some(path) = &self.replay {
+            responders = responders.replay_floor(path);
+        }
+        let responders = responders.start(&configuration).map_err(start)?;
         absent.report(&model, &configuration);
         let (publisher, subscriber) = (Arc::new(publisher), Arc::new(subscriber));
         let responders = Arc::new(responders);

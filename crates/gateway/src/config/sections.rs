@@ -286,6 +286,7 @@ pub struct PubSubSection {
     pub unsecured_actions: bool,
     /// Passwords in its URLs are sent also to brokers without TLS that are not on this machine.
     pub allow_plaintext_password: bool,
-    /// Where it is kept what was received of secured messages, so that nothing is taken again after a restart.
+    /// Where it is kept what was received of secured messages, so that nothing is taken again after a restart; beside it,
+    /// with another ending for each responder, what was asked of Actions.
     pub replay_file: Option<PathBuf>,
 }

@@ -1,6 +1,7 @@
 //! Requestors and responders of Actions on threads of their own (Part 14 §5.4.3).
 
 use super::PubSubError;
+use super::floor::FloorFile;
 use super::inlet::{self, Inlet};
 use super::keys::{KeySource, KeyThread};
 use super::link::{self, Link};
@@ -13,6 +14,7 @@ use crate::wake::Waker;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use taktwerk_pubsub::action::ActionEngine;
@@ -37,6 +39,9 @@ pub struct ActionDriverOptions {
     pub link: Option<Box<dyn Link>>,
     /// What is received from, if it is opened elsewhere.
     pub inlet: Option<InletMaker>,
+    /// A file that keeps what was received, so that nothing is taken again after a restart (but what came in the last
+    /// second before a crash). Each engine needs a file of its own.
+    pub replay_floor: Option<PathBuf>,
     /// Whether what is asked for would be heard now: on a broker, nothing is announced before that.
     pub hears: Option<Box<dyn Fn() -> bool + Send>>,
 }
@@ -94,6 +99,12 @@ impl<U: ActionUser> RunningActions<U> {
         mut options: ActionDriverOptions,
     ) -> Result<Self, PubSubError> {
         let fail = |source| PubSubError::Thread { thread: "Actions'", source };
+        let mut floor = None;
+        if let Some(path) = options.replay_floor.take() {
+            let (file, known) = FloorFile::open(&path)?;
+            user.engine().not_below(known);
+            floor = Some(file);
+        }
         let waker = Waker::new().map_err(fail)?;
         let link = match options.link.take() {
             Some(link) => link,
@@ -129,7 +140,8 @@ impl<U: ActionUser> RunningActions<U> {
                     Ok((inlets, poller)) => {
                         if tell.send(Ok(())).is_ok() {
                             let hears = hears.unwrap_or_else(|| Box::new(|| true));
-                            run(&mut user, link, inlets, poller, keys, &hears, &theirs, &their_waker);
+                            let side = Side { keys, floor, hears };
+                            run(&mut user, link, inlets, poller, side, &theirs, &their_waker);
                         }
                     }
                     Err(error) => {
@@ -209,17 +221,24 @@ fn poller(inlets: &[Box<dyn Inlet>], waker: &Waker) -> Result<Poller, PubSubErro
     Ok(poller)
 }
 
-#[allow(clippy::too_many_arguments)] // what a thread has
+/// What there is beside an engine.
+struct Side {
+    keys: Option<KeyThread>,
+    floor: Option<FloorFile>,
+    hears: Box<dyn Fn() -> bool + Send>,
+}
+
 fn run<U: ActionUser>(
     user: &mut U,
     mut link: Box<dyn Link>,
     mut inlets: Vec<Box<dyn Inlet>>,
     mut poller: Poller,
-    keys: Option<KeyThread>,
-    hears: &dyn Fn() -> bool,
+    side: Side,
     shared: &Shared<U>,
     waker: &Waker,
 ) {
+    let Side { keys, mut floor, hears } = side;
+    let mut seen = 0;
     let mut clock = Clock::new();
     let mut out = Transmit::new();
     // On a broker, once it is there.
@@ -230,7 +249,10 @@ fn run<U: ActionUser>(
     while !shared.stop.load(Ordering::Acquire) {
         let mut more = false;
         for inlet in &mut inlets {
-            let received = inlet.receive(&mut |datagram| user.receive(datagram, read(&mut clock)));
+            let received = inlet.receive(&mut |datagram| {
+                seen += 1;
+                user.receive(datagram, read(&mut clock));
+            });
             more |= received.unwrap_or_else(|error| {
                 tracing::warn!(%error, "Actions cannot be received");
                 false
@@ -272,6 +294,9 @@ fn run<U: ActionUser>(
         for connection in connections {
             link.send(connection, &out, None);
         }
+        if let Some(floor) = &mut floor {
+            floor.look(seen, now.instant, || user.engine().replay_floor());
+        }
         if more {
             continue;
         }
@@ -282,9 +307,12 @@ fn run<U: ActionUser>(
             let span = span.min(if link.may_announce() { LOOK } else { IDLE });
             if let Err(error) = poller.wait(Some(span)) {
                 tracing::error!(%error, "Actions cannot be waited for any more");
-                return;
+                break;
             }
         }
         waker.awake();
+    }
+    if let Some(floor) = floor {
+        floor.end(user.engine().replay_floor());
     }
 }

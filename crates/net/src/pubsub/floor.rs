@@ -1,4 +1,4 @@
-//! What a subscriber has received, in a file, so that nothing is taken again after a restart.
+//! What a subscriber or a responder of Actions has received, in a file, so that nothing is taken again after a restart.
 
 use super::PubSubError;
 use std::fs::{File, OpenOptions};
@@ -7,7 +7,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
-use taktwerk_pubsub::Subscriber;
 use taktwerk_pubsub::security::ReplayFloor;
 use taktwerk_types::Instant;
 
@@ -28,7 +27,7 @@ pub(super) struct FloorFile {
 
 impl FloorFile {
     /// Reads the file for an engine that does not run yet, and will write it again.
-    pub(super) fn open(path: &Path, engine: Subscriber) -> Result<(Self, Subscriber), PubSubError> {
+    pub(super) fn open(path: &Path) -> Result<(Self, ReplayFloor), PubSubError> {
         let fail = |reason: String| PubSubError::ReplayFloor { path: path.to_owned(), reason };
         let floor = match std::fs::read(path) {
             Ok(bytes) => ReplayFloor::decode(&bytes).map_err(|error| fail(error.to_string()))?,
@@ -66,18 +65,17 @@ impl FloorFile {
             seen: 0,
             next: Instant::ZERO,
         };
-        Ok((file, engine.not_below(floor)))
+        Ok((file, floor))
     }
 
-    /// Has it written, if there is something new.
-    pub(super) fn look(&mut self, engine: &Subscriber, now: Instant) {
-        let seen = engine.counters().network_messages;
+    /// Has it written, if there is something new: `seen` counts what was received.
+    pub(super) fn look(&mut self, seen: u64, now: Instant, floor: impl FnOnce() -> ReplayFloor) {
         if now < self.next || seen == self.seen {
             return;
         }
         self.seen = seen;
         self.next = Instant::from_nanos(now.as_nanos().saturating_add(EVERY));
-        let bytes = engine.replay_floor().encode();
+        let bytes = floor().encode();
         if bytes != self.written
             && let Some(write) = &self.write
         {
@@ -88,10 +86,9 @@ impl FloorFile {
     }
 
     /// Writes it for the last time.
-    pub(super) fn end(mut self, engine: &Subscriber) {
-        self.seen = u64::MAX;
+    pub(super) fn end(mut self, floor: ReplayFloor) {
         self.next = Instant::ZERO;
-        self.look(engine, Instant::ZERO);
+        self.look(self.seen.wrapping_add(1), Instant::ZERO, || floor);
         self.write = None;
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()

@@ -138,8 +138,8 @@ impl RunningSubscriber {
         let mut engine = engine.securing_probes(Box::new(OsEntropy));
         let mut floor = None;
         if let Some(path) = options.replay_floor.take() {
-            let (file, restored) = FloorFile::open(&path, engine)?;
-            (floor, engine) = (Some(file), restored);
+            let (file, known) = FloorFile::open(&path)?;
+            (floor, engine) = (Some(file), engine.not_below(known));
         }
         let wake = waker.clone();
         let keys = options.keys.take().map(|source| KeyThread::start(source, move || wake.wake()));
@@ -462,7 +462,8 @@ impl Receiving {
             }
             *lock(&self.shared.counters) = self.engine.counters();
             if let Some(floor) = &mut self.floor {
-                floor.look(&self.engine, now.instant);
+                let seen = self.engine.counters().network_messages;
+                floor.look(seen, now.instant, || self.engine.replay_floor());
             }
             ready.clear();
             if more || self.busy_poll || core::mem::take(&mut self.look_everywhere) {
@@ -484,7 +485,7 @@ impl Receiving {
         }
         self.engine.stop(&mut *self.sink);
         if let Some(floor) = self.floor {
-            floor.end(&self.engine);
+            floor.end(self.engine.replay_floor());
         }
     }
 

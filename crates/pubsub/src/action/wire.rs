@@ -7,7 +7,8 @@ use crate::config::GroupSecurity;
 use crate::publisher::{Security, write_announcement, write_message};
 use crate::publisher_id::{PublisherId, PublisherIdRef};
 use crate::security::{
-    KeyRequest, KeyStore, KeyStoreOptions, Nonce, SecurityError, SecurityKeys, decrypt, nonce_number, verify,
+    KeyRequest, KeyStore, KeyStoreOptions, Nonce, ReplayFloor, SecurityError, SecurityKeys, decrypt,
+    nonce_number, verify,
 };
 use crate::time::Now;
 use crate::transmit::{About, DatagramKind, Transmit};
@@ -121,6 +122,19 @@ pub trait ActionEngine {
         now: Now,
     ) -> Result<(), SecurityError> {
         self.key_store().answer(security_group_id, outcome, now.instant)
+    }
+
+    /// Goes on from what was received before a restart, unless it knows of something already. To be called before there
+    /// are keys.
+    fn not_below(&mut self, floor: ReplayFloor) {
+        if self.key_store().replay_floor().is_empty() {
+            self.key_store().restore(floor);
+        }
+    }
+
+    /// What was received so far, for [`Self::not_below`] after a restart.
+    fn replay_floor(&mut self) -> ReplayFloor {
+        self.key_store().replay_floor()
     }
 
     /// The keys of a group are known to be others now: they are asked for at once.

@@ -30,6 +30,7 @@ use crate::pubsub_model::lock;
 use core::fmt;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
 use taktwerk_crypto::PubSubProvider;
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
@@ -44,6 +45,7 @@ use taktwerk_pubsub::config::{
     Configuration, Connection, DataSetSource, DataSetWriter, GroupSecurity, TRANSPORT_MQTT_JSON, WriterGroup,
     unused,
 };
+use taktwerk_pubsub::security::SecurityKeys;
 use taktwerk_schema::{ActionTargetDataType, DataSetFieldContentMask, DataSetMetaDataType};
 use taktwerk_server::space::AddressSpace;
 use taktwerk_types::{NodeId, StatusCode, Variant};
@@ -178,6 +180,13 @@ impl ActionResponderBuilder {
     ) -> Self {
         let target = ActionTarget { data_set_writer_id, action_target_id };
         self.handlers.insert(target, Box::new(handler));
+        self
+    }
+
+    /// Keeps in a file what was received of secured messages, so that no recorded request is executed again after a restart
+    /// (but what came in the last second before a crash). Each responder needs a file of its own. Default: nothing is kept.
+    pub fn replay_floor(mut self, path: impl Into<PathBuf>) -> Self {
+        self.common.options.replay_floor = Some(path.into());
         self
     }
 
@@ -480,6 +489,15 @@ impl ActionResponder {
     pub fn refresh_keys(&self, security_group_id: &str) {
         let group = security_group_id.to_owned();
         self.running.run(move |user, now| user.engine.refresh_keys(&group, now));
+    }
+
+    /// Keys that a key service pushes, if the security group is this responder's.
+    pub fn set_keys(&self, security_group_id: &str, keys: SecurityKeys) {
+        let group = security_group_id.to_owned();
+        self.running.run(move |user, now| {
+            // A group that it does not use is none of its business.
+            let _ = user.engine.set_keys(&group, Ok(&keys), now);
+        });
     }
 
     /// A responder at an address: `opc.udp://…`, `mqtt://…` and `mqtts://…` (UADP), `mqtt+json://…` and `mqtts+json://…`.

@@ -7,6 +7,7 @@ use taktwerk_net::pubsub::{
     PreparedChange, PublisherChange, RunningPublisher, RunningSubscriber, SubscriberChange,
 };
 use taktwerk_pubsub::config::Configuration;
+use taktwerk_pubsub::security::SecurityKeys;
 
 /// What runs a publisher's engine: the driver, or [`crate::pubsub::Publisher`] around it.
 pub trait RunsPublisher: Send + Sync + 'static {
@@ -84,6 +85,11 @@ pub trait RunsResponders: Send + Sync + 'static {
     fn refresh_keys(&self, security_group_id: &str) {
         let _ = security_group_id;
     }
+
+    /// A key service has pushed the keys of a security group.
+    fn set_keys(&self, security_group_id: &str, keys: &SecurityKeys) {
+        let _ = (security_group_id, keys);
+    }
 }
 
 impl RunsResponders for crate::pubsub::ActionResponders {
@@ -97,6 +103,10 @@ impl RunsResponders for crate::pubsub::ActionResponders {
 
     fn refresh_keys(&self, security_group_id: &str) {
         Self::refresh_keys(self, security_group_id);
+    }
+
+    fn set_keys(&self, security_group_id: &str, keys: &SecurityKeys) {
+        Self::set_keys(self, security_group_id, keys);
     }
 }
 

@@ -317,8 +317,10 @@ pub(super) fn serve(space: &Space, service: &Service, live: &Arc<Live>) -> Resul
 /// Takes pushed keys.
 pub(super) fn accept(space: &Space, states: &Arc<States>) -> Result<(), BuildError> {
     let states = Arc::clone(states);
-    let handler = move |caller: &CallContext, inputs: Vec<Variant>| push(&states, caller, &inputs);
-    space.set_method(&ns0(method_ids::PUBLISH_SUBSCRIBE_SET_SECURITY_KEYS), Arc::new(handler))?;
+    let handler =
+        move |caller: &CallContext, inputs: super::methods::Inputs| push(&states, caller, &inputs.rest());
+    let handler = super::methods::blocking(handler);
+    space.set_method(&ns0(method_ids::PUBLISH_SUBSCRIBE_SET_SECURITY_KEYS), handler)?;
     computed(space, variable_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CAPABLITIES_SUPPORT_SECURITY_KEY_PUSH, || true)
 }
 

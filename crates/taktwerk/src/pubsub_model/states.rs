@@ -282,9 +282,12 @@ impl States {
         security_group_id: &str,
         keys: SecurityKeys,
     ) -> Result<(), StatusCode> {
-        let (publisher, subscriber) = (self.publisher(), self.subscriber());
-        if publisher.is_none() && subscriber.is_none() {
+        let (publisher, subscriber, responders) = (self.publisher(), self.subscriber(), self.responders());
+        if publisher.is_none() && subscriber.is_none() && responders.is_none() {
             return Err(StatusCode::BAD_NOT_FOUND);
+        }
+        if let Some(responders) = responders {
+            responders.set_keys(security_group_id, &keys);
         }
         let group = security_group_id.to_owned();
         if let Some(publisher) = publisher {

@@ -5,12 +5,15 @@ use crate::pubsub::{KeySource, PubSubStartError, PublisherId};
 use crate::pubsub_model::lock;
 use core::fmt;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use taktwerk_net::pubsub::PubSubError;
 use taktwerk_pubsub::action::ActionDescription;
 use taktwerk_pubsub::config::{Configuration, Connection};
+use taktwerk_pubsub::security::SecurityKeys;
+use taktwerk_pubsub::uadp::SecurityMode;
 use taktwerk_server::space::AddressSpace;
-use taktwerk_types::NodeId;
+use taktwerk_types::{Encode, NodeId};
 
 /// Where keys of security groups come from: a source for each responder.
 type Keys = Box<dyn Fn() -> io::Result<Box<dyn KeySource>> + Send + Sync>;
@@ -22,6 +25,7 @@ pub struct ActionRespondersBuilder {
     roles: Vec<NodeId>,
     keys: Option<Keys>,
     allow_unsecured: bool,
+    replay_floor: Option<PathBuf>,
     #[cfg(feature = "mqtt")]
     mqtt: taktwerk_net::pubsub::mqtt::MqttOptions,
 }
@@ -52,6 +56,14 @@ impl ActionRespondersBuilder {
     /// has none in any case.
     pub fn allow_unsecured(mut self, allow: bool) -> Self {
         self.allow_unsecured = allow;
+        self
+    }
+
+    /// Keeps in files what was received of secured messages, so that no recorded request is executed again after a restart
+    /// (but what came in the last second before a crash): one for each responder, beside `path`, with an ending that its
+    /// PublisherId, connection and WriterGroup make. Default: nothing is kept.
+    pub fn replay_floor(mut self, path: impl Into<PathBuf>) -> Self {
+        self.replay_floor = Some(path.into());
         self
     }
 
@@ -117,6 +129,7 @@ impl ActionResponders {
             roles: Vec::new(),
             keys: None,
             allow_unsecured: false,
+            replay_floor: None,
             #[cfg(feature = "mqtt")]
             mqtt: Default::default(),
         }
@@ -231,6 +244,13 @@ impl ActionResponders {
         }
     }
 
+    /// Keys that a key service pushes.
+    pub fn set_keys(&self, security_group_id: &str, keys: &SecurityKeys) {
+        for (_, responder) in lock(&self.running).iter() {
+            responder.set_keys(security_group_id, keys.clone());
+        }
+    }
+
     fn begin(
         &self,
         builder: ActionResponderBuilder,
@@ -245,6 +265,11 @@ impl ActionResponders {
         if let Some(keys) = &settings.keys {
             let keys = keys().map_err(|source| PubSubError::Thread { thread: "keys'", source })?;
             builder.common.options.keys = Some(keys);
+        }
+        if let Some(path) = &settings.replay_floor
+            && builder.common.security.mode != SecurityMode::None
+        {
+            builder.common.options.replay_floor = Some(beside(path, &owner(&plan(&builder))));
         }
         builder.legacy = legacy;
         builder.start()
@@ -274,6 +299,43 @@ fn owner((connection, _): &Plan) -> Owner {
     (connection.publisher_id.clone(), connection.name.clone(), group)
 }
 
+/// The file of one responder: its name tells those of a configuration apart and is the same after every start.
+fn beside(path: &Path, (publisher_id, connection, group): &Owner) -> PathBuf {
+    let id = publisher_id.as_ref().map(|id| id.to_variant().encode_to_vec()).unwrap_or_default();
+    let parts = [id.as_slice(), connection.as_bytes(), group.as_bytes()];
+    // FNV-1a, with the lengths, so that no two sets of parts read the same.
+    let hash = parts.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, part| {
+        let length = (part.len() as u64).to_le_bytes();
+        length
+            .iter()
+            .chain(part.iter())
+            .fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+    });
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".actions-{hash:016x}"));
+    path.with_file_name(name)
+}
+
 fn plan(builder: &ActionResponderBuilder) -> Plan {
     (builder.common.connection.clone(), builder.descriptions.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_responder_has_a_file_of_its_own() {
+        let name = |id: Option<u16>, connection: &str, group: &str| {
+            let owner = (id.map(PublisherId::UInt16), connection.to_owned(), group.to_owned());
+            beside(Path::new("plant/line.replay"), &owner)
+        };
+        let one = name(Some(7), "udp", "actions");
+        assert_eq!(one, name(Some(7), "udp", "actions"));
+        assert_eq!(one.parent(), Some(Path::new("plant")));
+        assert!(one.to_str().is_some_and(|name| name.starts_with("plant/line.replay.actions-")));
+        let others =
+            [name(Some(8), "udp", "actions"), name(Some(7), "udpa", "ctions"), name(None, "udp", "actions")];
+        assert!(others.iter().all(|other| *other != one), "{others:?}");
+    }
 }

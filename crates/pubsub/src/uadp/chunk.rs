@@ -72,7 +72,7 @@ pub fn split(
 pub struct ReassemblyLimits {
     /// Largest payload, in bytes.
     pub payload_len_max: usize,
-    /// Bytes of all payloads that are being put together.
+    /// Bytes that have come of all payloads that are being put together, with 64 more for each piece.
     pub total_len_max: usize,
     /// Payloads that are being put together at the same time.
     pub payloads_max: usize,
@@ -114,15 +114,17 @@ struct Key {
     group_id: Option<u16>,
 }
 
+/// What it costs to remember a piece, besides its bytes.
+const PIECE_COST: usize = 64;
+
 #[derive(Debug)]
 struct Partial {
     sequence_number: u16,
     total_size: usize,
     piece_len: Option<usize>,
-    /// Grows with the pieces that arrive, never ahead of them by more than one piece's place.
-    bytes: Vec<u8>,
-    /// Which pieces are there, by offset.
-    pieces: BTreeMap<u32, u32>,
+    /// The pieces that are there, by offset. Each by itself: room for those before it would be made, and cleared, for
+    /// one small piece that says that it is the last.
+    pieces: BTreeMap<u32, Box<[u8]>>,
     received: usize,
     since: Instant,
 }
@@ -205,7 +207,6 @@ impl Reassembler {
                 sequence_number: chunk.message_sequence_number,
                 total_size,
                 piece_len: None,
-                bytes: Vec::new(),
                 pieces: BTreeMap::new(),
                 received: 0,
                 since: now,
@@ -213,16 +214,16 @@ impl Reassembler {
             self.partials.insert(key.clone(), partial);
         }
         let partial = self.partials.get_mut(&key)?;
-        let before = partial.bytes.len();
+        let before = partial.held();
         let taken = partial.take(chunk);
-        self.held = self.held + partial.bytes.len() - before;
+        self.held = self.held + partial.held() - before;
         if !taken {
             return None;
         }
         if partial.received == partial.total_size {
             let partial = self.partials.remove(&key)?;
-            self.held -= partial.bytes.len();
-            return Some(partial.bytes);
+            self.held -= partial.held();
+            return Some(partial.whole());
         }
         while self.held > self.limits.total_len_max && !self.partials.is_empty() {
             self.forget_oldest();
@@ -246,7 +247,7 @@ impl Reassembler {
 
     fn forget(&mut self, key: &Key) {
         if let Some(partial) = self.partials.remove(key) {
-            self.held -= partial.bytes.len();
+            self.held -= partial.held();
         }
     }
 
@@ -260,29 +261,37 @@ impl Reassembler {
 }
 
 impl Partial {
+    /// What it takes of the limit.
+    fn held(&self) -> usize {
+        self.received + self.pieces.len() * PIECE_COST
+    }
+
+    /// The payload, once all pieces are there.
+    fn whole(self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.received);
+        self.pieces.values().for_each(|piece| bytes.extend_from_slice(piece));
+        bytes
+    }
+
     /// False: the piece is there already or does not fit the others.
     fn take(&mut self, chunk: &Chunk<'_>) -> bool {
         let (start, len) = (chunk.offset as usize, chunk.data.len());
-        let end = start + len;
+        let end = start.saturating_add(len);
+        if len == 0 || end > self.total_size {
+            return false;
+        }
         // All pieces but the last have the same size, and pieces never overlap.
         let is_last = end == self.total_size;
         if !is_last && *self.piece_len.get_or_insert(len) != len {
             return false;
         }
         let before = self.pieces.range(..=chunk.offset).next_back();
-        let overlaps_before = before.is_some_and(|(offset, len)| *offset as usize + *len as usize > start);
+        let overlaps_before = before.is_some_and(|(offset, piece)| *offset as usize + piece.len() > start);
         let after = self.pieces.range(chunk.offset..).next();
         if overlaps_before || after.is_some_and(|(offset, _)| (*offset as usize) < end) {
             return false;
         }
-        if self.bytes.len() < end {
-            self.bytes.resize(end, 0);
-        }
-        match self.bytes.get_mut(start..end) {
-            Some(place) => place.copy_from_slice(chunk.data),
-            None => return false,
-        }
-        self.pieces.insert(chunk.offset, u32::try_from(len).unwrap_or(u32::MAX));
+        self.pieces.insert(chunk.offset, chunk.data.into());
         self.received += len;
         true
     }
@@ -367,6 +376,25 @@ mod tests {
         to.expire(Instant::from_nanos(11));
         assert_eq!(to.held(), 0);
         assert!(to.partials.is_empty());
+    }
+
+    /// Nothing is held but what has come, wherever it says that it belongs.
+    #[test]
+    fn a_small_piece_of_a_large_payload_takes_little() {
+        let limits = ReassemblyLimits::default();
+        let mut to = Reassembler::new(limits);
+        let total_size = u32::try_from(limits.payload_len_max).unwrap();
+        for writer in 0..32 {
+            let last = Chunk { message_sequence_number: 1, offset: total_size - 1, total_size, data: b"x" };
+            assert_eq!(to.push(WHO, Some(writer), None, &last, Instant::ZERO), None);
+        }
+        assert_eq!((to.held(), to.dropped()), (32 * (1 + PIECE_COST), 0));
+        // Many small ones are counted as what they cost.
+        let small = |offset| Chunk { message_sequence_number: 2, offset, total_size, data: b"x" };
+        for offset in 0..1_000 {
+            push(&mut to, &small(offset));
+        }
+        assert_eq!(to.held(), (31 + 1_000) * (1 + PIECE_COST));
     }
 
     #[test]

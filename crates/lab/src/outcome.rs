@@ -85,12 +85,15 @@ impl Outcome {
     /// For a terminal.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = wrapped("", &format!("{}: {}", self.id, self.question));
+        let mut text = match self.question.as_str() {
+            "" => wrapped("", &self.id),
+            question => wrapped("", &format!("{}: {question}", self.id)),
+        };
         if !self.source.is_empty() {
             text.push_str(&wrapped("  ", &self.source));
         }
         for grid in &self.grids {
-            let align = |at: usize| if at < grid.text_columns { Align::Left } else { Align::Right };
+            let align = |at: usize| if at < grid.text_columns { Align::Wrap } else { Align::Right };
             let columns: Vec<(&str, Align)> =
                 grid.columns.iter().enumerate().map(|(at, title)| (title.as_str(), align(at))).collect();
             let mut table = Table::new(&columns);

@@ -27,13 +27,14 @@
 //! ```
 
 mod duration;
+mod factors;
 
 pub use duration::seconds;
+pub use factors::{Labels, stack_name};
 
 use crate::cpu::Class;
 use crate::pin::CpuList;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// A scenario as it is written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -666,44 +667,6 @@ impl Condition {
             None => option("-d", format!("{}ms", self.time.duration_s * 1e3)),
         }
         arguments
-    }
-
-    /// What distinguishes it from others, for tables and for grouping repetitions.
-    #[must_use]
-    pub fn factors(&self) -> BTreeMap<String, String> {
-        let mut factors = BTreeMap::new();
-        let mut note = |name: &str, value: Option<String>| {
-            if let Some(value) = value {
-                factors.insert(name.to_owned(), value);
-            }
-        };
-        note("stack", Some(self.stack.clone()));
-        note("link", self.link.clone());
-        note("clients", Some(self.clients.to_string()));
-        note("items", self.items.map(|value| value.to_string()));
-        note("batch", self.batch.map(|value| value.to_string()));
-        note("rate", self.rate.map(|value| format!("{value}")));
-        note("publishing_ms", self.publishing_ms.map(|value| format!("{value}")));
-        note("payload", self.payload.map(|value| value.to_string()));
-        note("pause_ms", self.pause_ms.map(|value| format!("{value}")));
-        note("threads", self.threads.map(|value| value.to_string()));
-        note("security", (!self.security.is_none()).then(|| self.security.policy.clone()));
-        note(
-            "cpu",
-            (self.cpu.condition != CpuCondition::Isolated).then(|| self.cpu.condition.name().to_owned()),
-        );
-        note("isolate", self.cpu.isolate.then(|| "yes".to_owned()));
-        note("class", self.cpu.class.clone());
-        note("governor", self.cpu.governor.clone());
-        factors
-    }
-
-    /// The factors in one line.
-    #[must_use]
-    pub fn label(&self) -> String {
-        let parts: Vec<String> =
-            self.factors().iter().map(|(name, value)| format!("{name}={value}")).collect();
-        format!("{} {}", self.scenario, parts.join(" "))
     }
 }
 

@@ -15,6 +15,8 @@ pub enum Align {
     Right,
     /// Paths and ids: left, but if they do not fit, their end is what tells them apart.
     Tail,
+    /// Names that tell rows apart: nothing of them is cut off, what does not fit goes on in the next line.
+    Wrap,
 }
 
 /// A table under construction.
@@ -53,24 +55,84 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Column widths: as wide as the content, then the widest ones give way until the table fits.
+    /// Column widths: as wide as the content. If that is too much, titles go on in the next line, then names do, and then the
+    /// widest columns give way until the table fits.
     fn widths(&self) -> Vec<usize> {
-        let mut widths: Vec<usize> = self.columns.iter().map(|(title, _)| title.width()).collect();
-        for row in &self.rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.width());
-            }
-        }
+        let cells = |at: usize| self.rows.iter().filter_map(move |row| row.get(at));
+        let columns = || self.columns.iter().enumerate();
+        let content: Vec<usize> =
+            columns().map(|(at, _)| cells(at).map(|cell| cell.width()).max().unwrap_or(0)).collect();
+        let word = |title: &str| title.split(' ').map(UnicodeWidthStr::width).max().unwrap_or(0);
+        let narrow_titles: Vec<usize> =
+            content.iter().zip(&self.columns).map(|(width, (title, _))| (*width).max(word(title))).collect();
+        let narrow_names: Vec<usize> = columns()
+            .zip(&narrow_titles)
+            .map(|((at, (title, align)), width)| match align {
+                Align::Wrap => cells(at).map(|cell| narrowest(cell)).max().unwrap_or(0).max(word(title)),
+                _ => *width,
+            })
+            .collect();
+        let broken_names: Vec<usize> = columns()
+            .zip(&narrow_names)
+            .map(|((_, (_, align)), width)| if *align == Align::Wrap { (*width).min(12) } else { *width })
+            .collect();
+        let mut widths: Vec<usize> = content
+            .iter()
+            .zip(&self.columns)
+            .map(|(width, (title, _))| (*width).max(title.width()))
+            .collect();
         let gaps = 2 * widths.len().saturating_sub(1);
-        while widths.iter().sum::<usize>() + gaps > self.width {
-            let Some(widest) = widths.iter_mut().max() else { break };
-            if *widest <= 4 {
-                break;
+        for floor in [narrow_titles, narrow_names, broken_names, vec![4; widths.len()]] {
+            while widths.iter().sum::<usize>() + gaps > self.width {
+                let above = widths.iter_mut().zip(&floor).filter(|(width, floor)| **width > **floor);
+                let Some((widest, _)) = above.max_by_key(|(width, _)| **width) else { break };
+                *widest -= 1;
             }
-            *widest -= 1;
         }
         widths
     }
+}
+
+/// How far the lines of a name are set in after the first.
+const INDENT: usize = 2;
+
+/// The least width in which no word of a name is broken.
+fn narrowest(name: &str) -> usize {
+    let indented = |(at, word): (usize, &str)| word.width() + if at == 0 { 0 } else { INDENT };
+    name.split(' ').enumerate().map(indented).max().unwrap_or(0)
+}
+
+/// A figure and its interval in two lines if that is enough.
+fn figure(text: &str, width: usize) -> Vec<String> {
+    let parts = lines(text, width, 0);
+    if parts.len() <= 2 { parts } else { vec![cut(text, width)] }
+}
+
+/// All of `text` in lines of `width` columns, broken at spaces; within a word only if that is wider than a line.
+fn lines(text: &str, width: usize, indent: usize) -> Vec<String> {
+    let indent = if width > indent + 4 { indent } else { 0 };
+    let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
+    for word in text.split(' ') {
+        let is_first = used == if lines.is_empty() { 0 } else { indent };
+        if !is_first && used + 1 + word.width() > width {
+            lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
+            used = indent;
+        } else if !is_first {
+            line.push(' ');
+            used += 1;
+        }
+        for character in word.chars() {
+            let wide = character.width().unwrap_or(0);
+            if used + wide > width && used > indent {
+                lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
+                used = indent;
+            }
+            line.push(character);
+            used += wide;
+        }
+    }
+    lines.push(line);
+    lines
 }
 
 /// Values may contain line breaks and control characters; a table row may not.
@@ -111,7 +173,7 @@ pub fn cut(text: &str, width: usize) -> String {
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let widths = self.widths();
-        let line = |cells: &[String], f: &mut fmt::Formatter<'_>| -> fmt::Result {
+        let line = |cells: &[&str], f: &mut fmt::Formatter<'_>| -> fmt::Result {
             let mut text = String::new();
             for (index, ((cell, width), (_, align))) in
                 cells.iter().zip(&widths).zip(&self.columns).enumerate()
@@ -119,26 +181,48 @@ impl fmt::Display for Table {
                 if index > 0 {
                     text.push_str("  ");
                 }
-                let cell = if *align == Align::Tail { tail(cell, *width) } else { cut(cell, *width) };
                 let padding = " ".repeat(width.saturating_sub(cell.width()));
                 match align {
-                    Align::Left | Align::Tail => {
-                        text.push_str(&cell);
+                    Align::Left | Align::Tail | Align::Wrap => {
+                        text.push_str(cell);
                         text.push_str(&padding);
                     }
                     Align::Right => {
                         text.push_str(&padding);
-                        text.push_str(&cell);
+                        text.push_str(cell);
                     }
                 }
             }
             writeln!(f, "{}", text.trim_end())
         };
-        let titles: Vec<String> = self.columns.iter().map(|(title, _)| title.clone()).collect();
-        line(&titles, f)?;
+        // Cells of several lines each; the last lines of titles stand on the rule.
+        let row = |cells: &[Vec<String>], is_title: bool, f: &mut fmt::Formatter<'_>| {
+            let height = cells.iter().map(Vec::len).max().unwrap_or(1);
+            (0..height).try_for_each(|at| {
+                let part = |cell: &Vec<String>| {
+                    let at = if is_title { (at + cell.len()).checked_sub(height) } else { Some(at) };
+                    at.and_then(|at| cell.get(at)).cloned().unwrap_or_default()
+                };
+                let parts: Vec<String> = cells.iter().map(part).collect();
+                line(&parts.iter().map(String::as_str).collect::<Vec<_>>(), f)
+            })
+        };
+        let titles: Vec<Vec<String>> =
+            self.columns.iter().zip(&widths).map(|((title, _), width)| lines(title, *width, 0)).collect();
+        row(&titles, true, f)?;
         let rules: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
-        line(&rules, f)?;
-        self.rows.iter().try_for_each(|row| line(row, f))
+        line(&rules.iter().map(String::as_str).collect::<Vec<_>>(), f)?;
+        for cells in &self.rows {
+            let shown = |((cell, width), (_, align)): ((&String, &usize), &(String, Align))| match align {
+                Align::Tail => vec![tail(cell, *width)],
+                Align::Wrap => lines(cell, *width, INDENT),
+                Align::Left => vec![cut(cell, *width)],
+                Align::Right => figure(cell, *width),
+            };
+            let cells: Vec<Vec<String>> = cells.iter().zip(&widths).zip(&self.columns).map(shown).collect();
+            row(&cells, false, f)?;
+        }
+        Ok(())
     }
 }
 
@@ -158,6 +242,47 @@ mod tests {
         table.row([&"x".repeat(300), "y"]);
         assert!(table.to_string().lines().all(|line| line.width() <= WIDTH));
         assert!(table.to_string().contains('…'));
+    }
+
+    #[test]
+    fn names_go_on_in_the_next_line_and_figures_are_whole() {
+        let mut table = Table::new(&[
+            ("load", Align::Wrap),
+            ("figure", Align::Right),
+            ("a title that is long", Align::Right),
+        ])
+        .with_width(40);
+        table.row(["taktwerk, clients=10, items=1000", "12.5 ± 0.3", "1"]);
+        table.row(["asyncua, clients=10", "1", "2"]);
+        let expected = [
+            "                                       a",
+            "                                   title",
+            "                                    that",
+            "                                      is",
+            "load                       figure   long",
+            "─────────────────────  ──────────  ─────",
+            "taktwerk, clients=10,  12.5 ± 0.3      1",
+            "  items=1000",
+            "asyncua, clients=10             1      2",
+        ];
+        assert_eq!(table.to_string().lines().collect::<Vec<_>>(), expected);
+        // Where even words do not fit they are broken, and still all there.
+        let text = table.clone().with_width(34).to_string();
+        assert!(text.lines().all(|line| line.width() <= 34) && !text.contains('…'), "{text}");
+        assert!(text.contains("taktwerk,        12.5 ± 0.3      1\n  clients=10,\n  items=1000\n"), "{text}");
+    }
+
+    #[test]
+    fn lines_lose_nothing() {
+        assert_eq!(
+            lines("opc.tcp://plc.example:4840, a=1", 12, 2),
+            ["opc.tcp://pl", "  c.example:", "  4840, a=1"]
+        );
+        assert_eq!(lines("", 5, 2), [""]);
+        assert_eq!(lines("水水水", 4, 0), ["水水", "水"]);
+        assert_eq!(lines("a b", 1, 2), ["a", "b"]);
+        assert_eq!(figure("123 456 ± 654 321", 10), ["123 456 ±", "654 321"]);
+        assert_eq!(figure("a long text of some words", 10), ["a long te…"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::beside::{self, Beside};
 use super::footprint;
+use super::publishing;
 use super::{
     Experiment, Plan, Wish, clients, conditions, is_below, shown, stack_name, stacks, time, times_as,
     valid_groups,
@@ -27,7 +28,7 @@ struct Threads;
 struct Igmp;
 
 /// The publishing, sampling and update interval of all of them.
-const INTERVAL_MS: f64 = 100.0;
+pub(super) const INTERVAL_MS: f64 = 100.0;
 
 /// Signals per second as a number of items at the experiment's interval.
 fn items(signals_per_s: &[u32]) -> Sweep<u32> {
@@ -156,7 +157,7 @@ impl Experiment for Cpu {
         outcome.charts.extend(Chart::apart(Chart::distribution, title, &curves));
         outcome.grids.extend(beside::cpu(&groups, &stacks(measurements), &published));
         overhead(&groups, &stacks(measurements), outcome);
-        pubsub_curve(&groups, &published, outcome);
+        publishing::curve(&groups, &published, outcome);
         let rates: Vec<u32> = {
             let mut rates: Vec<u32> = groups.iter().filter_map(|group| group.condition.items).collect();
             rates.sort_unstable();
@@ -194,63 +195,6 @@ impl Experiment for Cpu {
             rates.iter().map(|rate| figures::thousands(i64::from(rate * 10))).collect::<Vec<_>>().join(", ")
         ));
     }
-}
-
-/// The curve of PubSub, and whether its period stretches with the rate as the paper's did.
-fn pubsub_curve(sessions: &[Group<'_>], published: &[Measurement], outcome: &mut Outcome) {
-    let groups = valid_groups(published);
-    if groups.is_empty() {
-        return;
-    }
-    let mut grid = Grid::new(
-        "Publisher over UDP multicast, 100 ms",
-        1,
-        &["signals/s", "CPU %", "ns/signal", "period mean ms", "std µs", "p99 ms", "late p99 µs", "missed"],
-    );
-    let (mut curves, mut ratios, mut means) = (Vec::new(), Vec::new(), Vec::new());
-    for group in &groups {
-        let signals = group.condition.items.unwrap_or(0);
-        let rate = figures::thousands(i64::from(signals) * 10);
-        let period = group.times("period_at_subscriber");
-        let summary = period.summary();
-        means.push(summary.mean_us);
-        grid.row([
-            rate.clone(),
-            shown(group, "publisher_cpu_percent"),
-            maybe(group.mean("publisher_cpu_ns_per_signal")),
-            figures::number(summary.mean_us / 1e3),
-            figures::number(summary.std_us),
-            figures::number(summary.p99_us / 1e3),
-            figures::number(group.times("lateness").percentile(99.0) as f64 / 1e3),
-            maybe(group.mean("cycles_missed")),
-        ]);
-        curves.push((format!("{rate} signals/s"), period));
-        let session = sessions.iter().find(|session| {
-            session.condition.stack == "own"
-                && session.condition.clients == 1
-                && session.condition.items == group.condition.items
-        });
-        let pair = group
-            .mean("publisher_cpu_percent")
-            .zip(session.and_then(|session| session.mean("server.cpu_percent")));
-        ratios.extend(pair.map(|(publisher, server)| publisher / server));
-    }
-    outcome.grids.push(grid);
-    let title = "Time between two cycles at a subscriber of PubSub";
-    outcome.charts.extend(Chart::apart(Chart::distribution, title, &curves));
-    if let Some(middle) = crate::statistics::median(&ratios) {
-        outcome.finding(
-            "a publisher needs less CPU for the same signals than a server with one client",
-            Some(ratios.iter().all(|ratio| *ratio < 1.0)),
-            format!("{} of the server's in the middle, over {} rates", times_as(middle), ratios.len()),
-        );
-    }
-    let worst = means.iter().map(|mean| (mean / (INTERVAL_MS * 1e3) - 1.0).abs()).fold(0.0, f64::max);
-    outcome.finding(
-        "the publisher's period does not stretch with the rate (the paper's did, with an idle CPU)",
-        Some(worst < 0.001),
-        format!("the mean period is off by {:.4} % at worst, over {} rates", worst * 100.0, means.len()),
-    );
 }
 
 fn is_same_load(group: &Group<'_>, load: &Condition, stack: &str) -> bool {

@@ -10,6 +10,7 @@ mod footprint;
 mod morato;
 mod power;
 mod published;
+mod publishing;
 mod rocha;
 mod sizing;
 
@@ -18,7 +19,7 @@ use crate::measurement::{Group, Measurement, cpu_conditions, group};
 use crate::outcome::{Grid, Outcome, interval};
 use crate::peers;
 use crate::place::Place;
-use crate::scenario::{Condition, Kind, Scenario, TimeSpec};
+use crate::scenario::{Condition, Kind, Labels, Scenario, TimeSpec, stack_name};
 use crate::statistics::{Repeated, median_ratio};
 
 /// How an experiment is to be run.
@@ -114,16 +115,20 @@ pub fn evaluate(experiment: &dyn Experiment, measurements: &[Measurement], notes
     // Where nothing valid was measured, titles of columns say nothing.
     outcome.grids.retain(|grid| !grid.rows.is_empty());
     outcome.remarks.extend(cpu_conditions(&own));
-    for group in group(&own) {
-        let Some(first) = group.invalid.first().and_then(|one| one.invalid.first()) else { continue };
-        outcome.skipped.push(format!(
-            "{} of {} measurements of {} are invalid: {first}",
-            group.invalid.len(),
-            group.invalid.len() + group.valid.len(),
-            group.condition.label()
-        ));
-    }
+    outcome.skipped.extend(invalid(&group(&own)));
     outcome
+}
+
+/// What was measured and is worth nothing, and why, by load.
+#[must_use]
+pub fn invalid(groups: &[Group<'_>]) -> Vec<String> {
+    let labels = Labels::of(groups.iter().map(|group| group.condition));
+    let one = |(group, label): (&Group<'_>, &str)| {
+        let first = group.invalid.first().and_then(|one| one.invalid.first())?;
+        let all = group.invalid.len() + group.valid.len();
+        Some(format!("{label}: {} of {all} measurements are invalid: {first}", group.invalid.len()))
+    };
+    groups.iter().zip(labels.iter()).filter_map(one).collect()
 }
 
 // ---- what experiments share
@@ -153,11 +158,6 @@ fn stacks(measurements: &[Measurement]) -> Vec<String> {
     // Ours first, whichever was measured first.
     stacks.sort_by_key(|stack| stack != "own");
     stacks
-}
-
-/// What a stack is called in tables.
-fn stack_name(stack: &str) -> &str {
-    if stack == "own" { "taktwerk" } else { stack }
 }
 
 /// Groups with at least one valid measurement, ours first.

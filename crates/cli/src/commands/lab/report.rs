@@ -59,7 +59,7 @@ pub(super) fn outcomes(run: &Run, measurements: &[Measurement]) -> Vec<Outcome> 
         .filter(|one| has(one.data()))
         .map(|one| experiment::evaluate(one, measurements, &run.notes))
         .collect();
-    if let Some(outcome) = super::scenario::outcome(measurements, &run.what) {
+    if let Some(outcome) = super::scenario::outcome(measurements) {
         outcomes.push(outcome);
     }
     outcomes

@@ -35,12 +35,12 @@ pub(crate) fn run(arguments: &RunsArgs, output: Output) -> Result<(), Failure> {
     }
     let mut table = Table::new(&[
         ("run", Align::Right),
-        ("name", Align::Left),
+        ("name", Align::Wrap),
         ("began", Align::Left),
         ("state", Align::Left),
         ("measured", Align::Right),
         ("invalid", Align::Right),
-        ("what", Align::Left),
+        ("what", Align::Wrap),
     ]);
     for run in runs {
         table.row([
@@ -70,14 +70,21 @@ fn csv(measurements: &[taktwerk_lab::measurement::Measurement], output: Output) 
     let factors: BTreeSet<String> =
         measurements.iter().flat_map(|one| one.condition.factors().into_keys()).collect();
     let metrics: BTreeSet<&String> = measurements.iter().flat_map(|one| one.metrics.keys()).collect();
-    let mut header = vec!["experiment".to_owned(), "repetition".to_owned(), "valid".to_owned()];
+    let mut header: Vec<String> =
+        ["experiment", "scenario", "kind", "repetition", "valid"].map(str::to_owned).into();
     header.extend(factors.iter().cloned());
     header.extend(metrics.iter().map(|name| (*name).clone()));
     let mut text = header.iter().map(|name| field(name)).collect::<Vec<_>>().join(",");
     text.push('\n');
     for one in measurements {
         let known = one.condition.factors();
-        let mut cells = vec![field(&one.experiment), one.repetition.to_string(), one.is_valid().to_string()];
+        let mut cells = vec![
+            field(&one.experiment),
+            field(&one.condition.scenario),
+            one.condition.kind.name().to_owned(),
+            one.repetition.to_string(),
+            one.is_valid().to_string(),
+        ];
         cells.extend(factors.iter().map(|name| known.get(name).map(|text| field(text)).unwrap_or_default()));
         let shown = |name: &&String| one.metrics.get(*name).map(f64::to_string).unwrap_or_default();
         cells.extend(metrics.iter().map(shown));

@@ -9,10 +9,11 @@ use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 use taktwerk_lab::chart::Chart;
+use taktwerk_lab::experiment::invalid;
 use taktwerk_lab::figures;
 use taktwerk_lab::measurement::{Measurement, cpu_conditions, group};
 use taktwerk_lab::outcome::{Grid, Outcome, interval};
-use taktwerk_lab::scenario::{Kind, Scenario, Threshold};
+use taktwerk_lab::scenario::{Kind, Labels, Scenario, Threshold};
 
 /// Arguments of `taktwerk lab run`.
 #[derive(Debug, Args)]
@@ -74,34 +75,29 @@ fn distribution(kind: Kind) -> &'static str {
 }
 
 /// What scenarios of the user found; `None` if there are none in a run.
-pub(super) fn outcome(measurements: &[Measurement], what: &str) -> Option<Outcome> {
-    let groups = group(measurements.iter().filter(|one| one.experiment.is_empty()));
+pub(super) fn outcome(measurements: &[Measurement]) -> Option<Outcome> {
+    let mut groups = group(measurements.iter().filter(|one| one.experiment.is_empty()));
+    groups.sort_by(|one, other| one.condition.order(other.condition));
+    let labels = Labels::of(groups.iter().map(|group| group.condition));
     let kind = groups.first()?.condition.kind;
     let mut outcome = Outcome {
         id: groups.first()?.condition.scenario.clone(),
-        question: what.to_owned(),
         source: "a scenario of your own".to_owned(),
         ..Outcome::default()
     };
-    let mut columns = vec!["load", "repetitions"];
+    let mut columns = vec!["load", "n"];
     columns.extend(shown(kind).iter().map(|(title, _)| *title));
-    let mut grid = Grid::new("Means with their 95 % intervals", 1, &columns);
+    let mut grid = Grid::new("Means of n measurements with their 95 % intervals", 1, &columns);
     let mut curves = Vec::new();
-    for group in &groups {
-        let label: Vec<String> =
-            group.condition.factors().iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let label = label.join(" ");
-        let mut row = vec![label.clone(), group.valid.len().to_string()];
+    for (group, label) in groups.iter().zip(labels.iter()) {
+        let mut row = vec![label.to_owned(), group.valid.len().to_string()];
         row.extend(shown(kind).iter().map(|(_, metric)| interval(group.metric(metric).as_ref())));
         grid.rows.push(row);
-        curves.push((label, group.times(distribution(kind))));
-        if let Some(reason) = group.invalid.first().and_then(|one| one.invalid.first()) {
-            outcome
-                .skipped
-                .push(format!("{} invalid measurements of this load: {reason}", group.invalid.len()));
-        }
+        curves.push((label.to_owned(), group.times(distribution(kind))));
     }
+    outcome.skipped = invalid(&groups);
     outcome.grids.push(grid);
+    outcome.remark(format!("All loads: {}", labels.shared()));
     outcome.remarks.extend(cpu_conditions(measurements));
     outcome.charts.extend(Chart::apart(Chart::distribution, distribution(kind), &curves));
     outcome.charts.extend(Chart::apart(Chart::percentiles, "The tail", &curves));
@@ -111,10 +107,12 @@ pub(super) fn outcome(measurements: &[Measurement], what: &str) -> Option<Outcom
 /// Thresholds that do not hold, in words.
 fn broken(thresholds: &[Threshold], measurements: &[Measurement]) -> Vec<String> {
     let mut broken = Vec::new();
-    for group in group(measurements) {
+    let groups = group(measurements);
+    let labels = Labels::of(groups.iter().map(|group| group.condition));
+    for (group, label) in groups.iter().zip(labels.iter()) {
         for threshold in thresholds {
             let Some(value) = group.mean(&threshold.metric) else {
-                broken.push(format!("{}: there is no figure {}", group.condition.label(), threshold.metric));
+                broken.push(format!("{label}: there is no figure {}", threshold.metric));
                 continue;
             };
             let is_high = threshold.below.is_some_and(|below| value >= below);
@@ -123,8 +121,7 @@ fn broken(thresholds: &[Threshold], measurements: &[Measurement]) -> Vec<String>
                 let (word, limit) =
                     if is_high { ("below", threshold.below) } else { ("above", threshold.above) };
                 broken.push(format!(
-                    "{}: {} is {} and should be {word} {}",
-                    group.condition.label(),
+                    "{label}: {} is {} and should be {word} {}",
                     threshold.metric,
                     figures::number(value),
                     figures::number(limit.unwrap_or_default())
@@ -150,7 +147,7 @@ pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) ->
     }
     let task = Task { what: &scenario.name, quick: false, conditions: &conditions, notes: &[], within: None };
     let finished = session::measure(&arguments.session, &task, &place, interrupt)?;
-    let outcome = outcome(&finished.measurements, &scenario.name)
+    let outcome = outcome(&finished.measurements)
         .ok_or_else(|| Failure::Usage(format!("{file} has nothing to measure")))?;
     let run = finished.store.choose(Some(&finished.run.to_string()))?;
     let outcomes = [outcome];
@@ -176,7 +173,63 @@ pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taktwerk_lab::scenario::LoadSpec;
+    use std::collections::BTreeSet;
+    use taktwerk_lab::scenario::Condition;
+    use taktwerk_lab::scenario::{CpuCondition, LoadSpec, SecuritySpec, Sweep};
+
+    /// A scenario in which everything varies that a file can make vary, on stacks with long names.
+    fn many(kind: Kind) -> Vec<Measurement> {
+        let mut load = LoadSpec::new(kind);
+        load.clients = Some(Sweep::Many(vec![1, 10_000]));
+        load.items = Some(Sweep::Many(vec![100_000, 1_000_000]));
+        load.batch = Some(Sweep::Many(vec![1, 100]));
+        load.rate = Some(Sweep::Many(vec![100.0, 12_345.6]));
+        load.publishing_ms = Some(Sweep::Many(vec![0.5, 1_000.0]));
+        load.payload = Some(Sweep::Many(vec![16, 65_536]));
+        load.threads = Some(Sweep::Many(vec![1, 2]));
+        let mut scenario = Scenario::new("everything", load);
+        scenario.stacks =
+            vec!["own".into(), "async-opcua".into(), "opc.tcp://a-long-name.example.com:48400/path".into()];
+        scenario.security = SecuritySpec::encrypted();
+        scenario.cpu.condition = CpuCondition::Same;
+        scenario.time.repetitions = 2;
+        let large = |condition: &Condition, repetition: u32| {
+            let mut one = Measurement::from_document("", condition.clone(), repetition, json!({}));
+            for (_, metric) in shown(kind) {
+                one.metrics.insert((*metric).to_owned(), 123_456.7 * f64::from(repetition + 1));
+            }
+            one
+        };
+        let conditions = scenario.conditions();
+        (0..2).flat_map(|repetition| conditions.iter().rev().map(move |it| large(it, repetition))).collect()
+    }
+
+    #[test]
+    fn rows_can_be_told_apart_in_a_hundred_columns_however_much_varies() {
+        for kind in [Kind::Subscribe, Kind::Read, Kind::PubSub, Kind::Fan] {
+            let outcome = outcome(&many(kind)).unwrap();
+            let [grid] = &outcome.grids[..] else { panic!("one table") };
+            assert_eq!(grid.rows.len(), 384);
+            let names: BTreeSet<&str> = grid.rows.iter().map(|row| row[0].as_str()).collect();
+            assert_eq!(names.len(), grid.rows.len());
+            assert!(grid.rows[0][0].starts_with("taktwerk, clients=1, items=100000, "), "{:?}", grid.rows[0]);
+            let text = outcome.text();
+            assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+            assert!(!text.contains('…'), "something is cut off: {}", &text[..4_000]);
+            // What is the same in all rows stands once, below.
+            assert_eq!(text.matches("Basic256Sha256").count(), 1, "{}", &text[..4_000]);
+            assert_eq!(text.matches("cpu=same").count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_table_of_one_stack_does_not_name_it_in_each_row() {
+        let mut own = many(Kind::Read);
+        own.retain(|one| one.condition.stack == "own" && one.condition.batch == Some(1));
+        let outcome = outcome(&own).unwrap();
+        assert!(outcome.grids[0].rows.iter().all(|row| !row[0].contains("taktwerk")));
+        assert!(outcome.text().contains("All loads: taktwerk, kind=read, batch=1, "), "{}", outcome.text());
+    }
 
     #[test]
     fn thresholds_are_checked_against_the_mean() {
@@ -190,6 +243,6 @@ mod tests {
         assert_eq!(broken(&[threshold(Some(2.0), None), threshold(None, Some(2.0))], &measurements).len(), 2);
         let missing = Threshold { metric: "b".into(), below: Some(1.0), above: None };
         assert!(broken(&[missing], &measurements)[0].contains("no figure b"));
-        assert!(outcome(&measurements, "x").unwrap().text().contains("stack=own"));
+        assert!(outcome(&measurements).unwrap().text().contains("taktwerk"));
     }
 }

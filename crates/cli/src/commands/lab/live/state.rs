@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 use taktwerk_lab::outcome::interval;
 use taktwerk_lab::runner::Step;
-use taktwerk_lab::scenario::{Condition, seconds};
+use taktwerk_lab::scenario::{Condition, Labels, seconds};
 use taktwerk_lab::statistics::Repeated;
 
 /// How many figures of a load fit beside its name.
@@ -30,6 +30,8 @@ pub(super) struct Row {
     /// The experiment that asked for it.
     pub(super) experiment: String,
     /// What it is.
+    pub(super) condition: Condition,
+    /// What it is called in the list.
     pub(super) label: String,
     /// How often it is to be measured.
     pub(super) wanted: u32,
@@ -55,7 +57,6 @@ pub(super) struct State {
     pub(super) title: String,
     /// All loads, in the order of the plan.
     pub(super) rows: Vec<Row>,
-    rows_by_load: BTreeMap<(String, String), usize>,
     /// What is measured now.
     pub(super) current: Option<Current>,
     /// Measurements done, and all of them.
@@ -76,7 +77,6 @@ impl State {
         let mut state = Self {
             title: format!("{what} · run {name}"),
             rows: Vec::new(),
-            rows_by_load: BTreeMap::new(),
             current: None,
             done: (0, conditions.iter().map(|(_, c)| c.time.repetitions as usize).sum()),
             seconds: (0.0, seconds(conditions.iter().map(|(_, condition)| condition))),
@@ -90,26 +90,44 @@ impl State {
                 row.wanted = row.wanted.max(condition.time.repetitions);
             }
         }
+        state.name();
         state
+    }
+
+    /// Calls each load by what tells it apart from the others of its experiment.
+    fn name(&mut self) {
+        let mut rows = BTreeMap::<String, Vec<usize>>::new();
+        for (at, row) in self.rows.iter().enumerate() {
+            rows.entry(row.experiment.clone()).or_default().push(at);
+        }
+        for rows in rows.into_values() {
+            let those = rows.iter().filter_map(|at| self.rows.get(*at));
+            let labels = Labels::of(those.map(|row| &row.condition));
+            for (at, label) in rows.iter().zip(labels.iter()) {
+                if let Some(row) = self.rows.get_mut(*at) {
+                    label.clone_into(&mut row.label);
+                }
+            }
+        }
     }
 
     /// The row of a load; a new one if it has none yet.
     fn row(&mut self, experiment: &str, condition: &Condition) -> usize {
-        let label = condition.label();
-        let next = self.rows.len();
-        let at = *self.rows_by_load.entry((experiment.to_owned(), label.clone())).or_insert(next);
-        if at == next {
-            let figures = scenario::shown(condition.kind).iter().take(FIGURES);
-            self.rows.push(Row {
-                experiment: experiment.to_owned(),
-                label,
-                wanted: 0,
-                valid: 0,
-                invalid: 0,
-                figures: figures.map(|(title, _)| (*title, Vec::new())).collect(),
-            });
+        let is_it = |row: &Row| row.experiment == experiment && row.condition.is_repeated_by(condition);
+        if let Some(at) = self.rows.iter().position(is_it) {
+            return at;
         }
-        at
+        let figures = scenario::shown(condition.kind).iter().take(FIGURES);
+        self.rows.push(Row {
+            experiment: experiment.to_owned(),
+            condition: condition.clone(),
+            label: condition.label(),
+            wanted: 0,
+            valid: 0,
+            invalid: 0,
+            figures: figures.map(|(title, _)| (*title, Vec::new())).collect(),
+        });
+        self.rows.len() - 1
     }
 
     /// Notes a step of the runner.

@@ -69,7 +69,7 @@ fn current(state: &State) -> Paragraph<'_> {
     let ran = current.begun.elapsed().as_secs_f64();
     let repetition = (row.valid + row.invalid + 1).min(row.wanted.max(1));
     Paragraph::new(vec![
-        Line::from(vec![Span::styled("now ", BOLD), Span::styled(&*row.label, NOW)]),
+        Line::from(vec![Span::styled("now ", BOLD), Span::styled(row.condition.label(), NOW)]),
         Line::styled(
             format!(
                 "    repetition {repetition} of {}, {ran:.0} of about {:.0} s",
@@ -183,7 +183,7 @@ mod tests {
         for wanted in [
             "taktwerk lab two small loads · run r1",
             "2 of 6 measurements",
-            "now many clients clients=3",
+            "now many clients: taktwerk, clients=3",
             "repetition 1 of 2",
             "CPU 1    99 %",
             "✓",

@@ -74,6 +74,8 @@ pub struct Place {
     slack: Duration,
     /// What loads need beside a URL to be let in.
     client: Vec<String>,
+    /// Ends the load that is being measured.
+    stop: Option<Arc<AtomicBool>>,
     /// Links that have been made and probed. They go when this goes.
     links: Mutex<BTreeMap<String, Arc<Standing>>>,
 }
@@ -106,6 +108,7 @@ impl Place {
             allowed: CpuList::allowed().cpus().to_vec(),
             slack: SLACK,
             client: Vec::new(),
+            stop: None,
             links: Mutex::default(),
         }
     }
@@ -121,6 +124,13 @@ impl Place {
     #[must_use]
     pub fn with_client(mut self, options: Vec<String>) -> Self {
         self.client = options;
+        self
+    }
+
+    /// The same place, where a measurement ends with an error as soon as this is set.
+    #[must_use]
+    pub fn with_stop(mut self, stop: Arc<AtomicBool>) -> Self {
+        self.stop = Some(stop);
         self
     }
 
@@ -458,7 +468,7 @@ impl Place {
             }
         };
         let limit = Duration::from_secs_f64(condition.seconds() * 3.0) + self.slack;
-        let result = run(&program.arg("--json"), limit);
+        let result = run(&program.arg("--json"), limit, self.stop.as_deref());
         drop(server);
         let mut document = result?;
         if let (Some(standing), Some(document)) = (link, document.as_object_mut()) {
@@ -513,8 +523,8 @@ fn server_and_load(server: &CpuList, load: &CpuList) -> CpuList {
     text.parse().unwrap_or_else(|_| server.clone())
 }
 
-fn run(program: &Program, limit: Duration) -> Result<Value, PlaceError> {
-    let output = program.run(limit)?;
+fn run(program: &Program, limit: Duration, stop: Option<&AtomicBool>) -> Result<Value, PlaceError> {
+    let output = program.run_unless(limit, stop)?;
     let line = program.line();
     let failed = || PlaceError::Load {
         line: line.clone(),

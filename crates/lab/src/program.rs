@@ -8,12 +8,15 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a program may take to end after being asked to.
 const GRACE: Duration = Duration::from_secs(5);
+/// How often it is looked whether one should be stopped.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Why a program could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +49,12 @@ pub enum ProgramError {
         status: String,
         /// What it said last.
         stderr: String,
+    },
+    /// It was ended before it was done, because somebody wanted that.
+    #[error("{path} was stopped")]
+    Stopped {
+        /// Which.
+        path: PathBuf,
     },
     /// It took too long.
     #[error("{path} did not {what} within {seconds} s and was stopped")]
@@ -227,6 +236,14 @@ impl Program {
     /// # Errors
     /// If it cannot start or takes longer than `limit`; it is stopped then.
     pub fn run(&self, limit: Duration) -> Result<Output, ProgramError> {
+        self.run_unless(limit, None)
+    }
+
+    /// The same, and ends it when `stop` is set.
+    ///
+    /// # Errors
+    /// As [`Self::run`], and [`ProgramError::Stopped`].
+    pub fn run_unless(&self, limit: Duration, stop: Option<&AtomicBool>) -> Result<Output, ProgramError> {
         let mut child = self.spawn(Stdio::piped())?;
         // Open until the end: programs that end with their standard input do not outlive this one.
         let _stdin = child.stdin.take();
@@ -236,16 +253,27 @@ impl Program {
             let _ = sender.send(child.wait_with_output());
         });
         let failed = |source| ProgramError::Start { path: self.path.clone(), source };
-        match ended.recv_timeout(limit) {
-            Ok(output) => output.map_err(failed),
-            Err(_) => {
-                signal(pid, Signal::TERM);
-                if ended.recv_timeout(GRACE).is_err() {
-                    signal(pid, Signal::KILL);
-                    let _ = ended.recv_timeout(GRACE);
+        let end = Instant::now() + limit;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let is_stopped = stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+            if !left.is_zero() && !is_stopped {
+                let wait = if stop.is_some() { left.min(LOOK) } else { left };
+                if let Ok(output) = ended.recv_timeout(wait) {
+                    return output.map_err(failed);
                 }
-                Err(ProgramError::TimedOut { path: self.path.clone(), what: "end", seconds: limit.as_secs() })
+                continue;
             }
+            signal(pid, Signal::TERM);
+            if ended.recv_timeout(GRACE).is_err() {
+                signal(pid, Signal::KILL);
+                let _ = ended.recv_timeout(GRACE);
+            }
+            let path = self.path.clone();
+            return Err(match is_stopped {
+                true => ProgramError::Stopped { path },
+                false => ProgramError::TimedOut { path, what: "end", seconds: limit.as_secs() },
+            });
         }
     }
 }
@@ -417,5 +445,15 @@ mod tests {
         assert_eq!(text.split_whitespace().last(), Some(first.to_string().as_str()));
         let error = shell("exec sleep 60").run(Duration::from_millis(100)).unwrap_err();
         assert!(matches!(error, ProgramError::TimedOut { .. }), "{error}");
+    }
+
+    #[test]
+    fn who_is_stopped_ends_before_its_time() {
+        let stop = AtomicBool::new(false);
+        let output = shell("echo done").run_unless(Duration::from_secs(20), Some(&stop)).unwrap();
+        assert_eq!(output.stdout, b"done\n");
+        stop.store(true, Ordering::Relaxed);
+        let error = shell("exec sleep 60").run_unless(Duration::from_secs(60), Some(&stop)).unwrap_err();
+        assert!(matches!(error, ProgramError::Stopped { .. }), "{error}");
     }
 }

@@ -99,7 +99,7 @@ fn subscribe(
                             .map(|node| item(arguments, node, index))
                     })
                     .collect();
-                for part in requests.chunks(ITEMS_PER_REQUEST) {
+                for part in requests.chunks(ITEMS_PER_REQUEST as usize) {
                     let added = client.core().add_items(handle, part.to_vec(), monotonic());
                     added.map_err(|error| Failure::Connect(error.to_string()))?;
                 }

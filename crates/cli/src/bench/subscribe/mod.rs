@@ -55,6 +55,10 @@ pub(crate) struct SubscribeArgs {
     #[arg(long, value_name = "MS", value_parser = span::millis)]
     update: Option<Duration>,
 
+    /// Monitored items created with one request. Many keep a slow server from answering others meanwhile.
+    #[arg(long, value_name = "N", default_value_t = ITEMS_PER_REQUEST, value_parser = clap::value_parser!(u32).range(1..))]
+    per_request: u32,
+
     /// Which nodes: a NodeId or a browse path with * and ?; may be given several times. Items are spread over them.
     #[arg(long, value_name = "NODE")]
     nodes: Vec<NodeSpec>,
@@ -75,7 +79,7 @@ pub(crate) struct SubscribeArgs {
 /// How often loops look whether they should end.
 const LOOK: u64 = 50_000_000;
 /// Monitored items created with one request: more would make a message that some servers refuse.
-const ITEMS_PER_REQUEST: usize = 2_000;
+const ITEMS_PER_REQUEST: u32 = 2_000;
 /// How long creating subscriptions and items may take without any progress.
 const PATIENCE: u64 = 30_000_000_000;
 /// How long a subscription lives without a Publish request.
@@ -262,7 +266,7 @@ fn add_items(
             nodes.get(index as usize % nodes.len().max(1)).map(|node| item(arguments, node, index))
         })
         .collect();
-    for part in requests.chunks(ITEMS_PER_REQUEST) {
+    for part in requests.chunks(arguments.per_request as usize) {
         let added =
             fleet.with(MemberId(member), |core, now| core.add_items(handle, part.to_vec(), now), observer);
         if let Some(Err(error)) = added {

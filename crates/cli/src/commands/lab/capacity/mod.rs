@@ -1,6 +1,7 @@
 //! `lab capacity`: the largest load that a server sustains, in sessions and in signals per second.
 
 mod moving;
+mod watch;
 
 use super::session;
 use crate::attribute::Attribute;
@@ -17,6 +18,8 @@ use moving::Moving;
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use taktwerk_lab::capacity::{Found, Search, Verdict, judge};
 use taktwerk_lab::figures;
@@ -29,6 +32,7 @@ use taktwerk_lab::table::{Align, Table};
 use taktwerk_schema::ReadValueId;
 use taktwerk_schema::ids::variable_ids;
 use taktwerk_types::{NodeId, Variant};
+use watch::{Noticed, Watch};
 
 /// What is searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -101,8 +105,8 @@ pub(crate) struct CapacityArgs {
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     most: u64,
 
-    /// For a plant that is running: reads only, grows slowly from one, and stops as soon as the server answers others
-    /// more slowly.
+    /// For a plant that is running: reads only, grows slowly from one, and ends when the server answers others more slowly,
+    /// twice; a load that lets others wait for a second is ended at once.
     #[arg(long)]
     safe: bool,
 
@@ -134,11 +138,16 @@ const PUBLISHED: [(&str, u32); 6] = [
     ("MinSupportedSampleRate", variable_ids::SERVER_SERVER_CAPABILITIES_MIN_SUPPORTED_SAMPLE_RATE),
 ];
 
+/// Monitored items that are created with one request of a plant that runs: others want answers meanwhile.
+const GENTLE: &str = "100";
+
 /// One load that was tried.
 struct Tried {
     what: What,
     load: u64,
     verdict: Verdict,
+    /// What others noticed of it; only in safe mode somebody is there.
+    noticed: Option<Noticed>,
 }
 
 /// What came of a search: what for, what was found, and why it ended early, if it did.
@@ -154,13 +163,22 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
     let (published, Moving { options, said }) = look(arguments)?;
     let mut security = arguments.connection.security.clone();
     security.settle_for(&arguments.connection.endpoint);
-    let client = [security.to_options(), options].concat();
-    let place = super::place(None)?.with_slack(SET_UP).with_client(client);
-    let rest = answer_time(&place, &url)?;
+    let mut client = [security.to_options(), options].concat();
+    if arguments.safe {
+        client.extend(["--per-request".to_owned(), GENTLE.to_owned()]);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let place = super::place(None)?.with_slack(SET_UP).with_client(client).with_stop(Arc::clone(&stop));
+    let mut watch = Watch::new(&arguments.connection, stop);
+    let rest = watch.at_rest()?;
+    if !arguments.safe {
+        watch.leave();
+    }
     let mut searching = Searching {
         arguments,
         place: &place,
         url: &url,
+        watch,
         rest,
         bar: bar(arguments.within),
         begin,
@@ -179,6 +197,7 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
         results.push((*what, found, stopped));
     }
     searching.bar.finish_and_clear();
+    searching.watch.leave();
     let tried = searching.tried;
     let mut document = document(arguments, &url, &published, rest, &results, &tried);
     if let (Some(said), Some(document)) = (&said, document.as_object_mut()) {
@@ -190,7 +209,7 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
     if output.is_json() {
         output.document(&document)?;
     } else {
-        print(arguments, &results, &tried, &published, output)?;
+        print(arguments, rest, &results, &tried, &published, output)?;
         if let Some(said) = said {
             output.text(wrapped("", &said).trim_end())?;
         }
@@ -214,9 +233,10 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
 fn most(arguments: &CapacityArgs, published: &[Limit], what: What) -> u64 {
     let limit = published.iter().find(|(name, _)| *name == what.limit());
     let limit = limit.and_then(|(_, value)| value.as_u64()).filter(|limit| *limit > 0);
-    // The generator itself holds no more sessions.
+    // The generator itself holds no more sessions, and who watches has one as well.
     let held = if what == What::Sessions { 10_000 } else { u64::MAX };
-    arguments.most.min(held).min(limit.unwrap_or(u64::MAX))
+    let watching = u64::from(arguments.safe && what == What::Sessions);
+    arguments.most.min(held).min(limit.map_or(u64::MAX, |limit| limit.saturating_sub(watching).max(1)))
 }
 
 /// A search that goes on.
@@ -224,6 +244,7 @@ struct Searching<'a> {
     arguments: &'a CapacityArgs,
     place: &'a Place,
     url: &'a str,
+    watch: Watch<'a>,
     /// How long the server takes to answer when nothing is asked of it, microseconds.
     rest: f64,
     bar: ProgressBar,
@@ -256,21 +277,20 @@ impl Searching<'_> {
                 break;
             }
             self.tell(what, load, search.found());
-            let (verdict, answer) = self.attempt(what, load);
-            tracing::info!(what = what.name(), load, ?verdict, answer_us = answer);
-            let strain = answer.and_then(|now| strain(self.rest, now));
-            let verdict = strain.clone().filter(|_| verdict == Verdict::Sustained).unwrap_or(verdict);
+            let (measured, noticed) = self.attempt(what, load);
+            let (verdict, is_great) = weigh(measured, self.rest, noticed);
+            tracing::info!(what = what.name(), load, ?verdict, ?noticed);
             match &verdict {
                 _ if self.interrupt.asked() => continue,
                 Verdict::Sustained => search.note(true, false),
-                Verdict::NotSustained { why, clear } => {
+                Verdict::NotSustained { clear, .. } => {
                     // A plant that shows great strain is left alone. Anything less may have been a hiccup, even of ours: once
                     // more.
-                    let is_great = matches!(strain, Some(Verdict::NotSustained { clear: true, .. }));
                     search.note(false, is_great || (*clear && !self.arguments.safe));
                     let is_over = is_great || search.next() != Some(load);
                     if self.arguments.safe && is_over {
-                        stopped = Some(format!("safe mode ends at a miss: {why}"));
+                        let times = if is_great { "" } else { ", seen twice" };
+                        stopped = Some(format!("safe mode ends at a miss{times}"));
                         search.stop();
                     } else {
                         self.recover();
@@ -281,7 +301,7 @@ impl Searching<'_> {
                     search.stop();
                 }
             }
-            self.tried.push(Tried { what, load, verdict });
+            self.tried.push(Tried { what, load, verdict, noticed });
         }
         if stopped.is_none() && search.found().failed.is_none() {
             stopped = Some(format!("no more than {most} was tried"));
@@ -301,8 +321,8 @@ impl Searching<'_> {
         ));
     }
 
-    /// How a load went; in safe mode also how long a Read of somebody else took meanwhile.
-    fn attempt(&self, what: What, load: u64) -> (Verdict, Option<f64>) {
+    /// How a load went; in safe mode also what others noticed of it.
+    fn attempt(&mut self, what: What, load: u64) -> (Verdict, Option<Noticed>) {
         let Some(condition) = condition(self.arguments, self.url, what, load) else {
             return (Verdict::Unknown { why: "nothing to measure".to_owned() }, None);
         };
@@ -314,28 +334,22 @@ impl Searching<'_> {
         if !self.arguments.safe {
             return (measure(), None);
         }
-        std::thread::scope(|scope| {
-            let beside = scope.spawn(|| {
-                std::thread::sleep(Duration::from_secs_f64(condition.time.warmup_s + 0.2));
-                answer_time(self.place, self.url)
-            });
-            let verdict = measure();
-            match beside.join() {
-                // Who gets no answer at all has waited for ever.
-                Ok(answer) => (verdict, Some(answer.unwrap_or(f64::INFINITY))),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        })
+        let window = Duration::from_secs_f64(condition.time.duration_s);
+        let (verdict, noticed) = self.watch.beside(Some(self.rest), window, measure);
+        (verdict, Some(noticed))
     }
 
     /// Waits until the server answers as at rest again: what is left of one load must not be counted against the next.
-    fn recover(&self) {
+    fn recover(&mut self) {
         let end = Instant::now() + RECOVERY;
         while Instant::now() < end && !self.interrupt.asked() {
-            match answer_time(self.place, self.url) {
-                Ok(now) if strain(self.rest, now).is_none() => return,
+            match self.watch.at_rest() {
+                Ok(now) if strain(self.rest, now).is_none() => break,
                 _ => std::thread::sleep(Duration::from_millis(500)),
             }
+        }
+        if !self.arguments.safe {
+            self.watch.leave();
         }
     }
 }
@@ -362,6 +376,26 @@ fn strain(rest: f64, now: f64) -> Option<Verdict> {
         why: format!("somebody else's Read {} beside it, and {} at rest", waited(), figures::micros(rest)),
         clear: is_beyond(GREAT_STRAIN),
     })
+}
+
+/// What a load comes to, with what others noticed of it; and whether that is so much that nobody looks twice.
+fn weigh(measured: Verdict, rest: f64, noticed: Option<Noticed>) -> (Verdict, bool) {
+    let Some(noticed) = noticed else { return (measured, false) };
+    // Also when the load is over: what it leaves to be done is part of it.
+    if noticed.is_ended || noticed.longest_us > watch::patience(rest).as_secs_f64() * 1e6 {
+        let waited = match noticed.longest_us {
+            longest if longest.is_finite() => format!("waited for {}", figures::micros(longest)),
+            _ => "got no answer".to_owned(),
+        };
+        let ended = if noticed.is_ended { ", so that it was ended" } else { "" };
+        let why = format!("somebody else's Read {waited} beside it{ended}");
+        return (Verdict::NotSustained { why, clear: true }, true);
+    }
+    match strain(rest, noticed.middle_us) {
+        Some(great @ Verdict::NotSustained { clear: true, .. }) => (great, true),
+        Some(strain) if measured == Verdict::Sustained => (strain, false),
+        _ => (measured, false),
+    }
 }
 
 /// Why a load did not come about, in words about the server.
@@ -399,23 +433,6 @@ fn condition(arguments: &CapacityArgs, url: &str, what: What, load: u64) -> Opti
     }
     scenario.time.steady = false;
     scenario.conditions().into_iter().next()
-}
-
-/// Median time of a single Read in microseconds.
-fn answer_time(place: &Place, url: &str) -> Result<f64, Failure> {
-    let mut load = LoadSpec::new(Kind::Read);
-    load.count = Some(30);
-    load.pause_ms = Some(5.0);
-    let mut scenario = Scenario::new("capacity", load);
-    scenario.stacks = vec![url.to_owned()];
-    scenario.time.warmup_s = 0.05;
-    let condition = scenario.conditions().into_iter().next();
-    let measured = condition.map(|condition| place.measure("capacity", &condition, 0));
-    match measured {
-        Some(Ok(measurement)) => Ok(measurement.get("latency.uncorrected.p50_us").unwrap_or(0.0)),
-        Some(Err(error)) => Err(Failure::Connect(error.to_string())),
-        None => Ok(0.0),
-    }
 }
 
 /// What is known before anything is tried: the limits that the server publishes itself, where zero is no limit, and what can
@@ -483,7 +500,16 @@ fn document(
         .collect();
     let tried: Vec<Value> = tried
         .iter()
-        .map(|one| json!({"what": one.what.name(), "load": one.load, "outcome": one.verdict}))
+        .map(|one| {
+            // Infinite is null: there was no answer.
+            json!({
+                "what": one.what.name(),
+                "load": one.load,
+                "outcome": one.verdict,
+                "others_read_us": one.noticed.map(|noticed| noticed.middle_us),
+                "others_longest_us": one.noticed.map(|noticed| noticed.longest_us),
+            })
+        })
         .collect();
     json!({
         "document": "Core Capacities",
@@ -497,8 +523,24 @@ fn document(
     })
 }
 
+/// What others noticed of the loads that were sustained.
+fn others(rest: f64, tried: &[Tried]) -> Option<String> {
+    let sustained = tried.iter().filter(|one| one.verdict == Verdict::Sustained);
+    let noticed: Vec<Noticed> = sustained.filter_map(|one| one.noticed).collect();
+    let most = |of: fn(&Noticed) -> f64| noticed.iter().map(of).reduce(f64::max);
+    let (middle, longest) = (most(|one| one.middle_us)?, most(|one| one.longest_us)?);
+    Some(format!(
+        "somebody else's Reads took {} at rest, and {} at most beside loads that were sustained (the median of each); one took {}, \
+         with setting up",
+        figures::micros(rest),
+        figures::micros(middle),
+        figures::micros(longest)
+    ))
+}
+
 fn print(
     arguments: &CapacityArgs,
+    rest: f64,
     results: &[Outcome],
     tried: &[Tried],
     published: &[Limit],
@@ -535,6 +577,9 @@ fn print(
             output.text(wrapped("", &format!("{}: {reason}", what.name())).trim_end())?;
         }
     }
+    if let Some(said) = others(rest, tried) {
+        output.text(wrapped("", &said).trim_end())?;
+    }
     output.text("")?;
     let mut limits = Table::new(&[("published by the server", Align::Left), ("limit", Align::Right)]);
     for (name, value) in published {
@@ -546,9 +591,15 @@ fn print(
         limits.row([(*name).to_owned(), text]);
     }
     output.text(&limits.to_string())?;
-    let meaning = "sustained: every item received 99 % of its values and messages came within 110 % of the interval; the \
-                   bracket is narrower than 10 % unless the search ended before";
-    output.text(wrapped("", meaning).trim_end())?;
+    let mut meaning =
+        "sustained: every item received 99 % of its values and messages came within 110 % of the interval"
+            .to_owned();
+    meaning.push_str(if arguments.safe {
+        ", and nobody else was answered much later; safe mode does not come back to a load between the two"
+    } else {
+        "; the bracket is narrower than 10 % unless the search ended before"
+    });
+    output.text(wrapped("", &meaning).trim_end())?;
     if results.iter().any(|(what, ..)| *what == What::Items) {
         let slow = figures::number(interval_ms(arguments, What::Items));
         output.text(&format!("slow items: each reports every {slow} ms"))?;
@@ -585,6 +636,35 @@ mod tests {
     }
 
     #[test]
+    fn what_others_notice_weighs_more_than_what_was_measured() {
+        let of =
+            |middle_us: f64, is_ended: bool| Some(Noticed { middle_us, longest_us: 1_234_000.0, is_ended });
+        let missed = Verdict::NotSustained { why: "late".into(), clear: false };
+        let why = |verdict: &Verdict| match verdict {
+            Verdict::NotSustained { why, .. } => why.clone(),
+            _ => String::new(),
+        };
+        assert_eq!(weigh(missed.clone(), 140.0, None), (missed.clone(), false));
+        assert_eq!(weigh(Verdict::Sustained, 140.0, of(200.0, false)), (Verdict::Sustained, false));
+        // A little later: what was measured says more.
+        assert_eq!(weigh(missed.clone(), 140.0, of(4_000.0, false)), (missed.clone(), false));
+        let (verdict, is_great) = weigh(Verdict::Sustained, 140.0, of(4_000.0, false));
+        assert!(why(&verdict).contains("4.00 ms") && !is_great, "{verdict:?}");
+        let (verdict, is_great) = weigh(missed, 140.0, of(f64::INFINITY, false));
+        assert!(why(&verdict).contains("no answer") && is_great, "{verdict:?}");
+        let (verdict, is_great) = weigh(Verdict::Sustained, 140.0, noticed(150.0, 1_234_000.0, false));
+        assert!(why(&verdict).contains("1.23 s") && is_great, "{verdict:?}");
+        let (verdict, is_great) = weigh(Verdict::Sustained, 140.0, noticed(150.0, f64::INFINITY, true));
+        assert!(
+            why(&verdict).ends_with("no answer beside it, so that it was ended") && is_great,
+            "{verdict:?}"
+        );
+        // Who needs a second at rest may wait for longer.
+        let slow = weigh(Verdict::Sustained, 1e6, noticed(1.1e6, 3e6, false));
+        assert_eq!(slow, (Verdict::Sustained, false));
+    }
+
+    #[test]
     fn loads_are_made_from_the_arguments() {
         let arguments = Command::try_parse_from(["x", "localhost", "-c", "5", "--safe"]).unwrap().capacity;
         assert_eq!(arguments.what, [What::Sessions, What::Signals, What::Items]);
@@ -600,12 +680,14 @@ mod tests {
         );
         assert_eq!(per_second(&arguments, What::Sessions, 500), None);
         let limits: [Limit; 2] = [("MaxSessions", json!(30)), ("MaxMonitoredItems", json!(0))];
-        assert_eq!(most(&arguments, &limits, What::Sessions), 30);
+        // One of them watches.
+        assert_eq!(most(&arguments, &limits, What::Sessions), 29);
         assert_eq!(most(&arguments, &limits, What::Items), 1_000_000);
         let not = |load, why: &str| Tried {
             what: What::Signals,
             load,
             verdict: Verdict::NotSustained { why: why.to_owned(), clear: false },
+            noticed: None,
         };
         let late = ProgramError::TimedOut { path: "taktwerk".into(), what: "end", seconds: 27 };
         assert_eq!(refused(&PlaceError::Program(late)), "it was not set up and measured within 27 s");

@@ -78,7 +78,7 @@ fn own() -> Vec<String> {
 pub struct ServerSpec {
     /// Double variables that change together; 0 takes as many as the load has items.
     pub signals: u32,
-    /// How often they change, milliseconds; 0 never.
+    /// How often they change, milliseconds; 0 never. Those of a fan never do.
     pub update_ms: f64,
     /// Threads that serve connections (own stack only).
     pub threads: u32,
@@ -506,6 +506,11 @@ impl Scenario {
     #[must_use]
     pub fn conditions(&self) -> Vec<Condition> {
         let load = &self.load;
+        let mut server = self.server.clone();
+        if load.kind == Kind::Fan {
+            // Its clients set the values; a server that does so as well overwrites what they answer.
+            server.update_ms = 0.0;
+        }
         let mut conditions = Vec::new();
         for clients in or_none(load.clients.as_ref()) {
             for items in or_none(load.items.as_ref()) {
@@ -518,7 +523,7 @@ impl Scenario {
                                         scenario: self.name.clone(),
                                         stack: stack.clone(),
                                         link: self.link.clone(),
-                                        server: self.server.clone(),
+                                        server: server.clone(),
                                         kind: load.kind,
                                         clients: clients.unwrap_or(1),
                                         items,

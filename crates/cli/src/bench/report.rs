@@ -48,7 +48,7 @@ impl Report {
             .collect();
         Self {
             document,
-            facts: Table::new(&[("what", Align::Left), ("value", Align::Left)]),
+            facts: Table::new(&[("what", Align::Left), ("value", Align::Wrap)]),
             times: Table::new(&times),
             histograms: Map::new(),
             invalid: Vec::new(),

@@ -49,11 +49,11 @@ pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
         return output.document(&json!({"plant": plant.name, "stack": model.stack, "nodes": sized}));
     }
     let mut table = Table::new(&[
-        ("node", Align::Left),
+        ("node", Align::Wrap),
         ("CPU % of a core", Align::Right),
         ("memory MB", Align::Right),
         ("Mbit/s", Align::Right),
-        ("verdict", Align::Left),
+        ("verdict", Align::Wrap),
     ]);
     for one in &sized {
         table.row([

@@ -54,6 +54,14 @@ fn brokers_have_a_quality_of_service_and_two_kinds_of_load() {
 }
 
 #[test]
+fn the_server_of_a_fan_leaves_the_values_to_the_clients() {
+    let scenario = Scenario::parse(TEXT, "x.toml").unwrap();
+    assert!(scenario.conditions().iter().all(|one| one.server.update_ms == 100.0));
+    let fan = Scenario::parse(&TEXT.replace("\"subscribe\"", "\"fan\""), "x.toml").unwrap();
+    assert!(fan.conditions().iter().all(|one| one.server.update_ms == 0.0));
+}
+
+#[test]
 fn publishers_have_options_of_their_own() {
     let mut load = LoadSpec::new(Kind::PubSub);
     (load.items, load.publishing_ms) = (Some(1000.into()), Some(100.0.into()));

@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &ListArgs, output: Output) -> Result<(), Failure> {
     let place = super::place(None)?;
     let stacks = super::reproduce::stacks(arguments.stacks.as_ref(), &place)?;
     let mut table =
-        Table::new(&[("id", Align::Left), ("short form", Align::Right), ("question", Align::Left)]);
+        Table::new(&[("id", Align::Left), ("short form", Align::Right), ("question", Align::Wrap)]);
     let mut documents = Vec::new();
     let mut everything = Vec::new();
     for experiment in experiment::all() {

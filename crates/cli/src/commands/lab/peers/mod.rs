@@ -197,7 +197,7 @@ fn check_all(arguments: &CheckArgs, output: Output, interrupt: &Interrupt) -> Re
         false => named.iter().any(|wanted| wanted.name == peer.name),
     };
     let mut table =
-        Table::new(&[("peer", Align::Left), ("check", Align::Left), ("", Align::Left), ("", Align::Left)]);
+        Table::new(&[("peer", Align::Left), ("check", Align::Left), ("", Align::Left), ("", Align::Wrap)]);
     let (mut results, mut failed, mut all) = (Vec::new(), 0, 0);
     for peer in PEERS.iter().filter(|peer| is_wanted(peer)) {
         if interrupt.asked() {

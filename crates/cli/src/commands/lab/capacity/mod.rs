@@ -637,8 +637,8 @@ mod tests {
 
     #[test]
     fn what_others_notice_weighs_more_than_what_was_measured() {
-        let of =
-            |middle_us: f64, is_ended: bool| Some(Noticed { middle_us, longest_us: 1_234_000.0, is_ended });
+        let noticed = |middle_us, longest_us, is_ended| Some(Noticed { middle_us, longest_us, is_ended });
+        let of = |middle_us: f64, is_ended: bool| noticed(middle_us, 234_000.0, is_ended);
         let missed = Verdict::NotSustained { why: "late".into(), clear: false };
         let why = |verdict: &Verdict| match verdict {
             Verdict::NotSustained { why, .. } => why.clone(),

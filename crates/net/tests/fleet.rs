@@ -9,13 +9,15 @@ use core::time::Duration;
 use std::io::{Read, Write};
 use std::sync::Arc;
 use taktwerk_client::{
-    ClientConfig, ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionHandle,
+    Client, ClientConfig, ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionHandle,
     SubscriptionParams,
 };
 use taktwerk_net::client::{Fleet, FleetOptions, FleetSink, MemberId};
 use taktwerk_net::clock::monotonic;
 use taktwerk_net::{ServerOptions, SocketOptions};
-use taktwerk_types::Instant;
+use taktwerk_schema::ids::variable_ids;
+use taktwerk_schema::{ReadRequest, ReadValueId};
+use taktwerk_types::{Instant, NodeId};
 
 /// Counts what comes.
 #[derive(Default)]
@@ -25,6 +27,11 @@ struct Counts {
     /// Per member: when changes came.
     arrivals: Vec<Vec<Instant>>,
     changes: usize,
+    /// Whether members ask for the server's time when their first changes come.
+    asks: bool,
+    /// Members whose changes have just come.
+    to_ask: Vec<u32>,
+    answered: Vec<u32>,
 }
 
 impl FleetSink for Counts {
@@ -36,7 +43,16 @@ impl FleetSink for Counts {
             _ => {}
         }
     }
-    fn response(&mut self, _: MemberId, _: RequestHandle, _: Result<Reply<'_>, ClientError>, _: Instant) {}
+    fn response(
+        &mut self,
+        member: MemberId,
+        _: RequestHandle,
+        reply: Result<Reply<'_>, ClientError>,
+        _: Instant,
+    ) {
+        assert!(reply.is_ok());
+        self.answered.push(member.0);
+    }
     fn data_changes(
         &mut self,
         member: MemberId,
@@ -50,6 +66,23 @@ impl FleetSink for Counts {
             self.arrivals.resize_with(at + 1, Vec::new);
         }
         self.arrivals[at].push(now);
+        if self.asks && self.arrivals[at].len() == 1 {
+            self.to_ask.push(member.0);
+        }
+    }
+
+    fn react(&mut self, member: MemberId, client: &mut Client, now: Instant) {
+        // Never a member whose bytes were not looked at just now.
+        assert!(self.to_ask.iter().all(|asking| *asking == member.0));
+        if self.to_ask.pop().is_some() {
+            let nodes = vec![ReadValueId {
+                node_id: NodeId::from(variable_ids::SERVER_SERVER_STATUS_CURRENT_TIME),
+                attribute_id: 13,
+                ..ReadValueId::default()
+            }];
+            let mut request = ReadRequest { nodes_to_read: nodes, ..ReadRequest::default() };
+            client.request(&mut request, None, now).unwrap();
+        }
     }
 }
 
@@ -104,6 +137,22 @@ fn two_thousand_clients_connect_and_all_are_served() {
     assert!(stats.cpu > Duration::ZERO && stats.bytes_received > 0 && stats.bytes_sent > 0);
     drop(fleet);
     wait_until("all are gone", || server.running.connections() == 0);
+}
+
+#[test]
+fn what_is_asked_for_in_reaction_to_changes_is_sent_and_answered() {
+    let server = start(1, 1, ServerOptions::default());
+    let mut sink = Counts { asks: true, ..Counts::default() };
+    let mut fleet = fleet(&server, 20, &mut sink);
+    for member in 0..20 {
+        subscribe(&mut fleet, member, 1, 20.0, &mut sink);
+    }
+    let end = after(Duration::from_secs(60));
+    while sink.answered.len() < 20 {
+        assert!(fleet.run_once(end, &mut sink).unwrap() < end, "{:?}", sink.answered);
+    }
+    sink.answered.sort_unstable();
+    assert_eq!(sink.answered, (0..20).collect::<Vec<_>>());
 }
 
 /// How long after its due time each but the first delivery came, for the worst member: the distance of neighbouring

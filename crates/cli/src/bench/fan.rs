@@ -13,7 +13,7 @@ use clap::Args;
 use serde_json::json;
 use std::time::Duration;
 use taktwerk_client::{
-    ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent, SubscriptionHandle,
+    Client, ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent, SubscriptionHandle,
 };
 use taktwerk_lab::clock;
 use taktwerk_net::client::{Fleet, FleetSink, MemberId};
@@ -50,8 +50,8 @@ struct Star {
     refused: Option<String>,
     revised_ms: f64,
     transaction: f64,
-    /// Clients that have seen the transaction and have to answer.
-    to_answer: Vec<u32>,
+    /// Whether the client whose bytes are looked at has seen the transaction and has to answer.
+    has_to_answer: bool,
     answered: usize,
     last_answer: u64,
 }
@@ -110,7 +110,16 @@ impl FleetSink for Star {
                 self.answered += 1;
                 self.last_answer = now.as_nanos();
             } else {
-                self.to_answer.push(member.0);
+                self.has_to_answer = true;
+            }
+        }
+    }
+
+    fn react(&mut self, member: MemberId, client: &mut Client, now: Instant) {
+        if std::mem::take(&mut self.has_to_answer) {
+            let mut request = transaction::write(signal(member.0), Variant::Double(self.transaction));
+            if let Err(error) = client.request(&mut request, None, now) {
+                self.error = Some(error);
             }
         }
     }
@@ -155,14 +164,6 @@ pub(crate) fn run(arguments: &FanArgs, output: Output, interrupt: &Interrupt) ->
     transactions.report(report, names, star.revised_ms, output, interrupt)
 }
 
-fn write(fleet: &mut Fleet, star: &mut Star, member: u32, index: u32, number: f64) -> Result<(), Failure> {
-    let mut request = transaction::write(signal(index), Variant::Double(number));
-    match fleet.with(MemberId(member), |core, now| core.request(&mut request, None, now), star) {
-        Some(Err(error)) => Err(session::failure(&error)),
-        _ => Ok(()),
-    }
-}
-
 /// One transaction; `None` if interrupted meanwhile.
 fn one(
     common: &CommonArgs,
@@ -172,14 +173,15 @@ fn one(
     interrupt: &Interrupt,
 ) -> Result<Option<u64>, Failure> {
     (star.transaction, star.answered) = (number, 0);
-    star.to_answer.clear();
     let begin = clock::monotonic();
-    write(fleet, star, 0, 0, number)?;
+    let mut request = transaction::write(signal(0), Variant::Double(number));
+    if let Some(Err(error)) =
+        fleet.with(MemberId(0), |core, now| core.request(&mut request, None, now), star)
+    {
+        return Err(session::failure(&error));
+    }
     let wanted = common.clients as usize - 1;
     while star.answered < wanted {
-        while let Some(member) = star.to_answer.pop() {
-            write(fleet, star, member, member, number)?;
-        }
         if let Some(error) = &star.error {
             return Err(session::failure(error));
         }

@@ -61,6 +61,13 @@ pub trait FleetSink {
     ) {
         let _ = (member, subscription, events, now);
     }
+
+    /// Everything that had come for a member was delivered, and nothing that it says in return is sent yet: what is
+    /// asked of `client` here leaves in one segment with its acknowledgements. Asked for later by [`Fleet::with`], it
+    /// costs another system call, and the server another acknowledgement of TCP. Does nothing if not implemented.
+    fn react(&mut self, member: MemberId, client: &mut Client, now: Instant) {
+        let _ = (member, client, now);
+    }
 }
 
 /// How a fleet behaves.
@@ -394,6 +401,7 @@ impl Fleet {
                 }
             }
             let is_done = told.is_done;
+            sink.react(MemberId(number), &mut member.core, now);
             self.after(number, is_done, now, sink);
             if !matches!(outcome, Read::Bytes { filled: true, .. }) {
                 return;

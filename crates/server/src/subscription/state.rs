@@ -209,6 +209,25 @@ mod tests {
         assert_eq!(seen, BTreeSet::from([4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 27]));
     }
 
+    /// What lets the engine count a silent cycle without looking for a request.
+    #[test]
+    fn a_silent_cycle_does_not_depend_on_requests() {
+        for bits in 0..16u32 {
+            let bit = |at: u32| bits >> at & 1 == 1;
+            let conditions = Conditions {
+                publishing_enabled: bit(0),
+                notifications_available: false,
+                more_notifications: bit(1),
+                request_queued: bit(2),
+                message_sent: bit(3),
+                keep_alive_due: false,
+                lifetime_over: false,
+            };
+            let taken = step(State::KeepAlive, Event::TimerExpired, conditions);
+            assert_eq!(taken, row(16, Action::CountKeepAlive, State::KeepAlive), "{conditions:?}");
+        }
+    }
+
     #[test]
     fn actions_fit_their_rows() {
         for bits in 0..128u32 {

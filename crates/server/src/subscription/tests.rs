@@ -149,13 +149,18 @@ impl World {
     }
 
     fn publish(&mut self) -> Result<u32, StatusCode> {
+        self.publish_until(Instant::FAR)
+    }
+
+    /// A Publish request whose client waits no longer than until `expires`.
+    fn publish_until(&mut self, expires: Instant) -> Result<u32, StatusCode> {
         let handle = self.next_handle;
         self.next_handle += 1;
         let ticket = Ticket {
             connection: ConnectionId::default(),
             request_id: handle,
             request_handle: handle,
-            expires: Instant::FAR,
+            expires,
             results: Default::default(),
         };
         let now = self.now();
@@ -255,6 +260,28 @@ fn a_quiet_subscription_first_sends_a_keep_alive() {
     world.advance(105 * MS);
     assert_eq!(world.out.responses.len(), 1);
     assert_eq!(world.out.responses[0].1.notification_message.sequence_number, 1);
+}
+
+#[test]
+fn silent_cycles_count_keep_alives_and_still_answer_requests_whose_time_is_over() {
+    let mut world = World::new(0);
+    world.subscribe(10.0, 3000, 100, 0);
+    world.publish().unwrap();
+    world.advance(15 * MS);
+    assert_eq!(world.out.responses.len(), 1, "the first keep-alive");
+    let begin = world.now;
+    let stale = world.publish_until(Instant::from_nanos(begin + 55 * MS)).unwrap();
+    let fresh = world.publish().unwrap();
+    world.advance(50 * MS);
+    assert_eq!(world.out.faults, []);
+    // Looked for at least every tenth of a second, although nothing has to be said.
+    world.advance(115 * MS);
+    assert_eq!(world.out.faults, [(stale, StatusCode::BAD_TIMEOUT)]);
+    world.advance(810 * MS);
+    assert_eq!(world.out.responses.len(), 1, "a cycle too early");
+    world.advance(30 * MS);
+    assert_eq!(world.out.responses.len(), 2);
+    assert_eq!(world.out.responses[1].0, fresh);
 }
 
 #[test]

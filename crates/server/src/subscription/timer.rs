@@ -1,4 +1,4 @@
-//! Deadlines of publishing cycles and sampling groups: a binary heap that allocates only while it grows.
+//! Deadlines of publishing cycles and sampling groups.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,29 +13,91 @@ pub(crate) enum Due {
     Publish(u32),
 }
 
-/// The heap. Entries are never removed early: the owner compares [`Timers::pop`]'s instant with its own deadline and
-/// drops stale ones.
+/// Everything of one kind that is due at one instant.
 #[derive(Debug, Default)]
+struct Bucket {
+    at: Instant,
+    is_publish: bool,
+    /// Whether the heap has it.
+    is_live: bool,
+    numbers: Vec<u32>,
+    /// How many of them were taken.
+    taken: usize,
+}
+
+/// How many buckets are remembered by their instant; a power of two.
+const RECENT: usize = 64;
+
+/// What is due when: a heap of instants, and behind each all that is due then. Cycles lie on a grid and meet
+/// ([`super::meeting`]), so a thousand subscriptions of one interval cost the heap one entry per cycle, not a thousand.
+/// Allocates only while it grows. Entries are never removed early: the owner compares [`Timers::pop`]'s instant with its
+/// own deadline and drops stale ones.
+#[derive(Debug)]
 pub(crate) struct Timers {
-    heap: BinaryHeap<Reverse<(Instant, Due)>>,
+    /// Instants, groups before cycles, and the number of the bucket.
+    heap: BinaryHeap<Reverse<(Instant, bool, u32)>>,
+    buckets: Vec<Bucket>,
+    /// Buckets that can be used again.
+    free: Vec<u32>,
+    /// The bucket of an instant that hashes to this place, if it still is one of that instant.
+    recent: [u32; RECENT],
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Self { heap: BinaryHeap::new(), buckets: Vec::new(), free: Vec::new(), recent: [u32::MAX; RECENT] }
+    }
 }
 
 impl Timers {
     pub(crate) fn push(&mut self, at: Instant, due: Due) {
-        self.heap.push(Reverse((at, due)));
+        let (is_publish, number) = match due {
+            Due::Group(group) => (false, group),
+            Due::Publish(place) => (true, place),
+        };
+        // Grid points are multiples of each other's powers of ten: multiplied, their upper bits differ.
+        let hash = (at.as_nanos() ^ u64::from(is_publish)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let Some(recent) = self.recent.get_mut((hash >> (u64::BITS - RECENT.ilog2())) as usize) else { return };
+        if let Some(bucket) = self.buckets.get_mut(*recent as usize)
+            && bucket.is_live
+            && (bucket.at, bucket.is_publish) == (at, is_publish)
+        {
+            bucket.numbers.push(number);
+            return;
+        }
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.buckets.push(Bucket::default());
+            u32::try_from(self.buckets.len() - 1).unwrap_or(u32::MAX)
+        });
+        let Some(bucket) = self.buckets.get_mut(index as usize) else { return };
+        (bucket.at, bucket.is_publish, bucket.is_live) = (at, is_publish, true);
+        bucket.numbers.push(number);
+        *recent = index;
+        self.heap.push(Reverse((at, is_publish, index)));
     }
 
     /// The earliest deadline, stale or not: a stale one costs an empty turn.
     pub(crate) fn next(&self) -> Option<Instant> {
-        self.heap.peek().map(|Reverse((at, _))| *at)
+        self.heap.peek().map(|Reverse((at, ..))| *at)
     }
 
     /// Takes the earliest entry that is due.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<(Instant, Due)> {
-        if self.next()? > now {
+        let Reverse((at, is_publish, index)) = *self.heap.peek()?;
+        if at > now {
             return None;
         }
-        self.heap.pop().map(|Reverse(entry)| entry)
+        let bucket = self.buckets.get_mut(index as usize)?;
+        let number = bucket.numbers.get(bucket.taken).copied();
+        bucket.taken += 1;
+        if bucket.taken >= bucket.numbers.len() {
+            bucket.numbers.clear();
+            (bucket.taken, bucket.is_live) = (0, false);
+            self.free.push(index);
+            self.heap.pop();
+        }
+        let number = number?;
+        Some((at, if is_publish { Due::Publish(number) } else { Due::Group(number) }))
     }
 }
 
@@ -54,6 +116,7 @@ pub(crate) fn align_up(at: Instant, grid: u64) -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn groups_come_before_cycles_of_the_same_instant() {
@@ -65,6 +128,52 @@ mod tests {
         assert_eq!(timers.pop(Instant::ZERO), None);
         let order: Vec<_> = core::iter::from_fn(|| timers.pop(at)).map(|(_, due)| due).collect();
         assert_eq!(order, [Due::Publish(2), Due::Group(9), Due::Publish(1)]);
+    }
+
+    #[test]
+    fn what_is_due_together_takes_one_entry() {
+        let mut timers = Timers::default();
+        for turn in 1..100u64 {
+            for place in 0..1000 {
+                timers.push(Instant::from_nanos(turn * 1_000_000), Due::Publish(place));
+            }
+            assert_eq!((timers.heap.len(), timers.buckets.len()), (1, 1));
+            let taken = core::iter::from_fn(|| timers.pop(Instant::from_nanos(turn * 1_000_000)));
+            assert!(taken.map(|(_, due)| due).eq((0..1000).map(Due::Publish)));
+            assert_eq!(timers.next(), None);
+        }
+    }
+
+    proptest! {
+        /// Whatever is pushed comes out once, in order of time, groups first; against a list that is sorted.
+        #[test]
+        fn everything_comes_out_in_order(
+            steps in proptest::collection::vec((0u64..200, any::<bool>(), 0u32..8, any::<bool>()), 1..400)
+        ) {
+            let mut timers = Timers::default();
+            let mut model: Vec<(Instant, Due)> = Vec::new();
+            for (at, is_publish, number, pops) in steps {
+                let at = Instant::from_nanos(at * 1_000_000);
+                if pops {
+                    let earliest = model.iter().map(|(at, due)| (*at, matches!(due, Due::Publish(_)))).min();
+                    let taken = timers.pop(at);
+                    match earliest.filter(|(earliest, _)| *earliest <= at) {
+                        None => prop_assert_eq!(taken, None),
+                        Some(earliest) => {
+                            let (at, due) = taken.unwrap();
+                            prop_assert_eq!((at, matches!(due, Due::Publish(_))), earliest);
+                            let place = model.iter().position(|entry| *entry == (at, due)).unwrap();
+                            model.remove(place);
+                        }
+                    }
+                } else {
+                    let due = if is_publish { Due::Publish(number) } else { Due::Group(number) };
+                    timers.push(at, due);
+                    model.push((at, due));
+                }
+                prop_assert_eq!(timers.next(), model.iter().map(|(at, _)| *at).min());
+            }
+        }
     }
 
     #[test]

@@ -139,7 +139,7 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
     table.row(["audit", &audit]);
     output.text(&table.to_string())?;
     for warning in &warnings {
-        eprintln!("warning: {warning}");
+        tell!("warning: {warning}");
     }
     Ok(())
 }

@@ -16,7 +16,13 @@ pub(crate) fn start(verbosity: u8) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     let color =
         io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Log).with_ansi(color).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(|| Log)
+        .with_ansi(color)
+        // It would tell by a macro that panics, on the very standard error that nobody reads any more.
+        .log_internal_errors(false)
+        .init();
 }
 
 /// Lines that wait for the screen to be free again; none while nobody has it.

@@ -6,10 +6,13 @@
 //!
 //! - [`endpoint`], [`node`], [`attribute`], [`value`], [`span`]: how servers, nodes, values and times are written;
 //! - [`connection`], [`session`], [`resolve`], [`walk`]: a client's connection, node names to ids, browsing;
-//! - [`output`]: tables for people, JSON for programs; [`progress`]: bars; [`logging`]: standard error;
+//! - [`output`]: tables for people, JSON for programs; [`progress`]: bars; [`logging`], [`tell`]: standard error;
 //! - [`failure`]: exit codes; [`interrupt`]: SIGINT and SIGTERM.
 
 #![allow(clippy::print_stderr)] // a command line talks
+
+#[macro_use]
+mod tell;
 
 mod attribute;
 mod bench;
@@ -107,7 +110,7 @@ fn main() -> ExitCode {
     match Interrupt::catch().and_then(|interrupt| run(&mut cli.command, output, &interrupt)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            tell!("error: {failure}");
             failure.exit_code()
         }
     }

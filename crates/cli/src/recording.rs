@@ -43,11 +43,11 @@ impl Recording {
             move |error: std::io::Error| Failure::Environment(format!("{path}: {error}"))
         };
         if let Some(path) = keys {
-            eprintln!("WARNING: the keys of connections are written to {}", path.display());
+            tell!("WARNING: the keys of connections are written to {}", path.display());
             recording.key_log = Some(KeyLogFile::open(&path).map_err(failed(&path))?);
         }
         if let Some(path) = messages {
-            eprintln!("WARNING: what goes over connections is written to {}", path.display());
+            tell!("WARNING: what goes over connections is written to {}", path.display());
             recording.capture = Some(Capture::create(&path).map_err(failed(&path))?);
         }
         Ok(recording)

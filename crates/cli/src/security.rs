@@ -8,7 +8,8 @@ use std::sync::Arc;
 use taktwerk::pki::{Pki, PkiError};
 use taktwerk_client::config::Security;
 use taktwerk_crypto::{MessageSecurityMode, Provider, SecurityPolicy};
-use taktwerk_pki::{CertificateSettings, NewKey};
+use taktwerk_pki::doctor::own_expiry;
+use taktwerk_pki::{CertificateSettings, NewKey, Store};
 
 /// What our client certificate says of itself.
 const CLIENT_URI: &str = "urn:taktwerk:client";
@@ -48,7 +49,26 @@ pub(crate) fn client_pki(folder: Option<&PathBuf>) -> Result<taktwerk::pki::PkiB
         Some(folder) => folder.clone(),
         None => data_folder()?.join("pki"),
     };
-    Ok(Pki::in_folder(folder).settings(CertificateSettings::new("taktwerk", CLIENT_URI)))
+    let mut settings = CertificateSettings::new("taktwerk", CLIENT_URI);
+    // A key of another kind is still ours: one application has one ApplicationUri, whatever certificate it shows.
+    if let Some(own) = Store::at(&folder).own(&mut Vec::new()).first() {
+        let (name, uri) = (own.certificate.common_name(), own.certificate.application_uri());
+        settings.application_name = name.unwrap_or(settings.application_name);
+        settings.application_uri = uri.map_or(settings.application_uri, str::to_owned);
+    }
+    Ok(Pki::in_folder(folder).settings(settings))
+}
+
+/// Says which of our certificates have expired or soon will, and what mends it.
+pub(crate) fn warn_of_expiry(pki: &Pki) {
+    for own in pki.store().own(&mut Vec::new()) {
+        if let Some(expiry) = own_expiry(&own, pki.store().root(), taktwerk_net::clock::wall()) {
+            tell!("WARNING: {}: {}", own.path.display(), expiry.sentence);
+            if let Some(command) = expiry.command {
+                tell!("  {command}");
+            }
+        }
+    }
 }
 
 /// What `--policy` and `--mode` ask for. Whoever says nothing gets no security from servers on this machine and the best
@@ -59,7 +79,15 @@ pub(crate) fn wanted(server: &Endpoint, arguments: &SecurityArgs) -> Result<Secu
     let mode = mode.map_err(|error| usage(&error))?;
     let best = Ok(Security::Best);
     let policy = match arguments.policy.as_deref() {
-        Some(text) if text.eq_ignore_ascii_case("best") && mode.is_none() => return best,
+        Some(text) if text.eq_ignore_ascii_case("best") => match mode {
+            // The best is always signed and encrypted where the server has that.
+            None | Some(MessageSecurityMode::SignAndEncrypt) => return best,
+            Some(mode) => {
+                return Err(usage(&format!(
+                    "policy best chooses the mode too: leave out mode {mode}, or name a policy such as Basic256Sha256"
+                )));
+            }
+        },
         Some(text) => text.parse::<SecurityPolicy>().map_err(|error| usage(&format!("{text}: {error}")))?,
         None if mode.is_some_and(|mode| mode != MessageSecurityMode::None) => {
             return Err(usage(&"--mode needs a --policy that it goes with, such as Basic256Sha256"));
@@ -119,10 +147,13 @@ pub(crate) fn pki(server: &Endpoint, arguments: &SecurityArgs) -> Result<Option<
     };
     let pki = builder.open().map_err(environment)?;
     for path in pki.created() {
-        eprintln!("made a certificate for this client: {}", path.display());
+        tell!("made a certificate for this client: {}", path.display());
     }
     for problem in pki.problems() {
-        eprintln!("{}: {}", problem.path.display(), problem.what);
+        tell!("{}: {}", problem.path.display(), problem.what);
+    }
+    if arguments.cert.is_none() {
+        warn_of_expiry(&pki);
     }
     Ok(Some(pki))
 }

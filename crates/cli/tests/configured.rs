@@ -67,6 +67,24 @@ fn nobody_opens_a_server_to_a_network_by_the_way() {
     assert!(error.contains("taktwerk config init"), "{error}");
 }
 
+/// Nothing in a file, and nothing beside it, is ignored.
+#[test]
+fn what_would_have_no_effect_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = "[server]\nbind = [\"127.0.0.1:0\"]\n[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\n";
+    let config = write(folder.path(), "server.toml", server);
+    for option in [["--policy", "None"], ["--pki", "other"]] {
+        let (_, error) = run(2, &[&["serve", "--config", &config][..], &option].concat());
+        assert!(error.contains(option[0]), "{error}");
+    }
+    let rules = format!(
+        "{server}[[namespace]]\nuri = \"urn:example:typo\"\nrestrictions = [\"EncryptionRequired\"]\n"
+    );
+    let config = write(folder.path(), "typo.toml", &rules);
+    let (_, error) = run(2, &["serve", "--config", &config]);
+    assert!(error.contains("urn:example:typo") && error.contains("would protect nothing"), "{error}");
+}
+
 #[test]
 fn users_are_kept_in_a_private_file() {
     use std::os::unix::fs::PermissionsExt;

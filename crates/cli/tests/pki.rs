@@ -101,6 +101,21 @@ fn certificates_are_made_shown_and_renewed() {
 }
 
 #[test]
+fn keys_of_another_kind_belong_to_the_same_application() {
+    let place = Place::new();
+    place.pki(0, "a", &["init", "--name", "Boiler", "--uri", "urn:example:boiler", "--key", "p256"]);
+    let second = place.pki(0, "a", &["init", "--key", "ed25519"]);
+    assert!(second.contains("CN=Boiler") && second.contains("urn:example:boiler"), "{second}");
+    // The doctor finds what is ours by its thumbprint too, and says what a user's store would need.
+    let own = place.json(0, "a", &["show"])["Own"][0]["Thumbprint"].as_str().unwrap().to_owned();
+    let told = place.pki(3, "a", &["doctor", &own[..8]]);
+    assert!(told.contains("our own certificate"), "{told}");
+    let file = std::fs::read_dir(place.at("a/own/certs")).unwrap().next().unwrap().unwrap().path();
+    let told = place.pki(3, "b", &["doctor", file.to_str().unwrap(), "--as", "user"]);
+    assert!(told.contains("pki trust") && told.contains("--users"), "{told}");
+}
+
+#[test]
 fn a_certificate_is_diagnosed_trusted_and_rejected() {
     let place = Place::new();
     for store in ["server", "client"] {
@@ -198,8 +213,8 @@ fn a_renewal_keeps_the_kind_of_key_and_what_the_certificate_says() {
     kinds.sort_unstable();
     assert_eq!(kinds, ["NIST P-384", "RSA 3072"], "{renewed}");
     for own in own {
-        let curve = own["Key"] == "NIST P-384";
-        assert_eq!(own["Subject"] == "CN=Kiln, O=Tiles", curve, "{renewed}");
+        // The second key has been of the same application from its beginning.
+        assert_eq!(own["Subject"], "CN=Kiln, O=Tiles", "{renewed}");
         assert!(own["Previous"].is_string(), "{renewed}");
     }
     assert_eq!((place.count("a/own/certs"), place.count("a/own/previous")), (2, 4));
@@ -253,4 +268,14 @@ fn what_an_authority_issued_takes_the_place_of_what_was_there() {
     let told = place.error(2, "a", &["init", "--renew", "--key", "p256"]);
     assert!(told.contains("CN=Plant CA") && told.contains("taktwerk pki csr"), "{told}");
     place.pki(0, "a", &["init", "--renew", "--key", "ed25519"]);
+    // It ends tomorrow: what the doctor offers works.
+    let file =
+        after["Own"].as_array().unwrap().iter().find(|own| own["Issuer"] == "CN=Plant CA").unwrap()["Path"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+    let told = place.json(3, "a", &["doctor", &file]);
+    assert!(told["ExpiresSoon"].as_str().unwrap().contains("expires in"), "{told}");
+    let command = told["RenewalCommand"].as_str().unwrap();
+    assert!(command.starts_with("taktwerk pki csr --out request.csr --key p256"), "{told}");
 }

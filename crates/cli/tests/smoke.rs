@@ -97,6 +97,8 @@ fn failures_have_their_exit_codes_and_say_what_to_do() {
     assert!(stderr(3, &["read", "127.0.0.1:1", "i=84"]).contains("refused"));
     assert!(stderr(2, &["read", url, "i=84", "--policy", "Basic512"]).contains("Aes256_Sha256_RsaPss"));
     assert!(stderr(2, &["read", url, "i=84", "--mode", "Sign"]).contains("--policy"));
+    let best = ["read", url, "i=84", "--policy", "best", "--mode", "Sign"];
+    assert!(stderr(2, &best).contains("leave out mode Sign"));
     assert!(
         stderr(3, &["read", url, "i=2258", "-u", "user1", "-p", "wrong"]).contains("BadUserAccessDenied")
     );
@@ -228,6 +230,32 @@ fn serving_can_be_refused() {
     );
     assert!(stderr(6, &["serve", "--port", "0", "--cpu", "900"]).contains("CPU 900"));
     server.stop().unwrap();
+}
+
+/// Whoever started a server may stop reading what it says; a stranger's refusal is a warning, and must not end it.
+#[test]
+fn a_server_outlives_those_who_read_its_warnings() {
+    use std::io::BufRead;
+    use std::process::{Command, Stdio};
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("unread");
+    let at = |name: &str| folder.join(name).display().to_string();
+    let mut server = Command::new(env!("CARGO_BIN_EXE_taktwerk"))
+        .args(["serve", "--port", "0", "--no-plant", "--exit-with-stdin", "--pki", &at("server")])
+        .args(["--policy", "None", "ECC_nistP256_AesGcm"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufReader::new(server.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let url = lines.find_map(|line| line.strip_prefix("READY ").map(str::to_owned)).unwrap();
+    drop((lines, server.stderr.take()));
+    // Refused, and the warning about it is read by nobody.
+    run(3, &["read", &url, "i=2258", "--policy", "ECC_nistP256_AesGcm", "--pki", &at("client")]);
+    assert_eq!(std::fs::read_dir(folder.join("server/rejected/certs")).unwrap().count(), 1);
+    run(0, &["read", &url, "i=2258", "--policy", "None"]);
+    drop(server.stdin.take());
+    assert!(server.wait().unwrap().success());
 }
 
 /// The server's own use of the machine is in its address space, by thread, and agrees with itself.

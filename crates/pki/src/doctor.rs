@@ -1,8 +1,10 @@
 //! What is wrong with a certificate in one sentence, and the command that mends it.
 
+use crate::OwnCertificate;
 use crate::key::NewKey;
+use crate::layout::thumbprint_text;
 use std::path::Path;
-use taktwerk_crypto::certificate::{Finding, Reason, Step, ValidationReport};
+use taktwerk_crypto::certificate::{Finding, Reason, Step, ValidationReport, thumbprint};
 use taktwerk_types::UtcTime;
 
 /// What a doctor needs to know to name commands that can be copied.
@@ -18,6 +20,8 @@ pub struct Patient<'a> {
     pub thumbprint: &'a str,
     /// If the certificate is our own: the kind of key that would take the place of its key.
     pub own: Option<NewKey>,
+    /// Whether an authority has issued it: then only the authority can renew it.
+    pub is_issued: bool,
 }
 
 /// A diagnosis.
@@ -75,7 +79,10 @@ fn refused(finding: &Finding, patient: &Patient<'_>) -> Diagnosis {
 fn cure(finding: &Finding, patient: &Patient<'_>) -> (Option<String>, Option<String>) {
     let command = |rest: String| Some(format!("taktwerk pki {rest}{}", options(patient)));
     let advice = |text: &str| Some(text.to_owned());
-    let renew = |options: &str| command(format!("init --renew{}{options}", kind(patient)));
+    let renew = |options: &str| match patient.is_issued {
+        false => command(format!("init --renew{}{options}", kind(patient))),
+        true => request(patient, options),
+    };
     let ask = "its owner has to get a new certificate";
     match &finding.reason {
         Reason::NotTrusted if patient.own.is_some() => {
@@ -163,7 +170,42 @@ pub fn expires_soon(not_after: UtcTime, now: UtcTime, patient: &Patient<'_>) -> 
         return None;
     }
     let sentence = format!("It expires in {} days, at {not_after}.", left / 86_400);
-    let command =
-        patient.own.map(|_| format!("taktwerk pki init --renew{}{}", kind(patient), options(patient)));
-    Some(Diagnosis { sentence, command, advice: None })
+    let command = patient.own.and_then(|_| match patient.is_issued {
+        false => Some(format!("taktwerk pki init --renew{}{}", kind(patient), options(patient))),
+        true => request(patient, ""),
+    });
+    let advice = patient.own.filter(|_| patient.is_issued);
+    let advice = advice.map(|_| {
+        "the authority that issued it signs the request; bring its answer home with \
+                                 taktwerk pki import --own"
+            .to_owned()
+    });
+    Some(Diagnosis { sentence, command, advice })
+}
+
+/// A warning about a certificate of our own that has expired, or will within 30 days, and the command that mends it.
+#[must_use]
+pub fn own_expiry(own: &OwnCertificate, store: &Path, now: UtcTime) -> Option<Diagnosis> {
+    let thumbprint = thumbprint_text(&thumbprint(own.certificate.der()));
+    let patient = Patient {
+        store,
+        users: false,
+        file: Some(&own.path),
+        thumbprint: &thumbprint,
+        // A key that we would not make is none that we use.
+        own: Some(NewKey::like(own.key.kind()).unwrap_or_default()),
+        is_issued: !own.certificate.is_self_issued(),
+    };
+    let end = own.certificate.not_after();
+    if end > now {
+        return expires_soon(end, now, &patient);
+    }
+    // What it says otherwise is for one that is about to.
+    let mended = expires_soon(now, now, &patient)?;
+    Some(Diagnosis { sentence: format!("It expired at {end}: everybody refuses it."), ..mended })
+}
+
+/// The command that asks an authority for a new certificate.
+fn request(patient: &Patient<'_>, more: &str) -> Option<String> {
+    Some(format!("taktwerk pki csr --out request.csr{}{more}{}", kind(patient), options(patient)))
 }

@@ -157,6 +157,14 @@ pub trait IdentityVerifier: Send + Sync {
     /// Looks at a credential. Answer with [`Verification::Blocking`] when it takes a while, as a good password hash
     /// does.
     fn verify(&self, credential: Credential) -> Verification;
+
+    /// Whether somebody who has logged on with this name and a password still could: asked for each such session after
+    /// [`ServerShared::trust_list_changed`](crate::ServerShared::trust_list_changed), on the shard, so it must not block. A
+    /// session whose user is not known any more ends. Default: yes.
+    fn still_knows(&self, user_name: &str) -> bool {
+        let _ = user_name;
+        true
+    }
 }
 
 /// What a verifier says: the user, or why not, for the log.

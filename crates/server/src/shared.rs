@@ -158,9 +158,10 @@ impl ServerShared {
         self.shards
     }
 
-    /// Says that a trust list has changed, at any time: every shard looks at the certificates of its channels again, and
-    /// closes those that are no longer accepted together with their sessions (Part 12 §7.8.2.5). A shard notices with
-    /// the next request or timer.
+    /// Says that a trust list has changed, or who can log on, at any time: every shard looks at the certificates of its
+    /// channels again, and closes those that are no longer accepted together with their sessions (Part 12 §7.8.2.5); and
+    /// it ends the sessions of users whom the [`IdentityVerifier`](crate::IdentityVerifier) no longer knows. A shard notices
+    /// with the next request or timer.
     pub fn trust_list_changed(&self) {
         self.config.trust_list_changes.fetch_add(1, Ordering::Release);
     }

@@ -175,8 +175,7 @@ fn one(
     (star.transaction, star.answered) = (number, 0);
     let begin = clock::monotonic();
     let mut request = transaction::write(signal(0), Variant::Double(number));
-    if let Some(Err(error)) =
-        fleet.with(MemberId(0), |core, now| core.request(&mut request, None, now), star)
+    if let Some(Err(error)) = fleet.with(MemberId(0), |core, now| core.request(&mut request, None, now), star)
     {
         return Err(session::failure(&error));
     }

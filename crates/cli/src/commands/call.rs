@@ -133,7 +133,16 @@ fn described_arguments(
         };
         let id =
             ReadValueId { node_id: child.node_id, attribute_id: Attribute::VALUE.id(), ..Default::default() };
-        let value = session.read(vec![id])?.into_iter().next().unwrap_or_default().value;
+        let read = session.read(vec![id])?.into_iter().next().unwrap_or_default();
+        if read.status().is_bad() {
+            // Taken for a Method without arguments, it would be called with too few of them.
+            return Err(Failure::BadStatus(format!(
+                "{} of {method}: {}",
+                child.browse_name.name,
+                read.status()
+            )));
+        }
+        let value = read.value;
         if let Some(Variant::Array(array)) = value
             && let ArrayValues::ExtensionObject(objects) = &array.values
         {

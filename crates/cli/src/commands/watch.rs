@@ -172,7 +172,7 @@ fn on_event(
                     "RevisedLifetimeCount": lifetime_count,
                 }));
             }
-            eprintln!("publishing interval: requested {requested} ms, revised {publishing_interval_ms} ms");
+            tell!("publishing interval: requested {requested} ms, revised {publishing_interval_ms} ms");
         }
         Event::Subscription(_, SubscriptionEvent::Items(results)) => {
             for result in results {
@@ -180,7 +180,7 @@ fn on_event(
                     .get(result.client_handle as usize)
                     .map_or(String::new(), |item| item.node.to_string());
                 if result.status.is_bad() {
-                    eprintln!("{}", output.bad(&format!("{name}: {}", result.status)));
+                    tell!("{}", output.bad(&format!("{name}: {}", result.status)));
                     refused.push(format!("{name}: {}", result.status));
                 } else if output.is_json() {
                     output.line(&json!({
@@ -191,9 +191,11 @@ fn on_event(
                     }))?;
                 } else {
                     let requested = millis(arguments.sampling.unwrap_or(arguments.interval));
-                    eprintln!(
+                    tell!(
                         "{name}: sampling requested {requested} ms, revised {} ms; queue requested {}, revised {}",
-                        result.revised_sampling_interval_ms, arguments.queue, result.revised_queue_size
+                        result.revised_sampling_interval_ms,
+                        arguments.queue,
+                        result.revised_queue_size
                     );
                 }
             }
@@ -202,7 +204,7 @@ fn on_event(
             return Err(session::failure(&error));
         }
         Event::Subscription(_, SubscriptionEvent::DataLost { from, to }) => {
-            eprintln!("{}", output.bad(&format!("messages {from} to {to} are lost")));
+            tell!("{}", output.bad(&format!("messages {from} to {to} are lost")));
         }
         Event::Subscription(_, SubscriptionEvent::Ended(status)) => {
             return Err(Failure::BadStatus(format!("the server ended the subscription: {status}")));

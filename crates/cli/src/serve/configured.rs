@@ -174,6 +174,21 @@ impl Configured {
         }
     }
 
+    /// Rules for a namespace that the server does not have would protect nothing.
+    pub(super) fn check_namespaces(&self, registered: &[String]) -> Result<(), Failure> {
+        for section in &self.file.config().namespace {
+            if !registered.contains(&section.uri) {
+                return Err(Failure::Usage(format!(
+                    "[[namespace]] uri = \"{}\": the server has no such namespace, so these rules would protect nothing; \
+                     it has {}",
+                    section.uri,
+                    registered.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Takes over changed files. One that is wrong is said once, and everything stays as it was.
     pub(super) fn refresh(&self, shared: &ServerShared) {
         if let Some((authority, _)) = &self.tokens {
@@ -191,6 +206,8 @@ impl Configured {
             Ok(true) => match self.authorization() {
                 Ok(authorization) => {
                     shared.set_authorization(authorization, taktwerk_net::clock::wall());
+                    // Sessions of those who are no longer in it end.
+                    shared.trust_list_changed();
                     tracing::info!(users = users.users().iter().len(), "the users file was read again");
                 }
                 Err(error) => tracing::error!(%error, "the users stay as they were"),

@@ -37,10 +37,11 @@ use updater::Updater;
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Run as a configuration file says; `taktwerk config init` writes one.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["bind", "port", "no_plant", "nodeset", "max_sessions", "threads"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["bind", "port", "no_plant", "nodeset", "max_sessions", "threads", "policy", "pki", "guarded"])]
     config: Option<PathBuf>,
 
-    /// Loopback address to listen on. Any other one takes a configuration file.
+    /// Address to listen on. One that others can reach takes a configuration file, or for a demo that everybody may use at
+    /// least --policy, which says how it is protected on its way.
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
 
@@ -204,6 +205,9 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     };
     let updaters = fill(&server, &content, arguments)?;
     let pubsub = content.pubsub.start(&server)?;
+    if let Some(configured) = &configured {
+        configured.check_namespaces(&server.space().namespaces())?;
+    }
     let nodes = server.space().node_count();
     let running = server.spawn().map_err(environment)?;
     let memory = taktwerk_memory::watch().map_err(|error| Failure::Environment(error.to_string()))?;
@@ -308,7 +312,7 @@ fn fill(server: &Server, content: &Content, arguments: &ServeArgs) -> Result<Vec
         for (index, uri) in &imported.namespaces {
             tracing::info!(index, uri, "imported");
         }
-        eprintln!("imported {} nodes in {} namespaces", imported.node_count, imported.namespaces.len());
+        tell!("imported {} nodes in {} namespaces", imported.node_count, imported.namespaces.len());
     }
     if content.plant {
         updaters.push(plant::start(server)?);
@@ -343,7 +347,7 @@ fn announce(
 ) -> Result<(), Failure> {
     let url = running.url();
     match (access.configured, access.offer) {
-        (Some(configured), _) => eprint!("{}", wrapped("", &configured.summary())),
+        (Some(configured), _) => tell_part!("{}", wrapped("", &configured.summary())),
         (None, Some(offer)) => offer.announce(arguments),
         (None, None) => {}
     }
@@ -363,7 +367,7 @@ fn announce(
         }));
     }
     let name = url.strip_prefix("opc.tcp://").unwrap_or(&url);
-    eprintln!("{nodes} nodes; try: taktwerk browse {name}    (Ctrl-C ends the server)");
+    tell!("{nodes} nodes; try: taktwerk browse {name}    (Ctrl-C ends the server)");
     Ok(())
 }
 

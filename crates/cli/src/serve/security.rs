@@ -2,7 +2,7 @@
 
 use super::ServeArgs;
 use crate::failure::Failure;
-use crate::security::{NEW_KEYS, client_pki, data_folder, environment, new_keys};
+use crate::security::{NEW_KEYS, client_pki, data_folder, environment, new_keys, warn_of_expiry};
 use std::path::PathBuf;
 use taktwerk::pki::Pki;
 use taktwerk::server::ServerBuilder;
@@ -48,7 +48,7 @@ pub(super) fn offer(
                 check_offer(&pki, &offer.policies)?;
             }
             Err(error) if named.is_empty() && is_open => {
-                eprintln!("{error}: only SecurityPolicy None is offered");
+                tell!("{error}: only SecurityPolicy None is offered");
             }
             Err(error) => return Err(error),
         }
@@ -78,11 +78,12 @@ pub(super) fn check_offer(pki: &Pki, policies: &[SecurityPolicy]) -> Result<(), 
 /// Says what was made, and what does not count.
 pub(super) fn report(pki: &Pki) {
     for path in pki.created() {
-        eprintln!("made a certificate for this server: {}", path.display());
+        tell!("made a certificate for this server: {}", path.display());
     }
     for problem in pki.problems() {
-        eprintln!("{}: {}", problem.path.display(), problem.what);
+        tell!("{}: {}", problem.path.display(), problem.what);
     }
+    warn_of_expiry(pki);
 }
 
 /// The server's certificates; the demo's own folder unless another one was named.
@@ -125,19 +126,19 @@ impl Offer {
             (false, false) => names.join(", "),
             (true, _) => "None only".to_owned(),
         };
-        eprint!("{}", wrapped("", &format!("{reach}; security: {offered}")));
+        tell_part!("{}", wrapped("", &format!("{reach}; security: {offered}")));
         if let Some(folder) = &self.folder {
-            eprintln!("certificates: {}; clients in trusted/certs are let in", folder.display());
+            tell!("certificates: {}; clients in trusted/certs are let in", folder.display());
         }
         if self.is_open && arguments.bind.is_loopback() {
-            eprintln!("anonymous users welcome: programs on this machine can connect without security");
+            tell!("anonymous users welcome: programs on this machine can connect without security");
         } else if self.is_open {
             let warning = format!(
                 "listening on {} with SecurityPolicy None: everybody who can reach this address can read, write and call, and \
                  everything crosses the network readably",
                 arguments.bind
             );
-            eprint!("{}", wrapped("WARNING: ", &warning));
+            tell_part!("{}", wrapped("WARNING: ", &warning));
         }
     }
 

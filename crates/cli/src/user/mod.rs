@@ -155,7 +155,7 @@ fn list(path: &Path, output: Output) -> Result<(), Failure> {
 fn warn_of(roles: &[String]) {
     for role in roles {
         if !well_known::ALL.iter().any(|(name, _)| name == role) {
-            eprintln!(
+            tell!(
                 "note: {role:?} is no role of the specification; the server's configuration has to have it"
             );
         }

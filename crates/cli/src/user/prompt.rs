@@ -43,12 +43,12 @@ impl Drop for Quiet {
 }
 
 fn ask(question: &str) -> Result<Zeroizing<String>, Failure> {
-    eprint!("{question}");
+    tell_part!("{question}");
     io::stderr().flush()?;
     let quiet = Quiet::begin().map_err(|error| Failure::Environment(format!("no terminal: {error}")))?;
     let typed = read_line(&mut io::stdin().lock());
     drop(quiet);
-    eprintln!();
+    tell!();
     let text = core::str::from_utf8(&typed?).map(|text| Zeroizing::new(text.to_owned()));
     text.map_err(|_| Failure::Usage("the password is no UTF-8".to_owned()))
 }

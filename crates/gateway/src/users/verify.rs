@@ -27,4 +27,8 @@ impl IdentityVerifier for PasswordVerifier {
             if is_right { Ok(Accepted::default()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
         }))
     }
+
+    fn still_knows(&self, user_name: &str) -> bool {
+        self.0.users().get(user_name).is_some()
+    }
 }

@@ -7,6 +7,7 @@ use crate::session::table::TokenOwner;
 use crate::session::{Session, SessionKey};
 use crate::shard::ConnectionId;
 use crate::space::nodes::Nodes;
+use taktwerk_crypto::SecurityPolicy;
 use taktwerk_schema as schema;
 use taktwerk_types::{IdentifierRef, NodeId, NodeIdRef, StatusCode, Structure, UtcTime};
 
@@ -145,9 +146,15 @@ impl crate::Shard {
         now: crate::Now,
     ) {
         let shared = std::sync::Arc::clone(&self.shared);
+        let tried = self.tried(id).filter(|_| status.is_bad());
         self.audit_channel(id, now, status, |channel| {
-            open_secure_channel(&*shared.config().provider, channel, is_renewal)
+            open_secure_channel(&*shared.config().provider, channel, tried, status, is_renewal)
         });
+    }
+
+    /// What a handshake that is under way, or has just failed, said of itself before anything of it was verified.
+    fn tried(&self, id: ConnectionId) -> Option<Tried> {
+        self.connections.get(id.0)?.tried.as_deref().cloned()
     }
 
     /// Notes that a channel was not opened, or had to be closed.
@@ -163,8 +170,13 @@ impl crate::Shard {
     /// Notes that a client's certificate was refused, with the reason that the client is not told.
     pub(crate) fn audit_certificate(&mut self, id: ConnectionId, status: StatusCode, now: crate::Now) {
         let shared = std::sync::Arc::clone(&self.shared);
+        let tried = self.tried(id);
         self.audit_channel(id, now, status, |channel| AuditAction::Certificate {
-            thumbprint: thumbprint(&*shared.config().provider, channel),
+            // That of a channel which is open already is not the one that a new handshake shows.
+            thumbprint: match tried {
+                Some(tried) => tried.thumbprint,
+                None => thumbprint(&*shared.config().provider, channel),
+            },
             is_overlooked: false,
         });
     }
@@ -181,27 +193,62 @@ impl crate::Shard {
             return;
         }
         let Some(connection) = self.connections.get(id.0) else { return };
-        let channel = &connection.channel;
+        let (channel, address) = (&connection.channel, connection.address);
         let time: UtcTime = now.utc;
         self.audit.push(now, || {
             let mut record = AuditRecord::new(time, status, action(channel));
             record.secure_channel_id = channel.id();
+            record.client_address = address;
             record
         });
     }
+
+    /// Remembers what an OpenSecureChannel request says of itself, for the case that it is refused: the channel takes over
+    /// none of it then.
+    pub(crate) fn note_handshake(&mut self, id: ConnectionId, job: &taktwerk_crypto::OpenChunk) {
+        if !self.audit.notes_sessions() {
+            return;
+        }
+        let certificate = job.chunk.get(job.sender_certificate.clone());
+        let provider = &self.shared.config().provider;
+        let thumbprint = certificate.map(|it| hexadecimal(&provider.thumbprint(it))).unwrap_or_default();
+        if let Some(connection) = self.connections.get_mut(id.0) {
+            connection.tried = Some(Box::new(Tried { policy: job.policy, thumbprint }));
+        }
+    }
+}
+
+/// What an OpenSecureChannel request says of itself in the part that is not encrypted.
+#[derive(Debug, Clone)]
+pub(crate) struct Tried {
+    policy: SecurityPolicy,
+    /// Of the certificate that was shown, in hexadecimal digits.
+    thumbprint: Box<str>,
 }
 
 /// The action of a channel that was opened or got new keys, or should have been.
 fn open_secure_channel(
     provider: &dyn taktwerk_crypto::Provider,
     channel: &taktwerk_channel::Channel,
+    tried: Option<Tried>,
+    status: StatusCode,
     is_renewal: bool,
 ) -> AuditAction {
-    AuditAction::OpenSecureChannel {
-        client_certificate_thumbprint: thumbprint(provider, channel),
-        is_renewal,
-        security_policy: channel.policy(),
-        security_mode: channel.mode(),
+    // A channel that was never opened has no policy yet, and SecurityPolicy None would be a guess.
+    let is_known = status.is_good() || channel.policy().is_secure();
+    match tried {
+        Some(Tried { policy, thumbprint }) => AuditAction::OpenSecureChannel {
+            client_certificate_thumbprint: thumbprint,
+            is_renewal,
+            security_policy: Some(policy),
+            security_mode: is_known.then(|| channel.mode()),
+        },
+        None => AuditAction::OpenSecureChannel {
+            client_certificate_thumbprint: thumbprint(provider, channel),
+            is_renewal,
+            security_policy: is_known.then(|| channel.policy()),
+            security_mode: is_known.then(|| channel.mode()),
+        },
     }
 }
 

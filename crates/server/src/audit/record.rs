@@ -2,6 +2,7 @@
 
 use super::value::AuditValue;
 use crate::authorization::UserIdentity;
+use core::net::IpAddr;
 use std::borrow::Cow;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_schema::ids::object_type_ids as t;
@@ -23,6 +24,8 @@ pub struct AuditRecord {
     pub client_audit_entry_id: Box<str>,
     /// ClientUserId: the user of the session, empty for Anonymous and before there is one.
     pub client_user_id: Box<str>,
+    /// The address from which the connection comes, for what concerns channels and sessions.
+    pub client_address: Option<IpAddr>,
     /// SecureChannelId; 0 if the action came through none.
     pub secure_channel_id: u32,
     /// SessionId; null if there is no session.
@@ -41,10 +44,10 @@ pub enum AuditAction {
         client_certificate_thumbprint: Box<str>,
         /// Whether an open channel got new keys.
         is_renewal: bool,
-        /// The algorithms.
-        security_policy: SecurityPolicy,
-        /// What is done to messages.
-        security_mode: MessageSecurityMode,
+        /// The algorithms; `None` if the request was refused before they were known.
+        security_policy: Option<SecurityPolicy>,
+        /// What is done to messages; `None` if the request was refused before it could be read.
+        security_mode: Option<MessageSecurityMode>,
     },
     /// AuditChannelEventType, for a channel that ends.
     CloseSecureChannel,
@@ -179,6 +182,7 @@ impl AuditRecord {
             status,
             client_audit_entry_id: Box::default(),
             client_user_id: Box::default(),
+            client_address: None,
             secure_channel_id: 0,
             session_id: NodeId::NULL,
             action,
@@ -257,6 +261,9 @@ impl AuditRecord {
         if !self.client_user_id.is_empty() {
             all.push(("ClientUserId", text(&self.client_user_id)));
         }
+        if let Some(address) = self.client_address {
+            all.push(("ClientAddress", owned(address.to_string())));
+        }
         if self.secure_channel_id != 0 {
             all.push(("SecureChannelId", number(self.secure_channel_id)));
         }
@@ -278,8 +285,12 @@ impl AuditAction {
                 security_mode,
             } => {
                 all.push(("RequestType", text(if *is_renewal { "Renew" } else { "Issue" })));
-                all.push(("SecurityPolicyUri", text(security_policy.uri())));
-                all.push(("SecurityMode", owned(security_mode.to_string())));
+                if let Some(policy) = security_policy {
+                    all.push(("SecurityPolicyUri", text(policy.uri())));
+                }
+                if let Some(mode) = security_mode {
+                    all.push(("SecurityMode", owned(mode.to_string())));
+                }
                 if !client_certificate_thumbprint.is_empty() {
                     all.push(("ClientCertificateThumbprint", text(client_certificate_thumbprint)));
                 }

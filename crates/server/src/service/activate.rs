@@ -476,7 +476,8 @@ fn finish(
         cx.sessions.activated();
     }
     cx.sessions.watch(key, until);
-    if checked_at != cx.shared.trust_list_changes() {
+    let has_changed = checked_at != cx.shared.trust_list_changes();
+    if has_changed {
         // The list has changed while its certificate was on the way.
         cx.check_user(key);
     }
@@ -495,6 +496,9 @@ fn finish(
         server_nonce: fresh_nonce.as_slice().into(),
         ..ActivateSessionResponse::default()
     });
+    if has_changed {
+        cx.end_if_unknown(key);
+    }
     Ok(())
 }
 

@@ -170,7 +170,15 @@ fn leaf(chain: &[u8]) -> &[u8] {
 /// All endpoints, with the host that the client used.
 fn endpoints(config: &ServerConfig, used_url: &str) -> Vec<EndpointDescription> {
     let server = application(config, used_url);
-    config.endpoints.iter().map(|endpoint| description(config, endpoint, &server, used_url)).collect()
+    let mut all: Vec<EndpointDescription> = Vec::with_capacity(config.endpoints.len());
+    for endpoint in &config.endpoints {
+        let described = description(config, endpoint, &server, used_url);
+        // Addresses of one server become the same one when each is replaced by the host that the client used.
+        if !all.contains(&described) {
+            all.push(described);
+        }
+    }
+    all
 }
 
 fn description(

@@ -1,6 +1,7 @@
 //! One connection: its channel and what is still to be sent.
 
 use super::buffers::Buffers;
+use crate::audit::note::Tried;
 use crate::budget::Budgets;
 use crate::limits::ALLOWANCE;
 use crate::session::SessionKey;
@@ -45,6 +46,8 @@ pub(crate) struct Connection {
     pub(crate) trusted_at: u64,
     /// The same of a handshake under way.
     pub(crate) checked_at: u64,
+    /// What that handshake said of itself, for the audit.
+    pub(crate) tried: Option<Box<Tried>>,
 }
 
 /// Bytes sent at the front of a buffer that is never empty, before they are moved out of the way.
@@ -71,6 +74,7 @@ impl Connection {
             unsent_taken: 0,
             trusted_at: 0,
             checked_at: 0,
+            tried: None,
         }
     }
 

@@ -3,7 +3,8 @@
 //! Whoever changes a trust list tells [`ServerShared::trust_list_changed`](crate::ServerShared::trust_list_changed);
 //! each shard notices at its next turn and has every certificate in use validated again, on worker threads: those of the
 //! peers and those of the users. A channel whose certificate is refused is closed, and its sessions end with it: their
-//! client may not come back. A session whose user's certificate is refused ends too.
+//! client may not come back. A session whose user's certificate is refused ends too, and so does that of a user whose name
+//! the verifier no longer knows.
 //!
 //! A handshake or an activation may have been under way when the list changed, or a connection on its way from one shard
 //! to another: each knows as of which change its certificate was accepted, and is looked at again if that is not the last.
@@ -11,6 +12,7 @@
 use super::deferred::Kind;
 use super::effect::{Job, JobResult};
 use super::{ConnectionId, Shard};
+use crate::identity::User;
 use crate::now::Now;
 use crate::service::context::Context;
 use crate::session::SessionKey;
@@ -51,6 +53,20 @@ impl Context<'_> {
     }
 }
 
+impl Context<'_> {
+    /// Ends a session whose user has a name that nobody can log on with any more.
+    pub(crate) fn end_if_unknown(&mut self, key: SessionKey) {
+        let Some(User::Named(name)) = self.sessions.get(key).and_then(|session| session.user.as_ref()) else {
+            return;
+        };
+        let verifier = self.shared.config().verifier.as_ref();
+        if verifier.is_some_and(|verifier| !verifier.still_knows(name)) {
+            tracing::info!(user = %name, "the user of a session can no longer log on: it ends");
+            self.close_session(key, true, None);
+        }
+    }
+}
+
 impl Shard {
     /// Starts over with all certificates if a trust list has changed.
     pub(super) fn refresh_trust(&mut self, now: Now) {
@@ -71,7 +87,9 @@ impl Shard {
         let mut cx = self.context(None, now);
         for key in sessions {
             cx.check_user(key);
+            cx.end_if_unknown(key);
         }
+        self.apply_attached(now);
     }
 
     /// Has a peer's certificate looked at if a trust list has changed since that was done last.
@@ -88,9 +106,10 @@ impl Shard {
     /// A channel's job is about to run.
     pub(super) fn handshake_begins(&mut self, id: ConnectionId, job: &taktwerk_crypto::Job) {
         let change = self.shared.trust_list_changes();
-        if let (taktwerk_crypto::Job::OpenChunk(_), Some(connection)) = (job, self.connections.get_mut(id.0))
-        {
+        let taktwerk_crypto::Job::OpenChunk(request) = job else { return };
+        if let Some(connection) = self.connections.get_mut(id.0) {
             connection.checked_at = change;
+            self.note_handshake(id, request);
         }
     }
 
@@ -98,6 +117,7 @@ impl Shard {
     pub(super) fn handshake_succeeded(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connections.get_mut(id.0) {
             connection.trusted_at = connection.trusted_at.max(connection.checked_at);
+            connection.tried = None;
             self.check_certificate_if_due(id);
         }
     }

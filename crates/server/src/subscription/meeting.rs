@@ -60,7 +60,13 @@ impl Meetings {
         let Cycle { next, interval, items, seed } = cycle;
         let weight = u32::try_from(items).unwrap_or(u32::MAX).saturating_add(SUBSCRIPTION_WEIGHT);
         let crowded = match seat.as_mut().map(|seat| self.weigh(seat, weight)) {
-            Some(false) if !room.must && !self.is_alone(seat.as_ref()) => return next,
+            Some(false)
+                if !room.must
+                    && !self.is_alone(seat.as_ref())
+                    && !self.has_better(seat.as_ref(), room, cycle, weight) =>
+            {
+                return next;
+            }
             Some(crowded) => crowded,
             None => false,
         };
@@ -106,6 +112,17 @@ impl Meetings {
     fn is_alone(&self, seat: Option<&Seat>) -> bool {
         let point = seat.and_then(|seat| self.points.get(seat.point)?.as_ref());
         point.is_some_and(|point| point.subscriptions == 1)
+    }
+
+    /// Whether more meet somewhere else in the room: points that have come to be at the same time come together too. Each
+    /// move makes the fuller one fuller, so they end.
+    fn has_better(&self, seat: Option<&Seat>, room: Room, cycle: Cycle, weight: u32) -> bool {
+        let Some(seat) = seat else { return false };
+        let Some(Some(own)) = self.points.get(seat.point) else { return false };
+        self.company(room, cycle, weight).is_some_and(|(point, _)| {
+            let there = self.points.get(point).and_then(Option::as_ref);
+            point != seat.point && there.is_some_and(|there| there.weight >= own.weight)
+        })
     }
 
     /// Items have come or gone. Returns whether there is too much at the point now.
@@ -188,6 +205,33 @@ mod tests {
             meetings.settle(&mut second, Room::ANYWHERE, cycle(335, 10)),
             Instant::from_nanos(335 * MS)
         );
+    }
+
+    #[test]
+    fn pairs_that_found_each_other_apart_come_together() {
+        let mut meetings = Meetings::default();
+        let mut seats = [const { None }; 4];
+        let [a, b, c, d] = &mut seats;
+        meetings.settle(a, Room::ANYWHERE, cycle(120, 10));
+        *b = meetings.join(0, 210);
+        *c = meetings.open(INTERVAL, Instant::from_nanos(185 * MS), 210);
+        *d = meetings.join(1, 210);
+        for turn in 2..4 {
+            for seat in &mut seats {
+                let phase = if seat.as_ref().unwrap().point == 0 { 20 } else { 85 };
+                meetings.settle(seat, Room::ANYWHERE, cycle(turn * 100 + phase, 10));
+            }
+        }
+        let points: Vec<_> = seats.iter().map(|seat| seat.as_ref().unwrap().point).collect();
+        assert!(points.windows(2).all(|pair| pair[0] == pair[1]), "{points:?}");
+        // And nobody moves any more.
+        for seat in &mut seats {
+            let phase = if points[0] == 0 { 20 } else { 85 };
+            assert_eq!(
+                meetings.settle(seat, Room::ANYWHERE, cycle(400 + phase, 10)),
+                cycle(400 + phase, 10).next
+            );
+        }
     }
 
     #[test]

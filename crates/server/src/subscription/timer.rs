@@ -57,7 +57,9 @@ impl Timers {
         };
         // Grid points are multiples of each other's powers of ten: multiplied, their upper bits differ.
         let hash = (at.as_nanos() ^ u64::from(is_publish)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let Some(recent) = self.recent.get_mut((hash >> (u64::BITS - RECENT.ilog2())) as usize) else { return };
+        let Some(recent) = self.recent.get_mut((hash >> (u64::BITS - RECENT.ilog2())) as usize) else {
+            return;
+        };
         if let Some(bucket) = self.buckets.get_mut(*recent as usize)
             && bucket.is_live
             && (bucket.at, bucket.is_publish) == (at, is_publish)

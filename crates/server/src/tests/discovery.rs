@@ -24,6 +24,24 @@ fn endpoints_need_no_session_and_echo_the_clients_host() {
     assert_eq!(client.call(&mut server, &request).unwrap().endpoints.len(), 1);
 }
 
+/// A server that listens on two addresses is reached under the one that the client used: one endpoint, not two alike.
+#[test]
+fn addresses_that_become_the_same_are_listed_once() {
+    let mut server = Server::with(|config| {
+        let mut other = config.endpoints[0].clone();
+        other.url = other.url.replace("opc.tcp://", "opc.tcp://other.");
+        assert_ne!(other.url, config.endpoints[0].url);
+        config.endpoints.push(other);
+    });
+    let mut client = server.connect();
+    let request = GetEndpointsRequest {
+        request_header: client.header(),
+        endpoint_url: "opc.tcp://10.1.2.3:4841".into(),
+        ..Default::default()
+    };
+    assert_eq!(client.call(&mut server, &request).unwrap().endpoints.len(), 1);
+}
+
 #[test]
 fn servers_are_found_by_uri() {
     let mut server = Server::new();

@@ -562,6 +562,51 @@ fn a_changed_trust_list_closes_channels() {
     open.works(&mut server).unwrap();
 }
 
+/// What the audit says of somebody who is not let in: who it was, and what was asked for. The channel knows none of it.
+#[test]
+fn a_refused_channel_is_noted_with_what_it_asked_for() {
+    use crate::audit::{AuditAction, AuditConfig};
+    let provider = DummyProvider::new("server", 2048);
+    provider.distrust_everybody();
+    let mut server = server_with(&[ENCRYPT], &anonymous(), |config| {
+        config.audit = AuditConfig::all();
+        config.provider = Arc::new(provider.clone());
+    });
+    let (policy, mode) = ENCRYPT;
+    let params = OpenParams {
+        policy,
+        mode,
+        server_certificate: Some(certificate("server", 2048).into()),
+        ..OpenParams::insecure(URL)
+    };
+    let mut client = server.dial(Arc::new(DummyProvider::new("client", 2048)), params);
+    client.exchange(&mut server);
+    client.exchange(&mut server);
+    while server.run_effect() {}
+    client.drain(&mut server);
+    assert!(client.closed);
+    let records = super::audit::taken(&mut server);
+    let shown: String =
+        provider.thumbprint(&certificate("client", 2048)).iter().map(|byte| format!("{byte:02X}")).collect();
+    let certificates = records.iter().filter_map(|record| match &record.action {
+        AuditAction::Certificate { thumbprint, .. } => Some(&**thumbprint),
+        _ => None,
+    });
+    assert_eq!(certificates.collect::<Vec<_>>(), [&*shown], "{records:?}");
+    let opened = records.iter().filter_map(|record| match &record.action {
+        AuditAction::OpenSecureChannel {
+            client_certificate_thumbprint,
+            security_policy,
+            security_mode,
+            ..
+        } => {
+            Some((&**client_certificate_thumbprint, *security_policy, *security_mode, record.status.is_bad()))
+        }
+        _ => None,
+    });
+    assert_eq!(opened.collect::<Vec<_>>(), [(&*shown, Some(policy), None, true)], "{records:?}");
+}
+
 /// A channel that cannot secure what it sends has ended: neither it nor what hangs on it waits for a deadline.
 #[test]
 fn a_channel_that_cannot_send_is_released_at_once() {

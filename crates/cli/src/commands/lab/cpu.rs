@@ -91,9 +91,9 @@ fn under(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(
         }
     };
     if output.is_json() {
-        eprintln!("{}", json!({ "pid": child.id(), "conditions": seen, "isolation": set.isolation() }));
+        tell!("{}", json!({ "pid": child.id(), "conditions": seen, "isolation": set.isolation() }));
     } else {
-        eprintln!("{seen}");
+        tell!("{seen}");
     }
     let status = super::wait(&mut child, interrupt)
         .map_err(|error| Failure::Environment(format!("{}: {error}", arguments.command.join(" "))))?;

@@ -214,7 +214,7 @@ fn run_over(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Resul
     if !arguments.unverified {
         let probed = probe(&link, &Effort::default()).map_err(failed)?;
         if !output.is_json() {
-            eprintln!("{}", table(&probed));
+            tell!("{}", table(&probed));
         }
         verdict(&probed)?;
     }
@@ -222,7 +222,7 @@ fn run_over(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Resul
     let server = arguments.server.as_deref().map(|command| far(&link, command)).transpose()?;
     let mut target = address.to_string();
     if let Some(server) = &server {
-        eprintln!("at the far end: {}", server.url());
+        tell!("at the far end: {}", server.url());
         // A relay has another address than the server behind it.
         if link.method() == Method::Proxy {
             let port =
@@ -236,7 +236,7 @@ fn run_over(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Resul
     let status = near(&link, &arguments.command, &target, interrupt)?;
     drop(server);
     let [up, down] = link.counters();
-    eprintln!("over the link: {} up, {} down", carried(&up), carried(&down));
+    tell!("over the link: {} up, {} down", carried(&up), carried(&down));
     if interrupt.asked() {
         return Err(Failure::Interrupted);
     }

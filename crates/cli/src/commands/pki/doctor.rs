@@ -12,7 +12,9 @@ use std::time::SystemTime;
 use taktwerk_crypto::CertificatePurpose;
 use taktwerk_crypto::certificate::{Certificate, ValidationOptions, ValidationReport, ValidationRequest};
 use taktwerk_pki::doctor::{Diagnosis, Patient, diagnose, expires_soon};
-use taktwerk_pki::{ContentError, NewKey, Store, StoreValidator, encoding, first_certificate};
+use taktwerk_pki::{
+    ContentError, NewKey, OwnCertificate, Store, StoreValidator, encoding, first_certificate,
+};
 use taktwerk_types::{StatusCode, UtcTime};
 
 /// Arguments of `taktwerk pki doctor`.
@@ -84,10 +86,11 @@ pub(super) fn run(arguments: &DoctorArgs, at: &Place, output: Output) -> Result<
     let thumbprint = print_of(&certificate);
     let patient = Patient {
         store: store.root(),
-        users: at.users,
+        users: at.users || matches!(role, Role::User),
         file: case.file.as_deref(),
         thumbprint: &thumbprint,
         own,
+        is_issued: !certificate.is_self_issued(),
     };
     let file =
         if case.url.is_some() && report.failure().is_some() { keep(&store, at, &case.chain) } else { None };
@@ -101,7 +104,8 @@ pub(super) fn run(arguments: &DoctorArgs, at: &Place, output: Output) -> Result<
             "Diagnosis": diagnosis.sentence,
             "Command": diagnosis.command,
             "Advice": diagnosis.advice,
-            "ExpiresSoon": soon.map(|soon| soon.sentence),
+            "ExpiresSoon": soon.as_ref().map(|soon| &soon.sentence),
+            "RenewalCommand": soon.as_ref().and_then(|soon| soon.command.as_ref()),
             "Certificate": document(&certificate, patient.file),
             "Findings": findings(&report),
             "Problems": problems_document(&problems),
@@ -154,8 +158,14 @@ fn broken(case: &Case, store: &Store, output: Output) -> Result<(), Failure> {
     let validator = StoreValidator::new(store.clone(), ValidationOptions::default());
     let purpose = CertificatePurpose::Client;
     let report = validator.report(&case.chain, &ValidationRequest::new(&purpose), true);
-    let patient =
-        Patient { store: store.root(), users: false, file: case.file.as_deref(), thumbprint: "", own: None };
+    let patient = Patient {
+        store: store.root(),
+        users: false,
+        file: case.file.as_deref(),
+        thumbprint: "",
+        own: None,
+        is_issued: false,
+    };
     let mut diagnosis = diagnose(&report, &patient);
     if let (Some(file), Err(error)) = (&case.file, encoding::certificates(&case.chain)) {
         diagnosis.sentence = format!("Refused: {}: {error}.", file.display());
@@ -207,12 +217,24 @@ fn case(arguments: &DoctorArgs, at: &Place, store: &Store) -> Result<Case, Failu
         Ok(entry) => {
             Ok(Case { chain: entry.chain(), file: Some(entry.path), host: None, uri: None, url: None })
         }
-        // A file that is no certificate is a case for the doctor too.
-        Err(error) => match std::fs::read(what) {
-            Ok(chain) => Ok(Case { chain, file: Some(what.into()), host: None, uri: None, url: None }),
-            Err(_) => Err(error),
+        // A file that is no certificate is a case for the doctor too, and so are certificates of our own.
+        Err(error) => match (std::fs::read(what), own_by_thumbprint(store, what)) {
+            (Ok(chain), _) => Ok(Case { chain, file: Some(what.into()), host: None, uri: None, url: None }),
+            (Err(_), Some(own)) => {
+                Ok(Case { chain: own.chain, file: Some(own.path), host: None, uri: None, url: None })
+            }
+            (Err(_), None) => Err(error),
         },
     }
+}
+
+/// One of our own certificates, by the beginning of its thumbprint.
+fn own_by_thumbprint(store: &Store, what: &str) -> Option<OwnCertificate> {
+    let wanted: String =
+        what.chars().filter(|c| !matches!(c, ':' | ' ')).flat_map(char::to_lowercase).collect();
+    let is_meant =
+        |own: &OwnCertificate| wanted.len() >= 4 && print_of(&own.certificate).starts_with(&wanted);
+    store.own(&mut Vec::new()).into_iter().find(is_meant)
 }
 
 /// The certificate that a server presents to those who ask for its endpoints.

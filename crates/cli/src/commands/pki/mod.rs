@@ -124,7 +124,7 @@ fn unusable(store: &Store, error: &std::io::Error) -> Failure {
 /// Files that do not count are named, and nothing else happens to them.
 fn warn(problems: &[Problem]) {
     for problem in problems {
-        eprintln!("warning: {problem}");
+        tell!("warning: {problem}");
     }
 }
 

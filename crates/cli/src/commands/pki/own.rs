@@ -97,6 +97,8 @@ pub(super) fn init(arguments: &InitArgs, at: &Place, output: Output) -> Result<(
     let mut problems = Vec::new();
     let mut own = store.own(&mut problems);
     warn(&problems);
+    // A key of another kind belongs to the same application: it says the same of it.
+    let like = own.first().map(|own| own.certificate.clone());
     own.retain(|own| is_meant(arguments.settings.key, own));
     if !own.is_empty() && !arguments.renew {
         return is_there(&own, output);
@@ -112,10 +114,11 @@ pub(super) fn init(arguments: &InitArgs, at: &Place, output: Output) -> Result<(
     }
     let mut made = Vec::new();
     if own.is_empty() {
-        made.push(make(arguments, at, &store, None)?);
+        made.push(make(arguments, at, &store, None, like.as_ref())?);
     }
     for before in own {
-        made.push(make(arguments, at, &store, Some(before))?);
+        let like = before.certificate.clone();
+        made.push(make(arguments, at, &store, Some(before), Some(&like))?);
     }
     if output.is_json() {
         let own: Vec<Value> = made.iter().map(Made::document).collect();
@@ -132,7 +135,7 @@ pub(super) fn init(arguments: &InitArgs, at: &Place, output: Output) -> Result<(
         describe(&made.certificate, output)?;
     }
     if made.iter().any(|made| made.previous.is_some()) {
-        eprintln!("everybody who trusted an old certificate has to trust the new one");
+        tell!("everybody who trusted an old certificate has to trust the new one");
     }
     Ok(())
 }
@@ -176,8 +179,9 @@ fn make(
     at: &Place,
     store: &Store,
     before: Option<OwnCertificate>,
+    like: Option<&Certificate>,
 ) -> Result<Made, Failure> {
-    let mut settings = arguments.settings.settings(at, before.as_ref().map(|own| &own.certificate));
+    let mut settings = arguments.settings.settings(at, like);
     settings.lifetime = Duration::from_secs(u64::from(arguments.days) * 24 * 60 * 60);
     let kind =
         arguments.settings.key.or_else(|| before.as_ref().and_then(|own| NewKey::like(own.key.kind())));
@@ -254,7 +258,7 @@ pub(super) fn csr(arguments: &CsrArgs, at: &Place, output: Output) -> Result<(),
         ))?,
         None => output.text(&pem)?,
     }
-    eprintln!(
+    tell!(
         "the private key stays in {}; when the certificate comes: taktwerk pki import --own FILE --pki {}",
         key_path.display(),
         store.root().display()

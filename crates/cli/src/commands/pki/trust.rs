@@ -55,7 +55,7 @@ pub(super) fn trust(arguments: &TrustArgs, at: &Place, output: Output) -> Result
         output.text(&format!("issuer:  {issuer}"))?;
     }
     if let Some(authority) = vouches_for_others(&entry.certificate) {
-        eprintln!("warning: {authority} is a certificate authority: everybody whom it certifies is trusted");
+        tell!("warning: {authority} is a certificate authority: everybody whom it certifies is trusted");
     }
     Ok(())
 }
@@ -86,7 +86,7 @@ pub(super) fn reject(arguments: &RejectArgs, at: &Place, output: Output) -> Resu
     let what = if was_trusted { "no longer trusted" } else { "was not trusted" };
     output.text(&format!("{what}: {}", entry.certificate.subject_text()))?;
     if let Some(issuer) = by_issuer {
-        eprintln!(
+        tell!(
             "warning: it is still accepted because its issuer {issuer} is trusted; only a revocation list of that \
              issuer, or no longer trusting the issuer, changes that"
         );

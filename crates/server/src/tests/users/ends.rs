@@ -74,6 +74,47 @@ fn a_session_ends_with_the_validity_of_its_users_certificate() {
     party.works(&mut server).unwrap();
 }
 
+/// Knows everybody until it knows nobody.
+struct Roster(std::sync::atomic::AtomicBool);
+
+impl IdentityVerifier for Roster {
+    fn verify(&self, _: Credential) -> Verification {
+        Verification::Now(Ok(Accepted::default()))
+    }
+    fn still_knows(&self, user_name: &str) -> bool {
+        user_name != "joe" || self.0.load(core::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn a_session_ends_when_its_user_is_taken_off_the_list() {
+    let roster = Arc::new(Roster(true.into()));
+    let mut server =
+        server_with(&[ENCRYPT], &tokens(), |config| config.verifier = Some(Arc::clone(&roster) as _));
+    let mut joe = Party::created(&mut server, "client", ENCRYPT);
+    joe.log_on(&mut server, "joe", "secret").unwrap();
+    let mut ann = Party::created(&mut server, "client", ENCRYPT);
+    ann.log_on(&mut server, "ann", "secret").unwrap();
+    let mut nobody = Party::anonymous(&mut server, "client", ENCRYPT);
+    server.shard.shared().trust_list_changed();
+    joe.works(&mut server).unwrap();
+    roster.0.store(false, core::sync::atomic::Ordering::Relaxed);
+    joe.works(&mut server).unwrap();
+    server.shard.shared().trust_list_changed();
+    // Anybody's request is enough to notice, and the others go on.
+    ann.works(&mut server).unwrap();
+    assert_eq!(joe.works(&mut server).unwrap_err(), StatusCode::BAD_SESSION_ID_INVALID);
+    nobody.works(&mut server).unwrap();
+    assert_eq!(server.shard.session_count(), 2);
+    // Whoever was let in while the list changed is let out again.
+    let mut late = Party::created(&mut server, "client", ENCRYPT);
+    late.log_on(&mut server, "joe", "secret").unwrap();
+    late.works(&mut server).unwrap();
+    server.shard.shared().trust_list_changed();
+    server.shard.timer(server.now);
+    assert_eq!(late.works(&mut server).unwrap_err(), StatusCode::BAD_SESSION_ID_INVALID);
+}
+
 #[test]
 fn where_anonymous_is_offered_a_session_outlives_its_users_credential() {
     let mut server = staffed(&[ENCRYPT]);

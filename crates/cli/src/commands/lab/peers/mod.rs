@@ -173,10 +173,10 @@ fn install(arguments: &InstallArgs, output: Output, interrupt: &Interrupt) -> Re
         if interrupt.asked() {
             return Err(Failure::Interrupted);
         }
-        eprintln!("{}: installing {} from {}", peer.name, peer.version, peer.registry);
+        tell!("{}: installing {} from {}", peer.name, peer.version, peer.registry);
         let result = peers::install(peer, &directory);
         match &result {
-            Ok(()) => eprintln!("{}: installed", peer.name),
+            Ok(()) => tell!("{}: installed", peer.name),
             // With names, the first that fails is the answer; with `all`, the others are still wanted.
             Err(error) => failures.push(error.to_string()),
         }

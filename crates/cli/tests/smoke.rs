@@ -232,13 +232,37 @@ fn serving_can_be_refused() {
     server.stop().unwrap();
 }
 
+/// `pki init` makes a certificate that says whose it is; the server that is given the folder is that application.
+#[test]
+fn a_demo_server_is_called_what_its_certificate_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    run(0, &["pki", "init", "--key", "p256", "--uri", "urn:example:kiln", "--pki", &at("server")]);
+    let server = serve(&["--no-plant", "--policy", "ECC_nistP256_AesGcm", "--pki", &at("server")]);
+    let secured = ["--policy", "ECC_nistP256_AesGcm", "--pki", &at("client"), "--trust-on-first-use"];
+    let read = ["read", server.url(), "i=2255"];
+    run(3, &[&read[..], &secured].concat());
+    run(0, &["pki", "trust", "--pki", &at("server")]);
+    let end = std::time::Instant::now() + LIMIT;
+    loop {
+        let output = taktwerk().args([&read[..], &secured].concat()).run(LIMIT).unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.status.success() {
+            assert!(said.contains("urn:example:kiln"), "{said}");
+            break;
+        }
+        assert!(std::time::Instant::now() < end, "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    server.stop().unwrap();
+}
+
 /// Whoever started a server may stop reading what it says; a stranger's refusal is a warning, and must not end it.
 #[test]
 fn a_server_outlives_those_who_read_its_warnings() {
     use std::io::BufRead;
     use std::process::{Command, Stdio};
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("unread");
-    let at = |name: &str| folder.join(name).display().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
     let mut server = Command::new(env!("CARGO_BIN_EXE_taktwerk"))
         .args(["serve", "--port", "0", "--no-plant", "--exit-with-stdin", "--pki", &at("server")])
         .args(["--policy", "None", "ECC_nistP256_AesGcm"])
@@ -252,7 +276,7 @@ fn a_server_outlives_those_who_read_its_warnings() {
     drop((lines, server.stderr.take()));
     // Refused, and the warning about it is read by nobody.
     run(3, &["read", &url, "i=2258", "--policy", "ECC_nistP256_AesGcm", "--pki", &at("client")]);
-    assert_eq!(std::fs::read_dir(folder.join("server/rejected/certs")).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(folder.path().join("server/rejected/certs")).unwrap().count(), 1);
     run(0, &["read", &url, "i=2258", "--policy", "None"]);
     drop(server.stdin.take());
     assert!(server.wait().unwrap().success());

@@ -99,6 +99,10 @@ pub(crate) fn choose(
     let candidates: Vec<_> = candidates.collect();
     if candidates.is_empty() {
         let wanted = match security {
+            // What the server offers may be just this.
+            Security::Exactly(policy, mode) if !provider.supports(policy) => {
+                format!("{policy}/{mode} that a certificate of ours serves")
+            }
             Security::Exactly(policy, mode) => format!("{policy}/{mode}"),
             Security::Best | Security::Automatic => "a security policy that both sides have".to_owned(),
             Security::BestOrNone => "a security policy that both sides have, or none".to_owned(),
@@ -219,6 +223,22 @@ mod tests {
             endpoint(P::Aes256_Sha256_RsaPss, M::Sign, "opc.tcp://plc:4840"),
             endpoint(P::Basic256Sha256, M::SignAndEncrypt, "opc.tcp://plc:4840"),
         ]
+    }
+
+    #[test]
+    fn a_policy_that_our_certificates_do_not_serve_is_told_from_one_that_is_not_offered() {
+        let wanted = |policy, provider: &dyn Provider| {
+            let security = Security::Exactly(policy, MessageSecurityMode::SignAndEncrypt);
+            let target = Target { security, ..Target::new("plc").unwrap() };
+            match choose(&offered(), &target, provider) {
+                Err(SecurityProblem::NoEndpoint { wanted, .. }) => wanted,
+                other => panic!("{other:?}"),
+            }
+        };
+        let ours = wanted(SecurityPolicy::Basic256Sha256, &NullProvider);
+        assert_eq!(&*ours, "Basic256Sha256/SignAndEncrypt that a certificate of ours serves");
+        let theirs = wanted(SecurityPolicy::ECC_nistP256_AesGcm, &DummyProvider::new("client", 2048));
+        assert_eq!(&*theirs, "ECC_nistP256_AesGcm/SignAndEncrypt");
     }
 
     #[test]

@@ -42,6 +42,10 @@ pub(super) fn offer(
         match pki(arguments, &named) {
             Ok(pki) => {
                 builder = builder.pki(&pki);
+                // Clients compare: a folder that was made for another application makes this one of that name.
+                if let Some(uri) = pki.application_uri() {
+                    builder = builder.application_uri(uri);
+                }
                 offer.policies = if named.is_empty() { pki.policies() } else { named };
                 offer.policies.retain(|policy| *policy != none);
                 offer.folder = Some(pki.store().root().to_owned());

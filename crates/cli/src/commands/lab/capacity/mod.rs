@@ -270,8 +270,12 @@ impl Searching<'_> {
                 break;
             }
             if Instant::now() >= end {
+                let next = match missed(&self.tried, what, load) {
+                    Some(why) => format!("looked at {load} again, where {why}"),
+                    None => format!("gone on with {load}"),
+                };
                 stopped = Some(format!(
-                    "the time is over (--within {}): it would have gone on with {load}",
+                    "the time is over (--within {}): it would have {next}",
                     session::span(self.arguments.within.as_secs_f64())
                 ));
                 break;

@@ -55,6 +55,25 @@ pub fn without_credentials(url: &str) -> String {
     }
 }
 
+/// A broker's URL with the password of the user that it names.
+///
+/// # Errors
+/// It names no user, has a password already, or is no broker's; the password would end it.
+pub fn with_password(url: &str, password: &str) -> Result<String, &'static str> {
+    let rest = url.split_once("://").filter(|(scheme, _)| scheme.starts_with("mqtt"));
+    let Some((scheme, rest)) = rest else { return Err("a password is for brokers: mqtts://user@host") };
+    let Some((user, host)) = rest.rsplit_once('@').filter(|(user, _)| !user.is_empty()) else {
+        return Err("a password was given, and the URL names no user: write mqtts://user@host");
+    };
+    if user.contains(':') {
+        return Err("the URL has a password already: leave out one of both");
+    }
+    if password.is_empty() || password.contains(['/', '\n', '\r']) {
+        return Err("the password is empty, or has a / in it, which ends what a URL says of the user");
+    }
+    Ok(format!("{scheme}://{user}:{password}@{host}"))
+}
+
 /// A whole PubSub configuration (PubSubConfiguration2DataType, Part 14 §6.2.12.2).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Configuration {
@@ -186,6 +205,34 @@ pub struct GroupSecurity {
     pub security_group_id: String,
     /// Who hands out the keys.
     pub security_key_services: Vec<EndpointDescription>,
+}
+
+impl GroupSecurity {
+    /// Makes it at least as strong as `mode`; a SecurityGroup that it names stays.
+    pub fn strengthen(&mut self, mode: SecurityMode, security_group_id: &str) {
+        self.mode = self.mode.max(mode);
+        if self.security_group_id.is_empty() && mode != SecurityMode::None {
+            self.security_group_id = security_group_id.to_owned();
+        }
+    }
+}
+
+impl Configuration {
+    /// Makes the message security of all WriterGroups at least as strong as `mode`; those without a SecurityGroup get this
+    /// one.
+    pub fn strengthen_writers(&mut self, mode: SecurityMode, security_group_id: &str) {
+        let groups = self.connections.iter_mut().flat_map(|connection| &mut connection.writer_groups);
+        groups.for_each(|group| group.security.strengthen(mode, security_group_id));
+    }
+
+    /// The same for all ReaderGroups, and DataSetReaders that have settings of their own.
+    pub fn strengthen_readers(&mut self, mode: SecurityMode, security_group_id: &str) {
+        for group in self.connections.iter_mut().flat_map(|connection| &mut connection.reader_groups) {
+            group.security.strengthen(mode, security_group_id);
+            let own = group.readers.iter_mut().filter_map(|reader| reader.security.as_mut());
+            own.for_each(|security| security.strengthen(mode, security_group_id));
+        }
+    }
 }
 
 /// A WriterGroup (Part 14 §6.2.6).

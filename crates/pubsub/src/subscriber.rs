@@ -221,6 +221,8 @@ pub struct SubscriberCounters {
     pub replays: u64,
     /// Messages that no reader wants.
     pub unwanted: u64,
+    /// Of these, secured ones that a reader without message security, and so without keys, would have wanted.
+    pub unwanted_secured: u64,
     /// Chunks received.
     pub chunks: u64,
     /// Chunked messages given up.

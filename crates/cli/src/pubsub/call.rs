@@ -1,13 +1,20 @@
 //! `taktwerk pubsub call`: asks a responder for an Action (Part 14 §5.4.3), or what it can be asked for.
 
 use super::common::{CommonArgs, Mode, failure, publisher_id};
+use super::demand;
+use super::keys::Keys;
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::output::{self, Output};
 use crate::value;
 use clap::Args;
 use serde_json::json;
 use std::net::UdpSocket;
-use taktwerk::pubsub::{ActionDescription, ActionRequestor, PublisherId};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+use taktwerk::pubsub::config::without_credentials;
+use taktwerk::pubsub::{ActionDescription, ActionRequestor, BrokerStatus, PublisherId};
 use taktwerk_crypto::Entropy;
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_net::OsEntropy;
@@ -52,7 +59,7 @@ pub(crate) struct CallArgs {
 }
 
 /// Asks, and prints the answer.
-pub(super) fn run(arguments: &CallArgs, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &CallArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let common = &arguments.common;
     if common.config.is_some() {
         return Err(Failure::Usage("call has no use for --config: give the responder's URL".to_owned()));
@@ -65,42 +72,49 @@ pub(super) fn run(arguments: &CallArgs, output: Output) -> Result<(), Failure> {
                 .to_owned(),
         ));
     }
+    if common.security == Mode::None && keys.is_some() {
+        return Err(Failure::Usage(
+            "there are keys, and the request would not be secured: say how with --security sign-and-encrypt"
+                .to_owned(),
+        ));
+    }
     common.start_broker()?;
+    let url = common.address()?;
+    let progress = keys.as_ref().map(Keys::progress);
     let requestor = arguments.requestor.clone().unwrap_or_else(|| {
         let mut random = [0; 8];
         OsEntropy.fill(&mut random);
         PublisherId::UInt64(u64::from_le_bytes(random))
     });
-    let mut builder = ActionRequestor::builder(&common.url, requestor)
-        .responder(arguments.responder.clone())
-        .mqtt(common.mqtt());
+    let mut builder =
+        ActionRequestor::builder(&url, requestor).responder(arguments.responder.clone()).mqtt(common.mqtt());
     if let Some(interface) = &common.interface {
         builder = builder.interface(interface);
     }
     if arguments.allow_unsecured {
         builder = builder.allow_unsecured();
     }
-    if let Some(keys) = keys.filter(|_| common.security != Mode::None) {
+    if let Some(keys) = keys {
         let group = keys.group().to_owned();
         builder = builder.security(common.security.mode(), &group, keys);
     }
     if let Some(address) = response_address(arguments)? {
         builder = builder.response_address(&address);
     }
-    let requestor = builder.start().map_err(failure)?;
-    let known = requestor.discover(arguments.responder.clone(), common.server.timeout).map_err(|_| {
-        let (responder, url) = (&arguments.responder, taktwerk::pubsub::config::without_credentials(&common.url));
-        Failure::Connect(format!(
-            "{responder} has not said at {url} what it can be asked for: is it there, on this network, with the same \
-             message security and keys?"
-        ))
+    let requestor = Arc::new(builder.start().map_err(failure)?);
+    let (asked, responder, timeout) =
+        (Arc::clone(&requestor), arguments.responder.clone(), common.server.timeout);
+    let known = wait(interrupt, move || asked.discover(responder, timeout))?.map_err(|_| {
+        demand::came(progress.as_ref())
+            .err()
+            .unwrap_or_else(|| unheard(arguments, requestor.broker().as_ref()))
     })?;
     let Some(action) = &arguments.action else { return show(&known, output) };
     let (description, target) = find(&known, action, arguments.writer)?;
     let inputs = inputs(&description.request.fields, &arguments.arguments)?;
     let (writer, id) = (description.data_set_writer_id, target.action_target_id);
     let responder = arguments.responder.clone();
-    match requestor.invoke(responder, writer, id, inputs, common.server.timeout) {
+    match wait(interrupt, move || requestor.invoke(responder, writer, id, inputs, timeout))? {
         Ok(outputs) => print(&description.response.fields, &outputs, output),
         Err(status) => {
             let what = match status {
@@ -110,6 +124,47 @@ pub(super) fn run(arguments: &CallArgs, output: Output) -> Result<(), Failure> {
             Err(Failure::BadStatus(format!("{action}: {status}: {what}")))
         }
     }
+}
+
+/// How often interruption is looked for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Does something that waits, on another thread: who interrupts it does not wait with it.
+fn wait<T: Send + 'static>(
+    interrupt: &Interrupt,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let _ = tell.send(work());
+    });
+    loop {
+        match told.recv_timeout(LOOK) {
+            Ok(outcome) => return Ok(outcome),
+            Err(RecvTimeoutError::Timeout) if !interrupt.asked() => {}
+            Err(RecvTimeoutError::Timeout) => return Err(Failure::Interrupted),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Failure::Environment("what was asked for ended without an answer".to_owned()));
+            }
+        }
+    }
+}
+
+/// Nobody has said what can be asked for: why, as far as it is known.
+fn unheard(arguments: &CallArgs, broker: Option<&BrokerStatus>) -> Failure {
+    let (responder, url) = (&arguments.responder, without_credentials(&arguments.common.url));
+    if let Some(broker) = broker.filter(|broker| broker.connections() == 0) {
+        let why = broker.error();
+        let why = if why.is_empty() { "it has not answered".to_owned() } else { why };
+        return Failure::Connect(format!("there was no connection to the broker {url}: {why}"));
+    }
+    let security = match arguments.common.security {
+        Mode::None => "does it answer without message security",
+        _ => "has it the same message security and keys",
+    };
+    Failure::Connect(format!(
+        "{responder} has not said at {url} what it can be asked for: is it there, on this network, and {security}?"
+    ))
 }
 
 /// Where the answer goes, if it cannot go to the address itself.

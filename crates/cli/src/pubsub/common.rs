@@ -1,13 +1,13 @@
 //! What publishing and listening have in common.
 
 use super::broker;
-use super::keys::{KeyFile, Keys};
+use super::keys::{KeyFile, Keys, warn_if_exposed};
 use crate::connection::SecurityArgs;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
-use taktwerk::pubsub::config::{Configuration, binary_file, toml};
+use taktwerk::pubsub::config::{Configuration, binary_file, toml, with_password};
 use taktwerk::pubsub::{MqttOptions, MqttVersion, QualityOfService};
 use taktwerk::pubsub::{PubSubError, PubSubStartError, PublisherId, SecurityMode};
 
@@ -40,7 +40,8 @@ impl Mode {
 pub(super) struct CommonArgs {
     /// Where: opc.udp://host[:4840] (multicast or a station), opc.eth://mac[:vlan[.priority]], or over a broker:
     /// mqtt://host[:1883] and mqtts://[user:password@]host (binary), mqtt+json:// and mqtts+json:// (JSON). A password goes
-    /// over mqtts:// only, or to this machine, or with --allow-plaintext-password.
+    /// over mqtts:// only, or to this machine, or with --allow-plaintext-password; other users of this machine can read it
+    /// in the list of processes: --broker-password-file is better.
     #[arg(value_name = "URL", default_value = URL)]
     pub(super) url: String,
 
@@ -60,6 +61,10 @@ pub(super) struct CommonArgs {
     #[arg(long, value_name = "LEVEL", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=2))]
     pub(super) qos: u8,
 
+    /// File whose first line is the password of the user that the URL names (mqtts://user@host), or those of --config.
+    #[arg(long, value_name = "FILE")]
+    broker_password_file: Option<PathBuf>,
+
     /// Certificates of the authorities that vouch for the broker, PEM; the system's without it.
     #[arg(long, value_name = "FILE")]
     pub(super) broker_ca: Option<PathBuf>,
@@ -76,7 +81,8 @@ pub(super) struct CommonArgs {
     #[arg(long)]
     embedded_broker: bool,
 
-    /// How messages are protected; needs --keys or --key-service.
+    /// How messages are protected; needs --keys or --key-service. With --config the least for all of it: what is stronger
+    /// there stays.
     #[arg(long, value_name = "MODE", value_enum, default_value = "none")]
     pub(super) security: Mode,
 
@@ -107,7 +113,31 @@ impl CommonArgs {
                 connection.network_interface.clone_from(interface);
             }
         }
+        if let Some(path) = &self.broker_password_file {
+            let password = password(path).map_err(Failure::Usage)?;
+            let mut is_used = false;
+            for connection in &mut configuration.connections {
+                if let Ok(url) = with_password(&connection.url, &password) {
+                    connection.url = url;
+                    is_used = true;
+                }
+            }
+            if !is_used {
+                return Err(Failure::Usage(
+                    "--broker-password-file: no broker in --config has a user without a password (mqtts://user@host)"
+                        .to_owned(),
+                ));
+            }
+        }
         Ok(Some(configuration))
+    }
+
+    /// The URL, with the password of the file.
+    pub(super) fn address(&self) -> Result<String, Failure> {
+        let Some(path) = &self.broker_password_file else { return Ok(self.url.clone()) };
+        let password = password(path).map_err(Failure::Usage)?;
+        with_password(&self.url, &password)
+            .map_err(|reason| Failure::Usage(format!("--broker-password-file: {reason}")))
     }
 
     /// Starts the broker that was asked for.
@@ -137,6 +167,7 @@ impl CommonArgs {
                 (Some(group), _) => group.as_str(),
                 // Groups of a configuration have their own.
                 (None, Mode::None) => "",
+                (None, _) if self.config.is_some() => "",
                 (None, _) => {
                     return Err(Failure::Usage(
                         "--key-service needs --security-group: whose keys to ask for".to_owned(),
@@ -164,10 +195,45 @@ pub(crate) fn read(path: &Path) -> Result<Configuration, Failure> {
         std::fs::read(path).map_err(|error| Failure::Environment(format!("cannot read {name}: {error}")))?;
     match std::str::from_utf8(&bytes) {
         Ok(text) if path.extension().is_some_and(|extension| extension == "toml") => {
-            toml::from_toml(text).map_err(|error| Failure::Usage(format!("{name}: {error}")))
+            // Paths are relative to the file that has them.
+            let folder = path.parent().unwrap_or(Path::new(""));
+            let mut has_files = false;
+            let configuration = toml::from_toml_with(text, |file| {
+                has_files = true;
+                password(&folder.join(file))
+            });
+            let configuration = configuration.map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+            if !has_files && has_password(&configuration) {
+                warn_if_exposed(path, "the password of a broker");
+            }
+            Ok(configuration)
         }
-        _ => binary_file::read(&bytes).map_err(|error| Failure::Usage(format!("{name}: {error}"))),
+        _ => {
+            let configuration =
+                binary_file::read(&bytes).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+            if has_password(&configuration) {
+                warn_if_exposed(path, "the password of a broker");
+            }
+            Ok(configuration)
+        }
     }
+}
+
+/// Whether a broker's password is in a URL.
+fn has_password(configuration: &Configuration) -> bool {
+    let mut urls = configuration.connections.iter().map(|connection| connection.url.as_str());
+    urls.any(|url| {
+        let user = url.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
+        user.is_some_and(|(user, _)| user.contains(':'))
+    })
+}
+
+/// The password in a file: its first line.
+fn password(path: &Path) -> Result<String, String> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {name}: {error}"))?;
+    warn_if_exposed(path, "the password");
+    Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
 /// A publisher id: a number (of 16 bits, or with a type such as `uint32:7`) or a text (`string:line-1`).

@@ -8,7 +8,7 @@ use crate::{security, session};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk::Client;
 use taktwerk::pubsub::{KeyRequest, KeySource, SecurityKeys, StaticKeys};
 use taktwerk::pubsub_model::KeyServiceClient;
@@ -43,8 +43,9 @@ struct Text {
 }
 
 /// A file that was read.
-pub(super) struct KeyFile {
-    pub(super) group: String,
+pub(crate) struct KeyFile {
+    /// The security group.
+    pub(crate) group: String,
     keys: SecurityKeys,
 }
 
@@ -72,8 +73,9 @@ pub(super) fn run(arguments: &KeysArgs, output: Output) -> Result<(), Failure> {
 
 impl KeyFile {
     /// Reads a file.
-    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let name = path.display();
+        warn_if_exposed(path, "the keys");
         let text = std::fs::read_to_string(path)
             .map_err(|error| Failure::Environment(format!("cannot read {name}: {error}")))?;
         Self::parse(&Zeroizing::new(text)).map_err(|reason| Failure::Usage(format!("{name}: {reason}")))
@@ -103,10 +105,51 @@ impl KeyFile {
     }
 }
 
+/// Says that others can read a file that has a secret.
+pub(super) fn warn_if_exposed(path: &Path, secret: &str) {
+    if taktwerk_gateway::file::is_exposed(path).unwrap_or(false) {
+        let name = path.display();
+        tracing::warn!("{name}: others can read {secret}; make it private with `chmod 600 {name}`");
+    }
+}
+
+/// All keys of files.
+pub(crate) fn fixed(files: &[KeyFile]) -> StaticKeys {
+    let add = |all: StaticKeys, file: &KeyFile| all.with(file.group.clone(), file.keys.clone());
+    files.iter().fold(StaticKeys::new(), add)
+}
+
 /// Where the keys of an engine come from.
 pub(super) struct Keys {
-    group: String,
+    /// Of files: all whose keys there are.
+    groups: Vec<String>,
     source: Source,
+    progress: Progress,
+}
+
+/// Whether keys have come from a key service, looked at while the engine has the source of them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Progress(Arc<Mutex<Came>>);
+
+#[derive(Debug, Default)]
+struct Came {
+    any: bool,
+    why: Option<String>,
+}
+
+impl Progress {
+    /// Why no keys have ever come; none if there are some.
+    pub(super) fn failure(&self) -> Option<String> {
+        let came = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let why = || came.why.clone().unwrap_or_else(|| "the key service has not answered".to_owned());
+        (!came.any).then(why)
+    }
+
+    fn note(&self, why: Option<&str>) {
+        let mut came = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        came.any |= why.is_none();
+        came.why = why.map(str::to_owned);
+    }
 }
 
 enum Source {
@@ -117,9 +160,10 @@ enum Source {
 impl Keys {
     /// Those of files.
     pub(super) fn of_files(files: &[KeyFile]) -> Self {
-        let add = |all: StaticKeys, file: &KeyFile| all.with(file.group.clone(), file.keys.clone());
-        let group = files.first().map(|file| file.group.clone()).unwrap_or_default();
-        Self { group, source: Source::Files(files.iter().fold(StaticKeys::new(), add)) }
+        let progress = Progress::default();
+        progress.note(None);
+        let groups = files.iter().map(|file| file.group.clone()).collect();
+        Self { groups, source: Source::Files(fixed(files)), progress }
     }
 
     /// Those that a server hands out: over an encrypting channel, so without a policy it is the best.
@@ -154,12 +198,23 @@ impl Keys {
         let client =
             KeyServiceClient::new(connect).map_err(|error| Failure::Environment(error.to_string()))?;
         let client = client.default_service(&endpoint.to_string());
-        Ok(Self { group: group.to_owned(), source: Source::Service(Box::new(client)) })
+        let (groups, source) = (vec![group.to_owned()], Source::Service(Box::new(client)));
+        Ok(Self { groups, source, progress: Progress::default() })
     }
 
     /// The security group of a publisher or subscriber that has no configuration to say so.
     pub(super) fn group(&self) -> &str {
-        &self.group
+        self.groups.first().map_or("", String::as_str)
+    }
+
+    /// The security groups whose keys there are; none if a key service decides about that.
+    pub(super) fn groups(&self) -> Option<&[String]> {
+        matches!(self.source, Source::Files(_)).then_some(self.groups.as_slice())
+    }
+
+    /// Whether keys come.
+    pub(super) fn progress(&self) -> Progress {
+        self.progress.clone()
     }
 }
 
@@ -167,7 +222,11 @@ impl KeySource for Keys {
     fn fetch(&mut self, request: &KeyRequest) -> Result<SecurityKeys, StatusCode> {
         match &mut self.source {
             Source::Files(keys) => keys.fetch(request),
-            Source::Service(client) => client.fetch(request),
+            Source::Service(client) => {
+                let outcome = client.fetch(request);
+                self.progress.note(client.last_error());
+                outcome
+            }
         }
     }
 }

@@ -1,6 +1,8 @@
 //! `taktwerk pubsub listen`.
 
 use super::common::{CommonArgs, Mode, failure, publisher_id};
+use super::demand::{self, Side};
+use super::keys::Keys;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::{self, Output};
@@ -13,8 +15,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use taktwerk::pubsub::{DataSetMessage, DataSetMessageKind, PublisherId, Subscriber, SubscriberEvent, named};
 use taktwerk_pubsub::PublisherIdRef;
-use taktwerk_pubsub::security::SecurityError;
-use taktwerk_pubsub::subscriber::Drop;
+use taktwerk_pubsub::subscriber::SubscriberCounters;
 use taktwerk_pubsub::uadp::announcement::Announcement;
 use taktwerk_pubsub::uadp::probe::Probe;
 use taktwerk_schema::{DataSetMetaDataType, PubSubState};
@@ -27,15 +28,15 @@ pub(crate) struct ListenArgs {
     common: CommonArgs,
 
     /// Only this publisher: 2234, byte:1, uint32:7, string:line-1.
-    #[arg(long, value_name = "ID", value_parser = publisher_id)]
+    #[arg(long, value_name = "ID", value_parser = publisher_id, conflicts_with = "config")]
     publisher_id: Option<PublisherId>,
 
-    /// Only this WriterGroup.
-    #[arg(long, value_name = "ID")]
+    /// Only this WriterGroup. Messages that do not say from which one they are, are not shown.
+    #[arg(long, value_name = "ID", conflicts_with = "config")]
     group: Option<u16>,
 
     /// Only this DataSetWriter.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with = "config")]
     writer: Option<u16>,
 
     /// Drop secured messages whose timestamp is further from now, and those without one: recordings. Clocks have to agree.
@@ -136,7 +137,7 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
     let mut builder = match arguments.common.configuration()? {
         Some(configuration) => Subscriber::of(configuration),
         None => {
-            let mut builder = Subscriber::builder(&arguments.common.url);
+            let mut builder = Subscriber::builder(&arguments.common.address()?);
             if let Some(interface) = &arguments.common.interface {
                 builder = builder.interface(interface);
             }
@@ -152,8 +153,15 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
             builder
         }
     };
+    let progress = keys.as_ref().map(Keys::progress);
+    let secured = arguments.common.security != Mode::None;
+    let mut demanded = builder.configuration().clone();
+    if let Some(keys) = keys.as_ref().filter(|_| secured) {
+        demanded.strengthen_readers(arguments.common.security.mode(), keys.group());
+    }
+    demand::check(&demanded, Side::Readers, keys.as_ref())?;
     builder = match keys {
-        Some(keys) if arguments.common.security != Mode::None => {
+        Some(keys) if secured => {
             let group = keys.group().to_owned();
             builder.security(arguments.common.security.mode(), &group, keys)
         }
@@ -181,7 +189,7 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
         .start()
         .map_err(failure)?;
     let mut directory = Directory::default();
-    let mut has_replays = false;
+    let (mut drops, mut ungrouped) = (Drops::default(), 0);
     let end = arguments.duration.map(|span| Instant::now() + span);
     let mut left = arguments.count.unwrap_or(u64::MAX);
     while left > 0 && !interrupt.asked() {
@@ -190,6 +198,10 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
             break;
         }
         match heard.recv_timeout(end.map_or(LOOK, |end| LOOK.min(end - now))) {
+            // Of another group, or of none that is known.
+            Ok(Heard::Message(message)) if arguments.group.is_some() && message.group.is_none() => {
+                ungrouped += 1
+            }
             Ok(Heard::Message(mut message)) => {
                 if let Some((id, writer)) = directory.name(&mut message) {
                     let (connection, probe) = (message.connection, Probe::DataSetMetaData(vec![writer]));
@@ -206,12 +218,7 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
                 if !output.is_json()
                     && let SubscriberEvent::Dropped { reason, .. } = &*event
                 {
-                    let is_replay = *reason == Drop::Security(SecurityError::Replayed);
-                    if !is_replay {
-                        eprintln!("{}", output.bad(&format!("dropped: {reason}")));
-                    } else if !std::mem::replace(&mut has_replays, true) {
-                        // A publisher that sends its messages again (MessageRepeatCount) has one for each.
-                        let said = format!("dropped: {reason}; from now on this is only counted");
+                    if let Some(said) = drops.said(&reason.to_string()) {
                         eprintln!("{}", output.bad(&said));
                     }
                 }
@@ -232,6 +239,8 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
             "Malformed": counters.malformed,
             "SecurityErrors": counters.security_errors,
             "Unwanted": counters.unwanted,
+            "UnwantedSecured": counters.unwanted_secured,
+            "WithoutGroup": ungrouped,
         }))?;
     } else {
         eprintln!(
@@ -243,6 +252,9 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
             counters.malformed,
             counters.security_errors
         );
+        for hint in drops.counted().into_iter().chain(hints(&counters, ungrouped)) {
+            eprintln!("{hint}");
+        }
     }
     if let Some(broker) = brokers.iter().find(|broker| broker.connections() == 0) {
         let why = broker.error();
@@ -251,8 +263,68 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
             "nothing was heard: there was no connection to a broker: {why}"
         )));
     }
+    demand::came(progress.as_ref())?;
     let is_bounded = arguments.count.is_some() || arguments.duration.is_some();
     if interrupt.asked() && is_bounded { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// Why messages were dropped: each reason is said once, and then counted. A publisher that sends its messages again
+/// (MessageRepeatCount) has a replay for each.
+#[derive(Default)]
+struct Drops(BTreeMap<String, u64>);
+
+/// Reasons that are told apart: anybody can invent them.
+const REASONS: usize = 50;
+
+impl Drops {
+    /// What is to be said of one now.
+    fn said(&mut self, reason: &str) -> Option<String> {
+        let is_new = !self.0.contains_key(reason);
+        let reason = if is_new && self.0.len() >= REASONS { "other reasons" } else { reason };
+        let count = self.0.entry(reason.to_owned()).or_default();
+        *count += 1;
+        (*count == 1).then(|| format!("dropped: {reason}; from now on this is only counted"))
+    }
+
+    /// What came more than once.
+    fn counted(&self) -> Vec<String> {
+        let often = self.0.iter().filter(|(_, count)| **count > 1);
+        often.map(|(reason, count)| format!("dropped {count} times: {reason}")).collect()
+    }
+}
+
+/// What may be wrong, as far as it can be told from what was counted.
+fn hints(counters: &SubscriberCounters, ungrouped: u64) -> Vec<String> {
+    let count = |number: u64| {
+        if number == 1 { "1 message was".to_owned() } else { format!("{number} messages were") }
+    };
+    let mut all = Vec::new();
+    let secured = counters.unwanted_secured;
+    if secured > 0 {
+        all.push(format!(
+            "{} not wanted: secured, and there are no keys; give --security with --keys or --key-service",
+            count(secured)
+        ));
+    }
+    let others = counters.unwanted.saturating_sub(secured);
+    if others > 0 {
+        all.push(format!(
+            "{} not wanted: of other publishers, groups or writers than asked for",
+            count(others)
+        ));
+    }
+    if ungrouped > 0 {
+        all.push(format!("{} not shown: without a WriterGroupId, and --group wants one", count(ungrouped)));
+    }
+    // Each counts for itself, so that half of what comes looks old to who takes them for one.
+    let old = counters.duplicates + counters.out_of_sequence;
+    if old >= 10 && old * 4 > counters.data_set_messages {
+        all.push(format!(
+            "{} twice, late or out of sequence: do two publishers have one PublisherId, or is one started twice?",
+            count(old)
+        ));
+    }
+    all
 }
 
 /// Whether a publisher is there, as it or its broker says it.
@@ -405,6 +477,37 @@ mod tests {
 
     fn names(message: &Received) -> Vec<&str> {
         message.fields.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    #[test]
+    fn drops_are_said_once_and_counted() {
+        let mut drops = Drops::default();
+        assert!(drops.said("forged").is_some_and(|said| said.contains("forged")));
+        assert_eq!((drops.said("forged"), drops.said("forged")), (None, None));
+        assert!(drops.said("replayed").is_some());
+        assert_eq!(drops.counted(), ["dropped 3 times: forged"]);
+        for number in 0..2 * REASONS {
+            drops.said(&format!("invented {number}"));
+        }
+        assert!(drops.0.len() <= REASONS + 1);
+    }
+
+    #[test]
+    fn what_may_be_wrong_is_said() {
+        assert_eq!(hints(&SubscriberCounters::default(), 0), Vec::<String>::new());
+        let mut counters = SubscriberCounters::default();
+        (counters.unwanted, counters.unwanted_secured) = (5, 4);
+        (counters.data_set_messages, counters.duplicates, counters.out_of_sequence) = (20, 6, 6);
+        let said = hints(&counters, 1);
+        for (said, expected) in said.iter().zip([
+            "--key-service",
+            "1 message was not wanted: of other",
+            "--group",
+            "two publishers",
+        ]) {
+            assert!(said.contains(expected), "{said}");
+        }
+        assert_eq!(said.len(), 4);
     }
 
     /// A broker sends what it has retained before the first message comes, and never again.

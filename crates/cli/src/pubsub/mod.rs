@@ -3,17 +3,22 @@
 //! - [`publish`]: values made up, or of a server ([`bridge`]); [`listen`]: what comes;
 //! - [`call`]: Actions of responders;
 //! - [`keys`]: the keys of security groups, from files or a key service; [`broker`]: a broker for a first run;
+//! - [`demand`]: what has message security needs keys; [`send_time`]: whether the kernel can send at exact times;
 //! - [`common`]: options that both have.
 
 mod bridge;
 mod broker;
 mod call;
 mod common;
+mod demand;
 mod keys;
 mod listen;
 mod publish;
+mod send_time;
 
 pub(crate) use common::{Mode, read as read_configuration};
+pub(crate) use demand::{Side, secured};
+pub(crate) use keys::{KeyFile, fixed as fixed_keys};
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -38,7 +43,7 @@ pub(crate) fn run(command: &PubSubCommand, output: Output, interrupt: &Interrupt
     match command {
         PubSubCommand::Publish(arguments) => publish::run(arguments, output, interrupt),
         PubSubCommand::Listen(arguments) => listen::run(arguments, output, interrupt),
-        PubSubCommand::Call(arguments) => call::run(arguments, output),
+        PubSubCommand::Call(arguments) => call::run(arguments, output, interrupt),
         PubSubCommand::Keys(arguments) => keys::run(arguments, output),
     }
 }

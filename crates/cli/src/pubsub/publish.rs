@@ -2,6 +2,9 @@
 
 use super::bridge::{self, Bridge};
 use super::common::{CommonArgs, Mode, failure, publisher_id};
+use super::demand::{self, Side};
+use super::keys::Keys;
+use super::send_time;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -41,27 +44,32 @@ pub(crate) struct PublishArgs {
     common: CommonArgs,
 
     /// Who publishes: 2234, byte:1, uint32:7, string:line-1.
-    #[arg(long, value_name = "ID", default_value = "1", value_parser = publisher_id)]
+    #[arg(long, value_name = "ID", default_value = "1", value_parser = publisher_id, conflicts_with = "config")]
     publisher_id: PublisherId,
 
-    /// From cycle to cycle; a plain number counts milliseconds.
-    #[arg(short = 'I', long, value_name = "MS", default_value = "1000", value_parser = span::millis)]
-    interval: Duration,
+    /// From cycle to cycle; a plain number counts milliseconds. 1 s without it. With --config and --from: of the subscription
+    /// at the server.
+    #[arg(short = 'I', long, value_name = "MS", value_parser = span::millis)]
+    interval: Option<Duration>,
 
     /// How messages are laid out.
-    #[arg(long, value_enum, default_value = "dynamic")]
+    #[arg(long, value_enum, default_value = "dynamic", conflicts_with = "config")]
     layout: LayoutName,
 
     /// How many simulated values to publish, when they do not come from a server.
-    #[arg(long, value_name = "N", default_value_t = 5, conflicts_with = "from")]
+    #[arg(long, value_name = "N", default_value_t = 5, conflicts_with_all = ["from", "config"])]
     signals: u32,
+
+    /// Make values up for all fields of --config, also for those that name a node and would have its value with --from.
+    #[arg(long, requires = "config", conflicts_with = "from")]
+    simulate: bool,
 
     /// Publish the values of this server.
     #[arg(long, value_name = "SERVER")]
     from: Option<Endpoint>,
 
     /// Which of its nodes: NodeIds or browse paths (with * and ?). With --config: those of the configuration.
-    #[arg(long, value_name = "NODE", num_args = 1.., requires = "from")]
+    #[arg(long, value_name = "NODE", num_args = 1.., requires = "from", conflicts_with = "config")]
     nodes: Vec<NodeSpec>,
 
     /// Real-time priority (SCHED_FIFO), 1 to 99.
@@ -88,7 +96,7 @@ pub(crate) struct PublishArgs {
     #[arg(short, long, value_name = "SPAN", value_parser = span::seconds)]
     duration: Option<Duration>,
 
-    /// Write the configuration for subscribers (--config) to this file and go on.
+    /// Write the configuration for subscribers (--config) to this file and go on. User and password of a broker are not in it.
     #[arg(long, value_name = "FILE")]
     write_subscriber: Option<PathBuf>,
 }
@@ -96,21 +104,39 @@ pub(crate) struct PublishArgs {
 /// Fills in the fields of a data set.
 type Fill = Box<dyn FnMut(&mut [DataValue]) -> bool + Send>;
 
+/// From cycle to cycle, unless it is said.
+const INTERVAL: Duration = Duration::from_secs(1);
+
 /// How often interruption is looked for.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Publishes until the time is over or the user ends it.
 pub(super) fn run(arguments: &PublishArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let keys = arguments.common.key_source()?;
-    arguments.common.start_broker()?;
     let configuration = arguments.common.configuration()?;
+    if configuration.is_some() && arguments.from.is_none() && arguments.interval.is_some() {
+        return Err(Failure::Usage(
+            "--interval: with --config, the interval is that of each writer group".to_owned(),
+        ));
+    }
+    if let Some(configuration) = configuration.as_ref().filter(|_| arguments.from.is_none()) {
+        made_up(configuration, arguments.simulate)?;
+    }
+    arguments.common.start_broker()?;
     let mut bridge = open_bridge(arguments, configuration.as_ref(), interrupt)?;
     let mut builder = match configuration {
         Some(configuration) => from_configuration(configuration, bridge.as_ref())?,
-        None => short_form(arguments, bridge.as_ref()),
+        None => short_form(arguments, bridge.as_ref())?,
     };
+    let progress = keys.as_ref().map(Keys::progress);
+    let secured = arguments.common.security != Mode::None;
+    let mut demanded = builder.configuration();
+    if let Some(keys) = keys.as_ref().filter(|_| secured) {
+        demanded.strengthen_writers(arguments.common.security.mode(), keys.group());
+    }
+    demand::check(&demanded, Side::Writers, keys.as_ref())?;
     builder = match keys {
-        Some(keys) if arguments.common.security != Mode::None => {
+        Some(keys) if secured => {
             let group = keys.group().to_owned();
             builder.security(arguments.common.security.mode(), &group, keys)
         }
@@ -122,6 +148,9 @@ pub(super) fn run(arguments: &PublishArgs, output: Output, interrupt: &Interrupt
         (arguments.fifo, arguments.cpu, arguments.lock_memory);
     let mut udp = taktwerk::pubsub::UdpOptions::default();
     udp.send_time = arguments.send_time;
+    if arguments.send_time {
+        send_time::warn(arguments.common.interface.as_deref());
+    }
     builder = builder.real_time(real_time).udp(udp).mqtt(arguments.common.mqtt());
     if let Some(span) = arguments.prepare {
         builder = builder.prepare(Prepare::Early(span));
@@ -155,8 +184,32 @@ pub(super) fn run(arguments: &PublishArgs, output: Output, interrupt: &Interrupt
     end.lost = end.failed() + brokers.iter().map(BrokerStatus::undelivered).sum::<u64>();
     summary(&end, output)?;
     unreached(&configuration, &brokers, end.lost)?;
+    demand::came(progress.as_ref())?;
+    unsent(&configuration, end.sent.messages, end.failed())?;
     // Whoever publishes without an end ends it with Ctrl-C: that is no failure.
     if interrupt.asked() && arguments.duration.is_some() { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// Values that are made up must not go for those of nodes; that others are is said.
+#[allow(clippy::print_stderr)] // a command line talks
+fn made_up(configuration: &Configuration, simulate: bool) -> Result<(), Failure> {
+    let sources = configuration.data_sets.iter();
+    let with_nodes = sources.clone().find(|set| matches!(set.source, DataSetSource::Items(_)));
+    if let Some(set) = with_nodes.filter(|_| !simulate) {
+        return Err(Failure::Usage(format!(
+            "the fields of the data set {:?} have the values of nodes: say of which server, --from SERVER, or have values \
+             made up for them, --simulate",
+            set.name
+        )));
+    }
+    let is_made_up =
+        |source: &DataSetSource| matches!(source, DataSetSource::Items(_) | DataSetSource::Custom { .. });
+    let names: Vec<_> =
+        sources.filter(|set| is_made_up(&set.source)).map(|set| format!("{:?}", set.name)).collect();
+    if !names.is_empty() {
+        eprintln!("values are made up: {}", names.join(", "));
+    }
+    Ok(())
 }
 
 fn open_bridge(
@@ -183,7 +236,7 @@ fn open_bridge(
             "say which nodes: --nodes, or node = … at the fields of --config".to_owned(),
         ));
     }
-    let interval = arguments.interval.min(Duration::from_millis(100));
+    let interval = arguments.interval.unwrap_or(INTERVAL).min(Duration::from_millis(100));
     Bridge::open(endpoint, &arguments.common.server, &specs, interval, interrupt).map(Some)
 }
 
@@ -217,7 +270,7 @@ fn from_configuration(
     Ok(fills.into_iter().fold(builder, |builder, (name, fill)| builder.values(&name, fill)))
 }
 
-fn short_form(arguments: &PublishArgs, bridge: Option<&Bridge>) -> PublisherBuilder {
+fn short_form(arguments: &PublishArgs, bridge: Option<&Bridge>) -> Result<PublisherBuilder, Failure> {
     let data_set = match bridge {
         Some(bridge) => {
             let kinds: Vec<(NodeId, BuiltInType)> = {
@@ -240,9 +293,9 @@ fn short_form(arguments: &PublishArgs, bridge: Option<&Bridge>) -> PublisherBuil
             })
         }
     };
-    let mut builder = Publisher::builder(&arguments.common.url)
+    let mut builder = Publisher::builder(&arguments.common.address()?)
         .publisher(arguments.publisher_id.clone())
-        .interval(arguments.interval)
+        .interval(arguments.interval.unwrap_or(INTERVAL))
         .data_set(data_set);
     if arguments.layout == LayoutName::PeriodicFixed {
         builder = builder.layout(Layout::PeriodicFixed);
@@ -252,10 +305,10 @@ fn short_form(arguments: &PublishArgs, bridge: Option<&Bridge>) -> PublisherBuil
         let mask = DataSetFieldContentMask::STATUS_CODE | DataSetFieldContentMask::SOURCE_TIMESTAMP;
         builder = builder.field_content(mask);
     }
-    match &arguments.common.interface {
+    Ok(match &arguments.common.interface {
         Some(interface) => builder.interface(interface),
         None => builder,
-    }
+    })
 }
 
 /// Sines of different speed for floating-point fields, counters for the others.
@@ -277,13 +330,13 @@ impl Wave {
         self.cycle += 1;
         for (number, (field, kind)) in fields.iter_mut().zip(&self.kinds).enumerate() {
             let phase = self.cycle as f64 * 0.05 * (1.0 + number as f64 / 10.0);
-            *field = DataValue::new(made_up(*kind, phase.sin() * 50.0 + 50.0, self.cycle));
+            *field = DataValue::new(invented(*kind, phase.sin() * 50.0 + 50.0, self.cycle));
         }
         true
     }
 }
 
-fn made_up(kind: BuiltInType, wave: f64, cycle: u64) -> Variant {
+fn invented(kind: BuiltInType, wave: f64, cycle: u64) -> Variant {
     match kind {
         BuiltInType::Boolean => cycle.is_multiple_of(2).into(),
         BuiltInType::SByte => (wave as i8).into(),
@@ -302,12 +355,28 @@ fn made_up(kind: BuiltInType, wave: f64, cycle: u64) -> Variant {
     }
 }
 
+/// Stands in front of a subscriber's configuration.
+const NO_PASSWORD: &str = "\
+# The publisher's user and password are not in this file. A broker that wants some is told the subscriber's own:
+# url = \"mqtts://user@host\" and password-file = \"broker.password\", a file with the password in its first line (chmod 600).
+";
+
 fn write_subscriber(configuration: &Configuration, path: &PathBuf) -> Result<(), Failure> {
-    let theirs = Configuration::subscriber_of(configuration);
+    let mut theirs = Configuration::subscriber_of(configuration);
+    // Whoever subscribes has a user of their own.
+    let mut note = "";
+    for connection in &mut theirs.connections {
+        let public = without_credentials(&connection.url);
+        if public != connection.url {
+            connection.url = public;
+            note = NO_PASSWORD;
+        }
+    }
     let is_toml = path.extension().is_some_and(|extension| extension == "toml");
     let bytes = if is_toml {
         let text = taktwerk::pubsub::config::toml::to_toml(&theirs);
-        text.map_err(|error| Failure::Usage(error.to_string()))?.into_bytes()
+        let text = text.map_err(|error| Failure::Usage(error.to_string()))?;
+        format!("{note}{text}").into_bytes()
     } else {
         binary_file::write(&theirs)
     };
@@ -375,6 +444,20 @@ fn unreached(configuration: &Configuration, brokers: &[BrokerStatus], lost: u64)
     )))
 }
 
+/// So is a network that has taken nothing.
+fn unsent(configuration: &Configuration, sent: u64, lost: u64) -> Result<(), Failure> {
+    if sent > 0 || lost == 0 {
+        return Ok(());
+    }
+    let mut urls = configuration.connections.iter().map(|one| one.url.as_str());
+    let url = urls.find(|url| url.starts_with("opc.")).unwrap_or_default();
+    Err(Failure::Connect(format!(
+        "nothing was sent to {url}: the network took none of {lost} message{}; is there a way there (ip route get), and is \
+         --interface right and up?",
+        if lost == 1 { "" } else { "s" }
+    )))
+}
+
 /// What was sent, and how late.
 fn summary(end: &End, output: Output) -> Result<(), Failure> {
     let End { sent, lateness, missed, lost } = end;
@@ -415,4 +498,21 @@ fn summary(end: &End, output: Output) -> Result<(), Failure> {
         lateness.late_encode,
         lateness.late_send
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk::pubsub::config::Connection;
+
+    #[test]
+    fn a_network_that_takes_nothing_is_a_failure() {
+        let connections = vec![Connection::new("udp", None, "opc.udp://192.0.2.1:4840")];
+        let configuration = Configuration { connections, ..Configuration::default() };
+        let error = unsent(&configuration, 0, 16).unwrap_err();
+        assert!(matches!(error, Failure::Connect(_)));
+        let said = error.to_string();
+        assert!(said.contains("opc.udp://192.0.2.1:4840") && said.contains("16 messages"), "{said}");
+        assert!(unsent(&configuration, 1, 16).is_ok() && unsent(&configuration, 0, 0).is_ok());
+    }
 }

@@ -165,6 +165,7 @@ impl Configured {
             pubsub: pubsub::Files {
                 configuration: resolved(&config.pubsub.configuration),
                 save_to: resolved(&config.pubsub.save_to),
+                keys: config.pubsub.keys.iter().map(|path| self.file.resolve(path)).collect(),
                 unsecured_actions: config.pubsub.unsecured_actions,
                 plaintext_password: config.pubsub.allow_plaintext_password,
                 replay: resolved(&config.pubsub.replay_file),

@@ -95,6 +95,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     pubsub_save: Option<PathBuf>,
 
+    /// File with the keys of a security group of --pubsub that no key service hands out (taktwerk pubsub keys makes one). May
+    /// be given several times.
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pubsub_keys: Vec<PathBuf>,
+
     /// Answer Actions also where --pubsub has no message security for them (JSON never has): whoever reaches the address, or
     /// the broker, may call their Methods with the rights of Anonymous.
     #[arg(long, conflicts_with = "config")]
@@ -197,6 +202,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
             pubsub: pubsub::Files {
                 configuration: arguments.pubsub.clone(),
                 save_to: arguments.pubsub_save.clone(),
+                keys: arguments.pubsub_keys.clone(),
                 unsecured_actions: arguments.pubsub_unsecured_actions,
                 plaintext_password: arguments.pubsub_allow_plaintext_password,
                 replay: arguments.pubsub_replay_file.clone(),

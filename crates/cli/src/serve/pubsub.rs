@@ -1,13 +1,13 @@
 //! PubSub in a server: what a file configures is published and received, and what clients change is kept.
 
 use crate::failure::Failure;
-use crate::pubsub::read_configuration;
+use crate::pubsub::{KeyFile, Side, fixed_keys, read_configuration, secured};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taktwerk::pubsub::config::{Configuration, DataSetSource, SubscribedDataSet};
 use taktwerk::pubsub::{
     ActionResponders, GroupIndex, KeyRequest, KeySource, MqttOptions, PubSubError, PubSubStartError,
-    Publisher, ReaderIndex, SecurityKeys, Subscriber, describe_methods,
+    Publisher, ReaderIndex, SecurityKeys, StaticKeys, Subscriber, describe_methods,
 };
 use taktwerk::pubsub_model::{KeyServiceClient, PubSubModel, load};
 use taktwerk::{Client, Server, StatusCode};
@@ -23,6 +23,8 @@ use taktwerk_types::NodeId;
 pub(super) struct Files {
     pub(super) configuration: Option<PathBuf>,
     pub(super) save_to: Option<PathBuf>,
+    /// The keys of security groups that no key service hands out.
+    pub(super) keys: Vec<PathBuf>,
     /// Actions are answered without message security too.
     pub(super) unsecured_actions: bool,
     /// Passwords go to brokers without TLS too.
@@ -41,12 +43,18 @@ pub(super) struct PubSub {
 /// The keys of the server's own security groups, and of those whose key services the configuration names.
 struct Keys {
     model: PubSubModel,
+    files: StaticKeys,
     services: KeyServiceClient,
 }
 
 impl Keys {
     /// Other key services know us by the server's certificate, and have to be trusted by it.
-    fn new(model: &PubSubModel, provider: Arc<dyn Provider>, uri: String) -> std::io::Result<Self> {
+    fn new(
+        model: &PubSubModel,
+        files: StaticKeys,
+        provider: Arc<dyn Provider>,
+        uri: String,
+    ) -> std::io::Result<Self> {
         let connect = move |url: &str| {
             Client::builder(url)
                 .application_uri(&uri)
@@ -54,16 +62,19 @@ impl Keys {
                 .provider(Arc::clone(&provider))
                 .security(Security::Best)
         };
-        Ok(Self { model: model.clone(), services: KeyServiceClient::new(connect)? })
+        Ok(Self { model: model.clone(), files, services: KeyServiceClient::new(connect)? })
     }
 }
 
 impl KeySource for Keys {
     fn fetch(&mut self, request: &KeyRequest) -> Result<SecurityKeys, StatusCode> {
         let own = self.model.local_keys(&request.security_group_id, request.requested_key_count);
-        match own {
+        if own != Err(StatusCode::BAD_NOT_FOUND) {
+            return own;
+        }
+        match self.files.fetch(request) {
             Err(StatusCode::BAD_NOT_FOUND) if !request.services.is_empty() => self.services.fetch(request),
-            own => own,
+            given => given,
         }
     }
 }
@@ -141,6 +152,34 @@ impl Absent {
     }
 }
 
+/// Says what can never have keys, and refuses keys that would not be used.
+fn check_keys(configuration: &Configuration, files: &[KeyFile]) -> Result<(), Failure> {
+    let own =
+        |group: &str| configuration.security_groups.iter().any(|own| own.security_group_id.as_str() == group);
+    if let Some(file) = files.iter().find(|file| own(&file.group)) {
+        return Err(Failure::Usage(format!(
+            "PubSub: the keys of {:?} are in a file (--pubsub-keys, keys), and this server makes its own, because the \
+             configuration has a security group of that name: leave out one of both",
+            file.group
+        )));
+    }
+    for side in [Side::Writers, Side::Readers] {
+        for one in secured(configuration, side) {
+            let is_known =
+                own(&one.group) || one.has_services || files.iter().any(|file| file.group == one.group);
+            if !is_known {
+                let (element, group) = (&one.element, &one.group);
+                tracing::warn!(
+                    "PubSub: {element} has message security with the keys of {group:?}, and nobody has them: nothing is \
+                     sent or received for it. Give them in a file (--pubsub-keys, made with: taktwerk pubsub keys {group}), \
+                     have this server make them ([[security-group]] with id = {group:?}), or name key-services"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
 fn cannot(what: &str, path: &Path, error: &dyn core::fmt::Display) -> Failure {
     Failure::Environment(format!("cannot {what} {}: {error}", path.display()))
 }
@@ -169,6 +208,8 @@ impl Files {
             return Ok(None);
         }
         let mut configuration = self.begin()?;
+        let key_files = self.keys.iter().map(|path| KeyFile::read(path)).collect::<Result<Vec<_>, _>>()?;
+        check_keys(&configuration, &key_files)?;
         describe_methods(&mut configuration, server.space());
         let usage = |error: &dyn core::fmt::Display| Failure::Usage(format!("PubSub: {error}"));
         let start = |error: PubSubStartError| {
@@ -198,7 +239,8 @@ impl Files {
         let config = server.config();
         let (of_model, provider) = (model.clone(), Arc::clone(&config.provider));
         let uri = config.application_uri.to_string();
-        let keys = move || Keys::new(&of_model, Arc::clone(&provider), uri.clone());
+        let fixed = fixed_keys(&key_files);
+        let keys = move || Keys::new(&of_model, fixed.clone(), Arc::clone(&provider), uri.clone());
         let source = || keys().map_err(|error| Failure::Environment(error.to_string()));
         let absent = Absent::of(&configuration, server);
         let mut runnable = configuration.clone();

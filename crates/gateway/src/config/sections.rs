@@ -282,6 +282,8 @@ pub struct PubSubSection {
     pub configuration: Option<PathBuf>,
     /// Where the configuration is kept when clients have changed it; read instead of the other where it is there.
     pub save_to: Option<PathBuf>,
+    /// Files with the keys of security groups that no key service hands out, as `taktwerk pubsub keys` makes them.
+    pub keys: Vec<PathBuf>,
     /// Actions are answered also where the configuration has no message security for them.
     pub unsecured_actions: bool,
     /// Passwords in its URLs are sent also to brokers without TLS that are not on this machine.

@@ -36,7 +36,7 @@ mod read;
 mod shape;
 mod write;
 
-pub use read::from_toml;
+pub use read::{from_toml, from_toml_with};
 pub use write::to_toml;
 
 /// Why text is no configuration, or a configuration no text.
@@ -221,6 +221,25 @@ readers = [
                 "not a NodeId",
             ),
             (
+                "[[connection]]\nname = \"m\"\nurl = \"mqtt+json://b\"\n[[connection.writer-group]]\nname = \"g\"\n\
+                 interval = 1.0\nlayout = \"dynamic\"",
+                "the URL says JSON",
+            ),
+            (
+                "[[connection]]\nname = \"m\"\nurl = \"opc.udp://b\"\n[[connection.writer-group]]\nname = \"g\"\n\
+                 interval = 1.0\nlayout = \"json\"",
+                "JSON is for brokers",
+            ),
+            (
+                "[[connection]]\nname = \"m\"\nurl = \"mqtt://b\"\n[[connection.reader-group]]\nname = \"g\"\n\
+                 readers = [{ name = \"a\", layout = \"json\" }, { name = \"b\", layout = \"periodic-fixed\" }]",
+                "give it a connection of its own",
+            ),
+            (
+                "[[connection]]\nname = \"m\"\nurl = \"mqtt://u@b\"\npassword-file = \"x\"",
+                "files are not read here",
+            ),
+            (
                 "[[connection]]\nname = \"m\"\nurl = \"mqtt://b\"\nannounce-every = 1",
                 "a broker retains what was announced",
             ),
@@ -238,6 +257,63 @@ readers = [
             let error = from_toml(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    /// The URL chooses the mapping; nothing else has to say it again.
+    #[test]
+    fn a_url_that_says_json_makes_everything_json() {
+        let text = r#"
+[[connection]]
+name = "mqtt"
+publisher-id = { uint16 = 7 }
+url = "mqtt+json://127.0.0.1"
+[[connection.writer-group]]
+name = "v"
+id = 1
+interval = 200.0
+writers = [{ name = "w", id = 1 }]
+[[connection.reader-group]]
+name = "in"
+readers = [{ name = "r", writer-id = 4 }]
+"#;
+        let configuration = from_toml(text).unwrap();
+        assert_eq!(super::super::validate(&configuration), []);
+        let connection = &configuration.connections[0];
+        assert_eq!(connection.transport_profile_uri, super::super::TRANSPORT_MQTT_JSON);
+        let group = &connection.writer_groups[0];
+        assert!(matches!(group.message, super::super::WriterGroupMessage::Json(_)));
+        assert!(matches!(group.writers[0].message, super::super::DataSetWriterMessage::Json(_)));
+        let reader = &connection.reader_groups[0].readers[0];
+        assert!(matches!(reader.message, super::super::DataSetReaderMessage::Json(_)));
+        let again = to_toml(&configuration).unwrap();
+        assert_eq!(from_toml(&again).unwrap(), configuration, "{again}");
+        // One that comes as the binary file, or from a program.
+        let mut mixed = configuration;
+        mixed.connections[0].writer_groups[0].message = super::super::WriterGroupMessage::default();
+        let problems = format!("{:?}", super::super::validate(&mixed));
+        assert!(problems.contains("the connection is one of JSON"), "{problems}");
+    }
+
+    #[test]
+    fn passwords_from_files() {
+        let text = |url: &str| {
+            format!("[[connection]]\nname = \"m\"\nurl = \"{url}\"\npassword-file = \"broker.password\"\n")
+        };
+        let read = |path: &str| match path {
+            "broker.password" => Ok("top:secret\nmore".to_owned()),
+            _ => Err("no such file".to_owned()),
+        };
+        let configuration = from_toml_with(&text("mqtts://me@broker:1"), read).unwrap();
+        assert_eq!(configuration.connections[0].url, "mqtts://me:top:secret@broker:1");
+        for (url, expected) in
+            [("mqtts://broker", "names no user"), ("mqtts://me:x@broker", "has a password")]
+        {
+            let error = from_toml_with(&text(url), read).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        let missing = |_: &str| Err("cannot read it".to_owned());
+        let error = from_toml_with(&text("mqtts://me@broker"), missing).unwrap_err().to_string();
+        assert!(error.contains("cannot read it"), "{error}");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What is wrong with a configuration, in words.
 
 use super::{
-    Configuration, Connection, DataSetSource, DataSetWriter, DataSetWriterMessage, DataSetWriterTransport,
-    GroupSecurity, PublishedDataSet, WriterGroup, WriterGroupMessage, WriterGroupTransport, layouts,
+    Configuration, Connection, DataSetReaderMessage, DataSetSource, DataSetWriter, DataSetWriterMessage,
+    DataSetWriterTransport, GroupSecurity, PublishedDataSet, TRANSPORT_MQTT_JSON, TRANSPORT_MQTT_UADP,
+    WriterGroup, WriterGroupMessage, WriterGroupTransport, layouts,
 };
 use crate::publisher_id::PublisherId;
 use crate::uadp::raw::RawLayout;
@@ -12,6 +13,12 @@ use taktwerk_schema::UadpNetworkMessageContentMask as NetworkMask;
 
 /// How the problem of a writer begins whose data set is missing.
 pub(super) const NO_DATA_SET: &str = "there is no data set";
+
+/// Both mappings under one topic would be taken for each other.
+const UADP_OVER_JSON: &str = "its messages are binary (UADP), and the connection is one of JSON: make them JSON, or the connection \
+                              one of UADP (mqtt://, mqtts://)";
+const JSON_OVER_UADP: &str = "its messages are JSON, and the connection is one of UADP: make the connection one of JSON \
+                              (mqtt+json://, mqtts+json://)";
 
 /// Something that keeps a part of the configuration from working.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -104,6 +111,11 @@ impl Check {
             if group.writer_group_id != 0 && !ids.insert(group.writer_group_id) {
                 self.add(&element, format!("the writer group id {} is used twice", group.writer_group_id));
             }
+            match (connection.transport_profile_uri.as_str(), &group.message) {
+                (TRANSPORT_MQTT_JSON, WriterGroupMessage::Uadp(_)) => self.add(&element, UADP_OVER_JSON),
+                (TRANSPORT_MQTT_UADP, WriterGroupMessage::Json(_)) => self.add(&element, JSON_OVER_UADP),
+                _ => {}
+            }
             self.writer_group(&element, group);
             let mut writer_names = BTreeSet::new();
             for writer in &group.writers {
@@ -129,9 +141,18 @@ impl Check {
                 if let Some(security) = &reader.security {
                     self.security(&element, security);
                 }
+                match (connection.transport_profile_uri.as_str(), &reader.message) {
+                    (TRANSPORT_MQTT_JSON, DataSetReaderMessage::Uadp(_)) => {
+                        self.add(&element, UADP_OVER_JSON)
+                    }
+                    (TRANSPORT_MQTT_UADP, DataSetReaderMessage::Json(_)) => {
+                        self.add(&element, JSON_OVER_UADP)
+                    }
+                    _ => {}
+                }
                 let security = reader.security.as_ref().unwrap_or(&group.security);
                 if security.mode != SecurityMode::None
-                    && matches!(reader.message, super::DataSetReaderMessage::Json(_))
+                    && matches!(reader.message, DataSetReaderMessage::Json(_))
                 {
                     self.add(
                         &element,
@@ -140,7 +161,7 @@ impl Check {
                     );
                 }
                 if encoding_of(reader.field_content_mask) == FieldEncoding::RawData
-                    && matches!(reader.message, super::DataSetReaderMessage::Uadp(_))
+                    && matches!(reader.message, DataSetReaderMessage::Uadp(_))
                     && let Err(error) = RawLayout::new(&reader.meta_data)
                 {
                     self.add(&element, error.to_string());

@@ -123,7 +123,10 @@ impl Subscriber {
             return match failure {
                 Some(error) => Err(error.into()),
                 // Nobody here has keys for it.
-                None => Ok(None),
+                None => {
+                    self.counters.unwanted_secured += u64::from(unsecured_wanted);
+                    Ok(None)
+                }
             };
         };
         if security.force_key_reset {

@@ -121,8 +121,9 @@ macro_rules! common_setters {
             self
         }
 
-        fn secured(mut self, set: impl FnOnce(&mut GroupSecurity)) -> Self {
-            set(&mut self.common.security);
+        fn secured(mut self, mode: SecurityMode, security_group_id: &str) -> Self {
+            (self.common.security.mode, self.common.security.security_group_id) =
+                (mode, security_group_id.to_owned());
             self
         }
 

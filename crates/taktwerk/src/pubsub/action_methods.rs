@@ -16,6 +16,12 @@ use taktwerk_types::{ArrayValues, BuiltInType, ExtensionObject, NodeId, Qualifie
 pub fn describe_methods(configuration: &mut Configuration, space: &AddressSpace) {
     for set in &mut configuration.data_sets {
         let DataSetSource::ActionMethods(actions) = &mut set.source else { continue };
+        for (target, method) in actions.action_targets.iter().zip(&actions.action_methods) {
+            if let Some(absent) = absent(space, method) {
+                let (data_set, action) = (&set.name, target.action_target_id);
+                tracing::warn!(data_set, action, %absent, "there is no such Object or Method: the Action answers with a Bad status");
+            }
+        }
         let request = &mut actions.request_data_set_meta_data;
         let Some(method) = actions.action_methods.first() else { continue };
         if !set.meta_data.fields.is_empty() || !request.fields.is_empty() {
@@ -30,6 +36,12 @@ pub fn describe_methods(configuration: &mut Configuration, space: &AddressSpace)
             }
         }
     }
+}
+
+/// What of an Action's Object and Method the address space does not have (yet).
+fn absent(space: &AddressSpace, method: &ActionMethodDataType) -> Option<NodeId> {
+    let is_there = |id: &NodeId| space.node_class(id).is_some();
+    [&method.object_id, &method.method_id].into_iter().find(|id| !is_there(id)).cloned()
 }
 
 /// The fields that a Property of a Method describes; none if there is no such Property.
@@ -95,5 +107,26 @@ impl MethodAction {
             // Kinds that came later.
             _ => Err(StatusCode::BAD_NOT_SUPPORTED),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_found() {
+        let server = crate::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        let method = |object: &str, method: &str| ActionMethodDataType {
+            object_id: object.parse().unwrap(),
+            method_id: method.parse().unwrap(),
+        };
+        // Server and its GetMonitoredItems.
+        assert_eq!(absent(server.space(), &method("i=2253", "i=11492")), None);
+        assert_eq!(
+            absent(server.space(), &method("i=2253", "ns=1;s=Nope")).map(|id| id.to_string()).as_deref(),
+            Some("ns=1;s=Nope")
+        );
+        assert!(absent(server.space(), &method("ns=1;s=Nope", "i=11492")).is_some());
     }
 }

@@ -41,6 +41,8 @@ pub struct PublisherBuilder {
     configuration: Configuration,
     /// Of the one connection and group that the short form makes.
     short: Option<Short>,
+    /// Message security that all WriterGroups have at least.
+    least: Option<(SecurityMode, String)>,
     sources: Vec<(String, Source)>,
     space: Option<Arc<AddressSpace>>,
     options: PublisherDriverOptions,
@@ -69,6 +71,7 @@ impl PublisherBuilder {
         Self {
             configuration,
             short,
+            least: None,
             sources: Vec::new(),
             space: None,
             options: PublisherDriverOptions::default(),
@@ -89,8 +92,12 @@ impl PublisherBuilder {
         self.short(|short| set(&mut short.connection))
     }
 
-    fn secured(self, set: impl FnOnce(&mut GroupSecurity)) -> Self {
-        self.short(|short| set(&mut short.security))
+    fn secured(mut self, mode: SecurityMode, security_group_id: &str) -> Self {
+        self.least = Some((mode, security_group_id.to_owned()));
+        self.configuration.strengthen_writers(mode, security_group_id);
+        self.short(|short| {
+            (short.security.mode, short.security.security_group_id) = (mode, security_group_id.to_owned());
+        })
     }
 
     transport_setters! { options: options, mqtt: mqtt, provider: provider }
@@ -246,6 +253,7 @@ impl PublisherBuilder {
         Ok(Publisher {
             running,
             given,
+            least: self.least,
             space: self.space,
             #[cfg(feature = "mqtt")]
             brokers,
@@ -259,6 +267,8 @@ pub struct Publisher {
     running: RunningPublisher,
     /// Data sets whose values come from the application.
     given: Vec<String>,
+    /// Message security that all WriterGroups have at least.
+    least: Option<(SecurityMode, String)>,
     space: Option<Arc<AddressSpace>>,
     #[cfg(feature = "mqtt")]
     brokers: Brokers,
@@ -305,7 +315,8 @@ impl Publisher {
     }
 
     /// Takes another configuration while it runs: what is not touched by it goes on without a gap, what has kept its
-    /// name goes on with its sequence numbers. Data sets that the application gives the values of keep them.
+    /// name goes on with its sequence numbers. Data sets that the application gives the values of keep them, and what
+    /// [`security`](PublisherBuilder::security) demands is demanded of this one too.
     ///
     /// # Errors
     /// What is wrong with the configuration, its addresses or the Variables it names; nothing has changed then.
@@ -319,7 +330,10 @@ impl Publisher {
     ///
     /// # Errors
     /// As there.
-    pub fn prepare(&self, configuration: Configuration) -> Result<PreparedChange, PubSubStartError> {
+    pub fn prepare(&self, mut configuration: Configuration) -> Result<PreparedChange, PubSubStartError> {
+        if let Some((mode, group)) = &self.least {
+            configuration.strengthen_writers(*mode, group);
+        }
         let current = self.running.configuration();
         let plan = plan(&current, &configuration, &self.given, self.space.as_ref())?;
         let mut change = PublisherChange::new(configuration);

@@ -11,7 +11,8 @@ macro_rules! transport_setters {
         }
 
         /// Message security with the keys of a security group, which come from `keys`: what is sent is secured like
-        /// this, and what is received has to be.
+        /// this, and what is received has to be. Where there is a whole configuration, this is the least for all its
+        /// groups: what is stronger stays, and so do security groups that it names.
         pub fn security(
             mut self,
             mode: SecurityMode,
@@ -19,10 +20,7 @@ macro_rules! transport_setters {
             keys: impl KeySource + 'static,
         ) -> Self {
             self.$($options).+.keys = Some(Box::new(keys));
-            self.secured(|security| {
-                security.mode = mode;
-                security.security_group_id = security_group_id.to_owned();
-            })
+            self.secured(mode, security_group_id)
         }
 
         /// How to talk to brokers.

@@ -14,8 +14,7 @@ use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
 use taktwerk_net::pubsub::subscriber::InletMaker;
 use taktwerk_net::pubsub::{Link, RunningSubscriber, SubscriberChange, SubscriberDriverOptions};
 use taktwerk_pubsub::config::{
-    Configuration, Connection, DataSetReader, DataSetReaderMessage, GroupSecurity, ReaderGroup,
-    TRANSPORT_MQTT_JSON,
+    Configuration, Connection, DataSetReader, DataSetReaderMessage, ReaderGroup, TRANSPORT_MQTT_JSON,
 };
 use taktwerk_pubsub::subscriber::SubscriberCounters;
 use taktwerk_pubsub::{DataSetMessage, ReaderIndex, Sink};
@@ -51,6 +50,8 @@ pub struct SubscriberBuilder {
     configuration: Configuration,
     /// The one reader of the short form.
     is_short: bool,
+    /// Message security that all readers demand at least.
+    least: Option<(SecurityMode, String)>,
     callbacks: Callbacks,
     space: Option<Arc<AddressSpace>>,
     options: SubscriberDriverOptions,
@@ -70,6 +71,7 @@ impl SubscriberBuilder {
         Self {
             configuration,
             is_short,
+            least: None,
             callbacks: Callbacks::default(),
             space: None,
             options: SubscriberDriverOptions::default(),
@@ -86,9 +88,14 @@ impl SubscriberBuilder {
         self
     }
 
-    fn secured(self, mut set: impl FnMut(&mut GroupSecurity)) -> Self {
+    fn secured(mut self, mode: SecurityMode, security_group_id: &str) -> Self {
+        self.least = Some((mode, security_group_id.to_owned()));
+        self.configuration.strengthen_readers(mode, security_group_id);
         self.connection(|connection| {
-            connection.reader_groups.iter_mut().for_each(|group| set(&mut group.security));
+            for group in &mut connection.reader_groups {
+                (group.security.mode, group.security.security_group_id) =
+                    (mode, security_group_id.to_owned());
+            }
         })
     }
 
@@ -170,6 +177,12 @@ impl SubscriberBuilder {
         self
     }
 
+    /// The configuration as it stands.
+    #[must_use]
+    pub fn configuration(&self) -> &Configuration {
+        &self.configuration
+    }
+
     /// Starts receiving.
     ///
     /// # Errors
@@ -191,6 +204,7 @@ impl SubscriberBuilder {
         let running = RunningSubscriber::start(self.configuration, sink, self.provider, self.options)?;
         Ok(Subscriber {
             running,
+            least: self.least,
             space: self.space,
             #[cfg(feature = "mqtt")]
             brokers,
@@ -202,6 +216,8 @@ impl SubscriberBuilder {
 #[derive(Debug)]
 pub struct Subscriber {
     running: RunningSubscriber,
+    /// Message security that all readers demand at least.
+    least: Option<(SecurityMode, String)>,
     space: Option<Arc<AddressSpace>>,
     #[cfg(feature = "mqtt")]
     brokers: Brokers,
@@ -242,7 +258,10 @@ impl Subscriber {
     ///
     /// # Errors
     /// What is wrong with the configuration, its addresses or the Variables it names; nothing has changed then.
-    pub fn reconfigure(&self, configuration: Configuration) -> Result<(), PubSubStartError> {
+    pub fn reconfigure(&self, mut configuration: Configuration) -> Result<(), PubSubStartError> {
+        if let Some((mode, group)) = &self.least {
+            configuration.strengthen_readers(*mode, group);
+        }
         let targets = find_targets(&configuration, self.space.as_ref())?;
         let mut change = SubscriberChange::new(configuration);
         change.sink = Some(Box::new(move |sink| {

@@ -352,7 +352,17 @@ fn stage(path: &Path, configuration: &Configuration) -> std::io::Result<Staged> 
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let staged = Staged { beside: path.with_file_name(name), path: path.to_owned() };
-    let mut file = std::fs::File::create(&staged.beside)?;
+    // One that was left there may be readable by others.
+    match std::fs::remove_file(&staged.beside) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    // Passwords of brokers are in it.
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&staged.beside)?;
     file.write_all(&binary_file::write(configuration))?;
     // Before it replaces the old one: after a power failure one of both is whole.
     file.sync_all()?;

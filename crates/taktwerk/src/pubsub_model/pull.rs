@@ -19,6 +19,14 @@ pub struct KeyServiceClient {
     connect: Connect,
     default_url: Option<String>,
     runtime: Runtime,
+    last_error: Option<String>,
+}
+
+/// Why a key service gave no keys.
+struct Refused {
+    status: StatusCode,
+    /// What failed, and what can be done about it.
+    why: String,
 }
 
 impl core::fmt::Debug for KeyServiceClient {
@@ -35,7 +43,7 @@ impl KeyServiceClient {
     /// The operating system gives no event queue.
     pub fn new(connect: impl Fn(&str) -> ClientBuilder + Send + 'static) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { connect: Box::new(connect), default_url: None, runtime })
+        Ok(Self { connect: Box::new(connect), default_url: None, runtime, last_error: None })
     }
 
     /// The key service of groups whose configuration names none.
@@ -43,6 +51,12 @@ impl KeyServiceClient {
     pub fn default_service(mut self, url: &str) -> Self {
         self.default_url = Some(url.to_owned());
         self
+    }
+
+    /// Why the last request brought no keys, and what can be done about it; none if it brought some.
+    #[must_use]
+    pub fn last_error(&self) -> Option<&str> {
+        self.last_error.as_deref()
     }
 }
 
@@ -53,21 +67,56 @@ impl KeySource for KeyServiceClient {
         if urls.is_empty() {
             urls.extend(self.default_url.as_deref());
         }
+        let group = &request.security_group_id;
         let mut outcome = Err(StatusCode::BAD_CONFIGURATION_ERROR);
+        self.last_error = Some(format!("nobody says which key service has the keys of {group:?}"));
         for url in urls {
-            outcome = self.runtime.block_on(async {
-                let client = (self.connect)(url).connect().await.map_err(|error| error.status())?;
-                get_security_keys(&client, request).await
+            let asked: Result<SecurityKeys, Refused> = self.runtime.block_on(async {
+                let client = (self.connect)(url).connect().await.map_err(|error| {
+                    let status = error.status();
+                    Refused { status, why: format!("cannot connect to it: {error}: {}", advice(status)) }
+                })?;
+                get_security_keys(&client, request).await.map_err(|status| Refused {
+                    status,
+                    why: format!("it refuses GetSecurityKeys with {status}: {}", advice(status)),
+                })
             });
-            match &outcome {
-                Ok(_) => break,
-                Err(status) => {
-                    let group = &request.security_group_id;
-                    tracing::warn!(url, group, %status, "the key service gave no keys");
+            match asked {
+                Ok(keys) => {
+                    self.last_error = None;
+                    return Ok(keys);
+                }
+                Err(Refused { status, why }) => {
+                    tracing::warn!(url, group, %status, "the key service gave no keys: {why}");
+                    self.last_error = Some(format!("the key service {url} gave no keys of {group:?}: {why}"));
+                    outcome = Err(status);
                 }
             }
         }
         outcome
+    }
+}
+
+/// What can be done where a key service does not give keys.
+fn advice(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::BAD_USER_ACCESS_DENIED => {
+            "there, the user has to have a role that the security group lets Call, or SecurityKeyServerAccess if it names none"
+        }
+        StatusCode::BAD_NOT_FOUND | StatusCode::BAD_NO_MATCH => {
+            "it has no such security group: is the name right?"
+        }
+        StatusCode::BAD_IDENTITY_TOKEN_REJECTED | StatusCode::BAD_IDENTITY_TOKEN_INVALID => {
+            "it does not know this user and password"
+        }
+        StatusCode::BAD_CERTIFICATE_UNTRUSTED | StatusCode::BAD_SECURITY_CHECKS_FAILED => {
+            "each has to trust the certificate of the other: taktwerk pki trust"
+        }
+        StatusCode::BAD_SECURITY_MODE_INSUFFICIENT => "keys are given over encrypting channels only",
+        StatusCode::BAD_METHOD_INVALID | StatusCode::BAD_NOT_IMPLEMENTED | StatusCode::BAD_NOT_EXECUTABLE => {
+            "it is a server, and no key service"
+        }
+        _ => "does it run there, and is the address right?",
     }
 }
 
@@ -99,4 +148,28 @@ fn read(outputs: Vec<Variant>) -> Option<SecurityKeys> {
         key_lifetime: f64::try_from(lifetime).ok()?,
         current_token_id: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A status alone tells nobody what to do.
+    #[test]
+    fn what_failed_is_said() {
+        let mut client =
+            KeyServiceClient::new(Client::builder).unwrap().default_service("opc.tcp://127.0.0.1:1");
+        let request = KeyRequest {
+            security_group_id: "plant".to_owned(),
+            starting_token_id: 0,
+            requested_key_count: 1,
+            services: Vec::new(),
+        };
+        assert!(client.fetch(&request).is_err());
+        let said = client.last_error().unwrap();
+        assert!(said.contains("opc.tcp://127.0.0.1:1") && said.contains("plant"), "{said}");
+        assert!(said.contains("cannot connect") && said.contains("does it run there"), "{said}");
+        assert!(advice(StatusCode::BAD_USER_ACCESS_DENIED).contains("SecurityKeyServerAccess"));
+        assert!(advice(StatusCode::BAD_CERTIFICATE_UNTRUSTED).contains("pki trust"));
+    }
 }

@@ -6,7 +6,8 @@ use crate::config::build::field;
 use crate::config::{
     Configuration, Connection, DataSetReader, DataSetReaderMessage, DataSetSource, DataSetWriter,
     DataSetWriterMessage, DataSetWriterTransport, GroupSecurity, PublishedDataSet, ReaderGroup,
-    SubscribedDataSet, WriterGroup, WriterGroupMessage, WriterGroupTransport,
+    SubscribedDataSet, TRANSPORT_MQTT_JSON, WriterGroup, WriterGroupMessage, WriterGroupTransport,
+    with_password,
 };
 use crate::publisher_id::PublisherId;
 use taktwerk_crypto::PubSubSecurityPolicy;
@@ -20,12 +21,37 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{BuiltInType, LocalizedText, NodeId};
 
-/// Reads a configuration.
+/// Reads a configuration that names no files.
+///
+/// # Errors
+/// See [`TomlError`]; one for a `password-file`, too: [`from_toml_with`] reads them.
+pub fn from_toml(text: &str) -> Result<Configuration> {
+    let nowhere = |_: &str| Err("files are not read here: write the password into the URL".to_owned());
+    from_toml_with(text, nowhere)
+}
+
+/// Reads a configuration. `read_file` gives the text of each `password-file`, or says why it cannot; its first line is the
+/// password. It is in the URL of the connection afterwards, so that whatever becomes of the configuration has to be kept
+/// from others.
 ///
 /// # Errors
 /// See [`TomlError`].
-pub fn from_toml(text: &str) -> Result<Configuration> {
-    let file: File = ::toml::from_str(text).map_err(|error| TomlError::Text(error.to_string()))?;
+pub fn from_toml_with(
+    text: &str,
+    mut read_file: impl FnMut(&str) -> core::result::Result<String, String>,
+) -> Result<Configuration> {
+    let mut file: File = ::toml::from_str(text).map_err(|error| TomlError::Text(error.to_string()))?;
+    for connection in &mut file.connection {
+        settle_layouts(connection)?;
+        if let Some(path) = connection.password_file.take() {
+            let wrong =
+                |reason: String| TomlError::value(format!("connection {:?}", connection.name), reason);
+            let text = read_file(&path).map_err(wrong)?;
+            let password = text.lines().next().unwrap_or_default();
+            connection.url =
+                with_password(&connection.url, password).map_err(|reason| wrong(reason.to_owned()))?;
+        }
+    }
     let services = |urls: &[String]| urls.iter().map(|url| service(url)).collect();
     let groups = file.security_group.iter().map(|group| {
         let policy: core::result::Result<PubSubSecurityPolicy, _> = group.policy.parse();
@@ -188,17 +214,63 @@ fn read_security(security: Option<&Security>) -> GroupSecurity {
     })
 }
 
+/// Everything on a connection is JSON, or nothing: as the URL says, the transport, or else any layout. What says nothing of
+/// its layout has that one.
+fn settle_layouts(source: &mut Conn) -> Result<()> {
+    let all: Vec<(String, Option<Layout>)> = {
+        let groups =
+            source.writer_group.iter().map(|group| (format!("writer group {:?}", group.name), group.layout));
+        let readers = source.reader_group.iter().flat_map(|group| &group.readers);
+        groups.chain(readers.map(|reader| (format!("reader {:?}", reader.name), reader.layout))).collect()
+    };
+    let by_url = source.url.contains("+json://");
+    let by_transport = source.transport.as_deref() == Some(TRANSPORT_MQTT_JSON);
+    let is_json = by_url || by_transport || all.iter().any(|(_, layout)| *layout == Some(Layout::Json));
+    let wrong = |element: &str, reason: &str| {
+        Err(TomlError::value(format!("connection {:?} / {element}", source.name), reason))
+    };
+    if is_json && !source.url.starts_with("mqtt") {
+        let (element, _) =
+            all.iter().find(|(_, layout)| *layout == Some(Layout::Json)).cloned().unwrap_or_default();
+        return wrong(
+            &element,
+            "JSON is for brokers: write mqtt+json://… or mqtts+json://…, or another layout",
+        );
+    }
+    if let Some((element, _)) =
+        all.iter().find(|(_, layout)| is_json && layout.is_some_and(|layout| layout != Layout::Json))
+    {
+        let reason = match by_url {
+            true => {
+                "its layout is binary (UADP), and the URL says JSON: leave out the layout, or write mqtt:// or mqtts://"
+            }
+            false => {
+                "its layout is binary (UADP), and others on the connection are JSON: give it a connection of its own"
+            }
+        };
+        return wrong(element, reason);
+    }
+    let usual = if is_json { Layout::Json } else { Layout::Dynamic };
+    for group in &mut source.writer_group {
+        group.layout.get_or_insert(usual);
+    }
+    for reader in source.reader_group.iter_mut().flat_map(|group| &mut group.readers) {
+        reader.layout.get_or_insert(usual);
+    }
+    Ok(())
+}
+
 fn read_connection(source: &Conn) -> Result<Connection> {
-    let has_json = source.writer_group.iter().any(|group| group.layout == Layout::Json)
+    let has_json = source.writer_group.iter().any(|group| group.layout == Some(Layout::Json))
         || source
             .reader_group
             .iter()
             .flat_map(|group| &group.readers)
-            .any(|reader| reader.layout == Layout::Json);
+            .any(|reader| reader.layout == Some(Layout::Json));
     let mut connection =
         Connection::new(&source.name, source.publisher_id.as_ref().map(read_id), &source.url);
-    if has_json && source.url.starts_with("mqtt") {
-        connection.transport_profile_uri = crate::config::TRANSPORT_MQTT_JSON.to_owned();
+    if has_json {
+        connection.transport_profile_uri = TRANSPORT_MQTT_JSON.to_owned();
     }
     if let Some(transport) = &source.transport {
         connection.transport_profile_uri.clone_from(transport);
@@ -236,7 +308,8 @@ fn read_connection(source: &Conn) -> Result<Connection> {
 }
 
 fn read_writers(source: &Writers) -> WriterGroup {
-    let make = match source.layout {
+    let layout = source.layout.unwrap_or_default();
+    let make = match layout {
         Layout::Dynamic => WriterGroup::dynamic,
         Layout::PeriodicFixed => WriterGroup::periodic_fixed,
         Layout::Json => WriterGroup::json,
@@ -275,7 +348,7 @@ fn read_writers(source: &Writers) -> WriterGroup {
         }
         WriterGroupMessage::Other(_) => {}
     }
-    group.writers = source.writers.iter().map(|writer| read_writer(writer, source.layout)).collect();
+    group.writers = source.writers.iter().map(|writer| read_writer(writer, layout)).collect();
     group
 }
 
@@ -324,13 +397,14 @@ fn read_readers(source: &Readers) -> Result<ReaderGroup> {
 
 /// A reader of what is usual in its layout.
 pub(super) fn plain_reader(source: &Reader) -> DataSetReader {
-    let mut group = match source.layout {
+    let layout = source.layout.unwrap_or_default();
+    let mut group = match layout {
         Layout::Dynamic => WriterGroup::dynamic("", source.writer_group_id, 0.0),
         Layout::PeriodicFixed => WriterGroup::periodic_fixed("", source.writer_group_id, 0.0),
         Layout::Json => WriterGroup::json("", source.writer_group_id, 0.0),
     };
     group.keep_alive_time = 0.0;
-    let make = match source.layout {
+    let make = match layout {
         Layout::Dynamic => DataSetWriter::dynamic,
         Layout::PeriodicFixed => DataSetWriter::periodic_fixed,
         Layout::Json => DataSetWriter::json,

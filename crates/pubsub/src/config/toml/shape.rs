@@ -144,6 +144,9 @@ pub(super) struct Conn {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) publisher_id: Option<Id>,
     pub(super) url: String,
+    /// A file whose first line is the password of the user in the URL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) password_file: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) interface: String,
     /// The URI of the transport profile, if the URL does not say it.
@@ -194,8 +197,9 @@ pub(super) struct Writers {
     pub(super) priority: u8,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) max_message_size: u32,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub(super) layout: Layout,
+    /// If it is not what the URL says: JSON for `mqtt+json://…`, else dynamic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) layout: Option<Layout>,
     /// Bits of the NetworkMessageContentMask, if they are not those of the layout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) network_message_content: Option<u32>,
@@ -275,8 +279,9 @@ pub(super) struct Reader {
     /// Milliseconds; 0: never in error.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) timeout: f64,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub(super) layout: Layout,
+    /// If it is not what the URL says: JSON for `mqtt+json://…`, else dynamic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) layout: Option<Layout>,
     /// Milliseconds, as the publisher has it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) interval: f64,

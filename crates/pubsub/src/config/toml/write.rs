@@ -138,12 +138,19 @@ fn write_connection(source: &Connection) -> Conn {
         enabled: source.enabled,
         publisher_id: source.publisher_id.as_ref().map(write_id),
         url: source.url.clone(),
+        // Where it was read from is not known any more: it is in the URL.
+        password_file: None,
         interface: source.network_interface.clone(),
         transport: Some(source.transport_profile_uri.clone()).filter(|profile| *profile != plain),
         announce_every: source.announces_every(),
         writer_group: source.writer_groups.iter().map(write_writers).collect(),
         reader_group: source.reader_groups.iter().map(write_readers).collect(),
     }
+}
+
+/// What has to be written of a layout.
+fn said(layout: Layout) -> Option<Layout> {
+    Some(layout).filter(|layout| *layout != Layout::Dynamic)
 }
 
 fn write_writers(source: &WriterGroup) -> Writers {
@@ -165,7 +172,7 @@ fn write_writers(source: &WriterGroup) -> Writers {
         keep_alive: Some(source.keep_alive_time).filter(|time| *time != source.publishing_interval * 10.0),
         priority: source.priority,
         max_message_size: source.max_network_message_size,
-        layout,
+        layout: said(layout),
         network_message_content: None,
         group_version: None,
         one_writer_per_message: false,
@@ -263,11 +270,11 @@ fn write_reader(source: &DataSetReader) -> Reader {
         writer_group_id: source.writer_group_id,
         writer_id: source.data_set_writer_id,
         timeout: source.message_receive_timeout,
-        layout: match &source.message {
+        layout: said(match &source.message {
             DataSetReaderMessage::Json(_) => Layout::Json,
             _ if source.header_layout_uri == layouts::PERIODIC_FIXED_URI => Layout::PeriodicFixed,
             _ => Layout::Dynamic,
-        },
+        }),
         interval: 0.0,
         key_frame_count: None,
         network_message_content: None,

@@ -14,7 +14,7 @@ use taktwerk_pubsub::Now;
 use taktwerk_pubsub::action::{
     ActionDescription, ActionMapping, Outcome, Request, RequestId, Requestor, RequestorOptions,
 };
-use taktwerk_pubsub::config::{Connection, GroupSecurity};
+use taktwerk_pubsub::config::Connection;
 #[cfg(feature = "mqtt")]
 use taktwerk_pubsub::config::{DataSetWriter, DataSetWriterTransport};
 use taktwerk_pubsub::uadp::announcement::Announcement;
@@ -109,10 +109,17 @@ impl ActionRequestorBuilder {
         }
         engine.set_connected(!is_broker, Now::default());
         let is_json = common.mapping() == ActionMapping::Json;
+        #[cfg(feature = "mqtt")]
+        let broker_status = broker.status.clone();
         let (waiting, known, curious) = (BTreeMap::new(), Vec::new(), Vec::new());
         let user = Asking { engine, is_json, broker, waiting, known, curious };
         let running = RunningActions::start(user, &common.connection, &from, common.options)?;
-        Ok(ActionRequestor { running, is_json })
+        Ok(ActionRequestor {
+            running,
+            is_json,
+            #[cfg(feature = "mqtt")]
+            broker_status,
+        })
     }
 }
 
@@ -309,9 +316,18 @@ impl ActionUser for Asking {
 pub struct ActionRequestor {
     running: RunningActions<Asking>,
     is_json: bool,
+    #[cfg(feature = "mqtt")]
+    broker_status: Option<taktwerk_net::pubsub::mqtt::BrokerStatus>,
 }
 
 impl ActionRequestor {
+    /// How the connection to the broker stands; none without a broker.
+    #[cfg(feature = "mqtt")]
+    #[must_use]
+    pub fn broker(&self) -> Option<taktwerk_net::pubsub::mqtt::BrokerStatus> {
+        self.broker_status.clone()
+    }
+
     /// A requestor at the address of its responders: `opc.udp://…`, `mqtt://…` and `mqtts://…` (UADP), `mqtt+json://…` and
     /// `mqtts+json://…`.
     pub fn builder(url: &str, requestor_id: impl Into<PublisherId>) -> ActionRequestorBuilder {

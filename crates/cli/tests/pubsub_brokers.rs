@@ -196,7 +196,7 @@ fn a_password_goes_over_tls_or_not_at_all() {
     let group = "[[connection.writer-group]]\nname = \"g\"\nid = 1\ninterval = 100.0\nwriters = [{ name = \"w\", id = 1, \
                  data-set = \"d\" }]\n";
     let line = file("line.toml", &format!("{set}{connection}{group}"));
-    refused(&["pubsub", "publish", "--config", &line, "-d", "1"], "--allow-plaintext-password");
+    refused(&["pubsub", "publish", "--config", &line, "--simulate", "-d", "1"], "--allow-plaintext-password");
     let serve = ["serve", "--port", "0", "--policy", "None", "--no-plant", "--pubsub", &line];
     refused(&serve, "--pubsub-allow-plaintext-password");
     // Allowed, it is tried: nobody is there.

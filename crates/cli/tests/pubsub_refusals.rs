@@ -20,6 +20,16 @@ fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
+/// Starts a server, which ends at once because there is nothing to read for it; what it said.
+fn served(arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+    command.args(["serve", "--port", "0", "--policy", "None", "--exit-with-stdin", "--pubsub"]);
+    let output = command.args(arguments).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    said
+}
+
 /// It is refused, and what is said has all of this.
 fn refused(code: i32, arguments: &[&str], expected: &[&str]) {
     let (was, _, said) = run(arguments);
@@ -178,12 +188,7 @@ fn a_server_without_keys_says_so() {
     let security = "security = { mode = \"SignAndEncrypt\", group = \"plant\" }";
     let node = ", node = \"ns=2;s=Plant/Boiler/Temperature\"";
     let config = written(folder.path(), "vs.toml", &writers(&url(4), node, security));
-    let says = |more: &[&str]| {
-        let serve = ["serve", "--port", "0", "--policy", "None", "--exit-with-stdin", "--pubsub"];
-        let (code, _, said) = run(&[serve.as_slice(), &[config.to_str().unwrap()], more].concat());
-        assert_eq!(code, Some(0), "{said}");
-        said
-    };
+    let says = |more: &[&str]| served(&[&[config.to_str().unwrap()], more].concat());
     let said = says(&[]);
     assert!(said.contains("nobody has them") && said.contains("--pubsub-keys"), "{said}");
     assert!(said.contains("\"v\"") && said.contains("\"plant\""), "{said}");
@@ -243,10 +248,7 @@ fn passwords_are_kept_from_others() {
         "in.toml",
         &writers(&format!("mqtt://olaf:secret@127.0.0.1:{port}"), ", node = \"i=2258\"", ""),
     );
-    let serve = ["serve", "--port", "0", "--policy", "None", "--exit-with-stdin", "--pubsub"];
-    let files = [config.to_str().unwrap(), "--pubsub-save", saved.to_str().unwrap()];
-    let (code, _, said) = run(&[serve.as_slice(), &files].concat());
-    assert_eq!(code, Some(0), "{said}");
+    let said = served(&[config.to_str().unwrap(), "--pubsub-save", saved.to_str().unwrap()]);
     assert_eq!(std::fs::metadata(&saved).unwrap().permissions().mode() & 0o777, 0o600, "{said}");
 }
 

@@ -169,7 +169,7 @@ fn what_is_secured_needs_keys() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (service, pki) = (format!("opc.tcp://127.0.0.1:{port}"), folder.path().join("pki"));
     let service = ["--key-service", &service, "--pki", pki.to_str().unwrap()];
-    let nobody = ["no keys have come", &service[1], "does it run there"];
+    let nobody = ["no keys have come", service[1], "does it run there"];
     refused(3, &[publish.as_slice(), &service].concat(), &nobody);
     let short = ["pubsub", "listen", &url(3), "-d", "1", "--security", "sign", "--security-group", "plant"];
     refused(3, &[short.as_slice(), &service].concat(), &nobody);

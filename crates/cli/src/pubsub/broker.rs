@@ -74,7 +74,6 @@ mod embedded {
         if is_v5 { Config { v5: settings, ..config } } else { Config { v4: settings, ..config } }
     }
 
-    #[allow(clippy::print_stderr)] // a command line talks
     pub(in super::super) fn start(url: &str, is_v5: bool) -> Result<(), Failure> {
         let listen = address(url)?;
         // It would only log that it cannot listen.
@@ -102,9 +101,9 @@ mod embedded {
             std::thread::sleep(Duration::from_millis(10));
         }
         let version = if is_v5 { "5" } else { "3.1.1" };
-        eprintln!("broker for MQTT {version} at mqtt://{listen}, for as long as this program runs");
+        tell!("broker for MQTT {version} at mqtt://{listen}, for as long as this program runs");
         if !listen.ip().is_loopback() {
-            eprintln!("anybody who reaches that address can read and publish: it asks for no password");
+            tell!("anybody who reaches that address can read and publish: it asks for no password");
         }
         Ok(())
     }

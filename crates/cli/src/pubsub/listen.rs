@@ -130,7 +130,6 @@ impl Directory {
 }
 
 /// Prints until enough has come or the user ends it.
-#[allow(clippy::print_stderr)] // a command line talks
 pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let keys = arguments.common.key_source()?;
     arguments.common.start_broker()?;
@@ -219,7 +218,7 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
                     && let SubscriberEvent::Dropped { reason, .. } = &*event
                 {
                     if let Some(said) = drops.said(&reason.to_string()) {
-                        eprintln!("{}", output.bad(&said));
+                        tell!("{}", output.bad(&said));
                     }
                 }
             }
@@ -243,7 +242,7 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
             "WithoutGroup": ungrouped,
         }))?;
     } else {
-        eprintln!(
+        tell!(
             "{} network messages, {} data set messages; missing {}, twice {}, malformed {}, security {}",
             counters.network_messages,
             counters.data_set_messages,
@@ -253,7 +252,7 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
             counters.security_errors
         );
         for hint in drops.counted().into_iter().chain(hints(&counters, ungrouped)) {
-            eprintln!("{hint}");
+            tell!("{hint}");
         }
     }
     if let Some(broker) = brokers.iter().find(|broker| broker.connections() == 0) {

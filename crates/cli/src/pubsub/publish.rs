@@ -191,7 +191,6 @@ pub(super) fn run(arguments: &PublishArgs, output: Output, interrupt: &Interrupt
 }
 
 /// Values that are made up must not go for those of nodes; that others are is said.
-#[allow(clippy::print_stderr)] // a command line talks
 fn made_up(configuration: &Configuration, simulate: bool) -> Result<(), Failure> {
     let sources = configuration.data_sets.iter();
     let with_nodes = sources.clone().find(|set| matches!(set.source, DataSetSource::Items(_)));
@@ -207,7 +206,7 @@ fn made_up(configuration: &Configuration, simulate: bool) -> Result<(), Failure>
     let names: Vec<_> =
         sources.filter(|set| is_made_up(&set.source)).map(|set| format!("{:?}", set.name)).collect();
     if !names.is_empty() {
-        eprintln!("values are made up: {}", names.join(", "));
+        tell!("values are made up: {}", names.join(", "));
     }
     Ok(())
 }
@@ -384,7 +383,6 @@ fn write_subscriber(configuration: &Configuration, path: &PathBuf) -> Result<(),
         .map_err(|error| Failure::Environment(format!("cannot write {}: {error}", path.display())))
 }
 
-#[allow(clippy::print_stderr)] // a command line talks
 fn announce(configuration: &Configuration, output: Output) {
     if output.is_json() {
         return;
@@ -392,7 +390,7 @@ fn announce(configuration: &Configuration, output: Output) {
     for connection in &configuration.connections {
         for group in &connection.writer_groups {
             let id = connection.publisher_id.as_ref().map_or_else(String::new, |id| format!("{id}"));
-            eprintln!(
+            tell!(
                 "publisher {id}, group {} with {} data set{}, every {} ms, to {}",
                 group.writer_group_id,
                 group.writers.len(),

@@ -2,12 +2,13 @@
 //! has seen all answers (Rocha et al. 2019, Fig. 12).
 
 use super::common::{CommonArgs, environment};
+use super::nodes;
 use super::transaction::{self, Transactions};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::session;
+use crate::session::{self, Session};
 use crate::span;
 use clap::Args;
 use serde_json::json;
@@ -50,6 +51,8 @@ struct Star {
     refused: Option<String>,
     revised_ms: f64,
     transaction: f64,
+    /// A signal for each client; the others watch the first one's.
+    signals: Vec<NodeId>,
     /// Whether the client whose bytes are looked at has seen the transaction and has to answer.
     has_to_answer: bool,
     answered: usize,
@@ -117,7 +120,7 @@ impl FleetSink for Star {
 
     fn react(&mut self, member: MemberId, client: &mut Client, now: Instant) {
         if std::mem::take(&mut self.has_to_answer) {
-            let mut request = transaction::write(signal(member.0), Variant::Double(self.transaction));
+            let mut request = transaction::write(self.signal(member.0), Variant::Double(self.transaction));
             if let Err(error) = client.request(&mut request, None, now) {
                 self.error = Some(error);
             }
@@ -125,8 +128,11 @@ impl FleetSink for Star {
     }
 }
 
-fn signal(index: u32) -> NodeId {
-    NodeId::numeric(1, 100_000 + index)
+impl Star {
+    /// A client's signal; there is one for each.
+    fn signal(&self, client: u32) -> NodeId {
+        self.signals.get(client as usize).cloned().unwrap_or_default()
+    }
 }
 
 /// Measures and reports.
@@ -136,7 +142,8 @@ pub(crate) fn run(arguments: &FanArgs, output: Output, interrupt: &Interrupt) ->
         return Err(Failure::Usage("a fan needs at least two clients: give -c 2 or more".to_owned()));
     }
     let server = common.begin()?;
-    let mut star = Star::default();
+    let signals = find_signals(common)?;
+    let mut star = Star { signals, ..Star::default() };
     let mut fleet = common.fleet(64)?;
     let target = common.target()?;
     for _ in 0..common.clients {
@@ -174,7 +181,7 @@ fn one(
 ) -> Result<Option<u64>, Failure> {
     (star.transaction, star.answered) = (number, 0);
     let begin = clock::monotonic();
-    let mut request = transaction::write(signal(0), Variant::Double(number));
+    let mut request = transaction::write(star.signal(0), Variant::Double(number));
     if let Some(Err(error)) = fleet.with(MemberId(0), |core, now| core.request(&mut request, None, now), star)
     {
         return Err(session::failure(&error));
@@ -186,7 +193,7 @@ fn one(
         }
         if let Some(status) = &star.refused {
             return Err(Failure::BadStatus(format!(
-                "a write was refused with {status}: the server needs {} writable signals ns=1;i=100000 and on",
+                "a write was refused with {status}: the server needs {} writable signals of type Double",
                 common.clients
             )));
         }
@@ -202,6 +209,26 @@ fn one(
         }
     }
     Ok(Some(star.last_answer.saturating_sub(begin)))
+}
+
+/// A signal for each client. Other variables, which might mean something, are not written to.
+fn find_signals(common: &CommonArgs) -> Result<Vec<NodeId>, Failure> {
+    let mut session = Session::connect(&common.connection)?;
+    let mut signals = nodes::find(&mut session, &[], Some(common.clients))?;
+    session.close();
+    if !signals.first().is_some_and(nodes::is_signal) {
+        signals.clear();
+    }
+    if signals.len() < common.clients as usize {
+        return Err(Failure::Usage(format!(
+            "a fan of {} clients needs a signal for each, i=100000 and on as `serve --signals {}` has them; this server \
+             has {}",
+            common.clients,
+            common.clients,
+            signals.len()
+        )));
+    }
+    Ok(signals)
 }
 
 fn set_up(
@@ -231,7 +258,7 @@ fn set_up(
         }
         for (member, handle) in std::mem::take(&mut star.created) {
             let watched = if member == 0 { 1..clients } else { 0..1 };
-            let items: Vec<_> = watched.map(|index| transaction::item(signal(index), index)).collect();
+            let items: Vec<_> = watched.map(|index| transaction::item(star.signal(index), index)).collect();
             let added = fleet.with(MemberId(member), |core, now| core.add_items(handle, items, now), star);
             if let Some(Err(error)) = added {
                 return Err(Failure::Connect(error.to_string()));
@@ -243,7 +270,7 @@ fn set_up(
     }
     match &star.refused {
         Some(status) => Err(Failure::BadStatus(format!(
-            "monitoring was refused with {status}: the server needs {clients} signals ns=1;i=100000 and on"
+            "monitoring was refused with {status}: the server needs {clients} signals"
         ))),
         None => Ok(()),
     }

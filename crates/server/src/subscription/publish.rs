@@ -127,10 +127,12 @@ impl Engine {
         };
         subscription.next_publish = at;
         self.timers.push(at, Due::Publish(place));
-        if self.stays_silent(place) {
+        // Looked for once in a cycle: it samples items.
+        let has_notifications = self.has_notifications(place);
+        if !has_notifications && self.stays_silent(place) {
             return;
         }
-        let conditions = self.conditions(place, now.instant, responder);
+        let conditions = self.conditions(place, has_notifications, now.instant, responder);
         let Some(subscription) = self.subscription_mut(place) else { return };
         let row = step(subscription.state, Event::TimerExpired, conditions);
         let was_late = subscription.state == State::Late;
@@ -157,14 +159,11 @@ impl Engine {
         }
     }
 
-    /// Counts a cycle in which the subscription says nothing whether or not a request is queued (row 16 of the table),
+    /// Counts a cycle without notifications in which the subscription says nothing whether or not a request is queued (row 16 of the table),
     /// without looking for one: that touches the session's queue, its request and its connection, which the caches have
     /// forgotten since the cycle before, and of thousands of subscriptions with short intervals most are silent. From
     /// time to time it looks all the same, so that requests whose time is over are answered.
     fn stays_silent(&mut self, place: u32) -> bool {
-        if self.has_notifications(place) {
-            return false;
-        }
         let Some(subscription) = self.subscription_mut(place) else { return false };
         let looks_after = (LOOK_FOR_EXPIRED / subscription.interval.max(1)).max(1);
         let is_silent = subscription.state == State::KeepAlive
@@ -179,8 +178,13 @@ impl Engine {
     }
 
     /// The state variables that the table asks for.
-    fn conditions(&mut self, place: u32, now: Instant, responder: &mut dyn Responder) -> Conditions {
-        let notifications_available = self.has_notifications(place);
+    fn conditions(
+        &mut self,
+        place: u32,
+        notifications_available: bool,
+        now: Instant,
+        responder: &mut dyn Responder,
+    ) -> Conditions {
         let request_queued = self.has_ticket(place, now, responder);
         let Some(subscription) = self.subscription(place) else {
             return Conditions {
@@ -257,7 +261,8 @@ impl Engine {
                 return;
             }
             self.refresh_pages();
-            let conditions = self.conditions(place, now.instant, responder);
+            let has_notifications = self.has_notifications(place);
+            let conditions = self.conditions(place, has_notifications, now.instant, responder);
             let Some(subscription) = self.subscription_mut(place) else { return };
             let row = step(subscription.state, Event::PublishReceived, conditions);
             subscription.state = row.next;

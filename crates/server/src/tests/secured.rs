@@ -54,17 +54,29 @@ pub(super) struct Party {
     pub(super) receiver_key: Option<Vec<u8>>,
 }
 
+/// What a client asks for that knows the server's certificate.
+fn opening((policy, mode): Security) -> OpenParams {
+    OpenParams {
+        policy,
+        mode,
+        server_certificate: policy.is_secure().then(|| certificate("server", 2048).into()),
+        ..OpenParams::insecure(URL)
+    }
+}
+
+/// A client whose OpenSecureChannel request is with the server and was not looked at yet.
+fn knocking(server: &mut Server) -> Client {
+    let mut client = server.dial(Arc::new(DummyProvider::new("client", 2048)), opening(ENCRYPT));
+    client.exchange(server);
+    client.exchange(server);
+    client
+}
+
 impl Party {
     /// A client that has opened a channel.
-    pub(super) fn connect(server: &mut Server, name: &str, (policy, mode): Security) -> Self {
+    pub(super) fn connect(server: &mut Server, name: &str, security: Security) -> Self {
         let provider = Arc::new(DummyProvider::new(name, 2048));
-        let params = OpenParams {
-            policy,
-            mode,
-            server_certificate: policy.is_secure().then(|| certificate("server", 2048).into()),
-            ..OpenParams::insecure(URL)
-        };
-        let client = server.connect_with(Arc::clone(&provider) as Arc<dyn Provider>, params);
+        let client = server.connect_with(Arc::clone(&provider) as Arc<dyn Provider>, opening(security));
         let binding = SessionBinding {
             channel_thumbprint: client.channel.thumbprint().into(),
             server_certificate: certificate("server", 2048).into(),
@@ -572,16 +584,7 @@ fn a_refused_channel_is_noted_with_what_it_asked_for() {
         config.audit = AuditConfig::all();
         config.provider = Arc::new(provider.clone());
     });
-    let (policy, mode) = ENCRYPT;
-    let params = OpenParams {
-        policy,
-        mode,
-        server_certificate: Some(certificate("server", 2048).into()),
-        ..OpenParams::insecure(URL)
-    };
-    let mut client = server.dial(Arc::new(DummyProvider::new("client", 2048)), params);
-    client.exchange(&mut server);
-    client.exchange(&mut server);
+    let mut client = knocking(&mut server);
     while server.run_effect() {}
     client.drain(&mut server);
     assert!(client.closed);
@@ -604,7 +607,7 @@ fn a_refused_channel_is_noted_with_what_it_asked_for() {
         }
         _ => None,
     });
-    assert_eq!(opened.collect::<Vec<_>>(), [(&*shown, Some(policy), None, true)], "{records:?}");
+    assert_eq!(opened.collect::<Vec<_>>(), [(&*shown, Some(ENCRYPT.0), None, true)], "{records:?}");
 }
 
 /// A channel that cannot secure what it sends has ended: neither it nor what hangs on it waits for a deadline.
@@ -688,16 +691,7 @@ fn a_trust_list_that_changes_during_a_handshake_is_not_missed() {
         let provider = DummyProvider::new("server", 2048);
         let trust = provider.clone();
         let mut server = server_with(&[ENCRYPT], &anonymous(), |config| config.provider = Arc::new(provider));
-        let (policy, mode) = ENCRYPT;
-        let params = OpenParams {
-            policy,
-            mode,
-            server_certificate: Some(certificate("server", 2048).into()),
-            ..OpenParams::insecure(URL)
-        };
-        let mut client = server.dial(Arc::new(DummyProvider::new("client", 2048)), params);
-        client.exchange(&mut server);
-        client.exchange(&mut server);
+        let mut client = knocking(&mut server);
         assert!(server.run_effect(), "the request is opened, its certificate accepted");
         if changes {
             trust.distrust_everybody();

@@ -111,8 +111,8 @@ pub(crate) struct Subscription {
     pub(crate) interval_ms: f64,
     pub(crate) keep_alive_count: u32,
     pub(crate) items: BTreeMap<u32, Item>,
-    /// Some items are in the state Wanted: spares looking at all of them.
-    pub(crate) has_wanted: bool,
+    /// Client handles of the items in the state Wanted, and perhaps of some that are not: spares looking at all of them.
+    pub(crate) wanted: Vec<u32>,
     /// The connection broke while items were being created or deleted: the server has to be asked which there are.
     pub(crate) audit: bool,
     /// Number of the next message.
@@ -177,7 +177,7 @@ impl Subscription {
             state: State::Wanted,
             server_id: 0,
             items: BTreeMap::new(),
-            has_wanted: false,
+            wanted: Vec::new(),
             audit: false,
             expected: 1,
             held: VecDeque::new(),
@@ -208,7 +208,7 @@ impl Subscription {
         self.alive_by = Instant::FAR;
         self.inactive = false;
         self.audit = false;
-        self.has_wanted = !self.items.is_empty();
+        self.wanted = self.items.keys().copied().collect();
         for item in self.items.values_mut() {
             item.state = ItemState::Wanted;
         }
@@ -221,9 +221,12 @@ impl Subscription {
             State::Creating => self.state = State::Wanted,
             State::Wanted | State::Failed | State::Recovering | State::Deleting => {}
         }
-        for item in self.items.values_mut().filter(|item| item.state == ItemState::Creating) {
+        for (client_handle, item) in &mut self.items {
+            if item.state != ItemState::Creating {
+                continue;
+            }
             item.state = ItemState::Wanted;
-            self.has_wanted = true;
+            self.wanted.push(*client_handle);
             self.audit = true;
         }
     }
@@ -300,16 +303,16 @@ impl Subscription {
 
     /// Items to be created, marked as being created.
     pub(crate) fn take_wanted(&mut self) -> Vec<MonitoredItemCreateRequest> {
-        if !core::mem::take(&mut self.has_wanted) {
-            return Vec::new();
-        }
-        let wanted = self.items.values_mut().filter(|item| item.state == ItemState::Wanted);
-        wanted
-            .map(|item| {
+        let handles = core::mem::take(&mut self.wanted);
+        let created = handles.into_iter().filter_map(|client_handle| {
+            // Some were removed, or found on the server, since they were noted.
+            let item = self.items.get_mut(&client_handle)?;
+            (item.state == ItemState::Wanted).then(|| {
                 item.state = ItemState::Creating;
                 item.request.clone()
             })
-            .collect()
+        });
+        created.collect()
     }
 }
 

@@ -50,7 +50,7 @@ impl Client {
             {
                 replaced.push(id);
             }
-            known.has_wanted = true;
+            known.wanted.push(handle);
         }
         self.delete_on_server(subscription, replaced);
         self.pump(now);

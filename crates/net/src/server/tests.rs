@@ -21,6 +21,8 @@ const CLOSE: u8 = 201;
 const MOVE: u8 = 202;
 /// Frames of this length are answered with a quarter of a megabyte.
 const FLOOD: u8 = 203;
+/// After frames of this length the core reads nothing until its echo is sent.
+const FULL: u8 = 205;
 /// Frames of this length stop the whole loop until the test lets it go on.
 const HOLD: u8 = 204;
 
@@ -43,6 +45,7 @@ struct Echo {
 struct Peer {
     out: Vec<u8>,
     is_paused: bool,
+    is_full: bool,
     is_blocked: bool,
 }
 
@@ -62,7 +65,7 @@ impl Core for Echo {
     fn received(&mut self, id: usize, bytes: &mut [u8], now: Now) -> usize {
         let mut used = 0;
         let Some(peer) = self.connections.get_mut(&id) else { return bytes.len() };
-        while !peer.is_paused {
+        while !peer.is_paused && !peer.is_full {
             let Some(len) = bytes.get(used).copied() else { break };
             let Some(frame) = bytes.get(used..used + 1 + usize::from(len)) else { break };
             peer.out.extend_from_slice(frame);
@@ -81,6 +84,7 @@ impl Core for Echo {
                     break;
                 }
                 FLOOD => peer.out.extend(std::iter::repeat_n(7, 1 << 18)),
+                FULL => peer.is_full = true,
                 HOLD => {
                     if let Some((held, go_on)) = &self.hold {
                         held.send(()).unwrap();
@@ -119,6 +123,7 @@ impl Core for Echo {
     fn sent(&mut self, id: usize, count: usize) {
         let peer = self.connections.get_mut(&id).unwrap();
         peer.out.drain(..count);
+        peer.is_full &= !peer.out.is_empty();
         if !peer.out.is_empty() && !peer.is_blocked {
             self.transmit.push_back(id);
         }
@@ -133,7 +138,7 @@ impl Core for Echo {
         self.transmit.push_back(id);
     }
     fn wants_read(&self, id: usize) -> bool {
-        self.connections.get(&id).is_some_and(|peer| !peer.is_paused)
+        self.connections.get(&id).is_some_and(|peer| !peer.is_paused && !peer.is_full)
     }
     fn poll_close(&mut self) -> Option<usize> {
         let id = self.close.pop_front()?;
@@ -237,6 +242,25 @@ fn a_paused_connection_goes_on_with_what_it_had_sent() {
     let sent = message.clone();
     let writing = std::thread::spawn(move || writer.write_all(&sent).unwrap());
     expect(&mut stream, &message);
+    writing.join().unwrap();
+}
+
+/// A subscription was silent for seconds: its Publish requests had come in one segment with others, and stayed where they
+/// were because the first answers were more than the core wanted to have unsent.
+#[test]
+fn what_waited_for_answers_to_be_sent_goes_on_without_another_word_of_the_client() {
+    let (_threads, address) = start(1, ServerOptions::default());
+    let mut stream = connect(address);
+    let message = [frame(FULL), frame(4), frame(FULL), frame(FULL), frame(5)].concat();
+    for _ in 0..20 {
+        stream.write_all(&message).unwrap();
+        expect(&mut stream, &message);
+    }
+    let mut writer = stream.try_clone().unwrap();
+    let many: Vec<u8> = core::iter::repeat_n(message, 2000).flatten().collect();
+    let sent = many.clone();
+    let writing = std::thread::spawn(move || writer.write_all(&sent).unwrap());
+    expect(&mut stream, &many);
     writing.join().unwrap();
 }
 

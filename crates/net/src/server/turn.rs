@@ -164,6 +164,9 @@ impl<C: Core> Loop<C> {
             self.acceptor.as_ref().and_then(Acceptor::deadline),
         ];
         let deadline = deadline.into_iter().flatten().min();
+        if self.has_resumable() {
+            return self.poller.wait(Some(Duration::ZERO));
+        }
         if !self.options.busy_poll.is_zero() && self.spin(deadline)? {
             return Ok(());
         }
@@ -281,7 +284,8 @@ impl<C: Core> Loop<C> {
         let mut left = share;
         while left > 0 {
             let Some(connection) = self.connections.get_mut(index) else { return };
-            if !connection.interest().read {
+            if !connection.interest().read || connection.paused {
+                // What waits comes first: a client that asks faster than it is answered must not fill the memory.
                 return;
             }
             let outcome = if connection.tail.is_empty() {
@@ -334,8 +338,30 @@ impl<C: Core> Loop<C> {
 
     /// Carries out what the core says after bytes, and stops reading if it wants no more.
     fn after_feed(&mut self, index: usize, now: Now) {
+        // Before anything is sent: if the core stopped for what it had to send, it wants bytes again as soon as that is
+        // out, and what it left would wait for the client to say something else.
+        self.note_pause(index);
         self.flush(now);
         self.update_interest(index);
+    }
+
+    /// Remembers that a connection's bytes wait, if the core wants none.
+    fn note_pause(&mut self, index: usize) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        if !connection.paused && !self.core.wants_read(connection.id) {
+            connection.paused = true;
+            self.paused.push(index);
+        }
+    }
+
+    /// Whether there are bytes that waited and are wanted again.
+    fn has_resumable(&mut self) -> bool {
+        let Self { paused, connections, core, .. } = self;
+        paused.iter().any(|index| {
+            connections
+                .get_mut(*index)
+                .is_some_and(|connection| connection.paused && core.wants_read(connection.id))
+        })
     }
 
     /// Reads on where the core wants bytes again.
@@ -360,13 +386,10 @@ impl<C: Core> Loop<C> {
     }
 
     fn update_interest(&mut self, index: usize) {
+        self.note_pause(index);
         let Some(connection) = self.connections.get_mut(index) else { return };
         let read = self.core.wants_read(connection.id);
         let interest = connection.interest();
-        if !read && !connection.paused {
-            connection.paused = true;
-            self.paused.push(index);
-        }
         if read != interest.read {
             self.set_interest(index, Interest { read, ..interest });
         }

@@ -28,6 +28,9 @@ impl MessageStart {
     }
 }
 
+/// Shortest body of a chunk for whose sake a message is cut: what its head and signature cost is little against it.
+const LANE_LEN_MIN: usize = 1024;
+
 /// How a message is cut: every chunk but the last carries `body_max` bytes.
 #[derive(Debug, Clone, Copy)]
 struct Cut {
@@ -42,6 +45,14 @@ impl Cut {
         let blocks = room / layout.block_len * layout.block_len;
         let footer = layout.signature_len + usize::from(layout.block_len > 1);
         Self { layout, body_max: blocks.saturating_sub(HEAD_LEN - SYMMETRIC_LEN + footer).max(1) }
+    }
+
+    /// Cuts a message that fits into fewer chunks into `lanes` of the same length, as far as it is worth it and the peer
+    /// takes so many (0: any number): they are sealed side by side.
+    fn for_lanes(self, body_len: usize, lanes: usize, count_max: u32) -> Self {
+        let count_max = if count_max == 0 { usize::MAX } else { count_max as usize };
+        let count = lanes.min(body_len / LANE_LEN_MIN).min(count_max).max(1);
+        Self { body_max: self.body_max.min(body_len.div_ceil(count).max(1)), ..self }
     }
 
     /// Bytes of padding with its size byte behind a body of `len`; 0 if nothing is padded.
@@ -186,8 +197,10 @@ impl Channel {
         let token = tokens.sending();
         let layout =
             token.keys.as_ref().map_or(ChunkLayout { signature_len: 0, block_len: 1 }, |keys| keys.layout());
-        let cut = Cut::new(layout, self.send_buffer_size as usize);
+        let lanes = token.keys.as_ref().map_or(1, |keys| keys.lanes());
         let body_len = out.len().checked_sub(start.body()).ok_or(ApiMisuse::NotOpen)?;
+        let cut = Cut::new(layout, self.send_buffer_size as usize);
+        let cut = cut.for_lanes(body_len, lanes, self.peer_chunk_count_max);
         let count = body_len.div_ceil(cut.body_max).max(1);
         let over = |len: usize, max: u32| max != 0 && len > max as usize;
         if over(body_len, self.peer_message_size_max) || over(count, self.peer_chunk_count_max) {
@@ -202,6 +215,7 @@ impl Channel {
         }
         spread(start, cut, body_len, count, out);
         let full_len = cut.chunk_len(cut.body_max);
+        let mut numbers = self.sent;
         for at in 0..count {
             let last = at + 1 == count;
             let chunk_body_len = if last { body_len - at * cut.body_max } else { cut.body_max };
@@ -212,7 +226,6 @@ impl Channel {
             let head = Head { message_type, is_final, channel_id: self.id, token_id: token.id };
             let sequence_number = self.sent.take();
             head.write(chunk, chunk_len, sequence_number, request_id);
-            let Some(keys) = &mut token.keys else { continue };
             let padding_len = cut.padding_len(chunk_body_len);
             if let (Some(padding), Ok(byte)) = (
                 chunk.get_mut(HEAD_LEN + chunk_body_len..HEAD_LEN + chunk_body_len + padding_len),
@@ -220,9 +233,14 @@ impl Channel {
             ) {
                 padding.fill(byte);
             }
-            let nonce =
-                ChunkNonce { token_id: token.id, last_sequence_number: sequence_number.wrapping_sub(1) };
-            keys.seal(chunk, SYMMETRIC_LEN, nonce)?;
+        }
+        if let (Some(keys), Some(message)) = (&mut token.keys, out.get_mut(start.at..)) {
+            let token_id = token.id;
+            let mut nonces = core::iter::repeat_with(|| ChunkNonce {
+                token_id,
+                last_sequence_number: numbers.take().wrapping_sub(1),
+            });
+            keys.seal_message(message, full_len, SYMMETRIC_LEN, &mut nonces)?;
         }
         Ok(())
     }
@@ -268,6 +286,25 @@ impl Head {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_messages_are_cut_into_lanes_of_one_length() {
+        let cut = Cut::new(ChunkLayout { signature_len: 32, block_len: 16 }, 65_536);
+        let chunks = |body_len: usize, lanes, count_max| {
+            let cut = cut.for_lanes(body_len, lanes, count_max);
+            assert!(cut.chunk_len(cut.body_max) <= 65_536);
+            body_len.div_ceil(cut.body_max).max(1)
+        };
+        assert_eq!([0, 1, 2047].map(|len| chunks(len, 4, 0)), [1, 1, 1]);
+        assert_eq!([2048, 3071, 3072, 4096, 15_000, 200_000].map(|len| chunks(len, 4, 0)), [2, 2, 3, 4, 4, 4]);
+        // What the peer takes is what counts, and longer messages are cut as ever.
+        assert_eq!([1, 2, 3].map(|most| chunks(15_000, 4, most)), [1, 2, 3]);
+        assert_eq!(chunks(1_000_000, 4, 0), chunks(1_000_000, 1, 0));
+        assert_eq!(chunks(15_000, 1, 0), 1);
+        let cut = cut.for_lanes(15_001, 4, 0);
+        let last = 15_001 - 3 * cut.body_max;
+        assert!(cut.body_max - last < 4);
+    }
 
     #[test]
     fn cuts_fill_chunks_and_never_pass_them() {

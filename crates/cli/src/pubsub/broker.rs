@@ -7,8 +7,7 @@ use crate::failure::Failure;
 #[cfg(not(feature = "embedded-broker"))]
 pub(super) fn start(_: &str, _: bool) -> Result<(), Failure> {
     Err(Failure::Environment(
-        "this program was built without a broker: build it with --features embedded-broker, or start one, such as \
-         mosquitto"
+        "this program was built without a broker: build it with its default features, or start one, such as mosquitto"
             .to_owned(),
     ))
 }

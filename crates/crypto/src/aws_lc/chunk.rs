@@ -1,6 +1,7 @@
 //! Chunks, sealed and opened in place by contexts that were keyed once per security token: the hot path.
 
 use super::hmac_algorithm;
+use super::lanes::{self, LanesKey};
 use crate::policy::SymmetricAlgorithms;
 use crate::{
     ChunkLayout, ChunkNonce, CryptoError, DisclosedKeys, MessageSecurityMode, PolicyInfo, SymmetricKeys,
@@ -118,6 +119,20 @@ impl SymmetricKeys for Disclosing {
         self.keys.seal(chunk, headers_len, nonce)
     }
 
+    fn lanes(&self) -> usize {
+        self.keys.lanes()
+    }
+
+    fn seal_message(
+        &mut self,
+        message: &mut [u8],
+        chunk_len: usize,
+        headers_len: usize,
+        nonces: &mut dyn Iterator<Item = ChunkNonce>,
+    ) -> Result<(), CryptoError> {
+        self.keys.seal_message(message, chunk_len, headers_len, nonces)
+    }
+
     fn open(
         &mut self,
         chunk: &mut [u8],
@@ -139,6 +154,8 @@ impl SymmetricKeys for Disclosing {
 /// AES-CBC for one direction. The initialization vector belongs to the token (Part 6 §6.7.6).
 struct CbcSeal {
     key: EncryptingKey,
+    /// The same key for several chunks side by side, where the processor gains by it.
+    lanes: Option<LanesKey>,
     iv: [u8; BLOCK_LEN],
 }
 
@@ -159,7 +176,8 @@ fn aes(key: &[u8]) -> Result<UnboundCipherKey, CryptoError> {
 impl CbcSeal {
     fn new(material: Material<'_>) -> Result<Self, CryptoError> {
         let key = EncryptingKey::cbc(aes(material.encrypting_key)?).map_err(|_| CryptoError::Internal)?;
-        Ok(Self { key, iv: material.iv.try_into().map_err(|_| CryptoError::Internal)? })
+        let iv = material.iv.try_into().map_err(|_| CryptoError::Internal)?;
+        Ok(Self { key, lanes: LanesKey::new(material.encrypting_key), iv })
     }
 }
 
@@ -172,8 +190,9 @@ impl CbcOpen {
 
 /// Encrypts one payload with AES-CBC.
 pub(super) fn cbc_encrypt(key: &[u8], iv: &[u8], payload: &mut [u8]) -> Result<(), CryptoError> {
-    let seal = CbcSeal::new(Material { signing_key: &[], encrypting_key: key, iv })?;
-    seal.encrypt(payload)
+    let key = EncryptingKey::cbc(aes(key)?).map_err(|_| CryptoError::Internal)?;
+    let iv = iv.try_into().map_err(|_| CryptoError::Internal)?;
+    CbcSeal { key, lanes: None, iv }.encrypt(payload)
 }
 
 /// Decrypts one payload with AES-CBC.
@@ -215,20 +234,64 @@ impl fmt::Debug for CbcKeys {
     }
 }
 
+impl CbcKeys {
+    /// Writes the signature into its gap.
+    #[inline]
+    fn sign(&self, chunk: &mut [u8]) -> Result<(), CryptoError> {
+        let signed_len = chunk.len().checked_sub(self.layout.signature_len).ok_or(CryptoError::Malformed)?;
+        let (signed, gap) = chunk.split_at_mut_checked(signed_len).ok_or(CryptoError::Malformed)?;
+        let tag = hmac::sign(&self.own, signed);
+        gap.copy_from_slice(tag.as_ref().get(..gap.len()).ok_or(CryptoError::Internal)?);
+        Ok(())
+    }
+}
+
 impl SymmetricKeys for CbcKeys {
     fn layout(&self) -> ChunkLayout {
         self.layout
     }
 
     fn seal(&mut self, chunk: &mut [u8], headers_len: usize, _: ChunkNonce) -> Result<(), CryptoError> {
-        let signed_len = chunk.len().checked_sub(self.layout.signature_len).ok_or(CryptoError::Malformed)?;
-        let (signed, gap) = chunk.split_at_mut_checked(signed_len).ok_or(CryptoError::Malformed)?;
-        let tag = hmac::sign(&self.own, signed);
-        gap.copy_from_slice(tag.as_ref().get(..gap.len()).ok_or(CryptoError::Internal)?);
+        self.sign(chunk)?;
         match &self.cbc {
             Some((seal, _)) => seal.encrypt(chunk.get_mut(headers_len..).ok_or(CryptoError::Malformed)?),
             None => Ok(()),
         }
+    }
+
+    fn lanes(&self) -> usize {
+        let has_lanes = self.cbc.as_ref().is_some_and(|(seal, _)| seal.lanes.is_some());
+        if has_lanes { lanes::COUNT } else { 1 }
+    }
+
+    fn seal_message(
+        &mut self,
+        message: &mut [u8],
+        chunk_len: usize,
+        headers_len: usize,
+        _: &mut dyn Iterator<Item = ChunkNonce>,
+    ) -> Result<(), CryptoError> {
+        let chunk_len = chunk_len.max(1);
+        for group in message.chunks_mut(chunk_len.saturating_mul(lanes::COUNT)) {
+            for chunk in group.chunks_mut(chunk_len) {
+                self.sign(chunk)?;
+            }
+            let Some((seal, _)) = &self.cbc else { continue };
+            match &seal.lanes {
+                Some(key) if group.len() > chunk_len => {
+                    let mut chunks = group.chunks_mut(chunk_len);
+                    let plain: [Option<&mut [u8]>; lanes::COUNT] =
+                        core::array::from_fn(|_| chunks.next()?.get_mut(headers_len..));
+                    key.encrypt(&seal.iv, plain)?;
+                }
+                _ => {
+                    for chunk in group.chunks_mut(chunk_len) {
+                        seal.encrypt(chunk.get_mut(headers_len..).ok_or(CryptoError::Malformed)?)?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     fn open(&mut self, chunk: &mut [u8], headers_len: usize, _: ChunkNonce) -> Result<usize, CryptoError> {

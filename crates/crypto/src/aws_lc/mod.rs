@@ -16,6 +16,7 @@ mod certificate_key;
 mod chunk;
 mod ffdhe;
 mod identity;
+mod lanes;
 mod payload;
 mod peer;
 #[cfg(test)]

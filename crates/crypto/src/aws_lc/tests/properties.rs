@@ -42,6 +42,37 @@ fn securities() -> impl Strategy<Value = (SecurityPolicy, MessageSecurityMode)> 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
+    /// However many chunks are sealed side by side, each is what it would be alone.
+    #[test]
+    fn a_message_is_sealed_as_its_chunks_are(
+        (policy, mode) in securities(),
+        body_len in 8usize..3000,
+        last_body_len in 1usize..3000,
+        count in 1u32..11,
+        token_id: u32,
+        first: u32,
+    ) {
+        let (mut ours, mut theirs) = token(policy, mode, None);
+        let layout = ours.layout();
+        let (full, _) = chunk(layout, body_len);
+        let (last, _) = chunk(layout, last_body_len.min(body_len));
+        let mut message = full.repeat(count as usize - 1);
+        message.extend_from_slice(&last);
+        let nonces = (0..count).map(|at| ChunkNonce { token_id, last_sequence_number: first.wrapping_add(at) });
+        let mut alone = message.clone();
+        for (chunk, nonce) in alone.chunks_mut(full.len()).zip(nonces.clone()) {
+            ours.seal(chunk, HEADERS_LEN, nonce).unwrap();
+        }
+        ours.seal_message(&mut message, full.len(), HEADERS_LEN, &mut nonces.clone()).unwrap();
+        prop_assert!(message == alone);
+        for (chunk, nonce) in message.chunks_mut(full.len()).zip(nonces) {
+            prop_assert!(theirs.open(chunk, HEADERS_LEN, nonce).is_ok());
+        }
+        let lanes = ours.lanes();
+        let encrypts_blocks = mode == MessageSecurityMode::SignAndEncrypt && !policy.info().is_aead();
+        prop_assert!(lanes == 1 || lanes == 4 && encrypts_blocks);
+    }
+
     #[test]
     fn what_is_sealed_opens_and_nothing_else(
         (policy, mode) in securities(),

@@ -296,7 +296,10 @@ mod tests {
             body_len.div_ceil(cut.body_max).max(1)
         };
         assert_eq!([0, 1, 2047].map(|len| chunks(len, 4, 0)), [1, 1, 1]);
-        assert_eq!([2048, 3071, 3072, 4096, 15_000, 200_000].map(|len| chunks(len, 4, 0)), [2, 2, 3, 4, 4, 4]);
+        assert_eq!(
+            [2048, 3071, 3072, 4096, 15_000, 200_000].map(|len| chunks(len, 4, 0)),
+            [2, 2, 3, 4, 4, 4]
+        );
         // What the peer takes is what counts, and longer messages are cut as ever.
         assert_eq!([1, 2, 3].map(|most| chunks(15_000, 4, most)), [1, 2, 3]);
         assert_eq!(chunks(1_000_000, 4, 0), chunks(1_000_000, 1, 0));

@@ -62,6 +62,7 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
             )));
         }
     }
+    let pubsub = crate::serve::check_files(&file)?;
     let authorization = file.authorization().map_err(|error| Failure::Usage(error.to_string()))?;
     let known: Vec<&str> = authorization.roles.iter().map(|role| role.name.as_str()).collect();
     let user_list: Vec<_> = users.iter().flat_map(Users::iter).collect();
@@ -101,6 +102,7 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
             "Users": user_list.len(),
             "CertificateUsers": trusted_users,
             "Roles": known,
+            "PubSubConnections": pubsub,
             "Warnings": warnings,
         }));
     }
@@ -137,6 +139,12 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
         (_, false) => "off".to_owned(),
     };
     table.row(["audit", &audit]);
+    if config.identities.jwt.is_some() {
+        table.row(["access tokens", "taken"]);
+    }
+    if let Some(connections) = pubsub {
+        table.row(["PubSub", &format!("{connections} connections")]);
+    }
     output.text(&table.to_string())?;
     for warning in &warnings {
         tell!("warning: {warning}");

@@ -4,7 +4,7 @@ use crate::connection::SecurityArgs;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use taktwerk::pki::{Pki, PkiError};
 use taktwerk_client::config::Security;
 use taktwerk_crypto::{MessageSecurityMode, Provider, SecurityPolicy};
@@ -119,12 +119,24 @@ pub(crate) fn user(arguments: &SecurityArgs) -> Result<Option<Arc<dyn Provider>>
     Ok(Some(pki.provider()))
 }
 
+/// The folder that this command was told to use.
+static NAMED_PKI: OnceLock<PathBuf> = OnceLock::new();
+
+/// What to add to a `taktwerk pki` command so that it means the folder of this command: nothing for the usual one.
+pub(crate) fn named_pki() -> String {
+    NAMED_PKI.get().map(|folder| format!(" --pki {}", folder.display())).unwrap_or_default()
+}
+
 /// Our certificate and our trust list, if the connection needs them.
 pub(crate) fn pki(server: &Endpoint, arguments: &SecurityArgs) -> Result<Option<Pki>, Failure> {
     let wanted = wanted(server, arguments)?;
     let is_none = is_none(wanted);
     if is_none && !arguments.has_secret() {
         return Ok(None);
+    }
+    if let Some(folder) = &arguments.pki {
+        // A command has one folder, whatever it connects to.
+        let _ = NAMED_PKI.set(folder.clone());
     }
     let mut builder = client_pki(arguments.pki.as_ref())?
         .trust_on_first_use(arguments.trust_on_first_use)

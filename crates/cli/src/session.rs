@@ -51,10 +51,13 @@ fn describe(error: &ClientError) -> String {
         ClientError::Security(SecurityProblem::Crypto(CryptoError::Certificate(refusal)))
         | ClientError::Channel(ChannelError::Crypto(CryptoError::Certificate(refusal))) => {
             let advice = if refusal.status() == taktwerk_types::StatusCode::BAD_CERTIFICATE_UNTRUSTED {
-                "; if it is the right server, trust it with: taktwerk pki trust (see taktwerk pki show), or the first \
-                 time with --trust-on-first-use"
+                let pki = security::named_pki();
+                format!(
+                    "; if it is the right server, trust it with: taktwerk pki trust{pki} (see taktwerk pki show{pki}), or \
+                     the first time with --trust-on-first-use"
+                )
             } else {
-                "; taktwerk pki doctor says more"
+                format!("; taktwerk pki doctor{} says more", security::named_pki())
             };
             format!("{error}{advice}")
         }
@@ -62,6 +65,9 @@ fn describe(error: &ClientError) -> String {
             format!(
                 "{error}: --policy says which security to use, None included; taktwerk endpoints shows more"
             )
+        }
+        ClientError::Security(SecurityProblem::UserCertificate(_)) => {
+            format!("{error}: name a --policy for keys of its kind, or another --user-cert")
         }
         ClientError::Security(SecurityProblem::PlaintextPassword) => {
             format!("{error}: add --allow-plaintext-password if you trust the network")

@@ -85,6 +85,36 @@ fn what_would_have_no_effect_is_refused() {
     assert!(error.contains("urn:example:typo") && error.contains("would protect nothing"), "{error}");
 }
 
+/// What keeps a server from starting is found before.
+#[test]
+fn a_check_reads_the_files_that_a_configuration_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = "[server]\nbind = [\"127.0.0.1:0\"]\n[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\n";
+    write(folder.path(), "line.toml", "enabled = true\n");
+    write(folder.path(), "broken.toml", "enabled = \n");
+    for (number, (section, said)) in [
+        ("clear_passwords = true\n[identities.jwt]\nissuer = \"https://i\"\naudience = \"urn:s\"\nkeys = [\"no.json\"]\n", "no.json"),
+        ("[audit]\nfile = \"logs/audit.jsonl\"\n", "there is no folder"),
+        ("[pubsub]\nconfiguration = \"no.toml\"\n", "no.toml"),
+        ("[pubsub]\nconfiguration = \"broken.toml\"\n", "broken.toml"),
+        ("[pubsub]\nconfiguration = \"line.toml\"\nkeys = [\"no.keys\"]\n", "no.keys"),
+        ("[pubsub]\nsave_to = \"kept/line.bin\"\n", "there is no folder"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let config = write(folder.path(), &format!("{number}.toml"), &format!("{base}{section}"));
+        let output = taktwerk(&["config", "check", &config]);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        // Wrong, or not to be read.
+        assert!(matches!(output.status.code(), Some(2 | 6)), "{section}: {error}");
+        assert!(error.contains(said), "{section}: {error}");
+    }
+    let right =
+        write(folder.path(), "right.toml", &format!("{base}[pubsub]\nconfiguration = \"line.toml\"\n"));
+    assert!(run(0, &["config", "check", &right]).0.contains("PubSub"));
+}
+
 #[test]
 fn users_are_kept_in_a_private_file() {
     use std::os::unix::fs::PermissionsExt;

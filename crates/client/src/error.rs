@@ -92,6 +92,9 @@ pub enum SecurityProblem {
     /// Signing, verifying, encrypting or a certificate failed.
     #[error("{0}")]
     Crypto(#[from] CryptoError),
+    /// The user's certificate has a key of another kind than the policy's signatures are made with.
+    #[error("the user's certificate has a key of another kind than {0} takes")]
+    UserCertificate(SecurityPolicy),
     /// What the identity needs is not there yet for this policy.
     #[error("identities of this kind are not supported with {0} {1}")]
     Unsupported(SecurityPolicy, MessageSecurityMode),

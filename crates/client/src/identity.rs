@@ -7,7 +7,7 @@ use crate::session::{Step, is_nonce};
 use std::sync::Arc;
 use taktwerk_crypto::secret::uses_ephemeral_keys;
 use taktwerk_crypto::{
-    CertificatePurpose, CryptoError, EncryptedSecret, Job, MessageSecurityMode, Provider, SealSecret, Secret,
+    CertificatePurpose, EncryptedSecret, Job, MessageSecurityMode, Provider, SealSecret, Secret,
     SecurityPolicy, SessionBinding,
 };
 use taktwerk_schema::{
@@ -116,8 +116,9 @@ impl Applicant<'_> {
                 if !policy.is_secure() {
                     return Err(SecurityProblem::Unsupported(policy, self.channel.1).into());
                 }
-                let certificate = provider.own_certificate(policy).ok_or(CryptoError::NoOwnCertificate);
-                let certificate_data = ByteString::from(certificate.map_err(SecurityProblem::Crypto)?);
+                let certificate = provider.own_certificate(policy);
+                let certificate = certificate.ok_or(SecurityProblem::UserCertificate(policy))?;
+                let certificate_data = ByteString::from(certificate);
                 let token = X509IdentityToken { policy_id, certificate_data };
                 let signature = SignatureData {
                     algorithm: policy.info().asymmetric_signature.uri().into(),

@@ -26,6 +26,47 @@ pub(super) struct Configured {
     tokens: Option<(Arc<TokenAuthority>, String)>,
 }
 
+/// What of PubSub a configuration names.
+fn pubsub_files(file: &ConfigFile) -> pubsub::Files {
+    let config = &file.config().pubsub;
+    let resolved = |path: &Option<PathBuf>| path.as_ref().map(|path| file.resolve(path));
+    pubsub::Files {
+        configuration: resolved(&config.configuration),
+        save_to: resolved(&config.save_to),
+        keys: config.keys.iter().map(|path| file.resolve(path)).collect(),
+        unsecured_actions: config.unsecured_actions,
+        plaintext_password: config.allow_plaintext_password,
+        replay: resolved(&config.replay_file),
+    }
+}
+
+/// Looks at the files that a configuration names besides users and NodeSets, without starting anything: the server would
+/// refuse to start with what is refused here. Says how many connections there are of PubSub, if it is wanted.
+pub(crate) fn check_files(file: &ConfigFile) -> Result<Option<usize>, Failure> {
+    let usage = |error: &dyn core::fmt::Display| Failure::Usage(error.to_string());
+    if let Some(tokens) = file.tokens().map_err(|error| usage(&error))? {
+        TokenAuthority::open(tokens.settings, tokens.keys).map_err(|error| usage(&error))?;
+    }
+    let config = file.config();
+    let written = [
+        ("audit", &config.audit.file),
+        ("pubsub", &config.pubsub.save_to),
+        ("pubsub", &config.pubsub.replay_file),
+    ];
+    for (section, path) in written {
+        let Some(path) = path.as_ref().map(|path| file.resolve(path)) else { continue };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            return Err(Failure::Usage(format!(
+                "[{section}] {}: there is no folder {}; make it, or name a file in another one",
+                path.display(),
+                folder.display()
+            )));
+        }
+    }
+    pubsub_files(file).check()
+}
+
 impl Configured {
     /// Reads the file and that with the users.
     pub(super) fn load(path: &Path) -> Result<Self, Failure> {
@@ -158,18 +199,9 @@ impl Configured {
 
     /// What is in the address space.
     pub(super) fn content(&self) -> Content {
-        let config = self.file.config();
-        let server = &config.server;
-        let resolved = |path: &Option<PathBuf>| path.as_ref().map(|path| self.file.resolve(path));
+        let server = &self.file.config().server;
         Content {
-            pubsub: pubsub::Files {
-                configuration: resolved(&config.pubsub.configuration),
-                save_to: resolved(&config.pubsub.save_to),
-                keys: config.pubsub.keys.iter().map(|path| self.file.resolve(path)).collect(),
-                unsecured_actions: config.pubsub.unsecured_actions,
-                plaintext_password: config.pubsub.allow_plaintext_password,
-                replay: resolved(&config.pubsub.replay_file),
-            },
+            pubsub: pubsub_files(&self.file),
             nodesets: server.nodesets.iter().map(|path| self.file.resolve(path)).collect(),
             plant: server.simulated_plant,
         }

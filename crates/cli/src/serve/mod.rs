@@ -9,6 +9,7 @@ mod pubsub;
 mod security;
 mod updater;
 
+pub(crate) use configured::check_files;
 pub(crate) use security::{APPLICATION_NAME, APPLICATION_URI};
 
 use crate::failure::Failure;

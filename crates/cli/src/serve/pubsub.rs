@@ -202,14 +202,29 @@ impl Files {
         }
     }
 
+    /// Reads all of it as [`Self::start`] does. Says how many connections there are, if PubSub is wanted.
+    pub(super) fn check(&self) -> Result<Option<usize>, Failure> {
+        if self.configuration.is_none() && self.save_to.is_none() {
+            return Ok(None);
+        }
+        let configuration = self.begin()?;
+        self.key_files(&configuration)?;
+        Ok(Some(configuration.connections.len()))
+    }
+
+    fn key_files(&self, configuration: &Configuration) -> Result<Vec<KeyFile>, Failure> {
+        let files = self.keys.iter().map(|path| KeyFile::read(path)).collect::<Result<Vec<_>, _>>()?;
+        check_keys(configuration, &files)?;
+        Ok(files)
+    }
+
     /// Starts PubSub, if it is wanted.
     pub(super) fn start(&self, server: &Server) -> Result<Option<PubSub>, Failure> {
         if self.configuration.is_none() && self.save_to.is_none() {
             return Ok(None);
         }
         let mut configuration = self.begin()?;
-        let key_files = self.keys.iter().map(|path| KeyFile::read(path)).collect::<Result<Vec<_>, _>>()?;
-        check_keys(&configuration, &key_files)?;
+        let key_files = self.key_files(&configuration)?;
         describe_methods(&mut configuration, server.space());
         let usage = |error: &dyn core::fmt::Display| Failure::Usage(format!("PubSub: {error}"));
         let start = |error: PubSubStartError| {

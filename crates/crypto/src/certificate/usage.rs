@@ -57,15 +57,20 @@ fn application(certificate: &Certificate, role: &'static str) -> Option<Misuse> 
         })
 }
 
-/// A user's certificate has to sign; its extended uses are the authority's business, unless they are critical.
+/// A user's certificate has to be allowed to sign, as one is that says nothing of its uses (RFC 5280 §4.2.1.3); its extended
+/// uses are the authority's business, unless they are critical. What applications' certificates have to say (Part 6
+/// §6.2.2) is not asked of people's.
 fn user(certificate: &Certificate) -> Option<Misuse> {
-    authority_as_leaf(certificate).or_else(|| key_usage(certificate, KeyUsage::DIGITAL_SIGNATURE)).or_else(
-        || {
-            let usage = certificate.extensions().extended_key_usage.filter(|usage| usage.critical)?;
-            let reason = Reason::ExtendedKeyUsageLacks("clientAuth");
-            (!usage.client_auth).then_some(Misuse::mandatory(reason))
-        },
-    )
+    // Self-signed ones are marked as authorities by tools that make them for people, and name no application. Whoever has
+    // the key of one that is trusted could issue another to themselves anyway.
+    let authority = authority_as_leaf(certificate).filter(|_| !certificate.is_self_issued());
+    let signs = || key_usage(certificate, KeyUsage::DIGITAL_SIGNATURE);
+    let signs = || signs().filter(|misuse| !matches!(misuse.reason, Reason::KeyUsageMissing));
+    authority.or_else(signs).or_else(|| {
+        let usage = certificate.extensions().extended_key_usage.filter(|usage| usage.critical)?;
+        let reason = Reason::ExtendedKeyUsageLacks("clientAuth");
+        (!usage.client_auth).then_some(Misuse::mandatory(reason))
+    })
 }
 
 /// Self-signed certificates of many stacks are marked as authorities: they are tolerated for themselves, and

@@ -187,8 +187,7 @@ fn uses() {
             Case::new("an issued one marked as authority", role, &app).trust(&ca1.der).list(&ca1.list(&[]));
         table.check(case, UseNotAllowed);
         let app = self_signed(&as_authority, &KEYS.leaf);
-        let expect = if role == Role::User { UseNotAllowed } else { Good };
-        table.check(Case::new("a self-signed one marked as authority", role, &app).trust(&app), expect);
+        table.check(Case::new("a self-signed one marked as authority", role, &app).trust(&app), Good);
         let unknown = extension(&[1, 3, 6, 1, 4, 1, 99999, 1], true, &[5, 0]);
         let app = self_signed(&with(role.leaf(), |it| it.custom_extensions = vec![unknown]), &KEYS.leaf);
         let case = || Case::new("an unknown critical extension", role, &app).trust(&app);
@@ -200,7 +199,15 @@ fn uses() {
     }
     let app = self_signed(&with(Role::User.leaf(), |it| it.key_usages = vec![KeyEncipherment]), &KEYS.leaf);
     table.check(Case::new("a user who may not sign", Role::User, &app).trust(&app), UseNotAllowed);
-    table.finish(44);
+    // As `openssl req -x509` makes them.
+    let plain = with(Role::User.leaf(), |it| {
+        it.key_usages = vec![];
+        it.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    });
+    let app = self_signed(&plain, &KEYS.leaf);
+    table.check(Case::new("a user without keyUsage", Role::User, &app).trust(&app), Good);
+    table.check(Case::new("a stranger without keyUsage", Role::User, &app), Expect::Untrusted);
+    table.finish(46);
 }
 
 macro_rules! fixture {

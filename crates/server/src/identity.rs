@@ -116,6 +116,9 @@ pub struct Accepted {
     /// When the credential ends to be good: the session ends then, unless its client has shown another one (Part 6
     /// §6.5.2.3). `None` if it is good for ever.
     pub valid_until: Option<UtcTime>,
+    /// Tells this credential from the one that may take its place, such as a changed password: it comes back in
+    /// [`IdentityVerifier::still_knows`]. Not secret.
+    pub credential: u64,
 }
 
 impl Accepted {
@@ -147,6 +150,13 @@ impl Accepted {
         self.valid_until = Some(end);
         self
     }
+
+    /// Says which credential it was.
+    #[must_use]
+    pub fn by(mut self, credential: u64) -> Self {
+        self.credential = credential;
+        self
+    }
 }
 
 /// Decides whether a user may open a session.
@@ -158,11 +168,12 @@ pub trait IdentityVerifier: Send + Sync {
     /// does.
     fn verify(&self, credential: Credential) -> Verification;
 
-    /// Whether somebody who has logged on with this name and a password still could: asked for each such session after
+    /// Whether somebody who has logged on with this name and a password still could, with the [`Accepted::credential`] of
+    /// then: asked for each such session after
     /// [`ServerShared::trust_list_changed`](crate::ServerShared::trust_list_changed), on the shard, so it must not block. A
     /// session whose user is not known any more ends. Default: yes.
-    fn still_knows(&self, user_name: &str) -> bool {
-        let _ = user_name;
+    fn still_knows(&self, user_name: &str, credential: u64) -> bool {
+        let _ = (user_name, credential);
         true
     }
 }

@@ -21,14 +21,68 @@ impl IdentityVerifier for PasswordVerifier {
     fn verify(&self, credential: Credential) -> Verification {
         let Credential::Password { user_name, password } = credential else { return Verification::refused() };
         let users = self.0.users();
+        let store = Arc::clone(&self.0);
         // A good hash takes tens of milliseconds: that is for a worker thread.
         Verification::Blocking(Box::new(move || {
-            let is_right = users.verify(&user_name, password.expose());
-            if is_right { Ok(Accepted::default()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
+            if !users.verify(&user_name, password.expose()) {
+                return Err(StatusCode::BAD_USER_ACCESS_DENIED);
+            }
+            // Of the users that it was checked against: they may be others by now.
+            let credential = users.get(&user_name).map_or(0, |user| store.credential(user));
+            Ok(Accepted::default().by(credential))
         }))
     }
 
-    fn still_knows(&self, user_name: &str) -> bool {
-        self.0.users().get(user_name).is_some()
+    fn still_knows(&self, user_name: &str, credential: u64) -> bool {
+        self.0.users().get(user_name).is_some_and(|user| self.0.credential(user) == credential)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::users::Users;
+    use taktwerk_crypto::Secret;
+
+    #[test]
+    fn whose_password_is_changed_is_not_known_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("users.toml");
+        let mut users = Users::default();
+        users.add("olaf", b"the first one", vec!["Operator".into()]).unwrap();
+        users.add("olga", b"another one", Vec::new()).unwrap();
+        users.save(&path).unwrap();
+        let store = UserStore::open(&path).unwrap();
+        let verifier = PasswordVerifier::new(Arc::clone(&store));
+        let log_on = |user_name: &str, password: &[u8]| {
+            let password = Secret::new(password.to_vec());
+            match verifier.verify(Credential::Password { user_name: user_name.into(), password }) {
+                Verification::Blocking(run) => run(),
+                _ => panic!("a hash takes a while"),
+            }
+        };
+        let olaf = log_on("olaf", b"the first one").unwrap().credential;
+        let olga = log_on("olga", b"another one").unwrap().credential;
+        let reread = |users: &Users| {
+            // Another time than that of the file before, however coarse the clock is.
+            let before = std::fs::metadata(&path).unwrap().modified().unwrap();
+            users.save(&path).unwrap();
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.set_modified(before + core::time::Duration::from_secs(1)).unwrap();
+            assert!(store.reload().unwrap());
+        };
+        users.set_roles("olaf", Vec::new()).unwrap();
+        reread(&users);
+        assert!(verifier.still_knows("olaf", olaf) && verifier.still_knows("olga", olga));
+        users.set_password("olaf", b"the second one").unwrap();
+        reread(&users);
+        assert!(!verifier.still_knows("olaf", olaf) && verifier.still_knows("olga", olga));
+        let now = log_on("olaf", b"the second one").unwrap().credential;
+        assert!(verifier.still_knows("olaf", now));
+        assert_eq!(log_on("olaf", b"the first one"), Err(StatusCode::BAD_USER_ACCESS_DENIED));
+        // The same password again has another salt.
+        users.set_password("olaf", b"the second one").unwrap();
+        reread(&users);
+        assert!(!verifier.still_knows("olaf", now));
     }
 }

@@ -301,7 +301,8 @@ fn verify(
     let limit = cx.shared.config().limits.user_secret_len_max;
     let credential = match (&mut activation.claim, proven) {
         (Claim::Anonymous, _) => {
-            return finish(cx, activation, User::Anonymous, None, reply).map(|()| Outcome::Answered);
+            let nobody = Admitted { user: User::Anonymous, until: None, credential: 0 };
+            return finish(cx, activation, nobody, reply).map(|()| Outcome::Answered);
         }
         (Claim::Password { user_name, plain }, proven) => {
             let password = match proven {
@@ -358,8 +359,9 @@ pub(crate) fn verified(
                 tracing::debug!("the credential is not good any more");
                 return Err(refuse(cx, activation));
             }
+            let credential = accepted.credential;
             let user = user(&activation.claim, accepted);
-            finish(cx, activation, user, until, reply)
+            finish(cx, activation, Admitted { user, until, credential }, reply)
         }
         Err(StatusCode::BAD_SERVER_TOO_BUSY) => {
             activation.settle(None, cx.now.instant);
@@ -415,14 +417,21 @@ fn refused(cx: &Context<'_>, claim: &Claim) -> Fault {
     Fault::Crypto { status }
 }
 
+/// Somebody who is let in.
+struct Admitted {
+    user: User,
+    until: Option<UtcTime>,
+    credential: u64,
+}
+
 /// Binds the session to the channel and its user, and answers.
 fn finish(
     cx: &mut Context<'_>,
     mut activation: Activation,
-    user: User,
-    until: Option<UtcTime>,
+    admitted: Admitted,
     reply: &mut Reply<'_>,
 ) -> Result<(), Fault> {
+    let Admitted { user, until, credential } = admitted;
     let fresh_nonce = nonce(cx.entropy);
     let now = cx.now.instant;
     if let Some(attempt) = activation.attempt.take() {
@@ -454,6 +463,7 @@ fn finish(
         return Err(Fault::peer(StatusCode::BAD_IDENTITY_CHANGE_NOT_SUPPORTED, CLAUSE));
     }
     let is_first = session.user.replace(user).is_none();
+    session.user_credential = credential;
     session.user_certificate = match claim {
         Claim::Certificate { chain, .. } => Some(chain),
         Claim::Anonymous | Claim::Password { .. } | Claim::IssuedToken { .. } => None,

@@ -255,6 +255,7 @@ fn finish_creation(
         ephemeral: key.map(|offered| (offered.policy, offered.key)),
         user: None,
         user_certificate: None,
+        user_credential: 0,
         user_until: Instant::FAR,
         decisions: Arc::new(Decisions::nothing()),
         timeout_ns: nanos_from_millis(timeout),

@@ -64,6 +64,8 @@ pub(crate) struct Session {
     pub(crate) user: Option<User>,
     /// The certificate that the user has shown, with its chain: it is looked at again when a trust list changes.
     pub(crate) user_certificate: Option<Arc<[u8]>>,
+    /// Which credential it was, by what its verifier says.
+    pub(crate) user_credential: u64,
     /// When what the user has shown ends to be good.
     pub(crate) user_until: Instant,
     /// What its user may do; nothing before it is activated.

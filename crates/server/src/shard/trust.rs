@@ -56,12 +56,13 @@ impl Context<'_> {
 impl Context<'_> {
     /// Ends a session whose user has a name that nobody can log on with any more.
     pub(crate) fn end_if_unknown(&mut self, key: SessionKey) {
-        let Some(User::Named(name)) = self.sessions.get(key).and_then(|session| session.user.as_ref()) else {
+        let Some(session) = self.sessions.get(key) else { return };
+        let (Some(User::Named(name)), credential) = (session.user.as_ref(), session.user_credential) else {
             return;
         };
         let verifier = self.shared.config().verifier.as_ref();
-        if verifier.is_some_and(|verifier| !verifier.still_knows(name)) {
-            tracing::info!(user = %name, "the user of a session can no longer log on: it ends");
+        if verifier.is_some_and(|verifier| !verifier.still_knows(name, credential)) {
+            tracing::info!(user = %name, "the user of a session can no longer log on as then: it ends");
             self.close_session(key, true, None);
         }
     }

@@ -79,9 +79,10 @@ struct Roster(std::sync::atomic::AtomicBool);
 
 impl IdentityVerifier for Roster {
     fn verify(&self, _: Credential) -> Verification {
-        Verification::Now(Ok(Accepted::default()))
+        Verification::Now(Ok(Accepted::default().by(7)))
     }
-    fn still_knows(&self, user_name: &str) -> bool {
+    fn still_knows(&self, user_name: &str, credential: u64) -> bool {
+        assert_eq!(credential, 7);
         user_name != "joe" || self.0.load(core::sync::atomic::Ordering::Relaxed)
     }
 }

@@ -46,9 +46,12 @@ use interrupt::Interrupt;
 use output::Output;
 use std::process::ExitCode;
 
+const EXIT_CODES: &str = "Exit codes: 0 done, 2 the command line or a file is wrong, 3 no connection, 4 the server said Bad, \
+    5 the measurement is worth nothing, 6 something is missing on this machine, 99 a threshold does not hold, 130 interrupted";
+
 /// OPC UA: a server to try things with, a client for every service, and a load generator.
 #[derive(Debug, Parser)]
-#[command(name = "taktwerk", version, max_term_width = 100)]
+#[command(name = "taktwerk", version, max_term_width = 100, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The text is no time span.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no time span: write 50us, 100ms, 2.5s, 1m or 1h")]
+#[error("{0:?} is no time span that does: write 50us, 100ms, 2.5s, 1m or 1h")]
 pub(crate) struct ParseSpanError(String);
 
 fn parse(text: &str, default_unit: f64) -> Result<Duration, ParseSpanError> {
@@ -36,6 +36,11 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, ParseSpanError> {
     parse(text, 1.0)
 }
 
+/// Reads a span that is longer than nothing; a plain number counts seconds.
+pub(crate) fn some(text: &str) -> Result<Duration, ParseSpanError> {
+    Some(seconds(text)?).filter(|span| !span.is_zero()).ok_or_else(|| ParseSpanError(text.to_owned()))
+}
+
 /// Reads a span; a plain number counts milliseconds, the protocol's unit.
 pub(crate) fn millis(text: &str) -> Result<Duration, ParseSpanError> {
     parse(text, 1e-3)
@@ -61,6 +66,7 @@ mod tests {
         ] {
             assert_eq!(seconds(text), Ok(Duration::from_nanos(nanos)));
         }
+        assert!(some("0s").is_err() && some("1ms").is_ok());
         assert_eq!(seconds("3"), Ok(Duration::from_secs(3)));
         assert_eq!(millis("3"), Ok(Duration::from_millis(3)));
         assert_eq!(micros("3"), Ok(Duration::from_micros(3)));

@@ -96,6 +96,9 @@ fn a_scenario_is_measured_kept_compared_and_reported() {
 
     let wrong = place.run(&["lab", "compare", "first", "third"]);
     assert_eq!(wrong.status.code(), Some(2));
+    let wrong = place.run(&["lab", "compare", "first", "second", "--metric", "no.such"]);
+    let said = String::from_utf8_lossy(&wrong.stderr);
+    assert!(said.contains("have no figure no.such") && said.contains("progress.items"), "{said}");
     place.scenario(&SCENARIO.replace("clients", "cleints"));
     let wrong = place.run(&["lab", "run", "scenario.toml"]);
     assert_eq!(wrong.status.code(), Some(2));
@@ -106,6 +109,29 @@ fn a_scenario_is_measured_kept_compared_and_reported() {
     let refused = place.run(&["lab", "run", "scenario.toml"]);
     assert_eq!(refused.status.code(), Some(6));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("governor"), "{refused:?}");
+    // What cannot be measured here is known before, and leaves no run behind.
+    let asked = |line: &str, code: i32, word: &str| {
+        place.scenario(&SCENARIO.replace("[server]", &format!("{line}\n[server]")));
+        let refused = place.run(&["lab", "run", "scenario.toml"]);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(code), "{line}: {said}");
+        assert!(said.contains(word) && said.lines().count() == 1, "{line}: {said}");
+    };
+    asked("link = \"no-such-link\"", 2, "no-such-link");
+    asked("stacks = [\"no-such-stack\"]", 6, "no-such-stack");
+    asked("stacks = [\"opc.tcp://127.0.0.1:1\"]", 3, "nobody listens");
+    asked("[cpu]\nserver = \"900\"\n", 6, "900");
+    place.scenario(SCENARIO);
+    for output in ["/no/such/folder/x.html", "/tmp"] {
+        let refused = place.run(&["lab", "run", "scenario.toml", "-o", output]);
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    }
+    assert_eq!(place.run(&["lab", "runs", "--results", "typo/x.sqlite"]).status.code(), Some(2));
+    assert!(!place.0.join("typo").exists());
+    for nothing in [["-n", "0"], ["-d", "0s"]] {
+        let refused = place.run(&[&["bench", "read", "127.0.0.1:1"][..], &nothing].concat());
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    }
     assert_eq!(json(&place.run(&["lab", "runs", "--json"]))["runs"].as_array().unwrap().len(), runs);
 
     look_at(&place.0.join("report.html"), &place.0);

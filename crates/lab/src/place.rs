@@ -11,7 +11,7 @@ use crate::program::{Program, ProgramError, Running, digest};
 use crate::scenario::{BROKERLESS, Condition, CpuCondition, Kind, broker};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +20,8 @@ use std::time::Duration;
 
 /// A server with many nodes takes a while to start.
 const START_LIMIT: Duration = Duration::from_secs(60);
+/// How long a server that runs already may take to accept a connection.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// What a measurement may take beyond its own time.
 const SLACK: Duration = Duration::from_secs(60);
 
@@ -39,6 +41,30 @@ pub enum PlaceError {
         name: String,
         /// What to do.
         how: String,
+    },
+    /// A peer is there and does not run.
+    #[error("the peer {name:?} did not start: {source}")]
+    Peer {
+        /// Which.
+        name: &'static str,
+        /// Why.
+        source: ProgramError,
+    },
+    /// Nobody listens where the server should be.
+    #[error("nobody listens at {url}: {why}")]
+    NoServer {
+        /// Where.
+        url: String,
+        /// Why.
+        why: String,
+    },
+    /// CPUs that this process may not use, or that there are not.
+    #[error("the CPUs {asked} are not all there: this process may use {allowed}")]
+    NoCpus {
+        /// Which were asked for.
+        asked: String,
+        /// Which there are.
+        allowed: String,
     },
     /// A link is not there.
     #[error("the link {name:?} cannot be emulated here: {why}")]
@@ -277,6 +303,40 @@ impl Place {
         pair.filter(can).collect()
     }
 
+    /// Whether a condition can be measured here, as far as that can be known without measuring: its stack, link and CPUs.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn check(&self, condition: &Condition) -> Result<(), PlaceError> {
+        if let Some(link) = &condition.link {
+            self.know_link(link)?;
+        }
+        for asked in condition.cpu.server.iter().chain(&condition.cpu.load) {
+            let list: CpuList = asked.parse()?;
+            if !list.cpus().iter().all(|cpu| self.allowed.contains(cpu)) {
+                return Err(PlaceError::NoCpus {
+                    asked: asked.clone(),
+                    allowed: CpuList::allowed().to_string(),
+                });
+            }
+        }
+        let stack = condition.stack.as_str();
+        let has_none = matches!(condition.kind, Kind::Update | Kind::PubSub | Kind::Igmp);
+        if has_none || stack == BROKERLESS || stack == "own" {
+            return Ok(());
+        }
+        if is_url(stack) {
+            return listens(stack).map_err(|why| PlaceError::NoServer { url: stack.to_owned(), why });
+        }
+        let name = broker(stack).map_or(stack, |(peer, _)| peer);
+        let how = match peers::find(name) {
+            Some(peer) if self.has(peer) => return Ok(()),
+            Some(_) => format!("taktwerk lab peers install {name}"),
+            None => "`taktwerk lab peers list` says which there are".to_owned(),
+        };
+        Err(PlaceError::NoPeer { name: stack.to_owned(), how })
+    }
+
     /// The CPU conditions of the server.
     fn wanted(&self, condition: &Condition) -> Result<Wanted, PlaceError> {
         let cpu = &condition.cpu;
@@ -363,7 +423,7 @@ impl Place {
                 if let Some(cpus) = cpus.start_on() {
                     program = program.on(cpus.clone());
                 }
-                program.serve(START_LIMIT)?
+                program.serve_unless(START_LIMIT, self.stop.as_deref())?
             }
             (None, Some(peer)) => {
                 let options = PeerOptions {
@@ -372,11 +432,14 @@ impl Place {
                     update: Duration::from_secs_f64(condition.server.update_ms.max(0.0) / 1e3),
                     cpus: cpus.start_on().cloned(),
                     network: network.cloned(),
+                    stop: self.stop.clone(),
                     ..PeerOptions::default()
                 };
-                let failed = |error: peers::StartError| PlaceError::NoPeer {
-                    name: stack.to_owned(),
-                    how: error.to_string(),
+                let failed = |error| match error {
+                    peers::StartError::Program { peer, source } => PlaceError::Peer { name: peer, source },
+                    peers::StartError::NotInstalled { peer, command } => {
+                        PlaceError::NoPeer { name: peer.to_owned(), how: command }
+                    }
                 };
                 peers::start(peer, &self.peers, &options).map_err(failed)?
             }
@@ -491,6 +554,29 @@ pub fn can_encrypt(stack: &str) -> bool {
 /// Whether a stack is a server that runs already.
 fn is_url(stack: &str) -> bool {
     stack.contains("://")
+}
+
+/// Whether somebody listens at a URL. Schemes whose port is not known are not looked at.
+fn listens(url: &str) -> Result<(), String> {
+    let Some((scheme, rest)) = url.split_once("://") else { return Err("it is no URL".to_owned()) };
+    let port = match scheme.split('+').next() {
+        Some("opc.tcp") => 4840,
+        Some("mqtt") => 1883,
+        Some("mqtts") => 8883,
+        _ => return Ok(()),
+    };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let authority = if has_port { authority.to_owned() } else { format!("{authority}:{port}") };
+    let mut error = "the name has no address".to_owned();
+    for address in authority.to_socket_addrs().map_err(|error| error.to_string())? {
+        match TcpStream::connect_timeout(&address, CONNECT_LIMIT) {
+            Ok(_) => return Ok(()),
+            Err(refused) => error = refused.to_string(),
+        }
+    }
+    Err(error)
 }
 
 /// The URL of a relay to a server that runs already.

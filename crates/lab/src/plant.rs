@@ -246,7 +246,7 @@ impl Plant {
             let wrong = |problem: &str| {
                 Err(PlantError::Node { node: node.name.clone(), problem: problem.to_owned() })
             };
-            if !(node.points >= 0.0 && node.clients > 0.0 && node.interval_ms > 0.0) {
+            if !(node.points > 0.0 && node.clients > 0.0 && node.interval_ms > 0.0) {
                 return wrong("points, clients and interval_ms must be positive");
             }
             if !(0.0..=1.0).contains(&node.changing) {

@@ -188,6 +188,14 @@ impl Program {
     /// # Errors
     /// If it cannot start, ends early or says nothing within `limit`; it is stopped then.
     pub fn serve(&self, limit: Duration) -> Result<Running, ProgramError> {
+        self.serve_unless(limit, None)
+    }
+
+    /// The same, and ends it when `stop` is set before it is ready.
+    ///
+    /// # Errors
+    /// As [`Self::serve`], and [`ProgramError::Stopped`].
+    pub fn serve_unless(&self, limit: Duration, stop: Option<&AtomicBool>) -> Result<Running, ProgramError> {
         let mut child = self.spawn(Stdio::piped())?;
         let stdin = child.stdin.take();
         let (lines, ready) = mpsc::channel();
@@ -206,10 +214,16 @@ impl Program {
             Running { child, stdin, url: String::new(), notes: Vec::new(), path: self.path.clone() };
         let end = Instant::now() + limit;
         let said = loop {
-            match ready.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            let left = end.saturating_duration_since(Instant::now());
+            if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                return Err(ProgramError::Stopped { path: self.path.clone() });
+            }
+            let wait = if stop.is_some() { left.min(LOOK) } else { left };
+            match ready.recv_timeout(wait) {
                 Ok((word, url)) if word == "READY" => break Ok(url),
                 // Whatever comes before is about the server: its process, its nodes.
                 Ok(note) => running.notes.push(note),
+                Err(mpsc::RecvTimeoutError::Timeout) if wait < left => {}
                 Err(error) => break Err(error),
             }
         };
@@ -455,5 +469,13 @@ mod tests {
         stop.store(true, Ordering::Relaxed);
         let error = shell("exec sleep 60").run_unless(Duration::from_secs(60), Some(&stop)).unwrap_err();
         assert!(matches!(error, ProgramError::Stopped { .. }), "{error}");
+        // A server that is long in starting too, and one that starts is not disturbed by the looking.
+        let error = shell("exec sleep 60").serve_unless(Duration::from_secs(60), Some(&stop)).unwrap_err();
+        assert!(matches!(error, ProgramError::Stopped { .. }), "{error}");
+        stop.store(false, Ordering::Relaxed);
+        let late = shell("sleep 0.1; echo READY here; exec sleep 60");
+        assert_eq!(late.serve_unless(Duration::from_secs(20), Some(&stop)).unwrap().url(), "here");
+        let error = shell("exec sleep 60").serve_unless(Duration::from_millis(50), Some(&stop)).unwrap_err();
+        assert!(matches!(error, ProgramError::TimedOut { .. }), "{error}");
     }
 }

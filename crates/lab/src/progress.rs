@@ -36,7 +36,8 @@ pub struct ProgressSummary {
     pub worst_item_ratio: f64,
     /// Which item that is.
     pub worst_item: usize,
-    /// Items that received less than 99 % of what they should have.
+    /// Items that received less than 99 % of what they should have, were they given one more: one at an edge of the window is
+    /// no loss.
     pub items_behind: usize,
     /// Median time between two notifications of an item, milliseconds.
     pub cycle_p50_ms: f64,

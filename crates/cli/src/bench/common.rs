@@ -33,7 +33,7 @@ pub(crate) struct CommonArgs {
     pub(crate) clients: u32,
 
     /// How long to measure.
-    #[arg(short, long, value_name = "SPAN", default_value = "10s", value_parser = span::seconds)]
+    #[arg(short, long, value_name = "SPAN", default_value = "10s", value_parser = span::some)]
     pub(crate) duration: Duration,
 
     /// Load before the measurement begins, not counted.

@@ -24,7 +24,7 @@ pub(crate) struct ConnectArgs {
     pub(super) common: CommonArgs,
 
     /// Stop after so many sessions.
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
     /// Sessions per second, begun when they are due whatever happened to those before.
@@ -131,7 +131,11 @@ pub(crate) fn run(arguments: &ConnectArgs, output: Output, interrupt: &Interrupt
         }
         progress.at(if arguments.count.is_some() { sessions.opened } else { (now - start) / 1_000_000_000 });
     }
-    let account = window.close()?;
+    let mut account = window.close()?;
+    if !arguments.hold {
+        // The kernel accounts for connections that are there, and these are gone.
+        account.wire = None;
+    }
     close_held(&mut fleet, &mut sessions);
     if let (0, Some(error)) = (sessions.opened, &sessions.first_error) {
         return Err(session::unreachable(&common.connection.endpoint, error));

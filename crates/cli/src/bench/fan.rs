@@ -28,7 +28,7 @@ pub(crate) struct FanArgs {
     pub(super) common: CommonArgs,
 
     /// Stop after so many transactions, warm-up not counted.
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
     /// Publishing interval to ask for, in milliseconds.
@@ -202,7 +202,11 @@ fn one(
             return Ok(None);
         }
         if now - begin > PATIENCE {
-            return Err(Failure::Connect(format!("only {} of {wanted} answers came", star.answered)));
+            return Err(Failure::Connect(format!(
+                "only {} of {wanted} answers came: nobody else may write to the signals meanwhile, the server neither \
+                 (serve --update 0)",
+                star.answered
+            )));
         }
         if star.answered < wanted {
             fleet.run_once(Instant::from_nanos(now + 100_000_000), star).map_err(environment)?;
@@ -221,8 +225,8 @@ fn find_signals(common: &CommonArgs) -> Result<Vec<NodeId>, Failure> {
     }
     if signals.len() < common.clients as usize {
         return Err(Failure::Usage(format!(
-            "a fan of {} clients needs a signal for each, i=100000 and on as `serve --signals {}` has them; this server \
-             has {}",
+            "a fan of {} clients needs a signal for each, i=100000 and on as `serve --signals {} --update 0` has them; this \
+             server has {}",
             common.clients,
             common.clients,
             signals.len()

@@ -30,7 +30,7 @@ pub(crate) struct ProbeArgs {
     pub(super) common: CommonArgs,
 
     /// Stop after so many requests; otherwise when the duration is over.
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
     /// Requests per second.

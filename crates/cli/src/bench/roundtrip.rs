@@ -26,7 +26,7 @@ pub(crate) struct RoundtripArgs {
     pub(super) common: CommonArgs,
 
     /// Stop after so many round trips, warm-up not counted.
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
     /// Bytes of each value; at least 8, which hold its number.

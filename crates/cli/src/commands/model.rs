@@ -114,7 +114,7 @@ const DATA: [&str; 2] = [super::lab::CALIBRATE, "burger-cpu"];
 
 /// The models of a run, and which run it was.
 fn of_run(store: &StoreArgs, wanted: Option<&str>) -> Result<(Vec<Model>, Run), Failure> {
-    let store = store.open()?;
+    let store = store.open_to_read()?;
     let run = store.choose_of(wanted, &DATA).map_err(|error| match error {
         StoreError::NoRun { path, .. } if wanted.is_none() => Failure::Usage(format!(
             "{} has no measurements for a model yet: run taktwerk lab calibrate --quick (two minutes)",

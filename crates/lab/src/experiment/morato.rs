@@ -7,7 +7,7 @@ use super::{
 use crate::chart::Chart;
 use crate::figures;
 use crate::latency::Times;
-use crate::measurement::Measurement;
+use crate::measurement::{Group, Measurement};
 use crate::outcome::{Grid, Outcome, maybe};
 use crate::scenario::{CpuCondition, Kind, LoadSpec, Scenario};
 use crate::statistics::Repeated;
@@ -107,7 +107,8 @@ impl Experiment for Cpu {
             .map(|group| (group.condition.stack.as_str(), group.mean("server.cpu_us_per_request")))
             .collect();
         compiled_before_interpreted(outcome, "CPU per read, µs", &costs);
-        compare(outcome, &costs, "a server of this project needs less CPU per read than the peer");
+        let claim = "a server of this project needs less CPU per read than the peer";
+        compare(outcome, groups.iter(), "server.cpu_us_per_request", claim);
         if groups.iter().all(|group| group.mean("server.cycles").is_none()) {
             outcome.remark("CPU cycles: this machine offers no hardware counters to this process.");
         }
@@ -119,19 +120,25 @@ impl Experiment for Cpu {
     }
 }
 
-/// Our figure against each peer's: less is better.
-fn compare(outcome: &mut Outcome, figures: &[(&str, Option<f64>)], claim: &str) {
-    let own = figures.iter().find(|(stack, _)| *stack == "own").and_then(|(_, value)| *value);
-    for (stack, value) in figures.iter().filter(|(stack, _)| *stack != "own") {
-        if let (Some(own), Some(peer)) = (own, value) {
-            let evidence = format!(
-                "{} against {} of {stack}: {}",
-                figures::number(own),
-                figures::number(*peer),
-                times_as(own / peer)
-            );
-            outcome.finding(claim, Some(own < *peer), evidence);
-        }
+/// Our figure against each peer's: less is better, and open where repetitions differ by more.
+fn compare<'a>(
+    outcome: &mut Outcome,
+    groups: impl Iterator<Item = &'a Group<'a>> + Clone,
+    metric: &str,
+    claim: &str,
+) {
+    let is_own = |group: &&Group<'_>| group.condition.stack == "own";
+    let Some(own) = groups.clone().find(is_own).and_then(|group| group.metric(metric)) else { return };
+    for group in groups.filter(|group| !is_own(group)) {
+        let Some(peer) = group.metric(metric) else { continue };
+        let evidence = format!(
+            "{} against {} of {}: {}",
+            figures::number(own.median),
+            figures::number(peer.median),
+            group.condition.stack,
+            times_as(own.median / peer.median)
+        );
+        outcome.finding(claim, is_below(Some(&own), Some(&peer)), evidence);
     }
 }
 
@@ -243,9 +250,11 @@ impl Experiment for Read {
             })
             .collect();
         compiled_before_interpreted(outcome, "round trip p50, µs", &same);
+        let same = groups.iter().filter(|group| group.condition.cpu.condition == CpuCondition::Same);
         compare(
             outcome,
-            &same,
+            same,
+            "latency.uncorrected.p50_us",
             "on one CPU, where no sleeping CPU has to be woken, our round trip is shorter (p50 µs)",
         );
         outcome.remark(
@@ -313,14 +322,8 @@ impl Experiment for Subscription {
         }
         outcome.grids.push(grid);
         outcome.charts.extend(Chart::apart(Chart::distribution, "Delivery time", &curves));
-        let alone: Vec<(&str, Option<f64>)> = groups
-            .iter()
-            .filter(|group| group.condition.cpu.condition == CpuCondition::Isolated)
-            .map(|group| {
-                (group.condition.stack.as_str(), Some(group.times("transfer").percentile(50.0) as f64 / 1e3))
-            })
-            .collect();
-        compare(outcome, &alone, "our delivery is not slower (p50 µs)");
+        let alone = groups.iter().filter(|group| group.condition.cpu.condition == CpuCondition::Isolated);
+        compare(outcome, alone, "transfer.p50_us", "our delivery is not slower (p50 µs)");
         outcome.remark(
             "The delay begins where the server stamps the message (its PublishTime, whose clock is the client's as well on \
              one machine), which is what 'response ready' means for any stack from outside. Comparable: order and shape. \

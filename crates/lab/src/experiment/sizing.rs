@@ -154,7 +154,12 @@ impl Experiment for Modelling {
                 format!("; who knew what each load costs would be off by {}", percent(Some(noise.floor)))
             });
             for (what, from, found) in splits {
-                let Some((error, form)) = found else { continue };
+                let Some((error, form)) = found else {
+                    outcome.skipped.push(format!(
+                        "{name}: {what} are not predicted from {from}: too few loads were measured for that"
+                    ));
+                    continue;
+                };
                 outcome.finding(
                     &format!("{what} predicted within 10 % (median) from {from}"),
                     is_within(error, floor),

@@ -8,6 +8,8 @@ use crate::pin::CpuList;
 use crate::program::{Program, ProgramError, Running};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// How long a peer may take until it listens: a virtual machine that has to warm up on a busy machine.
@@ -28,6 +30,8 @@ pub struct PeerOptions {
     pub cpus: Option<CpuList>,
     /// In which network.
     pub network: Option<Namespace>,
+    /// Nobody waits for it any more once this is set.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 impl Default for PeerOptions {
@@ -39,6 +43,7 @@ impl Default for PeerOptions {
             update: Duration::from_millis(100),
             cpus: None,
             network: None,
+            stop: None,
         }
     }
 }
@@ -72,7 +77,7 @@ pub enum StartError {
 /// If it is not installed or does not run.
 pub fn start(peer: &'static Peer, directory: &Path, options: &PeerOptions) -> Result<Running, StartError> {
     let failed = |source| StartError::Program { peer: peer.name, source };
-    program(peer, directory, options)?.serve(LIMIT).map_err(failed)
+    program(peer, directory, options)?.serve_unless(LIMIT, options.stop.as_deref()).map_err(failed)
 }
 
 /// The program of an installed peer with its arguments, for those who start it themselves.

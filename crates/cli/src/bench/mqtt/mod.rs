@@ -75,7 +75,7 @@ pub(crate) struct MqttArgs {
     rate: Option<f64>,
 
     /// Stop after so many messages or transactions, warm-up not counted.
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
     /// How long to measure.

@@ -128,7 +128,7 @@ pub(crate) struct PubSubArgs {
     pub(super) payload: u32,
 
     /// Stop after so many round trips or transactions, warm-up not counted.
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) count: Option<u64>,
 
     /// How long to run before measuring (round-trip, fan).

@@ -43,7 +43,7 @@ pub(crate) struct RequestArgs {
     pub(in crate::bench) common: CommonArgs,
 
     /// Stop after so many requests in all, warm-up not counted.
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
     /// Requests per second over all clients, sent when they are due whatever happened to those before.

@@ -402,7 +402,7 @@ fn report(
         report.fact(
             "worst item",
             format!(
-                "{} of {} ({} %), mean {}; {} items below 99 %",
+                "{} of {} ({} %), mean {}; {} items lack one and 1 %",
                 summary.min_per_item,
                 figures::number(summary.expected_per_item),
                 figures::number(summary.worst_item_ratio * 100.0),

@@ -68,9 +68,9 @@ impl Revised {
 pub(crate) struct Observer {
     pub(crate) progress: Progress,
     pub(crate) revised: Revised,
-    /// Source timestamp to arrival: one sample per message.
+    /// Source timestamp to the application: one sample per message.
     pub(crate) delivery: Times,
-    /// The time at which the server says it published to arrival: one sample per message.
+    /// The time at which the server says it published to the application: one sample per message.
     pub(crate) transfer: Times,
     /// What was received since the beginning, in the window or not.
     pub(crate) heard: Slice,
@@ -232,6 +232,8 @@ impl FleetSink for Observer {
         now: Instant,
     ) {
         let at = now.as_nanos();
+        // When the application is given it, as a subscriber of PubSub is asked as well: `now` was read when the bytes came.
+        let given = clock::monotonic().as_nanos();
         let mut source = None;
         let published = changes.publish_time;
         changes.inspect_all(|item, value| {
@@ -257,7 +259,7 @@ impl FleetSink for Observer {
         if before != 0 {
             self.intervals.record(at.saturating_sub(before));
         }
-        let arrived = self.origin.unix_nanos() + i128::from(at);
+        let arrived = self.origin.unix_nanos() + i128::from(given);
         self.transfer.record(u64::try_from(arrived - published.unix_nanos()).unwrap_or(0));
         if let Some(source) = source {
             self.delivery.record(u64::try_from(arrived - source.unix_nanos()).unwrap_or(0));

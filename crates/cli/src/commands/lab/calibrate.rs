@@ -84,7 +84,7 @@ fn scenarios(quick: bool, stacks: &[String]) -> Vec<Scenario> {
 
 /// Measures and fits.
 pub(crate) fn run(arguments: &CalibrateArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let place = super::place(arguments.session.program.as_ref())?;
+    let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());
     let conditions: Vec<_> = scenarios(arguments.quick, &arguments.stacks)
         .iter()
         .flat_map(Scenario::conditions)
@@ -94,6 +94,13 @@ pub(crate) fn run(arguments: &CalibrateArgs, output: Output, interrupt: &Interru
     let finished = session::measure(&arguments.session, &task, &place, interrupt)?;
     let models = model::fit_all(&finished.measurements)?;
     model::print(&models, output)?;
+    let failed = finished.measurements.iter().filter(|one| !one.is_valid()).count();
+    if failed > 0 {
+        let (all, run) = (finished.measurements.len(), finished.run);
+        tracing::warn!(
+            "{failed} of {all} measurements are worth nothing and were left out: `taktwerk lab report {run}` says why"
+        );
+    }
     if output.is_json() {
         return Ok(());
     }

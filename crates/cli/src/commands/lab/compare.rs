@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_lab::figures;
-use taktwerk_lab::measurement::{Group, group};
+use taktwerk_lab::measurement::{Group, Measurement, group};
 use taktwerk_lab::outcome::{interval, wrapped};
 use taktwerk_lab::scenario::{Condition, Kind, Labels, stack_name};
 use taktwerk_lab::statistics::{Repeated, median_ratio};
@@ -190,9 +190,16 @@ fn stacks<'a>(conditions: impl Iterator<Item = &'a Condition>) -> Option<&'a str
     if stacks.len() == 1 { stacks.first().copied() } else { None }
 }
 
+/// The figures that there are.
+fn names(measurements: &[Measurement]) -> String {
+    let names: BTreeSet<&str> =
+        measurements.iter().flat_map(|one| one.metrics.keys()).map(String::as_str).collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
+}
+
 /// Compares them.
 pub(crate) fn run(arguments: &CompareArgs, output: Output) -> Result<(), Failure> {
-    let store = arguments.store.open()?;
+    let store = arguments.store.open_to_read()?;
     let (base, other) = (store.choose(Some(&arguments.base))?, store.choose(Some(&arguments.other))?);
     let (before, after) = (store.measurements(base.id)?, store.measurements(other.id)?);
     let compared = compared(&group(&before), &group(&after), &arguments.metric);
@@ -209,15 +216,23 @@ pub(crate) fn run(arguments: &CompareArgs, output: Output) -> Result<(), Failure
         }));
     }
     if compared.is_empty() {
-        return Err(Failure::Usage(format!("{} and {} have no load in common", base.name, other.name)));
+        let (base, other) = (&base.name, &other.name);
+        return Err(Failure::Usage(match self::compared(&group(&before), &group(&after), &[]).is_empty() {
+            true => format!("{base} and {other} have no load in common"),
+            false => format!(
+                "the loads that {base} and {other} have in common have no figure {}; there are {}",
+                arguments.metric.join(", "),
+                names(&before)
+            ),
+        }));
     }
-    output.text(tables(&compared, &base.name, &other.name).trim_end())
+    output.text(tables(&compared, &base.name, &other.name).trim_end())?;
+    output.text("means with their intervals; ratios are those of the medians, which one slow window does not move")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taktwerk_lab::measurement::Measurement;
     use taktwerk_lab::scenario::{LoadSpec, Scenario, Sweep};
 
     fn run(stacks: &[&str], value: f64) -> Vec<Measurement> {

@@ -73,9 +73,24 @@ pub(crate) struct StoreArgs {
 }
 
 impl StoreArgs {
-    /// Opens it.
+    fn path(&self) -> PathBuf {
+        self.results.clone().unwrap_or_else(store::default_path)
+    }
+
+    /// Opens it; it is made if there is none.
     pub(crate) fn open(&self) -> Result<Store, Failure> {
-        Ok(Store::open(&self.results.clone().unwrap_or_else(store::default_path))?)
+        Ok(Store::open(&self.path())?)
+    }
+
+    /// Opens it to look at what is there: a name that was mistyped makes no file.
+    pub(crate) fn open_to_read(&self) -> Result<Store, Failure> {
+        match &self.results {
+            Some(path) if !path.exists() => Err(Failure::Usage(format!(
+                "there is no file {}: `taktwerk lab reproduce`, `lab run` and `lab calibrate` make one",
+                path.display()
+            ))),
+            _ => self.open(),
+        }
     }
 }
 

@@ -72,7 +72,7 @@ pub(super) fn write(path: &Path, run: &Run, outcomes: &[Outcome]) -> Result<(), 
 
 /// Writes it again.
 pub(crate) fn run(arguments: &ReportArgs, output: Output) -> Result<(), Failure> {
-    let store = arguments.store.open()?;
+    let store = arguments.store.open_to_read()?;
     let run = store.choose(arguments.run.as_deref())?;
     let mut measurements = store.measurements(run.id)?;
     if let Some(path) = &arguments.current {

@@ -130,7 +130,8 @@ pub(super) fn stacks(asked: Option<&Vec<String>>, place: &Place) -> Result<Vec<S
 
 /// Runs them and reports.
 pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let place = super::place(arguments.session.program.as_ref())?;
+    session::can_write(&arguments.output)?;
+    let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());
     let chosen = chosen(&arguments.ids)?;
     let stacks = stacks(arguments.stacks.as_ref(), &place)?;
     let (mut conditions, notes) = plan(&chosen, arguments.quick, &stacks, &place);

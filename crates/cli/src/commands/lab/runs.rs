@@ -21,7 +21,7 @@ pub(crate) struct RunsArgs {
 
 /// Lists them, or prints one.
 pub(crate) fn run(arguments: &RunsArgs, output: Output) -> Result<(), Failure> {
-    let store = arguments.store.open()?;
+    let store = arguments.store.open_to_read()?;
     if let Some(wanted) = &arguments.csv {
         let run = store.choose(Some(wanted))?;
         return csv(&store.measurements(run.id)?, output);

@@ -13,6 +13,7 @@ use taktwerk_lab::experiment::invalid;
 use taktwerk_lab::figures;
 use taktwerk_lab::measurement::{Measurement, cpu_conditions, group};
 use taktwerk_lab::outcome::{Grid, Outcome, interval};
+use taktwerk_lab::place::PlaceError;
 use taktwerk_lab::scenario::{Kind, Labels, Scenario, Threshold};
 
 /// Arguments of `taktwerk lab run`.
@@ -135,15 +136,36 @@ fn broken(thresholds: &[Threshold], measurements: &[Measurement]) -> Vec<String>
     broken
 }
 
+/// Whose it is to mend that something cannot be measured.
+fn impossible(error: PlaceError) -> Failure {
+    match &error {
+        PlaceError::NoLink { .. } | PlaceError::Cpus(_) => Failure::Usage(error.to_string()),
+        PlaceError::NoServer { .. } => Failure::Connect(error.to_string()),
+        _ => Failure::Environment(error.to_string()),
+    }
+}
+
 /// Measures it and reports.
 pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let file = arguments.file.display().to_string();
     let text = std::fs::read_to_string(&arguments.file)
         .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}")))?;
     let scenario = Scenario::parse(&text, &file).map_err(|error| Failure::Usage(error.to_string()))?;
-    let place = super::place(arguments.session.program.as_ref())?;
+    let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());
     let conditions: Vec<_> =
         scenario.conditions().into_iter().map(|condition| (String::new(), condition)).collect();
+    if let Some(path) = &arguments.output {
+        session::can_write(path)?;
+    }
+    // What is missing is known before anything is measured.
+    let mut looked_at = Vec::new();
+    for (_, condition) in &conditions {
+        let what = (&condition.stack, &condition.link);
+        if !looked_at.contains(&what) {
+            place.check(condition).map_err(impossible)?;
+            looked_at.push(what);
+        }
+    }
     if let Some((_, first)) = conditions.first() {
         // Under the conditions that were asked for, or not at all.
         place.check_cpu(first).map_err(|error| Failure::Environment(error.to_string()))?;

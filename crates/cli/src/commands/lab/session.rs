@@ -252,6 +252,24 @@ impl Stream {
     }
 }
 
+/// Whether a file can be written there: asked before something is measured for an hour.
+pub(crate) fn can_write(path: &Path) -> Result<(), Failure> {
+    let failed = |why: String| Failure::Usage(format!("cannot write {}: {why}", path.display()));
+    if path.is_dir() {
+        return Err(failed("it is a folder; name a file".to_owned()));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(failed(format!("there is no folder {}", folder.display())));
+    }
+    let mut trial = path.as_os_str().to_owned();
+    trial.push(format!(".{}.part", std::process::id()));
+    std::fs::write(&trial, "").map_err(|error| failed(error.to_string()))?;
+    // What is left of it the next command removes.
+    let _ = std::fs::remove_file(&trial);
+    Ok(())
+}
+
 /// Writes a file whole or not at all: beside it first, then renamed.
 pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     let failed =

@@ -158,6 +158,9 @@ type Limit = (&'static str, Value);
 
 /// Searches and reports.
 pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    if let Some(path) = &arguments.output {
+        session::can_write(path)?;
+    }
     let begin = Instant::now();
     let url = arguments.connection.endpoint.to_string();
     let (published, Moving { options, said }) = look(arguments)?;

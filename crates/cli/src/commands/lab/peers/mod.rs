@@ -239,9 +239,11 @@ fn serve(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(
         update: arguments.update,
         cpus: arguments.cpu.clone(),
         network: None,
+        stop: Some(interrupt.flag()),
     };
-    let running = peers::start(peer, &arguments.place.directory(), &options)
-        .map_err(|error| Failure::Environment(error.to_string()))?;
+    let running = peers::start(peer, &arguments.place.directory(), &options).map_err(|error| {
+        if interrupt.asked() { Failure::Interrupted } else { Failure::Environment(error.to_string()) }
+    })?;
     if output.is_json() {
         let first = (peer.role == Role::OpcUa).then(|| running.first_signal().to_owned());
         output.line(&json!({

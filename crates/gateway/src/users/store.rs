@@ -2,10 +2,12 @@
 
 use super::{User, Users, UsersError, memory};
 use arc_swap::ArcSwap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
+use taktwerk_crypto::Entropy;
+use taktwerk_net::OsEntropy;
 use taktwerk_server::authorization::{Authorization, IdentityRule};
 
 /// A file with users that can be read again while the server runs.
@@ -16,7 +18,7 @@ pub struct UserStore {
     /// When the file was changed that was read last.
     read: Mutex<Option<SystemTime>>,
     /// Passwords are told apart by a keyed digest of their hashes, with which nobody can do anything.
-    digest: RandomState,
+    digest_key: [u8; 16],
 }
 
 impl UserStore {
@@ -27,17 +29,21 @@ impl UserStore {
     pub fn open(path: &Path) -> Result<Arc<Self>, UsersError> {
         let read = changed(path);
         let users = Users::load(path)?;
+        let mut digest_key = [0; 16];
+        OsEntropy.fill(&mut digest_key);
         Ok(Arc::new(Self {
             path: path.to_owned(),
             users: ArcSwap::from_pointee(users),
             read: Mutex::new(read),
-            digest: RandomState::new(),
+            digest_key,
         }))
     }
 
     /// Changes with a user's password.
     pub(super) fn credential(&self, user: &User) -> u64 {
-        self.digest.hash_one(user.password.as_str())
+        let mut hasher = DefaultHasher::new();
+        (self.digest_key, user.password.as_str()).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// The users as they were read last.

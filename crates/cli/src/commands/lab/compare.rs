@@ -227,7 +227,9 @@ pub(crate) fn run(arguments: &CompareArgs, output: Output) -> Result<(), Failure
         }));
     }
     output.text(tables(&compared, &base.name, &other.name).trim_end())?;
-    output.text("means with their intervals; ratios are those of the medians, which one slow window does not move")
+    output.text(
+        "means with their intervals; ratios are those of the medians, which one slow window does not move",
+    )
 }
 
 #[cfg(test)]

@@ -11,9 +11,11 @@ use taktwerk::{StatusCode, Variant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// An address of its own within the loopback network: a port that was free a moment ago may be taken by whatever else runs.
 fn free_url() -> String {
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    format!("opc.udp://127.0.0.1:{port}")
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    format!("opc.udp://127.{high}.{low}.{}:4840", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 fn keys() -> StaticKeys {

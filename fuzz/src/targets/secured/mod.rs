@@ -327,6 +327,9 @@ impl Talk {
     }
 
     fn to_server(&mut self, bytes: Vec<u8>) {
+        if let Some(link) = &mut self.link {
+            link.has_slow_client |= self.is_slow || !self.jobs.is_empty();
+        }
         assert!(self.is_known || !contains(&bytes, self.secret), "the secret leaves in the clear");
         let Some(link) = &mut self.link else { return };
         link.inbox.extend_from_slice(&bytes);

@@ -217,6 +217,10 @@ fn loads() {
     assert_eq!(subscribe["revised"]["publishing_ms"]["max"], 50.0);
     assert!(subscribe["notifications"].as_u64().unwrap() > 1_000, "{subscribe}");
     assert!(subscribe["delivery_before_stall"]["count"].as_u64().unwrap() > 10);
+    // Who never sleeps is not therefore at the end of its strength.
+    let polling =
+        bench(&["subscribe", "-I", "50", "--update", "50", "--items", "10", "--busy-poll", "1000000"]);
+    assert!(polling["generator"]["polling_s"].as_f64().unwrap() > 0.0, "{polling}");
     server.stop().unwrap();
 }
 

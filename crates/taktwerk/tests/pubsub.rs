@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use taktwerk::pubsub::config::{Configuration, SubscribedDataSet, toml};
+use taktwerk::pubsub::config::{Configuration, DataSetReaderMessage, SubscribedDataSet, toml};
 use taktwerk::pubsub::{DataSet, Publisher, Subscriber, named};
 use taktwerk::schema::{FieldTargetDataType, OverrideValueHandling, TargetVariablesDataType};
 use taktwerk::{RunningServer, Server, StatusCode, UtcTime, Variable, Variant};
@@ -135,7 +135,14 @@ fn a_subscriber_without_configuration_learns_the_names() {
     let _publisher = builder.start().unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let theirs = Arc::clone(&seen);
-    let _subscriber = Subscriber::builder(&url(2))
+    let builder = Subscriber::builder(&url(2)).interval(Duration::from_millis(20));
+    let readers = builder.configuration().connections.iter().flat_map(|connection| &connection.reader_groups);
+    let reader = readers.flat_map(|group| &group.readers).next().unwrap();
+    assert!(
+        matches!(&reader.message, DataSetReaderMessage::Uadp(uadp) if uadp.publishing_interval == 20.0),
+        "{reader:?}"
+    );
+    let _subscriber = builder
         .interface("lo")
         .publisher_id(5)
         .writer(1)

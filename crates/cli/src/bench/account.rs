@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use taktwerk_lab::clock;
 use taktwerk_lab::cpu::{Observed, observe};
 use taktwerk_lab::cycles::Cycles;
@@ -32,6 +32,8 @@ pub(crate) struct Account {
     pub(crate) span: u64,
     /// CPU time of the generator in nanoseconds.
     pub(crate) own_cpu: u64,
+    /// Of it, what busy polling spent in vain, in nanoseconds.
+    in_vain: u64,
     own: Usage,
     /// What the server used.
     pub(crate) server: Option<Usage>,
@@ -117,6 +119,7 @@ impl Window {
         Ok(Account {
             span: end.saturating_sub(self.start),
             own_cpu,
+            in_vain: 0,
             own,
             server,
             cycles,
@@ -147,9 +150,15 @@ impl Account {
         self.own_cpu as f64 / self.span.max(1) as f64 * 100.0
     }
 
+    /// So much of the generator's CPU time was spent on looking for what had not come yet: it could have worked meanwhile.
+    pub(crate) fn polling(mut self, in_vain: Duration) -> Self {
+        self.in_vain = u64::try_from(in_vain.as_nanos()).unwrap_or(u64::MAX);
+        self
+    }
+
     /// Whether the generator had CPU to spare. All of it runs on one thread.
     pub(crate) fn check(&self) -> Option<Invalid> {
-        validity::check_cpu(self.own_cpu, self.span, 1)
+        validity::check_cpu(self.own_cpu.saturating_sub(self.in_vain), self.span, 1)
     }
 
     /// The generator's part of the document.
@@ -157,6 +166,7 @@ impl Account {
         json!({
             "cpu_s": self.own_cpu as f64 / 1e9,
             "cpu_percent": self.own_percent(),
+            "polling_s": self.in_vain as f64 / 1e9,
             "user_s": self.own.user_s,
             "system_s": self.own.system_s,
             "voluntary_switches": self.own.voluntary_switches,

@@ -100,6 +100,8 @@ impl Default for FleetOptions {
 pub struct FleetStats {
     /// CPU time of the thread; the difference of two readings is what a measurement cost the generator.
     pub cpu: Duration,
+    /// Of it, about what busy polling ([`FleetOptions::busy_poll`]) spent on looking for what had not come yet.
+    pub in_vain: Duration,
     /// Bytes received.
     pub bytes_received: u64,
     /// Bytes sent.
@@ -290,6 +292,7 @@ impl Fleet {
     fn wait(&mut self, deadline: Instant) -> io::Result<()> {
         self.stats.waits += 1;
         if !self.options.busy_poll.is_zero() {
+            let mut before = monotonic();
             loop {
                 self.poller.wait(Some(Duration::ZERO))?;
                 let now = monotonic();
@@ -297,6 +300,7 @@ impl Fleet {
                     self.active = now;
                     return Ok(());
                 }
+                self.stats.in_vain += now.since(core::mem::replace(&mut before, now));
                 if now >= deadline {
                     return Ok(());
                 }

@@ -5,6 +5,7 @@
 //! - [`udp`], [`ethernet`]: datagrams; [`interface`]: which network card; [`address`]: the URLs of Part 14 §7.3;
 //! - `mqtt` (feature `mqtt`): brokers;
 //! - [`timer`]: sleeping to the microsecond, real-time scheduling; [`lateness`]: how late each cycle was, and why;
+//! - `early`, `rhythm`, `expecting`: waking before a cycle is due, or before a message is expected;
 //! - `floor`: what was received, kept over a restart;
 //! - [`keys`]: where the keys of security groups come from; [`error`]: what can go wrong, with advice.
 
@@ -13,6 +14,7 @@ pub mod address;
 mod early;
 pub mod error;
 pub mod ethernet;
+mod expecting;
 mod floor;
 mod inlet;
 pub mod interface;
@@ -22,6 +24,7 @@ mod link;
 #[cfg(feature = "mqtt")]
 pub mod mqtt;
 pub mod publisher;
+mod rhythm;
 pub mod subscriber;
 pub mod timer;
 pub mod udp;

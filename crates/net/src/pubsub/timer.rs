@@ -24,6 +24,18 @@ fn timespec(time: Instant) -> Timespec {
     }
 }
 
+/// A rest before something is due is waited for awake up to this part of the time since the cycle before: so much of a CPU is
+/// what being on time costs at most. Who sleeps again may be late again, and on a virtual machine nothing says how late.
+const AWAKE_SHARE: u64 = 100;
+/// The bounds of that, in nanoseconds: going to sleep and waking up takes as long as the one; cycles of a second do not need
+/// more than the other.
+const AWAKE: core::ops::RangeInclusive<u64> = 40_000..=250_000;
+
+/// The longest time that is waited for awake in a cycle of so many nanoseconds.
+pub(super) fn awake_max(cycle: u64) -> u64 {
+    (cycle / AWAKE_SHARE).clamp(*AWAKE.start(), *AWAKE.end())
+}
+
 /// Sleeps until the monotonic clock shows `deadline`: a time, not a span, so that lateness never adds up.
 pub fn sleep_until(deadline: Instant) {
     let request = timespec(deadline);

@@ -333,6 +333,8 @@ impl Figure for Delivery {
         let arguments =
             ["--signals", "1", "-I", "100", "--update", "31", "-d", seconds, "--rounds", "1", "--no-bare"];
         let pubsub = stand.pubsub(&arguments, LIMIT)?;
+        let asleep: Vec<&str> = arguments.iter().copied().chain(["--only-sleep"]).collect();
+        let asleep = stand.pubsub(&asleep, LIMIT)?;
         let server = stand.server(Side::Ours, 1, 31)?;
         let arguments = [
             "subscribe",
@@ -354,6 +356,9 @@ impl Figure for Delivery {
         let subscription = stand.bench(&server, &arguments, LIMIT)?;
         Ok(vec![
             ("pubsub", pubsub.number("/transfer/p50_us")?),
+            ("asleep", asleep.number("/transfer/p50_us")?),
+            ("subscriber", pubsub.number("/subscriber_cpu_percent")?),
+            ("subscriber asleep", asleep.number("/subscriber_cpu_percent")?),
             ("pubsub whole", pubsub.number("/delivery/mean_us")?),
             ("encode", pubsub.number("/encode/p50_us")?),
             ("subscription", subscription.number("/transfer/p50_us")?),
@@ -376,6 +381,14 @@ impl Figure for Delivery {
                 Required::AtMost(1.0),
                 "of subscription",
             ),
+            pair("  receiver asleep until it comes", "asleep", "subscription").for_information(),
+            Row::new(self.id(), "  receiver's CPU (other: asleep)", Unit::Percent)
+                .figures(
+                    samples.median(Side::Ours, "subscriber"),
+                    samples.median(Side::Ours, "subscriber asleep"),
+                    None,
+                )
+                .for_information(),
             pair("  mean, value changed to received", "pubsub whole", "subscription whole").for_information(),
             Row::new(self.id(), "  of it making the message", Unit::Micros)
                 .figures(samples.median(Side::Ours, "encode"), None, None)

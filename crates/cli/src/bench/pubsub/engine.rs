@@ -11,7 +11,7 @@ use taktwerk::pubsub::{DataSetMessage, Prepare, RealTime, Sink};
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
 use taktwerk_lab::latency::Times;
 use taktwerk_lab::statistics::median;
-use taktwerk_net::clock::monotonic;
+use taktwerk_net::clock::{monotonic, thread_cpu};
 use taktwerk_net::pubsub::{
     PublisherDriverOptions, RunningPublisher, RunningSubscriber, SubscriberDriverOptions,
 };
@@ -47,6 +47,8 @@ pub(super) struct Outcome {
     pub(super) failed: u64,
     pub(super) bytes: u64,
     pub(super) cpu_nanos: u64,
+    /// Of the subscriber's thread.
+    pub(super) subscriber_cpu_nanos: u64,
     pub(super) nanos: u64,
     /// Late because of the timer, of making messages, of sending.
     pub(super) late: [u64; 3],
@@ -175,6 +177,7 @@ pub(super) fn run(
         let mut real_time = RealTime::default();
         real_time.cpu = arguments.subscriber_cpu;
         (options.real_time, options.busy_poll) = (real_time, arguments.busy_poll);
+        options.only_sleep = arguments.only_sleep;
         options.keys = is_secured.then(|| Box::new(Plant::keys()) as _);
         let provider = Arc::new(AwsPubSubProvider);
         Some(RunningSubscriber::start(plant.subscriber(), ear.clone(), provider, options).map_err(failure)?)
@@ -208,6 +211,11 @@ pub(super) fn run(
     };
     let (missed_before, sent_before, lateness_before) =
         (missed(&publisher), publisher.sent(), publisher.lateness());
+    let received_with = || {
+        let used = subscriber.as_ref().and_then(|subscriber| subscriber.ask(|_, _, _| thread_cpu()));
+        used.map_or(0, |used| u64::try_from(used.as_nanos()).unwrap_or(u64::MAX))
+    };
+    let subscriber_before = received_with();
     let start = monotonic();
     with(&ear, |heard| heard.counts = true);
     wait(round, interrupt);
@@ -215,6 +223,7 @@ pub(super) fn run(
     let end = monotonic();
     let (sent, lateness) = (publisher.sent(), publisher.lateness());
     let missed_after = missed(&publisher);
+    outcome.subscriber_cpu_nanos += received_with().saturating_sub(subscriber_before);
     publisher.stop();
     drop(subscriber);
     outcome.nanos += end.as_nanos() - start.as_nanos();

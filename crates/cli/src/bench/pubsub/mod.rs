@@ -111,6 +111,10 @@ pub(crate) struct PubSubArgs {
     #[arg(long)]
     pub(super) busy_poll: bool,
 
+    /// The subscriber sleeps until a message is there, instead of waking a little before one is expected.
+    #[arg(long, conflicts_with = "busy_poll")]
+    pub(super) only_sleep: bool,
+
     /// Real-time priority (SCHED_FIFO) of the publisher's thread and of the bare loop's, 1 to 99.
     #[arg(long, value_name = "PRIORITY")]
     pub(super) fifo: Option<u8>,
@@ -226,6 +230,7 @@ fn report(
             "duration_s": arguments.duration.as_secs_f64(),
             "rounds": arguments.rounds,
             "fifo": arguments.fifo,
+            "receiver": if arguments.busy_poll { "busy" } else if arguments.only_sleep { "asleep" } else { "expecting" },
             "publisher_cpu": arguments.publisher_cpu,
             "subscriber_cpu": arguments.subscriber_cpu,
         }),
@@ -241,6 +246,10 @@ fn report(
     report.set("signals_per_s", signals as f64 / seconds.max(1e-9));
     report.set("publisher_cpu_percent", cpu_percent);
     report.set("publisher_cpu_ns_per_signal", per_signal);
+    let subscriber_percent = engine.subscriber_cpu_nanos as f64 / engine.nanos.max(1) as f64 * 100.0;
+    if !arguments.no_subscriber {
+        report.set("subscriber_cpu_percent", subscriber_percent);
+    }
     report.set("bare_cpu_percent", bare_percent);
     report.set("bare_cycles", bare.cycles);
     report.set("bare_cycles_missed", bare.missed);
@@ -334,7 +343,12 @@ fn report(
     if !arguments.no_subscriber {
         report.fact(
             "subscriber",
-            format!("{} cycles received, {} missing", engine.received, engine.missing_messages),
+            format!(
+                "{} cycles received, {} missing; {} % of a core",
+                engine.received,
+                engine.missing_messages,
+                figures::number(subscriber_percent)
+            ),
         );
     }
     if engine.cycles == 0 {

@@ -34,6 +34,7 @@ pub(crate) fn run<R: Request<Response: 'static>>(
     let warm = clock::monotonic() + nanos(common.warmup);
     turn_until(&mut fleet, operation, &mut answers, &mut number, warm, u64::MAX, interrupt)?;
 
+    let polled = fleet.stats().in_vain;
     let window = Window::open(server, common.port())?;
     let start = window.start();
     let end = if arguments.count.is_some() { u64::MAX } else { start + nanos(common.duration) };
@@ -47,7 +48,7 @@ pub(crate) fn run<R: Request<Response: 'static>>(
     }
     let now = clock::monotonic();
     answers.close(now);
-    let account = window.close()?;
+    let account = window.close()?.polling(fleet.stats().in_vain.saturating_sub(polled));
     let renewals: u64 = (0..common.clients)
         .filter_map(|client| fleet.with(MemberId(client), |core, _| core.renewals(), &mut answers))
         .sum();

@@ -77,6 +77,7 @@ pub(crate) fn run<R: Request<Response: 'static>>(
     let start = begin + nanos(common.warmup);
     send_until(&mut fleet, operation, &mut answers, &mut schedule, &mut number, start, interrupt)?;
 
+    let polled = fleet.stats().in_vain;
     let window = Window::open(server, common.port())?;
     let by_count = arguments.count.map(|count| (count as f64 / rate * 1e9) as u64);
     let end = start + by_count.unwrap_or_else(|| nanos(common.duration));
@@ -91,7 +92,7 @@ pub(crate) fn run<R: Request<Response: 'static>>(
     }
     let now = clock::monotonic();
     answers.close(now);
-    let account = window.close()?;
+    let account = window.close()?.polling(fleet.stats().in_vain.saturating_sub(polled));
     drain(&mut fleet, &mut answers)?;
     let mut outcome = answers.outcome;
     outcome.span = now.min(end) - start.min(now);

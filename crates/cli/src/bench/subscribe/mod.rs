@@ -119,12 +119,13 @@ pub(crate) fn run(arguments: &SubscribeArgs, output: Output, interrupt: &Interru
         before_stall = Some(observer.start_again());
         heavy.stop_reading();
     }
+    let polled = fleet.stats().in_vain;
     let window = Window::open(server, common.port())?;
     let start = window.start();
     observer.open(start);
     run_window(arguments, &mut fleet, &mut observer, start, interrupt)?;
     observer.close(clock::monotonic());
-    let account = window.close()?;
+    let account = window.close()?.polling(fleet.stats().in_vain.saturating_sub(polled));
     drop(heavy);
     for member in 0..common.clients {
         fleet.with(MemberId(member), |core, now| core.disconnect(now), &mut observer);

@@ -4,7 +4,7 @@ use super::super::early::Usual;
 use super::super::keys::{KeyThread, LOOK};
 use super::super::lateness::TurnTimes;
 use super::super::link::Link;
-use super::super::timer::sleep_until;
+use super::super::timer::{awake_max, sleep_until};
 use super::super::udp;
 use super::{Prepare, PublisherDriverOptions, Shared, lock};
 use crate::clock::{Clock, monotonic, thread_cpu};
@@ -17,13 +17,6 @@ use taktwerk_types::{Instant, UtcTime};
 const WAKE_MAX: u64 = 250_000;
 /// How much earlier than they are due the kernel is given datagrams that it sends by itself.
 const HAND_OVER: u64 = 200_000;
-/// A rest before a cycle is due is waited for awake up to this part of the time since the cycle before: so much of a CPU is
-/// what being on time costs at most. Who sleeps again may be late again, and on a virtual machine nothing says how late.
-const AWAKE_SHARE: u64 = 100;
-/// The bounds of that, in nanoseconds: going to sleep and waking up takes as long as the one; cycles of a second do not need
-/// more than the other.
-const AWAKE: core::ops::RangeInclusive<u64> = 40_000..=250_000;
-
 /// What the timer thread works with.
 pub(super) struct Timer {
     pub(super) engine: Publisher,
@@ -227,7 +220,7 @@ impl Timer {
 
 /// Waits until a time that is near: awake if that is cheap, else asleep but for what waking takes.
 fn rest(resting: &mut Usual, since: u64, now: Instant, until: Instant) {
-    let awake_max = (since / AWAKE_SHARE).clamp(*AWAKE.start(), *AWAKE.end());
+    let awake_max = awake_max(since);
     if nanos_between(now, until) > awake_max {
         let wanted = Instant::from_nanos(until.as_nanos().saturating_sub(resting.nanos().min(awake_max)));
         if wanted > now {

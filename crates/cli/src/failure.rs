@@ -1,5 +1,6 @@
 //! How a command can fail, and the exit code that scripts see.
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
 use taktwerk_lab::validity::Invalid;
 
@@ -27,6 +28,14 @@ pub(crate) enum Failure {
     /// Something is missing on this machine.
     #[error("{0}")]
     Environment(String),
+    /// A program that was run for the user ended with a code of its own, which is passed on.
+    #[error("{line} ended with {status}")]
+    Ended {
+        /// The command line.
+        line: String,
+        /// How it ended.
+        status: std::process::ExitStatus,
+    },
     /// Interrupted; what had been measured or read until then has been printed.
     #[error("interrupted")]
     Interrupted,
@@ -46,6 +55,11 @@ impl Failure {
             Self::Invalid(_) | Self::Worthless(_) => 5,
             Self::Environment(_) => 6,
             Self::Threshold(_) => 99,
+            // As shells do it.
+            Self::Ended { status, .. } => {
+                let by_signal = status.signal().map_or(1, |signal| 128 + signal);
+                u8::try_from(status.code().unwrap_or(by_signal)).unwrap_or(1)
+            }
             Self::Interrupted => 130,
         })
     }

@@ -47,7 +47,8 @@ use output::Output;
 use std::process::ExitCode;
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 2 the command line or a file is wrong, 3 no connection, 4 the server said Bad, \
-    5 the measurement is worth nothing, 6 something is missing on this machine, 99 a threshold does not hold, 130 interrupted";
+    5 the measurement is worth nothing, 6 something is missing on this machine, 99 a threshold does not hold, 130 interrupted; \
+    `lab links run` and `lab cpu run` pass on the code of the program they run";
 
 /// OPC UA: a server to try things with, a client for every service, and a load generator.
 #[derive(Debug, Parser)]

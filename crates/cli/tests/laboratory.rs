@@ -73,6 +73,12 @@ fn is_measured(output: &Output) -> bool {
 fn a_scenario_is_measured_kept_compared_and_reported() {
     let place = Place::new("scenario");
     place.scenario(SCENARIO);
+    let two = place.run(&["lab", "run", "scenario.toml", "--stream", "-", "--json"]);
+    assert_eq!(two.status.code(), Some(2), "two kinds of documents on one stream: {two:?}");
+    fs::write(place.0.join("results.sqlite"), "").unwrap();
+    let none = place.run(&["lab", "report"]);
+    let said = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(none.status.code() == Some(2) && said.contains("is complete"), "{said}");
     let first =
         place.run(&["lab", "run", "scenario.toml", "--name", "first", "--stream", "stream.ndjson", "--json"]);
     assert!(is_measured(&first), "{first:?}");

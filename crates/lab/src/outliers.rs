@@ -131,6 +131,8 @@ pub fn explain(samples: &[Sample], times: f64) -> Vec<Slow> {
                 (Cause::Retransmission, format!("{} segments were sent again", context.retransmitted))
             }
             Some((cause, part)) if part >= excess / 2.0 => {
+                // It may have waited within the usual time as well.
+                let part = part.min(excess);
                 (cause, format!("{cause} for {part:.0} of {excess:.0} µs beyond the usual {usual:.0} µs"))
             }
             // An account of ticks: it can explain what is at most as long as they are.

@@ -89,6 +89,13 @@ pub enum PlaceError {
     },
 }
 
+impl PlaceError {
+    /// A server was not ready in the time that it was given.
+    pub(crate) fn is_slow_start(&self) -> bool {
+        matches!(self, Self::Peer { source: ProgramError::TimedOut { .. }, .. })
+    }
+}
+
 /// The programs, the CPUs and the links that stand.
 #[derive(Debug)]
 pub struct Place {

@@ -5,6 +5,7 @@ use crate::measurement::Measurement;
 use crate::place::{Place, PlaceError};
 use crate::scenario::Condition;
 use crate::store::{Store, StoreError};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -89,6 +90,25 @@ pub fn missing(conditions: &[(String, Condition)], already: &[Measurement]) -> V
     plan
 }
 
+/// Servers that were not ready in minutes: with as many variables they are not tried again in the same run.
+#[derive(Default)]
+struct TooLarge(BTreeMap<String, u32>);
+
+impl TooLarge {
+    fn add(&mut self, condition: &Condition) {
+        let least = self.0.entry(condition.stack.clone()).or_insert(u32::MAX);
+        *least = condition.signals().min(*least);
+    }
+
+    fn why(&self, condition: &Condition) -> Option<String> {
+        let least = self.0.get(&condition.stack).filter(|least| condition.signals() >= **least)?;
+        Some(format!(
+            "with {least} variables {} was not ready in time before: not tried again",
+            condition.stack
+        ))
+    }
+}
+
 fn fits(within: Option<Duration>, seconds: f64) -> bool {
     within.is_none_or(|limit| seconds <= limit.as_secs_f64())
 }
@@ -111,6 +131,7 @@ impl Runner<'_> {
             plan.iter().filter_map(|(at, _)| conditions.get(*at)).map(|(_, c)| c.seconds()).sum();
         let mut measurements = already;
         measurements.reserve(plan.len());
+        let mut too_large = TooLarge::default();
         for (done, (at, repetition)) in plan.iter().enumerate() {
             let Some((experiment, condition)) = conditions.get(*at) else { continue };
             if self.asked.load(Ordering::Relaxed) {
@@ -130,7 +151,18 @@ impl Runner<'_> {
                 total: plan.len(),
                 seconds_left: left * stretch,
             });
+            if let Some(why) = too_large.why(condition) {
+                let measurement = Measurement::failed(experiment, condition.clone(), *repetition, why);
+                self.store.add(self.run, &measurement)?;
+                left -= condition.seconds();
+                tell(Step::End(&measurement));
+                measurements.push(measurement);
+                continue;
+            }
             let measured = self.place.measure(experiment, condition, *repetition);
+            if measured.as_ref().is_err_and(PlaceError::is_slow_start) {
+                too_large.add(condition);
+            }
             if self.asked.load(Ordering::Relaxed) {
                 // The signal has reached the programs as well: what came back is only a part.
                 return Err(RunError::Interrupted);
@@ -170,6 +202,24 @@ mod tests {
             round.sort_unstable();
             assert_eq!(round, [0, 1, 2, 3]);
         }
+    }
+
+    #[test]
+    fn a_server_that_does_not_come_up_is_not_waited_for_again_with_as_many_variables() {
+        let mut load = LoadSpec::new(Kind::Read);
+        load.batch = Some(Sweep::One(1));
+        let mut scenario = Scenario::new("x", load);
+        scenario.stacks = vec!["slow".to_owned(), "quick".to_owned()];
+        scenario.server.signals = 20_000;
+        let conditions = scenario.conditions();
+        let mut too_large = TooLarge::default();
+        assert!(conditions.iter().all(|condition| too_large.why(condition).is_none()));
+        too_large.add(&conditions[0]);
+        let why = too_large.why(&conditions[0]).unwrap();
+        assert!(why.contains("20000 variables slow"), "{why}");
+        assert_eq!(too_large.why(&conditions[1]), None, "another stack");
+        scenario.server.signals = 19_999;
+        assert_eq!(too_large.why(&scenario.conditions()[0]), None, "fewer variables");
     }
 
     #[test]

@@ -92,6 +92,14 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// No run has come to its end.
+    #[error(
+        "no run in {path} is complete: `taktwerk lab reproduce` or `taktwerk lab run` makes one, and `--resume` ends one that was interrupted"
+    )]
+    NoneComplete {
+        /// The file.
+        path: PathBuf,
+    },
     /// Another process is measuring it.
     #[error("the run {name:?} in {path} is being measured by another process: wait for it, or end it")]
     Running {
@@ -399,12 +407,14 @@ impl Store {
     /// # Errors
     /// If there is none.
     pub fn choose(&self, wanted: Option<&str>) -> Result<Run, StoreError> {
-        let missing = |wanted: &str| StoreError::NoRun { wanted: wanted.to_owned(), path: self.path.clone() };
+        let path = self.path.clone();
         match wanted {
-            Some(wanted) => self.find(wanted)?.ok_or_else(|| missing(wanted)),
+            Some(wanted) => {
+                self.find(wanted)?.ok_or_else(|| StoreError::NoRun { wanted: wanted.to_owned(), path })
+            }
             None => {
                 let complete = self.runs()?.into_iter().rev().find(|run| run.state == State::Complete);
-                complete.ok_or_else(|| missing("the last complete one"))
+                complete.ok_or(StoreError::NoneComplete { path })
             }
         }
     }

@@ -8,8 +8,12 @@ use super::early::Usual;
 use super::timer::awake_max;
 use taktwerk_types::Instant;
 
-/// Cycles that have to come as expected before the next one is waited for awake.
+/// From so much trust on, the next cycle is waited for awake. A cycle that comes as expected adds one.
 const TRUSTED: u8 = 4;
+/// More is not counted.
+const TRUST_MAX: u8 = 8;
+/// What one costs that does not: three of four have to come as expected.
+const LOSS: u8 = 3;
 
 /// The time in which a message is waited for awake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +30,7 @@ pub(super) struct Rhythm {
     interval: u64,
     /// When a cycle's first message is expected; zero: none has come yet.
     expected: u64,
-    /// Cycles in a row that came as expected, up to [`TRUSTED`].
-    fitting: u8,
+    trust: u8,
     /// How late the thread wakes.
     waking: Usual,
 }
@@ -41,7 +44,7 @@ impl Rhythm {
         (2e6..1e15).contains(&nanos).then(|| Self {
             interval: nanos as u64,
             expected: 0,
-            fitting: 0,
+            trust: 0,
             waking: Usual::default(),
         })
     }
@@ -61,9 +64,11 @@ impl Rhythm {
         self.expected = self.expected.saturating_add(missed.saturating_mul(self.interval));
         let within = self.expected.abs_diff(at) <= awake_max(self.interval);
         if missed == 0 && within {
-            self.fitting = TRUSTED.min(self.fitting + 1);
-        } else if core::mem::take(&mut self.fitting) == 0 {
-            // One that is late once is no other rhythm; the second one is.
+            self.trust = TRUST_MAX.min(self.trust + 1);
+        } else if self.trust > 0 {
+            self.trust = self.trust.saturating_sub(LOSS);
+        } else {
+            // One that is late once is no other rhythm; some that follow each other are.
             self.expected = at;
         }
         if within {
@@ -89,7 +94,7 @@ impl Rhythm {
             from: Instant::from_nanos(self.expected.saturating_sub(lead)),
             until: Instant::from_nanos(self.expected.saturating_add(awake / 2)),
         };
-        (self.fitting == TRUSTED && now < window.until).then_some(window)
+        (self.trust >= TRUSTED && now < window.until).then_some(window)
     }
 }
 
@@ -148,16 +153,18 @@ mod tests {
     }
 
     #[test]
-    fn a_late_or_lost_message_ends_the_trust_and_not_the_rhythm() {
+    fn a_late_or_lost_message_costs_trust_and_not_the_rhythm() {
         for lost in [false, true] {
             let (mut rhythm, mut due) = following([0; 10]);
             if !lost {
                 rhythm.arrived(at(due + 5 * MS));
             }
             due += 100 * MS;
-            rhythm.arrived(at(due));
-            assert_eq!(rhythm.window(at(due + MS)), None);
-            for _ in 0..4 {
+            let late = if lost { 0 } else { 5 * MS };
+            rhythm.arrived(at(due + late));
+            let window = rhythm.window(at(due + 6 * MS));
+            assert_eq!(window.is_some(), lost, "one is forgiven, two are not: {window:?}");
+            for _ in 0..2 {
                 due += 100 * MS;
                 rhythm.arrived(at(due));
             }
@@ -170,8 +177,8 @@ mod tests {
     fn a_publisher_that_starts_anew_has_a_new_rhythm() {
         let (mut rhythm, due) = following([0; 10]);
         let start = due + 30 * MS;
-        (0..8).for_each(|cycle| rhythm.arrived(at(start + cycle * 100 * MS)));
-        let next = start + 800 * MS;
+        (0..9).for_each(|cycle| rhythm.arrived(at(start + cycle * 100 * MS)));
+        let next = start + 900 * MS;
         let window = rhythm.window(at(next - MS)).unwrap();
         assert!(window.from < at(next) && at(next) < window.until, "{window:?} of {next}");
     }

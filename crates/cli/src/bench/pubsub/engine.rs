@@ -63,14 +63,20 @@ impl Outcome {
     }
 }
 
-/// When cycles were received, for the mean period: the median of the slopes between each cycle and the one that came half a
-/// window later. One late message, wherever it stands, moves one of these slopes; of the time between the first and the last
+/// When cycles were received, for the mean period: of each fortieth of the window the cycle that was the least late, and the
+/// median of the slopes between each of these and the one that came half a window later. A receiver that is asleep for some time
+/// and awake for some is late by 100 µs in the one and not in the other, which is nothing of the publisher's. One late message, wherever it stands, moves one of these slopes; of the time between the first and the last
 /// message of a short window, or of a least-squares line, a late one at an edge is a large part: 20 ms in ten cycles of 100 ms
 /// are 2 %.
 #[derive(Debug, Default)]
 struct Line {
     received: Vec<(u32, u64)>,
+    /// What the period should be, nanoseconds.
+    nominal: u64,
 }
+
+/// Parts of a window of which the cycle that was the least late counts.
+const PARTS: usize = 40;
 
 impl Line {
     fn add(&mut self, cycle: u32, nanos: u64) {
@@ -78,10 +84,15 @@ impl Line {
     }
 
     fn slope(&self) -> Option<f64> {
-        let half = self.received.len().div_ceil(2);
-        let later = self.received.iter().skip(half);
-        let slopes: Vec<f64> = self
-            .received
+        let first = self.received.first()?.0;
+        let late = |(cycle, nanos): &&(u32, u64)| {
+            i128::from(*nanos) - i128::from(cycle.wrapping_sub(first)) * i128::from(self.nominal)
+        };
+        let parts = self.received.chunks((self.received.len() / PARTS).max(1));
+        let received: Vec<&(u32, u64)> = parts.filter_map(|part| part.iter().min_by_key(late)).collect();
+        let half = received.len().div_ceil(2);
+        let later = received.iter().skip(half);
+        let slopes: Vec<f64> = received
             .iter()
             .zip(later)
             .filter_map(|((cycle, nanos), (later_cycle, later_nanos))| {
@@ -203,6 +214,7 @@ pub(super) fn run(
     with(&ear, |heard| {
         heard.sending = Some(publisher.sending());
         heard.missed = missed_cycles;
+        heard.line.nominal = arguments.interval_nanos();
     });
     wait(WARM_UP.max(arguments.interval * WARM_UP_CYCLES), interrupt);
     let missed = |publisher: &RunningPublisher| {
@@ -276,7 +288,7 @@ mod tests {
     use super::*;
 
     fn slope(cycles: impl IntoIterator<Item = (u32, u64)>) -> Option<f64> {
-        let mut line = Line::default();
+        let mut line = Line { nominal: 1_000_000, ..Line::default() };
         cycles.into_iter().for_each(|(cycle, nanos)| line.add(cycle, nanos));
         line.slope()
     }
@@ -292,6 +304,16 @@ mod tests {
         };
         let error = slope((0..1000).map(at)).unwrap() - 1_000_000.0;
         assert!((error - 100.0).abs() < 20.0, "{error}");
+    }
+
+    #[test]
+    fn a_receiver_that_is_awake_for_some_time_only_is_no_other_period() {
+        let at = |cycle: u32| {
+            let asleep = if cycle < 300 && cycle % 7 != 0 { 100_000 } else { 0 };
+            (cycle, 5_000_000 + u64::from(cycle) * 1_000_000 + asleep)
+        };
+        let error = slope((0..600).map(at)).unwrap() - 1_000_000.0;
+        assert!(error.abs() < 1.0, "{error}");
     }
 
     #[test]

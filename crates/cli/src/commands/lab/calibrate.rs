@@ -84,6 +84,7 @@ fn scenarios(quick: bool, stacks: &[String]) -> Vec<Scenario> {
 
 /// Measures and fits.
 pub(crate) fn run(arguments: &CalibrateArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    arguments.session.check(output)?;
     let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());
     let conditions: Vec<_> = scenarios(arguments.quick, &arguments.stacks)
         .iter()

@@ -100,9 +100,7 @@ fn under(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(
     match (interrupt.asked(), status.success()) {
         (true, _) => Err(Failure::Interrupted),
         (false, true) => Ok(()),
-        (false, false) => {
-            Err(Failure::Environment(format!("{} ended with {status}", arguments.command.join(" "))))
-        }
+        (false, false) => Err(Failure::Ended { line: arguments.command.join(" "), status }),
     }
 }
 

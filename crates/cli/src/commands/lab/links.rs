@@ -243,7 +243,7 @@ fn run_over(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Resul
     if status.success() {
         return Ok(());
     }
-    Err(Failure::Environment(format!("{} ended with {status}", arguments.command.join(" "))))
+    Err(Failure::Ended { line: arguments.command.join(" "), status })
 }
 
 fn carried(counters: &Counters) -> String {

@@ -97,7 +97,9 @@ impl StoreArgs {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::NoRun { .. } | StoreError::Running { .. } => Self::Usage(error.to_string()),
+            StoreError::NoRun { .. } | StoreError::NoneComplete { .. } | StoreError::Running { .. } => {
+                Self::Usage(error.to_string())
+            }
             other => Self::Environment(other.to_string()),
         }
     }

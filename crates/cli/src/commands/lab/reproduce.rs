@@ -130,6 +130,7 @@ pub(super) fn stacks(asked: Option<&Vec<String>>, place: &Place) -> Result<Vec<S
 
 /// Runs them and reports.
 pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    arguments.session.check(output)?;
     session::can_write(&arguments.output)?;
     let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());
     let chosen = chosen(&arguments.ids)?;

@@ -147,6 +147,7 @@ fn impossible(error: PlaceError) -> Failure {
 
 /// Measures it and reports.
 pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    arguments.session.check(output)?;
     let file = arguments.file.display().to_string();
     let text = std::fs::read_to_string(&arguments.file)
         .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}")))?;

@@ -46,6 +46,18 @@ pub(crate) struct SessionArgs {
     pub(crate) store: super::StoreArgs,
 }
 
+impl SessionArgs {
+    /// One stream is for one kind of document.
+    pub(crate) fn check(&self, output: Output) -> Result<(), Failure> {
+        if output.is_json() && self.stream.as_deref() == Some(Path::new("-")) {
+            return Err(Failure::Usage(
+                "--stream - and --json both write to standard output: give --stream a file".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// What is to be measured.
 pub(crate) struct Task<'a> {
     /// What it is called in the store.

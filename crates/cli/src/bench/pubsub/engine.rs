@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn a_receiver_that_is_awake_for_some_time_only_is_no_other_period() {
         let at = |cycle: u32| {
-            let asleep = if cycle < 300 && cycle % 7 != 0 { 100_000 } else { 0 };
+            let asleep = if cycle < 300 && !cycle.is_multiple_of(7) { 100_000 } else { 0 };
             (cycle, 5_000_000 + u64::from(cycle) * 1_000_000 + asleep)
         };
         let error = slope((0..600).map(at)).unwrap() - 1_000_000.0;

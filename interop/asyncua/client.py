@@ -88,6 +88,11 @@ async def cell(args, policy, mode, user):
     await client.connect()
     try:
         await client.get_node(ua.NodeId(2258)).read_value()
+        # Some 20 kB each way: a message of several chunks, where the server takes as many nodes at once.
+        many = [ua.NodeId(2258)] * 1000
+        values = await client.read_values([client.get_node(node) for node in many])
+        if len(values) != len(many) or any(value is None for value in values):
+            raise ValueError(f"{len(values)} of {len(many)} values")
     finally:
         await client.disconnect()
 

@@ -18,8 +18,9 @@ use taktwerk_net::pubsub::{
 use taktwerk_pubsub::{GroupIndex, PublisherEvent};
 use taktwerk_types::Variant;
 
-/// Cycles before a round counts: pages are touched, the estimate of the preparation has settled.
-const WARM_UP_CYCLES: u32 = 5;
+/// Cycles before a round counts: pages are touched, the estimate of the preparation has settled, and the subscriber knows when
+/// messages come.
+const WARM_UP_CYCLES: u32 = 8;
 const WARM_UP: Duration = Duration::from_millis(200);
 
 /// What came of it.

@@ -217,10 +217,14 @@ fn loads() {
     assert_eq!(subscribe["revised"]["publishing_ms"]["max"], 50.0);
     assert!(subscribe["notifications"].as_u64().unwrap() > 1_000, "{subscribe}");
     assert!(subscribe["delivery_before_stall"]["count"].as_u64().unwrap() > 10);
+    // More in one request than the server takes, which says how many that is.
+    let many = ["subscribe", "--items", "10001", "--per-request", "20000", "-I", "250", "--sampling", "250"];
+    assert_eq!(bench(&many)["progress"]["items"], 10_001);
     // Who never sleeps is not therefore at the end of its strength.
     let polling =
         bench(&["subscribe", "-I", "50", "--update", "50", "--items", "10", "--busy-poll", "1000000"]);
     assert!(polling["generator"]["polling_s"].as_f64().unwrap() > 0.0, "{polling}");
+    assert!(!polling["invalid"].to_string().contains("of its core"), "{polling}");
     server.stop().unwrap();
 }
 

@@ -35,7 +35,10 @@ async fn serve() -> Result<(), Box<dyn std::error::Error>> {
         0 => std::net::TcpListener::bind((bind.as_str(), 0))?.local_addr()?.port(),
         port => port,
     };
-    let (server, handle) = ServerBuilder::new()
+    let mut builder = ServerBuilder::new();
+    // A thousand by default: less than what loads ask for, and than what other stacks allow.
+    builder.limits_mut().subscriptions.max_monitored_items_per_sub = 0;
+    let (server, handle) = builder
         .application_name("async-opcua peer")
         // Not that of the signals: namespace 1 is the server's own, and nodes in it are none of the manager's.
         .application_uri(APPLICATION)

@@ -1,7 +1,7 @@
 //! One client with a large subscription beside the others, on a thread of its own. It can stop reading: then its
 //! messages pile up in the kernel until the server cannot send any more, which must be nobody else's concern.
 
-use super::{ITEMS_PER_REQUEST, SubscribeArgs, find_nodes, item, params};
+use super::{Found, SubscribeArgs, find_nodes, item, params};
 use crate::failure::Failure;
 use crate::session;
 use std::sync::Arc;
@@ -12,7 +12,6 @@ use taktwerk_client::{Delivery, Event, EventQueue, SubscriptionEvent};
 use taktwerk_net::client::BlockingClient;
 use taktwerk_net::clock::monotonic;
 use taktwerk_schema::PublishRequest;
-use taktwerk_types::NodeId;
 
 /// Publish requests sent before it stops reading, so that the server has something to answer for a while. Servers
 /// accept at least so many.
@@ -33,11 +32,11 @@ impl Heavy {
     /// Connects, creates the items and begins to read.
     pub(super) fn start(arguments: &SubscribeArgs, items: u32) -> Result<Self, Failure> {
         let common = &arguments.common;
-        let nodes = find_nodes(arguments)?;
+        let found = find_nodes(arguments)?;
         let connected = BlockingClient::connect(common.client_config()?, common.target()?);
         let (mut client, _) =
             connected.map_err(|error| session::unreachable(&common.connection.endpoint, &error))?;
-        subscribe(&mut client, arguments, &nodes, items)?;
+        subscribe(&mut client, arguments, &found, items)?;
         let (stop_reading, end) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (stopped, ended) = (Arc::clone(&stop_reading), Arc::clone(&end));
         let thread = std::thread::Builder::new().name("heavy".to_owned()).spawn(move || {
@@ -78,7 +77,7 @@ impl Drop for Heavy {
 fn subscribe(
     client: &mut BlockingClient,
     arguments: &SubscribeArgs,
-    nodes: &[NodeId],
+    found: &Found,
     items: u32,
 ) -> Result<(), Failure> {
     let handle = client.core().create_subscription(params(arguments), monotonic());
@@ -93,13 +92,9 @@ fn subscribe(
         match client.wait(end) {
             Some(Delivery::Event(Event::Subscription(_, SubscriptionEvent::Created { .. }))) => {
                 let requests: Vec<_> = (0..items)
-                    .filter_map(|index| {
-                        nodes
-                            .get(index as usize % nodes.len().max(1))
-                            .map(|node| item(arguments, node, index))
-                    })
+                    .filter_map(|index| found.node(index).map(|node| item(arguments, node, index)))
                     .collect();
-                for part in requests.chunks(ITEMS_PER_REQUEST as usize) {
+                for part in requests.chunks(found.per_request) {
                     let added = client.core().add_items(handle, part.to_vec(), monotonic());
                     added.map_err(|error| Failure::Connect(error.to_string()))?;
                 }

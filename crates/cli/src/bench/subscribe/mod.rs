@@ -25,8 +25,9 @@ use taktwerk_lab::steady::{self, Slice, Steady};
 use taktwerk_lab::validity::Invalid;
 use taktwerk_lab::{clock, figures};
 use taktwerk_net::client::{Fleet, MemberId};
+use taktwerk_schema::ids::variable_ids;
 use taktwerk_schema::{MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, ReadValueId};
-use taktwerk_types::{Instant, NodeId};
+use taktwerk_types::{Instant, NodeId, Variant};
 
 /// Arguments of `taktwerk bench subscribe`.
 #[derive(Debug, Args)]
@@ -55,7 +56,8 @@ pub(crate) struct SubscribeArgs {
     #[arg(long, value_name = "MS", value_parser = span::millis)]
     update: Option<Duration>,
 
-    /// Monitored items created with one request. Many keep a slow server from answering others meanwhile.
+    /// Monitored items created with one request, if the server takes as many. Many keep a slow server from answering others
+    /// meanwhile.
     #[arg(long, value_name = "N", default_value_t = ITEMS_PER_REQUEST, value_parser = clap::value_parser!(u32).range(1..))]
     per_request: u32,
 
@@ -95,8 +97,8 @@ fn millis(span: Duration) -> f64 {
 pub(crate) fn run(arguments: &SubscribeArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let common = &arguments.common;
     let server = common.begin()?;
-    let nodes = find_nodes(arguments)?;
-    let items = arguments.items.unwrap_or(u32::try_from(nodes.len()).unwrap_or(u32::MAX));
+    let found = find_nodes(arguments)?;
+    let items = arguments.items.unwrap_or(u32::try_from(found.nodes.len()).unwrap_or(u32::MAX));
     let heavy = match arguments.heavy {
         Some(count) => Some(Heavy::start(arguments, count)?),
         None => None,
@@ -108,7 +110,7 @@ pub(crate) fn run(arguments: &SubscribeArgs, output: Output, interrupt: &Interru
     for _ in 0..common.clients {
         fleet.add(target.clone());
     }
-    set_up(arguments, &mut fleet, &mut observer, &nodes, items, interrupt)?;
+    set_up(arguments, &mut fleet, &mut observer, &found, items, interrupt)?;
     warm_up(arguments, &mut fleet, &mut observer, interrupt)?;
 
     let mut before_stall = None;
@@ -130,7 +132,7 @@ pub(crate) fn run(arguments: &SubscribeArgs, output: Output, interrupt: &Interru
     for member in 0..common.clients {
         fleet.with(MemberId(member), |core, now| core.disconnect(now), &mut observer);
     }
-    let mut report = report(arguments, &observer, &account, nodes.len(), items);
+    let mut report = report(arguments, &observer, &account, found.nodes.len(), items);
     if let Some(before) = before_stall {
         report.set("delivery_before_stall", json!(before.summary()));
         report.times("delivery before the stall", &before);
@@ -156,15 +158,41 @@ fn run_window(
     Ok(())
 }
 
-fn find_nodes(arguments: &SubscribeArgs) -> Result<Vec<NodeId>, Failure> {
+/// What is monitored.
+struct Found {
+    nodes: Vec<NodeId>,
+    /// How many items are created with one request: as many as was asked for, or as the server takes.
+    per_request: usize,
+}
+
+impl Found {
+    fn node(&self, index: u32) -> Option<&NodeId> {
+        self.nodes.get(index as usize % self.nodes.len().max(1))
+    }
+}
+
+fn find_nodes(arguments: &SubscribeArgs) -> Result<Found, Failure> {
+    let per_request = arguments.per_request as usize;
     if arguments.items == Some(0) {
-        return Ok(Vec::new());
+        return Ok(Found { nodes: Vec::new(), per_request });
     }
     let mut session = Session::connect(&arguments.common.connection)?;
     let wanted = arguments.items.into_iter().chain(arguments.heavy).max();
     let nodes = nodes::find(&mut session, &arguments.nodes, wanted)?;
+    let taken = items_per_call(&mut session)?.unwrap_or(usize::MAX);
     session.close();
-    Ok(nodes)
+    Ok(Found { nodes, per_request: per_request.min(taken) })
+}
+
+/// MaxMonitoredItemsPerCall of a server that has it and means something by it (Part 5 §6.3.11).
+fn items_per_call(session: &mut Session) -> Result<Option<usize>, Failure> {
+    let limit = variable_ids::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_MONITORED_ITEMS_PER_CALL;
+    let node_id = NodeId::numeric(0, limit);
+    let read = ReadValueId { node_id, attribute_id: Attribute::VALUE.id(), ..Default::default() };
+    Ok(match session.read(vec![read])?.first().and_then(|result| result.value.as_ref()) {
+        Some(Variant::UInt32(limit @ 1..)) => usize::try_from(*limit).ok(),
+        _ => None,
+    })
 }
 
 /// A request for an item of these loads.
@@ -198,7 +226,7 @@ fn set_up(
     arguments: &SubscribeArgs,
     fleet: &mut Fleet,
     observer: &mut Observer,
-    nodes: &[NodeId],
+    found: &Found,
     items: u32,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
@@ -220,7 +248,7 @@ fn set_up(
             );
         }
         for (member, handle) in std::mem::take(&mut observer.created_now) {
-            add_items(arguments, fleet, observer, (member, handle), nodes, items)?;
+            add_items(arguments, fleet, observer, (member, handle), found, items)?;
         }
         let is_done = observer.subscriptions == clients as usize && observer.items_answered == items as usize;
         if is_done {
@@ -257,17 +285,15 @@ fn add_items(
     fleet: &mut Fleet,
     observer: &mut Observer,
     (member, handle): (u32, SubscriptionHandle),
-    nodes: &[NodeId],
+    found: &Found,
     items: u32,
 ) -> Result<(), Failure> {
     let clients = arguments.common.clients as usize;
     let requests: Vec<MonitoredItemCreateRequest> = (member..items)
         .step_by(clients)
-        .filter_map(|index| {
-            nodes.get(index as usize % nodes.len().max(1)).map(|node| item(arguments, node, index))
-        })
+        .filter_map(|index| found.node(index).map(|node| item(arguments, node, index)))
         .collect();
-    for part in requests.chunks(arguments.per_request as usize) {
+    for part in requests.chunks(found.per_request) {
         let added =
             fleet.with(MemberId(member), |core, now| core.add_items(handle, part.to_vec(), now), observer);
         if let Some(Err(error)) = added {

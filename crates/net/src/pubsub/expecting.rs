@@ -1,12 +1,13 @@
 //! How a subscriber's thread waits: asleep, but awake when a message is expected.
 
 use super::rhythm::Rhythm;
+use super::timer::timespec;
 use crate::clock::monotonic;
 use crate::poll::Poller;
 use core::time::Duration;
 use rustix::fd::OwnedFd;
 use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 use std::io;
 use taktwerk_pubsub::config::{Configuration, Connection, DataSetReader, DataSetReaderMessage};
@@ -94,13 +95,8 @@ impl Expecting {
     }
 
     fn set(&self, at: Instant) -> io::Result<()> {
-        let nanos = at.as_nanos();
-        let it_value = Timespec {
-            tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
-            tv_nsec: i64::try_from(nanos % 1_000_000_000).unwrap_or(0),
-        };
-        let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
-        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &Itimerspec { it_interval, it_value })?;
+        let once = Itimerspec { it_interval: timespec(Instant::ZERO), it_value: timespec(at) };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)?;
         Ok(())
     }
 }

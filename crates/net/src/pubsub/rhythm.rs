@@ -30,6 +30,7 @@ pub(super) struct Rhythm {
     interval: u64,
     /// When a cycle's first message is expected; zero: none has come yet.
     expected: u64,
+    /// How well cycles came as expected lately, up to [`TRUST_MAX`].
     trust: u8,
     /// How late the thread wakes.
     waking: Usual,

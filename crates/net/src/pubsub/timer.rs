@@ -16,7 +16,8 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id,
 };
 
-fn timespec(time: Instant) -> Timespec {
+/// A time of the monotonic clock as the kernel takes it.
+pub(super) fn timespec(time: Instant) -> Timespec {
     let nanos = time.as_nanos();
     Timespec {
         tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),

@@ -65,10 +65,12 @@ impl Outcome {
 }
 
 /// When cycles were received, for the mean period: of each fortieth of the window the cycle that was the least late, and the
-/// median of the slopes between each of these and the one that came half a window later. A receiver that is asleep for some time
-/// and awake for some is late by 100 µs in the one and not in the other, which is nothing of the publisher's. One late message, wherever it stands, moves one of these slopes; of the time between the first and the last
-/// message of a short window, or of a least-squares line, a late one at an edge is a large part: 20 ms in ten cycles of 100 ms
-/// are 2 %.
+/// median of the slopes between each of these and the one that came half a window later.
+///
+/// A receiver that is asleep for some time and awake for some is late by 100 µs in the one and not in the other, which is
+/// nothing of the publisher's. One late message, wherever it stands, moves one of these slopes; of the time between the first
+/// and the last message of a short window, or of a least-squares line, a late one at an edge is a large part: 20 ms in ten
+/// cycles of 100 ms are 2 %.
 #[derive(Debug, Default)]
 struct Line {
     received: Vec<(u32, u64)>,

@@ -1,6 +1,11 @@
 //! Where measurements happen: which programs there are, which CPUs, and one measurement from start to end.
 
-use crate::clock;
+mod bursts;
+mod url;
+
+use bursts::Bursts;
+use url::Url;
+
 use crate::cpu::{Governor, NotPermitted, Set, Wanted, governor};
 use crate::links::{Effort, Link, Method, Probed, Profile, probe};
 use crate::machine::Machine;
@@ -11,17 +16,16 @@ use crate::program::{Program, ProgramError, Running, digest};
 use crate::scenario::{BROKERLESS, Condition, CpuCondition, Kind, broker};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A server with many nodes takes a while to start.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// How long a server that runs already may take to accept a connection.
-const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// No measurement takes longer.
+const LONGEST: Duration = Duration::from_secs(30 * 86_400);
 /// What a measurement may take beyond its own time.
 const SLACK: Duration = Duration::from_secs(60);
 
@@ -65,6 +69,19 @@ pub enum PlaceError {
         asked: String,
         /// Which there are.
         allowed: String,
+    },
+    /// The CPUs are not as the condition says.
+    #[error(
+        "cpu.condition = {condition:?} does not go with the server on CPU {server} and the load on {load}: change cpu.server or \
+         cpu.load"
+    )]
+    Contradiction {
+        /// Which condition.
+        condition: &'static str,
+        /// CPUs of the server.
+        server: String,
+        /// CPUs of the load.
+        load: String,
     },
     /// A link is not there.
     #[error("the link {name:?} cannot be emulated here: {why}")]
@@ -327,13 +344,15 @@ impl Place {
                 });
             }
         }
+        self.load_cpus(condition, &self.wanted(condition)?.cpus)?;
         let stack = condition.stack.as_str();
         let has_none = matches!(condition.kind, Kind::Update | Kind::PubSub | Kind::Igmp);
         if has_none || stack == BROKERLESS || stack == "own" {
             return Ok(());
         }
         if is_url(stack) {
-            return listens(stack).map_err(|why| PlaceError::NoServer { url: stack.to_owned(), why });
+            let listens = Url::parse(stack).and_then(|url| url.listens());
+            return listens.map_err(|why| PlaceError::NoServer { url: stack.to_owned(), why });
         }
         let name = broker(stack).map_or(stack, |(peer, _)| peer);
         let how = match peers::find(name) {
@@ -353,6 +372,34 @@ impl Place {
         };
         let class = cpu.class.as_ref().map(|class| class.parse()).transpose()?;
         Ok(Wanted { cpus, isolate: cpu.isolate, class, governor: cpu.governor.clone() })
+    }
+
+    /// The CPUs of the load: those that are asked for, or one that goes with the server's. On a machine with one CPU it is that
+    /// one, whatever the condition.
+    fn load_cpus(&self, condition: &Condition, server: &CpuList) -> Result<CpuList, PlaceError> {
+        let is_servers = |cpu: &usize| server.cpus().contains(cpu);
+        let kind = condition.cpu.condition;
+        let contradiction = |load: &CpuList| PlaceError::Contradiction {
+            condition: kind.name(),
+            server: server.to_string(),
+            load: load.to_string(),
+        };
+        let list: CpuList = match (&condition.cpu.load, kind) {
+            (Some(list), _) => list.parse()?,
+            (None, CpuCondition::Same) => server.clone(),
+            (None, CpuCondition::Isolated | CpuCondition::Shared) => {
+                let free = self.allowed.iter().find(|cpu| !is_servers(cpu));
+                free.or(server.cpus().first()).map_or_else(|| server.clone(), |cpu| CpuList::single(*cpu))
+            }
+        };
+        if !self.has_two_cpus() || matches!(condition.kind, Kind::Update) {
+            return Ok(list);
+        }
+        let is_right = match kind {
+            CpuCondition::Same => list.cpus().iter().any(is_servers),
+            CpuCondition::Isolated | CpuCondition::Shared => !list.cpus().iter().any(is_servers),
+        };
+        if is_right { Ok(list) } else { Err(contradiction(&list)) }
     }
 
     fn own_program(&self, condition: &Condition, bind: IpAddr) -> Program {
@@ -411,8 +458,9 @@ impl Place {
         let stack = condition.stack.as_str();
         let no_link = |why| PlaceError::NoLink { name: condition.link.clone().unwrap_or_default(), why };
         if is_url(stack) {
-            let url = link.map_or(Ok(stack.to_owned()), |standing| relayed(&standing.link, stack));
-            return Ok(Server { url: url.map_err(no_link)?, pid: None, _running: None });
+            let relayed = |standing: &Standing| Url::parse(stack)?.relayed(&standing.link);
+            let url = link.map_or(Ok(stack.to_owned()), relayed).map_err(no_link)?;
+            return Ok(Server { url, pid: None, _running: None });
         }
         let bind = link.map_or(Ipv4Addr::LOCALHOST.into(), |standing| standing.link.server_address());
         let network = link.and_then(|standing| standing.link.server_place());
@@ -436,7 +484,7 @@ impl Place {
                 let options = PeerOptions {
                     bind,
                     variables: condition.signals(),
-                    update: Duration::from_secs_f64(condition.server.update_ms.max(0.0) / 1e3),
+                    update: Duration::try_from_secs_f64(condition.server.update_ms / 1e3).unwrap_or_default(),
                     cpus: cpus.start_on().cloned(),
                     network: network.cloned(),
                     stop: self.stop.clone(),
@@ -458,7 +506,8 @@ impl Place {
         cpus.admit(running.pid())?;
         let mut url = running.url().to_owned();
         if let Some(standing) = link {
-            url = through(&standing.link, &url).map_err(no_link)?;
+            let behind = Url::parse(&url).and_then(|url| url.behind(&standing.link, bind));
+            url = behind.map_err(no_link)?;
         }
         Ok(Server { url, pid: Some(running.pid()), _running: Some(running) })
     }
@@ -478,14 +527,7 @@ impl Place {
         let link = condition.link.as_ref().map(|name| self.link_by(name, method)).transpose()?;
         let wanted = self.wanted(condition)?;
         let server_cpus = wanted.cpus.clone();
-        let load_cpu = match condition.cpu.condition {
-            CpuCondition::Same => self.server_cpu(),
-            CpuCondition::Isolated | CpuCondition::Shared => self.load_cpu(),
-        };
-        let load_cpus = match &condition.cpu.load {
-            Some(list) => list.parse()?,
-            None => CpuList::single(load_cpu),
-        };
+        let load_cpus = self.load_cpus(condition, &server_cpus)?;
         let set = wanted.set()?;
         let _bursts =
             (condition.cpu.condition == CpuCondition::Shared).then(|| Bursts::on(server_cpus.clone()));
@@ -537,7 +579,7 @@ impl Place {
                 Some(server)
             }
         };
-        let limit = Duration::from_secs_f64(condition.seconds() * 3.0) + self.slack;
+        let limit = Duration::try_from_secs_f64(condition.seconds() * 3.0).unwrap_or(LONGEST) + self.slack;
         let result = run(&program.arg("--json"), limit, self.stop.as_deref());
         drop(server);
         let mut document = result?;
@@ -563,54 +605,6 @@ fn is_url(stack: &str) -> bool {
     stack.contains("://")
 }
 
-/// Whether somebody listens at a URL. Schemes whose port is not known are not looked at.
-fn listens(url: &str) -> Result<(), String> {
-    let Some((scheme, rest)) = url.split_once("://") else { return Err("it is no URL".to_owned()) };
-    let port = match scheme.split('+').next() {
-        Some("opc.tcp") => 4840,
-        Some("mqtt") => 1883,
-        Some("mqtts") => 8883,
-        _ => return Ok(()),
-    };
-    let authority = rest.split('/').next().unwrap_or_default();
-    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let authority = if has_port { authority.to_owned() } else { format!("{authority}:{port}") };
-    let mut error = "the name has no address".to_owned();
-    for address in authority.to_socket_addrs().map_err(|error| error.to_string())? {
-        match TcpStream::connect_timeout(&address, CONNECT_LIMIT) {
-            Ok(_) => return Ok(()),
-            Err(refused) => error = refused.to_string(),
-        }
-    }
-    Err(error)
-}
-
-/// The URL of a relay to a server that runs already.
-fn relayed(link: &Link, url: &str) -> Result<String, String> {
-    /// The port that IANA gave to opc.tcp.
-    const DEFAULT_PORT: u16 = 4840;
-    let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("{url} is no URL"))?;
-    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let authority = if has_port { authority.to_owned() } else { format!("{authority}:{DEFAULT_PORT}") };
-    let mut found = authority.to_socket_addrs().map_err(|error| format!("{authority}: {error}"))?;
-    let server = found.next().ok_or_else(|| format!("{authority} has no address"))?;
-    let address = link.reach(server).map_err(|error| error.to_string())?;
-    Ok(format!("{scheme}://{address}{path}"))
-}
-
-/// The URL by which clients reach a server or broker behind a link.
-fn through(link: &Link, url: &str) -> Result<String, String> {
-    let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("{url} is no URL"))?;
-    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-    let (_, port) = authority.rsplit_once(':').ok_or_else(|| format!("{url} has no port"))?;
-    let port: u16 = port.parse().map_err(|_| format!("{url} has no port"))?;
-    let address =
-        link.reach(SocketAddr::new(link.server_address(), port)).map_err(|error| error.to_string())?;
-    Ok(format!("{scheme}://{address}{path}"))
-}
-
 fn server_and_load(server: &CpuList, load: &CpuList) -> CpuList {
     let text = format!("{server},{load}");
     text.parse().unwrap_or_else(|_| server.clone())
@@ -629,46 +623,6 @@ fn run(program: &Program, limit: Duration, stop: Option<&AtomicBool>) -> Result<
         return Err(failed());
     }
     serde_json::from_slice(&output.stdout).map_err(|_| failed())
-}
-
-/// A thread that computes in bursts on given CPUs, half of the time, as other programs on a gateway do.
-struct Bursts {
-    end: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Bursts {
-    fn on(cpus: CpuList) -> Self {
-        let end = Arc::new(AtomicBool::new(false));
-        let ended = Arc::clone(&end);
-        let thread = std::thread::Builder::new().name("bursts".to_owned()).spawn(move || {
-            if cpus.pin().is_err() {
-                return;
-            }
-            // Bursts of 1 to 16 ms, each followed by a rest as long as itself.
-            let mut random = 1u64;
-            while !ended.load(Ordering::Relaxed) {
-                random =
-                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let span = 1_000_000 + (random >> 33) % 15_000_000;
-                let until = clock::monotonic() + span;
-                while clock::monotonic() < until {
-                    std::hint::spin_loop();
-                }
-                clock::sleep_until(until + span);
-            }
-        });
-        Self { end, thread: thread.ok() }
-    }
-}
-
-impl Drop for Bursts {
-    fn drop(&mut self) {
-        self.end.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
 }
 
 #[cfg(test)]
@@ -696,12 +650,29 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_run_already_are_behind_a_relay() {
-        let link = Link::by(Method::Proxy, &"delay=1ms".parse().unwrap(), 1).unwrap();
-        let url = relayed(&link, "opc.tcp://127.0.0.1/path").unwrap();
-        assert!(url.starts_with("opc.tcp://127.0.0.1:") && url.ends_with("/path"), "{url}");
-        assert!(!url.contains(":4840/"), "{url}");
-        assert!(relayed(&link, "opc.tcp://no host").is_err());
+    fn the_load_is_where_the_condition_says() {
+        let mut place = Place::new("/bin/true".into(), "/no/such/peers".into());
+        place.allowed = vec![0, 1, 2];
+        let cpus = |condition, server: Option<&str>, load: Option<&str>| {
+            let mut scenario = Scenario::new("x", LoadSpec::new(Kind::Read));
+            scenario.cpu.condition = condition;
+            (scenario.cpu.server, scenario.cpu.load) = (server.map(str::to_owned), load.map(str::to_owned));
+            let condition = scenario.conditions().remove(0);
+            let servers = place.wanted(&condition)?.cpus;
+            place.load_cpus(&condition, &servers).map(|list| list.to_string())
+        };
+        let (isolated, same) = (CpuCondition::Isolated, CpuCondition::Same);
+        assert_eq!(cpus(isolated, None, None).unwrap(), "1");
+        assert_eq!(cpus(isolated, Some("1"), None).unwrap(), "0");
+        assert_eq!(cpus(isolated, Some("0,1"), None).unwrap(), "2");
+        assert_eq!(cpus(same, Some("1"), None).unwrap(), "1");
+        assert_eq!(cpus(same, Some("1"), Some("1-2")).unwrap(), "1-2");
+        for (kind, server, load) in
+            [(isolated, "0-2", None), (isolated, "1", Some("1")), (same, "1", Some("2"))]
+        {
+            let error = cpus(kind, Some(server), load).unwrap_err().to_string();
+            assert!(error.contains(kind.name()) && error.contains("cpu.server"), "{error}");
+        }
     }
 
     #[test]
@@ -712,14 +683,5 @@ mod tests {
         scenario.cpu.governor = Some("warp".into());
         let refused = place.check_cpu(&scenario.conditions()[0]).unwrap_err();
         assert!(matches!(refused, PlaceError::Conditions(_)) && refused.to_string().contains("governor"));
-    }
-
-    #[test]
-    fn bursts_end() {
-        let first = CpuList::single(CpuList::allowed().cpus()[0]);
-        let bursts = Bursts::on(first);
-        let end = Arc::clone(&bursts.end);
-        drop(bursts);
-        assert!(end.load(Ordering::Relaxed));
     }
 }

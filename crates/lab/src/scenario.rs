@@ -26,6 +26,7 @@
 //! below = 150000
 //! ```
 
+mod check;
 mod duration;
 mod factors;
 
@@ -443,63 +444,6 @@ impl Scenario {
             .map_err(|source| ScenarioError::Parse { file: file.to_owned(), source: Box::new(source) })?;
         scenario.check()?;
         Ok(scenario)
-    }
-
-    /// Checks what the types do not.
-    ///
-    /// # Errors
-    /// What makes no sense.
-    pub fn check(&self) -> Result<(), ScenarioError> {
-        let wrong = |problem: &str| {
-            Err(ScenarioError::Nonsense { scenario: self.name.clone(), problem: problem.to_owned() })
-        };
-        let time = &self.time;
-        if self.name.trim().is_empty() {
-            return wrong("it has no name: write name = \"…\"");
-        }
-        if self.stacks.is_empty() {
-            return wrong("stacks is empty: write stacks = [\"own\"]");
-        }
-        if time.repetitions == 0 {
-            return wrong("time.repetitions is 0: write at least 1, better 5");
-        }
-        if !(time.duration_s > 0.0 && time.duration_s <= 86_400.0 && time.warmup_s >= 0.0) {
-            return wrong(
-                "time.duration_s must lie between 0 and 86 400, and time.warmup_s must not be negative",
-            );
-        }
-        if self.load.kind == Kind::Fan && self.load.clients.is_none() {
-            return wrong("a fan needs load.clients of at least 2");
-        }
-        if let Some(problem) = self.cpu.problem() {
-            return wrong(&problem);
-        }
-        let is_ours = |stack: &String| !stack.contains("://");
-        let starts_server = !matches!(self.load.kind, Kind::Update | Kind::PubSub);
-        if self.cpu.is_special() && !(starts_server && self.stacks.iter().all(is_ours)) {
-            return wrong(
-                "cpu.isolate, cpu.class and cpu.governor need a server that the laboratory starts: leave them out for \
-                 URLs, update and pubsub",
-            );
-        }
-        if self.thresholds.iter().any(|threshold| threshold.below.is_none() && threshold.above.is_none()) {
-            return wrong("a threshold needs below or above");
-        }
-        let has_messages = self.stacks.iter().any(|stack| broker(stack).is_some() || stack == BROKERLESS);
-        if has_messages && !matches!(self.load.kind, Kind::Roundtrip | Kind::Fan) {
-            return wrong("MQTT brokers and uadp-udp can be measured with load.kind roundtrip and fan only");
-        }
-        if self.link.is_some() && self.stacks.iter().any(|stack| stack == BROKERLESS) {
-            return wrong("uadp-udp has no server that could be behind a link");
-        }
-        if self.load.clients.as_ref().is_some_and(|sweep| sweep.values().contains(&0)) {
-            return wrong("load.clients must not be 0");
-        }
-        let (policy, mode) = (self.security.policy.eq_ignore_ascii_case("none"), self.security.is_none());
-        if policy != mode {
-            return wrong("security.policy and security.mode must both be None, or neither");
-        }
-        Ok(())
     }
 
     /// All combinations of what varies, stacks innermost.

@@ -1,0 +1,62 @@
+//! Another program that wants the CPU now and then.
+
+use crate::clock;
+use crate::pin::CpuList;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// A thread that computes in bursts on given CPUs, half of the time, as other programs on a gateway do.
+pub(super) struct Bursts {
+    end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Bursts {
+    pub(super) fn on(cpus: CpuList) -> Self {
+        let end = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&end);
+        let thread = std::thread::Builder::new().name("bursts".to_owned()).spawn(move || {
+            if cpus.pin().is_err() {
+                return;
+            }
+            // Bursts of 1 to 16 ms, each followed by a rest as long as itself.
+            let mut random = 1u64;
+            while !ended.load(Ordering::Relaxed) {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let span = 1_000_000 + (random >> 33) % 15_000_000;
+                let until = clock::monotonic() + span;
+                while clock::monotonic() < until {
+                    std::hint::spin_loop();
+                }
+                clock::sleep_until(until + span);
+            }
+        });
+        Self { end, thread: thread.ok() }
+    }
+}
+
+impl Drop for Bursts {
+    fn drop(&mut self) {
+        self.end.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts_end() {
+        let first = CpuList::single(CpuList::allowed().cpus()[0]);
+        let bursts = Bursts::on(first);
+        let end = Arc::clone(&bursts.end);
+        drop(bursts);
+        // The thread has let go of it.
+        assert!(end.load(Ordering::Relaxed) && Arc::strong_count(&end) == 1);
+    }
+}

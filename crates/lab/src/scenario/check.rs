@@ -1,0 +1,151 @@
+//! What a scenario may say: everything else is refused before anything is measured.
+
+use super::{BROKERLESS, Kind, Scenario, ScenarioError, Sweep, broker};
+
+const DAY_S: f64 = 86_400.0;
+const DAY_MS: f64 = DAY_S * 1e3;
+/// Requests per second that no program of today sends.
+const FASTEST: f64 = 1e8;
+/// Measurements of one scenario.
+const MOST: u64 = 100_000;
+
+impl Scenario {
+    /// Checks what the types do not.
+    ///
+    /// # Errors
+    /// What makes no sense.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        let wrong = |problem: &str| {
+            Err(ScenarioError::Nonsense { scenario: self.name.clone(), problem: problem.to_owned() })
+        };
+        let time = &self.time;
+        if self.name.trim().is_empty() {
+            return wrong("it has no name: write name = \"…\"");
+        }
+        if self.stacks.is_empty() {
+            return wrong("stacks is empty: write stacks = [\"own\"]");
+        }
+        if time.repetitions == 0 {
+            return wrong("time.repetitions is 0: write at least 1, better 5");
+        }
+        if !(time.duration_s > 0.0 && time.duration_s <= DAY_S && (0.0..=DAY_S).contains(&time.warmup_s)) {
+            return wrong("time.duration_s and time.warmup_s must lie between 0 and 86 400");
+        }
+        if self.load.kind == Kind::Fan && self.load.clients.is_none() {
+            return wrong("a fan needs load.clients of at least 2");
+        }
+        if let Some(problem) = self.cpu.problem() {
+            return wrong(&problem);
+        }
+        let is_ours = |stack: &String| !stack.contains("://");
+        let starts_server = !matches!(self.load.kind, Kind::Update | Kind::PubSub);
+        if self.cpu.is_special() && !(starts_server && self.stacks.iter().all(is_ours)) {
+            return wrong(
+                "cpu.isolate, cpu.class and cpu.governor need a server that the laboratory starts: leave them out for \
+                 URLs, update and pubsub",
+            );
+        }
+        if self.thresholds.iter().any(|threshold| threshold.below.is_none() && threshold.above.is_none()) {
+            return wrong("a threshold needs below or above");
+        }
+        let has_messages = self.stacks.iter().any(|stack| broker(stack).is_some() || stack == BROKERLESS);
+        if has_messages && !matches!(self.load.kind, Kind::Roundtrip | Kind::Fan) {
+            return wrong("MQTT brokers and uadp-udp can be measured with load.kind roundtrip and fan only");
+        }
+        if self.link.is_some() && self.stacks.iter().any(|stack| stack == BROKERLESS) {
+            return wrong("uadp-udp has no server that could be behind a link");
+        }
+        if self.load.clients.as_ref().is_some_and(|sweep| sweep.values().contains(&0)) {
+            return wrong("load.clients must not be 0");
+        }
+        if let Some(problem) = self.numbers() {
+            return wrong(&problem);
+        }
+        let (policy, mode) = (self.security.policy.eq_ignore_ascii_case("none"), self.security.is_none());
+        if policy != mode {
+            return wrong("security.policy and security.mode must both be None, or neither");
+        }
+        Ok(())
+    }
+
+    /// The first number that makes no sense.
+    fn numbers(&self) -> Option<String> {
+        let (load, server) = (&self.load, &self.server);
+        let lists = [
+            ("clients", length(load.clients.as_ref())),
+            ("items", length(load.items.as_ref())),
+            ("batch", length(load.batch.as_ref())),
+            ("rate", length(load.rate.as_ref())),
+            ("publishing_ms", length(load.publishing_ms.as_ref())),
+            ("payload", length(load.payload.as_ref())),
+            ("threads", length(load.threads.as_ref())),
+        ];
+        if let Some((key, _)) = lists.iter().find(|(_, length)| *length == 0) {
+            return Some(format!("load.{key} is an empty list: write a value, or leave it out"));
+        }
+        let sweep = |of: Option<&Sweep<f64>>| of.map(Sweep::values).unwrap_or_default();
+        let one = |of: Option<f64>| of.into_iter().collect::<Vec<f64>>();
+        let ranges = [
+            ("load.rate", sweep(load.rate.as_ref()), 1e-3, FASTEST),
+            ("load.publishing_ms", sweep(load.publishing_ms.as_ref()), 0.0, DAY_MS),
+            ("load.sampling_ms", one(load.sampling_ms), 0.0, DAY_MS),
+            ("load.pause_ms", one(load.pause_ms), 0.0, DAY_MS),
+            ("server.update_ms", vec![server.update_ms], 0.0, DAY_MS),
+        ];
+        for (key, values, least, most) in ranges {
+            if let Some(value) = values.iter().find(|value| !(least..=most).contains(*value)) {
+                return Some(format!("{key} = {value} must lie between {least} and {most}"));
+            }
+        }
+        if load.count == Some(0) {
+            return Some("load.count is 0: write at least 1, or leave it out".to_owned());
+        }
+        let figures = self.thresholds.iter().flat_map(|threshold| [threshold.below, threshold.above]);
+        if let Some(value) = figures.flatten().find(|value| !value.is_finite()) {
+            return Some(format!("a threshold of {value} can never break: write a number"));
+        }
+        let loads = lists.iter().map(|(_, length)| *length as u64).fold(1, u64::saturating_mul);
+        let all =
+            loads.saturating_mul(self.stacks.len() as u64).saturating_mul(u64::from(self.time.repetitions));
+        (all > MOST)
+            .then(|| format!("{all} measurements are too many: {MOST} at most, fewer values or repetitions"))
+    }
+}
+
+/// How many values are measured one by one; one if there is none.
+fn length<T: Clone>(sweep: Option<&Sweep<T>>) -> usize {
+    sweep.map_or(1, |sweep| sweep.values().len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_make_no_sense_are_refused_by_name() {
+        let check = |text: &str| {
+            let table = format!("name = \"x\"\nstacks = [\"own\"]\n[load]\nkind = \"read\"\n{text}");
+            Scenario::parse(&table, "x.toml").map_err(|error| error.to_string())
+        };
+        assert!(check("rate = 10\ncount = 5\npublishing_ms = 0\n[server]\nupdate_ms = 0").is_ok());
+        for (text, key) in [
+            ("rate = 0", "load.rate"),
+            ("rate = [1, inf]", "load.rate"),
+            ("rate = nan", "load.rate"),
+            ("publishing_ms = -5000", "load.publishing_ms"),
+            ("sampling_ms = inf", "load.sampling_ms"),
+            ("pause_ms = -1", "load.pause_ms"),
+            ("count = 0", "load.count"),
+            ("clients = []", "load.clients"),
+            ("batch = []", "load.batch"),
+            ("[server]\nupdate_ms = inf", "server.update_ms"),
+            ("[time]\nwarmup_s = inf", "time.warmup_s"),
+            ("[time]\nduration_s = nan", "time.duration_s"),
+            ("[time]\nrepetitions = 4294967295", "4294967295 measurements"),
+            ("[[threshold]]\nmetric = \"m\"\nbelow = nan", "threshold"),
+        ] {
+            let refused = check(text).map(drop).unwrap_err();
+            assert!(refused.contains(key), "{text}: {refused}");
+        }
+    }
+}

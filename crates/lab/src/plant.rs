@@ -1,5 +1,9 @@
 //! Will it fit? A plant's nodes against a model of what loads cost.
 
+mod changes;
+
+pub use changes::Change;
+
 use crate::model::{Model, Observation};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -189,17 +193,6 @@ impl Verdict {
     }
 }
 
-/// A change that makes a node need less CPU.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Change {
-    /// What to do.
-    pub what: String,
-    /// CPU then, percent of one core.
-    pub cpu_percent: f64,
-    /// Whether it fits then.
-    pub fits: bool,
-}
-
 /// What became of a kind of node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sized {
@@ -246,8 +239,9 @@ impl Plant {
             let wrong = |problem: &str| {
                 Err(PlantError::Node { node: node.name.clone(), problem: problem.to_owned() })
             };
-            if !(node.points > 0.0 && node.clients > 0.0 && node.interval_ms > 0.0) {
-                return wrong("points, clients and interval_ms must be positive");
+            let figures = [node.points, node.clients, node.interval_ms];
+            if !figures.iter().all(|figure| *figure > 0.0 && figure.is_finite()) {
+                return wrong("points, clients and interval_ms must be positive numbers");
             }
             if !(0.0..=1.0).contains(&node.changing) {
                 return wrong("changing is a share from 0 to 1");
@@ -317,7 +311,7 @@ fn size(node: &Node, hardware: &Hardware, model: &Model) -> Sized {
         verdict,
         first_limit,
         headroom,
-        changes: changes(node, hardware, model),
+        changes: changes::changes(node, hardware, model),
         outside: model.outside(&load(node)),
         scaled: (hardware.slower - 1.0).abs() > 1e-9,
     }
@@ -355,51 +349,6 @@ fn first_limit(node: &Node, hardware: &Hardware, model: &Model) -> (&'static str
         if at(middle).1 > 1.0 { high = middle } else { low = middle }
     }
     (at(high).0, Some(low))
-}
-
-/// The three cheapest changes: those that make it fit first, the easiest in front; otherwise those that help most.
-fn changes(node: &Node, hardware: &Hardware, model: &Model) -> Vec<Change> {
-    let mut ideas: Vec<(String, Node, f64)> = Vec::new();
-    let mut idea = |what: String, node: Node, slower: f64| ideas.push((what, node, slower));
-    // From what costs an afternoon to what costs money.
-    idea(
-        format!("publish every {} ms", node.interval_ms * 2.0),
-        Node { interval_ms: node.interval_ms * 2.0, ..node.clone() },
-        1.0,
-    );
-    idea(
-        "report half of the values (a deadband, or points nobody needs)".to_owned(),
-        Node { changing: node.changing / 2.0, ..node.clone() },
-        1.0,
-    );
-    if node.clients >= 2.0 {
-        let clients = (node.clients / 2.0).ceil();
-        idea(
-            format!(
-                "{clients} connection{} (an aggregating server for the others)",
-                if clients > 1.0 { "s" } else { "" }
-            ),
-            Node { clients, ..node.clone() },
-            1.0,
-        );
-    }
-    idea("two nodes instead of one".to_owned(), Node { points: node.points / 2.0, ..node.clone() }, 1.0);
-    idea("a CPU that is twice as fast".to_owned(), node.clone(), 0.5);
-    let mut changes: Vec<Change> = ideas
-        .into_iter()
-        .map(|(what, changed, slower)| {
-            let faster = Hardware { slower: hardware.slower * slower, ..hardware.clone() };
-            let need = cpu(&changed, &faster, model);
-            Change { what, cpu_percent: need.expected, fits: need.share() <= 1.0 }
-        })
-        .collect();
-    if changes.iter().any(|change| change.fits) {
-        changes.sort_by_key(|change| !change.fits);
-    } else {
-        changes.sort_by(|a, b| a.cpu_percent.total_cmp(&b.cpu_percent));
-    }
-    changes.truncate(3);
-    changes
 }
 
 #[cfg(test)]
@@ -467,6 +416,9 @@ mod tests {
         assert!(Plant::parse(&TEXT.replace("points", "pionts"), "x").is_err());
         let error = Plant::parse(&TEXT.replace("memory_mb = 64", "memory_mb = 0"), "x").unwrap_err();
         assert!(error.to_string().contains("must be positive"), "{error}");
-        assert!(Plant::parse(&TEXT.replace("clients = 4", "clients = 0"), "x").is_err());
+        for clients in ["0", "-1", "inf", "nan"] {
+            let text = TEXT.replace("clients = 4", &format!("clients = {clients}"));
+            assert!(Plant::parse(&text, "x").is_err(), "{clients}");
+        }
     }
 }

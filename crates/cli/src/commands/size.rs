@@ -8,8 +8,9 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use taktwerk_lab::figures;
+use taktwerk_lab::model::Model;
 use taktwerk_lab::outcome::wrapped;
-use taktwerk_lab::plant::{Need, Plant, Sized, Verdict};
+use taktwerk_lab::plant::{Change, Need, Plant, Sized, Verdict};
 use taktwerk_lab::table::{Align, Table};
 
 /// Arguments of `taktwerk size`.
@@ -46,8 +47,17 @@ pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
     }
     let sized = plant.size(&model, &calibrated);
     if output.is_json() {
-        return output.document(&json!({"plant": plant.name, "stack": model.stack, "nodes": sized}));
+        output.document(&json!({"plant": plant.name, "stack": model.stack, "nodes": sized}))?;
+    } else {
+        print(&plant, &model, &sized, output)?;
     }
+    if sized.iter().any(|one| one.verdict == Verdict::DoesNotFit) {
+        return Err(Failure::Threshold("not every node fits".to_owned()));
+    }
+    Ok(())
+}
+
+fn print(plant: &Plant, model: &Model, sized: &[Sized], output: Output) -> Result<(), Failure> {
     let mut table = Table::new(&[
         ("node", Align::Wrap),
         ("CPU % of a core", Align::Right),
@@ -55,7 +65,7 @@ pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
         ("Mbit/s", Align::Right),
         ("verdict", Align::Wrap),
     ]);
-    for one in &sized {
+    for one in sized {
         table.row([
             format!("{} × {}", one.node.count, one.node.name),
             need(Some(&one.cpu)),
@@ -70,27 +80,30 @@ pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
     output.text("")?;
     output.text(&table.to_string())?;
     output.text("")?;
-    for one in &sized {
-        explain(one, output)?;
-    }
-    if sized.iter().any(|one| one.verdict == Verdict::DoesNotFit) {
-        return Err(Failure::Threshold("not every node fits".to_owned()));
-    }
-    Ok(())
+    sized.iter().try_for_each(|one| explain(one, output))
+}
+
+/// What is nearest to its limit after a change, and how near.
+fn after(change: &Change) -> String {
+    let figure = match (change.nearest, change.memory_mb, change.network_mbit) {
+        ("memory", Some(memory), _) => format!("{} MB", figures::number(memory)),
+        ("network", _, Some(network)) => format!("{} Mbit/s", figures::number(network)),
+        _ => format!("CPU {} %", figures::number(change.cpu_percent)),
+    };
+    if change.fits { figure } else { format!("{figure}, still too much") }
 }
 
 fn explain(one: &Sized, output: Output) -> Result<(), Failure> {
     let name = &one.node.name;
-    let intro =
-        if one.verdict == Verdict::Fits { "would get cheaper with" } else { "ways out, the cheapest first:" };
-    let changes: Vec<String> = one
-        .changes
-        .iter()
-        .map(|change| {
-            let fits = if change.fits { "" } else { ", still too much" };
-            format!("{} ({} %{fits})", change.what, figures::number(change.cpu_percent))
-        })
-        .collect();
+    let is_enough = one.changes.iter().any(|change| change.fits);
+    let intro = match one.verdict {
+        _ if one.changes.is_empty() => "no change of its load or hardware would help",
+        Verdict::Fits => "would get cheaper with",
+        _ if is_enough => "ways out, the cheapest first:",
+        _ => "nothing alone is enough, what helps most:",
+    };
+    let changes: Vec<String> =
+        one.changes.iter().map(|change| format!("{} ({})", change.what, after(change))).collect();
     let limit = one.headroom.map_or_else(
         || "no limit is near".to_owned(),
         |times| {
@@ -98,6 +111,13 @@ fn explain(one: &Sized, output: Output) -> Result<(), Failure> {
         },
     );
     let mut text = wrapped(&format!("{name}: "), &format!("{limit}; {intro} {}", changes.join("; ")));
+    let unknown = [("memory", &one.memory), ("network", &one.network)];
+    let unknown: Vec<&str> =
+        unknown.iter().filter(|(_, need)| need.is_none()).map(|(name, _)| *name).collect();
+    if !unknown.is_empty() {
+        let what = format!("{} not measured by this model, so not judged", unknown.join(" and "));
+        text.push_str(&wrapped("  note  ", &what));
+    }
     if one.scaled {
         text.push_str(&wrapped(
             "  note  ",

@@ -74,7 +74,7 @@ impl Table {
             .collect();
         let broken_names: Vec<usize> = columns()
             .zip(&narrow_names)
-            .map(|((_, (_, align)), width)| if *align == Align::Wrap { (*width).min(12) } else { *width })
+            .map(|((_, (_, align)), width)| if *align == Align::Wrap { (*width).min(NAME) } else { *width })
             .collect();
         let mut widths: Vec<usize> = content
             .iter()
@@ -92,6 +92,9 @@ impl Table {
         widths
     }
 }
+
+/// The width from which on a word in a name may be broken: words like "controllers", set in, stay whole.
+const NAME: usize = 14;
 
 /// How far the lines of a name are set in after the first.
 const INDENT: usize = 2;

@@ -2,7 +2,7 @@
 
 use super::catalogue::{Peer, Recipe};
 use super::sources;
-use super::tools::which;
+use super::tools::{self, which};
 use serde::Serialize;
 use std::fs;
 use std::io;
@@ -88,11 +88,11 @@ pub fn state(peer: &Peer, directory: &Path) -> State {
     if stamp.as_ref().is_ok_and(|text| *text == expected_stamp(peer)) {
         return State::Installed { version: peer.version.to_owned() };
     }
-    let missing: Vec<_> = peer.needs.iter().filter(|tool| !tool.is_there()).collect();
+    let missing: Vec<_> = peer.needs.iter().copied().filter(|tool| !tool.is_there()).collect();
     if !missing.is_empty() {
         return State::Missing {
             tools: missing.iter().map(|tool| tool.name.to_owned()).collect(),
-            command: missing.iter().map(|tool| tool.mend).collect::<Vec<_>>().join(" && "),
+            command: tools::mend(&missing),
         };
     }
     if stamp.is_ok() { State::Outdated { command } } else { State::NotInstalled { command } }

@@ -1,5 +1,6 @@
 //! What has to be on a machine in order to install and run peers.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -10,8 +11,35 @@ pub struct Tool {
     pub name: &'static str,
     /// What shows that it is there; the first word is the program.
     check: &'static [&'static str],
-    /// The command that installs it on Debian.
-    pub mend: &'static str,
+    from: Origin,
+}
+
+/// Where a tool comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// Packages of Debian.
+    Debian(&'static [&'static str]),
+    /// What, and from where: Debian's own is too old.
+    Site(&'static str),
+}
+
+/// How to get these tools on Debian: one command for the shell, with what it cannot do as a comment behind it.
+#[must_use]
+pub fn mend(tools: &[Tool]) -> String {
+    let (mut packages, mut sites) = (BTreeSet::new(), BTreeSet::new());
+    for tool in tools {
+        match tool.from {
+            Origin::Debian(names) => packages.extend(names),
+            Origin::Site(what) => _ = sites.insert(what),
+        }
+    }
+    let sites = sites.into_iter().collect::<Vec<_>>().join(", ");
+    let packages = packages.into_iter().copied().collect::<Vec<&str>>().join(" ");
+    match (packages.is_empty(), sites.is_empty()) {
+        (true, _) => sites,
+        (false, true) => format!("apt-get install {packages}"),
+        (false, false) => format!("apt-get install {packages}  # and {sites}"),
+    }
 }
 
 impl Tool {
@@ -49,27 +77,27 @@ fn is_program(path: &Path) -> bool {
 }
 
 pub(super) const CARGO: Tool =
-    Tool { name: "cargo", check: &["cargo"], mend: "install Rust from https://rustup.rs" };
-pub(super) const CMAKE: Tool = Tool { name: "cmake", check: &["cmake"], mend: "apt-get install cmake" };
+    Tool { name: "cargo", check: &["cargo"], from: Origin::Site("Rust from https://rustup.rs") };
+pub(super) const CMAKE: Tool = Tool { name: "cmake", check: &["cmake"], from: Origin::Debian(&["cmake"]) };
 pub(super) const COMPILER: Tool =
-    Tool { name: "a C compiler", check: &["cc"], mend: "apt-get install gcc libc6-dev" };
-pub(super) const MAKE: Tool = Tool { name: "make", check: &["make"], mend: "apt-get install make" };
+    Tool { name: "a C compiler", check: &["cc"], from: Origin::Debian(&["gcc", "libc6-dev"]) };
+pub(super) const MAKE: Tool = Tool { name: "make", check: &["make"], from: Origin::Debian(&["make"]) };
 pub(super) const OPENSSL: Tool = Tool {
     name: "the OpenSSL headers",
     check: &["sh", "-c", "echo '#include <openssl/ssl.h>' | cc -E -x c -"],
-    mend: "apt-get install libssl-dev",
+    from: Origin::Debian(&["libssl-dev"]),
 };
 pub(super) const PYTHON: Tool = Tool {
     name: "python3 with venv",
     check: &["python3", "-c", "import ensurepip, venv"],
-    mend: "apt-get install python3 python3-venv",
+    from: Origin::Debian(&["python3", "python3-venv"]),
 };
-pub(super) const MAVEN: Tool = Tool { name: "mvn", check: &["mvn"], mend: "apt-get install maven" };
+pub(super) const MAVEN: Tool = Tool { name: "mvn", check: &["mvn"], from: Origin::Debian(&["maven"]) };
 pub(super) const JAVAC: Tool =
-    Tool { name: "javac", check: &["javac"], mend: "apt-get install openjdk-17-jdk-headless" };
-pub(super) const NODE: Tool = Tool { name: "node", check: &["node"], mend: "apt-get install nodejs" };
-pub(super) const NPM: Tool = Tool { name: "npm", check: &["npm"], mend: "apt-get install npm" };
-pub(super) const GO: Tool = Tool { name: "go", check: &["go"], mend: "apt-get install golang-go" };
+    Tool { name: "javac", check: &["javac"], from: Origin::Debian(&["openjdk-17-jdk-headless"]) };
+pub(super) const NODE: Tool = Tool { name: "node", check: &["node"], from: Origin::Debian(&["nodejs"]) };
+pub(super) const NPM: Tool = Tool { name: "npm", check: &["npm"], from: Origin::Debian(&["npm"]) };
+pub(super) const GO: Tool = Tool { name: "go", check: &["go"], from: Origin::Debian(&["golang-go"]) };
 
 #[cfg(test)]
 mod tests {
@@ -79,8 +107,18 @@ mod tests {
     fn tools_are_found_or_not() {
         assert!(which("sh").is_some_and(|path| path.is_absolute()));
         assert_eq!(which("no-such-program-here"), None);
-        let check = |check| Tool { name: "x", check, mend: "y" }.is_there();
+        let check = |check| Tool { name: "x", check, from: Origin::Site("y") }.is_there();
         assert!(check(&["sh"]) && check(&["sh", "-c", "exit 0"]));
         assert!(!check(&["sh", "-c", "exit 1"]) && !check(&["no-such-program-here"]) && !check(&[]));
+    }
+
+    #[test]
+    fn what_is_missing_takes_one_command() {
+        assert_eq!(mend(&[MAVEN, JAVAC]), "apt-get install maven openjdk-17-jdk-headless");
+        assert_eq!(mend(&[CARGO]), "Rust from https://rustup.rs");
+        // One line that a shell understands, each package once.
+        let all = mend(&[CARGO, CMAKE, COMPILER, CMAKE]);
+        assert_eq!(all, "apt-get install cmake gcc libc6-dev  # and Rust from https://rustup.rs");
+        assert_eq!(mend(&[]), "");
     }
 }

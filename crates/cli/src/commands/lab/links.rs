@@ -236,7 +236,7 @@ fn run_over(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Resul
     let status = near(&link, &arguments.command, &target, interrupt)?;
     drop(server);
     let [up, down] = link.counters();
-    tell!("over the link: {} up, {} down", carried(&up), carried(&down));
+    tell!("over the link up:   {}\n              down: {}", carried(&up), carried(&down));
     if interrupt.asked() {
         return Err(Failure::Interrupted);
     }

@@ -11,6 +11,7 @@ use serde_json::json;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use taktwerk_lab::outcome::wrapped;
 use taktwerk_lab::peers::{self, PEERS, Peer, PeerOptions, Role, State};
 use taktwerk_lab::pin::CpuList;
 use taktwerk_lab::table::{Align, Table};
@@ -125,7 +126,7 @@ fn list(arguments: &ListArgs, output: Output) -> Result<(), Failure> {
         ("language", Align::Left),
         ("version", Align::Left),
         ("licence", Align::Left),
-        ("state", Align::Left),
+        ("state", Align::Wrap),
     ]);
     for (peer, state) in &states {
         let what = match peer.role {
@@ -141,15 +142,13 @@ fn list(arguments: &ListArgs, output: Output) -> Result<(), Failure> {
         table.row([peer.name, what, peer.language, &version, peer.licence, &state]);
     }
     output.text(&table.to_string())?;
-    let mut hints: Vec<String> = states
-        .iter()
-        .filter_map(|(peer, state)| match state {
-            State::Missing { command, .. } => Some(format!("{}: {command}", peer.name)),
-            _ => None,
-        })
-        .collect();
-    hints.push("taktwerk lab peers install NAME…|all".to_owned());
-    output.text(&format!("\nin {}\n{}", directory.display(), hints.join("\n")))
+    let mut hints = format!("\nin {}\n", directory.display());
+    for (peer, state) in &states {
+        if let State::Missing { command, .. } = state {
+            hints.push_str(&wrapped(&format!("{}: ", peer.name), command));
+        }
+    }
+    output.text(&format!("{hints}taktwerk lab peers install NAME…|all"))
 }
 
 fn find(name: &str) -> Result<&'static Peer, Failure> {

@@ -22,7 +22,8 @@ pub struct Sample {
 /// What happened between a request and its answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Context {
-    /// How late the client's timer was before the request; not part of the round trip.
+    /// How late the client's timer was before the request. It is no part of the round trip, but of what somebody waits who
+    /// counts from the time at which the request was due.
     pub timer_late_us: f64,
     /// How long the server's threads were ready to run and had no CPU.
     pub server_wait_us: f64,
@@ -35,7 +36,7 @@ pub struct Context {
     /// samples the sum is right.
     #[serde(default)]
     pub stolen_us: f64,
-    /// Segments that TCP sent again.
+    /// Segments that TCP sent again, in both directions where the server's end can be seen ([`crate::wire::carried`]).
     pub retransmitted: u64,
     /// How busy the server's CPU was in the tenth of a second before the answer, by whatever program.
     pub load_percent: Option<f64>,
@@ -53,6 +54,8 @@ pub enum Cause {
     ServerTurn,
     /// TCP lost a segment and sent it again.
     Retransmission,
+    /// The client's timer fired late: the request was sent later than it was due.
+    Timer,
     /// The client was ready to run and another program had its CPU: the measurement's own fault.
     Generator,
     /// The hypervisor had taken a CPU away, by the kernel's account of stolen time.
@@ -63,10 +66,11 @@ pub enum Cause {
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::ServerRunQueue,
         Self::ServerTurn,
         Self::Retransmission,
+        Self::Timer,
         Self::Generator,
         Self::Hypervisor,
         Self::NotProven,
@@ -79,6 +83,7 @@ impl fmt::Display for Cause {
             Self::ServerRunQueue => "server waiting for its CPU",
             Self::ServerTurn => "a long turn of the server",
             Self::Retransmission => "TCP retransmission",
+            Self::Timer => "a late timer of the client",
             Self::Generator => "client waiting for its CPU",
             Self::Hypervisor => "a CPU that the hypervisor took away",
             Self::NotProven => "nothing that can be proved",
@@ -91,9 +96,10 @@ impl fmt::Display for Cause {
 pub struct Slow {
     /// Which sample.
     pub index: usize,
-    /// How slow.
+    /// Sent to answered.
     pub rtt_us: f64,
-    /// Beyond the median, this is what has to be explained.
+    /// Beyond what is usual, counted from when it would have been sent by a timer as late as usual: this is what has to be
+    /// explained.
     pub excess_us: f64,
     /// Why.
     pub cause: Cause,
@@ -101,62 +107,102 @@ pub struct Slow {
     pub proof: String,
 }
 
-/// Names the cause of each sample from `times` times the fastest on.
+/// What each part takes in the usual sample: medians.
+struct Usual {
+    delay: f64,
+    timer: f64,
+    wait: f64,
+    run: f64,
+    client: f64,
+}
+
+impl Usual {
+    fn of(samples: &[Sample]) -> Self {
+        let of = |value: &dyn Fn(&Sample) -> f64| -> f64 {
+            crate::statistics::median(&samples.iter().map(value).collect::<Vec<_>>()).unwrap_or(0.0)
+        };
+        let timer = of(&|sample| sample.context.timer_late_us);
+        Self {
+            delay: of(&|sample| delay(sample, timer)),
+            timer,
+            wait: of(&|sample| sample.context.server_wait_us),
+            run: of(&|sample| sample.context.server_run_us),
+            client: of(&|sample| sample.context.client_wait_us),
+        }
+    }
+
+    /// What could have made a sample slow, with how much more of it there was than usual.
+    fn parts(&self, context: &Context) -> [(Cause, f64); 4] {
+        [
+            (Cause::ServerRunQueue, context.server_wait_us - self.wait),
+            (Cause::ServerTurn, context.server_run_us - self.run),
+            (Cause::Generator, context.client_wait_us - self.client),
+            (Cause::Timer, context.timer_late_us - self.timer),
+        ]
+    }
+}
+
+/// The round trip, and by how much more than usual it was sent late: who asks ten times a second waits for both.
+fn delay(sample: &Sample, usual_timer: f64) -> f64 {
+    sample.rtt_us + (sample.context.timer_late_us - usual_timer).max(0.0)
+}
+
+/// Names the cause of each sample from `times` the fastest on, if it is slower than the usual one.
 #[must_use]
 pub fn explain(samples: &[Sample], times: f64) -> Vec<Slow> {
-    let of = |value: fn(&Sample) -> f64| -> f64 {
-        crate::statistics::median(&samples.iter().map(value).collect::<Vec<_>>()).unwrap_or(0.0)
-    };
     let Some(fastest) = samples.iter().map(|sample| sample.rtt_us).min_by(f64::total_cmp) else {
         return Vec::new();
     };
-    let usual = of(|sample| sample.rtt_us);
-    let usual_run = of(|sample| sample.context.server_run_us);
+    let usual = Usual::of(samples);
     let mut slow = Vec::new();
     for (index, sample) in samples.iter().enumerate() {
-        if sample.rtt_us <= fastest * times {
-            continue;
+        let delay = delay(sample, usual.timer);
+        let excess = delay - usual.delay;
+        if delay > fastest * times && excess > 0.0 {
+            let (cause, proof) = prove(&sample.context, &usual, excess);
+            slow.push(Slow { index, rtt_us: sample.rtt_us, excess_us: excess, cause, proof });
         }
-        let context = &sample.context;
-        let excess = (sample.rtt_us - usual).max(0.0);
-        let parts = [
-            (Cause::ServerRunQueue, context.server_wait_us),
-            (Cause::ServerTurn, (context.server_run_us - usual_run).max(0.0)),
-            (Cause::Generator, context.client_wait_us),
-        ];
-        let largest = parts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
-        let (cause, proof) = match largest {
-            // A lost segment costs at least a retransmission timeout: nothing else needs to be looked for.
-            _ if context.retransmitted > 0 => {
-                (Cause::Retransmission, format!("{} segments were sent again", context.retransmitted))
-            }
-            Some((cause, part)) if part >= excess / 2.0 => {
-                // It may have waited within the usual time as well.
-                let part = part.min(excess);
-                (cause, format!("{cause} for {part:.0} of {excess:.0} µs beyond the usual {usual:.0} µs"))
-            }
-            // An account of ticks: it can explain what is at most as long as they are.
-            _ if context.stolen_us >= excess / 2.0 && context.stolen_us > 0.0 => (
-                Cause::Hypervisor,
-                format!(
-                    "the hypervisor took {:.0} µs of CPU meanwhile, in clock ticks; {excess:.0} µs beyond the usual \
-                     {usual:.0} µs",
-                    context.stolen_us
-                ),
-            ),
-            _ => {
-                let known = if context.server_known { "" } else { " (the server's accounts are not known)" };
-                let proof = format!(
-                    "not proved: of {excess:.0} µs beyond the usual {usual:.0} µs, the server waited {:.0} µs for its CPU and ran \
-                     {:.0} µs, the client waited {:.0} µs{known}",
-                    context.server_wait_us, context.server_run_us, context.client_wait_us
-                );
-                (Cause::NotProven, proof)
-            }
-        };
-        slow.push(Slow { index, rtt_us: sample.rtt_us, excess_us: excess, cause, proof });
     }
     slow
+}
+
+/// The cause of an excess with its proof in words.
+fn prove(context: &Context, usual: &Usual, excess: f64) -> (Cause, String) {
+    let beyond = format!("beyond the usual {:.0} µs", usual.delay);
+    let largest = usual.parts(context).into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    match largest {
+        Some((cause, part)) if part >= excess / 2.0 => {
+            // The accounts are taken a little before and after the request.
+            let part = part.min(excess);
+            (cause, format!("{cause} for {part:.0} of {excess:.0} µs {beyond}"))
+        }
+        // How long it took to notice the loss stands in no account; that nothing else explains it does.
+        _ if context.retransmitted > 0 => {
+            let segments = if context.retransmitted == 1 { "segment" } else { "segments" };
+            let proof = format!(
+                "{} {segments} sent again by TCP in {excess:.0} µs {beyond}, of which nothing else explains half",
+                context.retransmitted
+            );
+            (Cause::Retransmission, proof)
+        }
+        // An account of ticks: it can explain what is at most as long as they are.
+        _ if context.stolen_us >= excess / 2.0 && context.stolen_us > 0.0 => {
+            let proof = format!(
+                "the hypervisor took {:.0} µs of CPU meanwhile, in clock ticks; {excess:.0} µs {beyond}",
+                context.stolen_us
+            );
+            (Cause::Hypervisor, proof)
+        }
+        _ => {
+            let known = if context.server_known { "" } else { " (the server's accounts are not known)" };
+            let proof = format!(
+                "not proved: of {excess:.0} µs {beyond}, the server waited {:.0} µs for its CPU and ran {:.0} µs, the client \
+                 waited {:.0} µs and sent {:.0} µs late{known}",
+                context.server_wait_us, context.server_run_us, context.client_wait_us, context.timer_late_us
+            );
+            (Cause::NotProven, proof)
+        }
+    }
 }
 
 /// How much of what is not explained in slow samples the hypervisor took: its account over all of them, as a share of what
@@ -247,14 +293,24 @@ mod tests {
 
     #[test]
     fn each_cause_is_named_by_its_proof() {
-        let quiet = Context { server_run_us: 10.0, server_known: true, ..Context::default() };
-        let mut samples = vec![sample(100.0, quiet); 20];
-        samples.push(sample(1_100.0, Context { server_wait_us: 900.0, ..quiet }));
+        // The server always runs and waits a little, and the timer is always 60 µs late: none of that is a cause.
+        let quiet = Context {
+            server_run_us: 10.0,
+            server_wait_us: 5.0,
+            timer_late_us: 60.0,
+            server_known: true,
+            ..Context::default()
+        };
+        let mut samples = vec![sample(100.0, quiet); 30];
+        samples.push(sample(1_100.0, Context { server_wait_us: 905.0, ..quiet }));
         samples.push(sample(1_100.0, Context { server_run_us: 800.0, ..quiet }));
         samples.push(sample(1_100.0, Context { client_wait_us: 700.0, server_wait_us: 100.0, ..quiet }));
         samples.push(sample(200_000.0, Context { retransmitted: 1, server_wait_us: 900.0, ..quiet }));
+        samples.push(sample(1_100.0, Context { retransmitted: 1, server_wait_us: 900.0, ..quiet }));
+        samples.push(sample(110.0, Context { timer_late_us: 2_060.0, ..quiet }));
         samples.push(sample(1_100.0, Context { server_wait_us: 300.0, ..quiet }));
-        let causes: Vec<Cause> = explain(&samples, 5.0).iter().map(|slow| slow.cause).collect();
+        let slow = explain(&samples, 5.0);
+        let causes: Vec<Cause> = slow.iter().map(|slow| slow.cause).collect();
         assert_eq!(
             causes,
             [
@@ -262,11 +318,30 @@ mod tests {
                 Cause::ServerTurn,
                 Cause::Generator,
                 Cause::Retransmission,
+                // Sent again as well, but that is not what it waited for.
+                Cause::ServerRunQueue,
+                Cause::Timer,
                 Cause::NotProven
             ]
         );
-        assert!(explain(&samples, 5.0)[0].proof.contains("900 of 1000"));
+        assert!(slow[0].proof.contains("900 of 1000 µs beyond the usual 100 µs"), "{}", slow[0].proof);
+        assert!(
+            slow[5].proof.contains("a late timer of the client for 2000 of 2010 µs"),
+            "{}",
+            slow[5].proof
+        );
         assert!(explain(&[], 5.0).is_empty());
+    }
+
+    #[test]
+    fn what_is_usual_needs_no_cause() {
+        // Two thirds of the answers wake a sleeping CPU: more than five times the fastest, and nothing happened.
+        let mut samples = vec![sample(20.0, Context::default()); 10];
+        samples.extend(vec![sample(150.0, Context::default()); 20]);
+        assert_eq!(explain(&samples, 5.0), []);
+        samples.push(sample(151.0, Context { client_wait_us: 0.0, ..Context::default() }));
+        let causes: Vec<Cause> = explain(&samples, 5.0).iter().map(|slow| slow.cause).collect();
+        assert_eq!(causes, [Cause::NotProven]);
     }
 
     #[test]

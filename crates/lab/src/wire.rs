@@ -12,6 +12,7 @@ use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, Stat
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 use netlink_sys::{Socket, SocketAddr};
 use serde::Serialize;
+use std::fs;
 use std::io;
 
 /// Payload of a full TCP segment on Ethernet with timestamps: 1 500 − 20 (IP) − 32 (TCP).
@@ -36,7 +37,7 @@ pub struct Carried {
     pub data_segments_in: u64,
     /// All segments, both directions, pure acknowledgements included.
     pub segments: u64,
-    /// Segments that were sent again.
+    /// Segments that were sent again: by clients, and by the server where its end can be seen.
     pub retransmitted: u64,
 }
 
@@ -91,12 +92,15 @@ impl Wire {
     }
 }
 
-/// What all connections of this network namespace to a server's port have carried so far.
+/// What all connections of this network namespace to a server's port have carried so far. What the server had to send again
+/// is known if its end is in this namespace as well, or in one of its own and its process is given: then it is all that TCP
+/// sent again there.
 ///
 /// # Errors
 /// If the kernel has no `sock_diag` for TCP.
-pub fn carried(port: u16) -> io::Result<Carried> {
-    let mut carried = Carried::default();
+pub fn carried(port: u16, server: Option<u32>) -> io::Result<Carried> {
+    let mut carried =
+        Carried { retransmitted: server.and_then(elsewhere).unwrap_or(0), ..Carried::default() };
     let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
     socket.bind_auto()?;
     socket.connect(&SocketAddr::new(0, 0))?;
@@ -104,6 +108,22 @@ pub fn carried(port: u16) -> io::Result<Carried> {
         dump(&socket, family, port, &mut carried)?;
     }
     Ok(carried)
+}
+
+/// What TCP sent again in the network namespace of a process; `None` if that is this one, or not known.
+fn elsewhere(pid: u32) -> Option<u64> {
+    let theirs = fs::read_link(format!("/proc/{pid}/ns/net")).ok()?;
+    if theirs == fs::read_link("/proc/thread-self/ns/net").ok()? {
+        return None;
+    }
+    retransmitted(&fs::read_to_string(format!("/proc/{pid}/net/snmp")).ok()?)
+}
+
+/// The counter `RetransSegs` of `/proc/net/snmp`: a line of names, then one of figures.
+fn retransmitted(snmp: &str) -> Option<u64> {
+    let mut tcp = snmp.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+    let at = tcp.next()?.split(' ').position(|name| name == "RetransSegs")?;
+    tcp.next()?.split(' ').nth(at)?.parse().ok()
 }
 
 fn dump(socket: &Socket, family: u8, port: u16, carried: &mut Carried) -> io::Result<()> {
@@ -131,12 +151,16 @@ fn dump(socket: &Socket, family: u8, port: u16, carried: &mut Carried) -> io::Re
                 return Err(io::Error::other("the kernel's answer about its sockets cannot be read"));
             };
             match &message.payload {
-                NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response))
-                    if response.header.socket_id.destination_port == port =>
-                {
+                NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => {
+                    let ends = &response.header.socket_id;
                     for nla in response.nlas.iter() {
-                        if let Nla::TcpInfo(info) = nla {
-                            carried.add(info);
+                        match nla {
+                            Nla::TcpInfo(info) if ends.destination_port == port => carried.add(info),
+                            // The server's end of the same connections.
+                            Nla::TcpInfo(info) if ends.source_port == port => {
+                                carried.retransmitted += u64::from(info.total_retrans);
+                            }
+                            _ => {}
                         }
                     }
                 }
@@ -175,14 +199,14 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let (mut server, _) = listener.accept().unwrap();
-        let before = carried(port).unwrap();
+        let before = carried(port, None).unwrap();
         assert_eq!(before.connections, 1);
         client.write_all(&[7; 5_000]).unwrap();
         let mut buffer = [0; 5_000];
         server.read_exact(&mut buffer).unwrap();
         server.write_all(&[8; 100]).unwrap();
         client.read_exact(&mut buffer[..100]).unwrap();
-        let wire = Wire::between(&before, &carried(port).unwrap());
+        let wire = Wire::between(&before, &carried(port, None).unwrap());
         assert_eq!((wire.payload_out_bytes, wire.payload_in_bytes), (5_000, 100));
         // Four frames of data from the client, one from the server, and what was acknowledged by itself.
         assert_eq!(wire.frames, 5 + wire.acknowledgements);
@@ -190,7 +214,18 @@ mod tests {
     }
 
     #[test]
+    fn what_a_server_in_a_network_of_its_own_sends_again_is_counted_there() {
+        let text = "Ip: Forwarding\nIp: 1\nTcp: RtoAlgorithm OutSegs RetransSegs InErrs\nTcp: 1 51736076 26865 0\nUdp: x\n";
+        assert_eq!(retransmitted(text), Some(26_865));
+        assert_eq!((retransmitted("Tcp: RetransSegs\n"), retransmitted("")), (None, None));
+        // Here it is in the accounts of the connections themselves.
+        assert_eq!(elsewhere(std::process::id()), None);
+        let own = fs::read_to_string("/proc/self/net/snmp").unwrap();
+        assert!(retransmitted(&own).is_some(), "{own}");
+    }
+
+    #[test]
     fn a_port_without_connections_carries_nothing() {
-        assert_eq!(carried(1).unwrap(), Carried::default());
+        assert_eq!(carried(1, None).unwrap(), Carried::default());
     }
 }

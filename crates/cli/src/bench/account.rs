@@ -69,7 +69,8 @@ impl Window {
             Some(process) => Some((process, process.snapshot().map_err(environment)?)),
             None => None,
         };
-        let carried = wire::carried(port).ok().map(|carried| (port, carried));
+        let pid = server.as_ref().map(|(process, _)| process.pid());
+        let carried = wire::carried(port, pid).ok().map(|carried| (port, carried));
         let cycles = server.as_ref().and_then(|(process, _)| Cycles::count(*process));
         let threads = server.as_ref().map(|(process, _)| process.by_thread()).unwrap_or_default();
         let own = Process::own().snapshot().map_err(environment)?;
@@ -111,8 +112,10 @@ impl Window {
             threads.entry(name.clone()).and_modify(|after| *after = after.saturating_sub(*before));
         }
         let cycles = self.cycles.as_mut().and_then(Cycles::read);
-        let wire =
-            self.carried.and_then(|(port, before)| Some(Wire::between(&before, &wire::carried(port).ok()?)));
+        let pid = server_process.map(|process| process.pid());
+        let wire = self
+            .carried
+            .and_then(|(port, before)| Some(Wire::between(&before, &wire::carried(port, pid).ok()?)));
         // Only now: looking at all programs takes CPU time itself.
         let conditions = server_process.and_then(|process| observe(process.pid()));
         let own_conditions = observe(std::process::id());

@@ -67,14 +67,39 @@ struct Look {
     at: u64,
 }
 
-fn look(server: Option<Process>, port: u16, cpus: &[usize]) -> Look {
-    Look {
-        server: server.and_then(|process| process.turns().ok()).unwrap_or_default(),
-        own: Process::own().turns().unwrap_or_default(),
-        retransmitted: wire::carried(port).map_or(0, |carried| carried.retransmitted),
-        counted: outliers::counted(cpus),
-        at: clock::monotonic(),
-    }
+/// How a look is taken at the accounts of a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    Before,
+    After,
+}
+
+/// The scheduler's accounts are read next to the request: what happens while the others are read is none of it.
+fn look(when: When, server: Option<Process>, port: u16, cpus: &[usize]) -> Look {
+    let turns = || {
+        let own = || Process::own().turns().unwrap_or_default();
+        let server = || server.and_then(|process| process.turns().ok()).unwrap_or_default();
+        match when {
+            When::Before => {
+                let own = own();
+                (server(), own)
+            }
+            When::After => (server(), own()),
+        }
+    };
+    let others = || {
+        let pid = server.map(|process| process.pid());
+        let retransmitted = wire::carried(port, pid).map_or(0, |carried| carried.retransmitted);
+        (retransmitted, outliers::counted(cpus))
+    };
+    let ((server, own), (retransmitted, counted)) = match when {
+        When::Before => {
+            let others = others();
+            (turns(), others)
+        }
+        When::After => (turns(), others()),
+    };
+    Look { server, own, retransmitted, counted, at: clock::monotonic() }
 }
 
 /// Measures and reports.
@@ -124,7 +149,8 @@ pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) 
     // The server's, whose load counts, and ours: the hypervisor can take any of them away.
     let mut cpus: Vec<usize> = arguments.server_cpu.into_iter().collect();
     cpus.extend(CpuList::allowed().cpus().iter().copied().filter(|cpu| arguments.server_cpu != Some(*cpu)));
-    let mut earlier = VecDeque::from([look(server, port, &cpus)]);
+    let mut free = begin;
+    let mut earlier = VecDeque::from([look(When::Before, server, port, &cpus)]);
     for index in 0..warm + count {
         if interrupt.asked() {
             break;
@@ -132,13 +158,15 @@ pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) 
         let due = begin + index * interval;
         clock::sleep_until(due);
         let woken = clock::monotonic();
-        let before = look(server, port, &cpus);
+        // Of what the request before this one took, the timer is innocent.
+        let timer_late = woken.saturating_sub(due.max(free));
+        let before = look(When::Before, server, port, &cpus);
         let sent = clock::monotonic();
         let checked = client
             .call_with(&mut request, |reply| super::request::check_read(&reply))
             .map_err(|error| session::failure(&error))?;
         let done = clock::monotonic();
-        let after = look(server, port, &cpus);
+        let after = look(When::After, server, port, &cpus);
         bad += checked.bad;
         first_bad = first_bad.or(checked.first);
         if index >= warm {
@@ -155,7 +183,7 @@ pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) 
                 at_s: due.saturating_sub(begin) as f64 / 1e9,
                 rtt_us: (done - sent) as f64 / 1e3,
                 context: Context {
-                    timer_late_us: woken.saturating_sub(due) as f64 / 1e3,
+                    timer_late_us: timer_late as f64 / 1e3,
                     server_wait_us: turned.waiting as f64 / 1e3,
                     server_run_us: turned.on_cpu as f64 / 1e3,
                     client_wait_us: own.waiting as f64 / 1e3,
@@ -167,6 +195,7 @@ pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) 
             });
         }
         earlier.push_back(after);
+        free = clock::monotonic();
         while earlier.len() > 1 && earlier.front().is_some_and(|first| after.at - first.at > LOAD_SPAN) {
             earlier.pop_front();
         }

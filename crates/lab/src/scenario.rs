@@ -506,6 +506,15 @@ impl Condition {
         if self.server.signals == 0 { needed.max(1) } else { self.server.signals }
     }
 
+    /// Whether a server that the laboratory starts has its CPU for itself, so that other programs can be kept off it.
+    #[must_use]
+    pub fn can_isolate(&self) -> bool {
+        self.cpu.condition == CpuCondition::Isolated
+            && !self.stack.contains("://")
+            && self.stack != BROKERLESS
+            && !matches!(self.kind, Kind::Update | Kind::PubSub | Kind::Igmp)
+    }
+
     /// Whether the other one measures the same: how often each is to be repeated makes no difference.
     #[must_use]
     pub fn is_repeated_by(&self, other: &Self) -> bool {

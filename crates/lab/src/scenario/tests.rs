@@ -29,6 +29,21 @@ fn lists_are_measured_one_by_one() {
 }
 
 #[test]
+fn servers_of_the_laboratory_can_have_a_cpu_without_anybody_else() {
+    let can = |stack: &str, kind: Kind, condition: CpuCondition| {
+        let mut scenario = Scenario::new("x", LoadSpec::new(kind));
+        scenario.stacks = vec![stack.to_owned()];
+        scenario.cpu.condition = condition;
+        scenario.conditions()[0].can_isolate()
+    };
+    assert!(can("own", Kind::Read, CpuCondition::Isolated));
+    assert!(
+        !can("own", Kind::Read, CpuCondition::Shared) && !can("own", Kind::PubSub, CpuCondition::Isolated)
+    );
+    assert!(!can("opc.tcp://plc", Kind::Read, CpuCondition::Isolated));
+}
+
+#[test]
 fn cpu_conditions_distinguish_loads() {
     let text = format!("{TEXT}\n[cpu]\nisolate = true\nclass = \"rr:7\"\ngovernor = \"performance\"");
     let scenario = Scenario::parse(&text, "x.toml").unwrap();

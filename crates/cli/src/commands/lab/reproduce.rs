@@ -46,6 +46,11 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "SPAN", value_parser = crate::span::seconds)]
     within: Option<Duration>,
 
+    /// Move every other program of this machine off the server's CPU where a load has it for itself. Needs root and control
+    /// groups, or a kernel that was started with isolcpus; it is undone afterwards.
+    #[arg(long)]
+    isolate: bool,
+
     /// Where to write the report.
     #[arg(long, short, value_name = "FILE", default_value = "taktwerk-report.html")]
     output: PathBuf,
@@ -128,6 +133,19 @@ pub(super) fn stacks(asked: Option<&Vec<String>>, place: &Place) -> Result<Vec<S
     }
 }
 
+/// Loads that have the server's CPU for themselves have it without any other program.
+fn isolate(conditions: &mut [(String, Condition)], place: &Place) -> Result<(), Failure> {
+    let mut is_tried = false;
+    for (_, condition) in conditions.iter_mut().filter(|(_, condition)| condition.can_isolate()) {
+        condition.cpu.isolate = true;
+        if !is_tried {
+            place.check_cpu(condition).map_err(|error| Failure::Environment(error.to_string()))?;
+            is_tried = true;
+        }
+    }
+    Ok(())
+}
+
 /// Runs them and reports.
 pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     arguments.session.check(output)?;
@@ -141,6 +159,9 @@ pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interru
         time.duration_s = arguments.window.map_or(time.duration_s, |window| window.as_secs_f64());
         time.warmup_s = arguments.warmup.map_or(time.warmup_s, |warmup| warmup.as_secs_f64());
         time.repetitions = arguments.repetitions.unwrap_or(time.repetitions);
+    }
+    if arguments.isolate {
+        isolate(&mut conditions, &place)?;
     }
     let what =
         if arguments.ids.iter().any(|id| id == "all") { "all".to_owned() } else { arguments.ids.join(" ") };

@@ -8,6 +8,7 @@ mod burger;
 mod cgw;
 mod footprint;
 mod morato;
+mod networks;
 mod power;
 mod published;
 mod publishing;
@@ -112,6 +113,7 @@ pub fn evaluate(experiment: &dyn Experiment, measurements: &[Measurement], notes
         return outcome;
     }
     experiment.evaluate(&own, &mut outcome);
+    outcome.grids.extend(networks::grid(&own));
     // Where nothing valid was measured, titles of columns say nothing.
     outcome.grids.retain(|grid| !grid.rows.is_empty());
     outcome.remarks.extend(cpu_conditions(&own));

@@ -1,0 +1,117 @@
+//! The emulated networks of an experiment: what was asked of each, and what was seen of it before anything was measured.
+
+use crate::figures;
+use crate::measurement::Measurement;
+use crate::outcome::{Grid, maybe};
+use serde_json::Value;
+
+/// A row for each link, from the probe that stands in the first result over it; `None` without links.
+pub(super) fn grid(measurements: &[Measurement]) -> Option<Grid> {
+    let mut grid = Grid::new(
+        "Networks: what was asked for, and what the probe saw",
+        2,
+        &[
+            "network",
+            "made by",
+            "round trip ms",
+            "seen",
+            "median",
+            "seen",
+            "Mbit/s up",
+            "seen",
+            "lost % up",
+            "seen",
+        ],
+    );
+    let mut names: Vec<&str> = Vec::new();
+    for measurement in measurements {
+        let Some(name) = measurement.condition.link.as_deref() else { continue };
+        let Some(link) = measurement.document.get("link").filter(|_| !names.contains(&name)) else {
+            continue;
+        };
+        names.push(name);
+        let number = |path: &str| link.pointer(path).and_then(Value::as_f64);
+        let trip = |of: &str| {
+            let (mean, std) =
+                (number(&format!("/{of}/mean_ms"))?, number(&format!("/{of}/std_ms")).unwrap_or(0.0));
+            Some(format!("{} ± {}", figures::number(mean), figures::number(std)))
+        };
+        let megabits = |rate: Option<f64>| maybe(rate.map(|rate| rate / 1e6));
+        let sent = number("/up/sent").filter(|sent| *sent > 0.0);
+        let lost = sent.zip(number("/up/lost")).map(|(sent, lost)| lost / sent * 100.0);
+        let asked = link.pointer("/asked/up/loss").and_then(loss);
+        grid.row([
+            name.to_owned(),
+            link.get("method").and_then(Value::as_str).unwrap_or("–").to_owned(),
+            trip("expected").unwrap_or_else(|| "–".to_owned()),
+            trip("round_trips").unwrap_or_else(|| "–".to_owned()),
+            maybe(number("/expected/p50_ms")),
+            maybe(number("/round_trips/p50_ms")),
+            megabits(number("/asked/up/rate")),
+            megabits(number("/up/rate")),
+            maybe(asked.map(|share| share * 100.0)),
+            maybe(lost),
+        ]);
+    }
+    (!names.is_empty()).then_some(grid)
+}
+
+/// The share of packets that was to be lost, where each is lost for itself.
+fn loss(model: &Value) -> Option<f64> {
+    model.get("probability").and_then(Value::as_f64).filter(|share| *share > 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Kind, LoadSpec, Scenario};
+    use serde_json::json;
+
+    #[test]
+    fn each_network_stands_there_once_with_what_was_seen_of_it() {
+        let mut scenario = Scenario::new("x", LoadSpec::new(Kind::Read));
+        let near = scenario.conditions().remove(0);
+        scenario.link = Some("rate=10mbit,loss=1%".to_owned());
+        let far = scenario.conditions().remove(0);
+        let document = json!({"link": {
+            "method": "tun",
+            "asked": {"up": {"rate": 1e7, "loss": {"model": "independent", "probability": 0.01}}},
+            "expected": {"mean_ms": 40.0, "std_ms": 2.0, "p50_ms": 39.0},
+            "round_trips": {"mean_ms": 41.0, "std_ms": 3.0, "p50_ms": 40.0},
+            "up": {"rate": 9.9e6, "sent": 1000, "lost": 12},
+        }});
+        let of = |condition: &crate::scenario::Condition, document: &Value| {
+            Measurement::from_document("x", condition.clone(), 0, document.clone())
+        };
+        assert!(grid(&[of(&near, &json!({}))]).is_none());
+        let grid = grid(&[of(&near, &json!({})), of(&far, &document), of(&far, &document)]).unwrap();
+        let expected = [
+            "rate=10mbit,loss=1%",
+            "tun",
+            "40.0 ± 2.00",
+            "41.0 ± 3.00",
+            "39.0",
+            "40.0",
+            "10.0",
+            "9.90",
+            "1.00",
+            "1.20",
+        ];
+        assert_eq!(grid.rows, [expected.map(str::to_owned).to_vec()]);
+    }
+
+    #[test]
+    fn a_probe_that_was_stored_is_understood() {
+        // The names are those of the probe's own document.
+        let link =
+            crate::links::Link::by(crate::links::Method::Proxy, &"delay=1ms,rate=50mbit".parse().unwrap(), 1);
+        let probed = crate::links::probe(&link.unwrap(), &crate::links::Effort::BRIEF).unwrap();
+        let mut scenario = Scenario::new("x", LoadSpec::new(Kind::Read));
+        scenario.link = Some("delay=1ms,rate=50mbit".to_owned());
+        let condition = scenario.conditions().remove(0);
+        let one = Measurement::from_document("x", condition, 0, json!({"link": probed}));
+        let row = grid(&[one]).unwrap().rows.remove(0);
+        assert_eq!((row[1].as_str(), row[6].as_str()), ("proxy", "50.0"));
+        assert!(row[2..6].iter().chain([&row[7]]).all(|cell| cell != "–"), "{row:?}");
+    }
+}

@@ -67,20 +67,50 @@ impl Repeated {
 #[must_use]
 pub fn mean_ci95(values: &[f64]) -> Option<(f64, f64)> {
     let (centre, deviation) = (mean(values)?, deviation(values)?);
-    let half = student_t95(values.len() - 1) * deviation / (values.len() as f64).sqrt();
+    let half = student_t95((values.len() - 1) as f64) * deviation / (values.len() as f64).sqrt();
     Some((centre - half, centre + half))
 }
 
-/// The two-sided 95 % point of Student's t distribution.
-fn student_t95(degrees: usize) -> f64 {
+/// Welch's confidence interval at 95 % of the difference of two means, which need not vary alike; `None` if one of them has
+/// fewer than two values.
+#[must_use]
+pub fn difference_ci95(one: &[f64], two: &[f64]) -> Option<(f64, f64)> {
+    let difference = mean(one)? - mean(two)?;
+    let of = |values: &[f64]| Some(deviation(values)?.powi(2) / values.len() as f64);
+    let (first, second) = (of(one)?, of(two)?);
+    let share = |variance: f64, values: &[f64]| variance.powi(2) / (values.len() - 1) as f64;
+    let degrees = (first + second).powi(2) / (share(first, one) + share(second, two));
+    // Values that do not vary at all leave no doubt, and have no degrees of freedom.
+    let half = if degrees.is_finite() { student_t95(degrees) * (first + second).sqrt() } else { 0.0 };
+    Some((difference - half, difference + half))
+}
+
+/// The same of the ratio of two geometric means: Welch's interval of their logarithms. `None` as well if a value is not
+/// positive.
+#[must_use]
+pub fn ratio_ci95(one: &[f64], two: &[f64]) -> Option<(f64, f64)> {
+    let logarithms = |values: &[f64]| -> Option<Vec<f64>> {
+        values.iter().map(|value| (*value > 0.0 && value.is_finite()).then(|| value.ln())).collect()
+    };
+    let (low, high) = difference_ci95(&logarithms(one)?, &logarithms(two)?)?;
+    Some((low.exp(), high.exp()))
+}
+
+/// The two-sided 95 % point of Student's t distribution. Degrees of freedom of Welch's test are no whole numbers: between
+/// those of the table, the logarithm of t is nearly linear in their inverse.
+fn student_t95(degrees: f64) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
         2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048,
         2.045, 2.042,
     ];
+    let degrees = degrees.max(1.0);
+    let whole = degrees.floor();
     // Beyond the table the error of this approximation is below 0.002.
-    let beyond = || 1.959_96 + 2.372 / degrees as f64;
-    degrees.checked_sub(1).and_then(|index| TABLE.get(index).copied()).unwrap_or_else(beyond)
+    let at = |degrees: f64| TABLE.get(degrees as usize - 1).copied().unwrap_or(1.959_96 + 2.372 / degrees);
+    let (below, above) = (at(whole).ln(), at(whole + 1.0).ln());
+    let part = (1.0 / whole - 1.0 / degrees) / (1.0 / whole - 1.0 / (whole + 1.0));
+    (below + (above - below) * part).exp()
 }
 
 /// A percentile-bootstrap interval at 95 % of `statistic` over pairs of independent repetitions: for example the
@@ -105,11 +135,22 @@ pub fn bootstrap_ci95(
     Some((quantile(&results, 0.025)?, quantile(&results, 0.975)?))
 }
 
-/// The ratio of the medians of two series, with its bootstrap interval.
+/// Values on each side from which resampling tells what else could have been measured. Of fewer, the most extreme resamples
+/// are the extremes themselves: the interval would be `min/max` to `max/min`, and with two values on each side it would miss 1
+/// in a third of all cases without any difference.
+const RESAMPLED: usize = 4;
+
+/// The ratio of the medians of two series, with an interval at 95 %: by bootstrap from four values on each side on, or else
+/// [`ratio_ci95`]. Where nothing can be told, as of a single value, the interval is 0 to infinity.
 #[must_use]
 pub fn median_ratio(one: &[f64], two: &[f64]) -> Option<(f64, (f64, f64))> {
     let ratio = |one: &[f64], two: &[f64]| Some(median(one)? / median(two).filter(|value| *value != 0.0)?);
-    Some((ratio(one, two)?, bootstrap_ci95(one, two, ratio)?))
+    let interval = if one.len().min(two.len()) < RESAMPLED {
+        ratio_ci95(one, two)
+    } else {
+        bootstrap_ci95(one, two, ratio)
+    };
+    Some((ratio(one, two)?, interval.unwrap_or((0.0, f64::INFINITY))))
 }
 
 /// A least-squares line `y = intercept + slope · x`; `None` with fewer than two different x.
@@ -166,7 +207,54 @@ mod tests {
         // s = 1.5811, t(4) = 2.776: 11 ± 1.963
         assert!((low - 9.037).abs() < 0.001 && (high - 12.963).abs() < 0.001, "{low} {high}");
         assert_eq!(mean_ci95(&[1.0]), None);
-        assert!((student_t95(40) - 2.021).abs() < 0.003);
+        assert!((student_t95(40.0) - 2.021).abs() < 0.003);
+        assert_eq!((student_t95(1.0), student_t95(2.0), student_t95(0.0)), (12.706, 4.303, 12.706));
+        // From tables with fractions: 6.1 for 1.5, 3.6 for 2.5.
+        assert!((5.9..6.4).contains(&student_t95(1.5)), "{}", student_t95(1.5));
+        assert!((3.5..3.7).contains(&student_t95(2.5)), "{}", student_t95(2.5));
+    }
+
+    #[test]
+    fn few_values_have_an_interval_of_logarithms() {
+        // Differences of 1 with s² of 0.5 on both sides: ±4.303 · √0.5.
+        let (low, high) = difference_ci95(&[10.0, 11.0], &[9.0, 10.0]).unwrap();
+        assert!((low + 2.043).abs() < 0.001 && (high - 4.043).abs() < 0.001, "{low} {high}");
+        assert_eq!(difference_ci95(&[3.0, 3.0], &[1.0, 1.0]), Some((2.0, 2.0)));
+        assert_eq!(difference_ci95(&[3.0], &[1.0, 1.0]), None);
+        let (low, high) = ratio_ci95(&[2.0, 2.02, 1.98], &[1.0, 1.01, 0.99]).unwrap();
+        assert!(low > 1.95 && high < 2.05 && (low * high - 4.0).abs() < 1e-3, "{low} {high}");
+        assert_eq!(ratio_ci95(&[0.0, 1.0], &[1.0, 1.0]), None);
+        let (ratio, interval) = median_ratio(&[0.0, 1.0, 2.0], &[1.0, 1.0]).unwrap();
+        assert_eq!((ratio, interval), (1.0, (0.0, f64::INFINITY)));
+        assert_eq!(median_ratio(&[2.0], &[1.0, 1.0]).unwrap().1, (0.0, f64::INFINITY));
+    }
+
+    /// The share of pairs of series without any difference whose interval says that there is one.
+    fn false_verdicts(count: usize, spread: f64) -> f64 {
+        // Each of them is drawn from again two thousand times.
+        let pairs = if count < RESAMPLED { 4_000 } else { 500 };
+        let mut random = SplitMix(count as u64);
+        // Twelve uniform numbers add up to a normal one, nearly.
+        let mut value = || {
+            let sum: f64 = (0..12).map(|_| (random.next() >> 11) as f64 / (1u64 << 53) as f64).sum();
+            100.0 * ((sum - 6.0) * spread).exp()
+        };
+        let mut series = || (0..count).map(|_| value()).collect::<Vec<f64>>();
+        let wrong = (0..pairs).filter(|_| {
+            let (_, (low, high)) = median_ratio(&series(), &series()).unwrap();
+            low > 1.0 || high < 1.0
+        });
+        wrong.count() as f64 / f64::from(pairs)
+    }
+
+    #[test]
+    fn without_a_difference_one_interval_in_twenty_says_that_there_is_one() {
+        for count in [2, 3, 5] {
+            for spread in [0.02, 0.2] {
+                let share = false_verdicts(count, spread);
+                assert!((0.015..0.075).contains(&share), "{count} values that vary by {spread}: {share}");
+            }
+        }
     }
 
     #[test]

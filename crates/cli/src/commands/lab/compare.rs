@@ -87,6 +87,11 @@ impl Compared<'_> {
         }
     }
 
+    /// The interval, if there can be one: not of what was measured once.
+    fn interval(&self) -> Option<(f64, f64)> {
+        Some(self.ratio_ci95).filter(|(_, high)| high.is_finite())
+    }
+
     fn document(&self) -> Value {
         json!({
             "condition": self.condition.factors(),
@@ -96,7 +101,7 @@ impl Compared<'_> {
             "base": self.base,
             "other": self.run,
             "ratio": self.ratio,
-            "ratio_ci95": [self.ratio_ci95.0, self.ratio_ci95.1],
+            "ratio_ci95": self.interval().map(|(low, high)| [low, high]),
             "verdict": self.verdict(),
         })
     }
@@ -158,13 +163,13 @@ fn tables(compared: &[Compared<'_>], base: &str, run: &str) -> String {
             ("", Align::Left),
         ]);
         for (one, label) in rows.iter().zip(labels.iter()) {
-            let (low, high) = one.ratio_ci95;
+            let text = |(low, high)| format!("{} to {}", figures::number(low), figures::number(high));
             table.row([
                 label.to_owned(),
                 interval(Some(&one.base)),
                 interval(Some(&one.run)),
                 figures::number(one.ratio),
-                format!("{} to {}", figures::number(low), figures::number(high)),
+                one.interval().map_or_else(|| "–".to_owned(), text),
                 one.verdict().to_owned(),
             ]);
         }
@@ -283,6 +288,25 @@ mod tests {
     }
 
     #[test]
+    fn two_repetitions_that_vary_show_no_difference() {
+        let verdict = |before: [f64; 2], after: [f64; 2]| {
+            let condition = Scenario::new("x", LoadSpec::new(Kind::Read)).conditions().remove(0);
+            let of = |values: [f64; 2]| -> Vec<Measurement> {
+                let one = |(at, value): (usize, f64)| {
+                    let document = json!({"latency": {"uncorrected": {"p50_us": value}}});
+                    Measurement::from_document("", condition.clone(), at as u32, document)
+                };
+                values.into_iter().enumerate().map(one).collect()
+            };
+            let (before, after) = (of(before), of(after));
+            compared(&group(&before), &group(&after), &[])[0].verdict()
+        };
+        // They do not overlap: one pair in three does not, without any difference.
+        assert_eq!(verdict([100.0, 103.0], [104.0, 108.0]), "no difference shown");
+        assert_eq!(verdict([100.0, 103.0], [204.0, 208.0]), "higher");
+    }
+
+    #[test]
     fn servers_that_differ_are_other_loads() {
         let mut load = LoadSpec::new(Kind::Update);
         load.threads = Some(1.into());
@@ -297,6 +321,7 @@ mod tests {
         assert_eq!(compared.len(), 2);
         assert!(compared.iter().all(|one| (one.ratio - 1.0).abs() < 1e-9));
         assert_eq!(compared[0].verdict(), "measured once");
+        assert!(compared[0].document()["ratio_ci95"].is_null());
         assert!(tables(&compared, "a", "b").contains("signals=200000"));
     }
 }

@@ -13,7 +13,7 @@ use crate::measurement::Measurement;
 use crate::peers::{self, PEERS, Peer, PeerOptions, Role, State};
 use crate::pin::{CpuList, ParseCpuListError};
 use crate::program::{Program, ProgramError, Running, digest};
-use crate::scenario::{BROKERLESS, Condition, CpuCondition, Kind, broker};
+use crate::scenario::{BROKERLESS, Condition, CpuCondition, EMBEDDED, Kind, broker};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -120,6 +120,8 @@ pub struct Place {
     exe: PathBuf,
     /// Where peers are installed.
     peers: PathBuf,
+    /// Whether the program has a broker in it.
+    has_broker: bool,
     allowed: Vec<usize>,
     slack: Duration,
     /// What loads need beside a URL to be let in.
@@ -145,6 +147,9 @@ struct Server {
     _running: Option<Running>,
 }
 
+/// What to do without it.
+const NO_BROKER_INSIDE: &str = "this program was built without a broker: build it with its default features, or \
+     `taktwerk lab peers install mosquitto`";
 /// The same link every time.
 const SEED: u64 = 0x7461_6b74;
 
@@ -155,6 +160,7 @@ impl Place {
         Self {
             exe,
             peers,
+            has_broker: false,
             allowed: CpuList::allowed().cpus().to_vec(),
             slack: SLACK,
             client: Vec::new(),
@@ -167,6 +173,13 @@ impl Place {
     #[must_use]
     pub fn with_slack(mut self, slack: Duration) -> Self {
         self.slack = slack;
+        self
+    }
+
+    /// The same place, whose program has an MQTT broker in it or not.
+    #[must_use]
+    pub fn with_embedded_broker(mut self, has_broker: bool) -> Self {
+        self.has_broker = has_broker;
         self
     }
 
@@ -230,11 +243,11 @@ impl Place {
         stacks
     }
 
-    /// The MQTT brokers that are installed, the one that is best known first.
+    /// The MQTT brokers that there are, the one that is best known first, and the one in the program last.
     #[must_use]
     pub fn brokers(&self) -> Vec<&'static str> {
         let installed = PEERS.iter().filter(|peer| peer.role == Role::Mqtt && self.has(peer));
-        installed.map(|peer| peer.name).collect()
+        installed.map(|peer| peer.name).chain(self.has_broker.then_some(EMBEDDED)).collect()
     }
 
     fn has(&self, peer: &Peer) -> bool {
@@ -356,6 +369,8 @@ impl Place {
         }
         let name = broker(stack).map_or(stack, |(peer, _)| peer);
         let how = match peers::find(name) {
+            None if name == EMBEDDED && self.has_broker => return Ok(()),
+            None if name == EMBEDDED => NO_BROKER_INSIDE.to_owned(),
             Some(peer) if self.has(peer) => return Ok(()),
             Some(_) => format!("taktwerk lab peers install {name}"),
             None => "`taktwerk lab peers list` says which there are".to_owned(),
@@ -449,6 +464,12 @@ impl Place {
         program
     }
 
+    /// The broker that is part of our program, in a process of its own, so that its CPU and its bytes are not the load's.
+    fn broker_program(&self, bind: IpAddr) -> Program {
+        let program = Program::new(&self.exe).args(["pubsub", "broker", "--exit-with-stdin"]);
+        program.arg("--listen").arg(SocketAddr::new(bind, 0))
+    }
+
     fn start(
         &self,
         condition: &Condition,
@@ -467,6 +488,7 @@ impl Place {
         let program = match stack {
             "own" => Some(self.own_program(condition, bind)),
             "open62541" if self.open62541().is_file() => Some(self.open62541_program(condition, bind)),
+            _ if broker(stack).is_some_and(|(name, _)| name == EMBEDDED) => Some(self.broker_program(bind)),
             _ => None,
         };
         let peer = broker(stack).map_or(stack, |(peer, _)| peer);
@@ -639,6 +661,12 @@ mod tests {
         let condition = scenario.conditions().remove(0);
         let error = place.measure("", &condition, 0).unwrap_err().to_string();
         assert!(error.contains("milo") && error.contains("not installed"), "{error}");
+        scenario.load.kind = Kind::Roundtrip;
+        scenario.stacks = vec!["embedded-qos0".into()];
+        let error = place.check(&scenario.conditions()[0]).unwrap_err().to_string();
+        assert!(error.contains("default features"), "{error}");
+        assert!(place.brokers().is_empty() || place.brokers() == ["mosquitto"]);
+        scenario.load.kind = Kind::Read;
         scenario.link = Some("moon".into());
         let error = place.measure("", &scenario.conditions()[0], 0).unwrap_err().to_string();
         assert!(error.contains("moon") && error.contains("wan-tokyo"), "{error}");

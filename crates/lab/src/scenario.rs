@@ -44,7 +44,8 @@ pub struct Scenario {
     /// What its results are called.
     pub name: String,
     /// Which stacks are measured: `own`, the name of a peer, the URL of a server that runs already, or for `roundtrip` and
-    /// `fan` an MQTT broker with its quality of service, such as `mosquitto-qos0`.
+    /// `fan` an MQTT broker with its quality of service, such as `mosquitto-qos0`, `embedded-qos0` (the broker in this
+    /// program) or `mosquitto-uadp-qos0` (with PubSub in its messages).
     #[serde(default = "own")]
     pub stacks: Vec<String>,
     /// The link between load and server; none is this machine's loopback interface.
@@ -323,13 +324,26 @@ impl CpuCondition {
     }
 }
 
-/// An MQTT broker as a stack: `mosquitto-qos1` is the peer `mosquitto`, and messages with quality of service 1.
+/// An MQTT broker as a stack: `mosquitto-qos1` is the peer `mosquitto`, and messages with quality of service 1;
+/// `mosquitto-uadp-qos1` the same with PubSub in the messages.
 #[must_use]
 pub fn broker(stack: &str) -> Option<(&str, u8)> {
     let (peer, level) = stack.rsplit_once("-qos")?;
     let level = level.parse().ok().filter(|level| *level <= 2)?;
-    Some((peer, level))
+    Some((peer.strip_suffix(UADP).unwrap_or(peer), level))
 }
+
+/// Whether messages through a broker are PubSub's: a NetworkMessage of UADP each.
+#[must_use]
+pub fn is_uadp(stack: &str) -> bool {
+    stack.rsplit_once("-qos").is_some_and(|(peer, _)| peer.ends_with(UADP)) && broker(stack).is_some()
+}
+
+/// Behind the name of a broker: PubSub in its messages.
+const UADP: &str = "-uadp";
+
+/// The broker that is part of the `taktwerk` program, as a stack: `embedded-qos0`.
+pub const EMBEDDED: &str = "embedded";
 
 /// PubSub without a broker as a stack: stations of this project that send UADP over UDP to each other.
 pub const BROKERLESS: &str = "uadp-udp";
@@ -616,6 +630,9 @@ impl Condition {
         option("--pattern", pattern.to_owned());
         if let Some(qos) = qos {
             option("--qos", qos.to_string());
+        }
+        if is_uadp(&self.stack) {
+            option("--message", "uadp".to_owned());
         }
         option("--payload", self.payload.unwrap_or(16).to_string());
         option("-c", self.clients.to_string());

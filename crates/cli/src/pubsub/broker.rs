@@ -2,33 +2,86 @@
 //!
 //! It asks nobody for a password and forgets everything when the program ends: for trying things out.
 
+use crate::bench::end_with_stdin;
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use clap::Args;
+use std::net::SocketAddr;
+use std::time::Duration;
 
-#[cfg(not(feature = "embedded-broker"))]
-pub(super) fn start(_: &str, _: bool) -> Result<(), Failure> {
-    Err(Failure::Environment(
-        "this program was built without a broker: build it with its default features, or start one, such as mosquitto"
-            .to_owned(),
-    ))
+/// How often it is looked whether the broker should end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Arguments of `taktwerk pubsub broker`.
+#[derive(Debug, Args)]
+pub(crate) struct BrokerArgs {
+    /// Where to listen; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:1883")]
+    listen: SocketAddr,
+
+    /// End when standard input ends: for programs that start this one.
+    #[arg(long)]
+    exit_with_stdin: bool,
 }
 
+/// Runs a broker, and nothing else, until it is told to end. MQTT 3.1.1.
+pub(super) fn run(arguments: &BrokerArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    if arguments.exit_with_stdin {
+        end_with_stdin()?;
+    }
+    // Each client is a connection.
+    taktwerk_lab::files::raise_limit();
+    let listening = listen(arguments.listen)?;
+    // Programs that start this one wait for exactly this line.
+    output.text(&format!("READY mqtt://{listening}"))?;
+    while !interrupt.asked() {
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "embedded-broker"))]
+mod embedded {
+    use super::{Failure, SocketAddr};
+
+    fn none<T>() -> Result<T, Failure> {
+        Err(Failure::Environment(
+            "this program was built without a broker: build it with its default features, or start one, such as mosquitto"
+                .to_owned(),
+        ))
+    }
+
+    pub(in super::super) fn start(_: &str, _: bool) -> Result<(), Failure> {
+        none()
+    }
+
+    pub(super) fn listen(_: SocketAddr) -> Result<SocketAddr, Failure> {
+        none()
+    }
+}
+
+use embedded::listen;
 /// Starts a broker at the address of a URL; it ends with this program.
-#[cfg(feature = "embedded-broker")]
 pub(super) use embedded::start;
 
 #[cfg(feature = "embedded-broker")]
 mod embedded {
-    use super::Failure;
+    use super::{Duration, Failure, SocketAddr};
     use rumqttd::{Broker, Config, ConnectionSettings, RouterConfig, ServerSettings};
     use std::collections::HashMap;
-    use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-    use std::time::{Duration, Instant};
+    use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+    use std::time::Instant;
 
     const PORT: u16 = 1883;
     /// How long it may take to listen.
     const START: Duration = Duration::from_secs(5);
     /// The largest message.
     const PAYLOAD: usize = 16 << 20;
+    /// Clients of a first run.
+    const FEW: usize = 1_000;
+    /// Clients of a load.
+    const MANY: usize = 20_010;
 
     /// Where a URL such as `mqtt+json://localhost:1883` says that the broker is.
     fn address(url: &str) -> Result<SocketAddr, Failure> {
@@ -45,7 +98,7 @@ mod embedded {
         found.next().ok_or_else(|| wrong("the name has no address"))
     }
 
-    fn config(listen: SocketAddr, is_v5: bool) -> Config {
+    fn config(listen: SocketAddr, is_v5: bool, clients: usize) -> Config {
         let connections = ConnectionSettings {
             connection_timeout_ms: 60_000,
             max_payload_size: PAYLOAD,
@@ -63,7 +116,7 @@ mod embedded {
         };
         let settings = Some(HashMap::from([("embedded".to_owned(), settings)]));
         let router = RouterConfig {
-            max_connections: 1_000,
+            max_connections: clients,
             max_outgoing_packet_count: 200,
             max_segment_size: 16 << 20,
             max_segment_count: 10,
@@ -75,22 +128,46 @@ mod embedded {
 
     pub(in super::super) fn start(url: &str, is_v5: bool) -> Result<(), Failure> {
         let listen = address(url)?;
-        // It would only log that it cannot listen.
-        drop(TcpListener::bind(listen).map_err(|error| {
+        free(listen).map_err(|error| {
             Failure::Connect(format!(
                 "the embedded broker cannot listen at {listen} ({error}): if a broker runs there already, leave out \
                  --embedded-broker"
             ))
-        })?);
+        })?;
+        run(listen, is_v5, FEW)?;
+        let version = if is_v5 { "5" } else { "3.1.1" };
+        tell!("broker for MQTT {version} at mqtt://{listen}, for as long as this program runs");
+        if !listen.ip().is_loopback() {
+            tell!("anybody who reaches that address can read and publish: it asks for no password");
+        }
+        Ok(())
+    }
+
+    /// Starts a broker for a load and says where it listens.
+    pub(super) fn listen(asked: SocketAddr) -> Result<SocketAddr, Failure> {
+        let listening = free(asked).map_err(|error| {
+            Failure::Connect(format!("the broker cannot listen at {asked} ({error}): give another --listen"))
+        })?;
+        run(listening, false, MANY)?;
+        Ok(listening)
+    }
+
+    /// An address at which nobody listens; the broker itself would only log that it cannot.
+    fn free(asked: SocketAddr) -> std::io::Result<SocketAddr> {
+        TcpListener::bind(asked)?.local_addr()
+    }
+
+    /// Starts it and waits until it listens.
+    fn run(listen: SocketAddr, is_v5: bool, clients: usize) -> Result<(), Failure> {
         let fail = |error: String| Failure::Environment(format!("the embedded broker failed: {error}"));
-        let run = move || {
-            if let Err(error) = Broker::new(config(listen, is_v5)).start() {
+        let serve = move || {
+            if let Err(error) = Broker::new(config(listen, is_v5, clients)).start() {
                 tracing::error!(%error, "the embedded broker has ended");
             }
         };
         std::thread::Builder::new()
             .name("embedded-broker".to_owned())
-            .spawn(run)
+            .spawn(serve)
             .map_err(|error| fail(error.to_string()))?;
         let end = Instant::now() + START;
         while TcpStream::connect_timeout(&listen, Duration::from_millis(100)).is_err() {
@@ -98,11 +175,6 @@ mod embedded {
                 return Err(fail(format!("it does not listen at {listen}")));
             }
             std::thread::sleep(Duration::from_millis(10));
-        }
-        let version = if is_v5 { "5" } else { "3.1.1" };
-        tell!("broker for MQTT {version} at mqtt://{listen}, for as long as this program runs");
-        if !listen.ip().is_loopback() {
-            tell!("anybody who reaches that address can read and publish: it asks for no password");
         }
         Ok(())
     }
@@ -119,6 +191,15 @@ mod embedded {
             assert_eq!(text("mqtt://[::1]:7").as_deref(), Some("[::1]:7"));
             assert_eq!(text("mqtts://127.0.0.1"), None);
             assert_eq!(text("opc.udp://127.0.0.1"), None);
+        }
+
+        #[test]
+        fn one_for_a_load_takes_a_free_port_and_a_taken_one_is_told() {
+            let listening = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+            assert_ne!(listening.port(), 0);
+            assert!(TcpStream::connect(listening).is_ok());
+            let refused = listen(listening).unwrap_err().to_string();
+            assert!(refused.contains("--listen"), "{refused}");
         }
     }
 }

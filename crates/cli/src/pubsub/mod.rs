@@ -36,6 +36,9 @@ pub(crate) enum PubSubCommand {
     Call(Box<call::CallArgs>),
     /// Make a file with new keys for a security group, on standard output.
     Keys(keys::KeysArgs),
+    /// Run the broker of --embedded-broker alone: for programs that measure it.
+    #[command(hide = true)]
+    Broker(broker::BrokerArgs),
 }
 
 /// Does it.
@@ -45,5 +48,6 @@ pub(crate) fn run(command: &PubSubCommand, output: Output, interrupt: &Interrupt
         PubSubCommand::Listen(arguments) => listen::run(arguments, output, interrupt),
         PubSubCommand::Call(arguments) => call::run(arguments, output, interrupt),
         PubSubCommand::Keys(arguments) => keys::run(arguments, output),
+        PubSubCommand::Broker(arguments) => broker::run(arguments, output, interrupt),
     }
 }

@@ -58,6 +58,9 @@ fn cpu_conditions_distinguish_loads() {
 fn brokers_have_a_quality_of_service_and_two_kinds_of_load() {
     assert_eq!(broker("mosquitto-qos2"), Some(("mosquitto", 2)));
     assert_eq!((broker("mosquitto"), broker("mosquitto-qos3"), broker("own")), (None, None, None));
+    assert_eq!(broker("embedded-uadp-qos1"), Some((EMBEDDED, 1)));
+    let uadp = ["embedded-uadp-qos1", "embedded-qos1", "own-uadp", "uadp-udp"].map(is_uadp);
+    assert_eq!(uadp, [true, false, false, false]);
     let text = TEXT.replace("\"own\"", "\"mosquitto-qos1\"");
     let error = Scenario::parse(&text, "x.toml").unwrap_err().to_string();
     assert!(error.contains("roundtrip"), "{error}");
@@ -65,6 +68,12 @@ fn brokers_have_a_quality_of_service_and_two_kinds_of_load() {
     assert_eq!(
         scenario.conditions()[0].arguments().join(" "),
         "mqtt --pattern fan --qos 1 --payload 16 -c 1 --warmup 2000ms -d 10000ms"
+    );
+    let pubsub = text.replace("\"subscribe\"", "\"fan\"").replace("mosquitto-qos1", "embedded-uadp-qos0");
+    let scenario = Scenario::parse(&pubsub, "x.toml").unwrap();
+    assert_eq!(
+        scenario.conditions()[0].arguments().join(" "),
+        "mqtt --pattern fan --qos 0 --message uadp --payload 16 -c 1 --warmup 2000ms -d 10000ms"
     );
 }
 

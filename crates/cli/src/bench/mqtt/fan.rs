@@ -1,7 +1,8 @@
 //! One client publishes; all others receive it and publish an answer at once; the first waits until it has all of them.
 
 use super::broker::Broker;
-use super::clients::{LOOK, connect, environment, number, set_number};
+use super::clients::{LOOK, connect, environment};
+use super::message::Messages;
 use super::{MqttArgs, Outcome};
 use crate::bench::account::Window;
 use crate::bench::common::nanos;
@@ -19,7 +20,7 @@ struct Fan {
     fleet: Fleet,
     out: String,
     back: String,
-    payload: Vec<u8>,
+    messages: Messages,
     qos: Qos,
     next: u64,
     outcome: Outcome,
@@ -31,9 +32,9 @@ pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) 
     let (out, back) = (topic("out"), topic("back"));
     let fleet =
         connect(arguments, broker, interrupt, |client| if client == 0 { back.clone() } else { out.clone() })?;
-    let payload = vec![0x55; arguments.payload as usize];
+    let messages = Messages::new(arguments)?;
     let outcome = Outcome::default();
-    let mut fan = Fan { fleet, out, back, payload, qos: arguments.qos, next: 0, outcome };
+    let mut fan = Fan { fleet, out, back, messages, qos: arguments.qos, next: 0, outcome };
 
     let start = clock::monotonic() + nanos(arguments.warmup);
     while clock::monotonic() < start && fan.outcome.lost == 0 && !interrupt.asked() {
@@ -87,9 +88,9 @@ impl Fan {
         let receivers = self.fleet.len().saturating_sub(1);
         let this = self.next;
         self.next += 1;
-        set_number(&mut self.payload, this);
         let sent = clock::monotonic();
-        if !self.fleet.publish(0, &self.out, &self.payload, self.qos) {
+        let message = self.messages.with(0, this);
+        if !self.fleet.publish(0, &self.out, message, self.qos) {
             return Ok(());
         }
         self.outcome.sent += 1;
@@ -102,10 +103,13 @@ impl Fan {
                 return Ok(());
             }
             due.clear();
-            let Self { fleet, outcome, .. } = &mut *self;
+            let Self { fleet, messages, outcome, .. } = &mut *self;
             fleet
                 .run_once(now + LOOK, |client, what| match what {
-                    Happened::Event(Event::Message { payload, .. }) if number(payload) == this => {
+                    Happened::Event(Event::Message { payload, .. }) => {
+                        if messages.number(client, payload) != Some(this) {
+                            return;
+                        }
                         if client == 0 {
                             answered += 1;
                         } else {
@@ -123,7 +127,8 @@ impl Fan {
                 })
                 .map_err(environment)?;
             for client in &due {
-                self.fleet.publish(*client, &self.back, &self.payload, self.qos);
+                let message = self.messages.with(*client, this);
+                self.fleet.publish(*client, &self.back, message, self.qos);
             }
         }
         self.outcome.latency.record(scheduled, sent, clock::monotonic());

@@ -1,11 +1,13 @@
 //! `bench mqtt`: a broker, measured as the OPC UA servers are.
 //!
 //! - [`clients`]: connections to the broker; [`broker`]: an address, or a broker that is started for the measurement;
-//! - [`round_trip`]: each client receives what it publishes; [`fan`]: one publishes, all others receive and answer.
+//! - [`round_trip`]: each client receives what it publishes; [`fan`]: one publishes, all others receive and answer;
+//! - [`message`]: bytes, or PubSub's messages.
 
 mod broker;
 mod clients;
 mod fan;
+mod message;
 mod round_trip;
 
 use super::account::Account;
@@ -60,7 +62,11 @@ pub(crate) struct MqttArgs {
     #[arg(long, value_name = "VERSION", default_value = "3.1.1")]
     mqtt: Version,
 
-    /// Bytes of a message.
+    /// What a message is: bytes, or a NetworkMessage of PubSub (UADP) that holds them.
+    #[arg(long, value_enum, default_value = "bytes")]
+    message: message::Content,
+
+    /// Bytes of a message, or of the value in it.
     #[arg(long, value_name = "BYTES", default_value_t = 16, value_parser = clap::value_parser!(u32).range(8..=8 << 20))]
     payload: u32,
 
@@ -155,6 +161,7 @@ fn report(arguments: &MqttArgs, broker: &broker::Broker, outcome: &Outcome) -> R
             "clients": arguments.clients,
             "qos": arguments.qos,
             "mqtt": arguments.mqtt,
+            "message": arguments.message.name(),
             "payload_bytes": arguments.payload,
             "rate": arguments.rate,
             "count": arguments.count,

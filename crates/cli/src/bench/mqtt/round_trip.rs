@@ -1,7 +1,8 @@
 //! Each client publishes on a topic that it has subscribed to itself.
 
 use super::broker::Broker;
-use super::clients::{LOOK, connect, environment, number, set_number};
+use super::clients::{LOOK, connect, environment};
+use super::message::Messages;
 use super::{MqttArgs, Outcome};
 use crate::bench::account::Window;
 use crate::bench::common::nanos;
@@ -27,7 +28,7 @@ struct Pending {
 struct Load {
     fleet: Fleet,
     topics: Vec<String>,
-    payload: Vec<u8>,
+    messages: Messages,
     qos: Qos,
     next: u64,
     pending: HashMap<u64, Pending>,
@@ -50,7 +51,7 @@ pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) 
         idle: (0..fleet.len()).rev().collect(),
         fleet,
         topics,
-        payload: vec![0x55; arguments.payload as usize],
+        messages: Messages::new(arguments)?,
         qos: arguments.qos,
         next: 0,
         pending: HashMap::new(),
@@ -135,9 +136,10 @@ impl Load {
 
     fn send(&mut self, client: usize, scheduled: u64) -> bool {
         let Some(topic) = self.topics.get(client) else { return false };
-        set_number(&mut self.payload, self.next);
         let sent = clock::monotonic();
-        if !self.fleet.publish(client, topic, &self.payload, self.qos) {
+        // Making the message is part of the way, as the stations of PubSub over UDP have it.
+        let message = self.messages.with(client, self.next);
+        if !self.fleet.publish(client, topic, message, self.qos) {
             return false;
         }
         self.pending.insert(self.next, Pending { scheduled, sent, client });
@@ -150,12 +152,13 @@ impl Load {
 
     /// Takes what came.
     fn listen(&mut self, deadline: u64) -> Result<(), Failure> {
-        let Self { fleet, pending, idle, window, outcome, .. } = self;
+        let Self { fleet, messages, pending, idle, window, outcome, .. } = self;
         fleet
-            .run_once(deadline, |_, what| match what {
+            .run_once(deadline, |client, what| match what {
                 Happened::Event(Event::Message { payload, .. }) => {
+                    let number = messages.number(client, payload);
                     let now = clock::monotonic();
-                    if let Some(it) = pending.remove(&number(payload)) {
+                    if let Some(it) = number.and_then(|number| pending.remove(&number)) {
                         idle.push(it.client);
                         if it.scheduled >= window.0 && it.scheduled < window.1 {
                             outcome.latency.record(it.scheduled, it.sent, now);

@@ -116,7 +116,7 @@ pub(crate) fn place(program: Option<&PathBuf>) -> Result<Place, Failure> {
         None => std::env::current_exe()
             .map_err(|error| Failure::Environment(format!("cannot find this program: {error}")))?,
     };
-    Ok(Place::new(exe, installed::directory()))
+    Ok(Place::new(exe, installed::directory()).with_embedded_broker(cfg!(feature = "embedded-broker")))
 }
 
 /// Runs one of them.

@@ -213,7 +213,7 @@ pub(super) fn clients(groups: &[Group<'_>]) -> Option<Grid> {
         let is_mqtt = crate::scenario::broker(stack).is_some();
         let said = rocha_fanin(clients, is_mqtt);
         // The paper's OPC UA had servers.
-        if said.is_empty() || stack == crate::scenario::BROKERLESS {
+        if said.is_empty() || stack == crate::scenario::BROKERLESS || crate::scenario::is_uadp(stack) {
             continue;
         }
         let times = group.times("transaction");

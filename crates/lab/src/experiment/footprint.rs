@@ -69,7 +69,10 @@ impl Experiment for Memory {
             );
         }
         outcome.grids.extend(beside.grid());
-        outcome.remark("Comparable: the order of magnitude and that memory hardly depends on the rate.");
+        outcome.remark(
+            "Comparable: the order of magnitude and that memory hardly depends on the rate. Not comparable: megabytes, which hold \
+             another machine's pages and libraries, and rates that the paper's server did not reach.",
+        );
     }
 }
 
@@ -153,7 +156,8 @@ impl Experiment for Network {
         outcome.remark(
             "Payload, acknowledgements and retransmissions are the kernel's own counts per connection; frames and headers are \
              computed for Ethernet from them. Comparable: bytes per signal (the paper's 6 Mbit/s at 25 000 to 40 000 float \
-             signals/s are 19 to 30 bytes each; a Double with both timestamps has 26 bytes before any header).",
+             signals/s are 19 to 30 bytes each; a Double with both timestamps has 26 bytes before any header). Not comparable: Mbit/s \
+             at rates that the paper's server did not reach.",
         );
     }
 }

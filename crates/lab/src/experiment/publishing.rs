@@ -1,13 +1,27 @@
 //! Burger et al. 2019, RQ1, for PubSub: what a publisher needs, and whether its period stretches with the rate.
 
 use super::burger::INTERVAL_MS;
-use super::{shown, times_as, valid_groups};
-use crate::chart::Chart;
+use super::removed;
+use super::{all_hold, is_less, shown, times_as, valid_groups};
+use crate::chart::{Chart, Mark, Point, Series};
 use crate::figures;
 use crate::measurement::{Group, Measurement};
 use crate::outcome::{Grid, Outcome, maybe};
-use crate::statistics::median;
+use crate::statistics::{Repeated, mean, median};
 use std::fmt::Write;
+
+/// PubSub as one more line of CPU against the signals that were published.
+pub(super) fn line(published: &[Measurement], colour: usize) -> Option<Series> {
+    let groups = valid_groups(published);
+    let points = groups.iter().filter_map(|group| {
+        let cpu = group.metric("publisher_cpu_percent")?;
+        let interval = cpu.mean_ci95.map(|(low, high)| (low.max(0.0), high));
+        Some(Point { x: group.mean("signals_per_s")?, y: mean(&cpu.values)?, interval })
+    });
+    let mut points: Vec<Point> = points.collect();
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    (!points.is_empty()).then(|| Series { name: "PubSub".to_owned(), mark: Mark::Line(points), colour })
+}
 
 /// The curve of PubSub, and whether its period stretches with the rate as the paper's did.
 pub(super) fn curve(sessions: &[Group<'_>], published: &[Measurement], outcome: &mut Outcome) {
@@ -20,7 +34,7 @@ pub(super) fn curve(sessions: &[Group<'_>], published: &[Measurement], outcome: 
         1,
         &["signals/s", "CPU %", "ns/signal", "period ms", "std µs", "p99 ms", "late p99 µs", "missed"],
     );
-    let (mut curves, mut ratios, mut periods) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut curves, mut compared, mut periods) = (Vec::new(), Vec::new(), Vec::new());
     for group in &groups {
         let signals = group.condition.items.unwrap_or(0);
         let rate = figures::thousands(i64::from(signals) * 10);
@@ -47,17 +61,21 @@ pub(super) fn curve(sessions: &[Group<'_>], published: &[Measurement], outcome: 
                 && session.condition.items == group.condition.items
         });
         let pair = group
-            .mean("publisher_cpu_percent")
-            .zip(session.and_then(|session| session.mean("server.cpu_percent")));
-        ratios.extend(pair.map(|(publisher, server)| publisher / server));
+            .metric("publisher_cpu_percent")
+            .zip(session.and_then(|session| session.metric("server.cpu_percent")));
+        let ratio = |(publisher, server): (Repeated, Repeated)| {
+            (publisher.median / server.median, is_less(&publisher, &server))
+        };
+        compared.extend(pair.map(ratio));
     }
     outcome.grids.push(grid);
     let title = "Time between two cycles at a subscriber of PubSub";
     outcome.charts.extend(Chart::apart(Chart::distribution, title, &curves));
-    if let Some(middle) = crate::statistics::median(&ratios) {
+    let (ratios, verdicts): (Vec<f64>, Vec<Option<bool>>) = compared.into_iter().unzip();
+    if let Some(middle) = median(&ratios) {
         outcome.finding(
             "a publisher needs less CPU for the same signals than a server with one client",
-            Some(ratios.iter().all(|ratio| *ratio < 1.0)),
+            all_hold(verdicts),
             format!("{} of the server's in the middle, over {} rates", times_as(middle), ratios.len()),
         );
     }
@@ -67,6 +85,7 @@ pub(super) fn curve(sessions: &[Group<'_>], published: &[Measurement], outcome: 
         holds,
         evidence,
     );
+    removed::drift(&groups, outcome);
 }
 
 /// The mean period of a publisher at one rate.

@@ -2,15 +2,16 @@
 
 use super::beside;
 use super::{
-    Experiment, Plan, Wish, conditions, is_below, published, stack_name, stacks, time, times_as, times_grid,
-    valid_groups,
+    Experiment, Plan, Wish, conditions, is_below, is_less, is_under, percentile, published, stack_name,
+    stacks, time, times_as, times_grid, valid_groups,
 };
 use crate::chart::{Axis, Chart, Mark, Point, Quartiles, Series};
 use crate::figures;
 use crate::latency::Times;
 use crate::measurement::{Group, Measurement};
 use crate::outcome::{Grid, Outcome, maybe};
-use crate::scenario::{BROKERLESS, Kind, LoadSpec, Scenario, Sweep, broker};
+use crate::scenario::{BROKERLESS, EMBEDDED, Kind, LoadSpec, Scenario, Sweep, broker, is_uadp};
+use crate::statistics::Repeated;
 
 pub(super) static ALL: [&dyn Experiment; 4] = [&Overhead, &Payload, &Location, &Clients];
 
@@ -19,7 +20,8 @@ struct Payload;
 struct Location;
 struct Clients;
 
-const NO_BROKER: &str = "MQTT: no broker is installed; `taktwerk lab peers install mosquitto` gets one";
+const NO_BROKER: &str =
+    "MQTT: no broker is installed, and none is built in; `taktwerk lab peers install mosquitto` gets one";
 const NO_FAR_PUBSUB: &str = "PubSub over UDP: its messages to itself go through no server that could be far away; over a broker they \
      take the way of MQTT";
 /// The paper's places with the link that stands for each here.
@@ -46,8 +48,8 @@ fn echo(name: &str, payloads: &[u32], count: u64) -> Scenario {
 }
 
 /// The scenarios with OPC UA client/server, with PubSub over UDP, and the same with MQTT through the first broker that is
-/// installed.
-fn plan(wish: &Wish<'_>, scenarios: Vec<Scenario>) -> Plan {
+/// installed, or the one that is built in; `has_uadp` says whether also with PubSub through that broker.
+fn plan(wish: &Wish<'_>, scenarios: Vec<Scenario>, has_uadp: bool) -> Plan {
     let mut skipped = Vec::new();
     let mut plan = conditions(wish, scenarios.clone());
     // A station has no server to be far away from.
@@ -58,14 +60,23 @@ fn plan(wish: &Wish<'_>, scenarios: Vec<Scenario>) -> Plan {
     }
     match wish.place.brokers().first() {
         Some(broker) => {
-            let levels = if wish.quick { 0..=0 } else { 0..=2 };
-            let stacks = levels.map(|level| format!("{broker}-qos{level}")).collect();
+            let stacks = through(broker, if wish.quick { 0 } else { 2 }, has_uadp);
             let wish = Wish { quick: wish.quick, stacks, place: wish.place };
             plan.extend(conditions(&wish, scenarios));
         }
         None => skipped.push(NO_BROKER.to_owned()),
     }
     Plan { conditions: plan, skipped }
+}
+
+/// The stacks of a broker, up to a quality of service.
+fn through(broker: &str, highest: u8, has_uadp: bool) -> Vec<String> {
+    let messages: &[&str] = if has_uadp { &["", "-uadp"] } else { &[""] };
+    let of = |message: &&str| {
+        let name = format!("{broker}{message}");
+        (0..=highest).map(move |level| format!("{name}-qos{level}"))
+    };
+    messages.iter().flat_map(of).collect()
 }
 
 /// The stacks that speak OPC UA with servers.
@@ -81,7 +92,25 @@ fn ways(stack: &str) -> f64 {
 
 /// The broker's row with QoS 0.
 fn mqtt(measurements: &[Measurement]) -> Option<String> {
-    stacks(measurements).into_iter().find(|stack| broker(stack).is_some_and(|(_, level)| level == 0))
+    let is = |stack: &String| broker(stack).is_some_and(|(_, level)| level == 0) && !is_uadp(stack);
+    stacks(measurements).into_iter().find(is)
+}
+
+/// The row of PubSub through that broker.
+fn uadp_over_mqtt(measurements: &[Measurement]) -> Option<String> {
+    let is = |stack: &String| broker(stack).is_some_and(|(_, level)| level == 0) && is_uadp(stack);
+    stacks(measurements).into_iter().find(is)
+}
+
+/// Whose broker it was, where nobody would guess.
+fn whose_broker(measurements: &[Measurement], outcome: &mut Outcome) {
+    let is_embedded = |stack: &String| broker(stack).is_some_and(|(name, _)| name == EMBEDDED);
+    if stacks(measurements).iter().any(is_embedded) {
+        outcome.remark(
+            "No broker is installed, so the messages of MQTT go through the one in this program (rumqttd, in a process of its own): \
+             embedded-qos0 and so on. `taktwerk lab peers install mosquitto` gets the one that is best known.",
+        );
+    }
 }
 
 impl Experiment for Overhead {
@@ -101,7 +130,7 @@ impl Experiment for Overhead {
         for scenario in [&mut small, &mut large] {
             scenario.time = time(0.1, 1.0, if wish.quick { 2 } else { 5 });
         }
-        plan(wish, vec![small, large])
+        plan(wish, vec![small, large], true)
     }
     fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
         let groups = valid_groups(measurements);
@@ -164,9 +193,11 @@ impl Experiment for Overhead {
         compare_overhead(measurements, &groups, outcome);
         outcome.remark(
             "Besides the value, Write and Publish with their answers are counted, and all acknowledgements. Through a server or \
-             broker the value crosses the wire twice, with PubSub over UDP (uadp-udp) once. Comparable: the shape of M1 against \
-             the payload and that it comes close to 1. The printed figure has no numbers to stand beside these.",
+             broker the value crosses the wire twice, with PubSub over UDP (uadp-udp) once. NAME-uadp-qos0 is PubSub over MQTT: a \
+             NetworkMessage of UADP in each message. Comparable: the shape of M1 against the payload and that it comes close to 1. \
+             Not comparable: single figures, of which the paper's diagram prints none.",
         );
+        whose_broker(measurements, outcome);
     }
 }
 
@@ -194,6 +225,25 @@ fn compare_overhead(measurements: &[Measurement], groups: &[Group<'_>], outcome:
                 times_as(ours / theirs)
             ),
         );
+    }
+    if let Some(uadp) = uadp_over_mqtt(measurements) {
+        for payload in [10, 1_000, 1_000_000] {
+            let (Some(with), Some(bare)) = (each(&uadp, payload), each(&mqtt, payload)) else { continue };
+            outcome.finding(
+                "PubSub over MQTT takes a header more than MQTT alone, at most 64 B per way",
+                // Of twenty megabytes, one that is on its way when the window begins is a twentieth.
+                Some(match payload {
+                    1_000_000 => (with / bare - 1.0).abs() < 0.1,
+                    _ => with > bare && with - bare <= 64.0 * ways(&uadp),
+                }),
+                format!(
+                    "{} B: {uadp} takes {} B, {mqtt} {} B",
+                    figures::thousands(i64::from(payload)),
+                    figures::number(with),
+                    figures::number(bare)
+                ),
+            );
+        }
     }
     for stack in opc_ua(measurements) {
         for payload in [10, 1_000, 1_000_000] {
@@ -231,7 +281,7 @@ impl Experiment for Payload {
         let mut scenario =
             echo("rocha-payload", &[100, 10_000, 100_000], if wish.quick { 300 } else { 10_000 });
         scenario.time = time(0.2, 1.0, if wish.quick { 3 } else { 5 });
-        plan(wish, vec![scenario])
+        plan(wish, vec![scenario], true)
     }
     fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
         let groups = valid_groups(measurements);
@@ -315,6 +365,7 @@ impl Experiment for Payload {
              with Nagle's algorithm, which no stack here has. The publishing interval asked for is 1 ms: writes begin in \
              all its phases, so it adds 0 to 1 ms to a round trip, half of it on average. Comparable: order and shape. Not comparable: absolute times of Python over a network.",
         );
+        whose_broker(measurements, outcome);
     }
 }
 
@@ -349,7 +400,7 @@ impl Experiment for Location {
     fn plan(&self, wish: &Wish<'_>) -> Plan {
         let mut near = echo("rocha-location", &[16], if wish.quick { 200 } else { 10_000 });
         near.time = time(0.2, 1.0, if wish.quick { 2 } else { 5 });
-        let mut plan = plan(wish, vec![near.clone()]);
+        let mut plan = plan(wish, vec![near.clone()], !wish.quick);
         plan.skipped.push(NO_FAR_PUBSUB.to_owned());
         for (name, link) in PLACES {
             match wish.place.know_link(link) {
@@ -359,7 +410,7 @@ impl Experiment for Location {
                     // Distance is what takes the time, and the link is the same each time it is repeated.
                     far.load.count = Some(if wish.quick { 10 } else { 1_000 });
                     far.time.repetitions = if wish.quick { 1 } else { 5 };
-                    plan.conditions.extend(self::plan(wish, vec![far]).conditions);
+                    plan.conditions.extend(self::plan(wish, vec![far], !wish.quick).conditions);
                 }
                 Err(error) => plan.skipped.push(format!("{name}: {error}")),
             }
@@ -370,11 +421,14 @@ impl Experiment for Location {
         let groups = valid_groups(measurements);
         let mut rows = Vec::new();
         let mut boxes = Vec::new();
+        let mut curves: Vec<(String, Times)> = Vec::new();
         for group in &groups {
             let stack = stack_name(&group.condition.stack);
             let place = group.condition.link.clone().unwrap_or_else(|| "this machine".to_owned());
             let times = group.times("roundtrip");
-            boxes.push(Quartiles::of(&format!("{stack}, {}", place.trim_start_matches("wan-")), &times));
+            let name = format!("{stack}, {}", place.trim_start_matches("wan-"));
+            boxes.push(Quartiles::of(&name, &times));
+            curves.push((name, times.clone()));
             rows.push((vec![stack.to_owned(), place], times));
         }
         outcome.grids.push(times_grid(
@@ -389,6 +443,7 @@ impl Experiment for Location {
             &["LAN", "Sao Paulo", "Oregon", "Frankfurt", "Tokyo"],
             published::rocha_location,
         ));
+        outcome.charts.extend(Chart::apart(Chart::density, "How often each round trip was seen", &curves));
         outcome.charts.extend(Chart::boxes_apart(
             "Round trip by place",
             "The box holds the middle half, the line in it is the median, whiskers reach from the 5th to the 95th percentile, the \
@@ -409,9 +464,10 @@ impl Experiment for Location {
                     continue;
                 };
                 let mean = group.times("roundtrip").summary().mean_us / 1e3;
+                let each = group.metric("roundtrip.mean_us");
                 outcome.finding(
                     "one round trip of the link is enough, where the paper's OPC UA needed more",
-                    Some(mean < opcua),
+                    each.and_then(|each| is_under(&each, opcua * 1e3)),
                     format!(
                         "{} to {name}: {} ms on a link made like MQTT QoS 0's {} ms (published OPC UA: {} ms)",
                         stack_name(&stack),
@@ -422,7 +478,12 @@ impl Experiment for Location {
                 );
             }
         }
-        outcome.remark("Links are made from the paper's MQTT QoS 0 rows, so the rows of OPC UA can be compared with those of the paper.");
+        outcome.remark(
+            "Links are made from the paper's MQTT QoS 0 rows. Comparable: the rows of OPC UA with those of the paper, and what each \
+             further round trip of a protocol costs. Not comparable: the row of this machine with the paper's LAN; extremes, which \
+             were the Internet's of those days.",
+        );
+        whose_broker(measurements, outcome);
     }
 }
 
@@ -448,11 +509,11 @@ impl Experiment for Clients {
             scenario
         };
         let scenarios = if wish.quick {
-            vec![make(&[10, 100], 100), make(&[1_000], 20)]
+            vec![make(&[10, 100], 50), make(&[1_000], 20)]
         } else {
             vec![make(&[10, 100, 1_000], 1_000)]
         };
-        plan(wish, scenarios)
+        plan(wish, scenarios, !wish.quick)
     }
     fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
         let groups = valid_groups(measurements);
@@ -485,8 +546,12 @@ impl Experiment for Clients {
                     .find(|group| group.condition.stack == stack && group.condition.clients == clients)?;
                 Some(of.times("transaction"))
             };
-            let median =
-                |stack: &str, clients: u32| Some(times(stack, clients)?.percentile(50.0) as f64 / 1e6);
+            let median = |stack: &str, clients: u32| -> Option<Repeated> {
+                let of =
+                    |group: &&Group<'_>| group.condition.stack == stack && group.condition.clients == clients;
+                percentile(groups.iter().find(of)?, "transaction", 50.0)
+            };
+            let ms = |figure: &Repeated| figures::number(figure.median / 1e3);
             if let Some(worst) = times(&stack, 1_000).map(|times| times.max() as f64 / 1e6) {
                 outcome.finding(
                     "with 1 000 clients OPC UA stays below the 500 ms that the paper found for MQTT",
@@ -499,29 +564,24 @@ impl Experiment for Clients {
                 );
             }
             if let Some((name, theirs)) =
-                mqtt(measurements).and_then(|mqtt| median(&mqtt, 1_000).map(|ms| (mqtt, ms)))
+                mqtt(measurements).and_then(|mqtt| median(&mqtt, 1_000).map(|time| (mqtt, time)))
                 && let Some(ours) = median(&stack, 1_000)
             {
                 outcome.finding(
                     "with 1 000 clients OPC UA is not slower than MQTT QoS 0 (published: at least three times slower)",
-                    Some(ours <= theirs),
-                    format!(
-                        "{}: p50 {} ms, {name}: {} ms",
-                        stack_name(&stack),
-                        figures::number(ours),
-                        figures::number(theirs)
-                    ),
+                    is_less(&ours, &theirs),
+                    format!("{}: p50 {} ms, {name}: {} ms", stack_name(&stack), ms(&ours), ms(&theirs)),
                 );
             }
             if let (Some(ten), Some(hundred)) = (median(&stack, 10), median(&stack, 100)) {
                 outcome.finding(
                     "more clients take longer",
-                    Some(hundred > ten),
+                    is_less(&ten, &hundred),
                     format!(
                         "{}: p50 {} ms with 10, {} ms with 100",
                         stack_name(&stack),
-                        figures::number(ten),
-                        figures::number(hundred)
+                        ms(&ten),
+                        ms(&hundred)
                     ),
                 );
             }
@@ -532,5 +592,105 @@ impl Experiment for Clients {
              clients are on one core here, so the load's own cost is in the figures: an upper bound. Stations of PubSub \
              (uadp-udp) are on that core with everything, as there is no server.",
         );
+        outcome.remark(
+            "Comparable: how the time grows with the clients, and the order of the protocols. Not comparable: milliseconds; the \
+             paper's clients ran on several computers and were written in Python, where the clients themselves take their time.",
+        );
+        whose_broker(measurements, outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chart::Content;
+    use crate::place::Place;
+    use serde_json::json;
+
+    fn place() -> Place {
+        Place::new("/bin/true".into(), "/none".into()).with_embedded_broker(true)
+    }
+
+    fn measured(experiment: &dyn Experiment, of: impl Fn(&str, u32) -> f64) -> Vec<Measurement> {
+        let place = place();
+        let wish = Wish { quick: true, stacks: vec!["own".into()], place: &place };
+        let one = |condition: crate::scenario::Condition| {
+            let payload = condition.payload.unwrap_or(16);
+            let total = of(&condition.stack, payload);
+            let document =
+                json!({"roundtrip": {"count": 10, "mean_us": 250.0}, "wire": {"total_bytes": total * 10.0}});
+            let mut one = Measurement::from_document(experiment.id(), condition, 0, document);
+            let mut times = Times::new();
+            (1..=20).for_each(|at| times.record(at * 100_000));
+            one.histograms.insert("roundtrip".to_owned(), times);
+            one
+        };
+        experiment.plan(&wish).conditions.into_iter().map(one).collect()
+    }
+
+    #[test]
+    fn with_the_broker_that_is_built_in_every_experiment_has_rows_of_mqtt() {
+        let place = place();
+        assert_eq!(place.brokers().last(), Some(&EMBEDDED));
+        // A machine may have mosquitto, which comes first.
+        let broker = place.brokers()[0];
+        let wish = Wish { quick: true, stacks: vec!["own".into()], place: &place };
+        for experiment in ALL {
+            let plan = experiment.plan(&wish);
+            let has =
+                |level: u8| plan.conditions.iter().any(|one| one.stack == format!("{broker}-qos{level}"));
+            assert!(has(0) && !has(1), "{}", experiment.id());
+            assert!(!plan.skipped.contains(&NO_BROKER.to_owned()), "{}", experiment.id());
+            assert!(plan.conditions.iter().all(|condition| place.check(condition).is_ok()));
+        }
+        let plan = Overhead.plan(&Wish { quick: false, ..wish });
+        for stack in through(broker, 2, true) {
+            assert!(plan.conditions.iter().any(|one| one.stack == stack), "{stack}");
+        }
+        assert_eq!(through("x", 0, true), ["x-qos0", "x-uadp-qos0"]);
+        assert_eq!(through("x", 2, false), ["x-qos0", "x-qos1", "x-qos2"]);
+    }
+
+    #[test]
+    fn pubsub_over_mqtt_is_a_row_that_is_held_against_mqtt() {
+        let judge = |header: f64| {
+            let all = measured(&Overhead, |stack, payload| {
+                2.0 * f64::from(payload) + 300.0 + if is_uadp(stack) { 2.0 * header } else { 0.0 }
+            });
+            let mut outcome = Outcome::default();
+            Overhead.evaluate(&all, &mut outcome);
+            assert!(outcome.grids[0].rows.iter().any(|row| row[0].ends_with("-uadp-qos0")));
+            let those = outcome.findings.iter().filter(|one| one.claim.contains("PubSub over MQTT"));
+            those.map(|one| one.holds).collect::<Vec<_>>()
+        };
+        assert_eq!(judge(30.0), [Some(true); 3]);
+        assert_eq!(judge(90.0), [Some(false), Some(false), Some(true)]);
+    }
+
+    #[test]
+    fn whose_broker_it_was_is_told_where_it_is_ours() {
+        let told = |name: &str| {
+            let mut all = measured(&Payload, |_, _| 400.0);
+            for one in all.iter_mut().filter(|one| broker(&one.condition.stack).is_some()) {
+                one.condition.stack = format!("{name}-qos0");
+            }
+            let mut outcome = Outcome::default();
+            Payload.evaluate(&all, &mut outcome);
+            outcome.remarks.iter().any(|remark| remark.contains("No broker is installed"))
+        };
+        assert!(told(EMBEDDED) && !told("mosquitto"));
+    }
+
+    #[test]
+    fn places_have_a_density() {
+        let mut outcome = Outcome::default();
+        Location.evaluate(&measured(&Location, |_, _| 400.0), &mut outcome);
+        let densities = outcome.charts.iter().filter(|chart| chart.title.starts_with("How often"));
+        let curves = densities.map(|chart| match &chart.content {
+            Content::Plane { series, .. } => series.len(),
+            _ => 0,
+        });
+        // OPC UA and MQTT at five places each, stations at one.
+        assert_eq!(curves.sum::<usize>(), 11);
     }
 }

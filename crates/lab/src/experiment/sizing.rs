@@ -199,7 +199,8 @@ impl Experiment for Modelling {
         outcome.remark(
             "Errors are those of the median over the repetitions of each load; the fit sees single measurements. Loads that the \
              server did not keep up with are left out: its CPU is full then, whatever it delivers. Comparable: \
-             the method, R² and the relative errors (the paper shows curves and calls them close). Trained on 10 clients \
+             the method, R² and the relative errors (the paper shows curves and calls them close). Not comparable: weights, which are \
+             the prices of a stack on a machine. Trained on 10 clients \
              alone, nothing can tell what a message costs from what the server costs at rest, nor whether the price of a signal \
              grows with the clients: our forms share evenly what both explain together, the paper's trusts its exponent of 0.3.",
         );

@@ -1,9 +1,9 @@
 //! A link by the kernel alone: two namespaces, a pair of virtual Ethernet interfaces, and `tc` on both. Exact and
 //! cheap, where the kernel has what the profile needs.
 
-use super::emulator::Conditions;
 use super::emulator::delay::Jitter;
 use super::emulator::loss::Loss;
+use super::emulator::{Conditions, nanos};
 use super::namespace::Namespace;
 use super::profile::Profile;
 use super::tun::{CLIENT, INTERFACE, PREFIX, SERVER, prepare};
@@ -56,14 +56,15 @@ fn sent(text: &str) -> (u64, u64) {
 }
 
 fn set_up(namespace: &Namespace, address: Ipv4Addr, mtu: u16, conditions: &Conditions) -> io::Result<()> {
-    let (address, mtu) = (format!("{address}/{PREFIX}"), mtu.to_string());
+    let (address, bytes) = (format!("{address}/{PREFIX}"), mtu.to_string());
     // Without segmentation in the card: a shaper has to see the packets that a line would carry.
-    namespace.tool("ip", &["link", "set", INTERFACE, "mtu", &mtu, "gso_max_segs", "1"])?;
+    namespace.tool("ip", &["link", "set", INTERFACE, "mtu", &bytes, "gso_max_segs", "1"])?;
     namespace.tool("ip", &["addr", "add", &address, "dev", INTERFACE])?;
     namespace.tool("ip", &["link", "set", INTERFACE, "up"])?;
     prepare(namespace)?;
-    let discipline = discipline(conditions)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, "tc has no such distribution of delays"))?;
+    let discipline = discipline(conditions, mtu).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::Unsupported, "tc has no such delays, or no queue so short")
+    })?;
     if discipline.is_empty() {
         return Ok(());
     }
@@ -75,7 +76,7 @@ fn set_up(namespace: &Namespace, address: Ipv4Addr, mtu: u16, conditions: &Condi
 
 /// What the kernel needs for a profile, or why it cannot do it.
 pub(super) fn requirement(profile: &Profile) -> Option<&'static str> {
-    let both = [discipline(&profile.up)?, discipline(&profile.down)?];
+    let both = [discipline(&profile.up, profile.mtu)?, discipline(&profile.down, profile.mtu)?];
     let needs = |name: &str| both.iter().any(|it| it.first().is_some_and(|kind| kind == name));
     Some(if needs("netem") {
         "netem"
@@ -90,8 +91,28 @@ pub(super) fn requirement(profile: &Profile) -> Option<&'static str> {
 /// pass at once that finds it full.
 const BUCKET_MIN: f64 = 40e6;
 
+/// Packets that netem holds where there is no rate: none waits for a line, all are on their way.
+const UNLIMITED: u64 = 20_000;
+
+/// A queue of fewer full packets than these is none that netem has: it counts packets, and small ones are packets too.
+const QUEUE_MIN: u64 = 4;
+
+/// How many packets netem may hold: those that wait for the line, as long as the queue says, the one on the line, and those
+/// that are on their way. It counts packets, so the queue is that long for full ones, as in a bulk transfer, and shorter for
+/// others. `None` for a queue that is too short to be counted in packets.
+fn limit(conditions: &Conditions, mtu: u16) -> Option<u64> {
+    if conditions.usable_rate().is_none() {
+        return Some(UNLIMITED);
+    }
+    let packet = conditions.line_time(usize::from(mtu)).max(1);
+    let waiting = nanos(conditions.queue) / packet;
+    let longest = conditions.delay.mean() + 4.0 * conditions.delay.std();
+    let on_their_way = (longest * 1e9 / packet as f64).ceil() as u64;
+    (waiting >= QUEUE_MIN).then_some(waiting + 1 + on_their_way)
+}
+
 /// The queueing discipline: a token bucket for a high rate alone, netem for the rest; `None` for what it cannot do.
-fn discipline(conditions: &Conditions) -> Option<Vec<String>> {
+fn discipline(conditions: &Conditions, mtu: u16) -> Option<Vec<String>> {
     let us = |span: Duration| format!("{}us", span.as_micros());
     let percent = |share: f64| format!("{}%", share * 100.0);
     let rate = conditions.usable_rate().map(|rate| format!("{}bit", rate as u64));
@@ -129,7 +150,11 @@ fn discipline(conditions: &Conditions) -> Option<Vec<String>> {
         Jitter::Uniform { max } => Some((max / 2, max / 2, "uniform")),
         Jitter::Exponential { .. } | Jitter::LogNormal { .. } => return None,
     };
-    add(&["netem", "limit", "20000", "delay"]);
+    if jitter.is_some() && rate.is_none() {
+        // Without a rate, netem lets packets overtake each other whenever their delays differ; no such link does.
+        return None;
+    }
+    add(&["netem", "limit", &limit(conditions, mtu)?.to_string(), "delay"]);
     match jitter {
         None => add(&[&us(conditions.delay.base)]),
         Some((offset, size, "uniform")) => add(&[&us(conditions.delay.base + offset), &us(size)]),
@@ -160,7 +185,7 @@ mod tests {
 
     fn words(text: &str) -> Option<String> {
         let profile: Profile = text.parse().unwrap();
-        discipline(&profile.up).map(|words| words.join(" "))
+        discipline(&profile.up, profile.mtu).map(|words| words.join(" "))
     }
 
     #[test]
@@ -170,21 +195,49 @@ mod tests {
             words("rate=100mbit,busy=30%,overhead=38").unwrap(),
             "tbf rate 70000000bit burst 3100 latency 200000us overhead 24"
         );
-        assert_eq!(words("ppp-2m").unwrap(), "netem limit 20000 delay 0us rate 2000000bit 0");
+        assert_eq!(words("ppp-2m").unwrap(), "netem limit 34 delay 0us rate 2000000bit 0");
         assert_eq!(
             words("rate=10mbit,delay=20ms,jitter=2ms,loss=1%").unwrap(),
-            "netem limit 20000 delay 20000us 2000us distribution normal loss 1% rate 10000000bit 0"
+            "netem limit 191 delay 20000us 2000us distribution normal loss 1% rate 10000000bit 0"
         );
         assert_eq!(
-            words("jitter=4ms,distribution=uniform").unwrap(),
-            "netem limit 20000 delay 2000us 2000us"
+            words("rate=10mbit,jitter=4ms,distribution=uniform").unwrap(),
+            "netem limit 173 delay 2000us 2000us rate 10000000bit 0"
         );
+        assert_eq!(words("delay=3ms").unwrap(), "netem limit 20000 delay 3000us");
         assert!(words("loss=2%,burst=4").unwrap().contains("loss gemodel 0.51"));
+        assert_eq!(words("jitter=4ms"), None, "netem would reorder");
         assert_eq!(words("3g"), None);
         assert_eq!(words("ethernet-100m+vpn"), None);
         assert_eq!(requirement(&"rate=50mbit".parse().unwrap()), Some("tbf"));
         assert_eq!(requirement(&"delay=1ms".parse().unwrap()), Some("netem"));
         assert_eq!(requirement(&"wifi-802.11g".parse().unwrap()), None);
+        assert_eq!(requirement(&"ppp-2m,queue=10ms".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn the_queue_is_as_long_as_was_asked_for_whatever_the_rate() {
+        let seconds = |text: &str| {
+            let profile: Profile = text.parse().unwrap();
+            let on_their_way = profile.up.delay.mean();
+            let packet = profile.up.line_time(usize::from(profile.mtu)) as f64 / 1e9;
+            limit(&profile.up, profile.mtu).map(|packets| packets as f64 * packet - on_their_way)
+        };
+        for (text, queue) in [
+            ("ppp-2m", 0.2),
+            ("ppp-10m", 0.2),
+            ("ppp-2m,queue=2s", 2.0),
+            ("rate=20mbit,delay=50ms,queue=30ms", 0.03),
+            ("rate=384kbit,mtu=576,queue=1s,busy=50%", 1.0),
+        ] {
+            let profile: Profile = text.parse().unwrap();
+            let packet = profile.up.line_time(usize::from(profile.mtu)) as f64 / 1e9;
+            let held = seconds(text).unwrap();
+            // Besides those that wait, one is on the line, and those on their way are whole packets.
+            assert!(held > queue && held <= queue + 2.001 * packet, "{text}: {held} s");
+        }
+        assert_eq!(seconds("ppp-2m,queue=20ms"), None, "three packets");
+        assert!(seconds("ppp-2m,queue=25ms").is_some());
     }
 
     #[test]

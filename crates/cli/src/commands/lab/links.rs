@@ -12,6 +12,7 @@ use std::time::Duration;
 use taktwerk_lab::links::emulator::Counters;
 use taktwerk_lab::links::profile::{NAMES, ParseProfileError, named, rate_text, short};
 use taktwerk_lab::links::{Effort, Link, Method, Probed, Profile, probe};
+use taktwerk_lab::outcome::wrapped;
 use taktwerk_lab::program::{Program, Running};
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_lab::{cpu, orphans};
@@ -191,22 +192,38 @@ fn table(probed: &Probed) -> String {
     ] {
         table.row([what.to_owned(), format!("{} ms", short(asked)), format!("{} ms", short(seen))]);
     }
-    let ways = [("up", &probed.asked.up, &probed.up), ("down", &probed.asked.down, &probed.down)];
-    for (way, conditions, seen) in ways {
+    let ways = [
+        ("up", &probed.asked.up, &probed.expected_up, &probed.up),
+        ("down", &probed.asked.down, &probed.expected_down, &probed.down),
+    ];
+    for (way, conditions, expected, seen) in ways {
         if let Some(rate) = seen.rate {
             let asked = rate_text(conditions.usable_rate());
-            table.row([format!("{way}, IP packets of 1228 B"), asked, rate_text(Some(rate))]);
+            let what = format!("{way}, IP packets of {} B", probed.packet_bytes);
+            table.row([what, asked, rate_text(Some(rate))]);
         }
-        if seen.sent > 0 {
-            let share = seen.lost as f64 / seen.sent as f64;
-            table.row([
-                format!("{way}, lost"),
-                format!("{} %", short(conditions.loss.share() * 100.0)),
-                format!("{} % ({} of {})", short(share * 100.0), seen.lost, seen.sent),
-            ]);
+        if let (Some(expected), Some(seen)) = (expected.queue_ms, seen.queue_ms) {
+            let ms = |ms| format!("{} ms", short(ms));
+            table.row([format!("{way}, waiting in a full queue"), ms(expected), ms(seen)]);
+        }
+        for (what, share, count) in [
+            ("lost", conditions.loss.share(), seen.lost),
+            ("arriving twice", conditions.duplicate, seen.doubled),
+            ("overtaking", conditions.reorder, seen.overtook),
+        ] {
+            if share > 0.0 && seen.sent > 0 {
+                let percent = |share: f64| format!("{} %", short(share * 100.0));
+                let found = percent(count as f64 / seen.sent as f64);
+                table.row([
+                    format!("{way}, {what}"),
+                    percent(share),
+                    format!("{found} ({count} of {})", seen.sent),
+                ]);
+            }
         }
     }
-    table.to_string()
+    let unseen: String = probed.not_looked_at.iter().map(|what| wrapped("not looked at  ", what)).collect();
+    format!("{table}{unseen}")
 }
 
 fn run_over(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {

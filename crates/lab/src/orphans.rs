@@ -1,19 +1,80 @@
 //! Programs that outlived the laboratory that started them.
 //!
 //! Peers end with their standard input, so they end with us however we end. What does not (a broker that knows no such
-//! thing) carries the name of its owner in its environment, and the next run finds it by that.
+//! thing, an installer) carries the name of its owner in its environment, and the next run finds it by that.
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::fmt;
 use std::fs;
+use std::str::FromStr;
+use std::thread;
+use std::time::{Duration, Instant};
 
-/// The environment variable: process id and start time of the owner.
+/// The environment variable that names the owner: process id, start time, PID namespace and boot, with colons.
 pub const OWNER: &str = "TAKTWERK_LAB_OWNER";
 
-/// This process, such that no later one is taken for it.
+/// How long what was ended may take until it is gone.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A process, such that no other one is taken for it: none that has its id later, none of a container, where other processes
+/// have the same ids, and none of another machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pid: u32,
+    /// In clock ticks since the machine started.
+    started: u64,
+    /// The inode of its PID namespace.
+    namespace: u64,
+    boot: String,
+}
+
+impl Owner {
+    /// This process; `None` without `/proc`.
+    pub(crate) fn this() -> Option<Self> {
+        let pid = std::process::id();
+        Some(Self { pid, started: started(pid)?, namespace: namespace()?, boot: boot()? })
+    }
+
+    /// A process of this machine and this namespace.
+    pub(crate) fn here(pid: u32, started: u64, namespace: u64) -> Option<Self> {
+        Some(Self { pid, started, namespace, boot: boot()? })
+    }
+
+    /// What stands in the names of files and control groups that must not outlive it: they are this machine's and do not outlive
+    /// the boot.
+    pub(crate) fn short(&self) -> String {
+        format!("{}-{}-{}", self.pid, self.started, self.namespace)
+    }
+
+    /// Whether it has ended. Of another namespace or another machine nothing can be known: those are left alone.
+    pub(crate) fn is_gone(&self) -> bool {
+        Some(self.namespace) == namespace()
+            && Some(&self.boot) == boot().as_ref()
+            && started(self.pid) != Some(self.started)
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}:{}", self.pid, self.started, self.namespace, self.boot)
+    }
+}
+
+impl FromStr for Owner {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut parts = text.splitn(4, ':');
+        let mut number = || parts.next().and_then(|part| part.parse::<u64>().ok()).ok_or(());
+        let (pid, started, namespace) = (number()?, number()?, number()?);
+        let boot = parts.next().filter(|boot| !boot.is_empty()).ok_or(())?.to_owned();
+        Ok(Self { pid: u32::try_from(pid).map_err(|_| ())?, started, namespace, boot })
+    }
+}
+
+/// This process, for [`OWNER`]. Without `/proc` it is empty, and what it starts belongs to nobody.
 #[must_use]
 pub fn owner() -> String {
-    let pid = std::process::id();
-    format!("{pid}:{}", started(pid).unwrap_or_default())
+    Owner::this().map_or_else(String::new, |owner| owner.to_string())
 }
 
 /// Start time of a process, in clock ticks since the machine started (field 22).
@@ -22,26 +83,50 @@ fn started(pid: u32) -> Option<u64> {
     stat.get(stat.rfind(')')? + 1..)?.split_whitespace().nth(22 - 3)?.parse().ok()
 }
 
-/// Ends programs whose owner is gone, and says which.
+/// The PID namespace of this process: `pid:[4026531836]`.
+fn namespace() -> Option<u64> {
+    let link = fs::read_link("/proc/self/ns/pid").ok()?;
+    link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
+}
+
+fn boot() -> Option<String> {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned()).filter(|id| !id.is_empty())
+}
+
+/// Ends programs whose owner is gone, waits until they are gone too, and says which.
 #[must_use]
 pub fn clean() -> Vec<String> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let mut ended = Vec::new();
+    let (mut said, mut ended) = (Vec::new(), Vec::new());
     for pid in pids.filter(|pid| *pid != std::process::id()) {
-        let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { continue };
+        // Held before it is looked at: a process that takes its id meanwhile is not the one that is ended.
+        let held = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let Some(Ok(held)) = held.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { continue };
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         if !is_orphan(&environment) {
             continue;
         }
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        if let Some(process) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-            if kill_process(process, Signal::KILL).is_ok() {
-                ended.push(format!("program ended: {pid} {}", line.trim()));
-            }
+        if pidfd_send_signal(&held, Signal::KILL).is_ok() {
+            said.push(format!("program ended: {pid} {}", line.trim()));
+            ended.push(pid);
         }
     }
-    ended
+    let end = Instant::now() + GRACE;
+    while ended.iter().any(|pid| is_running(*pid)) && Instant::now() < end {
+        thread::sleep(Duration::from_millis(2));
+    }
+    said
+}
+
+/// Whether a process does anything yet: one that nobody has waited for does not.
+fn is_running(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')')
+        .is_some_and(|(_, rest)| !matches!(rest.trim_start().chars().next(), Some('Z' | 'X')))
 }
 
 /// Whether this environment names an owner that is gone.
@@ -50,26 +135,37 @@ fn is_orphan(environment: &[u8]) -> bool {
     let owner = environment
         .split(|byte| *byte == 0)
         .find_map(|entry| std::str::from_utf8(entry).ok()?.strip_prefix(&prefix));
-    let Some((pid, start)) = owner.and_then(|owner| owner.split_once(':')) else { return false };
-    match (pid.parse(), start.parse()) {
-        (Ok(pid), Ok(start)) => started(pid) != Some(start),
-        _ => false,
-    }
+    owner.and_then(|owner| owner.parse::<Owner>().ok()).is_some_and(|owner| owner.is_gone())
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
+    /// A process of this machine that has ended: no machine has so many at a time.
+    pub(crate) fn nobody() -> Owner {
+        Owner { pid: 4_194_999, started: 77, ..Owner::this().unwrap() }
+    }
+
     #[test]
     fn owners_are_told_apart() {
-        let entry = |owner: &str| format!("PATH=/bin\0{OWNER}={owner}\0HOME=/\0").into_bytes();
-        assert!(!is_orphan(&entry(&owner())));
+        let entry = |owner: &Owner| format!("PATH=/bin\0{OWNER}={owner}\0HOME=/\0").into_bytes();
+        let this = Owner::this().unwrap();
+        assert_eq!(this.to_string().parse(), Ok(this.clone()));
+        assert_eq!(owner(), this.to_string());
+        assert!(!is_orphan(&entry(&this)));
         // The same process id, but another start: somebody else's by now.
-        assert!(is_orphan(&entry(&format!("{}:1", std::process::id()))));
-        assert!(is_orphan(&entry("4194999:77")));
-        assert!(!is_orphan(&entry("nonsense")) && !is_orphan(b"PATH=/bin\0"));
+        assert!(is_orphan(&entry(&Owner { started: 1, ..this.clone() })));
+        assert!(is_orphan(&entry(&nobody())));
+        // Of a container or a machine whose processes are not seen here.
+        assert!(!is_orphan(&entry(&Owner { namespace: 1, ..nobody() })));
+        assert!(!is_orphan(&entry(&Owner { boot: "another".to_owned(), ..nobody() })));
+        for text in ["nonsense", "4194999:77", "4194999:77:1", "4194999:77:1:"] {
+            assert!(text.parse::<Owner>().is_err());
+            assert!(!is_orphan(format!("{OWNER}={text}\0").as_bytes()), "{text}");
+        }
+        assert!(!is_orphan(b"PATH=/bin\0"));
     }
 
     #[test]
@@ -78,7 +174,8 @@ mod tests {
             Command::new("/bin/sleep").arg("60").env(OWNER, owner).stdin(Stdio::null()).spawn().unwrap()
         };
         let mut ours = spawn(owner());
-        let mut orphan = spawn("4194999:77".to_owned());
+        let mut others = spawn(Owner { namespace: 1, ..nobody() }.to_string());
+        let mut orphan = spawn(nobody().to_string());
         // A process that has just begun has no environment for a moment: its parent goes on before the kernel has written it.
         let ended = (0..500).find_map(|_| {
             // Another test may be faster, but ended it is.
@@ -87,8 +184,10 @@ mod tests {
             orphan.try_wait().unwrap()
         });
         assert!(!ended.unwrap().success());
-        assert!(ours.try_wait().unwrap().is_none());
-        ours.kill().unwrap();
-        ours.wait().unwrap();
+        for child in [&mut ours, &mut others] {
+            assert!(child.try_wait().unwrap().is_none());
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
     }
 }

@@ -291,6 +291,7 @@ fn enough_files(attack: Attack, connections: usize, limit: u64) -> Result<(), Fa
 /// The server under attack: this program, so that its memory is its own.
 fn start(arguments: &FloodArgs, keys: &Keys) -> Result<Running, Failure> {
     let environment = |error: &dyn core::fmt::Display| Failure::Environment(error.to_string());
+    crate::commands::lab::clean_up();
     let path = std::env::current_exe().map_err(|error| environment(&error))?;
     let mut program = Program::new(path)
         .args(["serve", "--update", "100", "--exit-with-stdin", "--signals"])

@@ -1,14 +1,67 @@
 //! Who sets the frequency of the CPUs.
 
-use super::{NotPermitted, owner_is_gone};
+use super::{NotPermitted, owned, owner_is_gone};
 use crate::pin::CpuList;
-use std::fs;
+use rustix::fs::OFlags;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Where the kernel keeps the CPUs.
 const CPUS: &str = "/sys/devices/system/cpu";
 /// Files with what was there before, one per process and CPU.
 const PREFIX: &str = "taktwerk-governor-";
+
+/// The folder of these files. Nobody else may write there: what stands in them is done with the rights of who cleans.
+fn notes() -> PathBuf {
+    let user = rustix::process::geteuid();
+    let runtime =
+        || std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    // Root's own, not that of the user who became root.
+    let place = if user.is_root() { Some(PathBuf::from("/run")) } else { runtime() };
+    match place.filter(|place| place.is_dir()) {
+        Some(place) => place.join("taktwerk-lab"),
+        None => std::env::temp_dir().join(format!("taktwerk-lab-{}", user.as_raw())),
+    }
+}
+
+/// Whether a folder is one, not a link to one, and this user's alone.
+fn is_private(folder: &Path) -> io::Result<bool> {
+    let found = fs::symlink_metadata(folder)?;
+    let is_ours = found.uid() == rustix::process::geteuid().as_raw();
+    Ok(found.is_dir() && is_ours && found.mode() & 0o077 == 0)
+}
+
+/// Makes the folder of the notes, or looks whether the one that is there can be trusted.
+fn prepare(folder: &Path) -> Result<(), NotPermitted> {
+    let failed = |why: String| NotPermitted(format!("cannot keep notes in {}: {why}", folder.display()));
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error.to_string())),
+        _ => {}
+    }
+    match is_private(folder) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(failed("it is not a folder of this user alone: remove it".to_owned())),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+/// Writes a note that is not there yet, through no link.
+fn write(note: &Path, text: &str) -> io::Result<()> {
+    let flags = OFlags::NOFOLLOW.bits().cast_signed();
+    let mut file =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(flags).open(note)?;
+    file.write_all(text.as_bytes())
+}
+
+/// Reads a note, through no link.
+fn read(note: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let flags = OFlags::NOFOLLOW.bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(note)?.read_to_string(&mut text)?;
+    Ok(text)
+}
 
 /// A governor that was set, until it is dropped.
 #[derive(Debug)]
@@ -24,7 +77,7 @@ impl Governor {
     /// If the machine has no frequency scaling (most virtual machines), does not know the governor, or this process may
     /// not set it.
     pub fn set(name: &str, cpus: &CpuList) -> Result<Self, NotPermitted> {
-        Self::set_in(Path::new(CPUS), &std::env::temp_dir(), name, cpus)
+        Self::set_in(Path::new(CPUS), &notes(), name, cpus)
     }
 
     fn set_in(root: &Path, notes: &Path, name: &str, cpus: &CpuList) -> Result<Self, NotPermitted> {
@@ -46,10 +99,16 @@ impl Governor {
                 )));
             }
             // First the note, so that a process killed in between leaves what is needed to undo it.
-            let note = notes.join(format!("{PREFIX}{}-{cpu}", std::process::id()));
-            fs::write(&note, before.trim())
-                .map_err(|error| NotPermitted(format!("cannot write {}: {error}", note.display())))?;
-            guard.saved.push(note);
+            prepare(notes)?;
+            let note = notes.join(format!("{}-{cpu}", owned(PREFIX)?));
+            match write(&note, before.trim()) {
+                Ok(()) => guard.saved.push(note),
+                // Set by this process already: who did it first knows what was there before.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => {
+                    return Err(NotPermitted(format!("cannot write {}: {error}", note.display())));
+                }
+            }
             fs::write(&file, name).map_err(|error| {
                 NotPermitted(format!("the governor of CPU {cpu} cannot be set ({error}): run as root"))
             })?;
@@ -69,7 +128,8 @@ impl Drop for Governor {
 /// Puts back what stands in a note.
 fn restore(root: &Path, note: &Path) -> bool {
     let cpu = note.file_name().and_then(|name| name.to_str()).and_then(|name| name.rsplit('-').next());
-    let (Some(cpu), Ok(before)) = (cpu, fs::read_to_string(note)) else { return false };
+    let cpu = cpu.and_then(|cpu| cpu.parse::<usize>().ok());
+    let (Some(cpu), Ok(before)) = (cpu, read(note)) else { return false };
     let done = fs::write(root.join(format!("cpu{cpu}/cpufreq/scaling_governor")), before.trim()).is_ok();
     let _ = fs::remove_file(note);
     done
@@ -77,10 +137,14 @@ fn restore(root: &Path, note: &Path) -> bool {
 
 /// Puts back what killed processes have set.
 pub(super) fn clean() -> Vec<String> {
-    clean_in(Path::new(CPUS), &std::env::temp_dir())
+    clean_in(Path::new(CPUS), &notes())
 }
 
 fn clean_in(root: &Path, notes: &Path) -> Vec<String> {
+    if !is_private(notes).unwrap_or(false) {
+        // None was made here, or it is somebody else's.
+        return Vec::new();
+    }
     let entries = fs::read_dir(notes).into_iter().flatten().flatten();
     let left = entries.filter(|entry| owner_is_gone(&entry.file_name().to_string_lossy(), PREFIX));
     left.filter(|entry| restore(root, &entry.path()))
@@ -106,40 +170,90 @@ pub fn of(cpu: usize) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A machine with one CPU whose governor can be set.
-    fn machine(name: &str) -> (PathBuf, PathBuf) {
-        let root = std::env::temp_dir().join(format!("governor-test-{name}-{}", std::process::id()));
-        let cpu = root.join("cpu0/cpufreq");
+    /// A machine with one CPU whose governor can be set, and a folder for notes that is not there yet.
+    struct Machine {
+        root: tempfile::TempDir,
+        file: PathBuf,
+        notes: PathBuf,
+    }
+
+    fn machine() -> Machine {
+        let root = tempfile::tempdir().unwrap();
+        let cpu = root.path().join("cpu0/cpufreq");
         fs::create_dir_all(&cpu).unwrap();
         fs::write(cpu.join("scaling_governor"), "schedutil\n").unwrap();
         fs::write(cpu.join("scaling_available_governors"), "performance schedutil\n").unwrap();
-        (root, cpu.join("scaling_governor"))
+        Machine { file: cpu.join("scaling_governor"), notes: root.path().join("notes"), root }
+    }
+
+    impl Machine {
+        fn set(&self, name: &str, cpu: usize) -> Result<Governor, NotPermitted> {
+            Governor::set_in(self.root.path(), &self.notes, name, &CpuList::single(cpu))
+        }
+
+        fn present(&self) -> String {
+            fs::read_to_string(&self.file).unwrap()
+        }
+
+        fn clean(&self) -> usize {
+            clean_in(self.root.path(), &self.notes).len()
+        }
     }
 
     #[test]
     fn is_put_back() {
-        let (root, file) = machine("back");
-        let cpus = CpuList::single(0);
-        let guard = Governor::set_in(&root, &root, "performance", &cpus).unwrap();
-        assert_eq!(fs::read_to_string(&file).unwrap(), "performance");
+        let machine = machine();
+        let guard = machine.set("performance", 0).unwrap();
+        assert_eq!(machine.present(), "performance");
+        // Once more meanwhile: only the first knows what was there before.
+        drop(machine.set("performance", 0).unwrap());
+        assert_eq!(machine.present(), "performance");
+        assert_eq!(machine.clean(), 0, "its process is there");
         drop(guard);
-        assert_eq!(fs::read_to_string(&file).unwrap(), "schedutil");
-        assert!(
-            Governor::set_in(&root, &root, "warp", &cpus).unwrap_err().to_string().contains("performance")
-        );
-        let missing = Governor::set_in(&root, &root, "performance", &CpuList::single(7)).unwrap_err();
+        assert_eq!(machine.present(), "schedutil");
+        assert!(machine.set("warp", 0).unwrap_err().to_string().contains("performance"));
+        let missing = machine.set("performance", 7).unwrap_err();
         assert!(missing.to_string().contains("no frequency governor"), "{missing}");
-        fs::remove_dir_all(root).unwrap();
     }
 
     #[test]
     fn what_a_killed_process_left_is_put_back() {
-        let (root, file) = machine("killed");
-        fs::write(&file, "performance").unwrap();
-        fs::write(root.join(format!("{PREFIX}4194999-0")), "schedutil").unwrap();
-        assert_eq!(clean_in(&root, &root).len(), 1);
-        assert_eq!(fs::read_to_string(&file).unwrap(), "schedutil");
-        assert!(clean_in(&root, &root).is_empty());
-        fs::remove_dir_all(root).unwrap();
+        let machine = machine();
+        fs::write(&machine.file, "performance").unwrap();
+        prepare(&machine.notes).unwrap();
+        let note = format!("{PREFIX}{}-0", crate::orphans::tests::nobody().short());
+        write(&machine.notes.join(note), "schedutil").unwrap();
+        assert_eq!(machine.clean(), 1);
+        assert_eq!(machine.present(), "schedutil");
+        assert_eq!(machine.clean(), 0);
+    }
+
+    #[test]
+    fn nobody_else_can_put_notes_there_or_lead_them_elsewhere() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let machine = machine();
+        let note = format!("{PREFIX}{}-0", crate::orphans::tests::nobody().short());
+        // A folder that others may write to.
+        fs::create_dir(&machine.notes).unwrap();
+        fs::set_permissions(&machine.notes, fs::Permissions::from_mode(0o777)).unwrap();
+        fs::write(machine.notes.join(&note), "performance").unwrap();
+        assert_eq!((machine.clean(), machine.present().as_str()), (0, "schedutil\n"));
+        let refused = machine.set("performance", 0).unwrap_err().to_string();
+        assert!(refused.contains("of this user alone"), "{refused}");
+        fs::remove_dir_all(&machine.notes).unwrap();
+        // A link to a folder that would do.
+        let other = machine.root.path().join("other");
+        prepare(&other).unwrap();
+        symlink(&other, &machine.notes).unwrap();
+        assert!(machine.set("performance", 0).is_err());
+        fs::remove_file(&machine.notes).unwrap();
+        // A link in the place of a note is neither written through nor read.
+        prepare(&machine.notes).unwrap();
+        let target = machine.root.path().join("target");
+        fs::write(&target, "performance").unwrap();
+        symlink(&target, machine.notes.join(&note)).unwrap();
+        assert!(write(&machine.notes.join(&note), "x").is_err());
+        assert_eq!((machine.clean(), machine.present().as_str()), (0, "schedutil\n"));
+        assert_eq!(fs::read_to_string(&target).unwrap(), "performance");
     }
 }

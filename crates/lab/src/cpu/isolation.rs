@@ -3,14 +3,14 @@
 //! In order of preference: CPUs that were isolated at boot (`isolcpus`), an isolated partition of cgroup version 2, and
 //! two cpusets of cgroup version 1, one of which takes everything else.
 
-use super::{NotPermitted, owner_is_gone};
+use super::{NotPermitted, owned, owner_is_gone};
 use crate::pin::CpuList;
 use serde::Serialize;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Control groups of ours begin with this and the process id.
+/// Control groups of ours begin with this and with whose they are.
 const PREFIX: &str = "taktwerk-lab-";
 /// Where control groups are.
 const CGROUPS: &str = "/sys/fs/cgroup";
@@ -115,7 +115,7 @@ fn others(cpus: &CpuList) -> Result<CpuList, NotPermitted> {
 fn partition(root: &Path, cpus: &CpuList) -> io::Result<Isolation> {
     // Refused if it is on already in a way that cannot be changed; what counts is whether the group gets its files.
     let _ = fs::write(root.join("cgroup.subtree_control"), "+cpuset");
-    let own = root.join(format!("{PREFIX}{}-own", std::process::id()));
+    let own = group(root, "own")?;
     fs::create_dir(&own)?;
     let isolation = Isolation { kind: Kind::Partition, own: Some(own.clone()), rest: None };
     fs::write(own.join("cpuset.cpus"), cpus.to_string())?;
@@ -130,9 +130,14 @@ fn partition(root: &Path, cpus: &CpuList) -> io::Result<Isolation> {
     Ok(isolation)
 }
 
+/// Where a control group of this process is.
+fn group(root: &Path, name: &str) -> io::Result<PathBuf> {
+    let owned = owned(PREFIX).map_err(io::Error::other)?;
+    Ok(root.join(format!("{owned}-{name}")))
+}
+
 fn cpusets(root: &Path, cpus: &CpuList, others: &CpuList) -> io::Result<Isolation> {
-    let group = |name: &str| root.join(format!("{PREFIX}{}-{name}", std::process::id()));
-    let (own, rest) = (group("own"), group("rest"));
+    let (own, rest) = (group(root, "own")?, group(root, "rest")?);
     let isolation = Isolation { kind: Kind::Cpuset, own: Some(own.clone()), rest: Some(rest.clone()) };
     let memory = fs::read_to_string(root.join("cpuset.mems"))?;
     for (group, cpus) in [(&own, cpus), (&rest, others)] {

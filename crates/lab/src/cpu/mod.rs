@@ -8,7 +8,7 @@
 //! - [`mod@observe`]: what it really is, which stands beside every result.
 //!
 //! Everything that is changed is changed back when its guard is dropped. What a killed process leaves behind has a name
-//! with its process id in it, and [`clean`] takes it away.
+//! with its process id and start time in it, and [`clean`] takes it away.
 
 pub mod class;
 pub mod governor;
@@ -21,6 +21,8 @@ pub use governor::Governor;
 pub use isolation::Isolation;
 pub use observe::{Observed, observe};
 pub use wanted::{Set, Wanted};
+
+use crate::orphans::Owner;
 
 /// A condition cannot be set. The message says what is missing and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,22 +37,45 @@ pub fn clean() -> Vec<String> {
     cleaned
 }
 
-/// Whether the process is gone whose id stands in `name` behind `prefix`.
+/// What stands behind `prefix` in the names of files and control groups of this process.
+fn owned(prefix: &str) -> Result<String, NotPermitted> {
+    let owner = Owner::this().ok_or_else(|| {
+        NotPermitted(
+            "this process cannot be told from others, as there is no /proc here: mount it".to_owned(),
+        )
+    })?;
+    Ok(format!("{prefix}{}", owner.short()))
+}
+
+/// Whether the process is gone that has made what is called `name`: [`owned`], a hyphen, and anything.
 fn owner_is_gone(name: &str, prefix: &str) -> bool {
-    name.strip_prefix(prefix)
-        .map(|rest| rest.split('-').next().unwrap_or(rest))
-        .and_then(|digits| digits.parse::<u32>().ok())
-        .is_some_and(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists())
+    let Some(rest) = name.strip_prefix(prefix) else { return false };
+    let mut numbers = rest.split('-').map_while(|part| part.parse::<u64>().ok());
+    let mut number = || numbers.next();
+    let (Some(pid), Some(started), Some(namespace)) = (number(), number(), number()) else { return false };
+    let owner = u32::try_from(pid).ok().and_then(|pid| Owner::here(pid, started, namespace));
+    owner.is_some_and(|owner| owner.is_gone())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::orphans::tests::nobody;
 
     #[test]
     fn owners() {
-        assert!(!owner_is_gone(&format!("x-{}-rest", std::process::id()), "x-"));
-        assert!(owner_is_gone("x-4194999-rest", "x-"));
-        assert!(!owner_is_gone("y-4194999", "x-") && !owner_is_gone("x-", "x-"));
+        let ours = owned("x-").unwrap();
+        assert!(!owner_is_gone(&format!("{ours}-rest"), "x-"));
+        assert!(owner_is_gone(&format!("x-{}-rest", nobody().short()), "x-"));
+        // A process that has the same id later is another one.
+        let [pid, _, namespace] = ours.strip_prefix("x-").unwrap().split('-').collect::<Vec<_>>()[..] else {
+            panic!("{ours}")
+        };
+        assert!(owner_is_gone(&format!("x-{pid}-1-{namespace}-rest"), "x-"));
+        // One of a container cannot be seen from here.
+        assert!(!owner_is_gone(&format!("x-{pid}-1-1-rest"), "x-"));
+        for name in ["y-4194999-1-1", "x-", "x-4194999-rest", "x-4194999-77-rest"] {
+            assert!(!owner_is_gone(name, "x-"), "{name}");
+        }
     }
 }

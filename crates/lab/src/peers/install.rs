@@ -3,11 +3,22 @@
 use super::catalogue::{Peer, Recipe};
 use super::sources;
 use super::tools::{self, which};
+use crate::orphans;
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
 use std::fs;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long an installer may take to end after being asked to.
+const GRACE: Duration = Duration::from_secs(5);
+/// How often it is looked whether it has ended, or should.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Whether a peer can be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -61,6 +72,12 @@ pub enum InstallError {
         log: String,
         /// What was said last.
         tail: String,
+    },
+    /// It was ended before it was done, because somebody wanted that.
+    #[error("installing {peer} was stopped; the next attempt begins again")]
+    Stopped {
+        /// Which peer.
+        peer: &'static str,
     },
     /// A file could not be written or read.
     #[error("installing {peer}: {path}: {source}")]
@@ -133,7 +150,19 @@ fn expected_stamp(peer: &Peer) -> String {
 /// # Errors
 /// If a tool is missing or a step fails; what it said is in the log beside the peer.
 pub fn install(peer: &'static Peer, directory: &Path) -> Result<(), InstallError> {
-    let installing = Installing { peer, directory, home: directory.join(peer.name) };
+    install_unless(peer, directory, None)
+}
+
+/// The same, and ends it when `stop` is set.
+///
+/// # Errors
+/// As [`install`], and [`InstallError::Stopped`].
+pub fn install_unless(
+    peer: &'static Peer,
+    directory: &Path,
+    stop: Option<&AtomicBool>,
+) -> Result<(), InstallError> {
+    let installing = Installing { peer, directory, home: directory.join(peer.name), stop };
     match state(peer, directory) {
         State::Installed { .. } => return installing.write_sources(),
         State::Missing { tools, command } => {
@@ -141,6 +170,8 @@ pub fn install(peer: &'static Peer, directory: &Path) -> Result<(), InstallError
         }
         State::NotInstalled { .. } | State::Outdated { .. } => {}
     }
+    // An installer whose laboratory was killed may still write to the folder that is about to be emptied.
+    let _ = orphans::clean();
     installing.run()?;
     if matches!(peer.recipe, Recipe::Debian { .. }) {
         return Ok(());
@@ -153,6 +184,8 @@ struct Installing<'a> {
     peer: &'static Peer,
     directory: &'a Path,
     home: PathBuf,
+    /// Nobody waits for it any more once this is set.
+    stop: Option<&'a AtomicBool>,
 }
 
 impl Installing<'_> {
@@ -225,10 +258,13 @@ impl Installing<'_> {
                         command: format!("apt-get install {package}"),
                     });
                 }
-                self.step("apt-get", &options, self.directory).or_else(|_| {
-                    self.step("apt-get", &["update"], self.directory)?;
-                    self.step("apt-get", &options, self.directory)
-                })
+                match self.step("apt-get", &options, self.directory) {
+                    Err(InstallError::Step { .. }) => {
+                        self.step("apt-get", &["update"], self.directory)?;
+                        self.step("apt-get", &options, self.directory)
+                    }
+                    done => done,
+                }
             }
         }
     }
@@ -270,7 +306,7 @@ impl Installing<'_> {
         InstallError::File { peer: self.peer.name, path: path.display().to_string(), source }
     }
 
-    /// Runs a command and keeps what it says.
+    /// Runs a command and keeps what it says. What outlives a laboratory that is killed is found by the next one.
     fn step(&self, program: &str, arguments: &[&str], directory: &Path) -> Result<(), InstallError> {
         self.create(self.directory)?;
         let log = self.directory.join(format!("{}.log", self.peer.name));
@@ -279,15 +315,23 @@ impl Installing<'_> {
             (Ok(out), Ok(errors)) => (out, errors),
             (Err(error), _) | (_, Err(error)) => return Err(self.file(&log, error)),
         };
-        let status = Command::new(program)
+        let started = Command::new(program)
             .args(arguments)
             .current_dir(directory)
             .env_remove("CARGO_TARGET_DIR")
             .env("DEBIAN_FRONTEND", "noninteractive")
+            .env(orphans::OWNER, orphans::owner())
+            // With all that it starts: installers start compilers, and these others.
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(out)
             .stderr(errors)
-            .status();
+            .spawn();
+        let status = match started.and_then(|child| self.wait(child)) {
+            Ok(None) => return Err(InstallError::Stopped { peer: self.peer.name }),
+            Ok(Some(status)) => Ok(status),
+            Err(error) => Err(error),
+        };
         if status.as_ref().is_ok_and(|status| status.success()) {
             return Ok(());
         }
@@ -308,7 +352,107 @@ impl Installing<'_> {
     }
 }
 
+impl Installing<'_> {
+    /// Waits until a command has ended; `None` if it was stopped, with all that it had started.
+    fn wait(&self, mut child: Child) -> io::Result<Option<ExitStatus>> {
+        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let tell = |signal: Signal| {
+            if let Some(group) = group {
+                // All of them may have ended by themselves in the meantime.
+                let _ = kill_process_group(group, signal);
+            }
+        };
+        while !self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            if let Some(status) = child.try_wait()? {
+                return Ok(Some(status));
+            }
+            thread::sleep(LOOK);
+        }
+        tell(Signal::TERM);
+        let end = Instant::now() + GRACE;
+        while child.try_wait()?.is_none() && Instant::now() < end {
+            thread::sleep(LOOK);
+        }
+        // Also when the first of them has listened: others may not.
+        tell(Signal::KILL);
+        child.wait()?;
+        Ok(None)
+    }
+}
+
 /// Where a file of ours is written.
 pub(super) fn source(directory: &Path, path: &str) -> PathBuf {
     directory.join("src").join(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::find;
+    use super::*;
+
+    fn installing<'a>(directory: &'a Path, stop: &'a AtomicBool) -> Installing<'a> {
+        let peer = find("gopcua").unwrap();
+        Installing { peer, directory, home: directory.join(peer.name), stop: Some(stop) }
+    }
+
+    /// Processes whose command line contains a text.
+    fn processes(text: &str) -> usize {
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+        lines.filter(|line| String::from_utf8_lossy(line).contains(text)).count()
+    }
+
+    #[test]
+    fn a_step_belongs_to_us_and_ends_with_all_that_it_started_when_it_should_stop() {
+        let place = tempfile::tempdir().unwrap();
+        let stop = AtomicBool::new(false);
+        let one = installing(place.path(), &stop);
+        one.step("sh", &["-c", "echo \"$TAKTWERK_LAB_OWNER\"; exit 0"], place.path()).unwrap();
+        let said = fs::read_to_string(place.path().join("gopcua.log")).unwrap();
+        assert_eq!(said.trim(), orphans::owner());
+        let failed = one.step("sh", &["-c", "echo no network; exit 3"], place.path()).unwrap_err();
+        assert!(
+            matches!(&failed, InstallError::Step { tail, .. } if tail.contains("no network")),
+            "{failed}"
+        );
+        // A name that no other process has, as the argument of a child that does not listen.
+        let mark = place.path().display().to_string();
+        let script = format!("sh -c 'trap \"\" TERM; touch here; sleep 300; : {mark}' & wait");
+        let stopped = thread::scope(|scope| {
+            let step = scope.spawn(|| one.step("sh", &["-c", &script], place.path()));
+            while !place.path().join("here").exists() {
+                thread::sleep(LOOK);
+            }
+            stop.store(true, Ordering::Relaxed);
+            step.join().unwrap()
+        });
+        assert!(matches!(stopped, Err(InstallError::Stopped { peer: "gopcua" })), "{stopped:?}");
+        // What was killed is there until somebody has waited for it; its command line is gone at once, or nearly.
+        let end = Instant::now() + GRACE;
+        while processes(&mark) > 0 {
+            assert!(Instant::now() < end, "something goes on");
+            thread::sleep(LOOK);
+        }
+    }
+
+    #[test]
+    fn an_installer_of_a_killed_laboratory_is_ended_before_its_folder_is_emptied() {
+        let place = tempfile::tempdir().unwrap();
+        let gone = orphans::tests::nobody().to_string();
+        let mut left = Command::new("/bin/sleep").arg("300").env(orphans::OWNER, gone).spawn().unwrap();
+        // The kernel has written its environment when it has become the other program.
+        let line = format!("/proc/{}/cmdline", left.id());
+        while !fs::read(&line).unwrap().starts_with(b"/bin/sleep") && left.try_wait().unwrap().is_none() {
+            thread::sleep(LOOK);
+        }
+        let stop = AtomicBool::new(true);
+        // Stopped or without its tools, whichever this machine has: nothing is installed by a test.
+        let result = install_unless(find("asyncua").unwrap(), place.path(), Some(&stop));
+        match result {
+            Err(InstallError::Stopped { .. }) => assert!(left.try_wait().unwrap().is_some()),
+            Err(InstallError::Missing { .. }) => left.kill().unwrap(),
+            other => panic!("{other:?}"),
+        }
+        left.wait().unwrap();
+    }
 }

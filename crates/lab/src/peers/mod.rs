@@ -16,7 +16,7 @@ pub mod start;
 pub mod tools;
 
 pub use catalogue::{PEERS, Peer, Role, find};
-pub use install::{InstallError, State, install, state};
+pub use install::{InstallError, State, install, install_unless, state};
 pub use start::{PeerOptions, StartError, program, start};
 
 use std::path::{Path, PathBuf};

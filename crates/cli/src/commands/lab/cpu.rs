@@ -6,7 +6,7 @@ use crate::output::Output;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::process::{Child, Command};
-use taktwerk_lab::cpu::{self, Class, NotPermitted, Observed, Set, Wanted, observe};
+use taktwerk_lab::cpu::{Class, NotPermitted, Observed, Set, Wanted, observe};
 use taktwerk_lab::orphans;
 use taktwerk_lab::pin::CpuList;
 
@@ -72,9 +72,7 @@ fn under(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(
         governor: arguments.governor.clone(),
     };
     // Groups of a laboratory that was killed take CPUs from everybody.
-    for left in cpu::clean() {
-        tracing::info!("left by a laboratory that was killed: {left}");
-    }
+    super::clean_up();
     let set = wanted.set().map_err(refused)?;
     let mut child = start(arguments, &set)?;
     let conditions = || -> Result<Observed, Failure> {

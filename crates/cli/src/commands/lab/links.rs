@@ -12,10 +12,10 @@ use std::time::Duration;
 use taktwerk_lab::links::emulator::Counters;
 use taktwerk_lab::links::profile::{NAMES, ParseProfileError, named, rate_text, short};
 use taktwerk_lab::links::{Effort, Link, Method, Probed, Profile, probe};
+use taktwerk_lab::orphans;
 use taktwerk_lab::outcome::wrapped;
 use taktwerk_lab::program::{Program, Running};
 use taktwerk_lab::table::{Align, Table};
-use taktwerk_lab::{cpu, orphans};
 
 /// Reads a link. Shared because it is far larger than other arguments.
 fn profile(text: &str) -> Result<Arc<Profile>, ParseProfileError> {
@@ -53,6 +53,7 @@ pub(crate) struct LinkArgs {
 
 impl LinkArgs {
     fn up(&self) -> Result<Link, Failure> {
+        super::clean_up();
         let link = match self.method {
             Some(method) => Link::by(method, &self.link, self.seed),
             None => Link::up(&self.link, self.seed),
@@ -311,6 +312,8 @@ fn relay(arguments: &ProxyArgs, output: Output, interrupt: &Interrupt) -> Result
         |error: std::io::Error| Failure::Environment(format!("{}: {error}", arguments.listen));
     if arguments.exit_with_stdin {
         crate::bench::end_with_stdin()?;
+    } else {
+        super::clean_up();
     }
     let link = Link::by(Method::Proxy, &arguments.link, arguments.seed)
         .map_err(|error| Failure::Environment(error.to_string()))?;
@@ -340,8 +343,7 @@ fn relay(arguments: &ProxyArgs, output: Output, interrupt: &Interrupt) -> Result
 }
 
 fn clean(output: Output) -> Result<(), Failure> {
-    let mut cleaned = orphans::clean();
-    cleaned.extend(cpu::clean());
+    let cleaned = super::clean();
     if output.is_json() {
         return output.document(&json!({ "cleaned": cleaned }));
     }

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use taktwerk_lab::outcome::wrapped;
-use taktwerk_lab::peers::{self, PEERS, Peer, PeerOptions, Role, State};
+use taktwerk_lab::peers::{self, InstallError, PEERS, Peer, PeerOptions, Role, State};
 use taktwerk_lab::pin::CpuList;
 use taktwerk_lab::table::{Align, Table};
 
@@ -168,12 +168,16 @@ fn install(arguments: &InstallArgs, output: Output, interrupt: &Interrupt) -> Re
     };
     let mut failures = Vec::new();
     let mut results = Vec::new();
+    super::clean_up();
     for peer in wanted {
         if interrupt.asked() {
             return Err(Failure::Interrupted);
         }
         tell!("{}: installing {} from {}", peer.name, peer.version, peer.registry);
-        let result = peers::install(peer, &directory);
+        let result = peers::install_unless(peer, &directory, Some(&interrupt.flag()));
+        if matches!(result, Err(InstallError::Stopped { .. })) {
+            return Err(Failure::Interrupted);
+        }
         match &result {
             Ok(()) => tell!("{}: installed", peer.name),
             // With names, the first that fails is the answer; with `all`, the others are still wanted.
@@ -189,6 +193,7 @@ fn install(arguments: &InstallArgs, output: Output, interrupt: &Interrupt) -> Re
 }
 
 fn check_all(arguments: &CheckArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    super::clean_up();
     let directory = arguments.place.directory();
     let named: Vec<_> = arguments.names.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
     let is_wanted = |peer: &Peer| match named.is_empty() {
@@ -231,6 +236,7 @@ fn check_all(arguments: &CheckArgs, output: Output, interrupt: &Interrupt) -> Re
 
 fn serve(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let peer = find(&arguments.name)?;
+    super::clean_up();
     let options = PeerOptions {
         port: arguments.port,
         bind: arguments.bind,

@@ -35,6 +35,17 @@ pub enum RunError {
     /// The results cannot be kept.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// There is no load in the plan.
+    #[error("there is nothing to measure: a list of loads is empty; give each factor at least one value")]
+    Nothing,
+    /// There are too many.
+    #[error(
+        "{count} measurements are more than {MEASUREMENTS_MAX}, the most of one run: give fewer values or fewer repetitions"
+    )]
+    TooMany {
+        /// How many.
+        count: u64,
+    },
     /// The user asked to stop. What was measured until then is kept.
     #[error("interrupted")]
     Interrupted,
@@ -55,13 +66,14 @@ pub struct Runner<'a> {
     pub within: Option<Duration>,
 }
 
+/// The most measurements of one run: more than a year's work.
+const MEASUREMENTS_MAX: u64 = 1_000_000;
+
 /// All measurements of conditions, each as often as it wants: repetition after repetition, and within a repetition in an
-/// order that is shuffled anew, the same for everybody who runs the same plan.
-#[must_use]
-pub fn order(conditions: &[(String, Condition)]) -> Vec<(usize, u32)> {
+/// order that is shuffled anew, the same for everybody who runs the same plan. No more than what is taken is worked out.
+pub fn order(conditions: &[(String, Condition)]) -> impl Iterator<Item = (usize, u32)> + '_ {
     let most = conditions.iter().map(|(_, condition)| condition.time.repetitions).max().unwrap_or(0);
-    let mut plan = Vec::new();
-    for repetition in 0..most {
+    (0..most).flat_map(|repetition| {
         let mut round: Vec<usize> = (0..conditions.len())
             .filter(|at| conditions.get(*at).is_some_and(|(_, c)| c.time.repetitions > repetition))
             .collect();
@@ -70,24 +82,35 @@ pub fn order(conditions: &[(String, Condition)]) -> Vec<(usize, u32)> {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             round.swap(last, (random >> 33) as usize % (last + 1));
         }
-        plan.extend(round.into_iter().map(|at| (at, repetition)));
-    }
-    plan
+        round.into_iter().map(move |at| (at, repetition))
+    })
 }
 
 /// What is left of the plan, in its order.
 #[must_use]
 pub fn missing(conditions: &[(String, Condition)], already: &[Measurement]) -> Vec<(usize, u32)> {
-    let mut plan = order(conditions);
-    plan.retain(|(at, repetition)| {
+    let mut done: BTreeMap<(&str, u32), Vec<&Condition>> = BTreeMap::new();
+    for one in already {
+        done.entry((&one.experiment, one.repetition)).or_default().push(&one.condition);
+    }
+    let is_missing = |(at, repetition): &(usize, u32)| {
         let Some((experiment, condition)) = conditions.get(*at) else { return false };
-        !already.iter().any(|one| {
-            one.repetition == *repetition
-                && one.experiment == *experiment
-                && one.condition.is_repeated_by(condition)
-        })
-    });
-    plan
+        let done = done.get(&(experiment.as_str(), *repetition));
+        !done.is_some_and(|done| done.iter().any(|one| one.is_repeated_by(condition)))
+    };
+    order(conditions).filter(is_missing).collect()
+}
+
+/// Whether a plan can be carried out at all.
+///
+/// # Errors
+/// If it has no measurements, or so many that only a mistake explains it.
+pub fn check(conditions: &[(String, Condition)]) -> Result<(), RunError> {
+    match conditions.iter().map(|(_, condition)| u64::from(condition.time.repetitions)).sum::<u64>() {
+        0 => Err(RunError::Nothing),
+        1..=MEASUREMENTS_MAX => Ok(()),
+        count => Err(RunError::TooMany { count }),
+    }
 }
 
 /// Servers that were not ready in minutes: with as many variables they are not tried again in the same run.
@@ -118,13 +141,14 @@ impl Runner<'_> {
     /// for it. Returns what there was and what came, in that order.
     ///
     /// # Errors
-    /// If results cannot be stored, or the user wants to stop.
+    /// If there is nothing to measure or far too much, results cannot be stored, or the user wants to stop.
     pub fn run(
         &mut self,
         conditions: &[(String, Condition)],
         already: Vec<Measurement>,
         mut tell: impl FnMut(Step<'_>),
     ) -> Result<Vec<Measurement>, RunError> {
+        check(conditions)?;
         let plan = missing(conditions, &already);
         let (begin, mut spent) = (Instant::now(), 0.0);
         let mut left: f64 =
@@ -192,9 +216,9 @@ mod tests {
         let mut scenario = Scenario::new("x", load);
         scenario.time.repetitions = 3;
         let conditions: Vec<_> = scenario.conditions().into_iter().map(|c| (String::new(), c)).collect();
-        let plan = order(&conditions);
+        let plan: Vec<_> = order(&conditions).collect();
         assert_eq!(plan.len(), 12);
-        assert_eq!(plan, order(&conditions));
+        assert_eq!(plan, order(&conditions).collect::<Vec<_>>());
         for repetition in 0..3 {
             let mut round: Vec<usize> =
                 plan.iter().filter(|(_, r)| *r == repetition).map(|(at, _)| *at).collect();
@@ -202,6 +226,26 @@ mod tests {
             round.sort_unstable();
             assert_eq!(round, [0, 1, 2, 3]);
         }
+    }
+
+    #[test]
+    fn a_plan_of_nothing_or_far_too_much_is_refused_before_it_is_worked_out() {
+        let mut load = LoadSpec::new(Kind::Read);
+        load.batch = Some(Sweep::Many(vec![1, 10]));
+        let mut scenario = Scenario::new("x", load);
+        let with = |scenario: &Scenario| -> Vec<(String, Condition)> {
+            scenario.conditions().into_iter().map(|c| (String::new(), c)).collect()
+        };
+        scenario.time.repetitions = 500_000;
+        assert!(check(&with(&scenario)).is_ok());
+        scenario.time.repetitions = u32::MAX;
+        let refused = check(&with(&scenario)).unwrap_err().to_string();
+        assert!(refused.starts_with("8589934590 measurements"), "{refused}");
+        // Taking the first of them takes no longer than of any other plan.
+        assert_eq!(order(&with(&scenario)).take(4).filter(|(_, repetition)| *repetition == 1).count(), 2);
+        assert!(matches!(check(&[]), Err(RunError::Nothing)));
+        scenario.time.repetitions = 0;
+        assert!(matches!(check(&with(&scenario)), Err(RunError::Nothing)));
     }
 
     #[test]

@@ -92,9 +92,9 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// No run has come to its end.
+    /// No run has come to its end with anything measured.
     #[error(
-        "no run in {path} is complete: `taktwerk lab reproduce` or `taktwerk lab run` makes one, and `--resume` ends one that was interrupted"
+        "no run in {path} is complete and has measurements: `taktwerk lab reproduce` or `taktwerk lab run` makes one, and `--resume` ends one that was interrupted"
     )]
     NoneComplete {
         /// The file.
@@ -275,20 +275,29 @@ impl Store {
         quick: bool,
         fingerprint: &Value,
     ) -> Result<i64, StoreError> {
+        let path = self.path.clone();
+        let failed = |source| StoreError::Sqlite { path: path.clone(), source };
+        // Nobody else begins one between the look whether the name is free and its use.
+        let transaction = self
+            .connection
+            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+            .map_err(failed)?;
         let mut free = name.to_owned();
         let mut number = 1;
-        while self.find(&free)?.is_some() {
+        while named(&transaction, &free).map_err(failed)?.is_some() {
             number += 1;
             free = format!("{name}-{number}");
         }
-        self.connection
+        transaction
             .execute(
                 "INSERT INTO run (name, what, quick, started_unix_ms, fingerprint, notes, writer)
                  VALUES (?1, ?2, ?3, ?4, ?5, '[]', ?6)",
                 params![free, what, quick, now_ms(), fingerprint.to_string(), writer()],
             )
-            .map_err(|error| self.failed(error))?;
-        Ok(self.connection.last_insert_rowid())
+            .map_err(failed)?;
+        let id = transaction.last_insert_rowid();
+        transaction.commit().map_err(failed)?;
+        Ok(id)
     }
 
     /// Goes on with a run that was interrupted, or adds to one that was complete: from now on it is this process's.
@@ -390,19 +399,11 @@ impl Store {
     /// # Errors
     /// Of SQLite.
     pub fn find(&self, wanted: &str) -> Result<Option<Run>, StoreError> {
-        let id: Option<i64> = self
-            .connection
-            .query_row(
-                "SELECT id FROM run WHERE name = ?1 OR CAST(id AS TEXT) = ?1 ORDER BY name = ?1 DESC LIMIT 1",
-                [wanted],
-                |row| row.get(0),
-            )
-            .optional()
-            .map_err(|error| self.failed(error))?;
+        let id = named(&self.connection, wanted).map_err(|error| self.failed(error))?;
         Ok(self.runs()?.into_iter().find(|run| Some(run.id) == id))
     }
 
-    /// The run that was named, or the last complete one.
+    /// The run that was named, or the last complete one that has measurements.
     ///
     /// # Errors
     /// If there is none.
@@ -413,8 +414,8 @@ impl Store {
                 self.find(wanted)?.ok_or_else(|| StoreError::NoRun { wanted: wanted.to_owned(), path })
             }
             None => {
-                let complete = self.runs()?.into_iter().rev().find(|run| run.state == State::Complete);
-                complete.ok_or(StoreError::NoneComplete { path })
+                let is_usable = |run: &Run| run.state == State::Complete && run.measurements > 0;
+                self.runs()?.into_iter().rev().find(is_usable).ok_or(StoreError::NoneComplete { path })
             }
         }
     }
@@ -514,6 +515,12 @@ impl Store {
     }
 }
 
+/// The id of the run of this name or number; a name comes first.
+fn named(connection: &Connection, wanted: &str) -> rusqlite::Result<Option<i64>> {
+    let query = "SELECT id FROM run WHERE name = ?1 OR CAST(id AS TEXT) = ?1 ORDER BY name = ?1 DESC LIMIT 1";
+    connection.query_row(query, [wanted], |row| row.get(0)).optional()
+}
+
 fn run(row: &Row<'_>) -> rusqlite::Result<Run> {
     let finished: Option<i64> = row.get(5)?;
     let fingerprint: String = row.get(6)?;
@@ -581,6 +588,51 @@ mod tests {
         assert_eq!((back.condition, back.repetition, &back.metrics), (sent.condition, 3, &sent.metrics));
         assert_eq!(back.histograms["latency"].summary(), sent.histograms["latency"].summary());
         assert!(store.choose(Some("second")).unwrap_err().to_string().contains("lab runs"));
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_run_without_measurements_is_chosen_only_by_its_name() {
+        let path = temporary("empty");
+        let mut store = Store::open(&path).unwrap();
+        let mut begin = |name: &str, has_some: bool| {
+            let run = store.begin(name, "x", false, &json!({})).unwrap();
+            if has_some {
+                store.add(run, &measurement()).unwrap();
+            }
+            store.finish(run, &[]).unwrap();
+            (run, store.choose(None).map(|run| run.id))
+        };
+        let (first, none) = begin("empty", false);
+        assert!(none.unwrap_err().to_string().contains("has measurements"));
+        let (whole, chosen) = begin("whole", true);
+        assert_eq!(chosen.unwrap(), whole);
+        assert_eq!(begin("empty again", false).1.unwrap(), whole);
+        assert_eq!(store.choose(Some("empty")).unwrap().id, first);
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn two_that_begin_at_the_same_time_get_two_names() {
+        const EACH: usize = 15;
+        let path = temporary("names");
+        drop(Store::open(&path).unwrap());
+        let begin = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let mut store = Store::open(&path).unwrap();
+                    begin.wait();
+                    for _ in 0..EACH {
+                        store.begin("same", "x", false, &json!({})).unwrap();
+                    }
+                });
+            }
+        });
+        let runs = Store::open(&path).unwrap().runs().unwrap();
+        let names: std::collections::BTreeSet<String> = runs.into_iter().map(|run| run.name).collect();
+        assert_eq!(names.len(), 2 * EACH);
+        assert!(names.contains("same") && names.contains("same-30"), "{names:?}");
         fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }
 

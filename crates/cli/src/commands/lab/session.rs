@@ -13,10 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use taktwerk_lab::measurement::Measurement;
 use taktwerk_lab::place::Place;
-use taktwerk_lab::runner::{RunError, Runner, Step, missing};
+use taktwerk_lab::runner::{RunError, Runner, Step, check, missing};
 use taktwerk_lab::scenario::Condition;
 use taktwerk_lab::store::{Run, Store};
-use taktwerk_lab::{cpu, orphans};
 
 /// Options of everything that measures.
 #[derive(Debug, Clone, Args)]
@@ -92,9 +91,7 @@ pub(crate) fn measure(
     interrupt: &Interrupt,
 ) -> Result<Finished, Failure> {
     let &Task { what, quick, conditions, notes, within } = task;
-    for left in orphans::clean().into_iter().chain(cpu::clean()) {
-        tracing::info!("left by a laboratory that was killed: {left}");
-    }
+    check(conditions).map_err(|error| refused(&error, notes))?;
     let mut store = arguments.store.open()?;
     let (name, resumed) = match &arguments.resume {
         None => (arguments.name.clone().unwrap_or_else(|| short_name(what)), None),
@@ -146,6 +143,7 @@ pub(crate) fn measure(
             return Err(Failure::Interrupted);
         }
         Err(RunError::Store(error)) => return Err(error.into()),
+        Err(error @ (RunError::Nothing | RunError::TooMany { .. })) => return Err(refused(&error, notes)),
     };
     if let Some(error) = failed_write {
         return Err(error.into());
@@ -153,6 +151,14 @@ pub(crate) fn measure(
     let notes = [notes, &left_out(conditions, &measurements, within)].concat();
     store.finish(run, &notes)?;
     Ok(Finished { run, notes, measurements, store })
+}
+
+/// Why no run is begun. One without measurements would be complete at once, and what reports are written of.
+fn refused(error: &RunError, notes: &[String]) -> Failure {
+    if matches!(error, RunError::Nothing) && !notes.is_empty() {
+        return Failure::Environment(format!("there is nothing to measure here: {}", notes.join("; ")));
+    }
+    Failure::Usage(error.to_string())
 }
 
 /// Repetitions for which there was no time, in a note for each experiment.
@@ -339,6 +345,14 @@ mod tests {
         names.sort();
         assert_eq!(names, [others, page, alive]);
         std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_plan_without_loads_is_refused_with_its_reason() {
+        let said = |notes: &[String]| refused(&check(&[]).unwrap_err(), notes);
+        assert!(matches!(said(&[]), Failure::Usage(why) if why.contains("at least one value")));
+        let notes = ["burger-igmp: no bridge".to_owned()];
+        assert!(matches!(said(&notes), Failure::Environment(why) if why.ends_with("no bridge")));
     }
 
     #[test]

@@ -326,3 +326,35 @@ repetitions = 2
     assert!(!said.contains("cannot connect") && !said.contains("refused"), "{said}");
     assert_eq!(json(&output)["run"]["measurements"], 2);
 }
+
+#[test]
+fn the_broker_in_the_program_is_a_process_that_ends_with_its_owner() {
+    let mut broker = taktwerk()
+        .args(["pubsub", "broker", "--listen", "127.0.0.1:0", "--exit-with-stdin"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(broker.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.trim().strip_prefix("READY ").unwrap_or_else(|| panic!("{line:?}"));
+    let pid = broker.id().to_string();
+    for (message, pattern) in
+        [("bytes", "round-trip"), ("uadp", "round-trip"), ("uadp", "fan"), ("bytes", "fan")]
+    {
+        let clients = if pattern == "fan" { "5" } else { "1" };
+        let load = ["bench", "mqtt", url, "--message", message, "--pattern", pattern, "-c", clients];
+        let rest = ["-n", "20", "--payload", "100", "--warmup", "0", "--server-pid", &pid, "--json"];
+        let result = json(&run(&[&load[..], &rest[..]].concat()));
+        let figure = |name: &str| result.pointer(name).and_then(Value::as_u64);
+        assert_eq!(
+            (figure("/messages"), figure("/missing")),
+            (Some(20), Some(0)),
+            "{message}, {pattern}: {result}"
+        );
+        assert_eq!(result.pointer("/requested/message").and_then(Value::as_str), Some(message));
+    }
+    drop(broker.stdin.take());
+    until("the broker outlives its owner", || !is_running(u64::from(broker.id())));
+    broker.wait().unwrap();
+}

@@ -249,9 +249,10 @@ pub(super) fn drift(publishers: &[Group<'_>], outcome: &mut Outcome) {
         &format!("the publisher's period drifts by less than {DRIFT_PPM} ppm"),
         is_within(&all, DRIFT_PPM),
         format!(
-            "{} ppm over {} windows, {} ms behind after an hour (published: {} ms)",
-            interval(Some(&all)),
+            "{} ppm in the middle of {} windows (mean {}), {} ms behind after an hour (published: {} ms)",
+            figures::number(all.median),
             all.values.len(),
+            interval(Some(&all)),
             figures::number(behind_ms(all.median)),
             maybe(published.map(behind_ms))
         ),

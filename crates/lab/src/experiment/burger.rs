@@ -5,8 +5,8 @@ use super::footprint;
 use super::publishing;
 use super::removed;
 use super::{
-    Experiment, Plan, Wish, all_hold, clients, conditions, is_below, is_less, percentile, scaled, shown,
-    stack_name, stacks, time, times_as, valid_groups,
+    Experiment, Plan, Wish, all_hold, clients, conditions, is_below, is_less, is_under, percentile, scaled,
+    shown, stack_name, stacks, time, times_as, valid_groups,
 };
 use crate::chart::{Axis, Chart, Mark, Point, Series};
 use crate::figures;
@@ -617,23 +617,23 @@ impl Experiment for Igmp {
             ]);
         }
         outcome.grids.push(grid);
-        let share = |key: &str| group.mean(&format!("{key}.unjoined_percent"));
+        let share = |key: &str| group.metric(&format!("{key}.unjoined_percent"));
         if let (Some(snooping), Some(flooding)) = (share("snooping"), share("flooding")) {
             // A query of IGMP goes to everybody now and then.
             outcome.finding(
                 "a switch with IGMP snooping keeps multicast from hosts that did not join",
-                Some(snooping < 2.0),
+                is_under(&snooping, 2.0),
                 format!(
                     "the unjoined host sees {} % as many packets as were sent",
-                    figures::number(snooping)
+                    figures::number(snooping.median)
                 ),
             );
             outcome.finding(
                 "a switch without it floods them",
-                Some(flooding > 95.0),
+                is_under(&flooding, 95.0).map(|is_kept_away| !is_kept_away),
                 format!(
                     "the unjoined host sees {} % as many packets as were sent",
-                    figures::number(flooding)
+                    figures::number(flooding.median)
                 ),
             );
         }

@@ -221,7 +221,7 @@ impl Experiment for Outliers {
             scenario.time = time(0.2, 1.0, if wish.quick { 1 } else { 5 });
             scenario
         };
-        let count = if wish.quick { 600 } else { 10_000 };
+        let count = if wish.quick { 400 } else { 10_000 };
         let mut scenarios = vec![
             make(CpuCondition::Shared, None, 100.0, count),
             make(CpuCondition::Isolated, None, 100.0, count),
@@ -229,7 +229,7 @@ impl Experiment for Outliers {
         let mut skipped = Vec::new();
         match wish.place.know_link(LOSSY) {
             // Each loss costs a fifth of a second, which most requests should not have to wait for.
-            Ok(()) => scenarios.push(make(CpuCondition::Isolated, Some(LOSSY), 20.0, count / 4)),
+            Ok(()) => scenarios.push(make(CpuCondition::Isolated, Some(LOSSY), 20.0, count * 3 / 10)),
             Err(error) => skipped.push(format!("lost packets: {error}")),
         }
         Plan { conditions: conditions(wish, scenarios), skipped }

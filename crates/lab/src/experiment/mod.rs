@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_form_of_everything_takes_less_than_eight_and_a_half_minutes() {
+    fn the_short_form_of_everything_fits_into_its_time() {
         let place = place();
         let wish = Wish { quick: true, stacks: vec!["own".into()], place: &place };
         let measured = all().into_iter().filter(|one| one.data() == one.id() && one.missing().is_none());
@@ -412,14 +412,15 @@ mod tests {
         }
         assert!(conditions.iter().any(|one| one.stack == "embedded-qos0"));
         let seconds = crate::scenario::seconds(&conditions);
-        assert!(seconds < 510.0, "{seconds} s");
+        // 570 s are what it may take: repetitions that do not fit are left out.
+        assert!(seconds < 550.0, "{seconds} s");
         // What a machine that is busy or slow leaves out are repetitions: once has to fit well.
         let once = conditions.into_iter().map(|mut condition| {
             condition.time.repetitions = 1;
             condition
         });
         let seconds = crate::scenario::seconds(&once.collect::<Vec<_>>());
-        assert!(seconds < 300.0, "{seconds} s");
+        assert!(seconds < 320.0, "{seconds} s");
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test fails by panicking, and says what it skips
 
+mod browser;
+
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -127,6 +129,15 @@ fn a_scenario_is_measured_kept_compared_and_reported() {
     asked("stacks = [\"no-such-stack\"]", 6, "no-such-stack");
     asked("stacks = [\"opc.tcp://127.0.0.1:1\"]", 3, "nobody listens");
     asked("[cpu]\nserver = \"900\"\n", 6, "900");
+    for (before, after, word) in [
+        ("clients = [1, 3]", "clients = []", "nothing to measure"),
+        ("repetitions = 2", "repetitions = 4294967295", "measurements"),
+    ] {
+        place.scenario(&SCENARIO.replace(before, after));
+        let refused = place.run(&["lab", "run", "scenario.toml"]);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && said.contains(word), "{after}: {said}");
+    }
     place.scenario(SCENARIO);
     for output in ["/no/such/folder/x.html", "/tmp"] {
         let refused = place.run(&["lab", "run", "scenario.toml", "-o", output]);
@@ -140,50 +151,10 @@ fn a_scenario_is_measured_kept_compared_and_reported() {
     }
     assert_eq!(json(&place.run(&["lab", "runs", "--json"]))["runs"].as_array().unwrap().len(), runs);
 
-    look_at(&place.0.join("report.html"), &place.0);
-}
-
-/// The page in a browser, wide and as on a phone: each picture must show something.
-fn look_at(page: &Path, directory: &Path) {
-    let Some(browser) = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
-        .iter()
-        .find(|path| Path::new(path).exists())
-    else {
-        eprintln!("no chromium here: the report is not looked at (apt-get install chromium)");
-        return;
-    };
-    let run = |arguments: &[String]| {
-        let mut child = Command::new(browser)
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
-            .arg(format!("--user-data-dir={}", directory.join("browser").display()))
-            .args(arguments)
-            .arg(format!("file://{}", page.display()))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let end = Instant::now() + Duration::from_secs(90);
-        while child.try_wait().unwrap().is_none() {
-            if Instant::now() > end {
-                child.kill().unwrap();
-                child.wait().unwrap();
-                panic!("the browser does not end");
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    };
-    for (name, size) in [("wide", "1200,1600"), ("phone", "390,1600")] {
-        let picture = directory.join(format!("{name}.png"));
-        run(&[format!("--screenshot={}", picture.display()), format!("--window-size={size}")]);
-        let bytes = fs::read(&picture).unwrap();
-        assert_eq!(bytes.get(1..4), Some(&b"PNG"[..]));
-        // An empty page of this size takes about 10 kB.
-        assert!(bytes.len() > 30_000, "{name}: {} bytes", bytes.len());
+    if let Some(browser) = browser::browser() {
+        let figures = browser::look_at(&browser, &html, &place.0);
+        assert!(figures.iter().any(|one| one.marks("line") > 0), "{figures:?}");
     }
-    let printed = directory.join("printed.pdf");
-    run(&["--no-pdf-header-footer".to_owned(), format!("--print-to-pdf={}", printed.display())]);
-    let bytes = fs::read(&printed).unwrap();
-    assert!(bytes.starts_with(b"%PDF") && bytes.len() > 20_000, "{} bytes", bytes.len());
 }
 
 /// Processes whose command line contains a text.

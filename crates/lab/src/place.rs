@@ -16,8 +16,9 @@ use crate::program::{Program, ProgramError, Running, digest};
 use crate::scenario::{BROKERLESS, Condition, CpuCondition, EMBEDDED, Kind, broker};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -38,6 +39,9 @@ pub enum PlaceError {
     /// A list of CPUs makes no sense.
     #[error(transparent)]
     Cpus(#[from] ParseCpuListError),
+    /// Nothing competes for the server's CPU.
+    #[error("cpu.condition = \"shared\": no program can compete for the server's CPU: {0}")]
+    Competitor(#[from] io::Error),
     /// A peer is not there.
     #[error("the peer {name:?} is not installed: {how}")]
     NoPeer {
@@ -441,12 +445,21 @@ impl Place {
     }
 
     /// An empty folder for the certificates of a load: a peer that has just been started has made one that nobody knows, and
-    /// what the user trusts is none of the laboratory's business.
+    /// what the user trusts is none of the laboratory's business. Each laboratory has its own, and removes those of the dead.
     fn fresh_pki(&self) -> PathBuf {
-        let folder = self.peers.join("load-pki");
-        // What is still there has been trusted for one measurement only. If it cannot go, the load says what is wrong.
-        let _ = std::fs::remove_dir_all(&folder);
-        folder
+        let all = self.peers.join("load-pki");
+        let own = std::process::id().to_string();
+        for entry in std::fs::read_dir(&all).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let is_anothers = name.to_str().is_some_and(|name| {
+                name != own && name.parse::<u32>().is_ok() && Path::new("/proc").join(name).exists()
+            });
+            if !is_anothers {
+                // What is still there has been trusted for one measurement only. If it cannot go, the load says what is wrong.
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+        all.join(own)
     }
 
     /// open62541 with security, which the common interface of peers does not have.
@@ -551,8 +564,8 @@ impl Place {
         let server_cpus = wanted.cpus.clone();
         let load_cpus = self.load_cpus(condition, &server_cpus)?;
         let set = wanted.set()?;
-        let _bursts =
-            (condition.cpu.condition == CpuCondition::Shared).then(|| Bursts::on(server_cpus.clone()));
+        let is_shared = condition.cpu.condition == CpuCondition::Shared;
+        let _bursts = is_shared.then(|| Bursts::on(server_cpus.clone())).transpose()?;
         let mut program = Program::new(&self.exe).arg("bench").args(condition.arguments());
         let server = match condition.kind {
             Kind::Update => {
@@ -675,6 +688,27 @@ mod tests {
         // A shell knows no program called bench: it fails, and says so.
         let error = place.measure("", &scenario.conditions()[0], 0).unwrap_err();
         assert!(matches!(error, PlaceError::Load { .. }), "{error}");
+    }
+
+    #[test]
+    fn certificates_of_a_load_are_of_one_laboratory() {
+        let peers = std::env::temp_dir().join(format!("taktwerk-pki-{}", std::process::id()));
+        let place = Place::new("/bin/true".into(), peers.clone());
+        let own = place.fresh_pki();
+        // Ours, one of a process that runs for ever, one of a process that cannot be, and what an earlier version left.
+        for folder in [
+            own.clone(),
+            peers.join("load-pki/1"),
+            peers.join("load-pki/4194999"),
+            peers.join("load-pki/own"),
+        ] {
+            std::fs::create_dir_all(folder.join("trusted")).unwrap();
+        }
+        assert_eq!(place.fresh_pki(), own);
+        let left: Vec<_> =
+            std::fs::read_dir(peers.join("load-pki")).unwrap().map(|it| it.unwrap().file_name()).collect();
+        assert_eq!(left, ["1"]);
+        std::fs::remove_dir_all(&peers).unwrap();
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use crate::clock;
 use crate::pin::CpuList;
-use std::sync::Arc;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 /// A thread that computes in bursts on given CPUs, half of the time, as other programs on a gateway do.
@@ -13,11 +14,20 @@ pub(super) struct Bursts {
 }
 
 impl Bursts {
-    pub(super) fn on(cpus: CpuList) -> Self {
+    /// Begins to compete.
+    ///
+    /// # Errors
+    /// If there can be no thread, or not on these CPUs.
+    pub(super) fn on(cpus: CpuList) -> io::Result<Self> {
         let end = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&end);
+        let (tell, told) = mpsc::channel();
         let thread = std::thread::Builder::new().name("bursts".to_owned()).spawn(move || {
-            if cpus.pin().is_err() {
+            let pinned = cpus.pin();
+            let is_there = pinned.is_ok();
+            // Whoever asked is waiting for this.
+            let _ = tell.send(pinned);
+            if !is_there {
                 return;
             }
             // Bursts of 1 to 16 ms, each followed by a rest as long as itself.
@@ -33,7 +43,10 @@ impl Bursts {
                 clock::sleep_until(until + span);
             }
         });
-        Self { end, thread: thread.ok() }
+        let bursts = Self { end, thread: Some(thread?) };
+        let pinned = told.recv().map_err(|_| io::Error::other("its thread has ended"))?;
+        pinned.map_err(io::Error::other)?;
+        Ok(bursts)
     }
 }
 
@@ -53,10 +66,16 @@ mod tests {
     #[test]
     fn bursts_end() {
         let first = CpuList::single(CpuList::allowed().cpus()[0]);
-        let bursts = Bursts::on(first);
+        let bursts = Bursts::on(first).unwrap();
         let end = Arc::clone(&bursts.end);
         drop(bursts);
         // The thread has let go of it.
         assert!(end.load(Ordering::Relaxed) && Arc::strong_count(&end) == 1);
+    }
+
+    #[test]
+    fn who_cannot_compete_says_so() {
+        let nowhere: CpuList = "1000".parse().unwrap();
+        assert!(Bursts::on(nowhere).is_err());
     }
 }

@@ -125,6 +125,8 @@ pub struct Latency {
     pub uncorrected: Times,
     /// How late the generator sent: real minus scheduled time.
     pub lateness: Times,
+    /// Requests among these that had no answer: they took at least as long as was waited for it.
+    pub unanswered: u64,
 }
 
 impl Latency {
@@ -148,8 +150,22 @@ impl Latency {
         self.lateness.record(sent.saturating_sub(scheduled));
     }
 
+    /// Counts a request that had no answer when nobody waited any longer: it took at least so long. Left out, the slowest
+    /// requests of all would be missing, and percentiles would be best where the system stands still.
+    pub fn record_unanswered(&mut self, scheduled: u64, sent: u64, given_up: u64) {
+        self.record(scheduled, sent, given_up);
+        self.unanswered += 1;
+    }
+
+    /// Counts a request that was due and had not been sent at `now`. There is no real send time to count from.
+    pub fn record_unsent(&mut self, scheduled: u64, now: u64) {
+        self.corrected.record(now.saturating_sub(scheduled));
+        self.lateness.record(now.saturating_sub(scheduled));
+    }
+
     /// Adds the samples of another.
     pub fn merge(&mut self, other: &Self) {
+        self.unanswered += other.unanswered;
         self.corrected.merge(&other.corrected);
         self.uncorrected.merge(&other.uncorrected);
         self.lateness.merge(&other.lateness);
@@ -174,6 +190,27 @@ mod tests {
         assert!(corrected.p99_us > 80_000.0, "{corrected:?}");
         assert!((corrected.p50_us - 10.0).abs() < 0.1);
         assert!(latency.lateness.max() > 99_000_000);
+    }
+
+    #[test]
+    fn a_stall_at_the_end_shows_as_well() {
+        // 1 000 requests, one each millisecond; the system stands still from the 900th on and is not waited for.
+        let mut latency = Latency::new();
+        for scheduled in (0u64..1_000).map(|index| index * 1_000_000) {
+            match scheduled {
+                0..900_000_000 => latency.record(scheduled, scheduled, scheduled + 10_000),
+                _ => latency.record_unanswered(scheduled, scheduled, 3_000_000_000),
+            }
+        }
+        let corrected = latency.corrected.summary();
+        assert_eq!((corrected.count, latency.unanswered), (1_000, 100));
+        assert!(corrected.p99_us > 2_000_000.0 && corrected.p50_us < 11.0, "{corrected:?}");
+        latency.record_unsent(1_000_000_000, 3_000_000_000);
+        assert_eq!((latency.corrected.count(), latency.uncorrected.count()), (1_001, 1_000));
+        assert!(latency.lateness.max() >= 1_990_000_000);
+        let mut all = Latency::new();
+        all.merge(&latency);
+        assert_eq!((all.unanswered, all.corrected.count()), (100, 1_001));
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Open-loop schedules: when each request is due, whatever happened to the ones before.
 
+/// No more sends than this are told one by one: of a schedule that is so far behind they are all alike.
+const LEFT_MAX: usize = 1_000_000;
+
 /// Evenly spaced send times at a fixed rate.
 ///
 /// Times are computed from the start and the number of the request, never from the previous send, so neither
@@ -61,6 +64,13 @@ impl OpenLoop {
         let due = ((now - self.start) as f64 * self.per_second / 1e9) as u64 + 1;
         due.min(self.total.unwrap_or(u64::MAX)).saturating_sub(self.next)
     }
+
+    /// When the sends of the backlog were due, at most a million of them.
+    pub fn left(&self, now: u64) -> impl Iterator<Item = u64> + use<> {
+        let schedule = *self;
+        let numbers = schedule.next..schedule.total.unwrap_or(u64::MAX);
+        numbers.map(move |number| schedule.due(number)).take_while(move |due| *due <= now).take(LEFT_MAX)
+    }
 }
 
 #[cfg(test)]
@@ -82,6 +92,7 @@ mod tests {
         assert_eq!(schedule.take(999_999), None);
         // Nothing was sent for 3.5 ms: three sends are late, and each keeps its own due time.
         assert_eq!(schedule.backlog(3_500_000), 3);
+        assert_eq!(schedule.left(3_500_000).collect::<Vec<_>>(), [1_000_000, 2_000_000, 3_000_000]);
         assert_eq!(schedule.take(3_500_000), Some(1_000_000));
         assert_eq!(schedule.take(3_500_000), Some(2_000_000));
         assert_eq!(schedule.take(3_500_000), Some(3_000_000));
@@ -94,6 +105,9 @@ mod tests {
     fn a_rate_of_nothing_sends_nothing() {
         for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(OpenLoop::new(0, rate, None).take(u64::MAX), None, "{rate}");
+            assert_eq!(OpenLoop::new(0, rate, None).left(u64::MAX).count(), 0, "{rate}");
         }
+        // However many are due, telling them ends.
+        assert_eq!(OpenLoop::new(0, 1e15, None).left(u64::MAX).count(), LEFT_MAX);
     }
 }

@@ -35,6 +35,13 @@ pub enum Invalid {
         /// Requests sent.
         sent: u64,
     },
+    /// So many requests had no answer at the end that percentiles say too little: their times are known from below only.
+    Unanswered {
+        /// Requests without an answer.
+        unanswered: u64,
+        /// Requests that were due in the window.
+        due: u64,
+    },
     /// Connections broke during the window.
     ConnectionsLost {
         /// How many.
@@ -72,6 +79,11 @@ impl fmt::Display for Invalid {
                 "only {sent} of {due} scheduled requests were sent: the server or the generator cannot keep this \
                  rate; lower --rate or add clients (-c)"
             ),
+            Self::Unanswered { unanswered, due } => write!(
+                f,
+                "{unanswered} of {due} had no answer when the measurement ended, so that their times are known from below \
+                 only: lower the load, or see why the server stood still"
+            ),
             Self::ConnectionsLost { lost } => {
                 write!(f, "{lost} connections were lost during the measurement: see the log for the reasons")
             }
@@ -108,6 +120,14 @@ pub fn check_lateness(lateness: &Times, interval_ns: u64) -> Option<Invalid> {
         .then_some(Invalid::GeneratorLate { p99_us: late as f64 / 1e3, allowed_us: allowed as f64 / 1e3 })
 }
 
+/// Checks how many of the requests that were due had no answer: one of a hundred is as many as lie above the 99th
+/// percentile, which says nothing then.
+#[must_use]
+pub fn check_answers(unanswered: u64, due: u64) -> Option<Invalid> {
+    (unanswered > 0 && unanswered.saturating_mul(100) >= due)
+        .then_some(Invalid::Unanswered { unanswered, due })
+}
+
 /// Checks that a schedule was kept on the whole: half of the requests may be late by an interval at most. For measurements
 /// whose times do not count from the schedule, so that pauses of the machine do not spoil them.
 #[must_use]
@@ -138,5 +158,16 @@ mod tests {
         assert_eq!(check_pace(&late, 10_000_000), None);
         assert!(check_pace(&late, 1_000_000).unwrap().to_string().contains("late by 50"));
         assert_eq!(check_pace(&Times::new(), 0), None);
+    }
+
+    #[test]
+    fn one_of_a_hundred_without_an_answer_is_too_many() {
+        assert_eq!(
+            (check_answers(0, 0), check_answers(0, 1_000), check_answers(9, 1_000)),
+            (None, None, None)
+        );
+        let said = check_answers(10, 1_000).unwrap().to_string();
+        assert!(said.starts_with("10 of 1000 had no answer"), "{said}");
+        assert!(check_answers(1, 0).is_some());
     }
 }

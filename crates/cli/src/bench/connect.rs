@@ -15,7 +15,7 @@ use taktwerk_lab::schedule::OpenLoop;
 use taktwerk_lab::validity::{self, Invalid};
 use taktwerk_lab::{clock, figures};
 use taktwerk_net::client::{Fleet, FleetSink, MemberId};
-use taktwerk_types::Instant;
+use taktwerk_types::{Instant, StatusCode};
 
 /// Arguments of `taktwerk bench connect`. Here -c is how many sessions are being opened at a time.
 #[derive(Debug, Args)]
@@ -46,6 +46,7 @@ const LOOK: u64 = 20_000_000;
 struct Opening {
     scheduled: u64,
     begun: u64,
+    is_over: bool,
 }
 
 /// What the clients are told.
@@ -69,7 +70,8 @@ impl FleetSink for Sessions {
         let now = now.as_nanos();
         match event {
             Event::Connected(_) => {
-                if let Some(opening) = self.opening.get(at) {
+                if let Some(opening) = self.opening.get_mut(at) {
+                    opening.is_over = true;
                     self.latency.record(opening.scheduled, opening.begun, now);
                 }
                 self.opened += 1;
@@ -78,6 +80,14 @@ impl FleetSink for Sessions {
             }
             Event::Disconnected(error) => match self.closed_from.get(at).copied().unwrap_or(0) {
                 0 => {
+                    let opening = self.opening.get_mut(at).filter(|opening| !opening.is_over);
+                    if let Some(opening) = opening {
+                        opening.is_over = true;
+                        // One that was refused was answered; this one has waited.
+                        if error.as_ref().is_some_and(|error| error.status() == StatusCode::BAD_TIMEOUT) {
+                            self.latency.record_unanswered(opening.scheduled, opening.begun, now);
+                        }
+                    }
                     self.failed += 1;
                     self.under_way = self.under_way.saturating_sub(1);
                     self.first_error = self.first_error.take().or(error);
@@ -131,6 +141,12 @@ pub(crate) fn run(arguments: &ConnectArgs, output: Output, interrupt: &Interrupt
         }
         progress.at(if arguments.count.is_some() { sessions.opened } else { (now - start) / 1_000_000_000 });
     }
+    if let Some(schedule) = &schedule {
+        // What is due at the end of the window belongs to the time after it.
+        let now = clock::monotonic();
+        let last = now.min(end).saturating_sub(1);
+        schedule.left(last).for_each(|due| sessions.latency.record_unsent(due, now));
+    }
     let mut account = window.close()?;
     if !arguments.hold {
         // The kernel accounts for connections that are there, and these are gone.
@@ -156,6 +172,8 @@ pub(crate) fn run(arguments: &ConnectArgs, output: Output, interrupt: &Interrupt
     report.set("failed", sessions.failed);
     report.set("per_second", per_second);
     report.latency(&sessions.latency, arguments.rate.is_some());
+    let begun = sessions.opening.len() as u64;
+    report.unanswered(&sessions.latency, begun, "sessions", "in time");
     report.set("closing", json!(sessions.closing.summary()));
     if sessions.closing.count() > 0 {
         report.times("closing", &sessions.closing);
@@ -198,7 +216,7 @@ fn begin_due(
             }
         };
         let Some(scheduled) = scheduled else { return };
-        sessions.opening.push(Opening { scheduled, begun: now });
+        sessions.opening.push(Opening { scheduled, begun: now, is_over: false });
         sessions.closed_from.push(0);
         sessions.under_way += 1;
         fleet.add(target.clone());

@@ -11,7 +11,7 @@ use taktwerk_lab::figures;
 use taktwerk_lab::latency::{Latency, Summary, Times};
 use taktwerk_lab::machine::Machine;
 use taktwerk_lab::table::{Align, Table};
-use taktwerk_lab::validity::Invalid;
+use taktwerk_lab::validity::{self, Invalid};
 
 /// A reason with its figures and in words.
 fn with_message(reason: &Invalid) -> Value {
@@ -106,6 +106,19 @@ impl Report {
         } else {
             self.times("round trip", &latency.uncorrected);
         }
+    }
+
+    /// Adds how many of so many requests had no answer in the time that was waited for it.
+    pub(crate) fn unanswered(&mut self, latency: &Latency, due: u64, what: &str, waited: &str) {
+        self.set("unanswered", latency.unanswered);
+        if latency.unanswered > 0 {
+            let said = format!(
+                "{} of {due} {what} were not answered {waited}: each counts as if it had been then",
+                latency.unanswered
+            );
+            self.fact("unanswered", said);
+        }
+        self.invalid(validity::check_answers(latency.unanswered, due));
     }
 
     /// Adds what generator and server used; `unit` is what the server's CPU time is divided by.

@@ -15,6 +15,8 @@ use taktwerk_lab::schedule::OpenLoop;
 
 /// A transaction that takes longer than this has failed.
 const PATIENCE: u64 = 10_000_000_000;
+/// The same in words.
+pub(super) const WAITED: &str = "within 10 s";
 
 struct Fan {
     fleet: Fleet,
@@ -58,7 +60,8 @@ pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) 
         let scheduled = match &mut schedule {
             None => now,
             Some(schedule) => match schedule.next_due() {
-                Some(due) if due < end => {
+                // What was due while the one before took until the end of the window is left.
+                Some(due) if due < end && now < end => {
                     clock::sleep_until(due);
                     schedule.take(clock::monotonic()).unwrap_or(due)
                 }
@@ -76,7 +79,13 @@ pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) 
     let bytes_after = fan.fleet.bytes();
     fan.fleet.disconnect();
     let mut outcome = fan.outcome;
-    outcome.due = schedule.map_or(outcome.sent, |it| it.taken() + it.backlog(now));
+    outcome.due = outcome.sent;
+    if let Some(schedule) = schedule {
+        // What is due at the end of the window belongs to the time after it.
+        let last = now.saturating_sub(1);
+        schedule.left(last).for_each(|due| outcome.latency.record_unsent(due, clock::monotonic()));
+        outcome.due = schedule.taken() + schedule.backlog(last);
+    }
     outcome.bytes = (bytes_after.0 - bytes_before.0, bytes_after.1 - bytes_before.1);
     outcome.span = now.saturating_sub(start);
     outcome.account = Some(account);
@@ -98,8 +107,12 @@ impl Fan {
         let mut due = Vec::with_capacity(receivers);
         while answered < receivers {
             let now = clock::monotonic();
-            if now > sent + PATIENCE || interrupt.asked() || self.outcome.lost > 0 {
+            let is_given_up = now > sent + PATIENCE || self.outcome.lost > 0;
+            if is_given_up || interrupt.asked() {
                 self.outcome.missing += (receivers - answered) as u64;
+                if is_given_up {
+                    self.outcome.latency.record_unanswered(scheduled, sent, now);
+                }
                 return Ok(());
             }
             due.clear();

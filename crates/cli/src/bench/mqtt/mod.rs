@@ -216,6 +216,9 @@ fn report(arguments: &MqttArgs, broker: &broker::Broker, outcome: &Outcome) -> R
             report.invalid([Invalid::NotSent { due: outcome.due, sent: outcome.sent }]);
         }
     }
+    let (what, waited) =
+        if is_fan { ("transactions", fan::WAITED) } else { ("messages", round_trip::WAITED) };
+    report.unanswered(&outcome.latency, outcome.due, what, waited);
     if outcome.missing > 0 {
         report.fact("missing", format!("{} messages did not come back", outcome.missing));
     }

@@ -16,6 +16,8 @@ use taktwerk_lab::schedule::OpenLoop;
 
 /// How long messages are waited for after the window.
 const DRAIN: u64 = 2_000_000_000;
+/// The same in words.
+pub(super) const WAITED: &str = "within 2 s after the window";
 
 /// A message on its way.
 #[derive(Debug, Clone, Copy)]
@@ -85,12 +87,20 @@ pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) 
         load.listen(drained)?;
     }
     load.fleet.disconnect();
-    let mut outcome = load.outcome;
-    outcome.missing =
-        load.pending.values().filter(|it| it.scheduled >= start && it.scheduled < now).count() as u64;
+    let (mut outcome, given_up) = (load.outcome, clock::monotonic());
+    for it in load.pending.values().filter(|it| (start..now).contains(&it.scheduled)) {
+        outcome.missing += 1;
+        outcome.latency.record_unanswered(it.scheduled, it.sent, given_up);
+    }
     outcome.bytes = (bytes_after.0 - bytes_before.0, bytes_after.1 - bytes_before.1);
     outcome.span = now.saturating_sub(start);
-    outcome.due = schedule.map_or(outcome.sent, |it| it.taken() - due_before + it.backlog(now));
+    outcome.due = outcome.sent;
+    if let Some(schedule) = schedule {
+        // What is due at the end of the window belongs to the time after it.
+        let last = now.saturating_sub(1);
+        schedule.left(last).for_each(|due| outcome.latency.record_unsent(due, now));
+        outcome.due = schedule.taken() - due_before + schedule.backlog(last);
+    }
     outcome.account = Some(account);
     Ok(outcome)
 }

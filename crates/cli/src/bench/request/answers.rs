@@ -65,6 +65,16 @@ impl Answers {
         }
     }
 
+    /// Gives up what has no answer yet: what was counted when it was sent has waited at least until now.
+    pub(crate) fn give_up(&mut self, now: u64) {
+        let window = self.window_start..self.window_end;
+        for Pending { scheduled, sent, .. } in self.pending.iter_mut().flat_map(|queue| queue.drain(..)) {
+            if window.contains(&scheduled) {
+                self.outcome.latency.record_unanswered(scheduled, sent, now);
+            }
+        }
+    }
+
     /// Requests without an answer.
     pub(crate) fn in_flight(&self) -> usize {
         self.pending.iter().map(VecDeque::len).sum()
@@ -109,12 +119,22 @@ impl FleetSink for Answers {
                 let checked = (self.check)(&reply);
                 self.outcome.count(checked);
             }
-            Err(error) if counted => self.outcome.fail_request(&error),
+            Err(error) if counted => {
+                if is_silence(&error) {
+                    self.outcome.latency.record_unanswered(scheduled, sent, now.as_nanos());
+                }
+                self.outcome.fail_request(&error);
+            }
             _ => {}
         }
     }
 
     fn data_changes(&mut self, _: MemberId, _: SubscriptionHandle, _: DataChanges<'_>, _: Instant) {}
+}
+
+/// Whether a request failed because nothing came back: it has waited for as long as it did, unlike one that was refused.
+pub(super) fn is_silence(error: &ClientError) -> bool {
+    matches!(error, ClientError::Timeout(_)) || error.is_connection()
 }
 
 impl Outcome {

@@ -1,5 +1,6 @@
 //! One client on the blocking driver: the shortest round trip there is.
 
+use super::answers::is_silence;
 use super::operation::Operation;
 use super::view::Checked;
 use super::{Outcome, RequestArgs};
@@ -69,6 +70,9 @@ pub(crate) fn run<R: Request<Response: 'static>>(
                 outcome.count(checked);
             }
             Err(error) => {
+                if is_silence(&error) {
+                    outcome.latency.record_unanswered(sent_at, sent_at, clock::monotonic());
+                }
                 outcome.fail(&error);
                 if error.is_connection() {
                     break;

@@ -39,12 +39,17 @@ pub(crate) fn run<R: Request<Response: 'static>>(
     let start = window.start();
     let end = if arguments.count.is_some() { u64::MAX } else { start + nanos(common.duration) };
     answers.window(start, end);
-    let mut progress = Progress::of_time("measuring", common.duration);
+    let mut progress = match arguments.count {
+        Some(count) => Progress::new("requests", count),
+        None => Progress::of_time("measuring", common.duration),
+    };
     let count = arguments.count.unwrap_or(u64::MAX);
-    while !interrupt.asked() && clock::monotonic() < end && answers.outcome.answered < count {
+    while !interrupt.asked() && clock::monotonic() < end && !is_over(&answers.outcome, count, common.clients)
+    {
         let until = end.min(clock::monotonic() + 10 * LOOK);
         turn_until(&mut fleet, operation, &mut answers, &mut number, until, count, interrupt)?;
-        progress.at((clock::monotonic() - start) / 1_000_000_000);
+        let seconds = (clock::monotonic() - start) / 1_000_000_000;
+        progress.at(if arguments.count.is_some() { answers.outcome.answered } else { seconds });
     }
     let now = clock::monotonic();
     answers.close(now);
@@ -61,6 +66,11 @@ pub(crate) fn run<R: Request<Response: 'static>>(
     Ok(outcome)
 }
 
+/// Whether there is nothing more to wait for: so many requests had their answer or failed, or no client is left to send any.
+fn is_over(outcome: &Outcome, count: u64, clients: u32) -> bool {
+    outcome.answered + outcome.failed >= count || outcome.lost >= clients as usize
+}
+
 fn turn_until<R: Request<Response: 'static>>(
     fleet: &mut Fleet,
     operation: &mut Operation<R>,
@@ -70,7 +80,8 @@ fn turn_until<R: Request<Response: 'static>>(
     count: u64,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    while clock::monotonic() < until && !interrupt.asked() && answers.outcome.answered < count {
+    let clients = u32::try_from(fleet.len()).unwrap_or(u32::MAX);
+    while clock::monotonic() < until && !interrupt.asked() && !is_over(&answers.outcome, count, clients) {
         while let Some(client) = answers.idle.pop() {
             *number += 1;
             let Some(request) = operation.request(client as usize, *number) else { continue };
@@ -84,4 +95,17 @@ fn turn_until<R: Request<Response: 'static>>(
         fleet.run_once(Instant::from_nanos(look), answers).map_err(environment)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_does_not_answer_is_not_waited_for_without_end() {
+        let of = |answered, failed, lost| Outcome { answered, failed, lost, ..Outcome::default() };
+        assert!(!is_over(&of(4, 0, 0), 5, 2) && is_over(&of(5, 0, 0), 5, 2));
+        assert!(is_over(&of(1, 4, 0), 5, 2), "those that failed count as well");
+        assert!(!is_over(&of(1, 0, 1), u64::MAX, 2) && is_over(&of(1, 0, 2), u64::MAX, 2));
+    }
 }

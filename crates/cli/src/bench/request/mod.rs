@@ -213,6 +213,7 @@ fn report(command: &str, arguments: &RequestArgs, nodes: usize, outcome: &Outcom
         report.set("token_renewals", renewals);
     }
     report.latency(&outcome.latency, arguments.rate.is_some());
+    report.unanswered(&outcome.latency, outcome.due, "requests", open::WAITED);
     if let Some(account) = &outcome.account {
         // Of the schedule's window, not of the account's, which a late generator begins late.
         let per_second = outcome.answered as f64 / (outcome.span as f64 / 1e9).max(1e-9);

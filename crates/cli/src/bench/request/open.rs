@@ -20,6 +20,8 @@ use taktwerk_types::Instant;
 
 /// How long answers are waited for after the window.
 const DRAIN: u64 = 2_000_000_000;
+/// The same in words, with what ends waiting before.
+pub(super) const WAITED: &str = "within 2 s after the window, or within --timeout";
 /// How often the loop looks whether the user wants to stop, and how long one connection may take.
 const LOOK: u64 = 100_000_000;
 
@@ -49,12 +51,13 @@ pub(crate) fn connect_all(
     Ok(fleet)
 }
 
-/// Waits a little for the answers that are still on their way.
+/// Waits a little for the answers that are still on their way, and counts those that do not come.
 pub(crate) fn drain(fleet: &mut Fleet, answers: &mut Answers) -> Result<(), Failure> {
     let end = clock::monotonic() + DRAIN;
     while answers.in_flight() > 0 && clock::monotonic() < end {
         fleet.run_once(Instant::from_nanos(end), answers).map_err(environment)?;
     }
+    answers.give_up(clock::monotonic());
     Ok(())
 }
 
@@ -96,7 +99,10 @@ pub(crate) fn run<R: Request<Response: 'static>>(
     drain(&mut fleet, &mut answers)?;
     let mut outcome = answers.outcome;
     outcome.span = now.min(end) - start.min(now);
-    outcome.due = schedule.taken() - due_before + schedule.backlog(now.min(end));
+    // What is due at the end of the window belongs to the time after it.
+    let last = now.min(end).saturating_sub(1);
+    schedule.left(last).for_each(|due| outcome.latency.record_unsent(due, now));
+    outcome.due = schedule.taken() - due_before + schedule.backlog(last);
     outcome.account = Some(account);
     Ok(outcome)
 }

@@ -126,7 +126,9 @@ pub(crate) fn run(arguments: &SubscribeArgs, output: Output, interrupt: &Interru
     let start = window.start();
     observer.open(start);
     run_window(arguments, &mut fleet, &mut observer, start, interrupt)?;
-    observer.close(clock::monotonic());
+    // Twice: a message may be under way.
+    let patience = nanos(pace(arguments, &observer)).saturating_mul(2);
+    observer.close(clock::monotonic(), patience);
     let account = window.close()?.polling(fleet.stats().in_vain.saturating_sub(polled));
     drop(heavy);
     for member in 0..common.clients {
@@ -405,6 +407,7 @@ fn report(
     report.set("per_second", per_second);
     report.set("messages", observer.messages);
     report.set("lost_messages", observer.lost_messages);
+    report.set("waiting_at_end", observer.waiting);
     report.set("delivery", json!(observer.delivery.summary()));
     report.set("message_interval", json!(observer.intervals.summary()));
     report.set("transfer", json!(observer.transfer.summary()));
@@ -451,6 +454,16 @@ fn report(
             format!(
                 "{} overflows, {} messages lost, {} bad values, {} connections lost",
                 summary.overflows, observer.lost_messages, summary.bad, observer.lost_connections
+            ),
+        );
+    }
+    if observer.waiting > 0 {
+        report.fact(
+            "overdue at the end",
+            format!(
+                "the next message of {} of {} clients, for more than two intervals; each counts with the time that it has \
+                 waited",
+                observer.waiting, common.clients
             ),
         );
     }

@@ -80,6 +80,8 @@ pub(crate) struct Observer {
     pub(crate) intervals: Times,
     pub(crate) messages: u64,
     pub(crate) lost_messages: u64,
+    /// Clients whose next message was overdue when the window closed.
+    pub(crate) waiting: usize,
     pub(crate) lost_connections: usize,
     /// Clients that have just connected and have no subscription yet.
     pub(crate) connected_now: Vec<u32>,
@@ -111,6 +113,7 @@ impl Observer {
             intervals: Times::new(),
             messages: 0,
             lost_messages: 0,
+            waiting: 0,
             lost_connections: 0,
             connected_now: Vec::new(),
             created_now: Vec::new(),
@@ -143,9 +146,19 @@ impl Observer {
         std::mem::take(&mut self.delivery)
     }
 
-    /// Ends it; what happens to connections afterwards is our own doing.
-    pub(crate) fn close(&mut self, now: u64) {
+    /// Ends it; what happens to connections afterwards is our own doing. A client that has waited for its next message for
+    /// more than `patience` nanoseconds has waited at least so long: left out, a server that stands still until the end
+    /// would have the best intervals.
+    pub(crate) fn close(&mut self, now: u64, patience: u64) {
         self.progress.close(now);
+        for waited in
+            self.last_message.iter().filter(|last| **last != 0).map(|last| now.saturating_sub(*last))
+        {
+            if waited > patience {
+                self.intervals.record(waited);
+                self.waiting += 1;
+            }
+        }
         self.is_open = false;
         self.is_closed = true;
     }
@@ -264,5 +277,22 @@ impl FleetSink for Observer {
         if let Some(source) = source {
             self.delivery.record(u64::try_from(arrived - source.unix_nanos()).unwrap_or(0));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_at_the_end_has_waited_at_least_so_long() {
+        let second = 1_000_000_000;
+        let mut observer = Observer::new(3, 3);
+        observer.open(second);
+        // One that never heard anything, one that is silent for seven seconds, one whose next message is under way.
+        observer.last_message = vec![0, 3 * second, 10 * second - 50_000_000];
+        observer.close(10 * second, 200_000_000);
+        assert_eq!((observer.waiting, observer.intervals.count()), (1, 1));
+        assert!(observer.intervals.max() >= 7 * second);
     }
 }

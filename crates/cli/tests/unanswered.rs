@@ -1,0 +1,207 @@
+//! Loads on servers and brokers that stand still: what has no answer counts with the time that it has waited, and the figures
+//! are worth nothing from one of a hundred on.
+
+#![allow(clippy::unwrap_used)] // a test that panics has failed
+
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+use taktwerk_lab::program::{Program, Running};
+
+fn bench(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+    command.arg("bench").args(arguments).arg("--json").stdin(Stdio::null()).output().unwrap()
+}
+
+/// The document of a measurement that called itself invalid because of what was not answered.
+fn invalid(output: &Output) -> Value {
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let reasons = document["invalid"].as_array().unwrap();
+    assert!(reasons.iter().any(|reason| reason["reason"] == "unanswered"), "{document:#}");
+    assert_eq!(document["valid"], false);
+    document
+}
+
+fn number(document: &Value, pointer: &str) -> f64 {
+    document.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("{pointer}: {document:#}"))
+}
+
+fn server() -> Running {
+    Program::new(env!("CARGO_BIN_EXE_taktwerk"))
+        .args(["serve", "--no-plant", "--signals", "10", "--port", "0", "--policy", "None"])
+        .arg("--exit-with-stdin")
+        .serve(Duration::from_secs(60))
+        .unwrap()
+}
+
+/// A relay in front of a server that lets so many of the server's messages through on a connection, by its number, and
+/// then swallows the rest: the server stands still, as far as clients can see.
+fn stalling(server: &Running, messages: impl Fn(usize) -> usize + Send + 'static) -> String {
+    let address = server.url().trim_start_matches("opc.tcp://").trim_end_matches('/');
+    let address: SocketAddr = address.parse().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("opc.tcp://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for (number, client) in listener.incoming().enumerate() {
+            let (client, allowed) = (client.unwrap(), messages(number));
+            let server = TcpStream::connect(address).unwrap();
+            server.set_nodelay(true).unwrap();
+            client.set_nodelay(true).unwrap();
+            let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            thread::spawn(move || {
+                let _ = std::io::copy(&mut from, &mut to);
+                let _ = to.shutdown(std::net::Shutdown::Both);
+            });
+            thread::spawn(move || answer(server, client, allowed));
+        }
+    });
+    url
+}
+
+/// Carries a server's messages: four bytes of type, four of length (Part 6 §7.1.2.2).
+fn answer(mut server: TcpStream, mut client: TcpStream, allowed: usize) {
+    let mut message = vec![0; 8];
+    for count in 0.. {
+        message.resize(8, 0);
+        if server.read_exact(&mut message).is_err() {
+            break;
+        }
+        let length = u32::from_le_bytes(message[4..8].try_into().unwrap()) as usize;
+        message.resize(length, 0);
+        if server.read_exact(&mut message[8..]).is_err() {
+            break;
+        }
+        if count < allowed && client.write_all(&message).is_err() {
+            break;
+        }
+    }
+    let _ = client.shutdown(std::net::Shutdown::Both);
+}
+
+#[test]
+fn what_a_server_does_not_answer_is_not_left_out() {
+    let server = server();
+    // Those who look for nodes get by with less; what is measured gets hello, channel, session and some 60 answers.
+    let url = stalling(&server, |_| 64);
+    let read = ["read", &url, "--rate", "100", "-n", "100", "--warmup", "0", "--nodes", "ns=1;i=100000"];
+    let document = invalid(&bench(&read));
+    let [answered, unanswered] = ["/requests", "/unanswered"].map(|it| number(&document, it));
+    assert!(answered > 10.0 && unanswered > 10.0, "{document:#}");
+    assert_eq!(answered + unanswered, 100.0, "{document:#}");
+    // The drain is two seconds long; the last request was sent at the end of the window, the first one earlier.
+    assert_eq!(number(&document, "/latency/corrected/count"), 100.0);
+    assert!(number(&document, "/latency/corrected/p99_us") > 1.99e6, "{document:#}");
+}
+
+#[test]
+fn a_closed_loop_counts_what_it_waited_for() {
+    let server = server();
+    let url = stalling(&server, |_| 24);
+    let read = |clients: &str, count: &str| {
+        let read = ["read", &url, "-c", clients, "-n", count, "--warmup", "0", "--timeout", "1s"];
+        bench(&[&read[..], &["--nodes", "ns=1;i=100000"]].concat())
+    };
+    // One on the blocking driver, whose time is over, and two of a fleet.
+    for (clients, count) in [("1", "23"), ("2", "43")] {
+        let document = invalid(&read(clients, count));
+        assert!(number(&document, "/unanswered") >= 1.0 && number(&document, "/requests") >= 10.0);
+        assert!(number(&document, "/latency/uncorrected/max_us") > 0.99e6, "{document:#}");
+    }
+}
+
+#[test]
+fn sessions_that_are_not_opened_have_waited() {
+    let server = server();
+    // One ends while its channel is opened, one while its session is created.
+    let url = stalling(&server, |number| if number == 0 { usize::MAX } else { number });
+    let document = invalid(&bench(&["connect", &url, "-n", "3", "--policy", "None", "--timeout", "1s"]));
+    assert_eq!((number(&document, "/sessions"), number(&document, "/unanswered")), (1.0, 2.0));
+    assert!(number(&document, "/latency/uncorrected/p90_us") > 0.99e6, "{document:#}");
+}
+
+/// A broker for MQTT 3.1.1 with QoS 0, which hands on so many messages and then no more.
+fn broker(messages: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let subscribers: Arc<Mutex<Vec<(String, TcpStream)>>> = Arc::default();
+    let left = Arc::new(Mutex::new(messages));
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let (client, subscribers, left) = (client.unwrap(), Arc::clone(&subscribers), Arc::clone(&left));
+            client.set_nodelay(true).unwrap();
+            thread::spawn(move || serve(client, &subscribers, &left));
+        }
+    });
+    address
+}
+
+/// One packet: its first byte and what follows the length (MQTT 3.1.1 §2.2). None at the end.
+fn packet(client: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
+    let mut byte = [0];
+    client.read_exact(&mut byte).ok()?;
+    let (first, mut length) = (byte[0], 0);
+    for shift in [0, 7, 14, 21] {
+        client.read_exact(&mut byte).ok()?;
+        length |= usize::from(byte[0] & 0x7f) << shift;
+        if byte[0] & 0x80 == 0 {
+            break;
+        }
+    }
+    let mut rest = vec![0; length];
+    client.read_exact(&mut rest).ok()?;
+    Some((first, rest))
+}
+
+fn serve(mut client: TcpStream, subscribers: &Mutex<Vec<(String, TcpStream)>>, left: &Mutex<usize>) {
+    let text = |bytes: &[u8]| {
+        let length = usize::from(u16::from_be_bytes([bytes[0], bytes[1]]));
+        String::from_utf8(bytes[2..2 + length].to_vec()).unwrap()
+    };
+    while let Some((first, rest)) = packet(&mut client) {
+        match first >> 4 {
+            // CONNECT, SUBSCRIBE
+            1 => client.write_all(&[0x20, 2, 0, 0]).unwrap(),
+            8 => {
+                subscribers.lock().unwrap().push((text(&rest[2..]), client.try_clone().unwrap()));
+                client.write_all(&[0x90, 3, rest[0], rest[1], 0]).unwrap();
+            }
+            // PUBLISH; all of ours are shorter than 128 bytes.
+            3 => {
+                let message = [&[first, u8::try_from(rest.len()).unwrap()][..], &rest].concat();
+                for (_, stream) in subscribers.lock().unwrap().iter_mut().filter(|it| it.0 == text(&rest)) {
+                    let mut left = left.lock().unwrap();
+                    if *left > 0 {
+                        *left -= 1;
+                        stream.write_all(&message).unwrap();
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn messages_that_do_not_come_back_have_waited() {
+    let document = invalid(&bench(&["mqtt", &broker(60), "--rate", "100", "-n", "100", "--warmup", "0"]));
+    let [came, missing, unanswered] =
+        ["/messages", "/missing", "/unanswered"].map(|it| number(&document, it));
+    assert_eq!((came, missing, unanswered), (60.0, 40.0, 40.0), "{document:#}");
+    assert_eq!(number(&document, "/latency/corrected/count"), 100.0);
+    assert!(number(&document, "/roundtrip/p99_us") > 1.99e6, "{document:#}");
+}
+
+#[test]
+fn a_transaction_that_is_given_up_has_waited() {
+    // Two receivers and their answers, three times, and one message of the fourth.
+    let document =
+        invalid(&bench(&["mqtt", &broker(13), "--pattern", "fan", "-c", "3", "-n", "4", "--warmup", "0"]));
+    assert_eq!((number(&document, "/messages"), number(&document, "/unanswered")), (3.0, 1.0));
+    assert_eq!(number(&document, "/transaction/count"), 4.0);
+    assert!(number(&document, "/transaction/max_us") > 9.9e6, "{document:#}");
+}

@@ -119,14 +119,26 @@ const LATE: f64 = 1.1;
 /// Share of its values below which nobody needs to look twice.
 const FAR_OFF: f64 = 0.8;
 
-/// Judges a subscription: the worst item counts, not the mean, and cycles must be kept.
+/// What every item received per second under a load, if that is known. One value less than the median item: it may have been
+/// one at the edge of the window.
 #[must_use]
-pub fn judge(measurement: &Measurement) -> Verdict {
+pub fn usual(measurement: &Measurement) -> Option<f64> {
+    let [expected, seconds] = ["progress.expected_per_item", "window_s"].map(|name| measurement.get(name));
+    let (expected, seconds) = (expected?, seconds.filter(|seconds| *seconds > 0.0)?);
+    (expected > 1.0).then(|| (expected - 1.0) / seconds)
+}
+
+/// Judges a subscription: the worst item counts, not the mean, and cycles must be kept. `usual` is what [`usual`] said of a
+/// small load: a server that starves all items alike has a median that agrees with them, and one that samples more slowly
+/// under load says itself that fewer values are to be expected.
+#[must_use]
+pub fn judge(measurement: &Measurement, usual: Option<f64>) -> Verdict {
     let not = |why: String, clear: bool| Verdict::NotSustained { why, clear };
     // Nothing came at all, or connections broke: that is the server. Everything else is the generator.
     let reasons = measurement.document.get("invalid").and_then(Value::as_array).into_iter().flatten();
     let is_servers = |reason: &Value| {
-        matches!(reason.get("reason").and_then(Value::as_str), Some("no_samples" | "connections_lost"))
+        let reason = reason.get("reason").and_then(Value::as_str);
+        matches!(reason, Some("no_samples" | "connections_lost" | "unanswered"))
     };
     if !measurement.is_valid() && !reasons.clone().all(is_servers) {
         return Verdict::Unknown { why: measurement.invalid.join("; ") };
@@ -139,7 +151,8 @@ pub fn judge(measurement: &Measurement) -> Verdict {
         return not(format!("{} connections were lost", get("connections_lost")), false);
     }
     // A window of n cycles holds n ± 1 of them.
-    let expected = get("progress.expected_per_item");
+    let as_usual = (usual.unwrap_or(0.0) * get("window_s") + 1e-6).floor();
+    let expected = get("progress.expected_per_item").max(as_usual);
     let received = get("progress.min_per_item");
     if received + 1.0 < expected * PROGRESS {
         let clear = received < expected * FAR_OFF;
@@ -219,7 +232,7 @@ mod tests {
         load.publishing_ms = Some(100.0.into());
         let condition = Scenario::new("x", load).conditions().remove(0);
         let mut document = json!({
-            "connections_lost": 0, "lost_messages": 0, "message_interval": {"mean_us": 100_000.0},
+            "window_s": 20.0, "connections_lost": 0, "lost_messages": 0, "message_interval": {"mean_us": 100_000.0},
             "progress": {"expected_per_item": 200.0, "min_per_item": 199.0, "overflows": 0}, "invalid": [],
         });
         change(&mut document);
@@ -228,17 +241,29 @@ mod tests {
 
     #[test]
     fn the_worst_item_and_the_cycle_decide() {
-        assert_eq!(judge(&measured(|_| ())), Verdict::Sustained);
-        let verdict = judge(&measured(|document| document["progress"]["min_per_item"] = json!(190)));
+        assert_eq!(judge(&measured(|_| ()), None), Verdict::Sustained);
+        let verdict = judge(&measured(|document| document["progress"]["min_per_item"] = json!(190)), None);
         assert!(matches!(verdict, Verdict::NotSustained { .. }));
-        let verdict = judge(&measured(|document| document["progress"]["min_per_item"] = json!(90)));
+        let verdict = judge(&measured(|document| document["progress"]["min_per_item"] = json!(90)), None);
         assert!(matches!(verdict, Verdict::NotSustained { clear: true, .. }));
-        let verdict = judge(&measured(|document| document["message_interval"]["mean_us"] = json!(120_000.0)));
+        let verdict =
+            judge(&measured(|document| document["message_interval"]["mean_us"] = json!(120_000.0)), None);
         assert!(matches!(verdict, Verdict::NotSustained { why, clear: false } if why.contains("120 ms")));
-        let verdict = judge(&measured(|document| document["invalid"] = json!([{"message": "late"}])));
+        let verdict = judge(&measured(|document| document["invalid"] = json!([{"message": "late"}])), None);
         assert_eq!(verdict, Verdict::Unknown { why: "late".into() });
+        // All items alike: their median is as low as they are.
+        let starved = |document: &mut Value| {
+            document["progress"] = json!({"expected_per_item": 100.0, "min_per_item": 100, "overflows": 0});
+        };
+        assert_eq!(judge(&measured(starved), None), Verdict::Sustained);
+        let before = usual(&measured(|_| ()));
+        assert_eq!(before, Some(199.0 / 20.0));
+        let verdict = judge(&measured(starved), before);
+        assert!(matches!(verdict, Verdict::NotSustained { why, clear: true } if why.contains("100 of 199")));
+        assert_eq!(judge(&measured(|_| ()), before), Verdict::Sustained);
+        assert_eq!(usual(&measured(|document| document["window_s"] = json!(0.0))), None);
         let silent = json!([{"reason": "no_samples", "message": "nothing came"}]);
-        let verdict = judge(&measured(|document| document["invalid"] = silent));
+        let verdict = judge(&measured(|document| document["invalid"] = silent), None);
         assert_eq!(verdict, Verdict::NotSustained { why: "nothing came".into(), clear: false });
     }
 }

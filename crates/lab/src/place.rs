@@ -105,6 +105,8 @@ pub enum PlaceError {
         line: String,
         /// How it ended.
         status: String,
+        /// Its exit code; none if a signal ended it.
+        code: Option<i32>,
         /// What it said.
         stderr: String,
     },
@@ -651,6 +653,7 @@ fn run(program: &Program, limit: Duration, stop: Option<&AtomicBool>) -> Result<
     let failed = || PlaceError::Load {
         line: line.clone(),
         status: output.status.to_string(),
+        code: output.status.code(),
         stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
     };
     // 5 is a measurement that calls itself invalid: it has printed why.

@@ -110,8 +110,13 @@ pub(crate) fn run(arguments: &SubscribeArgs, output: Output, interrupt: &Interru
     for _ in 0..common.clients {
         fleet.add(target.clone());
     }
-    set_up(arguments, &mut fleet, &mut observer, &found, items, interrupt)?;
-    warm_up(arguments, &mut fleet, &mut observer, interrupt)?;
+    let ready = set_up(arguments, &mut fleet, &mut observer, &found, items, interrupt)
+        .and_then(|()| warm_up(arguments, &mut fleet, &mut observer, interrupt));
+    if ready.is_err() {
+        // Servers keep sessions whose connection is gone until they time out, which the next load would pay for.
+        leave(&mut fleet, &mut observer, common.clients);
+    }
+    ready?;
 
     let mut before_stall = None;
     if let (Some(heavy), true) = (&heavy, arguments.stall) {
@@ -131,15 +136,20 @@ pub(crate) fn run(arguments: &SubscribeArgs, output: Output, interrupt: &Interru
     observer.close(clock::monotonic(), patience);
     let account = window.close()?.polling(fleet.stats().in_vain.saturating_sub(polled));
     drop(heavy);
-    for member in 0..common.clients {
-        fleet.with(MemberId(member), |core, now| core.disconnect(now), &mut observer);
-    }
+    leave(&mut fleet, &mut observer, common.clients);
     let mut report = report(arguments, &observer, &account, found.nodes.len(), items);
     if let Some(before) = before_stall {
         report.set("delivery_before_stall", json!(before.summary()));
         report.times("delivery before the stall", &before);
     }
     report.print(output, interrupt)
+}
+
+/// Ends all sessions in order.
+fn leave(fleet: &mut Fleet, observer: &mut Observer, clients: u32) {
+    for member in 0..clients {
+        fleet.with(MemberId(member), |core, now| core.disconnect(now), observer);
+    }
 }
 
 /// Receives for as long as a window lasts.

@@ -1,5 +1,8 @@
 //! `lab capacity`: the largest load that a server sustains, in sessions and in signals per second.
+//!
+//! - [`moving`]: what is monitored; [`watch`]: what others notice; [`blame`]: whose fault it is that a load did not come about.
 
+mod blame;
 mod moving;
 mod watch;
 
@@ -12,6 +15,7 @@ use crate::node::NodeSpec;
 use crate::output::Output;
 use crate::session::Session;
 use crate::span;
+use blame::{Blame, blame};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use moving::Moving;
@@ -21,11 +25,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-use taktwerk_lab::capacity::{Found, Search, Verdict, judge};
+use taktwerk_lab::capacity::{Found, Search, Verdict, judge, usual};
 use taktwerk_lab::figures;
+use taktwerk_lab::measurement::Measurement;
 use taktwerk_lab::outcome::wrapped;
-use taktwerk_lab::place::{Place, PlaceError};
-use taktwerk_lab::program::ProgramError;
+use taktwerk_lab::place::Place;
 use taktwerk_lab::scenario::{Condition, Kind, LoadSpec, Scenario, Sweep};
 use taktwerk_lab::steady;
 use taktwerk_lab::table::{Align, Table};
@@ -84,7 +88,8 @@ pub(crate) struct CapacityArgs {
     #[arg(short = 'I', long, value_name = "MS", default_value = "100", value_parser = span::millis)]
     interval: Duration,
 
-    /// How often the server changes the values; without it, items are compared with the median item.
+    /// How often the server changes the values; without it, items are compared with the median item, and with what items
+    /// received under the first load.
     #[arg(long, value_name = "MS", value_parser = span::millis)]
     update: Option<Duration>,
 
@@ -146,12 +151,23 @@ struct Tried {
     what: What,
     load: u64,
     verdict: Verdict,
+    /// Values per second that were delivered, if it could be measured.
+    delivered: Option<f64>,
     /// What others noticed of it; only in safe mode somebody is there.
     noticed: Option<Noticed>,
 }
 
-/// What came of a search: what for, what was found, and why it ended early, if it did.
-type Outcome = (What, Found, Option<String>);
+/// What came of a search.
+struct Outcome {
+    what: What,
+    found: Found,
+    /// Why it ended early, if it did.
+    stopped: Option<String>,
+    /// Whether that was a failure of what searches.
+    has_failed: bool,
+    /// What an item received per second under the first load that was sustained.
+    usual: Option<f64>,
+}
 
 /// A limit that the server publishes, by its name.
 type Limit = (&'static str, Value);
@@ -196,8 +212,7 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
         // What is left of the time is shared by what is left to search for.
         let left = arguments.within.saturating_sub(begin.elapsed());
         let end = Instant::now() + left / u32::try_from(arguments.what.len() - at).unwrap_or(1).max(1);
-        let (found, stopped) = searching.search(*what, most(arguments, &published, *what), end);
-        results.push((*what, found, stopped));
+        results.push(searching.search(*what, most(arguments, &published, *what), end));
     }
     searching.bar.finish_and_clear();
     searching.watch.leave();
@@ -220,7 +235,11 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
     if interrupt.asked() {
         return Err(Failure::Interrupted);
     }
-    if results.iter().all(|(_, found, _)| found.sustained.is_none()) {
+    if let Some(failed) = results.iter().find(|one| one.has_failed) {
+        let why = failed.stopped.as_deref().unwrap_or_default();
+        return Err(Failure::Environment(format!("the search for {} ended: {why}", failed.what.name())));
+    }
+    if results.iter().all(|one| one.found.sustained.is_none()) {
         let first = match tried.first().map(|tried| (tried.load, &tried.verdict)) {
             Some((load, Verdict::NotSustained { why, .. } | Verdict::Unknown { why })) => {
                 format!("no load was sustained, not even {load}: {why}")
@@ -258,7 +277,7 @@ struct Searching<'a> {
 
 impl Searching<'_> {
     /// Searches until the bracket is narrow, or `end` has come.
-    fn search(&mut self, what: What, most: u64, end: Instant) -> (Found, Option<String>) {
+    fn search(&mut self, what: What, most: u64, end: Instant) -> Outcome {
         let (first, growth) = match (self.arguments.safe, what) {
             (true, _) => (1, 1.3),
             (false, What::Sessions) => (10, 2.0),
@@ -266,7 +285,7 @@ impl Searching<'_> {
             (false, What::Items) => (1_000, 2.0),
         };
         let mut search = Search::new(first, most, growth, 0.1);
-        let mut stopped = None;
+        let (mut stopped, mut has_failed, mut before) = (None, false, None);
         while let Some(load) = search.next() {
             if self.interrupt.asked() {
                 stopped = Some("interrupted".to_owned());
@@ -285,11 +304,25 @@ impl Searching<'_> {
             }
             self.tell(what, load, search.found());
             let (measured, noticed) = self.attempt(what, load);
-            let (verdict, is_great) = weigh(measured, self.rest, noticed);
+            let delivered = measured.as_ref().ok().and_then(Measurement::signals_per_s);
+            let judged = match &measured {
+                _ if self.interrupt.asked() => continue,
+                Ok(measurement) => judge(measurement, before),
+                Err(Blame::Server(why)) => Verdict::NotSustained { why: why.clone(), clear: true },
+                Err(Blame::Searcher(why)) => {
+                    // It says nothing about the server, so it is no end of the bracket.
+                    stopped = Some(format!("{load} could not be tried: {why}"));
+                    has_failed = true;
+                    break;
+                }
+            };
+            let (verdict, is_great) = weigh(judged, self.rest, noticed);
             tracing::info!(what = what.name(), load, ?verdict, ?noticed);
             match &verdict {
-                _ if self.interrupt.asked() => continue,
-                Verdict::Sustained => search.note(true, false),
+                Verdict::Sustained => {
+                    before = before.or_else(|| usual(measured.as_ref().ok()?));
+                    search.note(true, false);
+                }
                 Verdict::NotSustained { clear, .. } => {
                     // A plant that shows great strain is left alone. Anything less may have been a hiccup, even of ours: once
                     // more.
@@ -308,12 +341,12 @@ impl Searching<'_> {
                     search.stop();
                 }
             }
-            self.tried.push(Tried { what, load, verdict, noticed });
+            self.tried.push(Tried { what, load, verdict, delivered, noticed });
         }
         if stopped.is_none() && search.found().failed.is_none() {
             stopped = Some(format!("no more than {most} was tried"));
         }
-        (search.found(), stopped)
+        Outcome { what, found: search.found(), stopped, has_failed, usual: before }
     }
 
     fn tell(&self, what: What, load: u64, found: Found) {
@@ -328,22 +361,18 @@ impl Searching<'_> {
         ));
     }
 
-    /// How a load went; in safe mode also what others noticed of it.
-    fn attempt(&mut self, what: What, load: u64) -> (Verdict, Option<Noticed>) {
+    /// Measures a load; in safe mode also what others noticed of it.
+    fn attempt(&mut self, what: What, load: u64) -> (Result<Measurement, Blame>, Option<Noticed>) {
         let Some(condition) = condition(self.arguments, self.url, what, load) else {
-            return (Verdict::Unknown { why: "nothing to measure".to_owned() }, None);
+            return (Err(Blame::Searcher("there is nothing to measure".to_owned())), None);
         };
-        let measure = || match self.place.measure("capacity", &condition, 0) {
-            Ok(measurement) => judge(&measurement),
-            // The server refuses sessions or items, or does not get them done: that is its limit.
-            Err(error) => Verdict::NotSustained { why: refused(&error), clear: true },
-        };
+        let measure = || self.place.measure("capacity", &condition, 0).map_err(|error| blame(&error));
         if !self.arguments.safe {
             return (measure(), None);
         }
         let window = Duration::from_secs_f64(condition.time.duration_s);
-        let (verdict, noticed) = self.watch.beside(Some(self.rest), window, measure);
-        (verdict, Some(noticed))
+        let (measured, noticed) = self.watch.beside(Some(self.rest), window, measure);
+        (measured, Some(noticed))
     }
 
     /// Waits until the server answers as at rest again: what is left of one load must not be counted against the next.
@@ -402,19 +431,6 @@ fn weigh(measured: Verdict, rest: f64, noticed: Option<Noticed>) -> (Verdict, bo
         Some(great @ Verdict::NotSustained { clear: true, .. }) => (great, true),
         Some(strain) if measured == Verdict::Sustained => (strain, false),
         _ => (measured, false),
-    }
-}
-
-/// Why a load did not come about, in words about the server.
-fn refused(error: &PlaceError) -> String {
-    match error {
-        PlaceError::Program(ProgramError::TimedOut { seconds, .. }) => {
-            format!("it was not set up and measured within {seconds} s")
-        }
-        PlaceError::Load { stderr, .. } if !stderr.is_empty() => {
-            stderr.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
-        }
-        other => other.to_string(),
     }
 }
 
@@ -477,9 +493,14 @@ fn interval_ms(arguments: &CapacityArgs, what: What) -> f64 {
     if what == What::Items { interval * SLOWER } else { interval }
 }
 
-/// Values per second of so many items; nothing is said of sessions, which have one item each.
-fn per_second(arguments: &CapacityArgs, what: What, items: u64) -> Option<f64> {
-    (what != What::Sessions).then(|| items as f64 * 1e3 / interval_ms(arguments, what).max(1e-3))
+/// Values per second that were delivered under the largest load that was sustained, the last time it was.
+fn delivered(tried: &[Tried], outcome: &Outcome) -> Option<f64> {
+    let is_it = |one: &&Tried| {
+        one.what == outcome.what
+            && Some(one.load) == outcome.found.sustained
+            && one.verdict == Verdict::Sustained
+    };
+    tried.iter().rev().find(is_it)?.delivered
 }
 
 fn document(
@@ -494,14 +515,16 @@ fn document(
         published.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let results: Vec<Value> = results
         .iter()
-        .map(|(what, found, stopped)| {
+        .map(|one| {
             json!({
-                "what": what.name(),
-                "sustained": found.sustained,
-                "not_sustained": found.failed,
-                "publishing_ms": interval_ms(arguments, *what),
-                "per_second": found.sustained.and_then(|items| per_second(arguments, *what, items)),
-                "ended_because": stopped,
+                "what": one.what.name(),
+                "sustained": one.found.sustained,
+                "not_sustained": one.found.failed,
+                "publishing_ms": interval_ms(arguments, one.what),
+                "per_second": delivered(tried, one),
+                "usual_per_item_s": one.usual,
+                "ended_because": one.stopped,
+                "failed": one.has_failed,
             })
         })
         .collect();
@@ -513,6 +536,7 @@ fn document(
                 "what": one.what.name(),
                 "load": one.load,
                 "outcome": one.verdict,
+                "per_second": one.delivered,
                 "others_read_us": one.noticed.map(|noticed| noticed.middle_us),
                 "others_longest_us": one.noticed.map(|noticed| noticed.longest_us),
             })
@@ -557,7 +581,7 @@ fn print(
         ("capacity", Align::Left),
         ("sustained", Align::Right),
         ("not", Align::Right),
-        ("per second", Align::Right),
+        ("delivered/s", Align::Right),
     ]);
     let shown = |load: Option<u64>| {
         load.map_or_else(
@@ -565,17 +589,16 @@ fn print(
             |load| figures::thousands(i64::try_from(load).unwrap_or(i64::MAX)),
         )
     };
-    for (what, found, _) in results {
-        let rate = found.sustained.and_then(|items| per_second(arguments, *what, items));
+    for one in results {
         table.row([
-            what.name().to_owned(),
-            shown(found.sustained),
-            shown(found.failed),
-            rate.map_or_else(String::new, figures::number),
+            one.what.name().to_owned(),
+            shown(one.found.sustained),
+            shown(one.found.failed),
+            delivered(tried, one).map_or_else(String::new, figures::number),
         ]);
     }
     output.text(&table.to_string())?;
-    for (what, found, stopped) in results {
+    for Outcome { what, found, stopped, .. } in results {
         if let Some((load, why)) = found.failed.and_then(|load| Some((load, missed(tried, *what, load)?))) {
             output
                 .text(wrapped("", &format!("{}: of {} {why}", what.name(), shown(Some(load)))).trim_end())?;
@@ -599,15 +622,22 @@ fn print(
     }
     output.text(&limits.to_string())?;
     let mut meaning =
-        "sustained: every item received 99 % of its values and messages came within 110 % of the interval"
+        "sustained: every item received 99 % of its values and messages came within 110 % of the interval; its values \
+         are "
             .to_owned();
+    meaning.push_str(if arguments.update.is_some() {
+        "one each --update"
+    } else {
+        "those of the median item"
+    });
+    meaning.push_str(", or as many as under the first load, where that is more");
     meaning.push_str(if arguments.safe {
-        ", and nobody else was answered much later; safe mode does not come back to a load between the two"
+        "; nobody else was answered much later; safe mode does not come back to a load between the two"
     } else {
         "; the bracket is narrower than 10 % unless the search ended before"
     });
     output.text(wrapped("", &meaning).trim_end())?;
-    if results.iter().any(|(what, ..)| *what == What::Items) {
+    if results.iter().any(|one| one.what == What::Items) {
         let slow = figures::number(interval_ms(arguments, What::Items));
         output.text(&format!("slow items: each reports every {slow} ms"))?;
     }
@@ -679,13 +709,8 @@ mod tests {
         assert_eq!((sessions.clients, sessions.items), (40, Some(40)));
         let signals = condition(&arguments, "opc.tcp://h:1", What::Signals, 3).unwrap();
         assert_eq!((signals.clients, signals.items), (3, Some(3)));
-        assert_eq!(per_second(&arguments, What::Signals, 500), Some(5_000.0));
         let slow = condition(&arguments, "opc.tcp://h:1", What::Items, 500).unwrap();
-        assert_eq!(
-            (slow.publishing_ms, per_second(&arguments, What::Items, 500)),
-            (Some(500.0), Some(1_000.0))
-        );
-        assert_eq!(per_second(&arguments, What::Sessions, 500), None);
+        assert_eq!(slow.publishing_ms, Some(500.0));
         let limits: [Limit; 2] = [("MaxSessions", json!(30)), ("MaxMonitoredItems", json!(0))];
         // One of them watches.
         assert_eq!(most(&arguments, &limits, What::Sessions), 29);
@@ -694,12 +719,39 @@ mod tests {
             what: What::Signals,
             load,
             verdict: Verdict::NotSustained { why: why.to_owned(), clear: false },
+            delivered: Some(1.0),
             noticed: None,
         };
-        let late = ProgramError::TimedOut { path: "taktwerk".into(), what: "end", seconds: 27 };
-        assert_eq!(refused(&PlaceError::Program(late)), "it was not set up and measured within 27 s");
         let tried = [not(800, "late"), not(700, "lost"), not(700, "late")];
         assert_eq!(missed(&tried, What::Signals, 700), Some("late"));
         assert_eq!(missed(&tried, What::Sessions, 700), None);
+    }
+
+    #[test]
+    fn what_was_delivered_is_what_was_measured() {
+        let of = |load, delivered, verdict| Tried {
+            what: What::Signals,
+            load,
+            verdict,
+            delivered: Some(delivered),
+            noticed: None,
+        };
+        let late = Verdict::NotSustained { why: "late".into(), clear: false };
+        let tried = [
+            of(100, 990.0, Verdict::Sustained),
+            of(200, 1_500.0, late.clone()),
+            of(200, 1_960.0, Verdict::Sustained),
+            of(400, 2_100.0, late),
+        ];
+        let outcome = |what, sustained| Outcome {
+            what,
+            found: Found { sustained, failed: Some(400) },
+            stopped: None,
+            has_failed: false,
+            usual: Some(9.8),
+        };
+        assert_eq!(delivered(&tried, &outcome(What::Signals, Some(200))), Some(1_960.0));
+        assert_eq!(delivered(&tried, &outcome(What::Signals, None)), None);
+        assert_eq!(delivered(&tried, &outcome(What::Items, Some(200))), None);
     }
 }

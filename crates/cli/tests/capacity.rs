@@ -1,0 +1,80 @@
+//! The search for a server's capacity: what ends it because of this machine is not taken for the server's limit.
+
+#![allow(clippy::unwrap_used)] // a test that panics has failed
+
+use serde_json::Value;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+use taktwerk_lab::program::{Program, Running};
+
+fn server(sessions: &str) -> Running {
+    Program::new(env!("CARGO_BIN_EXE_taktwerk"))
+        .args([
+            "serve",
+            "--no-plant",
+            "--signals",
+            "100",
+            "--update",
+            "50",
+            "--port",
+            "0",
+            "--policy",
+            "None",
+        ])
+        .args(["--max-sessions", sessions, "--exit-with-stdin"])
+        .serve(Duration::from_secs(60))
+        .unwrap()
+}
+
+/// Searches for sessions with so many files at most.
+fn sessions(server: &Running, files: u32) -> (Output, Value) {
+    let line = format!(
+        "ulimit -n {files}; exec {} lab capacity {} --what sessions -I 50 --update 50 -d 300ms --within 3m --json",
+        env!("CARGO_BIN_EXE_taktwerk"),
+        server.url()
+    );
+    let output = Command::new("/bin/sh").args(["-c", &line]).stdin(Stdio::null()).output().unwrap();
+    let document: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    (output, document)
+}
+
+#[test]
+fn a_generator_without_files_says_nothing_about_the_server() {
+    let server = server("1000");
+    let (output, document) = sessions(&server, 64);
+    let found = &document["measured"][0];
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(6) && said.contains("ulimit -n"), "{output:?}");
+    // What was found until then is told, without an upper end that nobody has seen.
+    assert_eq!((&found["failed"], &found["not_sustained"]), (&Value::Bool(true), &Value::Null), "{found}");
+    assert!(found["ended_because"].as_str().unwrap().contains("could not be tried"), "{found}");
+    // On a machine that is busy the first load may have been too much.
+    if let Some(sustained) = found["sustained"].as_u64() {
+        assert!((1..64).contains(&sustained) && found["per_second"].as_f64().unwrap() > 0.0, "{found}");
+    }
+}
+
+#[test]
+fn sessions_that_are_refused_are_the_servers_limit() {
+    // It publishes its limit, which nobody goes beyond; another session takes one of them away.
+    let server = server("12");
+    let taken = Command::new(env!("CARGO_BIN_EXE_taktwerk"))
+        .args(["watch", server.url(), "ns=1;i=100000"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut taken = taken.unwrap();
+    let (output, document) = sessions(&server, 1_024);
+    taken.kill().unwrap();
+    taken.wait().unwrap();
+    assert_ne!(output.status.code(), Some(6), "{output:?}");
+    assert_eq!(document["measured"][0]["failed"], false, "{document:#}");
+    let tried = document["tried"].as_array().unwrap();
+    let refused = tried.iter().find(|tried| tried["load"] == 12).unwrap();
+    let why = refused["outcome"]["why"].as_str().unwrap();
+    // A server may also take away one that was created and not activated yet.
+    assert!(why.contains("BadTooManySessions") || why.contains("BadSessionIdInvalid"), "{document:#}");
+    assert_eq!((&refused["outcome"]["clear"], &refused["per_second"]), (&Value::Bool(true), &Value::Null));
+}

@@ -5,10 +5,11 @@
 
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
+use crate::progress::Waiting;
 use serde_json::Value;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
-use taktwerk_lab::links::Profile;
+use taktwerk_lab::links::{Effort, Profile};
 use taktwerk_lab::program::{Program, ProgramError, Running};
 
 /// Probing takes a few seconds, more over slow links.
@@ -27,7 +28,7 @@ pub(super) struct Over {
 impl Over {
     /// Starts the relay to a server and waits until the link has been looked at.
     pub(super) fn start(name: &str, server: &Endpoint) -> Result<Self, Failure> {
-        name.parse::<Profile>().map_err(|error| Failure::Usage(format!("--link: {error}")))?;
+        let profile = name.parse::<Profile>().map_err(|error| Failure::Usage(format!("--link: {error}")))?;
         let authority = (server.host(), server.port());
         let unknown = |why: String| Failure::Connect(format!("cannot connect to {server}: {why}"));
         let mut found = authority.to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
@@ -39,7 +40,11 @@ impl Over {
             .args(["lab", "links", "proxy", name, "127.0.0.1:0"])
             .arg(far)
             .args(["--verify", "--exit-with-stdin"]);
-        let relay = program.serve(LIMIT).map_err(|error| match error {
+        let expected = Duration::try_from_secs_f64(Effort::BRIEF.seconds(&profile)).unwrap_or_default();
+        let waiting = Waiting::of_time("probing the link", expected);
+        let relay = program.serve(LIMIT);
+        drop(waiting);
+        let relay = relay.map_err(|error| match error {
             // What the relay said is the reason, without the program around it.
             ProgramError::Early { stderr, .. } => {
                 Failure::Environment(stderr.trim_start_matches("error: ").to_owned())

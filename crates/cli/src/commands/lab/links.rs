@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::progress::Waiting;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::net::SocketAddr;
@@ -152,9 +153,17 @@ fn failed(error: std::io::Error) -> Failure {
     Failure::Environment(format!("the link cannot be probed: {error}"))
 }
 
+/// Probes a link, with a bar: it takes some seconds.
+fn look(link: &Link) -> Result<Probed, Failure> {
+    let effort = Effort::default();
+    let expected = Duration::try_from_secs_f64(effort.seconds(link.profile())).unwrap_or_default();
+    let _bar = Waiting::of_time("probing the link", expected);
+    probe(link, &effort).map_err(failed)
+}
+
 fn probe_link(arguments: &ProbeArgs, output: Output) -> Result<(), Failure> {
     let link = arguments.link.up()?;
-    let probed = probe(&link, &Effort::default()).map_err(failed)?;
+    let probed = look(&link)?;
     if output.is_json() {
         let mut document = json!(probed);
         if let Some(object) = document.as_object_mut() {
@@ -230,7 +239,7 @@ fn table(probed: &Probed) -> String {
 fn run_over(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let link = arguments.link.up()?;
     if !arguments.unverified {
-        let probed = probe(&link, &Effort::default()).map_err(failed)?;
+        let probed = look(&link)?;
         if !output.is_json() {
             tell!("{}", table(&probed));
         }

@@ -5,6 +5,7 @@ mod check;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::progress::Waiting;
 use crate::span;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -169,12 +170,14 @@ fn install(arguments: &InstallArgs, output: Output, interrupt: &Interrupt) -> Re
     let mut failures = Vec::new();
     let mut results = Vec::new();
     super::clean_up();
-    for peer in wanted {
+    for (at, peer) in wanted.iter().copied().enumerate() {
         if interrupt.asked() {
             return Err(Failure::Interrupted);
         }
         tell!("{}: installing {} from {}", peer.name, peer.version, peer.registry);
+        let waiting = Waiting::of_step(peer.name, at, wanted.len());
         let result = peers::install_unless(peer, &directory, Some(&interrupt.flag()));
+        drop(waiting);
         if matches!(result, Err(InstallError::Stopped { .. })) {
             return Err(Failure::Interrupted);
         }

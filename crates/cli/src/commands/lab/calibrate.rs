@@ -11,6 +11,9 @@ use taktwerk_lab::scenario::{Kind, LoadSpec, Scenario, SecuritySpec, Sweep};
 
 /// Arguments of `taktwerk lab calibrate`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Exit code 5: no model could be fitted, or more than a fifth of the measurements are invalid."
+)]
 pub(crate) struct CalibrateArgs {
     /// Two minutes instead of an hour, for each stack.
     #[arg(long)]
@@ -93,22 +96,31 @@ pub(crate) fn run(arguments: &CalibrateArgs, output: Output, interrupt: &Interru
         .collect();
     let task = Task { what: DATA, quick: arguments.quick, conditions: &conditions, notes: &[], within: None };
     let finished = session::measure(&arguments.session, &task, &place, interrupt)?;
-    let models = model::fit_all(&finished.measurements)?;
-    model::print(&models, output)?;
+    let (all, run) = (finished.measurements.len(), finished.run);
     let failed = finished.measurements.iter().filter(|one| !one.is_valid()).count();
+    let said = format!(
+        "{failed} of {all} measurements are worth nothing and were left out: `taktwerk lab report {run}` says why"
+    );
+    let models = model::fit_all(&finished.measurements)
+        .map_err(|_| Failure::Worthless(format!("there are too few for a model: {said}")))?;
+    model::print(&models, output)?;
+    if !output.is_json() {
+        output.text(&format!(
+            "\nkept as run {run}; what a load will cost: taktwerk model predict, taktwerk size"
+        ))?;
+    }
+    if is_too_much(failed, all) {
+        return Err(Failure::Worthless(said));
+    }
     if failed > 0 {
-        let (all, run) = (finished.measurements.len(), finished.run);
-        tracing::warn!(
-            "{failed} of {all} measurements are worth nothing and were left out: `taktwerk lab report {run}` says why"
-        );
+        tracing::warn!("{said}");
     }
-    if output.is_json() {
-        return Ok(());
-    }
-    output.text(&format!(
-        "\nkept as run {}; what a load will cost: taktwerk model predict, taktwerk size",
-        finished.run
-    ))
+    Ok(())
+}
+
+/// Whether a model is made of too few of the loads that were meant for it: more than a fifth are missing.
+fn is_too_much(failed: usize, all: usize) -> bool {
+    failed * 5 > all
 }
 
 #[cfg(test)]
@@ -129,6 +141,11 @@ mod tests {
         };
         assert!(seconds(true) < 95.0, "{}", seconds(true));
         assert!((2_400.0..4_200.0).contains(&seconds(false)), "{}", seconds(false));
+    }
+
+    #[test]
+    fn a_fifth_may_be_missing() {
+        assert!(!is_too_much(0, 0) && !is_too_much(7, 35) && is_too_much(8, 35));
     }
 
     #[test]

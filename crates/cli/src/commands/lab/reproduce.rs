@@ -10,11 +10,13 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
 use taktwerk_lab::experiment::{self, Experiment, Wish};
+use taktwerk_lab::measurement::Measurement;
 use taktwerk_lab::place::Place;
 use taktwerk_lab::scenario::Condition;
 
 /// Arguments of `taktwerk lab reproduce`.
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct ReproduceArgs {
     /// Which: ids from `lab list`, the beginning of ids (burger), or all.
     #[arg(required = true, value_name = "ID")]
@@ -58,6 +60,10 @@ pub(crate) struct ReproduceArgs {
     #[command(flatten)]
     session: SessionArgs,
 }
+
+/// A single window that was disturbed is left out and said so; a report in which a stack is missing is not what was asked for.
+const EXIT_CODES: &str = "Exit code 0: every experiment has a valid measurement of each stack that was planned for it, \
+    whether or not the findings hold. 5: some have none; the report is written all the same, and says which and why.";
 
 /// How long the short form of everything may take where there is nothing but our own stack: a machine that is slower than
 /// expected, or busy, gets fewer repetitions.
@@ -189,12 +195,29 @@ pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interru
         }
         session::wrote(output, &arguments.output)?;
     }
-    let valid = finished.measurements.iter().filter(|one| one.is_valid()).count();
-    if valid == 0 && !finished.measurements.is_empty() {
-        let first = finished.measurements.first().and_then(|one| one.invalid.first()).cloned();
-        return Err(Failure::Worthless(first.unwrap_or_default()));
+    let lacking = lacking(&conditions, &finished.measurements);
+    if lacking.is_empty() { Ok(()) } else { Err(Failure::Worthless(lacking.join("; "))) }
+}
+
+/// Which experiment has no valid measurement of which stack, and why.
+fn lacking(conditions: &[(String, Condition)], measured: &[Measurement]) -> Vec<String> {
+    let mut planned: Vec<(&str, &str)> = Vec::new();
+    for (experiment, condition) in conditions {
+        let pair = (experiment.as_str(), condition.stack.as_str());
+        if !planned.contains(&pair) {
+            planned.push(pair);
+        }
     }
-    Ok(())
+    let why = |(experiment, stack): (&str, &str)| {
+        let is_it = |one: &&Measurement| one.experiment == experiment && one.condition.stack == stack;
+        if measured.iter().filter(is_it).any(Measurement::is_valid) {
+            return None;
+        }
+        let first = measured.iter().find(is_it).and_then(|one| one.invalid.first());
+        let first = first.map_or("it was not measured", String::as_str);
+        Some(format!("{experiment} has no valid measurement of {stack}: {first}"))
+    };
+    planned.into_iter().filter_map(why).collect()
 }
 
 #[cfg(test)]
@@ -231,6 +254,33 @@ mod tests {
         assert_eq!(within("all", &["own"]), None);
         assert_eq!(within("burger --quick --repetitions 9", &["own"]), None);
         assert_eq!(within("all --within 1h", &["own", "milo"]), Some(3_600));
+    }
+
+    #[test]
+    fn a_stack_without_any_valid_measurement_is_named() {
+        use taktwerk_lab::scenario::{Kind, LoadSpec, Scenario};
+        let mut scenario = Scenario::new("x", LoadSpec::new(Kind::Read));
+        scenario.stacks = vec!["own".to_owned(), "milo".to_owned()];
+        let conditions: Vec<_> =
+            scenario.conditions().into_iter().map(|condition| ("a".to_owned(), condition)).collect();
+        let of = |at: usize, is_valid: bool| {
+            let condition = conditions[at].1.clone();
+            if is_valid {
+                return Measurement::from_document("a", condition, 0, json!({"invalid": []}));
+            }
+            Measurement::failed("a", condition, 0, "not ready".to_owned())
+        };
+        // One that was disturbed beside one that was not is no reason.
+        assert_eq!(lacking(&conditions, &[of(0, true), of(0, false), of(1, true)]), Vec::<String>::new());
+        assert_eq!(
+            lacking(&conditions, &[of(0, true), of(1, false)]),
+            ["a has no valid measurement of milo: not ready"]
+        );
+        assert_eq!(
+            lacking(&conditions, &[of(1, true)]),
+            ["a has no valid measurement of own: it was not measured"]
+        );
+        assert!(lacking(&[], &[]).is_empty());
     }
 
     #[test]

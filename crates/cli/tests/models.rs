@@ -1,0 +1,169 @@
+//! Models and plants from the command line: what loads have cost, what others will, and whether a plant fits.
+
+#![allow(clippy::unwrap_used)] // a test that panics has failed
+
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use taktwerk_lab::measurement::Measurement;
+use taktwerk_lab::scenario::{Condition, Kind, LoadSpec, Scenario, Sweep};
+use taktwerk_lab::store::Store;
+
+/// A folder with the results of a calibration, as no machine would give them: without any noise.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("taktwerk-models-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+        command.args(arguments).current_dir(&self.0).env("TAKTWERK_RESULTS", self.0.join("results.sqlite"));
+        command.stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Keeps a run of `lab calibrate` of two stacks: ours, and one two hundred times as expensive.
+    fn calibrated(name: &str) -> Self {
+        let place = Self::new(name);
+        let mut store = Store::open(&place.0.join("results.sqlite")).unwrap();
+        let run = store.begin("made", "calibrate", true, &json!({})).unwrap();
+        for (stack, times) in [("own", 1.0), ("slow", 200.0)] {
+            for condition in conditions(stack) {
+                for repetition in 0..2 {
+                    store.add(run, &measured(&condition, repetition, times)).unwrap();
+                }
+            }
+        }
+        store.finish(run, &[]).unwrap();
+        place
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn conditions(stack: &str) -> Vec<Condition> {
+    let mut all = Vec::new();
+    for interval in [50.0, 100.0, 250.0] {
+        let mut load = LoadSpec::new(Kind::Subscribe);
+        load.clients = Some(Sweep::Many(vec![1, 5, 20]));
+        load.items = Some(Sweep::Many(vec![100, 1_000, 5_000]));
+        load.publishing_ms = Some(interval.into());
+        let mut scenario = Scenario::new("calibrate", load);
+        scenario.stacks = vec![stack.to_owned()];
+        all.extend(scenario.conditions());
+    }
+    all
+}
+
+/// 0.3 % at rest, 0.4 µs for a signal and 20 µs for a message, and so many times that; 20 MB, 1 kB for an item, 100 kB for a
+/// client; 20 bytes for a signal and 150 for a message.
+fn measured(condition: &Condition, repetition: u32, times: f64) -> Measurement {
+    let (items, clients) = (f64::from(condition.items.unwrap()), f64::from(condition.clients));
+    let rate = 1e3 / condition.publishing_ms.unwrap();
+    let (signals, messages) = (items * rate, clients * rate);
+    let document = json!({
+        "window_s": 1.0, "per_second": signals, "invalid": [],
+        "server": {
+            "cpu_percent": (0.3 + signals * 0.4e-4 + messages * 20e-4) * times,
+            "rss_bytes": 20e6 + items * 1e3 + clients * 1e5,
+        },
+        "wire": {"total_bytes": signals * 20.0 + messages * 150.0},
+    });
+    Measurement::from_document("calibrate", condition.clone(), repetition, document)
+}
+
+fn document(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+fn code(output: &Output) -> Option<i32> {
+    output.status.code()
+}
+
+#[test]
+fn a_model_is_fitted_kept_and_predicts_what_it_was_made_of() {
+    let place = Place::calibrated("fit");
+    let fitted = place.run(&["model", "fit", "-o", "model.json", "--json"]);
+    assert_eq!(code(&fitted), Some(0), "{fitted:?}");
+    let stacks: Vec<Value> =
+        document(&fitted).as_array().unwrap().iter().map(|model| model["stack"].clone()).collect();
+    assert_eq!(stacks, ["own", "slow"]);
+    // The file alone is enough, on a machine without results.
+    let predict = |more: &[&str]| {
+        let load = ["model", "predict", "--items", "2000", "-c", "10", "-I", "100", "--json"];
+        place.run(&[&load[..], more].concat())
+    };
+    std::fs::remove_file(place.0.join("results.sqlite")).unwrap();
+    let predicted = document(&predict(&["--model", "model.json"]));
+    let near = |pointer: &str, expected: f64| {
+        let value = predicted.pointer(pointer).and_then(Value::as_f64).unwrap();
+        assert!((value / expected - 1.0).abs() < 0.05, "{pointer}: {value} instead of {expected}");
+    };
+    // 20 000 signals and 100 messages per second.
+    near("/prediction/cpu_percent", 0.3 + 0.8 + 0.2);
+    near("/memory_bytes", 20e6 + 2e6 + 1e6);
+    near("/wire_bytes_per_s", 400e3 + 15e3);
+    assert_eq!(predicted["outside"], json!([]));
+    let said = predict(&["--model", "model.json", "--encrypted"]);
+    assert!(document(&said)["outside"][0].as_str().unwrap().contains("encryption"), "{said:?}");
+    for (wrong, word) in [
+        (predict(&["--model", "model.json", "--stack", "milo"]), "only of own, slow"),
+        (predict(&["--model", "no-such-file"]), "no file of models"),
+        (predict(&[]), "lab calibrate --quick"),
+    ] {
+        let said = String::from_utf8_lossy(&wrong.stderr);
+        assert!(code(&wrong) == Some(2) && said.contains(word), "{wrong:?}");
+    }
+}
+
+#[test]
+fn both_plants_fit_or_do_not_and_the_exit_code_says_so() {
+    let place = Place::calibrated("size");
+    assert_eq!(code(&place.run(&["model", "fit", "-o", "model.json"])), Some(0));
+    let plants = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab/plants");
+    for plant in ["burger-case-1.toml", "burger-case-2.toml"] {
+        let plant = plants.join(plant);
+        let size = |more: &[&str]| {
+            let size = ["size", plant.to_str().unwrap(), "--model", "model.json"];
+            place.run(&[&size[..], more].concat())
+        };
+        let verdicts = |output: &Output| -> Vec<String> {
+            let nodes = document(output)["nodes"].as_array().unwrap().clone();
+            nodes.iter().map(|node| node["verdict"].as_str().unwrap().to_owned()).collect()
+        };
+        let fits = size(&["--json"]);
+        assert_eq!((code(&fits), verdicts(&fits).len()), (Some(0), 2), "{fits:?}");
+        let text = size(&[]);
+        let said = String::from_utf8_lossy(&text.stdout);
+        assert!(code(&text) == Some(0) && said.contains("controller") && said.contains("FCI"), "{said}");
+        // What is cheap for us is more than a core at two hundred times the price.
+        let slow = size(&["--stack", "slow"]);
+        let said = String::from_utf8_lossy(&slow.stderr);
+        assert!(code(&slow) == Some(99) && said.contains("does not hold"), "{slow:?}");
+        let slow = size(&["--stack", "slow", "--json"]);
+        assert_ne!(verdicts(&slow), verdicts(&fits), "{slow:?}");
+        assert_eq!(code(&slow), Some(99), "{slow:?}");
+    }
+    let wrong = place.run(&["size", "no-such-plant.toml", "--model", "model.json"]);
+    assert_eq!(code(&wrong), Some(2), "{wrong:?}");
+}
+
+#[test]
+fn a_calibration_without_measurements_is_worth_nothing() {
+    let place = Place::new("calibrate");
+    let failed = place.run(&["lab", "calibrate", "--quick", "--program", "/bin/false", "--json"]);
+    let said = String::from_utf8_lossy(&failed.stderr);
+    assert!(code(&failed) == Some(5) && said.contains("too few for a model"), "{failed:?}");
+    // What was tried is kept, with the reason of each.
+    let runs = document(&place.run(&["lab", "runs", "--json"]));
+    assert_eq!(runs["runs"][0]["state"], "complete", "{runs}");
+    assert_eq!(runs["runs"][0]["invalid"], runs["runs"][0]["measurements"], "{runs}");
+}

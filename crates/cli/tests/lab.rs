@@ -97,6 +97,44 @@ fn an_interrupted_link_takes_everything_with_it() {
     assert_eq!(children_of(owner), Vec::<u64>::new());
 }
 
+/// An installer that never ends: a Python that has what is needed, and sleeps when it should make an environment.
+fn installing(place: &Path) -> Child {
+    use std::os::unix::fs::PermissionsExt;
+    let tools = place.join("tools");
+    let python = tools.join("python3");
+    std::fs::create_dir_all(&tools).unwrap();
+    std::fs::write(&python, "#!/bin/sh\n[ \"$1\" = -c ] && exit 0\nsleep 295 & wait\n").unwrap();
+    std::fs::set_permissions(&python, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+    let mut lab = taktwerk();
+    lab.args(["lab", "peers", "install", "asyncua", "--dir"]).arg(place.join("peers")).env("PATH", path);
+    lab.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+#[test]
+fn an_installer_ends_with_an_interrupt_and_is_found_after_a_kill() {
+    let place = std::env::temp_dir().join(format!("taktwerk-installing-{}", std::process::id()));
+    let mut lab = installing(&place);
+    let owner = lab.id();
+    until("it installs", || children_of(owner).len() >= 2);
+    assert!(Command::new("kill").args(["-INT", &owner.to_string()]).status().unwrap().success());
+    assert_eq!(lab.wait().unwrap().code(), Some(130));
+    until("all of it has ended", || children_of(owner).is_empty());
+
+    let mut lab = installing(&place);
+    let owner = lab.id();
+    until("it installs again", || children_of(owner).len() >= 2);
+    lab.kill().unwrap();
+    lab.wait().unwrap();
+    // The next one ends what is left before it begins.
+    let mut next = installing(&place);
+    until("the next one installs", || children_of(next.id()).len() >= 2);
+    assert_eq!(children_of(owner), Vec::<u64>::new());
+    assert!(Command::new("kill").args(["-INT", &next.id().to_string()]).status().unwrap().success());
+    assert_eq!(next.wait().unwrap().code(), Some(130));
+    std::fs::remove_dir_all(place).unwrap();
+}
+
 /// Every way that works here carries OPC UA: the load at one end, our server at the other.
 #[test]
 fn opc_ua_over_links() {

@@ -1,6 +1,6 @@
 //! Looks whether a link does what was asked for: a link that was not verified is not reported.
 //!
-//! [`stream`] sends datagrams in one direction, [`judge`] sets what was seen against what the emulator's own model gives.
+//! `stream` sends datagrams in one direction, `judge` sets what was seen against what the emulator's own model gives.
 
 mod judge;
 mod stream;

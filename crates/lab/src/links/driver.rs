@@ -5,10 +5,12 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
+use rustix::net::sockopt;
 use rustix::time::Timespec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
+use std::net::UdpSocket;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
@@ -89,6 +91,18 @@ impl Waiting {
 /// Makes this thread's timers as precise as the kernel can: by default it may be 50 µs late to save wake-ups.
 pub(crate) fn precise_timers() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+}
+
+/// Room for so many bytes on both sides of a socket, or as many as this user may have: a machine that is busy takes them later,
+/// and what a socket drops no emulated link has dropped.
+pub(crate) fn enlarge(socket: &UdpSocket, bytes: usize) {
+    // Beyond the system's limit only root may.
+    if sockopt::set_socket_send_buffer_size_force(socket, bytes).is_err() {
+        let _ = sockopt::set_socket_send_buffer_size(socket, bytes);
+    }
+    if sockopt::set_socket_recv_buffer_size_force(socket, bytes).is_err() {
+        let _ = sockopt::set_socket_recv_buffer_size(socket, bytes);
+    }
 }
 
 /// What becomes due at some time.

@@ -3,11 +3,11 @@
 
 use super::{Direction, Effort, HEADERS, RATE_MAX, SMALL};
 use crate::clock;
+use crate::links::driver;
 use crate::links::emulator::delay::Delay;
 use crate::links::emulator::loss::Loss;
 use crate::links::emulator::{Conditions, Emulator, nanos};
 use crate::links::profile::Profile;
-use rustix::net::sockopt;
 use std::io;
 use std::net::UdpSocket;
 use std::thread;
@@ -235,13 +235,7 @@ pub(super) fn enlarge(socket: &UdpSocket, profile: &Profile) {
     // The kernel counts what it needs for a packet, which is more than the packet.
     let most = waiting(&profile.up).max(waiting(&profile.down)) * 3.0;
     let bytes = (most as usize).clamp(1 << 18, 1 << 26);
-    // Beyond the system's limit only root may; without, the queue is not seen where the socket is what is full.
-    if sockopt::set_socket_send_buffer_size_force(socket, bytes).is_err() {
-        let _ = sockopt::set_socket_send_buffer_size(socket, bytes);
-    }
-    if sockopt::set_socket_recv_buffer_size_force(socket, bytes).is_err() {
-        let _ = sockopt::set_socket_recv_buffer_size(socket, bytes);
-    }
+    driver::enlarge(socket, bytes);
 }
 
 #[cfg(test)]

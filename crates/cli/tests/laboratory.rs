@@ -130,7 +130,7 @@ fn a_scenario_is_measured_kept_compared_and_reported() {
     asked("stacks = [\"opc.tcp://127.0.0.1:1\"]", 3, "nobody listens");
     asked("[cpu]\nserver = \"900\"\n", 6, "900");
     for (before, after, word) in [
-        ("clients = [1, 3]", "clients = []", "nothing to measure"),
+        ("clients = [1, 3]", "clients = []", "load.clients"),
         ("repetitions = 2", "repetitions = 4294967295", "measurements"),
     ] {
         place.scenario(&SCENARIO.replace(before, after));

@@ -11,7 +11,7 @@ use crate::measurement::Measurement;
 use crate::outcome::{Finding, Grid, Outcome, maybe};
 use crate::outliers::{Cause, Sample, Slow, explain, kulczynski, pearson, stolen_share};
 use crate::scenario::{CpuCondition, Kind, LoadSpec, Scenario, Sweep};
-use crate::statistics::mean;
+use crate::statistics::{Repeated, mean, quantile};
 use serde_json::Value;
 
 pub(super) static ALL: [&dyn Experiment; 3] = [&RoundTrip, &Outliers, &Profile];
@@ -362,10 +362,10 @@ impl Experiment for Outliers {
                     && one.condition.cpu.condition == kind
                     && one.condition.stack == stack
             };
-            let mut rtt: Vec<f64> =
-                measurements.iter().filter(of).flat_map(samples).map(|sample| sample.rtt_us).collect();
-            rtt.sort_by(f64::total_cmp);
-            rtt.get(rtt.len().saturating_sub(1) * 99 / 100).copied()
+            let p99 = |one: &Measurement| {
+                quantile(&samples(one).iter().map(|sample| sample.rtt_us).collect::<Vec<_>>(), 0.99)
+            };
+            Repeated::new(measurements.iter().filter(of).filter_map(p99).collect())
         };
         for stack in stacks(measurements) {
             if let (Some(shared), Some(alone)) =
@@ -373,12 +373,12 @@ impl Experiment for Outliers {
             {
                 outcome.finding(
                     "load on the server's CPU makes answers late",
-                    Some(shared > alone),
+                    is_less(&alone, &shared),
                     format!(
                         "{}: p99 {} with a competing program, {} without",
                         stack_name(&stack),
-                        figures::micros(shared),
-                        figures::micros(alone)
+                        figures::micros(shared.median),
+                        figures::micros(alone.median)
                     ),
                 );
             }

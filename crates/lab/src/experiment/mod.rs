@@ -452,9 +452,7 @@ mod tests {
     fn each_says_what_can_be_compared_with_its_paper() {
         let place = place();
         let wish = Wish { quick: true, stacks: vec!["own".into()], place: &place };
-        // Outliers have nothing but their correlation in common with their paper, which stands beside ours.
-        let all = all().into_iter().filter(|one| one.missing().is_none() && one.id() != "cgw-outliers");
-        for experiment in all {
+        for experiment in all().into_iter().filter(|one| one.missing().is_none()) {
             let fine = |condition| Measurement::from_document(experiment.data(), condition, 0, json!({}));
             let measured: Vec<_> = experiment.plan(&wish).conditions.into_iter().map(fine).collect();
             // Of the switch there is no measurement where no switch can be made.

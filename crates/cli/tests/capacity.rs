@@ -77,4 +77,7 @@ fn sessions_that_are_refused_are_the_servers_limit() {
     // A server may also take away one that was created and not activated yet.
     assert!(why.contains("BadTooManySessions") || why.contains("BadSessionIdInvalid"), "{document:#}");
     assert_eq!((&refused["outcome"]["clear"], &refused["per_second"]), (&Value::Bool(true), &Value::Null));
+    // What a load leaves that was refused is not counted against the next one, for which there is room.
+    let next = tried.iter().find(|tried| tried["load"] == 11).unwrap();
+    assert!(!next["outcome"].to_string().contains("Session"), "{document:#}");
 }

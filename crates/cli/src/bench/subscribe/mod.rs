@@ -84,6 +84,8 @@ const LOOK: u64 = 50_000_000;
 const ITEMS_PER_REQUEST: u32 = 2_000;
 /// How long creating subscriptions and items may take without any progress.
 const PATIENCE: u64 = 30_000_000_000;
+/// How long what is under way may take to be done after a load has failed.
+const SETTLE: u64 = 500_000_000;
 /// How long a subscription lives without a Publish request.
 const LIFETIME_MS: f64 = 120_000.0;
 /// How long the first values may take after the warm-up, in publishing intervals, and at least in nanoseconds.
@@ -113,8 +115,12 @@ pub(crate) fn run(arguments: &SubscribeArgs, output: Output, interrupt: &Interru
     let ready = set_up(arguments, &mut fleet, &mut observer, &found, items, interrupt)
         .and_then(|()| warm_up(arguments, &mut fleet, &mut observer, interrupt));
     if ready.is_err() {
-        // Servers keep sessions whose connection is gone until they time out, which the next load would pay for.
+        // Servers keep sessions whose connection is gone until they time out, which the next load would pay for. What is
+        // under way is finished first: a session that is being created cannot be closed. Why there is no load is known
+        // already, and said.
+        settle(&mut fleet, &mut observer);
         leave(&mut fleet, &mut observer, common.clients);
+        settle(&mut fleet, &mut observer);
     }
     ready?;
 
@@ -143,6 +149,13 @@ pub(crate) fn run(arguments: &SubscribeArgs, output: Output, interrupt: &Interru
         report.times("delivery before the stall", &before);
     }
     report.print(output, interrupt)
+}
+
+/// Gives what is under way the time to be done.
+fn settle(fleet: &mut Fleet, observer: &mut Observer) {
+    let end = clock::monotonic() + SETTLE;
+    // Who cannot wait leaves at once.
+    let _ = fleet.run_until(Instant::from_nanos(end), observer);
 }
 
 /// Ends all sessions in order.

@@ -23,6 +23,12 @@ import (
 
 const firstSignal = 100000
 
+// The interop test node that clients write and are told of.
+const (
+	interopURI = "urn:taktwerk:interop"
+	payloadID  = "scalar/ByteString"
+)
+
 func main() {
 	port := flag.Int("port", 4840, "0 takes a free one")
 	bind := flag.String("bind", "127.0.0.1", "address to listen on")
@@ -70,6 +76,12 @@ func main() {
 		folder.AddRef(node, id.HasComponent, true)
 		cells[i] = c
 	}
+	interop := server.NewNodeNameSpace(s, interopURI)
+	root.Objects().AddRef(interop.Objects(), id.HasComponent, true)
+	payload := server.NewVariableNode(ua.NewStringNodeID(interop.ID(), payloadID), "ByteString", []byte{})
+	payload.SetAttribute(ua.AttributeIDDataType, server.DataValueFromValue(ua.NewNumericExpandedNodeID(0, id.ByteString)))
+	interop.AddNode(payload)
+	interop.Objects().AddRef(payload, id.HasComponent, true)
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer cancel()
 	if err := s.Start(ctx); err != nil {

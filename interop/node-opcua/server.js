@@ -16,6 +16,9 @@ const { OPCUACertificateManager } = require("node-opcua-certificate-manager");
 
 const FIRST_SIGNAL = 100000;
 const SIGNAL_FOLDER = 99999;
+// The interop test node that clients write and are told of.
+const INTEROP = "urn:taktwerk:interop";
+const PAYLOAD = "scalar/ByteString";
 
 const option = (name, otherwise) => {
     const at = process.argv.indexOf("--" + name);
@@ -90,6 +93,16 @@ async function main() {
         variable.setValueFromSource({ dataType: DataType.Double, value: index });
         variables.push(variable);
     }
+    const payload = server.engine.addressSpace.registerNamespace(INTEROP).addVariable({
+        componentOf: folder,
+        nodeId: `s=${PAYLOAD}`,
+        browseName: "ByteString",
+        dataType: DataType.ByteString,
+        accessLevel: "CurrentRead | CurrentWrite",
+        userAccessLevel: "CurrentRead | CurrentWrite",
+        minimumSamplingInterval: 0,
+    });
+    payload.setValueFromSource({ dataType: DataType.ByteString, value: Buffer.alloc(0) });
     await server.start();
     if (update > 0) {
         const start = performance.now();

@@ -16,6 +16,9 @@ from opcua import Server, ua
 
 FIRST_SIGNAL = 100000
 SIGNAL_FOLDER = 99999
+# The interop test node that clients write and are told of.
+INTEROP = "urn:taktwerk:interop"
+PAYLOAD = "scalar/ByteString"
 
 
 def free_port(address):
@@ -67,6 +70,11 @@ def main():
         )
         variable.set_writable()
         variables.append(variable)
+    interop = server.register_namespace(INTEROP)
+    payload = folder.add_variable(
+        ua.NodeId(PAYLOAD, interop), ua.QualifiedName("ByteString", interop), b"", ua.VariantType.ByteString
+    )
+    payload.set_writable()
 
     stop = threading.Event()
     for sig in (signal.SIGTERM, signal.SIGINT):

@@ -8,7 +8,7 @@ use opcua::nodes::VariableBuilder;
 use opcua::server::address_space::AccessLevel;
 use opcua::server::node_manager::memory::{simple_node_manager, SimpleNodeManager};
 use opcua::server::{diagnostics::NamespaceMetadata, ServerBuilder, ServerEndpoint, ANONYMOUS_USER_TOKEN_ID};
-use opcua::types::{DataTypeId, DataValue, DateTime, NodeId, ObjectId, Variant};
+use opcua::types::{ByteString, DataTypeId, DataValue, DateTime, NodeId, ObjectId, Variant};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
@@ -16,6 +16,9 @@ const FIRST_SIGNAL: u32 = 100_000;
 const SIGNAL_FOLDER: u32 = 99_999;
 const APPLICATION: &str = "urn:taktwerk:peer:async-opcua:server";
 const NAMESPACE: &str = "urn:taktwerk:peer:async-opcua:signals";
+/// The interop test node that clients write and are told of.
+const INTEROP: &str = "urn:taktwerk:interop";
+const PAYLOAD: &str = "scalar/ByteString";
 
 fn option(name: &str) -> Option<String> {
     let mut arguments = std::env::args().skip_while(|it| it != name);
@@ -36,8 +39,12 @@ async fn serve() -> Result<(), Box<dyn std::error::Error>> {
         port => port,
     };
     let mut builder = ServerBuilder::new();
-    // A thousand by default: less than what loads ask for, and than what other stacks allow.
-    builder.limits_mut().subscriptions.max_monitored_items_per_sub = 0;
+    // By default a thousand items and values of 64 kB: less than what loads ask for, and than what other stacks allow.
+    let limits = builder.limits_mut();
+    limits.subscriptions.max_monitored_items_per_sub = 0;
+    limits.max_byte_string_length = 4 << 20;
+    limits.max_message_size = 8 << 20;
+    limits.max_chunk_count = 1_000;
     let (server, handle) = builder
         .application_name("async-opcua peer")
         // Not that of the signals: namespace 1 is the server's own, and nodes in it are none of the manager's.
@@ -53,8 +60,14 @@ async fn serve() -> Result<(), Box<dyn std::error::Error>> {
             NamespaceMetadata { namespace_uri: NAMESPACE.to_owned(), ..Default::default() },
             "signals",
         ))
+        .with_node_manager(simple_node_manager(
+            NamespaceMetadata { namespace_uri: INTEROP.to_owned(), ..Default::default() },
+            "interop",
+        ))
         .build()?;
-    let manager = handle.node_managers().get_of_type::<SimpleNodeManager>().ok_or("no node manager")?;
+    let managers = handle.node_managers();
+    let manager = managers.get_by_name::<SimpleNodeManager>("signals").ok_or("no node manager")?;
+    let interop = managers.get_by_name::<SimpleNodeManager>("interop").ok_or("no node manager")?;
     let index = handle.get_namespace_index(NAMESPACE).ok_or("no namespace")?;
     let ids: Vec<NodeId> = (0..count).map(|k| NodeId::new(index, FIRST_SIGNAL + k)).collect();
     {
@@ -70,6 +83,17 @@ async fn serve() -> Result<(), Box<dyn std::error::Error>> {
                 .organized_by(&folder)
                 .insert(&mut *space);
         }
+    }
+    {
+        let index = handle.get_namespace_index(INTEROP).ok_or("no namespace")?;
+        let both = AccessLevel::CURRENT_READ | AccessLevel::CURRENT_WRITE;
+        VariableBuilder::new(&NodeId::new(index, PAYLOAD), "ByteString", "ByteString")
+            .data_type(DataTypeId::ByteString)
+            .value(ByteString::from(Vec::new()))
+            .access_level(both)
+            .user_access_level(both)
+            .organized_by(ObjectId::ObjectsFolder)
+            .insert(&mut *interop.address_space().write());
     }
     if update > 0.0 {
         let (manager, subscriptions) = (manager.clone(), handle.subscriptions().clone());

@@ -26,11 +26,11 @@ import org.eclipse.milo.opcua.sdk.server.util.SubscriptionModel;
 import org.eclipse.milo.opcua.stack.core.NodeIds;
 import org.eclipse.milo.opcua.stack.core.security.SecurityPolicy;
 import org.eclipse.milo.opcua.stack.core.transport.TransportProfile;
+import org.eclipse.milo.opcua.stack.core.types.builtin.ByteString;
 import org.eclipse.milo.opcua.stack.core.types.builtin.DataValue;
 import org.eclipse.milo.opcua.stack.core.types.builtin.DateTime;
 import org.eclipse.milo.opcua.stack.core.types.builtin.LocalizedText;
 import org.eclipse.milo.opcua.stack.core.types.builtin.NodeId;
-import org.eclipse.milo.opcua.stack.core.types.builtin.QualifiedName;
 import org.eclipse.milo.opcua.stack.core.types.builtin.StatusCode;
 import org.eclipse.milo.opcua.stack.core.types.builtin.Variant;
 import org.eclipse.milo.opcua.stack.core.types.builtin.unsigned.UInteger;
@@ -45,6 +45,11 @@ public final class MiloServer {
   private static final int FIRST_SIGNAL = 100000;
   private static final int SIGNAL_FOLDER = 99999;
   private static final String NAMESPACE = "urn:taktwerk:peer:milo:signals";
+
+  /** The interop test node that clients write and are told of. */
+  private static final String INTEROP = "urn:taktwerk:interop";
+
+  private static final String PAYLOAD = "scalar/ByteString";
 
   private static String option(List<String> args, String name, String otherwise) {
     int at = args.indexOf(name);
@@ -87,6 +92,7 @@ public final class MiloServer {
             config, profile -> new OpcTcpServerTransport(OpcTcpServerTransportConfig.newBuilder().build()));
     Signals signals = new Signals(server, count);
     signals.startup();
+    new Interop(server).startup();
     server.startup().get();
     if (update > 0) {
       long period = (long) (update * 1e6);
@@ -133,53 +139,31 @@ public final class MiloServer {
     }
   }
 
-  private static final class Signals extends ManagedNamespaceWithLifecycle {
-    private final List<UaVariableNode> variables = new ArrayList<>();
+  /** Variables that can be read, written and monitored. */
+  private abstract static class Variables extends ManagedNamespaceWithLifecycle {
     private final SubscriptionModel subscriptions;
-    private long turn;
 
-    Signals(OpcUaServer server, int count) {
-      super(server, NAMESPACE);
+    Variables(OpcUaServer server, String uri) {
+      super(server, uri);
       subscriptions = new SubscriptionModel(server, this);
       getLifecycleManager().addLifecycle(subscriptions);
-      getLifecycleManager().addStartupTask(() -> create(count));
     }
 
-    private void create(int count) {
-      NodeId folderId = newNodeId(SIGNAL_FOLDER);
-      UaFolderNode folder =
-          new UaFolderNode(getNodeContext(), folderId, newQualifiedName("signals"), LocalizedText.english("signals"));
-      getNodeManager().addNode(folder);
-      folder.addReference(
-          new Reference(folderId, NodeIds.Organizes, NodeIds.ObjectsFolder.expanded(), Reference.Direction.INVERSE));
-      for (int k = 0; k < count; k++) {
-        NodeId id = newNodeId(FIRST_SIGNAL + k);
-        QualifiedName name = newQualifiedName("signal" + k);
-        UaVariableNode variable =
-            new UaVariableNode.UaVariableNodeBuilder(getNodeContext())
-                .setNodeId(id)
-                .setBrowseName(name)
-                .setDisplayName(LocalizedText.english("signal" + k))
-                .setDataType(NodeIds.Double)
-                .setTypeDefinition(NodeIds.BaseDataVariableType)
-                .setAccessLevel(AccessLevel.READ_WRITE)
-                .setUserAccessLevel(AccessLevel.READ_WRITE)
-                .setMinimumSamplingInterval(0.0)
-                .build();
-        variable.setValue(new DataValue(new Variant((double) k)));
-        getNodeManager().addNode(variable);
-        folder.addOrganizes(variable);
-        variables.add(variable);
-      }
-    }
-
-    void update() {
-      turn++;
-      DateTime now = DateTime.now();
-      for (int k = 0; k < variables.size(); k++) {
-        Variant value = new Variant((double) (turn + k));
-        variables.get(k).setValue(new DataValue(value, StatusCode.GOOD, now, now));
-      }
+    UaVariableNode create(NodeId id, String name, NodeId type, Object value) {
+      UaVariableNode variable =
+          new UaVariableNode.UaVariableNodeBuilder(getNodeContext())
+              .setNodeId(id)
+              .setBrowseName(newQualifiedName(name))
+              .setDisplayName(LocalizedText.english(name))
+              .setDataType(type)
+              .setTypeDefinition(NodeIds.BaseDataVariableType)
+              .setAccessLevel(AccessLevel.READ_WRITE)
+              .setUserAccessLevel(AccessLevel.READ_WRITE)
+              .setMinimumSamplingInterval(0.0)
+              .build();
+      variable.setValue(new DataValue(new Variant(value)));
+      getNodeManager().addNode(variable);
+      return variable;
     }
 
     @Override
@@ -200,6 +184,58 @@ public final class MiloServer {
     @Override
     public void onMonitoringModeChanged(List<MonitoredItem> items) {
       subscriptions.onMonitoringModeChanged(items);
+    }
+  }
+
+  private static final class Interop extends Variables {
+    Interop(OpcUaServer server) {
+      super(server, INTEROP);
+      getLifecycleManager().addStartupTask(this::create);
+    }
+
+    private void create() {
+      UaVariableNode payload =
+          create(newNodeId(PAYLOAD), "ByteString", NodeIds.ByteString, ByteString.of(new byte[0]));
+      payload.addReference(
+          new Reference(
+              payload.getNodeId(),
+              NodeIds.Organizes,
+              NodeIds.ObjectsFolder.expanded(),
+              Reference.Direction.INVERSE));
+    }
+  }
+
+  private static final class Signals extends Variables {
+    private final List<UaVariableNode> variables = new ArrayList<>();
+    private long turn;
+
+    Signals(OpcUaServer server, int count) {
+      super(server, NAMESPACE);
+      getLifecycleManager().addStartupTask(() -> create(count));
+    }
+
+    private void create(int count) {
+      NodeId folderId = newNodeId(SIGNAL_FOLDER);
+      UaFolderNode folder =
+          new UaFolderNode(getNodeContext(), folderId, newQualifiedName("signals"), LocalizedText.english("signals"));
+      getNodeManager().addNode(folder);
+      folder.addReference(
+          new Reference(folderId, NodeIds.Organizes, NodeIds.ObjectsFolder.expanded(), Reference.Direction.INVERSE));
+      for (int k = 0; k < count; k++) {
+        UaVariableNode variable =
+            create(newNodeId(FIRST_SIGNAL + k), "signal" + k, NodeIds.Double, (double) k);
+        folder.addOrganizes(variable);
+        variables.add(variable);
+      }
+    }
+
+    void update() {
+      turn++;
+      DateTime now = DateTime.now();
+      for (int k = 0; k < variables.size(); k++) {
+        Variant value = new Variant((double) (turn + k));
+        variables.get(k).setValue(new DataValue(value, StatusCode.GOOD, now, now));
+      }
     }
   }
 }

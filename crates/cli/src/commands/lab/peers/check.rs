@@ -101,6 +101,19 @@ fn opc_ua(exe: &Path, running: &Running, add: &mut impl FnMut(&str, Result<Strin
             if requests >= 50 && bad == 0 { Ok(format!("{requests} requests")) } else { Err(format!("{it}")) }
         }),
     );
+    let there_and_back =
+        ["bench", "roundtrip", url, "-n", "20", "--payload", "10000", "-I", "10", "--warmup", "0"];
+    add(
+        "values come back",
+        ours(exe, &there_and_back).and_then(|it| {
+            let count = it.pointer("/roundtrip/count").and_then(Value::as_u64).unwrap_or(0);
+            if count >= 20 {
+                Ok(format!("{count} of 10 kB"))
+            } else {
+                Err(format!("{count} of 20 came back"))
+            }
+        }),
+    );
     let subscribe = ["bench", "subscribe", url, "--items", "20", "-I", "200", "-d", "3s", "--warmup", "1s"];
     add(
         "subscription",

@@ -311,7 +311,7 @@ fn size(node: &Node, hardware: &Hardware, model: &Model) -> Sized {
         verdict,
         first_limit,
         headroom,
-        changes: changes::changes(node, hardware, model),
+        changes: changes::changes(node, hardware, model, first_limit),
         outside: model.outside(&load(node)),
         scaled: (hardware.slower - 1.0).abs() > 1e-9,
     }

@@ -163,17 +163,17 @@ fn off_by_load(form: Form, loads: &[Vec<Observation>], folds: usize) -> Option<V
     Some(sums)
 }
 
-/// A load as the median over its repetitions; `None` without any. What repetitions differ by is the machine's noise, which no
-/// model can predict, and which has a long tail on one side: neighbours and the hypervisor make a window dearer, hardly ever
-/// cheaper. The fit counts such windows less for the same reason.
+/// A load as the median over its repetitions, of an even number the lower of the two in the middle; `None` without any. What
+/// repetitions differ by is the machine's noise, which no model can predict, and which has a long tail on one side: neighbours
+/// and the hypervisor make a window dearer, hardly ever cheaper, two or three times as dear in windows of a second. The mean of
+/// two such windows is none of both. The fit counts such windows less for the same reason.
 #[must_use]
 pub fn middle(load: &[Observation]) -> Option<Observation> {
-    let of = |value: fn(&Observation) -> f64| median(&load.iter().map(value).collect::<Vec<_>>());
-    Some(Observation {
-        signals_per_s: of(|one| one.signals_per_s)?,
-        cpu_percent: of(|one| one.cpu_percent)?,
-        ..*load.first()?
-    })
+    let mut sorted: Vec<&Observation> = load.iter().collect();
+    sorted.sort_by(|a, b| a.cpu_percent.total_cmp(&b.cpu_percent));
+    let rates: Vec<f64> = load.iter().map(|one| one.signals_per_s).collect();
+    let lower = sorted.get(sorted.len().saturating_sub(1) / 2)?;
+    Some(Observation { signals_per_s: median(&rates)?, ..**lower })
 }
 
 /// Observations of one and the same load together. The rate that is delivered is never exactly the one that was asked for.
@@ -550,6 +550,17 @@ mod tests {
         // 20 loads, three times each; one of them was measured once with encryption.
         assert_eq!(sizes, [vec![1, 2], vec![3; 19]].concat());
         assert!(loads.iter().all(|load| load.iter().all(|one| one.clients == load[0].clients)));
+    }
+
+    #[test]
+    fn a_disturbed_window_is_not_half_of_a_load() {
+        let one = Observation::planned(1_000.0, 10.0, 100.0, false);
+        let of = |cpu: &[f64]| {
+            let load: Vec<_> = cpu.iter().map(|cpu| Observation { cpu_percent: *cpu, ..one }).collect();
+            middle(&load).map(|load| load.cpu_percent)
+        };
+        assert_eq!([of(&[2.61, 0.94]), of(&[0.94]), of(&[])], [Some(0.94), Some(0.94), None]);
+        assert_eq!([of(&[3.0, 1.0, 2.0]), of(&[4.0, 1.0, 9.0, 2.0])], [Some(2.0), Some(2.0)]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub struct Change {
     pub memory_mb: Option<f64>,
     /// Bandwidth then, Mbit/s; none likewise.
     pub network_mbit: Option<f64>,
-    /// The need that is nearest to its limit then.
+    /// The need that decides: what is nearest to its limit then, or for a node that fits already, what it would hit first.
     pub nearest: &'static str,
     /// Share of that limit at the upper end of the interval.
     pub share: f64,
@@ -75,13 +75,23 @@ fn kinds(node: &Node, hardware: &Hardware) -> Vec<Steps> {
     vec![intervals.into(), shares.into(), fewer, nodes.into(), memory.into(), networks.into(), cpus.into()]
 }
 
+/// How many of [`kinds`] change the load; the others buy hardware.
+const OF_LOAD: usize = 4;
+
 /// The three cheapest changes: those that make it fit first, the easiest in front; otherwise those that help most. A node that
-/// fits already is told what the smallest step of each kind would bring.
-pub(super) fn changes(node: &Node, hardware: &Hardware, model: &Model) -> Vec<Change> {
-    let (_, now) = needs(node, hardware, model).nearest();
+/// fits already is told what the smallest step of each kind of load would bring for the limit that it would hit first.
+pub(super) fn changes(node: &Node, hardware: &Hardware, model: &Model, first: &'static str) -> Vec<Change> {
+    let before = needs(node, hardware, model);
+    let is_fine = before.nearest().1 <= 1.0;
+    let decides = |needs: &Needs| {
+        let of_first = needs.all().find(|(name, _)| *name == first).filter(|_| is_fine);
+        of_first.map_or_else(|| needs.nearest(), |(name, need)| (name, need.share()))
+    };
+    let (_, now) = decides(&before);
     let change = |(what, node, hardware): &(String, Node, Hardware)| {
         let needs = needs(node, hardware, model);
-        let (nearest, share) = needs.nearest();
+        let (nearest, share) = decides(&needs);
+        let fits = needs.nearest().1 <= 1.0;
         let Needs { cpu, memory, network } = needs;
         Change {
             what: what.clone(),
@@ -90,14 +100,15 @@ pub(super) fn changes(node: &Node, hardware: &Hardware, model: &Model) -> Vec<Ch
             network_mbit: network.map(|need| need.expected),
             nearest,
             share,
-            fits: share <= 1.0,
+            fits,
         }
     };
     let best = |steps: Steps| {
         let all: Vec<Change> = steps.iter().map(change).filter(|one| one.share < now * GAIN).collect();
         all.iter().find(|one| one.fits).or(all.last()).cloned()
     };
-    let mut changes: Vec<Change> = kinds(node, hardware).into_iter().filter_map(best).collect();
+    let kinds = kinds(node, hardware).into_iter().take(if is_fine { OF_LOAD } else { usize::MAX });
+    let mut changes: Vec<Change> = kinds.filter_map(best).collect();
     if changes.iter().any(|change| change.fits) {
         changes.sort_by_key(|change| !change.fits);
     } else {
@@ -142,7 +153,7 @@ mod tests {
     fn each_limit_has_ways_out_of_its_own() {
         // 7.3 Mbit/s: no CPU helps, and halving the connections does next to nothing.
         let slow = Hardware { network_mbit: 4.0, ..Hardware::default() };
-        let found = changes(&node(), &slow, &model());
+        let found = changes(&node(), &slow, &model(), "network");
         assert!(found.iter().all(|change| change.fits && change.share <= 1.0), "{found:?}");
         let expected = [
             "publish every 200 ms",
@@ -152,7 +163,7 @@ mod tests {
         assert_eq!(texts(&found), expected);
         // 23.04 MB, of which 20 are there at rest: only memory helps.
         let tight = Hardware { memory_mb: 15.0, ..Hardware::default() };
-        let found = changes(&node(), &tight, &model());
+        let found = changes(&node(), &tight, &model(), "memory");
         assert_eq!(found[0].what, "30 MB of memory");
         assert!(found[0].fits && found.iter().skip(1).all(|change| !change.fits), "{found:?}");
         assert_eq!(found[0].memory_mb.map(f64::round), Some(23.0));
@@ -162,12 +173,12 @@ mod tests {
     fn the_smallest_step_that_is_enough_is_named() {
         // 1.58 % of a core, a hundred times slower, where 75 % may be used.
         let small = Hardware { slower: 100.0, ..Hardware::default() };
-        let found = changes(&node(), &small, &model());
+        let found = changes(&node(), &small, &model(), "CPU");
         assert!(texts(&found).contains(&"publish every 500 ms"), "{found:?}");
         assert!(found.iter().all(|change| change.nearest == "CPU" && change.fits), "{found:?}");
         // Where nothing is enough, the largest help comes first.
         let smaller = Hardware { slower: 5_000.0, ..Hardware::default() };
-        let found = changes(&node(), &smaller, &model());
+        let found = changes(&node(), &smaller, &model(), "CPU");
         assert!(found.iter().all(|change| !change.fits), "{found:?}");
         assert!(found.is_sorted_by(|a, b| a.share <= b.share), "{found:?}");
     }
@@ -187,12 +198,15 @@ mod tests {
     }
 
     #[test]
-    fn who_fits_is_told_what_the_smallest_step_brings_and_nothing_that_brings_nothing() {
-        let found = changes(&node(), &Hardware { slower: 10.0, ..Hardware::default() }, &model());
+    fn who_fits_is_told_what_the_smallest_step_brings_for_the_limit_that_comes_first() {
+        // Memory is nearest to its limit, and nothing of the load changes that; points bring the network to its end first.
+        let found =
+            changes(&node(), &Hardware { memory_mb: 30.0, ..Hardware::default() }, &model(), "network");
         assert_eq!(found.len(), 3);
         assert_eq!(found[0].what, "publish every 200 ms");
+        assert!(found.iter().all(|change| change.nearest == "network" && change.fits), "{found:?}");
         let still = Node { points: 0.001, clients: 1.0, ..node() };
-        let found = changes(&still, &Hardware::default(), &model());
+        let found = changes(&still, &Hardware::default(), &model(), "CPU");
         assert!(found.iter().all(|change| !change.what.starts_with("report")), "{found:?}");
     }
 }

@@ -32,6 +32,8 @@ const PLACES: [(&str, &str); 4] = [
     ("Tokyo", "wan-tokyo"),
 ];
 
+/// The largest payload, bytes.
+const MEGABYTE: f64 = 1e6;
 /// The publishing interval that values of a round trip are asked for with, milliseconds.
 const CYCLE_MS: f64 = 1.0;
 
@@ -170,10 +172,13 @@ impl Experiment for Overhead {
                 points.extend(ratio.map(|ratio| Point::new(payload, ratio / ways(stack))));
             }
             points.sort_by(|a, b| a.x.total_cmp(&b.x));
-            if let (Some(first), Some(last)) = (points.first(), points.last()) {
+            if let (Some(first), Some(last)) = (points.first(), points.last().filter(|_| points.len() > 1)) {
+                let falls = points.windows(2).all(|pair| matches!(pair, [a, b] if a.y > b.y));
+                // Where the largest could not be measured, nothing is known of it.
+                let is_small = (last.x >= MEGABYTE).then_some(last.y < 1.1);
                 outcome.finding(
                     "overhead falls with the size of the payload, down to less than 10 % at 1 MB",
-                    Some(points.windows(2).all(|pair| matches!(pair, [a, b] if a.y > b.y)) && last.y < 1.1),
+                    if falls { is_small } else { Some(false) },
                     format!(
                         "{}: {} at {} B, {} at {} B",
                         stack_name(stack),
@@ -333,7 +338,7 @@ impl Experiment for Payload {
                 })
                 .collect();
             medians.sort_unstable_by_key(|(payload, _)| *payload);
-            if let (Some(small), Some(large)) = (medians.first(), medians.last()) {
+            if let [small, .., large] = &medians[..] {
                 let p50 = |payload: u32| {
                     let of = |group: &&Group<'_>| {
                         group.condition.stack == stack && group.condition.payload == Some(payload)
@@ -347,10 +352,12 @@ impl Experiment for Payload {
                     "larger values take longer",
                     is_longer.filter(|longer| *longer || !is_within_a_cycle),
                     format!(
-                        "{}: p50 {} ms at 100 B, {} ms at 100 kB{}",
+                        "{}: p50 {} ms at {}, {} ms at {}{}",
                         stack_name(&stack),
                         figures::number(small.1),
+                        figures::bytes(f64::from(small.0)),
                         figures::number(large.1),
+                        figures::bytes(f64::from(large.0)),
                         if is_within_a_cycle { "; the publishing cycle is 1 ms" } else { "" }
                     ),
                 );
@@ -677,6 +684,28 @@ mod tests {
         };
         assert_eq!(judge(30.0), [Some(true); 3]);
         assert_eq!(judge(90.0), [Some(false), Some(false), Some(true)]);
+    }
+
+    #[test]
+    fn what_could_not_be_measured_is_judged_by_nothing_else() {
+        let claims = |keep: fn(u32) -> bool| {
+            let verdicts = |experiment: &dyn Experiment, claim: &str| {
+                let mut all = measured(experiment, |_, payload| 2.0 * f64::from(payload) + 300.0);
+                all.retain(|one| one.condition.stack == "own" && keep(one.condition.payload.unwrap_or(0)));
+                let mut outcome = Outcome::default();
+                experiment.evaluate(&all, &mut outcome);
+                let those = outcome.findings.into_iter().filter(|one| one.claim.contains(claim));
+                those.map(|one| (one.holds, one.evidence)).collect::<Vec<_>>()
+            };
+            (verdicts(&Overhead, "overhead falls"), verdicts(&Payload, "larger values"))
+        };
+        let (falls, longer) = claims(|_| true);
+        assert_eq!(falls[0].0, Some(true), "{falls:?}");
+        assert!(longer[0].1.contains("100 B") && longer[0].1.contains("100 kB"), "{longer:?}");
+        // A stack that cannot send a megabyte has not shown that it takes more for it.
+        assert_eq!(claims(|payload| payload < 1_000_000).0[0].0, None);
+        let (falls, longer) = claims(|payload| payload == 100);
+        assert!(falls.is_empty() && longer.is_empty(), "{falls:?} {longer:?}");
     }
 
     #[test]

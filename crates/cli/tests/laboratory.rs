@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test fails by panicking, and says what it skips
 
 mod browser;
+mod place;
 
+use place::{Place, is_measured, json};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 const SCENARIO: &str = r#"
@@ -30,45 +32,10 @@ metric = "progress.items"
 above = 29
 "#;
 
-struct Place(PathBuf);
-
 impl Place {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("taktwerk-lab-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
-        command.args(arguments).current_dir(&self.0).env("TAKTWERK_RESULTS", self.0.join("results.sqlite"));
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
     fn scenario(&self, text: &str) {
         fs::write(self.0.join("scenario.toml"), text).unwrap();
     }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
-}
-
-/// Whether the figures may be believed is not asked here: a machine that runs tests is no quiet one.
-fn is_measured(output: &Output) -> bool {
-    matches!(output.status.code(), Some(0 | 5))
 }
 
 #[test]

@@ -210,14 +210,18 @@ fn shown(group: &Group<'_>, metric: &str) -> String {
     interval(group.metric(metric).as_ref())
 }
 
-/// Whether one figure is below another one, both over repetitions; `None` if what repetitions differ by could turn it round, or
-/// if there are none that could.
-fn is_below(one: Option<&Repeated>, other: Option<&Repeated>) -> Option<bool> {
-    let (one, other) = (one?, other?);
-    if one.values.len() < 2 || other.values.len() < 2 {
-        return None;
-    }
-    let (_, (low, high)) = median_ratio(&one.values, &other.values)?;
+/// What repetitions of one load differ by in the same quarter of an hour, at most (docs/lab/figures.md, "What the noise is").
+const ONE_WINDOW: f64 = 1.5;
+
+/// Whether one figure is below another one; `None` if what repetitions differ by could turn it round. What was measured once has no
+/// interval, and says something if it is further away than windows of one and the same load are from each other.
+fn is_less(one: &Repeated, other: &Repeated) -> Option<bool> {
+    let (low, high) = if one.values.len().min(other.values.len()) < 2 {
+        let ratio = one.median / other.median;
+        (ratio / ONE_WINDOW, ratio * ONE_WINDOW)
+    } else {
+        median_ratio(&one.values, &other.values)?.1
+    };
     match (high < 1.0, low > 1.0) {
         (true, _) => Some(true),
         (_, true) => Some(false),
@@ -225,12 +229,9 @@ fn is_below(one: Option<&Repeated>, other: Option<&Repeated>) -> Option<bool> {
     }
 }
 
-/// The same where a claim has to be decided from what there is: what was measured once has no interval and is compared as it is.
-fn is_less(one: &Repeated, other: &Repeated) -> Option<bool> {
-    if one.values.len().min(other.values.len()) < 2 {
-        return Some(one.median < other.median);
-    }
-    is_below(Some(one), Some(other))
+/// The same, if both were measured.
+fn is_below(one: Option<&Repeated>, other: Option<&Repeated>) -> Option<bool> {
+    is_less(one?, other?)
 }
 
 /// Whether a figure is below a fixed one, by the interval of its mean where it was repeated.
@@ -343,9 +344,10 @@ mod tests {
         assert_eq!(is_below(high.as_ref(), low.as_ref()), Some(false));
         assert_eq!(is_below(low.as_ref(), wide.as_ref()), None);
         assert_eq!(is_below(low.as_ref(), None), None);
-        // One measurement has no interval: it is open, or compared as it is where a claim needs an answer.
-        assert_eq!(is_below(of(&[1.0]).as_ref(), high.as_ref()), None);
+        // One measurement has no interval, and has to be further away.
         assert_eq!(is_less(&of(&[1.0]).unwrap(), high.as_ref().unwrap()), Some(true));
+        assert_eq!(is_less(high.as_ref().unwrap(), &of(&[1.0]).unwrap()), Some(false));
+        assert_eq!(is_less(&of(&[1.7]).unwrap(), high.as_ref().unwrap()), None);
         assert_eq!(is_less(low.as_ref().unwrap(), wide.as_ref().unwrap()), None);
         // Two repetitions each that do not overlap, and differ by no more than they vary.
         let (one, two) = (of(&[1.0, 1.2]).unwrap(), of(&[1.25, 1.4]).unwrap());

@@ -169,7 +169,7 @@ mod tests {
             Measurement::from_document("morato-power", condition, 0, document)
         };
         let mut outcome = Outcome::default();
-        let all = [measure("performance", 2.0, 10.0), measure("powersave", 2.5, 9.0)];
+        let all = [measure("performance", 2.0, 10.0), measure("powersave", 3.5, 9.0)];
         Power.evaluate(&all, &mut outcome);
         let rows = &outcome.grids[0].rows;
         assert_eq!(rows.len(), 4);

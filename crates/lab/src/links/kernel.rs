@@ -111,6 +111,14 @@ fn limit(conditions: &Conditions, mtu: u16) -> Option<u64> {
     (waiting >= QUEUE_MIN).then_some(waiting + 1 + on_their_way)
 }
 
+/// What the token bucket holds, bytes: two packets, as a line has no credit for bursts, but less would never send one; and what
+/// the line takes while a timer is late, or a fast one would never be full.
+fn bucket(conditions: &Conditions, rate: f64, mtu: u16) -> u64 {
+    const LATE_S: f64 = 250e-6;
+    let packet = u64::from(mtu) + conditions.overhead.max(HEADER) as u64;
+    (2 * packet).max((rate / 8.0 * LATE_S) as u64)
+}
+
 /// The queueing discipline: a token bucket for a high rate alone, netem for the rest; `None` for what it cannot do.
 fn discipline(conditions: &Conditions, mtu: u16) -> Option<Vec<String>> {
     let us = |span: Duration| format!("{}us", span.as_micros());
@@ -128,14 +136,13 @@ fn discipline(conditions: &Conditions, mtu: u16) -> Option<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
     let mut add = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
     if is_plain {
-        // The bucket holds two packets: a line has no credit for bursts, but less would never send one.
-        if let Some(rate) = &rate {
+        if let (Some(rate), Some(bits)) = (&rate, conditions.usable_rate()) {
             add(&[
                 "tbf",
                 "rate",
                 rate,
                 "burst",
-                "3100",
+                &bucket(conditions, bits, mtu).to_string(),
                 "latency",
                 &us(conditions.queue),
                 "overhead",
@@ -193,8 +200,13 @@ mod tests {
         assert_eq!(words("mtu=1500").unwrap(), "");
         assert_eq!(
             words("rate=100mbit,busy=30%,overhead=38").unwrap(),
-            "tbf rate 70000000bit burst 3100 latency 200000us overhead 24"
+            "tbf rate 70000000bit burst 3076 latency 200000us overhead 24"
         );
+        assert_eq!(
+            words("rate=100mbit,mtu=9000,overhead=38").unwrap(),
+            "tbf rate 100000000bit burst 18076 latency 200000us overhead 24"
+        );
+        assert!(words("rate=1gbit").unwrap().contains("burst 31250 "));
         assert_eq!(words("ppp-2m").unwrap(), "netem limit 34 delay 0us rate 2000000bit 0");
         assert_eq!(
             words("rate=10mbit,delay=20ms,jitter=2ms,loss=1%").unwrap(),

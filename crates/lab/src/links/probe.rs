@@ -52,7 +52,12 @@ impl Effort {
     pub fn seconds(&self, profile: &Profile) -> f64 {
         let trip = profile.round_trip(SMALL + HEADERS).max(1e-4);
         let direction = |conditions: &Conditions| {
-            let all = [Stream::small(conditions, self), Stream::large(conditions, profile.mtu, self)];
+            let mtu = profile.mtu;
+            let all = [
+                Stream::small(conditions, self),
+                Stream::large(conditions, mtu, self),
+                Stream::full(conditions, mtu, self),
+            ];
             all.into_iter().flatten().map(|stream| stream.seconds(conditions)).sum::<f64>()
         };
         self.trips(trip) as f64 * trip + direction(&profile.up) + direction(&profile.down)
@@ -138,6 +143,17 @@ pub struct Direction {
     pub doubled: usize,
     /// How many arrived before one that was sent earlier.
     pub overtook: usize,
+    /// Datagrams as large as they can be, where these were not sent to see the rate.
+    pub whole: Option<Whole>,
+}
+
+/// Datagrams as large as they can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Whole {
+    /// So many were sent.
+    pub sent: usize,
+    /// So many arrived.
+    pub arrived: usize,
 }
 
 /// What was asked for and what was seen.

@@ -26,6 +26,7 @@ pub(super) fn judge(probed: &Probed) -> (Vec<String>, Vec<String>) {
     for (name, conditions, expected, seen) in ways {
         let way = Way { name, conditions, expected, seen, bytes: probed.packet_bytes };
         way.counts(&mut deviations, &mut unseen);
+        way.whole(&mut deviations);
         way.line(&mut deviations, &mut unseen);
     }
     (deviations, unseen)
@@ -154,6 +155,17 @@ impl Way<'_> {
         }
     }
 
+    /// Whether packets of full size get through at all: what a bucket is too small for never does.
+    fn whole(&self, deviations: &mut Vec<String>) {
+        let (Some(expected), Some(seen)) = (self.expected.whole, self.seen.whole) else { return };
+        if seen.arrived == 0 && expected.arrived >= expected.sent / 2 {
+            deviations.push(format!(
+                "{}: packets of {} bytes should get through, and of {} none does",
+                self.name, self.bytes, seen.sent
+            ));
+        }
+    }
+
     /// The rate, and how long packets wait for the line.
     fn line(&self, deviations: &mut Vec<String>, unseen: &mut Vec<String>) {
         let (name, conditions) = (self.name, self.conditions);
@@ -203,7 +215,7 @@ impl Way<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Effort, RoundTrips, expected, stream};
+    use super::super::{Effort, RoundTrips, Whole, expected, stream};
     use super::*;
     use crate::links::Profile;
 
@@ -269,6 +281,12 @@ mod tests {
         for change in [|it: &mut Probed| it.up.overtook = 400, |it: &mut Probed| it.up.doubled = 400] {
             assert_eq!(found("loss=2%", change).len(), 1);
         }
+        let swallow = |it: &mut Probed| it.up.whole = it.up.whole.map(|whole| Whole { arrived: 0, ..whole });
+        for text in ["rate=1gbit,mtu=9000", "delay=1ms"] {
+            let found = found(text, swallow);
+            assert!(found.len() == 1 && found[0].contains("bytes should get through"), "{text}: {found:?}");
+        }
+        assert!(found("loss=80%", swallow).is_empty());
         // A token bucket has no time on the line, but every delay.
         let by_kernel = |text: &str, ms: f64| {
             found(text, |it| {

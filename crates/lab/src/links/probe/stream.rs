@@ -1,13 +1,14 @@
 //! Datagrams in one direction, on the link and in the emulator's own model: what is lost, doubled or overtaken, how many get
 //! through, and how long they wait.
 
-use super::{Direction, Effort, HEADERS, RATE_MAX, SMALL};
+use super::{Direction, Effort, HEADERS, RATE_MAX, SMALL, Whole};
 use crate::clock;
 use crate::links::driver;
 use crate::links::emulator::delay::Delay;
 use crate::links::emulator::loss::Loss;
 use crate::links::emulator::{Conditions, Emulator, nanos};
 use crate::links::profile::Profile;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::UdpSocket;
 use std::thread;
@@ -64,6 +65,16 @@ impl Stream {
         let line = conditions.line_time(bytes + HEADERS).max(1);
         let gap = ((line as f64 / overload) as u64).max(1);
         Some(Self { bytes, gap, count: ((seconds * 1e9) as u64 / gap).max(40) as usize })
+    }
+
+    /// A few datagrams as large as they can be, where the rate is not looked at: whether the link takes such at all.
+    pub(super) fn full(conditions: &Conditions, mtu: u16, effort: &Effort) -> Option<Self> {
+        const COUNT: usize = 20;
+        if Self::large(conditions, mtu, effort).is_some() {
+            return None;
+        }
+        let bytes = usize::from(mtu).saturating_sub(HEADERS);
+        Some(Self { bytes, gap: 2 * conditions.line_time(bytes + HEADERS) + 1_000_000, count: COUNT })
     }
 
     /// How long sending and waiting for the last takes, roughly.
@@ -157,6 +168,12 @@ impl Stream {
         seen.doubled = times.iter().filter(|times| **times > 1).count();
     }
 
+    /// How many of them came at all.
+    fn whole(&self, arrived: &[Arrival]) -> Whole {
+        let numbers: BTreeSet<u64> = arrived.iter().map(|arrival| arrival.number).collect();
+        Whole { sent: self.count, arrived: numbers.len() }
+    }
+
     /// What large datagrams show: how many get through, and how long the last of those wait, if so many were sent that the
     /// queue must be full.
     fn weigh(&self, arrived: &[Arrival], conditions: &Conditions, seen: &mut Direction) {
@@ -197,6 +214,9 @@ pub(super) fn seen(
     if let Some(stream) = Stream::large(conditions, mtu, effort) {
         stream.weigh(&stream.carried(send, receiver, conditions)?, conditions, &mut seen);
     }
+    if let Some(stream) = Stream::full(conditions, mtu, effort) {
+        seen.whole = Some(stream.whole(&stream.carried(send, receiver, conditions)?));
+    }
     Ok(seen)
 }
 
@@ -221,6 +241,10 @@ pub(super) fn modelled(conditions: &Conditions, mtu: u16, effort: &Effort) -> Di
         let even = Conditions { delay, reorder: 0.0, duplicate: 0.0, ..lossless };
         stream.weigh(&stream.modelled(&even), &even, &mut expected);
         expected.rate = expected.rate.map(|rate| rate * (1.0 - conditions.loss.share()));
+    }
+    if let Some(stream) = Stream::full(conditions, mtu, effort) {
+        let arrived = (stream.count as f64 * (1.0 - conditions.loss.share())).round() as usize;
+        expected.whole = Some(Whole { sent: stream.count, arrived });
     }
     expected
 }

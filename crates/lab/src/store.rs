@@ -264,7 +264,8 @@ impl Store {
         StoreError::Sqlite { path: self.path.clone(), source }
     }
 
-    /// Begins a run. A name that is taken gets a number behind it: nothing is ever overwritten.
+    /// Begins a run. A name that is taken gets a number behind it: nothing is ever overwritten. So does a name of digits only,
+    /// which is, or will be, the number of another run.
     ///
     /// # Errors
     /// Of SQLite.
@@ -284,7 +285,8 @@ impl Store {
             .map_err(failed)?;
         let mut free = name.to_owned();
         let mut number = 1;
-        while named(&transaction, &free).map_err(failed)?.is_some() {
+        let is_number = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+        while is_number(&free) || named(&transaction, &free).map_err(failed)?.is_some() {
             number += 1;
             free = format!("{name}-{number}");
         }
@@ -515,9 +517,9 @@ impl Store {
     }
 }
 
-/// The id of the run of this name or number; a name comes first.
+/// The id of the run of this number or name. A number comes first: who just made a run asks for it by that.
 fn named(connection: &Connection, wanted: &str) -> rusqlite::Result<Option<i64>> {
-    let query = "SELECT id FROM run WHERE name = ?1 OR CAST(id AS TEXT) = ?1 ORDER BY name = ?1 DESC LIMIT 1";
+    let query = "SELECT id FROM run WHERE name = ?1 OR CAST(id AS TEXT) = ?1 ORDER BY name = ?1 LIMIT 1";
     connection.query_row(query, [wanted], |row| row.get(0)).optional()
 }
 
@@ -588,6 +590,21 @@ mod tests {
         assert_eq!((back.condition, back.repetition, &back.metrics), (sent.condition, 3, &sent.metrics));
         assert_eq!(back.histograms["latency"].summary(), sent.histograms["latency"].summary());
         assert!(store.choose(Some("second")).unwrap_err().to_string().contains("lab runs"));
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_name_that_looks_like_a_number_is_no_other_run() {
+        let path = temporary("number");
+        let mut store = Store::open(&path).unwrap();
+        let first = store.begin("2", "x", false, &json!({})).unwrap();
+        let second = store.begin("second", "x", false, &json!({})).unwrap();
+        assert_eq!((first, second), (1, 2));
+        assert_eq!(store.choose(Some("2")).unwrap().name, "second");
+        assert_eq!(store.choose(Some("2-2")).unwrap().id, first);
+        // As versions before this one named them.
+        store.connection.execute("UPDATE run SET name = '2' WHERE id = 1", []).unwrap();
+        assert_eq!(store.choose(Some("2")).unwrap().id, second);
         fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }
 

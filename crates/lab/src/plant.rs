@@ -6,7 +6,7 @@ pub use changes::Change;
 
 use crate::model::{Model, Observation};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A plant as it is written.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -119,6 +119,20 @@ pub enum PlantError {
         /// Which.
         hardware: String,
     },
+    /// Hardware is described twice, and nodes could mean either.
+    #[error("hardware {hardware:?} is there twice: give each [[hardware]] a name of its own")]
+    Twice {
+        /// Which.
+        hardware: String,
+    },
+    /// Hardware that was measured itself is scaled as well.
+    #[error(
+        "hardware {hardware:?} has a calibration of its own, which nothing has to be scaled from: leave out slower"
+    )]
+    Scaled {
+        /// Which.
+        hardware: String,
+    },
     /// A node names hardware that is not there, or has impossible figures.
     #[error("node {node:?}: {problem}")]
     Node {
@@ -208,7 +222,8 @@ pub struct Sized {
     pub verdict: Verdict,
     /// The need that is nearest to its limit.
     pub first_limit: &'static str,
-    /// Times as many points until that limit is hit; none if [`FAR`] times as many do not hit one.
+    /// Times as many points until that limit is hit; none if [`FAR`] times as many do not hit one, and 0 if hardly any points hit it
+    /// already.
     pub headroom: Option<f64>,
     /// The three cheapest changes.
     pub changes: Vec<Change>,
@@ -229,7 +244,14 @@ impl Plant {
     pub fn parse(text: &str, file: &str) -> Result<Self, PlantError> {
         let plant: Self = toml::from_str(text)
             .map_err(|source| PlantError::Parse { file: file.to_owned(), source: Box::new(source) })?;
+        let mut names = BTreeSet::new();
         for hardware in &plant.hardware {
+            if !names.insert(&hardware.name) {
+                return Err(PlantError::Twice { hardware: hardware.name.clone() });
+            }
+            if hardware.calibration.is_some() && (hardware.slower - one()).abs() > 1e-9 {
+                return Err(PlantError::Scaled { hardware: hardware.name.clone() });
+            }
             let figures = [hardware.slower, hardware.memory_mb, hardware.network_mbit, hardware.cpu_percent];
             if !figures.iter().all(|figure| *figure > 0.0 && figure.is_finite()) {
                 return Err(PlantError::Hardware { hardware: hardware.name.clone() });
@@ -343,6 +365,10 @@ fn first_limit(node: &Node, hardware: &Hardware, model: &Model) -> (&'static str
     if share <= 1.0 {
         return (name, None);
     }
+    let (name, share) = at(low);
+    if share > 1.0 {
+        return (name, Some(0.0));
+    }
     // To a thousandth.
     while high / low > 1.001 {
         let middle = (low * high).sqrt();
@@ -406,6 +432,28 @@ mod tests {
         let sized = plant.size(&synthetic_model(), &slow);
         assert!((sized[0].cpu.expected / 31.6 - 1.0).abs() < 0.1 && !sized[0].scaled, "{:?}", sized[0].cpu);
         assert!(sized[1].cpu.expected < 1.0);
+    }
+
+    #[test]
+    fn a_server_that_is_too_much_without_any_points_has_no_room() {
+        let plant = Plant::parse(&TEXT.replace("slower = 100", "slower = 100000"), "x").unwrap();
+        let sized = plant.size(&synthetic_model(), &BTreeMap::new()).remove(0);
+        assert_eq!(
+            (sized.verdict, sized.first_limit, sized.headroom),
+            (Verdict::DoesNotFit, "CPU", Some(0.0))
+        );
+    }
+
+    #[test]
+    fn hardware_that_could_mean_two_things_is_refused() {
+        let refused = |text: &str| Plant::parse(text, "x").unwrap_err().to_string();
+        let twice = TEXT.replace(
+            "[[node]]\n        name = \"FCI\"",
+            "[[hardware]]\n        name = \"small\"\n        [[node]]\n        name = \"FCI\"",
+        );
+        assert!(refused(&twice).contains("twice"), "{}", refused(&twice));
+        let both = TEXT.replace("slower = 100", "slower = 20\n        calibration = \"small.json\"");
+        assert!(refused(&both).contains("leave out slower"), "{}", refused(&both));
     }
 
     #[test]

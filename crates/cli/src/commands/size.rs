@@ -107,7 +107,15 @@ fn explain(one: &Sized, output: Output) -> Result<(), Failure> {
     let limit = one.headroom.map_or_else(
         || "no limit is near".to_owned(),
         |times| {
-            format!("{} is the first limit, at {} times the points", one.first_limit, figures::number(times))
+            if times > 0.0 {
+                format!(
+                    "{} is the first limit, at {} times the points",
+                    one.first_limit,
+                    figures::number(times)
+                )
+            } else {
+                format!("{} is too little for any points at all", one.first_limit)
+            }
         },
     );
     let mut text = wrapped(&format!("{name}: "), &format!("{limit}; {intro} {}", changes.join("; ")));

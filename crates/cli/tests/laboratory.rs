@@ -180,9 +180,12 @@ fn killed_in_the_middle_it_leaves_nothing_and_keeps_what_was_whole() {
     assert!(String::from_utf8_lossy(&other.stderr).contains("two small loads"), "{other:?}");
     let repetitions = kept / 2 + 1;
     place.scenario(&SCENARIO.replace("repetitions = 2", &format!("repetitions = {repetitions}")));
-    let resumed = place.run(&resume);
+    let resumed = place.run(&[&resume[..], &["--stream", "all.ndjson"]].concat());
     assert!(is_measured(&resumed), "{resumed:?}");
     assert_eq!(state(), (Some("complete".to_owned()), 2 * repetitions));
+    // The stream is of the whole run, not of what was missing.
+    let lines = fs::read_to_string(place.0.join("all.ndjson")).unwrap().lines().count() as u64;
+    assert_eq!(lines, 2 * repetitions);
 }
 
 /// Control groups that a process of the laboratory has made.

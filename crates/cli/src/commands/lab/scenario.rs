@@ -14,7 +14,7 @@ use taktwerk_lab::figures;
 use taktwerk_lab::measurement::{Measurement, cpu_conditions, group};
 use taktwerk_lab::outcome::{Grid, Outcome, interval};
 use taktwerk_lab::place::PlaceError;
-use taktwerk_lab::scenario::{Kind, Labels, Scenario, Threshold};
+use taktwerk_lab::scenario::{Condition, Kind, Labels, Scenario, Threshold};
 
 /// Arguments of `taktwerk lab run`.
 #[derive(Debug, Args)]
@@ -145,6 +145,17 @@ fn impossible(error: PlaceError) -> Failure {
     }
 }
 
+/// Those of the loads that are planned, and how many there are of others: a run that goes on may have been begun with a file that
+/// had more of them.
+fn planned(all: Vec<Measurement>, conditions: &[(String, Condition)]) -> (Vec<Measurement>, usize) {
+    let count = all.len();
+    let is_planned =
+        |one: &Measurement| conditions.iter().any(|(_, condition)| condition.is_repeated_by(&one.condition));
+    let ours: Vec<Measurement> = all.into_iter().filter(is_planned).collect();
+    let others = count - ours.len();
+    (ours, others)
+}
+
 /// Measures it and reports.
 pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     arguments.session.check(output)?;
@@ -173,14 +184,22 @@ pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) ->
     }
     let task = Task { what: &scenario.name, quick: false, conditions: &conditions, notes: &[], within: None };
     let finished = session::measure(&arguments.session, &task, &place, interrupt)?;
-    let outcome = outcome(&finished.measurements)
-        .ok_or_else(|| Failure::Usage(format!("{file} has nothing to measure")))?;
+    let (measurements, others) = planned(finished.measurements, &conditions);
+    if others > 0 {
+        tracing::warn!(
+            "{others} measurements of run {} are of loads that {file} does not have (any more): they are kept, and neither shown \
+             nor judged here",
+            finished.run
+        );
+    }
+    let outcome =
+        outcome(&measurements).ok_or_else(|| Failure::Usage(format!("{file} has nothing to measure")))?;
     let run = finished.store.choose(Some(&finished.run.to_string()))?;
     let outcomes = [outcome];
     if let Some(path) = &arguments.output {
         report::write(path, &run, &outcomes)?;
     }
-    let broken = broken(&scenario.thresholds, &finished.measurements);
+    let broken = broken(&scenario.thresholds, &measurements);
     if output.is_json() {
         output.document(&json!({"run": run, "outcomes": outcomes, "broken": broken}))?;
     } else {
@@ -190,7 +209,7 @@ pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) ->
             session::wrote(output, path)?;
         }
     }
-    if let Some(reason) = finished.measurements.iter().find_map(|one| one.invalid.first()) {
+    if let Some(reason) = measurements.iter().find_map(|one| one.invalid.first()) {
         return Err(Failure::Worthless(reason.clone()));
     }
     if broken.is_empty() { Ok(()) } else { Err(Failure::Threshold(broken.join("; "))) }
@@ -200,7 +219,6 @@ pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) ->
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
-    use taktwerk_lab::scenario::Condition;
     use taktwerk_lab::scenario::{CpuCondition, LoadSpec, SecuritySpec, Sweep};
 
     /// A scenario in which everything varies that a file can make vary, on stacks with long names.
@@ -255,6 +273,22 @@ mod tests {
         let outcome = outcome(&own).unwrap();
         assert!(outcome.grids[0].rows.iter().all(|row| !row[0].contains("taktwerk")));
         assert!(outcome.text().contains("All loads: taktwerk, kind=read, batch=1, "), "{}", outcome.text());
+    }
+
+    #[test]
+    fn what_a_file_has_no_more_is_not_judged() {
+        let scenario = |clients: &[u32]| {
+            let mut load = LoadSpec::new(Kind::Read);
+            load.clients = Some(Sweep::Many(clients.to_vec()));
+            Scenario::new("x", load).conditions()
+        };
+        let measure =
+            |condition: Condition| Measurement::from_document("", condition, 0, json!({"invalid": ["late"]}));
+        let all: Vec<Measurement> = scenario(&[10, 1_000]).into_iter().map(measure).collect();
+        let now: Vec<(String, Condition)> =
+            scenario(&[10]).into_iter().map(|condition| (String::new(), condition)).collect();
+        let (ours, others) = planned(all, &now);
+        assert_eq!((ours.len(), ours[0].condition.clients, others), (1, 10, 1));
     }
 
     #[test]

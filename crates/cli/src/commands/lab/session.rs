@@ -112,6 +112,8 @@ pub(crate) fn measure(
     };
     for measurement in &already {
         live.step(&Step::End(measurement));
+        // The file is written anew, and holds the whole run in the end.
+        stream.line(measurement)?;
     }
     let asked = interrupt.flag();
     let mut failed_write = None;

@@ -180,6 +180,24 @@ impl Chart {
         }
     }
 
+    /// Lines with two numeric axes: in one chart, or in several as with [`Self::apart`] where there are more than colours.
+    #[must_use]
+    pub fn lines_apart(
+        title: &str,
+        reading: &str,
+        (x, y): (Axis, Axis),
+        lines: Vec<(String, Vec<Point>)>,
+    ) -> Vec<Self> {
+        let lines = lines.into_iter().filter(|(_, points)| !points.is_empty()).collect();
+        let draw = |(title, part): (String, Vec<(String, Vec<Point>)>)| {
+            let series = part.into_iter().enumerate();
+            let series =
+                series.map(|(colour, (name, points))| Series { name, mark: Mark::Line(points), colour });
+            Self::plane(&title, reading, x.clone(), y.clone(), series.collect())
+        };
+        parts(title, lines, CURVES).into_iter().map(draw).collect()
+    }
+
     /// Box plots: in one chart, or in several as with [`Self::apart`] where their names would not fit below them.
     #[must_use]
     pub fn boxes_apart(title: &str, reading: &str, y: &Axis, boxes: Vec<Quartiles>) -> Vec<Self> {
@@ -269,8 +287,11 @@ impl Chart {
             let bins = 48usize;
             let width = ((high - low) / bins as f64).max(if is_log { 1e-3 } else { 1.0 });
             let mut counts = vec![0u64; bins];
+            // The 99th percentile belongs to the last class, which it is the upper edge of.
             for (value, count) in times.values() {
-                let bin = ((scaled(value as f64) - low) / width).max(0.0) as usize;
+                let place = scaled(value as f64);
+                let bin = ((place - low) / width).max(0.0) as usize;
+                let bin = if place <= high { bin.min(bins - 1) } else { bin };
                 if let Some(cell) = counts.get_mut(bin) {
                     *cell += count;
                 }
@@ -319,7 +340,9 @@ impl Chart {
             let points = (0..=steps).map(|step| {
                 let rarity = 10f64.powf(last * step as f64 / steps as f64);
                 let percent = 100.0 * (1.0 - 1.0 / rarity);
-                Point::new(rarity, times.percentile(percent) as f64 / divisor)
+                // One in all of them is the slowest.
+                let time = if step == steps { times.max() } else { times.percentile(percent) };
+                Point::new(rarity, time as f64 / divisor)
             });
             Series { name: name.clone(), mark: Mark::Line(points.collect()), colour }
         });
@@ -438,6 +461,27 @@ mod tests {
     }
 
     #[test]
+    fn the_slowest_sample_is_seen() {
+        let line = |chart: Chart| -> Vec<Point> {
+            let Content::Plane { mut series, .. } = chart.content else { panic!() };
+            let Mark::Line(points) = series.remove(0).mark else { panic!() };
+            points
+        };
+        let mut few = Times::new();
+        (1..=10u64).for_each(|value| few.record(value * 30_000_000));
+        let sum: f64 = line(Chart::density("t", &[("a".into(), few)])).iter().map(|point| point.y).sum();
+        assert!((sum - 100.0).abs() < 1e-9, "{sum}");
+        // One of ten thousand is what a tail is about.
+        let mut tail = Times::new();
+        (0..9_999).for_each(|_| tail.record(100_000));
+        tail.record(3_000_000_000);
+        let points = line(Chart::percentiles("t", &[("a".into(), tail)]));
+        let last = points.last().unwrap();
+        assert!((last.x - 10_000.0).abs() < 1e-6 && last.y > 2_900_000.0, "{last:?}");
+        assert!(points[points.len() - 2].y < 200.0);
+    }
+
+    #[test]
     fn more_curves_than_colours_become_several_charts() {
         let of = |names: &[String]| -> Vec<(Vec<String>, String)> {
             let curves: Vec<(String, Times)> = names.iter().map(|name| (name.clone(), times())).collect();
@@ -470,6 +514,23 @@ mod tests {
             of(&three).iter().map(|(_, title)| title.as_str()).collect::<Vec<_>>(),
             ["t: A: near", "t: A: far", "t: B: near", "t: B: far"]
         );
+    }
+
+    #[test]
+    fn no_two_lines_of_a_chart_have_one_colour() {
+        let of = |stack: usize| ["1 client", "30 clients"].map(|clients| format!("s{stack}, {clients}"));
+        let line = |name: String| (name, vec![Point::new(1.0, 1.0), Point::new(2.0, 3.0)]);
+        let axes = (Axis::linear("x"), Axis::linear("y"));
+        let mut lines: Vec<_> = (0..8).flat_map(of).map(line).collect();
+        lines.push(("empty, 30 clients".into(), Vec::new()));
+        let charts = Chart::lines_apart("t", "r", axes, lines);
+        assert_eq!(charts.len(), 2);
+        for chart in charts {
+            let legend = chart.legend();
+            let colours: std::collections::BTreeSet<usize> =
+                legend.iter().map(|(_, colour)| colour % CURVES).collect();
+            assert_eq!((legend.len(), colours.len()), (8, 8));
+        }
     }
 
     #[test]

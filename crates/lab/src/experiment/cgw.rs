@@ -7,12 +7,13 @@ use super::{
 use crate::chart::{Axis, Chart, Mark, Point, Series};
 use crate::figures;
 use crate::latency::Times;
-use crate::measurement::Measurement;
+use crate::measurement::{Group, Measurement};
 use crate::outcome::{Finding, Grid, Outcome, maybe};
 use crate::outliers::{Cause, Sample, Slow, explain, kulczynski, pearson, stolen_share};
 use crate::scenario::{CpuCondition, Kind, LoadSpec, Scenario, Sweep};
 use crate::statistics::{Repeated, mean, quantile};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 pub(super) static ALL: [&dyn Experiment; 3] = [&RoundTrip, &Outliers, &Profile];
 
@@ -481,77 +482,25 @@ impl Experiment for Profile {
     }
     fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
         let groups = valid_groups(measurements);
-        let mut parts: Vec<String> = Vec::new();
-        let prefix = "server.threads_percent.";
-        for group in &groups {
-            for measurement in &group.valid {
-                for name in measurement.metrics.keys().filter_map(|name| name.strip_prefix(prefix)) {
-                    if !parts.iter().any(|part| part == name) {
-                        parts.push(name.to_owned());
-                    }
-                }
+        for stack in stacks(measurements) {
+            let own: Vec<&Group<'_>> = groups.iter().filter(|group| group.condition.stack == stack).collect();
+            profile(stack_name(&stack), &own, outcome);
+        }
+        if let Some(group) = groups.iter().find(|group| group.condition.stack == "own") {
+            let threads = threads(&[group]);
+            if let Some(adapter) = threads.iter().find(|thread| thread.as_str() == "signals") {
+                let total: f64 = threads.iter().map(|thread| used(group, thread)).sum();
+                outcome.finding(
+                    "the profile accounts for all of the server's CPU",
+                    group.mean("server.cpu_percent").map(|cpu| (total / cpu - 1.0).abs() < 0.1),
+                    format!(
+                        "threads add up to {} %, the process to {} %; setting 5 000 values every 10 ms takes {} %",
+                        figures::number(total),
+                        maybe(group.mean("server.cpu_percent")),
+                        figures::number(used(group, adapter))
+                    ),
+                );
             }
-        }
-        parts.sort();
-        let used = |group: &crate::measurement::Group<'_>, part: &str| {
-            group.mean(&format!("{prefix}{part}")).unwrap_or(0.0)
-        };
-        // Threads that never ran are not part of a profile.
-        parts.retain(|part| groups.iter().any(|group| used(group, part) > 0.005));
-        let mut columns = vec!["stack", "nodes per Read"];
-        columns.extend(parts.iter().map(String::as_str));
-        columns.extend(["server %", "kernel %", "load %"]);
-        let mut grid = Grid::new("CPU by thread, % of one core", 1, &columns);
-        let mut bars = Vec::new();
-        for group in &groups {
-            let sizes: Vec<f64> = parts.iter().map(|part| used(group, part)).collect();
-            let name = format!(
-                "{}, {} nodes",
-                stack_name(&group.condition.stack),
-                group.condition.batch.unwrap_or(1)
-            );
-            let kernel = group
-                .mean("server.system_s")
-                .zip(group.mean("window_s"))
-                .map(|(system, window)| system / window * 100.0);
-            let mut row = vec![
-                stack_name(&group.condition.stack).to_owned(),
-                group.condition.batch.unwrap_or(1).to_string(),
-            ];
-            row.extend(sizes.iter().map(|size| figures::number(*size)));
-            row.extend([
-                maybe(group.mean("server.cpu_percent")),
-                maybe(kernel),
-                maybe(group.mean("generator.cpu_percent")),
-            ]);
-            grid.rows.push(row);
-            bars.push((name, sizes));
-        }
-        outcome.grids.push(grid);
-        outcome.charts.extend(Chart::stacks_apart(
-            "Server CPU by thread",
-            "Each bar is a load; its parts are the server's threads. 'signals' is the thread that sets the values, which is what \
-             a protocol adapter does.",
-            &Axis::linear("CPU, % of one core"),
-            &parts,
-            bars,
-        ));
-        if let (Some(adapter), Some(group)) = (
-            parts.iter().find(|part| part.as_str() == "signals"),
-            groups.iter().find(|group| group.condition.stack == "own"),
-        ) {
-            let share = used(group, adapter);
-            let total: f64 = parts.iter().map(|part| used(group, part)).sum();
-            outcome.finding(
-                "the profile accounts for all of the server's CPU",
-                group.mean("server.cpu_percent").map(|cpu| (total / cpu - 1.0).abs() < 0.1),
-                format!(
-                    "threads add up to {} %, the process to {} %; setting 5 000 values every 10 ms takes {} %",
-                    figures::number(total),
-                    maybe(group.mean("server.cpu_percent")),
-                    figures::number(share)
-                ),
-            );
         }
         outcome.remark(
             "As in the paper, our server shows these figures as variables of its own (taktwerk serve --profile, folder \
@@ -564,6 +513,73 @@ impl Experiment for Profile {
              values up here; its VPN client and Wi-Fi driver, which are no part of this machine.",
         );
     }
+}
+
+/// Threads of a process that stand for themselves in a profile; the rest of a virtual machine's are one part.
+const THREADS: usize = 7;
+const OTHERS: &str = "other threads";
+
+const BY_THREAD: &str = "server.threads_percent.";
+
+/// CPU of the threads of that name, in percent of a core.
+fn used(group: &Group<'_>, thread: &str) -> f64 {
+    group.mean(&format!("{BY_THREAD}{thread}")).unwrap_or(0.0)
+}
+
+/// Names of the threads that ran in these loads, in the alphabet's order.
+fn threads(groups: &[&Group<'_>]) -> Vec<String> {
+    let measurements = groups.iter().flat_map(|group| &group.valid);
+    let names: BTreeSet<&str> = measurements
+        .flat_map(|one| one.metrics.keys().filter_map(|name| name.strip_prefix(BY_THREAD)))
+        .collect();
+    let ran = |name: &&str| groups.iter().any(|group| used(group, name) > 0.005);
+    names.into_iter().filter(ran).map(str::to_owned).collect()
+}
+
+/// Where the CPU of a stack's server goes.
+fn profile(name: &str, groups: &[&Group<'_>], outcome: &mut Outcome) {
+    let all = threads(groups);
+    let most = |thread: &String| groups.iter().map(|group| used(group, thread)).fold(0.0, f64::max);
+    let mut busiest: Vec<&String> = all.iter().collect();
+    busiest.sort_by(|a, b| most(b).total_cmp(&most(a)));
+    busiest.truncate(THREADS);
+    let mut parts: Vec<String> = all.iter().filter(|thread| busiest.contains(thread)).cloned().collect();
+    let others: Vec<&String> = all.iter().filter(|thread| !busiest.contains(thread)).collect();
+    if !others.is_empty() {
+        parts.push(OTHERS.to_owned());
+    }
+    let mut columns = vec!["nodes per Read"];
+    columns.extend(parts.iter().map(String::as_str));
+    columns.extend(["server %", "kernel %", "load %"]);
+    let mut grid = Grid::new(&format!("CPU by thread, % of one core: {name}"), 1, &columns);
+    let mut bars = Vec::new();
+    for group in groups {
+        let size = |part: &String| match part.as_str() {
+            OTHERS => others.iter().map(|thread| used(group, thread)).sum(),
+            _ => used(group, part),
+        };
+        let sizes: Vec<f64> = parts.iter().map(size).collect();
+        let system = group.mean("server.system_s").zip(group.mean("window_s"));
+        let nodes = group.condition.batch.unwrap_or(1).to_string();
+        let mut row = vec![nodes.clone()];
+        row.extend(sizes.iter().map(|size| figures::number(*size)));
+        row.extend([
+            maybe(group.mean("server.cpu_percent")),
+            maybe(system.map(|(system, window)| system / window * 100.0)),
+            maybe(group.mean("generator.cpu_percent")),
+        ]);
+        grid.rows.push(row);
+        bars.push((if nodes == "1" { "1 node".to_owned() } else { format!("{nodes} nodes") }, sizes));
+    }
+    outcome.grids.push(grid);
+    outcome.charts.extend(Chart::stacks_apart(
+        &format!("Server CPU by thread: {name}"),
+        "Each bar is a load; its parts are the server's threads. In Taktwerk 'signals' is the thread that sets the values, which \
+         is what a protocol adapter does.",
+        &Axis::linear("CPU, % of one core"),
+        &parts,
+        bars,
+    ));
 }
 
 #[cfg(test)]
@@ -600,6 +616,38 @@ mod tests {
         assert!(outcome.charts.iter().any(|chart| is_density(&chart)));
         // Measured once, so as it is: 30 nodes take as long as 1 here.
         assert_eq!(outcome.findings[0].holds, Some(true));
+    }
+
+    #[test]
+    fn many_threads_are_a_few_parts_of_each_stacks_own_profile() {
+        let measure = |stack: &str, threads: &[(&str, f64)]| {
+            let scenario = Scenario::new("cgw-profile", LoadSpec::new(Kind::Read));
+            let mut condition = scenario.conditions().remove(0);
+            condition.stack = stack.to_owned();
+            let threads: serde_json::Map<String, Value> =
+                threads.iter().map(|(name, percent)| ((*name).to_owned(), json!(percent))).collect();
+            let server = json!({"cpu_percent": 20.0, "threads_percent": threads});
+            Measurement::from_document("cgw-profile", condition, 0, json!({"server": server}))
+        };
+        let names: Vec<String> = (0..30).map(|at| format!("gc-{at:02}")).collect();
+        let many: Vec<(&str, f64)> =
+            names.iter().map(|name| (name.as_str(), 0.5)).chain([("main", 5.0)]).collect();
+        let mut outcome = Outcome::default();
+        let ours = [("server", 15.0), ("signals", 5.0), ("rest", 0.001)];
+        Profile.evaluate(&[measure("milo", &many), measure("own", &ours)], &mut outcome);
+        let [own, milo] = &outcome.grids[..] else { panic!("{:?}", outcome.grids.len()) };
+        assert_eq!(own.columns, ["nodes per Read", "server", "signals", "server %", "kernel %", "load %"]);
+        assert_eq!((milo.columns.len(), milo.columns[8].as_str()), (12, OTHERS));
+        // Of 30 threads six are named.
+        assert!(
+            milo.columns.contains(&"main".to_owned()) && milo.rows[0][8].starts_with("12"),
+            "{:?}",
+            milo.rows
+        );
+        assert!(outcome.charts.iter().all(|chart| chart.legend().len() <= THREADS + 1));
+        assert_eq!(outcome.findings[0].holds, Some(true), "{:?}", outcome.findings);
+        let text = outcome.text();
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     }
 
     #[test]

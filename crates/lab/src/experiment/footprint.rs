@@ -3,7 +3,7 @@
 use super::beside::{self, Beside};
 use super::burger::{self, by_clients};
 use super::{Experiment, Plan, Wish, stack_name, stacks, valid_groups};
-use crate::chart::{Axis, Chart, Mark, Point, Series};
+use crate::chart::{Axis, Chart, Point};
 use crate::figures;
 use crate::measurement::{Group, Measurement};
 use crate::outcome::{Grid, Outcome, maybe};
@@ -126,12 +126,11 @@ impl Experiment for Network {
             ]);
         }
         outcome.grids.push(grid);
-        outcome.charts.push(Chart::plane(
+        outcome.charts.extend(Chart::lines_apart(
             "Bandwidth against signals per second",
             "The slope is the size of a signal on the wire; what is left at the far left is the cost of messages and \
              acknowledgements.",
-            Axis::linear("signals/s"),
-            Axis::linear("Mbit/s"),
+            (Axis::linear("signals/s"), Axis::linear("Mbit/s")),
             bandwidth_lines(&groups, &stacks(measurements)),
         ));
         let mut beside = Beside::new();
@@ -173,22 +172,18 @@ fn mbit_per_s(group: &Group<'_>) -> Option<f64> {
 }
 
 /// Bandwidth against signals, for the fewest and the most clients of each stack.
-fn bandwidth_lines(groups: &[Group<'_>], stacks: &[String]) -> Vec<Series> {
-    let mut series = Vec::new();
-    for (colour, stack) in stacks.iter().enumerate() {
+fn bandwidth_lines(groups: &[Group<'_>], stacks: &[String]) -> Vec<(String, Vec<Point>)> {
+    let mut lines = Vec::new();
+    for stack in stacks {
         for clients in [1, 30] {
             let own = of_stack(groups, stack).filter(|group| group.condition.clients == clients);
             let point = |group: &Group<'_>| Some(Point::new(group.mean("per_second")?, mbit_per_s(group)?));
             let mut points: Vec<Point> = own.filter_map(point).collect();
             points.sort_by(|a, b| a.x.total_cmp(&b.x));
-            series.push(Series {
-                name: format!("{}, {}", stack_name(stack), super::clients(clients)),
-                mark: Mark::Line(points),
-                colour: colour * 2 + usize::from(clients > 1),
-            });
+            lines.push((format!("{}, {}", stack_name(stack), super::clients(clients)), points));
         }
     }
-    series
+    lines
 }
 
 /// What would be used up first if the heaviest load grew: a core or a network.

@@ -5,7 +5,7 @@ use super::{
     Experiment, Plan, Wish, conditions, is_below, is_less, is_under, percentile, published, stack_name,
     stacks, time, times_as, times_grid, valid_groups,
 };
-use crate::chart::{Axis, Chart, Mark, Point, Quartiles, Series};
+use crate::chart::{Axis, Chart, Point, Quartiles};
 use crate::figures;
 use crate::latency::Times;
 use crate::measurement::{Group, Measurement};
@@ -146,8 +146,8 @@ impl Experiment for Overhead {
             1,
             &["stack", "payload B", "message bytes", "headers", "Ethernet", "total", "M1", "M1 per way"],
         );
-        let mut series = Vec::new();
-        for (colour, stack) in stacks(measurements).iter().enumerate() {
+        let mut lines = Vec::new();
+        for stack in &stacks(measurements) {
             let mut points = Vec::new();
             for group in groups.iter().filter(|group| group.condition.stack == *stack) {
                 let payload = f64::from(group.condition.payload.unwrap_or(0));
@@ -189,16 +189,15 @@ impl Experiment for Overhead {
                     ),
                 );
             }
-            series.push(Series { name: stack_name(stack).to_owned(), mark: Mark::Line(points), colour });
+            lines.push((stack_name(stack).to_owned(), points));
         }
         outcome.grids.push(grid);
-        outcome.charts.push(Chart::plane(
+        outcome.charts.extend(Chart::lines_apart(
             "Bytes on the wire over payload bytes, per way",
             "One would be no overhead at all: the further above it, the more of the traffic is headers, identifiers and \
              acknowledgements.",
-            Axis::log("payload, bytes"),
-            Axis::log("M1"),
-            series,
+            (Axis::log("payload, bytes"), Axis::log("M1")),
+            lines,
         ));
         compare_overhead(measurements, &groups, outcome);
         outcome.remark(

@@ -7,6 +7,7 @@ use crate::measurement::{Group, Measurement, group};
 use crate::model::{Fit, Form, Model, Noise, Observation, median_abs, middle, shuffled};
 use crate::outcome::{Grid, Outcome};
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 pub(super) static ALL: [&dyn Experiment; 2] = [&Modelling, &Sizing];
 
@@ -245,15 +246,26 @@ fn charts(name: &str, data: &[Observation], model: &Model, outcome: &mut Outcome
         Axis::linear("CPU, % of one core"),
         series,
     ));
-    // The harder split: numbers of clients that the fit has not seen.
+    outcome.charts.push(unseen(name, data));
+}
+
+/// The harder split: numbers of clients that the fit has not seen.
+fn unseen(name: &str, data: &[Observation]) -> Chart {
     let train = with_clients(data, &[1.0, 10.0, 30.0]);
-    let forms = [(Form::Paper, 1), (model.fit.form, 0)];
+    let test = with_clients(data, &[5.0, 20.0]);
+    // Which form it is must not be known from what is predicted either.
+    let chosen = Model::new(name, &train).map(|model| model.fit.form);
+    let forms = [(Some(Form::Paper).filter(|paper| chosen != Some(*paper)), 1), (chosen, 0)];
+    let mut without_place = 0;
     let mut series: Vec<Series> = forms
         .into_iter()
         .filter_map(|(form, colour)| {
+            let form = form?;
             let fit = Fit::new(form, &train)?;
-            let test = with_clients(data, &[5.0, 20.0]);
-            let dots = test.iter().map(|one| Point::new(one.cpu_percent, fit.predict(one))).collect();
+            let dots = test.iter().map(|one| Point::new(one.cpu_percent, fit.predict(one)));
+            // A logarithmic axis has no place for less than nothing.
+            let (dots, below): (Vec<Point>, Vec<Point>) = dots.partition(|dot| dot.x > 0.0 && dot.y > 0.0);
+            without_place += below.len();
             Some(Series { name: format!("form '{form}'"), mark: Mark::Dots(dots), colour })
         })
         .collect();
@@ -262,14 +274,19 @@ fn charts(name: &str, data: &[Observation], model: &Model, outcome: &mut Outcome
     let band =
         [least, most].map(|x| Point { x, y: x, interval: Some((x * (1.0 - ALLOWED), x * (1.0 + ALLOWED))) });
     series.insert(0, Series { name: "within 10 %".into(), mark: Mark::Band(band.into()), colour: 7 });
-    outcome.charts.push(Chart::plane(
+    let mut reading = "Each dot is a measurement with a number of clients that neither the fit nor the choice of its form has \
+                       seen: within the shaded band the prediction is within 10 %."
+        .to_owned();
+    if without_place > 0 {
+        let _ = write!(reading, " {without_place} predictions of zero or less have no place here.");
+    }
+    Chart::plane(
         &format!("Predicted against measured, 5 and 20 clients: {name}"),
-        "Each dot is a measurement with a number of clients that the fit has not seen: within the shaded band the prediction \
-         is within 10 %.",
+        &reading,
         Axis::log("measured CPU, %"),
         Axis::log("predicted CPU, %"),
         series,
-    ));
+    )
 }
 
 impl Experiment for Sizing {
@@ -366,6 +383,44 @@ impl Experiment for Sizing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_predicted_has_no_part_in_choosing_the_form() {
+        let measured = |clients: f64, items: f64, cpu: f64| Observation {
+            cpu_percent: cpu,
+            ..Observation::planned(items, clients, 100.0, false)
+        };
+        // A CPU that grows faster than the signals: a straight line through it begins below zero.
+        let loads = [1.0, 5.0, 10.0, 20.0, 30.0].into_iter().flat_map(|clients| {
+            [100.0, 300.0, 1_000.0, 3_000.0, 10_000.0, 30_000.0]
+                .map(|items: f64| measured(clients, items, 0.05 + items * items * 1e-7))
+        });
+        let data: Vec<Observation> = loads.collect();
+        let chart = unseen("t", &data);
+        let crate::chart::Content::Plane { series, .. } = &chart.content else { panic!() };
+        let dots = series.iter().filter_map(|one| match &one.mark {
+            Mark::Dots(dots) => Some((one.name.clone(), dots.len())),
+            _ => None,
+        });
+        let dots: Vec<(String, usize)> = dots.collect();
+        assert!(dots[0].0.contains("paper") && dots[0].1 < 12, "{dots:?}");
+        assert!(
+            chart
+                .reading
+                .ends_with(&format!("{} predictions of zero or less have no place here.", 12 - dots[0].1))
+        );
+        // With 5 and 20 clients everything costs something else: the form stays that of the others.
+        let chosen = dots[1].0.clone();
+        let odd = data.iter().map(|one| Observation {
+            cpu_percent: if [5.0, 20.0].contains(&one.clients) { 50.0 } else { one.cpu_percent },
+            ..*one
+        });
+        let crate::chart::Content::Plane { series, .. } = unseen("t", &odd.collect::<Vec<_>>()).content
+        else {
+            panic!()
+        };
+        assert!(series.iter().any(|one| one.name == chosen), "{chosen}");
+    }
 
     #[test]
     fn an_error_that_the_noise_explains_is_open() {

@@ -3,7 +3,7 @@
 
 use super::beside::is_kept;
 use super::published::burger;
-use super::{clients, is_under, stack_name, times_as};
+use super::{clients, is_less, is_under, stack_name, times_as};
 use crate::figures;
 use crate::measurement::Group;
 use crate::outcome::{Grid, Outcome, interval, maybe};
@@ -121,10 +121,12 @@ pub(super) fn sessions(groups: &[Group<'_>], stacks: &[String], outcome: &mut Ou
     }
 }
 
-/// Whether one figure that may be negative, a difference, is smaller than another.
+/// Whether one figure that may be negative, a difference, is smaller than another. Measured once, one that is negative says what its
+/// two windows were disturbed by: no session costs less than nothing.
 fn is_smaller(one: &Repeated, other: &Repeated) -> Option<bool> {
     match difference_ci95(&one.values, &other.values) {
-        None => Some(one.median < other.median),
+        None if one.median <= 0.0 || other.median <= 0.0 => None,
+        None => is_less(one, other),
         Some((_, high)) if high < 0.0 => Some(true),
         Some((low, _)) if low > 0.0 => Some(false),
         Some(_) => None,
@@ -331,6 +333,10 @@ mod tests {
         assert_eq!(holds(&judge(31.0, 3.9), "the peer's"), [Some(false)]);
         assert_eq!(holds(&judge(95.0, 99.0), "the paper's"), [Some(false)]);
         assert_eq!(holds(&judge(4.0, 5.0), "the peer's"), [None]);
+        let once = |points: f64| Repeated::new(vec![points]).unwrap();
+        assert_eq!(is_smaller(&once(0.01), &once(-0.5)), None);
+        assert_eq!(is_smaller(&once(0.01), &once(0.5)), Some(true));
+        assert_eq!(is_smaller(&once(0.5), &once(0.01)), Some(false));
     }
 
     #[test]

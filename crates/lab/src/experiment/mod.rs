@@ -199,7 +199,10 @@ fn times_grid(title: &str, first: &[&str], rows: &[(Vec<String>, Times)], is_ms:
             summary.p999_us,
             summary.max_us,
         ];
-        row.extend(figures.map(|us| crate::figures::number(us / divisor)));
+        let shown = |us: f64| {
+            if summary.count == 0 { "–".to_owned() } else { crate::figures::number(us / divisor) }
+        };
+        row.extend(figures.map(shown));
         grid.rows.push(row);
     }
     grid

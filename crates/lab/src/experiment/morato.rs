@@ -310,6 +310,12 @@ impl Experiment for Subscription {
             let cpu = group.condition.cpu.condition.name();
             let stack = stack_name(&group.condition.stack);
             let times = group.times("transfer");
+            if times.count() == 0 {
+                outcome.skipped.push(format!(
+                    "{stack}, {cpu}: its messages say nothing of when they were published (PublishTime is null)"
+                ));
+                continue;
+            }
             rows.push((vec![stack.to_owned(), cpu.to_owned()], times.clone()));
             curves.push((format!("{stack}, {cpu}"), times));
         }
@@ -486,6 +492,27 @@ mod tests {
         let wish = Wish { quick, stacks: vec!["own".into()], place: &place };
         let kinds = Read.plan(&wish).conditions.into_iter();
         kinds.map(|condition| (condition.link, condition.cpu.condition)).collect()
+    }
+
+    #[test]
+    fn messages_without_a_publish_time_are_no_hour_old() {
+        let mut scenario = Scenario::new("morato-subscription", LoadSpec::new(Kind::Subscribe));
+        scenario.stacks = vec!["own".into(), "node-opcua".into()];
+        let measured = |condition: crate::scenario::Condition| {
+            let mut one =
+                Measurement::from_document("morato-subscription", condition, 0, serde_json::json!({}));
+            if one.condition.stack == "own" {
+                let mut times = Times::new();
+                times.record(150_000);
+                one.histograms.insert("transfer".to_owned(), times);
+            }
+            one
+        };
+        let all: Vec<Measurement> = scenario.conditions().into_iter().map(measured).collect();
+        let mut outcome = Outcome::default();
+        Subscription.evaluate(&all, &mut outcome);
+        assert_eq!(outcome.grids[0].rows.len(), 1, "{:?}", outcome.grids[0].rows);
+        assert!(outcome.skipped[0].starts_with("node-opcua, ") && outcome.skipped[0].contains("null"));
     }
 
     #[test]

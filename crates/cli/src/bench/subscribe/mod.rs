@@ -433,14 +433,29 @@ fn report(
     report.set("waiting_at_end", observer.waiting);
     report.set("delivery", json!(observer.delivery.summary()));
     report.set("message_interval", json!(observer.intervals.summary()));
-    report.set("transfer", json!(observer.transfer.summary()));
+    report.set("unstamped_messages", observer.unstamped);
     report.histogram("delivery", &observer.delivery);
     report.histogram("message_interval", &observer.intervals);
-    report.histogram("transfer", &observer.transfer);
+    // A server that does not say when it published is not one that took no time.
+    if observer.unstamped == 0 || observer.transfer.count() > 0 {
+        report.set("transfer", json!(observer.transfer.summary()));
+        report.histogram("transfer", &observer.transfer);
+    }
     report.histogram("cycle", observer.progress.cycles());
     if items > 0 {
         report.times("delivery (source time to here)", &observer.delivery);
-        report.times("transfer (publish time to here)", &observer.transfer);
+        if observer.unstamped == 0 || observer.transfer.count() > 0 {
+            report.times("transfer (publish time to here)", &observer.transfer);
+        }
+        if observer.unstamped > 0 {
+            report.fact(
+                "publish time",
+                format!(
+                    "null in {} of {} messages, which the server should stamp",
+                    observer.unstamped, observer.messages
+                ),
+            );
+        }
         report.times("between messages of a client", &observer.intervals);
         report.fact(
             "notifications",

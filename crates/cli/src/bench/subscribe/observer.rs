@@ -79,6 +79,8 @@ pub(crate) struct Observer {
     /// Time between two messages of a client.
     pub(crate) intervals: Times,
     pub(crate) messages: u64,
+    /// Messages whose PublishTime is null, as node-opcua's are: nobody knows when those were made.
+    pub(crate) unstamped: u64,
     pub(crate) lost_messages: u64,
     /// Clients whose next message was overdue when the window closed.
     pub(crate) waiting: usize,
@@ -112,6 +114,7 @@ impl Observer {
             expected: (0, u64::MAX),
             intervals: Times::new(),
             messages: 0,
+            unstamped: 0,
             lost_messages: 0,
             waiting: 0,
             lost_connections: 0,
@@ -137,10 +140,19 @@ impl Observer {
         self.origin = clock::origin();
     }
 
+    /// Notes how long a message was on its way, if the server says when it published it.
+    fn stamped(&mut self, published: UtcTime, arrived: i128) {
+        if published == UtcTime::NULL {
+            self.unstamped += 1;
+        } else {
+            self.transfer.record(u64::try_from(arrived - published.unix_nanos()).unwrap_or(0));
+        }
+    }
+
     /// Ends a first window; another one follows. Returns its delivery times.
     pub(crate) fn start_again(&mut self) -> Times {
         self.is_open = false;
-        self.messages = 0;
+        (self.messages, self.unstamped) = (0, 0);
         self.transfer = Times::new();
         self.intervals = Times::new();
         std::mem::take(&mut self.delivery)
@@ -273,7 +285,7 @@ impl FleetSink for Observer {
             self.intervals.record(at.saturating_sub(before));
         }
         let arrived = self.origin.unix_nanos() + i128::from(given);
-        self.transfer.record(u64::try_from(arrived - published.unix_nanos()).unwrap_or(0));
+        self.stamped(published, arrived);
         if let Some(source) = source {
             self.delivery.record(u64::try_from(arrived - source.unix_nanos()).unwrap_or(0));
         }
@@ -283,6 +295,22 @@ impl FleetSink for Observer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_null_publish_time_is_no_time() {
+        let mut observer = Observer::new(1, 1);
+        let arrived = 1_700_000_000_000_000_000;
+        observer.stamped(UtcTime::NULL, arrived);
+        assert_eq!((observer.unstamped, observer.transfer.count()), (1, 0));
+        observer
+            .stamped(UtcTime::from_unix(std::time::Duration::from_nanos(arrived as u64 - 5_000)), arrived);
+        assert_eq!(
+            (observer.unstamped, observer.transfer.count(), observer.transfer.max() / 100),
+            (1, 1, 50)
+        );
+        observer.start_again();
+        assert_eq!(observer.unstamped, 0);
+    }
 
     #[test]
     fn who_waits_at_the_end_has_waited_at_least_so_long() {

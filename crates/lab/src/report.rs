@@ -132,9 +132,10 @@ fn section(html: &mut String, outcome: &Outcome) {
         }
         html.push_str("</ul>");
     }
-    if !outcome.charts.is_empty() {
+    let charts: Vec<&Chart> = outcome.charts.iter().filter(|one| !one.is_empty()).collect();
+    if !charts.is_empty() {
         html.push_str("<div class=\"charts\">");
-        outcome.charts.iter().for_each(|one| chart(html, one));
+        charts.into_iter().for_each(|one| chart(html, one));
         html.push_str("</div>");
     }
     outcome.grids.iter().for_each(|one| grid(html, one));

@@ -356,6 +356,20 @@ impl Chart {
         )
     }
 
+    /// Whether nothing would be drawn but axes: what it is of could not be measured.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match &self.content {
+            Content::Plane { series, .. } => series.iter().all(|series| match &series.mark {
+                Mark::Line(points) | Mark::Dots(points) | Mark::Steps(points) | Mark::Band(points) => {
+                    points.is_empty()
+                }
+            }),
+            Content::Boxes { boxes, .. } => boxes.is_empty(),
+            Content::Stack { parts, bars, .. } => parts.is_empty() || bars.is_empty(),
+        }
+    }
+
     /// The chart as an SVG element, without the explanation.
     #[must_use]
     pub fn svg(&self) -> String {
@@ -579,6 +593,7 @@ mod tests {
             assert!(!svg.contains("<script") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
             assert_eq!(svg.matches('<').count(), svg.matches('>').count());
         }
+        assert_eq!(charts.each_ref().map(Chart::is_empty), [false, false, false, true]);
         assert!(charts[0].svg().contains("&lt;x&gt;"));
         assert_eq!(charts[0].legend().len(), 3);
     }

@@ -485,8 +485,11 @@ impl Experiment for Profile {
     fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
         let groups = valid_groups(measurements);
         for stack in stacks(measurements) {
-            let own: Vec<&Group<'_>> = groups.iter().filter(|group| group.condition.stack == stack).collect();
-            profile(stack_name(&stack), &own, outcome);
+            let own = groups.iter().filter(|group| group.condition.stack == stack && !group.valid.is_empty());
+            let own: Vec<&Group<'_>> = own.collect();
+            if !own.is_empty() {
+                profile(stack_name(&stack), &own, outcome);
+            }
         }
         if let Some(group) = groups.iter().find(|group| group.condition.stack == "own") {
             let threads = threads(&[group]);
@@ -636,7 +639,9 @@ mod tests {
             names.iter().map(|name| (name.as_str(), 0.5)).chain([("main", 5.0)]).collect();
         let mut outcome = Outcome::default();
         let ours = [("server", 15.0), ("signals", 5.0), ("rest", 0.001)];
-        Profile.evaluate(&[measure("milo", &many), measure("own", &ours)], &mut outcome);
+        let mut spoilt = measure("asyncua", &ours);
+        spoilt.invalid.push("the load generator was late".to_owned());
+        Profile.evaluate(&[measure("milo", &many), spoilt, measure("own", &ours)], &mut outcome);
         let [own, milo] = &outcome.grids[..] else { panic!("{:?}", outcome.grids.len()) };
         assert_eq!(
             own.columns,

@@ -10,14 +10,18 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use std::collections::HashMap;
+use std::time::Duration;
 use taktwerk_lab::clock;
 use taktwerk_lab::mqtt::{Event, Fleet, Happened, Qos};
 use taktwerk_lab::schedule::OpenLoop;
 
 /// How long messages are waited for after the window.
 const DRAIN: u64 = 2_000_000_000;
-/// The same in words.
-pub(super) const WAITED: &str = "within 2 s after the window";
+/// How long a client without a schedule waits for its message before it sends the next one: what QoS 0 loses never comes, and a
+/// load that ends by count would go on without end.
+const PATIENCE: u64 = 20_000_000_000;
+/// Both in words.
+pub(super) const WAITED: &str = "within 2 s after the window, or within 20 s without --rate";
 
 /// A message on its way.
 #[derive(Debug, Clone, Copy)]
@@ -66,17 +70,21 @@ pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) 
     let due_before = schedule.map_or(0, |it| it.taken());
     let bytes_before = load.fleet.bytes();
     let window = Window::open(broker.process(), broker.address().port())?;
-    let by_count =
-        arguments.rate.zip(arguments.count).map(|(rate, count)| (count as f64 / rate * 1e9) as u64);
-    let end = start + by_count.unwrap_or_else(|| nanos(arguments.duration));
-    load.window.1 = end;
-    let mut progress = Progress::of_time("measuring", std::time::Duration::from_nanos(end - start));
     let limit = arguments.count.filter(|_| arguments.rate.is_none());
+    let end = end(start, arguments.count, arguments.rate, arguments.duration);
+    load.window.1 = end;
+    let mut progress = match limit {
+        Some(count) => Progress::new("messages", count),
+        None => Progress::of_time("measuring", Duration::from_nanos(end - start)),
+    };
     let mut until = start;
-    while until < end && !interrupt.asked() && limit.is_none_or(|limit| load.outcome.done < limit) {
+    while until < end && !interrupt.asked() && !load.is_over(limit) {
         until = end.min(until + 10 * LOOK);
         load.until(until, &mut schedule, limit, interrupt)?;
-        progress.at((until - start) / 1_000_000_000);
+        if schedule.is_none() {
+            load.give_up(clock::monotonic());
+        }
+        progress.at(if limit.is_some() { load.outcome.done } else { (until - start) / 1_000_000_000 });
     }
     let now = clock::monotonic().min(end);
     load.window.1 = now;
@@ -105,7 +113,35 @@ pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) 
     Ok(outcome)
 }
 
+/// When the window ends: with the schedule if so many are to be sent at a rate, not by the clock if so many are to come back,
+/// and otherwise when its time is over.
+fn end(start: u64, count: Option<u64>, rate: Option<f64>, duration: Duration) -> u64 {
+    match (count, rate) {
+        (Some(count), Some(rate)) => start.saturating_add((count as f64 / rate * 1e9) as u64),
+        (Some(_), None) => u64::MAX,
+        (None, _) => start.saturating_add(nanos(duration)),
+    }
+}
+
 impl Load {
+    /// Whether there is nothing more to wait for: so many have come back or never will, or a connection is lost.
+    fn is_over(&self, limit: Option<u64>) -> bool {
+        let outcome = &self.outcome;
+        outcome.lost > 0 || limit.is_some_and(|limit| outcome.done + outcome.missing >= limit)
+    }
+
+    /// Gives up the messages that are waited for too long; their clients go on with the next.
+    fn give_up(&mut self, now: u64) {
+        let Self { pending, idle, window, outcome, .. } = self;
+        for (_, it) in pending.extract_if(|_, it| now.saturating_sub(it.sent) > PATIENCE) {
+            idle.push(it.client);
+            if (window.0..window.1).contains(&it.scheduled) {
+                outcome.missing += 1;
+                outcome.latency.record_unanswered(it.scheduled, it.sent, now);
+            }
+        }
+    }
+
     /// Sends what is due, or what clients have time for, until the clock reads `end`.
     fn until(
         &mut self,
@@ -116,8 +152,7 @@ impl Load {
     ) -> Result<(), Failure> {
         loop {
             let now = clock::monotonic();
-            let is_enough = limit.is_some_and(|limit| self.outcome.done >= limit) || self.outcome.lost > 0;
-            if now >= end || is_enough || interrupt.asked() {
+            if now >= end || self.is_over(limit) || interrupt.asked() {
                 return Ok(());
             }
             let wake = match schedule {
@@ -180,5 +215,53 @@ impl Load {
                 Happened::Lost | Happened::Failed(_) => outcome.lost += 1,
             })
             .map_err(environment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Bench {
+        #[command(flatten)]
+        arguments: MqttArgs,
+    }
+
+    #[test]
+    fn so_many_messages_take_as_long_as_they_take() {
+        let span = Duration::from_secs(10);
+        assert_eq!(end(5, Some(1_000), None, span), u64::MAX);
+        assert_eq!(
+            (end(5, None, None, span), end(5, None, Some(3.0), span)),
+            (10_000_000_005, 10_000_000_005)
+        );
+        assert_eq!(end(5, Some(100), Some(50.0), span), 2_000_000_005);
+    }
+
+    #[test]
+    fn a_message_that_never_comes_back_is_not_waited_for_without_end() {
+        let arguments = Bench::parse_from(["bench", "broker"]).arguments;
+        let sent = |sent| Pending { scheduled: sent, sent, client: 3 };
+        let mut load = Load {
+            fleet: Fleet::new(false).unwrap(),
+            topics: Vec::new(),
+            messages: Messages::new(&arguments).unwrap(),
+            qos: arguments.qos,
+            next: 3,
+            // One of the warm-up, and two of the window.
+            pending: HashMap::from([(0, sent(50)), (1, sent(120)), (2, sent(200))]),
+            idle: Vec::new(),
+            window: (100, u64::MAX),
+            outcome: Outcome { done: 1, ..Outcome::default() },
+        };
+        load.give_up(PATIENCE + 150);
+        assert_eq!((load.outcome.missing, load.outcome.latency.unanswered), (1, 1));
+        assert_eq!(load.idle, [3, 3], "their clients go on");
+        assert!(load.pending.contains_key(&2) && load.pending.len() == 1);
+        assert!(!load.is_over(None) && !load.is_over(Some(3)) && load.is_over(Some(2)));
+        load.outcome.lost = 1;
+        assert!(load.is_over(None), "a connection that is lost brings nothing more");
     }
 }

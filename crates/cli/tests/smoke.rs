@@ -220,11 +220,31 @@ fn loads() {
     // More in one request than the server takes, which says how many that is.
     let many = ["subscribe", "--items", "10001", "--per-request", "20000", "-I", "250", "--sampling", "250"];
     assert_eq!(bench(&many)["progress"]["items"], 10_001);
-    // Who never sleeps is not therefore at the end of its strength.
-    let polling =
-        bench(&["subscribe", "-I", "50", "--update", "50", "--items", "10", "--busy-poll", "1000000"]);
-    assert!(polling["generator"]["polling_s"].as_f64().unwrap() > 0.0, "{polling}");
-    assert!(!polling["invalid"].to_string().contains("of its core"), "{polling}");
+    server.stop().unwrap();
+}
+
+#[test]
+fn who_never_sleeps_is_not_therefore_at_the_end_of_its_strength() {
+    let server = serve(&["--no-plant", "--interop", "--signals", "10", "--update", "50"]);
+    let url = server.url();
+    for load in [
+        &["subscribe", "-I", "50", "--update", "50", "--items", "10"][..],
+        &["roundtrip", "-I", "10"],
+        &["connect"],
+        &["read"],
+    ] {
+        let short = ["-d", "0.3s", "--warmup", "0.1s", "--busy-poll", "1s", "--json", url];
+        let output = taktwerk().args(["bench"]).args(load).args(short).run(LIMIT).unwrap();
+        let polling: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(!polling["invalid"].to_string().contains("of its core"), "{load:?}: {polling}");
+        // The blocking driver does not count.
+        let counted = polling["generator"]["polling_s"].as_f64();
+        assert!(
+            if load == ["read"] { counted.is_none() } else { counted > Some(0.0) },
+            "{load:?}: {polling}"
+        );
+    }
+    assert!(stderr(2, &["bench", "probe", url, "--busy-poll", "50us"]).contains("leave it out"));
     server.stop().unwrap();
 }
 

@@ -34,6 +34,8 @@ pub(crate) struct Account {
     pub(crate) own_cpu: u64,
     /// Of it, what busy polling spent in vain, in nanoseconds.
     in_vain: u64,
+    /// Whether all waiting was polling, and nobody knows how much that was.
+    is_spinning: bool,
     own: Usage,
     /// What the server used.
     pub(crate) server: Option<Usage>,
@@ -123,6 +125,7 @@ impl Window {
             span: end.saturating_sub(self.start),
             own_cpu,
             in_vain: 0,
+            is_spinning: false,
             own,
             server,
             cycles,
@@ -159,8 +162,17 @@ impl Account {
         self
     }
 
+    /// The generator never slept while it waited, and did not count for how long: its CPU time says nothing.
+    pub(crate) fn spinning(mut self, is_spinning: bool) -> Self {
+        self.is_spinning = is_spinning;
+        self
+    }
+
     /// Whether the generator had CPU to spare. All of it runs on one thread.
     pub(crate) fn check(&self) -> Option<Invalid> {
+        if self.is_spinning {
+            return None;
+        }
         validity::check_cpu(self.own_cpu.saturating_sub(self.in_vain), self.span, 1)
     }
 
@@ -169,7 +181,7 @@ impl Account {
         json!({
             "cpu_s": self.own_cpu as f64 / 1e9,
             "cpu_percent": self.own_percent(),
-            "polling_s": self.in_vain as f64 / 1e9,
+            "polling_s": (!self.is_spinning).then(|| self.in_vain as f64 / 1e9),
             "user_s": self.own.user_s,
             "system_s": self.own.system_s,
             "voluntary_switches": self.own.voluntary_switches,
@@ -193,5 +205,27 @@ impl Account {
             object.insert("threads_percent".to_owned(), json!(threads));
         }
         value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polling_is_no_work() {
+        let account = |in_vain| {
+            let account =
+                Window::open(None, 1).unwrap().close().unwrap().polling(Duration::from_nanos(in_vain));
+            Account { span: 1_000, own_cpu: 1_000, ..account }
+        };
+        assert!(matches!(account(0).check(), Some(Invalid::GeneratorSaturated { .. })));
+        assert!(account(10).check().is_some(), "what is left is as much as there is");
+        assert_eq!((account(100).check(), account(2_000).check()), (None, None));
+        assert_eq!(
+            (account(0).spinning(true).check(), account(0).spinning(false).check().is_some()),
+            (None, true)
+        );
+        assert_eq!(account(0).spinning(true).generator()["polling_s"], Value::Null);
     }
 }

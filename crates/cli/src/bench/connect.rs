@@ -113,6 +113,7 @@ pub(crate) fn run(arguments: &ConnectArgs, output: Output, interrupt: &Interrupt
     let mut sessions = Sessions::default();
     let most = if arguments.hold { HELD_MAX } else { u64::MAX };
     let count = arguments.count.unwrap_or(u64::MAX).min(most);
+    let polled = fleet.stats().in_vain;
     let window = Window::open(server, common.port())?;
     let start = window.start();
     let end = if arguments.count.is_some() { u64::MAX } else { start + nanos(common.duration) };
@@ -147,7 +148,7 @@ pub(crate) fn run(arguments: &ConnectArgs, output: Output, interrupt: &Interrupt
         let last = now.min(end).saturating_sub(1);
         schedule.left(last).for_each(|due| sessions.latency.record_unsent(due, now));
     }
-    let mut account = window.close()?;
+    let mut account = window.close()?.polling(fleet.stats().in_vain.saturating_sub(polled));
     if !arguments.hold {
         // The kernel accounts for connections that are there, and these are gone.
         account.wire = None;

@@ -151,13 +151,20 @@ pub(crate) fn run(arguments: &FanArgs, output: Output, interrupt: &Interrupt) ->
     }
     set_up(arguments, &mut fleet, &mut star, interrupt)?;
     let mut number = BASE;
-    let transactions =
-        Transactions::measure(common, server, arguments.count, "transactions", interrupt, || {
+    let transactions = Transactions::measure(
+        common,
+        server,
+        arguments.count,
+        "transactions",
+        interrupt,
+        &mut fleet,
+        |fleet| {
             number += 1.0;
             let revised_ms = star.revised_ms;
-            transaction::rest(&mut fleet, &mut star, (number - BASE) as u64, revised_ms)?;
-            one(common, &mut fleet, &mut star, number, interrupt)
-        })?;
+            transaction::rest(fleet, &mut star, (number - BASE) as u64, revised_ms)?;
+            one(common, fleet, &mut star, number, interrupt)
+        },
+    )?;
     for member in 0..common.clients {
         fleet.with(MemberId(member), |core, now| core.disconnect(now), &mut star);
     }

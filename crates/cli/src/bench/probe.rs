@@ -111,6 +111,12 @@ pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) 
             arguments.rate
         )));
     }
+    if !common.busy_poll.is_zero() {
+        return Err(Failure::Usage(
+            "--busy-poll: a probe sleeps until each request is due, and while it waits for the answer: leave it out"
+                .to_owned(),
+        ));
+    }
     let server = common.begin()?;
     let found = {
         let mut session = Session::connect(&common.connection)?;

@@ -137,13 +137,20 @@ pub(crate) fn run(arguments: &RoundtripArgs, output: Output, interrupt: &Interru
     set_up(arguments, &mut fleet, &mut echo, &node, interrupt)?;
 
     let mut number = 0u64;
-    let transactions =
-        Transactions::measure(common, server, arguments.count, "round trips", interrupt, || {
+    let transactions = Transactions::measure(
+        common,
+        server,
+        arguments.count,
+        "round trips",
+        interrupt,
+        &mut fleet,
+        |fleet| {
             number += 1;
             let revised_ms = echo.revised_ms;
-            transaction::rest(&mut fleet, &mut echo, number, revised_ms)?;
-            one(arguments, &mut fleet, &mut echo, &node, number, interrupt)
-        })?;
+            transaction::rest(fleet, &mut echo, number, revised_ms)?;
+            one(arguments, fleet, &mut echo, &node, number, interrupt)
+        },
+    )?;
     fleet.with(MemberId(0), |core, now| core.disconnect(now), &mut echo);
 
     let mut report = common.report("roundtrip");

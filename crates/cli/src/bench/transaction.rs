@@ -29,19 +29,21 @@ pub(super) struct Transactions {
 
 impl Transactions {
     /// Makes one after the other: for the warm-up, then `count` of them, or as many as fit into the duration. `one`
-    /// gives its time in nanoseconds, or nothing if it was interrupted.
+    /// gives its time in nanoseconds, or nothing if it was interrupted. What the fleet polls in vain is no work.
     pub(super) fn measure(
         common: &CommonArgs,
         server: Option<Process>,
         count: Option<u64>,
         what: &'static str,
         interrupt: &Interrupt,
-        mut one: impl FnMut() -> Result<Option<u64>, Failure>,
+        fleet: &mut Fleet,
+        mut one: impl FnMut(&mut Fleet) -> Result<Option<u64>, Failure>,
     ) -> Result<Self, Failure> {
         let warm = clock::monotonic() + nanos(common.warmup);
         while clock::monotonic() < warm && !interrupt.asked() {
-            one()?;
+            one(fleet)?;
         }
+        let polled = fleet.stats().in_vain;
         let window = Window::open(server, common.port())?;
         let start = window.start();
         let end = if count.is_some() { u64::MAX } else { start + nanos(common.duration) };
@@ -52,13 +54,14 @@ impl Transactions {
         let wanted = count.unwrap_or(u64::MAX);
         let mut times = Times::new();
         while times.count() < wanted && clock::monotonic() < end && !interrupt.asked() {
-            if let Some(time) = one()? {
+            if let Some(time) = one(fleet)? {
                 times.record(time);
             }
             let seconds = (clock::monotonic() - start) / 1_000_000_000;
             progress.at(if count.is_some() { times.count() } else { seconds });
         }
-        Ok(Self { times, account: window.close()? })
+        let account = window.close()?.polling(fleet.stats().in_vain.saturating_sub(polled));
+        Ok(Self { times, account })
     }
 
     /// Adds the times under `name` and shows the report. `described` is what they are the time of, `unit` is what the

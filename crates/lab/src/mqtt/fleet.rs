@@ -39,6 +39,7 @@ pub struct Fleet {
     happened: Vec<u64>,
     buffer: Vec<u8>,
     busy_poll: bool,
+    in_vain: Duration,
 }
 
 impl Fleet {
@@ -53,6 +54,7 @@ impl Fleet {
             happened: Vec::new(),
             buffer: vec![0; BUFFER],
             busy_poll,
+            in_vain: Duration::ZERO,
         })
     }
 
@@ -81,6 +83,12 @@ impl Fleet {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
+    }
+
+    /// About how long busy polling has looked for what had not come yet.
+    #[must_use]
+    pub fn in_vain(&self) -> Duration {
+        self.in_vain
     }
 
     /// Bytes of MQTT received and sent by all clients.
@@ -139,9 +147,16 @@ impl Fleet {
     pub fn run_once(&mut self, deadline: u64, mut tell: impl FnMut(usize, Happened<'_>)) -> io::Result<()> {
         let mut happened = std::mem::take(&mut self.happened);
         if self.busy_poll {
+            let mut before = clock::monotonic();
             loop {
                 self.waiting.wait(Some(0), &mut happened)?;
-                if !happened.is_empty() || clock::monotonic() >= deadline {
+                if !happened.is_empty() {
+                    break;
+                }
+                let now = clock::monotonic();
+                self.in_vain += Duration::from_nanos(now - before);
+                before = now;
+                if now >= deadline {
                     break;
                 }
             }
@@ -238,8 +253,17 @@ mod tests {
         assert!(fleet.publish(client, "t", b"hi", Qos::AtMostOnce));
         let last = step(&mut fleet, 3).pop().unwrap();
         assert_eq!(last, "0 Event(Message { topic: \"t\", payload: [104, 105] })");
+        assert_eq!(fleet.in_vain(), Duration::ZERO, "who sleeps does not poll");
         fleet.disconnect();
         assert_eq!(step(&mut fleet, 4).last().unwrap(), "0 Lost");
         assert!(fleet.bytes().0 > 10 && fleet.bytes().1 > 20);
+    }
+
+    #[test]
+    fn who_polls_knows_what_was_in_vain() {
+        let mut fleet = Fleet::new(true).unwrap();
+        let begin = clock::monotonic();
+        fleet.run_once(begin + 1_000_000, |_, what| panic!("{what:?}")).unwrap();
+        assert!(fleet.in_vain() > Duration::ZERO);
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) 
     let (lost, missing) = (fan.outcome.lost, fan.outcome.missing);
     fan.outcome = Outcome { lost, missing, ..Outcome::default() };
 
-    let bytes_before = fan.fleet.bytes();
+    let (bytes_before, polled) = (fan.fleet.bytes(), fan.fleet.in_vain());
     let window = Window::open(broker.process(), broker.address().port())?;
     let start = window.start();
     let end = if arguments.count.is_some() { u64::MAX } else { start + nanos(arguments.duration) };
@@ -75,7 +75,7 @@ pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) 
         progress.at(if arguments.count.is_some() { fan.outcome.done } else { (now - start) / 1_000_000_000 });
     }
     let now = clock::monotonic().min(end);
-    let account = window.close()?;
+    let account = window.close()?.polling(fan.fleet.in_vain().saturating_sub(polled));
     let bytes_after = fan.fleet.bytes();
     fan.fleet.disconnect();
     let mut outcome = fan.outcome;

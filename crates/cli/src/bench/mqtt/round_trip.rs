@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) 
     load.until(start, &mut schedule, None, interrupt)?;
 
     let due_before = schedule.map_or(0, |it| it.taken());
-    let bytes_before = load.fleet.bytes();
+    let (bytes_before, polled) = (load.fleet.bytes(), load.fleet.in_vain());
     let window = Window::open(broker.process(), broker.address().port())?;
     let limit = arguments.count.filter(|_| arguments.rate.is_none());
     let end = end(start, arguments.count, arguments.rate, arguments.duration);
@@ -88,7 +88,7 @@ pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) 
     }
     let now = clock::monotonic().min(end);
     load.window.1 = now;
-    let account = window.close()?;
+    let account = window.close()?.polling(load.fleet.in_vain().saturating_sub(polled));
     let bytes_after = load.fleet.bytes();
     let drained = clock::monotonic() + DRAIN;
     while !load.pending.is_empty() && load.outcome.lost == 0 && clock::monotonic() < drained {

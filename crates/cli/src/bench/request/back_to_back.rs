@@ -82,7 +82,7 @@ pub(crate) fn run<R: Request<Response: 'static>>(
         }
     }
     outcome.span = clock::monotonic() - start;
-    outcome.account = Some(window.close()?);
+    outcome.account = Some(window.close()?.spinning(!common.busy_poll.is_zero()));
     outcome.due = outcome.sent;
     if outcome.lost == 0 {
         client.disconnect();

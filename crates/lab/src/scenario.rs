@@ -189,7 +189,7 @@ pub struct LoadSpec {
     /// Bytes of a value (`roundtrip`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Sweep<u32>>,
-    /// Rest before each request, milliseconds (`read`).
+    /// How long each client rests before its next request, milliseconds (`read`, `write`, `browse`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause_ms: Option<f64>,
     /// Requests in all, instead of a duration.

@@ -58,6 +58,11 @@ impl Scenario {
         if self.load.clients.as_ref().is_some_and(|sweep| sweep.values().contains(&0)) {
             return wrong("load.clients must not be 0");
         }
+        if self.load.rate.is_some() && self.load.pause_ms.is_some() {
+            return wrong(
+                "load.rate says when requests are sent, load.pause_ms how long clients rest between them: leave one out",
+            );
+        }
         if let Some(problem) = self.numbers() {
             return wrong(&problem);
         }
@@ -135,6 +140,7 @@ mod tests {
             ("publishing_ms = -5000", "load.publishing_ms"),
             ("sampling_ms = inf", "load.sampling_ms"),
             ("pause_ms = -1", "load.pause_ms"),
+            ("rate = 10\npause_ms = 5", "leave one out"),
             ("count = 0", "load.count"),
             ("clients = []", "load.clients"),
             ("batch = []", "load.batch"),

@@ -66,7 +66,8 @@ impl Condition {
         match (self.rate, self.pause_ms, self.kind) {
             (_, _, Kind::Update) => self.publishing_ms.unwrap_or(500.0) / 1e3,
             (Some(rate), _, _) => 1.0 / rate,
-            (None, Some(pause), _) => pause / 1e3 + far,
+            // All rest at the same time.
+            (None, Some(pause), _) => (pause / 1e3 + far) / f64::from(self.clients.max(1)),
             (None, None, Kind::Roundtrip) => cycle + far,
             (None, None, Kind::Fan) => cycle + f64::from(self.clients) * 3e-5 + far,
             (None, None, _) => 5e-5 + far,
@@ -98,6 +99,15 @@ mod tests {
         let mut message = condition(Kind::Roundtrip, Some("wan-tokyo"));
         message.stack = "mosquitto-qos0".into();
         assert!((message.seconds() - 33.8 - AROUND_S).abs() < 1.0, "{}", message.seconds());
+    }
+
+    #[test]
+    fn clients_rest_beside_each_other() {
+        let mut paused = condition(Kind::Read, None);
+        paused.pause_ms = Some(50.0);
+        assert!((paused.seconds() - AROUND_S - 5.0).abs() < 1e-9);
+        paused.clients = 10;
+        assert!((paused.seconds() - AROUND_S - 0.5).abs() < 1e-9);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Many clients, each of which sends its next request when the last one was answered.
+//! Many clients, each of which sends its next request when the last one was answered, or has rested since then.
 
 use super::answers::Answers;
 use super::open::{connect_all, drain};
@@ -9,6 +9,7 @@ use crate::bench::common::{environment, nanos};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
+use std::collections::VecDeque;
 use taktwerk_lab::clock;
 use taktwerk_lab::process::Process;
 use taktwerk_net::client::{Fleet, MemberId};
@@ -18,7 +19,37 @@ use taktwerk_types::Instant;
 /// How often the loop looks whether it should end.
 const LOOK: u64 = 20_000_000;
 
-/// Keeps one request of each client in flight.
+/// Whose turn it is to send.
+#[derive(Debug, Default)]
+struct Turns {
+    /// Number of the last request.
+    number: u64,
+    /// How long a client rests between an answer and its next request, in nanoseconds.
+    pause: u64,
+    /// Clients that rest, and until when. All rest equally long: who began first is the first again.
+    resting: VecDeque<(u64, u32)>,
+}
+
+impl Turns {
+    /// These clients have had their answers.
+    fn rest(&mut self, clients: impl IntoIterator<Item = u32>, now: u64) {
+        let until = now.saturating_add(self.pause);
+        self.resting.extend(clients.into_iter().map(|client| (until, client)));
+    }
+
+    /// The next client that has rested.
+    fn rested(&mut self, now: u64) -> Option<u32> {
+        self.next().filter(|until| *until <= now)?;
+        self.resting.pop_front().map(|(_, client)| client)
+    }
+
+    /// When the next client will have rested.
+    fn next(&self) -> Option<u64> {
+        self.resting.front().map(|(until, _)| *until)
+    }
+}
+
+/// Keeps one request of each client in flight, or rests before it.
 pub(crate) fn run<R: Request<Response: 'static>>(
     arguments: &RequestArgs,
     server: Option<Process>,
@@ -29,10 +60,10 @@ pub(crate) fn run<R: Request<Response: 'static>>(
     let mut answers = Answers::new(common.clients as usize, operation.checker());
     let mut fleet = connect_all(common, &mut answers, interrupt)?;
 
-    let mut number = 0;
+    let mut turns = Turns { pause: arguments.pause.map_or(0, nanos), ..Turns::default() };
     answers.idle = (0..common.clients).collect();
     let warm = clock::monotonic() + nanos(common.warmup);
-    turn_until(&mut fleet, operation, &mut answers, &mut number, warm, u64::MAX, interrupt)?;
+    turn_until(&mut fleet, operation, &mut answers, &mut turns, warm, u64::MAX, interrupt)?;
 
     let polled = fleet.stats().in_vain;
     let window = Window::open(server, common.port())?;
@@ -47,7 +78,7 @@ pub(crate) fn run<R: Request<Response: 'static>>(
     while !interrupt.asked() && clock::monotonic() < end && !is_over(&answers.outcome, count, common.clients)
     {
         let until = end.min(clock::monotonic() + 10 * LOOK);
-        turn_until(&mut fleet, operation, &mut answers, &mut number, until, count, interrupt)?;
+        turn_until(&mut fleet, operation, &mut answers, &mut turns, until, count, interrupt)?;
         let seconds = (clock::monotonic() - start) / 1_000_000_000;
         progress.at(if arguments.count.is_some() { answers.outcome.answered } else { seconds });
     }
@@ -75,23 +106,25 @@ fn turn_until<R: Request<Response: 'static>>(
     fleet: &mut Fleet,
     operation: &mut Operation<R>,
     answers: &mut Answers,
-    number: &mut u64,
+    turns: &mut Turns,
     until: u64,
     count: u64,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let clients = u32::try_from(fleet.len()).unwrap_or(u32::MAX);
     while clock::monotonic() < until && !interrupt.asked() && !is_over(&answers.outcome, count, clients) {
-        while let Some(client) = answers.idle.pop() {
-            *number += 1;
-            let Some(request) = operation.request(client as usize, *number) else { continue };
+        let now = clock::monotonic();
+        turns.rest(answers.idle.drain(..), now);
+        while let Some(client) = turns.rested(now) {
+            turns.number += 1;
+            let Some(request) = operation.request(client as usize, turns.number) else { continue };
             let now = clock::monotonic();
             let sent = fleet.with(MemberId(client), |core, now| core.request(request, None, now), answers);
             if let Some(Ok(handle)) = sent {
                 answers.sent(client, handle, now, now);
             }
         }
-        let look = until.min(clock::monotonic() + LOOK);
+        let look = until.min(clock::monotonic() + LOOK).min(turns.next().unwrap_or(u64::MAX));
         fleet.run_once(Instant::from_nanos(look), answers).map_err(environment)?;
     }
     Ok(())
@@ -100,6 +133,20 @@ fn turn_until<R: Request<Response: 'static>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_client_rests_after_its_answer() {
+        let mut turns = Turns { pause: 100, ..Turns::default() };
+        turns.rest([3, 1], 0);
+        turns.rest([2], 40);
+        assert_eq!((turns.rested(99), turns.next()), (None, Some(100)));
+        assert_eq!((turns.rested(100), turns.rested(100), turns.rested(139)), (Some(3), Some(1), None));
+        assert_eq!((turns.rested(140), turns.rested(u64::MAX), turns.next()), (Some(2), None, None));
+        // Who does not pause sends at once.
+        turns.pause = 0;
+        turns.rest([7], 150);
+        assert_eq!(turns.rested(150), Some(7));
+    }
 
     #[test]
     fn a_server_that_does_not_answer_is_not_waited_for_without_end() {

@@ -54,7 +54,7 @@ pub(crate) struct RequestArgs {
     #[arg(long)]
     closed: bool,
 
-    /// Rest so long before each request; it is not part of the round trip. One client without --rate.
+    /// Each client rests so long before its next request; it is not part of the round trip.
     #[arg(long, value_name = "SPAN", conflicts_with = "rate", value_parser = crate::span::millis)]
     pause: Option<std::time::Duration>,
 

@@ -113,6 +113,8 @@ fn failures_have_their_exit_codes_and_say_what_to_do() {
     assert!(stderr(4, &["call", url, "/Objects/2:Plant/2:Methods/2:Fail"]).contains("BadInvalidState"));
     assert!(stderr(2, &["call", url, "/Objects/2:Plant/2:Methods/2:Add", "1"]).contains("b (Double)"));
     assert!(stderr(2, &["bench", "write", url, "-d", "1"]).contains("--nodes"));
+    let never = ["bench", "connect", url, "--rate", "nan", "-n", "10"];
+    assert!(stderr(2, &never).contains("sessions per second"));
     assert!(stderr(6, &["bench", "read", url, "--server-pid", "4294967"]).contains("no process"));
     server.stop().unwrap();
 }

@@ -166,6 +166,16 @@ pub(crate) fn end_with_stdin() -> Result<(), Failure> {
     thread.map(drop).map_err(environment)
 }
 
+/// Refuses a rate at which nothing would ever be sent.
+pub(super) fn check_rate(rate: Option<f64>, of: &str) -> Result<(), Failure> {
+    match rate {
+        Some(rate) if !(rate > 0.0 && rate.is_finite()) => {
+            Err(Failure::Usage(format!("--rate {rate}: give a number of {of} per second")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A failure of this machine.
 pub(crate) fn environment(error: std::io::Error) -> Failure {
     Failure::Environment(format!("the load generator failed: {error}"))
@@ -174,4 +184,18 @@ pub(crate) fn environment(error: std::io::Error) -> Failure {
 /// Whole nanoseconds.
 pub(crate) fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_at_which_nothing_is_sent_is_refused() {
+        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let refused = check_rate(Some(rate), "sessions").unwrap_err().to_string();
+            assert!(refused.contains("--rate") && refused.contains("sessions per second"), "{refused}");
+        }
+        assert!(check_rate(Some(0.5), "sessions").is_ok() && check_rate(None, "sessions").is_ok());
+    }
 }

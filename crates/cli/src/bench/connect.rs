@@ -1,7 +1,7 @@
 //! `bench connect`: how long it takes to open a session, and how many a server takes per second.
 
 use super::account::Window;
-use super::common::{CommonArgs, environment, nanos};
+use super::common::{CommonArgs, check_rate, environment, nanos};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -57,6 +57,11 @@ struct Sessions {
     closing: Times,
     closed_from: Vec<u64>,
     opened: u64,
+    /// The beginning of the window, and its end as far as it is known.
+    window: (u64, u64),
+    /// Of those opened, the ones within the window, and when the last of them was.
+    counted: u64,
+    last: u64,
     failed: u64,
     first_error: Option<ClientError>,
     /// Opened and to be closed.
@@ -75,6 +80,10 @@ impl FleetSink for Sessions {
                     self.latency.record(opening.scheduled, opening.begun, now);
                 }
                 self.opened += 1;
+                if now < self.window.1 {
+                    self.counted += 1;
+                    self.last = now;
+                }
                 self.under_way -= 1;
                 self.done.push(member.0);
             }
@@ -103,9 +112,28 @@ impl FleetSink for Sessions {
     fn data_changes(&mut self, _: MemberId, _: SubscriptionHandle, _: DataChanges<'_>, _: Instant) {}
 }
 
+impl Sessions {
+    /// Nothing works at all: say why instead of trying until the end.
+    fn is_hopeless(&self) -> bool {
+        self.opened == 0 && self.failed > 0
+    }
+
+    /// Sessions per second: over the whole window if time ends it, and until the last one if their number does. What is waited
+    /// for after that, up to the timeout for a session without an answer, is no part of it.
+    fn per_second(&self) -> f64 {
+        let (start, end) = self.window;
+        let end = if end == u64::MAX { self.last } else { end };
+        match end.saturating_sub(start) {
+            0 => 0.0,
+            span => self.counted as f64 / (span as f64 / 1e9),
+        }
+    }
+}
+
 /// Opens sessions and reports.
 pub(crate) fn run(arguments: &ConnectArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let common = &arguments.common;
+    check_rate(arguments.rate, "sessions")?;
     let server = common.begin()?;
     let target = common.target()?;
     // The fleet must not hold anything back: this loop decides when a session is begun.
@@ -117,6 +145,7 @@ pub(crate) fn run(arguments: &ConnectArgs, output: Output, interrupt: &Interrupt
     let window = Window::open(server, common.port())?;
     let start = window.start();
     let end = if arguments.count.is_some() { u64::MAX } else { start + nanos(common.duration) };
+    sessions.window = (start, end);
     let mut schedule = arguments.rate.map(|rate| OpenLoop::new(start, rate, Some(count)));
     let mut progress = match arguments.count {
         Some(count) => Progress::new("sessions", count),
@@ -125,30 +154,33 @@ pub(crate) fn run(arguments: &ConnectArgs, output: Output, interrupt: &Interrupt
     loop {
         let now = clock::monotonic();
         let begun = sessions.opening.len() as u64;
-        let enough = begun >= count || now >= end || interrupt.asked();
-        if enough && sessions.under_way == 0 {
+        let is_over = now >= end || interrupt.asked();
+        if is_over || (begun >= count && sessions.under_way == 0) || sessions.is_hopeless() {
+            sessions.window.1 = if is_over { end.min(now) } else { u64::MAX };
             break;
         }
-        if !enough {
+        if begun < count {
             begin_due(&mut fleet, &mut sessions, schedule.as_mut(), common.clients as usize, &target, count);
         }
         close_done(&mut fleet, &mut sessions, arguments.hold);
         let next = schedule.as_ref().and_then(OpenLoop::next_due).unwrap_or(u64::MAX);
-        let until = Instant::from_nanos(next.max(now + 1).min(now + LOOK));
+        let until = Instant::from_nanos(next.max(now + 1).min(now + LOOK).min(end));
         fleet.run_once(until, &mut sessions).map_err(environment)?;
-        if sessions.opened == 0 && sessions.failed > 0 {
-            // Nothing works at all: say why instead of trying until the end.
-            break;
-        }
         progress.at(if arguments.count.is_some() { sessions.opened } else { (now - start) / 1_000_000_000 });
     }
+    let mut account = window.close()?.polling(fleet.stats().in_vain.saturating_sub(polled));
     if let Some(schedule) = &schedule {
         // What is due at the end of the window belongs to the time after it.
         let now = clock::monotonic();
-        let last = now.min(end).saturating_sub(1);
+        let last = now.min(sessions.window.1).saturating_sub(1);
         schedule.left(last).for_each(|due| sessions.latency.record_unsent(due, now));
     }
-    let mut account = window.close()?.polling(fleet.stats().in_vain.saturating_sub(polled));
+    // What is under way has its time counted, but is no longer what the server is measured with.
+    while sessions.under_way > 0 && !sessions.is_hopeless() {
+        close_done(&mut fleet, &mut sessions, arguments.hold);
+        let until = Instant::from_nanos(clock::monotonic() + LOOK);
+        fleet.run_once(until, &mut sessions).map_err(environment)?;
+    }
     if !arguments.hold {
         // The kernel accounts for connections that are there, and these are gone.
         account.wire = None;
@@ -168,8 +200,8 @@ pub(crate) fn run(arguments: &ConnectArgs, output: Output, interrupt: &Interrupt
             "hold": arguments.hold,
         }),
     );
-    let per_second = sessions.opened as f64 / account.seconds().max(1e-9);
-    report.set("sessions", sessions.opened);
+    let per_second = sessions.per_second();
+    report.set("sessions", sessions.counted);
     report.set("failed", sessions.failed);
     report.set("per_second", per_second);
     report.latency(&sessions.latency, arguments.rate.is_some());
@@ -183,11 +215,11 @@ pub(crate) fn run(arguments: &ConnectArgs, output: Output, interrupt: &Interrupt
     if let Some(error) = &sessions.first_error {
         report.fact("failed", format!("{}, the first with: {error}", sessions.failed));
     }
-    report.account(&account, "session", sessions.opened);
+    report.account(&account, "session", sessions.counted);
     if let Some(rate) = arguments.rate {
         report.invalid(validity::check_lateness(&sessions.latency.lateness, (1e9 / rate) as u64));
     }
-    if sessions.opened == 0 {
+    if sessions.counted == 0 {
         report.invalid([Invalid::NoSamples]);
     }
     report.print(output, interrupt)?;
@@ -241,5 +273,39 @@ fn close_done(fleet: &mut Fleet, sessions: &mut Sessions, hold: bool) {
             *from = clock::monotonic();
         }
         fleet.with(MemberId(member), |core, now| core.disconnect(now), sessions);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sessions that are opened at these times, in seconds.
+    fn opened(end: u64, at: &[u64]) -> Sessions {
+        let opening = Opening { scheduled: 0, begun: 0, is_over: false };
+        let mut sessions = Sessions {
+            opening: vec![opening; at.len() + 1],
+            // One more never has an answer.
+            under_way: at.len() + 1,
+            window: (0, end),
+            ..Sessions::default()
+        };
+        for (member, at) in (0..).zip(at) {
+            let now = Instant::from_nanos(at * 1_000_000_000);
+            sessions.event(MemberId(member), Event::Connected(Box::default()), now);
+        }
+        sessions
+    }
+
+    #[test]
+    fn waiting_after_the_window_is_no_part_of_it() {
+        // Ten seconds, and one that is opened while the one without an answer is waited for.
+        let sessions = opened(10_000_000_000, &[2, 4, 6, 8, 12]);
+        assert_eq!((sessions.opened, sessions.counted, sessions.under_way), (5, 4, 1));
+        assert_eq!(sessions.per_second(), 0.4);
+        assert_eq!(sessions.latency.uncorrected.count(), 5, "it was begun in time, so its time counts");
+        // Five of them, however long that takes: until the last one.
+        assert_eq!(opened(u64::MAX, &[2, 4, 6, 8, 10]).per_second(), 0.5);
+        assert_eq!(opened(u64::MAX, &[]).per_second(), 0.0);
     }
 }

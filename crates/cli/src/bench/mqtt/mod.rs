@@ -11,7 +11,7 @@ mod message;
 mod round_trip;
 
 use super::account::Account;
-use super::common::end_with_stdin;
+use super::common::{check_rate, end_with_stdin};
 use super::report::Report;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -137,9 +137,7 @@ pub(crate) fn run(arguments: &MqttArgs, output: Output, interrupt: &Interrupt) -
     if let Some(cpus) = &arguments.cpu {
         cpus.pin().map_err(|error| Failure::Environment(error.to_string()))?;
     }
-    if let Some(rate) = arguments.rate.filter(|rate| !(*rate > 0.0 && rate.is_finite())) {
-        return Err(Failure::Usage(format!("--rate {rate}: give a number of messages per second")));
-    }
+    check_rate(arguments.rate, "messages")?;
     if arguments.pattern == Pattern::Fan && arguments.clients < 2 {
         return Err(Failure::Usage("fan needs at least two clients: -c 10".to_owned()));
     }

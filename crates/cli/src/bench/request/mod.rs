@@ -10,7 +10,7 @@ mod open;
 mod operation;
 mod view;
 
-use super::common::CommonArgs;
+use super::common::{CommonArgs, check_rate};
 use super::nodes;
 use super::report::Report;
 use crate::failure::Failure;
@@ -169,10 +169,8 @@ fn run<R: Request<Response: 'static>>(
 ) -> Result<(), Failure> {
     let common = &arguments.common;
     let server = common.begin()?;
+    check_rate(arguments.rate, "requests")?;
     let outcome = match arguments.rate {
-        Some(rate) if !(rate > 0.0 && rate.is_finite()) => {
-            return Err(Failure::Usage(format!("--rate {rate}: give a number of requests per second")));
-        }
         Some(rate) => open::run(arguments, rate, server, &mut operation, interrupt)?,
         None if common.clients == 1 => back_to_back::run(arguments, server, &mut operation, interrupt)?,
         None => closed::run(arguments, server, &mut operation, interrupt)?,

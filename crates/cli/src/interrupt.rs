@@ -23,6 +23,12 @@ impl Interrupt {
         Ok(Self(asked))
     }
 
+    /// One that no signal asks for.
+    #[cfg(test)]
+    pub(crate) fn without_signals() -> Self {
+        Self(Arc::default())
+    }
+
     /// What is set as soon as it is asked for.
     pub(crate) fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)

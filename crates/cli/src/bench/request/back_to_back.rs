@@ -16,8 +16,12 @@ use taktwerk_lab::process::Process;
 use taktwerk_net::client::BlockingClient;
 use taktwerk_schema::service::Request;
 
-/// Requests between two looks at whether the user wants to stop.
+/// Requests between two looks at whether the user wants to stop, as long as they are quick.
 const LOOK: u64 = 256;
+/// From so many nanoseconds on an answer is slow: a look costs nothing beside it.
+const SLOW: u64 = 1_000_000;
+/// How long a rest goes on before the next look.
+const SLICE: u64 = 100_000_000;
 
 /// Sends each request when the last one was answered.
 pub(crate) fn run<R: Request<Response: 'static>>(
@@ -47,8 +51,9 @@ pub(crate) fn run<R: Request<Response: 'static>>(
         None => Progress::of_time("measuring", common.duration),
     };
     let mut sent_at = clock::monotonic();
+    let mut took = 0;
     while outcome.sent < count && sent_at < end {
-        if outcome.sent.is_multiple_of(LOOK) {
+        if outcome.sent.is_multiple_of(LOOK) || took > SLOW || arguments.pause.is_some() {
             if interrupt.asked() {
                 break;
             }
@@ -56,7 +61,10 @@ pub(crate) fn run<R: Request<Response: 'static>>(
             progress.at(at);
         }
         if let Some(pause) = arguments.pause {
-            clock::sleep_until(clock::monotonic() + nanos(pause));
+            rest(nanos(pause), interrupt);
+            if interrupt.asked() {
+                break;
+            }
             sent_at = clock::monotonic();
         }
         outcome.sent += 1;
@@ -64,20 +72,23 @@ pub(crate) fn run<R: Request<Response: 'static>>(
             Ok(checked) => {
                 // The end of one round trip is the beginning of the next: one look at the clock for both.
                 let done = clock::monotonic();
-                outcome.latency.uncorrected.record(done - sent_at);
+                took = done - sent_at;
+                outcome.latency.uncorrected.record(took);
                 sent_at = done;
                 outcome.answered += 1;
                 outcome.count(checked);
             }
             Err(error) => {
+                let done = clock::monotonic();
+                took = done - sent_at;
                 if is_silence(&error) {
-                    outcome.latency.record_unanswered(sent_at, sent_at, clock::monotonic());
+                    outcome.latency.record_unanswered(sent_at, sent_at, done);
                 }
                 outcome.fail(&error);
                 if error.is_connection() {
                     break;
                 }
-                sent_at = clock::monotonic();
+                sent_at = done;
             }
         }
     }
@@ -88,6 +99,16 @@ pub(crate) fn run<R: Request<Response: 'static>>(
         client.disconnect();
     }
     Ok(outcome)
+}
+
+/// Sleeps so long, or until the user wants to stop.
+fn rest(span: u64, interrupt: &Interrupt) {
+    let end = clock::monotonic().saturating_add(span);
+    let mut now = 0;
+    while now < end && !interrupt.asked() {
+        clock::sleep_until(end.min(clock::monotonic() + SLICE));
+        now = clock::monotonic();
+    }
 }
 
 #[inline]
@@ -119,5 +140,22 @@ impl Outcome {
         if self.first_bad.is_none() {
             self.first_bad = Some(error.to_string());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn a_rest_of_a_year_ends_when_the_user_wants_to_stop() {
+        let interrupt = Interrupt::without_signals();
+        interrupt.flag().store(true, Ordering::Relaxed);
+        rest(365 * 86_400 * 1_000_000_000, &interrupt);
+        interrupt.flag().store(false, Ordering::Relaxed);
+        let begin = clock::monotonic();
+        rest(1_000_000, &interrupt);
+        assert!(clock::monotonic() >= begin + 1_000_000);
     }
 }

@@ -1,0 +1,73 @@
+//! The first Ctrl-C ends a load, which prints what it has, however slow its requests are.
+
+#![allow(clippy::unwrap_used)] // a test that panics has failed
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+use taktwerk_lab::program::{Program, Running};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A relay in front of a server that tells when clients have sent something.
+fn watched(server: &Running) -> (String, Receiver<()>) {
+    let address: SocketAddr =
+        server.url().trim_start_matches("opc.tcp://").trim_end_matches('/').parse().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("opc.tcp://{}", listener.local_addr().unwrap());
+    let (tell, told) = channel();
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let (mut client, mut server) = (client.unwrap(), TcpStream::connect(address).unwrap());
+            let (mut from, mut to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            thread::spawn(move || std::io::copy(&mut from, &mut to));
+            let tell = tell.clone();
+            thread::spawn(move || {
+                let mut bytes = [0; 8192];
+                while let Ok(count @ 1..) = client.read(&mut bytes) {
+                    server.write_all(&bytes[..count]).unwrap();
+                    // Nobody listens any more at the end of the test.
+                    let _ = tell.send(());
+                }
+                let _ = server.shutdown(std::net::Shutdown::Both);
+            });
+        }
+    });
+    (url, told)
+}
+
+#[test]
+fn a_load_that_rests_ends_with_the_first_ctrl_c() {
+    let server = Program::new(env!("CARGO_BIN_EXE_taktwerk"))
+        .args(["serve", "--no-plant", "--signals", "10", "--port", "0", "--policy", "None"])
+        .arg("--exit-with-stdin")
+        .serve(LIMIT)
+        .unwrap();
+    let (url, told) = watched(&server);
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_taktwerk"))
+        .args(["bench", "read", &url, "-n", "1000", "--pause", "50", "--warmup", "0", "--json"])
+        .args(["--nodes", "ns=1;i=100000", "--exit-with-stdin"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Waiting for the output would close it.
+    let held = bench.stdin.take();
+    // Connecting and looking for the node takes fewer, so it is reading by now.
+    for _ in 0..60 {
+        told.recv_timeout(LIMIT).unwrap();
+    }
+    kill_process(Pid::from_child(&bench), Signal::INT).unwrap();
+    let output = bench.wait_with_output().unwrap();
+    drop(held);
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["interrupted"], true);
+    let requests = document["requests"].as_u64().unwrap();
+    assert!((1..256).contains(&requests), "{document:#}");
+}

@@ -9,6 +9,7 @@ use crate::progress::Waiting;
 use serde_json::Value;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
+use taktwerk_lab::links::address::first_address;
 use taktwerk_lab::links::{Effort, Profile};
 use taktwerk_lab::program::{Program, ProgramError, Running};
 
@@ -31,8 +32,8 @@ impl Over {
         let profile = name.parse::<Profile>().map_err(|error| Failure::Usage(format!("--link: {error}")))?;
         let authority = (server.host(), server.port());
         let unknown = |why: String| Failure::Connect(format!("cannot connect to {server}: {why}"));
-        let mut found = authority.to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
-        let far = found.next().ok_or_else(|| unknown("the name has no address".to_owned()))?;
+        let found = authority.to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+        let far = first_address(found).ok_or_else(|| unknown("the name has no address".to_owned()))?;
         crate::commands::lab::clean_up();
         let exe = std::env::current_exe()
             .map_err(|error| Failure::Environment(format!("cannot find this program: {error}")))?;

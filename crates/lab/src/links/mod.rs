@@ -1,5 +1,6 @@
 //! Networks that are not there: delay, jitter, loss and rate between a client and a server on one machine.
 //!
+//! - [`address`]: which of a server's addresses it leads to;
 //! - [`profile`]: what a link is like, named or described;
 //! - [`emulator`]: one direction of it as a state machine without clock and socket;
 //! - [`link`]: a link that stands, made by the kernel alone, by IP packets through the emulator ([`tun`]), or by a relay
@@ -11,6 +12,7 @@
 //! Nothing outlives the process, however it ends: namespaces have no names, interfaces are not persistent, and a relay
 //! is a thread.
 
+pub mod address;
 pub(crate) mod driver;
 pub mod emulator;
 mod kernel;

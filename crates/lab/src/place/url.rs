@@ -1,6 +1,7 @@
 //! The URL of a server or broker that runs somewhere, as far as a link in front of it has to understand it.
 
 use crate::links::Link;
+use crate::links::address::first_address;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
@@ -69,7 +70,7 @@ impl<'a> Url<'a> {
     /// The URL of a relay to a server that runs already.
     pub(super) fn relayed(&self, link: &Link) -> Result<String, String> {
         let port = self.port().ok_or_else(|| format!("{} needs a port, no default is known", self.scheme))?;
-        let server = *self.addresses(port)?.first().ok_or("no address")?;
+        let server = first_address(self.addresses(port)?).ok_or("no address")?;
         self.reached(link, server)
     }
 

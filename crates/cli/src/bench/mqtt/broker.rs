@@ -4,6 +4,7 @@ use super::MqttArgs;
 use crate::bench::account;
 use crate::failure::Failure;
 use std::net::{SocketAddr, ToSocketAddrs};
+use taktwerk_lab::links::address::first_address;
 use taktwerk_lab::mqtt::Version;
 use taktwerk_lab::peers::{self, PeerOptions, Role};
 use taktwerk_lab::process::Process;
@@ -87,9 +88,9 @@ fn resolve(url: &str) -> Result<SocketAddr, Failure> {
     let found = match bare.parse::<SocketAddr>() {
         Ok(address) => Ok(Some(address)),
         Err(_) if bare.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) => {
-            bare.to_socket_addrs().map(|mut found| found.next())
+            bare.to_socket_addrs().map(first_address)
         }
-        Err(_) => (bare, PORT).to_socket_addrs().map(|mut found| found.next()),
+        Err(_) => (bare, PORT).to_socket_addrs().map(first_address),
     };
     match found {
         Ok(Some(address)) => Ok(address),

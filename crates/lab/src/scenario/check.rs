@@ -66,11 +66,53 @@ impl Scenario {
         if let Some(problem) = self.numbers() {
             return wrong(&problem);
         }
+        if let Some(problem) = self.unused(has_messages) {
+            return wrong(&problem);
+        }
         let (policy, mode) = (self.security.policy.eq_ignore_ascii_case("none"), self.security.is_none());
         if policy != mode {
             return wrong("security.policy and security.mode must both be None, or neither");
         }
         Ok(())
+    }
+
+    /// The first key that this kind of load has no use for: results would be called by what made no difference.
+    fn unused(&self, has_messages: bool) -> Option<String> {
+        let load = &self.load;
+        let mut takes: Vec<&str> = match load.kind {
+            Kind::Subscribe => vec!["clients", "items", "publishing_ms", "sampling_ms", "queue"],
+            Kind::Roundtrip => vec!["clients", "payload", "publishing_ms", "count"],
+            Kind::Fan => vec!["clients", "publishing_ms", "count"],
+            Kind::Read | Kind::Write | Kind::Browse => vec!["clients", "batch", "rate", "pause_ms", "count"],
+            Kind::Probe => vec!["clients", "batch", "rate", "count"],
+            Kind::Connect => vec!["clients", "rate", "count"],
+            Kind::Update => vec!["items", "threads", "publishing_ms", "count"],
+            Kind::PubSub => vec!["items", "publishing_ms"],
+            Kind::Igmp => vec!["publishing_ms"],
+        };
+        if has_messages {
+            // A fan of messages has a payload, and one of variables not.
+            takes.push("payload");
+        }
+        let given = [
+            ("clients", load.clients.is_some()),
+            ("items", load.items.is_some()),
+            ("batch", load.batch.is_some()),
+            ("rate", load.rate.is_some()),
+            ("publishing_ms", load.publishing_ms.is_some()),
+            ("payload", load.payload.is_some()),
+            ("threads", load.threads.is_some()),
+            ("sampling_ms", load.sampling_ms.is_some()),
+            ("queue", load.queue.is_some()),
+            ("pause_ms", load.pause_ms.is_some()),
+            ("count", load.count.is_some()),
+        ];
+        let (key, _) = given.into_iter().find(|(key, is_given)| *is_given && !takes.contains(key))?;
+        Some(format!(
+            "load.{key} makes no difference to kind {:?}, which takes {}: leave it out",
+            load.kind.name(),
+            takes.join(", ")
+        ))
     }
 
     /// The first number that makes no sense.
@@ -132,7 +174,7 @@ mod tests {
             let table = format!("name = \"x\"\nstacks = [\"own\"]\n[load]\nkind = \"read\"\n{text}");
             Scenario::parse(&table, "x.toml").map_err(|error| error.to_string())
         };
-        assert!(check("rate = 10\ncount = 5\npublishing_ms = 0\n[server]\nupdate_ms = 0").is_ok());
+        assert!(check("rate = 10\ncount = 5\n[server]\nupdate_ms = 0").is_ok());
         for (text, key) in [
             ("rate = 0", "load.rate"),
             ("rate = [1, inf]", "load.rate"),
@@ -142,6 +184,11 @@ mod tests {
             ("pause_ms = -1", "load.pause_ms"),
             ("rate = 10\npause_ms = 5", "leave one out"),
             ("count = 0", "load.count"),
+            (
+                "items = 100",
+                "load.items makes no difference to kind \"read\", which takes clients, batch, rate",
+            ),
+            ("payload = 100", "load.payload"),
             ("clients = []", "load.clients"),
             ("batch = []", "load.batch"),
             ("[server]\nupdate_ms = inf", "server.update_ms"),

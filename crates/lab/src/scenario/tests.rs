@@ -13,6 +13,12 @@ const TEXT: &str = r#"
     below = 150000
 "#;
 
+/// The same as a fan, which has no items.
+fn as_fan(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("items"));
+    lines.collect::<Vec<_>>().join("\n").replace("\"subscribe\"", "\"fan\"")
+}
+
 #[test]
 fn lists_are_measured_one_by_one() {
     let scenario = Scenario::parse(TEXT, "x.toml").unwrap();
@@ -64,12 +70,12 @@ fn brokers_have_a_quality_of_service_and_two_kinds_of_load() {
     let text = TEXT.replace("\"own\"", "\"mosquitto-qos1\"");
     let error = Scenario::parse(&text, "x.toml").unwrap_err().to_string();
     assert!(error.contains("roundtrip"), "{error}");
-    let scenario = Scenario::parse(&text.replace("\"subscribe\"", "\"fan\""), "x.toml").unwrap();
+    let scenario = Scenario::parse(&as_fan(&text), "x.toml").unwrap();
     assert_eq!(
         scenario.conditions()[0].arguments().join(" "),
         "mqtt --pattern fan --qos 1 --payload 16 -c 1 --warmup 2000ms -d 10000ms"
     );
-    let pubsub = text.replace("\"subscribe\"", "\"fan\"").replace("mosquitto-qos1", "embedded-uadp-qos0");
+    let pubsub = as_fan(&text).replace("mosquitto-qos1", "embedded-uadp-qos0");
     let scenario = Scenario::parse(&pubsub, "x.toml").unwrap();
     assert_eq!(
         scenario.conditions()[0].arguments().join(" "),
@@ -81,7 +87,7 @@ fn brokers_have_a_quality_of_service_and_two_kinds_of_load() {
 fn the_server_of_a_fan_leaves_the_values_to_the_clients() {
     let scenario = Scenario::parse(TEXT, "x.toml").unwrap();
     assert!(scenario.conditions().iter().all(|one| one.server.update_ms == 100.0));
-    let fan = Scenario::parse(&TEXT.replace("\"subscribe\"", "\"fan\""), "x.toml").unwrap();
+    let fan = Scenario::parse(&as_fan(TEXT), "x.toml").unwrap();
     assert!(fan.conditions().iter().all(|one| one.server.update_ms == 0.0));
 }
 
@@ -99,7 +105,7 @@ fn publishers_have_options_of_their_own() {
 fn messages_without_a_broker_have_no_server() {
     let text = TEXT.replace("\"own\"", "\"uadp-udp\"");
     assert!(Scenario::parse(&text, "x.toml").is_err());
-    let text = text.replace("\"subscribe\"", "\"fan\"");
+    let text = as_fan(&text);
     let scenario = Scenario::parse(&text, "x.toml").unwrap();
     assert_eq!(
         scenario.conditions()[2].arguments().join(" "),

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
 # Builds open62541 from the C sources that the pinned crate open62541-sys bundles, and our programs
-# o6-server, o6-server-nodiag and o6-client against it, plus tcp-floor, which needs no library.
+# o6-server, o6-server-nodiag, o6-client and o6-publisher against it, plus tcp-floor, which needs no library.
 #
 #   build.sh [OUT_DIR]        default: target/peers/open62541 of the checkout
 #   JOBS=n build.sh           parallel jobs, default 2
@@ -116,7 +116,7 @@ mkdir -p "$out/bin"
 ${CC:-cc} -std=gnu11 -O2 -Wall -Wextra -o "$out/bin/tcp-floor" "$here/../floor/tcp-floor.c" ||
     die "building tcp-floor failed"
 library library
-programs library -DPEER_SERVER_NAME=o6-server -DPEER_CLIENT=ON
+programs library -DPEER_SERVER_NAME=o6-server -DPEER_CLIENT=ON -DPEER_PUBLISHER=ON
 if [ "$nodiag" = 1 ]; then
     library library-nodiag -DUA_ENABLE_DIAGNOSTICS=OFF
     programs library-nodiag -DPEER_SERVER_NAME=o6-server-nodiag

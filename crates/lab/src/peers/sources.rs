@@ -21,6 +21,7 @@ pub(super) const ALL: &[Source] = sources![
     "open62541/src/client.h",
     "open62541/src/common.c",
     "open62541/src/common.h",
+    "open62541/src/publisher.c",
     "open62541/src/server.c",
     "open62541/src/smoke.c",
     "open62541/src/smoke.h",

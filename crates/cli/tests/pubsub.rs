@@ -359,3 +359,44 @@ writers = [{{ name = "sum", id = 1, data-set = "sum" }}, {{ name = "greeting", i
     let (code, _, said) = run(&[call.as_slice(), secured.as_slice()].concat());
     assert_eq!(code, Some(3), "{said}");
 }
+
+/// What `bench pubsub --pattern listen` says, and how it ends.
+fn heard(url: &str, more: &[&str]) -> (Option<i32>, Value) {
+    let listen = ["bench", "pubsub", url, "--pattern", "listen", "--interface", "lo", "-I", "20", "-d", "1"];
+    let output = Command::new(env!("CARGO_BIN_EXE_taktwerk"))
+        .args([listen.as_slice(), &["--json"], more].concat())
+        .output()
+        .unwrap();
+    let document = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    (output.status.code(), document)
+}
+
+#[test]
+fn a_publisher_of_somebody_else_is_measured_by_the_times_that_it_tells() {
+    let server = serve("0");
+    let (url, from) = (url(6), server.url().to_owned());
+    let mut bridge = vec!["pubsub", "publish", &url, "--interface", "lo", "-I", "20"];
+    bridge.extend(["--from", &from, "--nodes", "ns=1;i=100000"]);
+    let _bridge = Background::start(&bridge);
+    let listener = Background::start(&["pubsub", "listen", &url, "--interface", "lo", "--json"]);
+    listener.message(|message| !message["Fields"].is_null());
+    let (code, document) = heard(&url, &[]);
+    assert_eq!(code, Some(0), "{document:#}");
+    let count = |name: &str| document[name]["count"].as_u64().unwrap();
+    assert!(count("delivery") > 0 && count("transfer") >= count("delivery"), "{document:#}");
+    assert!(document["received"]["messages"].as_u64() >= Some(count("transfer")), "{document:#}");
+    // Those of others are not taken for it.
+    let (code, document) = heard(&url, &["--publisher-id", "4711"]);
+    let reason = &document["invalid"][0];
+    assert_eq!((code, &reason["reason"]), (Some(5), &"nothing_heard".into()), "{document:#}");
+    assert!(reason["message"].as_str().unwrap().contains("--publisher-id"), "{reason}");
+}
+
+#[test]
+fn an_address_where_nobody_publishes_is_told() {
+    let url = url(7);
+    let (code, document) = heard(&url, &[]);
+    let reason = &document["invalid"][0];
+    assert_eq!((code, &reason["reason"]), (Some(5), &"nothing_heard".into()), "{document:#}");
+    assert!(reason["message"].as_str().unwrap().contains(&url), "{reason}");
+}

@@ -52,6 +52,18 @@ pub enum Invalid {
         /// How many.
         lost: u64,
     },
+    /// A publisher was listened to, and nothing came that could be read.
+    NothingHeard {
+        /// Where.
+        url: String,
+        /// What came and could not be read.
+        datagrams: u64,
+    },
+    /// Messages came without the times that are to be measured.
+    NoTimes {
+        /// How many.
+        messages: u64,
+    },
     /// Nothing was measured.
     NoSamples,
 }
@@ -90,6 +102,21 @@ impl fmt::Display for Invalid {
             Self::MessagesLost { lost } => {
                 write!(f, "{lost} messages did not arrive: fewer stations (-c), or larger socket buffers")
             }
+            Self::NothingHeard { url, datagrams: 0 } => write!(
+                f,
+                "nothing came to {url}: see whether the publisher runs, and whether it sends to this address and through this \
+                 interface (--interface)"
+            ),
+            Self::NothingHeard { url, datagrams } => write!(
+                f,
+                "{datagrams} datagrams came to {url}, and none was a message that could be read: it has to be UADP without \
+                 message security, of the publisher that is listened to (--publisher-id)"
+            ),
+            Self::NoTimes { messages } => write!(
+                f,
+                "{messages} messages came, and none says when it was ready or when its value had changed: let the publisher send \
+                 a Timestamp with them, and SourceTimestamps with their fields, by the clock of this machine"
+            ),
             Self::NoSamples => {
                 write!(f, "nothing was measured: extend the duration (-d) or lower the interval")
             }
@@ -158,6 +185,15 @@ mod tests {
         assert_eq!(check_pace(&late, 10_000_000), None);
         assert!(check_pace(&late, 1_000_000).unwrap().to_string().contains("late by 50"));
         assert_eq!(check_pace(&Times::new(), 0), None);
+    }
+
+    #[test]
+    fn what_was_not_heard_says_what_to_look_at() {
+        let nothing = |datagrams| Invalid::NothingHeard { url: "opc.udp://239.0.0.1:1".into(), datagrams };
+        let (silence, noise) = (nothing(0).to_string(), nothing(7).to_string());
+        assert!(silence.contains("239.0.0.1") && silence.contains("--interface"), "{silence}");
+        assert!(noise.starts_with("7 datagrams") && noise.contains("--publisher-id"), "{noise}");
+        assert!(Invalid::NoTimes { messages: 3 }.to_string().contains("SourceTimestamp"));
     }
 
     #[test]

@@ -237,7 +237,7 @@ fn password(path: &Path) -> Result<String, String> {
 }
 
 /// A publisher id: a number (of 16 bits, or with a type such as `uint32:7`) or a text (`string:line-1`).
-pub(super) fn publisher_id(text: &str) -> Result<PublisherId, String> {
+pub(crate) fn publisher_id(text: &str) -> Result<PublisherId, String> {
     let wrong =
         || format!("{text:?} is no publisher id: write 2234, byte:1, uint32:7, uint64:7 or string:line-1");
     let (kind, value) = text.split_once(':').unwrap_or(("uint16", text));

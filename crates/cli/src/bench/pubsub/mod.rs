@@ -1,12 +1,16 @@
 //! `bench pubsub`: a publisher measured against a loop that does nothing but wake and send the same datagrams.
 //!
 //! - [`plant`]: the configuration of so many signals; [`engine`]: publisher and subscriber; [`bare`]: the loop;
-//! - [`stations`]: messages that are answered, as `bench mqtt` sends them through a broker.
+//!   [`line`]: the mean period;
+//! - [`stations`]: messages that are answered, as `bench mqtt` sends them through a broker;
+//! - [`listen`]: a subscriber alone, to a publisher that is somebody else's.
 //!
 //! Engine and loop take turns within one run, so that both see the same machine.
 
 mod bare;
 mod engine;
+mod line;
+mod listen;
 mod plant;
 mod stations;
 
@@ -14,12 +18,12 @@ use super::report::Report;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::pubsub::Mode;
+use crate::pubsub::{Mode, publisher_id};
 use crate::span;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::time::Duration;
-use taktwerk::pubsub::{PubSubError, RealTime};
+use taktwerk::pubsub::{PubSubError, PublisherId, RealTime};
 use taktwerk_lab::figures;
 use taktwerk_lab::latency::Times;
 use taktwerk_lab::pin::CpuList;
@@ -44,6 +48,9 @@ pub(super) enum Pattern {
     RoundTrip,
     /// One publishes, all others receive it and answer at once; the first waits for all answers.
     Fan,
+    /// Somebody else publishes UADP without message security; this only receives. Times count from what the publisher tells:
+    /// SourceTimestamp and ServerTimestamp of a message's first field, and the message's own Timestamp.
+    Listen,
 }
 
 /// Arguments of `taktwerk bench pubsub`.
@@ -79,7 +86,8 @@ pub(crate) struct PubSubArgs {
     pub(super) update: Option<Duration>,
 
     /// Who publishes, and when. The options --signals to --when-due but for --interface and --duration are for cycles,
-    /// those from --clients on for the others.
+    /// those from --clients on for the others; listen takes --interface, --interval (the publisher's), --duration,
+    /// --subscriber-cpu, --busy-poll, --only-sleep and --publisher-id.
     #[arg(long, value_enum, default_value = "cycles")]
     pub(super) pattern: Pattern,
 
@@ -142,6 +150,10 @@ pub(crate) struct PubSubArgs {
     /// CPU to run on (round-trip, fan).
     #[arg(long, value_name = "LIST")]
     pub(super) cpu: Option<CpuList>,
+
+    /// Only this publisher: 2234, byte:1, uint32:7, string:line-1 (listen). Without it, the writer that is heard first.
+    #[arg(long, value_name = "ID", value_parser = publisher_id)]
+    pub(super) publisher_id: Option<PublisherId>,
 }
 
 impl PubSubArgs {
@@ -149,6 +161,15 @@ impl PubSubArgs {
         let mut real_time = RealTime::default();
         (real_time.fifo, real_time.cpu) = (self.fifo, self.publisher_cpu);
         real_time
+    }
+
+    /// How the subscriber waits for messages.
+    pub(super) fn receiver(&self) -> &'static str {
+        match (self.busy_poll, self.only_sleep) {
+            (true, _) => "busy",
+            (false, true) => "asleep",
+            (false, false) => "expecting",
+        }
     }
 
     pub(super) fn interval_nanos(&self) -> u64 {
@@ -184,8 +205,10 @@ pub(crate) fn run(arguments: &PubSubArgs, output: Output, interrupt: &Interrupt)
             "--update 0: leave it out for values that are new in every cycle".to_owned(),
         ));
     }
-    if arguments.pattern != Pattern::Cycles {
-        return stations::run(arguments, output, interrupt);
+    match arguments.pattern {
+        Pattern::Cycles => {}
+        Pattern::RoundTrip | Pattern::Fan => return stations::run(arguments, output, interrupt),
+        Pattern::Listen => return listen::run(arguments, output, interrupt),
     }
     let plant = plant::Plant::new(arguments);
     let (mut engine, mut bare) = (engine::Outcome::default(), bare::Outcome::default());
@@ -230,7 +253,7 @@ fn report(
             "duration_s": arguments.duration.as_secs_f64(),
             "rounds": arguments.rounds,
             "fifo": arguments.fifo,
-            "receiver": if arguments.busy_poll { "busy" } else if arguments.only_sleep { "asleep" } else { "expecting" },
+            "receiver": arguments.receiver(),
             "publisher_cpu": arguments.publisher_cpu,
             "subscriber_cpu": arguments.subscriber_cpu,
         }),

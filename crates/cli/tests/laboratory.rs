@@ -314,3 +314,27 @@ fn a_live_view_ends_with_ctrl_c_and_gives_the_terminal_back() {
     assert!(shown.contains("two small loads") && shown.contains("measurements"), "{shown:?}");
     assert_eq!(runs()["state"], "incomplete");
 }
+
+/// A peer's publisher is started, listened to and ended; without it, what to do is said before anything is measured.
+#[test]
+fn a_peers_publisher_is_listened_to() {
+    let place = Place::new("publisher");
+    place.scenario(
+        "name = \"theirs\"\nstacks = [\"open62541\"]\n[server]\nupdate_ms = 31\n[load]\nkind = \"pubsub\"\nitems = 1\n\
+         publishing_ms = 50\n[time]\nwarmup_s = 0.2\nduration_s = 1.0\nrepetitions = 1\n",
+    );
+    let named = std::env::var_os("TAKTWERK_PEERS").map(PathBuf::from);
+    let peers = named.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/peers"));
+    let mut lab = place.command(&["lab", "run", "scenario.toml", "--json"]);
+    let run = lab.env("TAKTWERK_PEERS", &peers).output().unwrap();
+    if !peers.join("open62541/bin/o6-publisher").is_file() {
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert!(run.status.code() == Some(6) && said.contains("lab peers install open62541"), "{said}");
+        return;
+    }
+    let document = json(&run);
+    assert_eq!(run.status.code(), Some(0), "{document:#}");
+    // A column is there if something is known of it.
+    let columns = document["outcomes"][0]["grids"][0]["columns"].as_array().unwrap();
+    assert!(columns.iter().any(|title| title == "delivery p50 µs"), "{document:#}");
+}

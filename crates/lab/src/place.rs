@@ -50,6 +50,14 @@ pub enum PlaceError {
         /// What to do.
         how: String,
     },
+    /// Nobody publishes for a stack.
+    #[error("there is no publisher of {name:?} here: {how}")]
+    NoPublisher {
+        /// Which.
+        name: String,
+        /// What to do.
+        how: String,
+    },
     /// A peer is there and does not run.
     #[error("the peer {name:?} did not start: {source}")]
     Peer {
@@ -150,12 +158,14 @@ struct Server {
     url: String,
     pid: Option<u32>,
     /// Stops it when dropped.
-    _running: Option<Running>,
+    running: Option<Running>,
 }
 
 /// What to do without it.
 const NO_BROKER_INSIDE: &str = "this program was built without a broker: build it with its default features, or \
      `taktwerk lab peers install mosquitto`";
+/// Where peers publish to, and through which interface: what `taktwerk bench pubsub` takes without being told.
+const PUBSUB: (&str, &str) = ("opc.udp://239.192.0.2:14850", "lo");
 /// The same link every time.
 const SEED: u64 = 0x7461_6b74;
 
@@ -265,6 +275,35 @@ impl Place {
         self.peers.join("open62541/bin/o6-server")
     }
 
+    fn open62541_publisher(&self) -> PathBuf {
+        self.peers.join("open62541/bin/o6-publisher")
+    }
+
+    /// Whether a stack has a publisher that can be started here.
+    ///
+    /// # Errors
+    /// What to do.
+    pub fn check_publisher(&self, stack: &str) -> Result<(), PlaceError> {
+        let how = match stack {
+            "own" => return Ok(()),
+            "open62541" if self.open62541_publisher().is_file() => return Ok(()),
+            "open62541" => "taktwerk lab peers install open62541",
+            _ => "those of own and open62541 are known",
+        };
+        Err(PlaceError::NoPublisher { name: stack.to_owned(), how: how.to_owned() })
+    }
+
+    /// Whether there is a publisher that publishes what a condition asks for.
+    fn check_publishing(&self, condition: &Condition) -> Result<(), PlaceError> {
+        let stack = condition.stack.as_str();
+        self.check_publisher(stack)?;
+        if stack == "own" || (condition.signals() == 1 && condition.server.update_ms > 0.0) {
+            return Ok(());
+        }
+        let how = "its program publishes one value that changes by itself: write load.items = 1 and a server.update_ms";
+        Err(PlaceError::NoPublisher { name: stack.to_owned(), how: how.to_owned() })
+    }
+
     /// Whether a link can be had: it is made and probed now if it does not stand yet.
     ///
     /// # Errors
@@ -365,7 +404,10 @@ impl Place {
         }
         self.load_cpus(condition, &self.wanted(condition)?.cpus)?;
         let stack = condition.stack.as_str();
-        let has_none = matches!(condition.kind, Kind::Update | Kind::PubSub | Kind::Igmp);
+        if condition.kind == Kind::PubSub {
+            return self.check_publishing(condition);
+        }
+        let has_none = matches!(condition.kind, Kind::Update | Kind::Igmp);
         if has_none || stack == BROKERLESS || stack == "own" {
             return Ok(());
         }
@@ -479,6 +521,17 @@ impl Place {
         program
     }
 
+    /// open62541's publisher of one value.
+    fn open62541_publisher_program(&self, condition: &Condition) -> Program {
+        let mut program = Program::new(self.open62541_publisher())
+            .args(["--url", PUBSUB.0, "--interface", PUBSUB.1, "--exit-with-stdin", "--update"])
+            .arg(condition.server.update_ms);
+        if let Some(interval) = condition.publishing_ms {
+            program = program.arg("--interval").arg(interval);
+        }
+        program
+    }
+
     /// The broker that is part of our program, in a process of its own, so that its CPU and its bytes are not the load's.
     fn broker_program(&self, bind: IpAddr) -> Program {
         let program = Program::new(&self.exe).args(["pubsub", "broker", "--exit-with-stdin"]);
@@ -496,11 +549,12 @@ impl Place {
         if is_url(stack) {
             let relayed = |standing: &Standing| Url::parse(stack)?.relayed(&standing.link);
             let url = link.map_or(Ok(stack.to_owned()), relayed).map_err(no_link)?;
-            return Ok(Server { url, pid: None, _running: None });
+            return Ok(Server { url, pid: None, running: None });
         }
         let bind = link.map_or(Ipv4Addr::LOCALHOST.into(), |standing| standing.link.server_address());
         let network = link.and_then(|standing| standing.link.server_place());
         let program = match stack {
+            _ if condition.kind == Kind::PubSub => Some(self.open62541_publisher_program(condition)),
             "own" => Some(self.own_program(condition, bind)),
             "open62541" if self.open62541().is_file() => Some(self.open62541_program(condition, bind)),
             _ if broker(stack).is_some_and(|(name, _)| name == EMBEDDED) => Some(self.broker_program(bind)),
@@ -546,7 +600,7 @@ impl Place {
             let behind = Url::parse(&url).and_then(|url| url.behind(&standing.link, bind));
             url = behind.map_err(no_link)?;
         }
-        Ok(Server { url, pid: Some(running.pid()), _running: Some(running) })
+        Ok(Server { url, pid: Some(running.pid()), running: Some(running) })
     }
 
     /// Measures a condition once.
@@ -573,6 +627,18 @@ impl Place {
             Kind::Update => {
                 program = program.on(server_and_load(&server_cpus, &load_cpus));
                 None
+            }
+            Kind::PubSub if condition.stack != "own" => {
+                self.check_publishing(condition)?;
+                let publisher = self.start(condition, &set, None)?;
+                program = program.arg(&publisher.url).args(["--interface", PUBSUB.1]);
+                if let Some(id) = publisher.running.as_ref().and_then(|running| running.note("PUBLISHER")) {
+                    program = program.args(["--publisher-id", id]);
+                }
+                if let Some(subscriber) = load_cpus.cpus().first() {
+                    program = program.arg("--subscriber-cpu").arg(subscriber);
+                }
+                Some(publisher)
             }
             Kind::PubSub => {
                 let pair = server_cpus.cpus().first().zip(load_cpus.cpus().first());
@@ -691,6 +757,38 @@ mod tests {
         // A shell knows no program called bench: it fails, and says so.
         let error = place.measure("", &scenario.conditions()[0], 0).unwrap_err();
         assert!(matches!(error, PlaceError::Load { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_publisher_that_there_is_not_is_told_before_anything_is_measured() {
+        let peers = tempfile::tempdir().unwrap();
+        let place = Place::new("/bin/true".into(), peers.path().into());
+        let mut load = LoadSpec::new(Kind::PubSub);
+        load.items = Some(1.into());
+        let mut scenario = Scenario::new("x", load);
+        let check = |scenario: &Scenario| {
+            let condition = scenario.conditions().remove(0);
+            let told = place.check(&condition).map_err(|error| error.to_string());
+            // Who does not ask before is told the same.
+            if let Err(told) = &told {
+                assert_eq!(place.measure("", &condition, 0).unwrap_err().to_string(), *told);
+            }
+            told
+        };
+        assert!(check(&scenario).is_ok(), "our own");
+        scenario.stacks = vec!["milo".into()];
+        assert!(check(&scenario).unwrap_err().contains("no publisher of \"milo\""));
+        scenario.stacks = vec!["opc.tcp://127.0.0.1:1".into()];
+        assert!(check(&scenario).unwrap_err().contains("no publisher of"));
+        // Installed by a version that had no publisher yet.
+        scenario.stacks = vec!["open62541".into()];
+        assert!(check(&scenario).unwrap_err().contains("lab peers install open62541"));
+        let programs = peers.path().join("open62541/bin");
+        std::fs::create_dir_all(&programs).unwrap();
+        std::fs::write(programs.join("o6-publisher"), "").unwrap();
+        assert!(check(&scenario).is_ok());
+        scenario.load.items = Some(1_000.into());
+        assert!(check(&scenario).unwrap_err().contains("load.items = 1"));
     }
 
     #[test]

@@ -136,7 +136,7 @@ pub enum Kind {
     Fan,
     Probe,
     Update,
-    /// Publisher and subscriber without a server; the stack is our own.
+    /// Publisher and subscriber without a server: both our own, or our subscriber and the publisher of a peer that has one.
     #[serde(rename = "pubsub")]
     PubSub,
     /// Multicast at a switch, without a server.
@@ -565,6 +565,12 @@ impl Condition {
             return arguments;
         }
         if self.kind == Kind::Igmp {
+            option("-I", number(self.publishing_ms));
+            option("-d", Some(format!("{}ms", self.time.duration_s * 1e3)));
+            return arguments;
+        }
+        if self.kind == Kind::PubSub && self.stack != "own" {
+            option("--pattern", Some("listen".to_owned()));
             option("-I", number(self.publishing_ms));
             option("-d", Some(format!("{}ms", self.time.duration_s * 1e3)));
             return arguments;

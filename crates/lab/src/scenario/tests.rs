@@ -99,6 +99,10 @@ fn publishers_have_options_of_their_own() {
     scenario.server.update_ms = 30.0;
     let arguments = scenario.conditions()[0].arguments().join(" ");
     assert_eq!(arguments, "pubsub --signals 1000 -I 100 -d 10000ms --rounds 1 --update 30 --no-bare");
+    // To a peer's publisher there is only to listen.
+    scenario.stacks = vec!["open62541".into()];
+    let arguments = scenario.conditions()[0].arguments().join(" ");
+    assert_eq!(arguments, "pubsub --pattern listen -I 100 -d 10000ms");
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Faults that the papers found and could not explain, and whether this software has them: what each further session costs, a
-//! publisher whose period drifts, cycles with a tail. Ours, the peers' and the published figures side by side.
+//! publisher whose period drifts, cycles with a tail, PubSub that delivers later than a subscription. Ours, the peers' and the
+//! published figures side by side.
 
 use super::beside::is_kept;
-use super::published::burger;
-use super::{clients, is_less, is_under, stack_name, times_as};
+use super::published::{burger, morato_delivery, morato_pubsub};
+use super::{clients, is_below, is_less, is_under, percentile, stack_name, times_as};
 use crate::figures;
 use crate::measurement::Group;
 use crate::outcome::{Grid, Outcome, interval, maybe};
+use crate::scenario::{CpuCondition, Kind};
 use crate::statistics::{Repeated, difference_ci95, median};
 
 /// Clients of the paper's least and largest load.
@@ -261,6 +263,65 @@ pub(super) fn drift(publishers: &[Group<'_>], outcome: &mut Outcome) {
     );
 }
 
+/// From the message ready to be sent to the receipt: PubSub against a subscription of the same stack, beside the paper's, whose
+/// PubSub came later.
+pub(super) fn services(groups: &[Group<'_>], stacks: &[String], outcome: &mut Outcome) {
+    let mut grid = Grid::new(
+        "PubSub against a subscription of the same stack: from the message ready to be sent to the receipt",
+        2,
+        &["stack", "CPU", "PubSub µs", "subscription µs", "times"],
+    );
+    for stack in stacks {
+        for cpu in [CpuCondition::Isolated, CpuCondition::Shared] {
+            // Both wait for a CPU to wake, which is most of either: what repetitions differ by must not decide.
+            let of = |kind: Kind| {
+                let is = |group: &&Group<'_>| {
+                    let condition = group.condition;
+                    condition.stack == *stack && condition.kind == kind && condition.cpu.condition == cpu
+                };
+                percentile(groups.iter().find(is)?, "transfer", 50.0)
+            };
+            let Some((pubsub, subscription)) = of(Kind::PubSub).zip(of(Kind::Subscribe)) else { continue };
+            let ratio = pubsub.median / subscription.median;
+            grid.row([
+                format!("{}, p50", stack_name(stack)),
+                cpu.name().to_owned(),
+                figures::number(pubsub.median),
+                figures::number(subscription.median),
+                figures::number(ratio),
+            ]);
+            if stack == "own" {
+                outcome.finding(
+                    "PubSub delivers sooner than a subscription (the paper found the contrary)",
+                    is_below(Some(&pubsub), Some(&subscription)),
+                    format!(
+                        "{}: p50 {} over PubSub, {} over a subscription: {}",
+                        cpu.name(),
+                        figures::micros(pubsub.median),
+                        figures::micros(subscription.median),
+                        times_as(ratio)
+                    ),
+                );
+            }
+        }
+    }
+    if grid.rows.is_empty() {
+        return;
+    }
+    for (is_isolated, cpu) in [(true, CpuCondition::Isolated), (false, CpuCondition::Shared)] {
+        let mean = |of: fn(&str, bool) -> Option<(f64, f64)>| Some(of("open62541", is_isolated)?.0);
+        let Some((pubsub, subscription)) = mean(morato_pubsub).zip(mean(morato_delivery)) else { continue };
+        grid.row([
+            "open62541, mean, published".to_owned(),
+            cpu.name().to_owned(),
+            figures::number(pubsub),
+            figures::number(subscription),
+            figures::number(pubsub / subscription),
+        ]);
+    }
+    outcome.grids.push(grid);
+}
+
 /// Whether a figure lies within a limit on both sides of zero.
 fn is_within(figure: &Repeated, limit: f64) -> Option<bool> {
     let negative = Repeated::new(figure.values.iter().map(|value| -value).collect())?;
@@ -275,7 +336,7 @@ fn is_within(figure: &Repeated, limit: f64) -> Option<bool> {
 mod tests {
     use super::*;
     use crate::measurement::{Measurement, group};
-    use crate::scenario::{Kind, LoadSpec, Scenario, Sweep};
+    use crate::scenario::{LoadSpec, Scenario, Sweep};
     use serde_json::json;
 
     fn measured(stack: &str, clients: u32, cpu: f64, p99_ms: f64) -> Vec<Measurement> {

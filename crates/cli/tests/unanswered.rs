@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -39,16 +40,36 @@ fn server() -> Running {
         .unwrap()
 }
 
-/// A relay in front of a server that lets so many of the server's messages through on a connection, by its number, and
-/// then swallows the rest: the server stands still, as far as clients can see.
+/// What a relay does when it has let through what it was to let through on a connection.
+#[derive(Clone, Copy, PartialEq)]
+enum Then {
+    /// It swallows the rest: the server stands still, as far as clients can see.
+    Stall,
+    /// It closes the connection instead of the next answer.
+    Close,
+    /// It does so, and with all that follow at once.
+    CloseForGood,
+}
+
+/// A relay that swallows the rest.
 fn stalling(server: &Running, messages: impl Fn(usize) -> usize + Send + 'static) -> String {
+    relay(server, Then::Stall, messages)
+}
+
+/// A relay in front of a server that lets so many of the server's messages through on a connection, by its number.
+fn relay(server: &Running, then: Then, messages: impl Fn(usize) -> usize + Send + 'static) -> String {
     let address = server.url().trim_start_matches("opc.tcp://").trim_end_matches('/');
     let address: SocketAddr = address.parse().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("opc.tcp://{}", listener.local_addr().unwrap());
+    let is_over = Arc::new(AtomicBool::new(false));
     thread::spawn(move || {
         for (number, client) in listener.incoming().enumerate() {
             let (client, allowed) = (client.unwrap(), messages(number));
+            if is_over.load(Ordering::Relaxed) {
+                continue;
+            }
+            let is_over = Arc::clone(&is_over);
             let server = TcpStream::connect(address).unwrap();
             server.set_nodelay(true).unwrap();
             client.set_nodelay(true).unwrap();
@@ -57,30 +78,38 @@ fn stalling(server: &Running, messages: impl Fn(usize) -> usize + Send + 'static
                 let _ = std::io::copy(&mut from, &mut to);
                 let _ = to.shutdown(std::net::Shutdown::Both);
             });
-            thread::spawn(move || answer(server, client, allowed));
+            thread::spawn(move || {
+                let has_ended = answer(server, &client, allowed, then != Then::Stall);
+                is_over.fetch_or(has_ended && then == Then::CloseForGood, Ordering::Relaxed);
+                let _ = client.shutdown(std::net::Shutdown::Both);
+            });
         }
     });
     url
 }
 
-/// Carries a server's messages: four bytes of type, four of length (Part 6 §7.1.2.2).
-fn answer(mut server: TcpStream, mut client: TcpStream, allowed: usize) {
+/// Carries a server's messages: four bytes of type, four of length (Part 6 §7.1.2.2). Says whether it ended that, and not
+/// one of the two.
+fn answer(mut server: TcpStream, mut client: &TcpStream, allowed: usize, ends: bool) -> bool {
     let mut message = vec![0; 8];
     for count in 0.. {
         message.resize(8, 0);
         if server.read_exact(&mut message).is_err() {
-            break;
+            return false;
         }
         let length = u32::from_le_bytes(message[4..8].try_into().unwrap()) as usize;
         message.resize(length, 0);
         if server.read_exact(&mut message[8..]).is_err() {
-            break;
+            return false;
+        }
+        if ends && count >= allowed {
+            return true;
         }
         if count < allowed && client.write_all(&message).is_err() {
-            break;
+            return false;
         }
     }
-    let _ = client.shutdown(std::net::Shutdown::Both);
+    false
 }
 
 #[test]
@@ -96,6 +125,48 @@ fn what_a_server_does_not_answer_is_not_left_out() {
     // The drain is two seconds long; the last request was sent at the end of the window, the first one earlier.
     assert_eq!(number(&document, "/latency/corrected/count"), 100.0);
     assert!(number(&document, "/latency/corrected/p99_us") > 1.99e6, "{document:#}");
+}
+
+/// A probe with requests each hundredth of a second.
+fn probe(url: &str, count: &str) -> Output {
+    let probe = ["probe", url, "--rate", "100", "-n", count, "--warmup", "0", "--timeout", "1s"];
+    bench(&[&probe[..], &["--nodes", "ns=1;i=100000"]].concat())
+}
+
+#[test]
+fn a_probe_counts_what_it_waited_for_and_ends_with_its_schedule() {
+    let server = server();
+    let document = invalid(&probe(&stalling(&server, |_| 24), "50"));
+    let [due, sent, answered] = ["/due", "/sent", "/requests"].map(|it| number(&document, it));
+    // The second of --timeout is longer than the rest of the schedule, so that nothing is sent after it.
+    assert_eq!((due, number(&document, "/unanswered")), (50.0, 1.0), "{document:#}");
+    assert!(answered > 10.0 && sent == answered + 1.0, "{document:#}");
+    assert_eq!(number(&document, "/latency/corrected/count"), 50.0);
+    assert!(number(&document, "/latency/uncorrected/max_us") > 0.99e6, "{document:#}");
+    assert!(document["invalid"].as_array().unwrap().iter().any(|reason| reason["reason"] == "not_sent"));
+    let samples = document["samples"].as_array().unwrap();
+    assert_eq!(samples.iter().filter(|sample| sample["unanswered"] == true).count(), 1);
+}
+
+#[test]
+fn a_probe_goes_on_after_a_lost_connection() {
+    let server = server();
+    let document = invalid(&probe(&relay(&server, Then::Close, |_| 24), "50"));
+    let lost = number(&document, "/connections_lost");
+    assert!(lost >= 2.0 && lost == number(&document, "/unanswered"), "{document:#}");
+    assert_eq!((number(&document, "/sent"), number(&document, "/requests")), (50.0, 50.0 - lost));
+}
+
+#[test]
+fn a_probe_says_that_the_server_is_gone() {
+    let server = server();
+    let output = probe(&relay(&server, Then::CloseForGood, |_| 24), "1000");
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("could not be had again within 5 s"), "{said}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((number(&document, "/unanswered"), number(&document, "/connections_lost")), (1.0, 1.0));
+    assert!(number(&document, "/requests") > 10.0, "{document:#}");
 }
 
 #[test]

@@ -15,8 +15,18 @@ pub struct Sample {
     pub at_s: f64,
     /// Sent to answered, microseconds.
     pub rtt_us: f64,
+    /// Whether no answer came. It was waited for as long as the round trip says; it is longer, if there is one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unanswered: bool,
     /// What happened meanwhile.
     pub context: Context,
+}
+
+/// The round trip of the fastest answer, microseconds; `None` if there was no answer. How long nothing was waited for does
+/// not count: a connection that breaks can do so at once.
+#[must_use]
+pub fn fastest(samples: &[Sample]) -> Option<f64> {
+    samples.iter().filter(|sample| !sample.unanswered).map(|sample| sample.rtt_us).min_by(f64::total_cmp)
 }
 
 /// What happened between a request and its answer.
@@ -150,16 +160,17 @@ fn delay(sample: &Sample, usual_timer: f64) -> f64 {
 /// Names the cause of each sample from `times` the fastest on, if it is slower than the usual one.
 #[must_use]
 pub fn explain(samples: &[Sample], times: f64) -> Vec<Slow> {
-    let Some(fastest) = samples.iter().map(|sample| sample.rtt_us).min_by(f64::total_cmp) else {
-        return Vec::new();
-    };
+    let Some(fastest) = fastest(samples) else { return Vec::new() };
     let usual = Usual::of(samples);
     let mut slow = Vec::new();
     for (index, sample) in samples.iter().enumerate() {
         let delay = delay(sample, usual.timer);
         let excess = delay - usual.delay;
         if delay > fastest * times && excess > 0.0 {
-            let (cause, proof) = prove(&sample.context, &usual, excess);
+            let (cause, mut proof) = prove(&sample.context, &usual, excess);
+            if sample.unanswered {
+                proof = format!("no answer came; {proof}");
+            }
             slow.push(Slow { index, rtt_us: sample.rtt_us, excess_us: excess, cause, proof });
         }
     }
@@ -288,7 +299,7 @@ mod tests {
     use super::*;
 
     fn sample(rtt_us: f64, context: Context) -> Sample {
-        Sample { at_s: 0.0, rtt_us, context }
+        Sample { at_s: 0.0, rtt_us, unanswered: false, context }
     }
 
     #[test]
@@ -342,6 +353,24 @@ mod tests {
         samples.push(sample(151.0, Context { client_wait_us: 0.0, ..Context::default() }));
         let causes: Vec<Cause> = explain(&samples, 5.0).iter().map(|slow| slow.cause).collect();
         assert_eq!(causes, [Cause::NotProven]);
+    }
+
+    #[test]
+    fn what_had_no_answer_is_slow_and_never_the_fastest() {
+        let unanswered = |rtt_us| Sample { unanswered: true, ..sample(rtt_us, Context::default()) };
+        let mut samples = vec![sample(100.0, Context::default()); 30];
+        // The connection broke at once, and time was over.
+        samples.extend([unanswered(1.0), unanswered(1e6)]);
+        assert_eq!((fastest(&samples), fastest(&samples[30..])), (Some(100.0), None));
+        let slow = explain(&samples, 5.0);
+        assert_eq!(slow.iter().map(|slow| slow.index).collect::<Vec<_>>(), [31]);
+        assert!(slow[0].proof.starts_with("no answer came; not proved"), "{}", slow[0].proof);
+        assert_eq!(explain(&samples[30..], 5.0), []);
+        // Measurements from before this was noted had an answer each.
+        let text = serde_json::to_string(&samples[0]).unwrap();
+        assert!(!text.contains("unanswered") && !serde_json::from_str::<Sample>(&text).unwrap().unanswered);
+        let text = serde_json::to_string(&samples[31]).unwrap();
+        assert!(serde_json::from_str::<Sample>(&text).unwrap().unanswered);
     }
 
     #[test]

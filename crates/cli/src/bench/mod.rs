@@ -4,11 +4,12 @@
 //! - [`mqtt`]: the same questions put to an MQTT broker; [`pubsub`]: a publisher and how late it is;
 //! - [`igmp`]: multicast at a switch;
 //! - [`roundtrip`], [`fan`]: values that come back, one [`transaction`] after the other;
-//! - [`probe`]: why a request was slow; [`update`]: setting values;
+//! - [`probe`]: why a request was slow; [`again`]: its connection; [`update`]: setting values;
 //! - [`common`]: options that they share; [`link`]: a network that is not there; [`nodes`]: which nodes are used;
 //! - [`account`]: CPU, memory, switches; [`report`]: the table and the document.
 
 mod account;
+mod again;
 mod common;
 mod connect;
 mod fan;

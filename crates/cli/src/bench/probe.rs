@@ -1,7 +1,8 @@
 //! `bench probe`: reads at fixed times, and beside each answer what the scheduler and TCP did meanwhile, so that a slow
-//! answer can be explained instead of guessed at.
+//! answer can be explained instead of guessed at. What has no answer counts with the time that it has waited.
 
 use super::account::Window;
+use super::again::{Came, Line};
 use super::common::{CommonArgs, nanos};
 use super::nodes;
 use crate::attribute::Attribute;
@@ -10,7 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::node::NodeSpec;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::session::{self, Session};
+use crate::session::Session;
 use clap::Args;
 use serde_json::json;
 use std::collections::VecDeque;
@@ -18,9 +19,9 @@ use taktwerk_lab::latency::Latency;
 use taktwerk_lab::outliers::{Cause, Context, Counted, Sample};
 use taktwerk_lab::pin::CpuList;
 use taktwerk_lab::process::{Process, Turns};
+use taktwerk_lab::schedule::OpenLoop;
 use taktwerk_lab::validity::{self, Invalid};
 use taktwerk_lab::{clock, figures, outliers, wire};
-use taktwerk_net::client::BlockingClient;
 use taktwerk_schema::{ReadRequest, ReadValueId, TimestampsToReturn};
 
 /// Arguments of `taktwerk bench probe`.
@@ -138,9 +139,7 @@ pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) 
             .collect(),
         ..Default::default()
     };
-    let connected = BlockingClient::connect(common.client_config()?, common.target()?);
-    let (mut client, _) =
-        connected.map_err(|error| session::unreachable(&common.connection.endpoint, &error))?;
+    let mut line = Line::connect(common)?;
 
     let interval = (1e9 / arguments.rate) as u64;
     let count = arguments.count.unwrap_or_else(|| nanos(common.duration) / interval.max(1));
@@ -149,6 +148,8 @@ pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) 
     let mut latency = Latency::new();
     let mut samples: Vec<Sample> = Vec::new();
     let (mut bad, mut first_bad) = (0u64, None);
+    // Connections that broke, why there is none any more, and what was due and not sent because nothing answered.
+    let (mut lost, mut gone, mut unsent) = (0usize, None, 0u64);
     let mut progress = Progress::new("requests", count);
     let window = Window::open(server, port)?;
     let begin = clock::monotonic() + 1_000_000;
@@ -157,26 +158,27 @@ pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) 
     cpus.extend(CpuList::allowed().cpus().iter().copied().filter(|cpu| arguments.server_cpu != Some(*cpu)));
     let mut free = begin;
     let mut earlier = VecDeque::from([look(When::Before, server, port, &cpus)]);
-    for index in 0..warm + count {
-        if interrupt.asked() {
-            break;
-        }
-        let due = begin + index * interval;
+    let mut schedule = OpenLoop::new(begin, arguments.rate, Some(warm.saturating_add(count)));
+    let (start, end) = (schedule.due(warm), schedule.due(warm.saturating_add(count)));
+    while let Some(due) = schedule.next_due().filter(|_| !interrupt.asked()) {
+        let index = schedule.taken();
+        schedule.take(due);
         clock::sleep_until(due);
         let woken = clock::monotonic();
         // Of what the request before this one took, the timer is innocent.
         let timer_late = woken.saturating_sub(due.max(free));
         let before = look(When::Before, server, port, &cpus);
         let sent = clock::monotonic();
-        let checked = client
-            .call_with(&mut request, |reply| super::request::check_read(&reply))
-            .map_err(|error| session::failure(&error))?;
+        let came = line.ask(&mut request, |reply| super::request::check_read(&reply))?;
         let done = clock::monotonic();
         let after = look(When::After, server, port, &cpus);
-        bad += checked.bad;
-        first_bad = first_bad.or(checked.first);
+        let is_answered = matches!(came, Came::Answer(_));
         if index >= warm {
-            latency.record(due, sent, done);
+            if is_answered {
+                latency.record(due, sent, done);
+            } else {
+                latency.record_unanswered(due, sent, done);
+            }
             let turned = after.server.since(&before.server);
             let own = after.own.since(&before.own);
             let load = earlier.front().filter(|_| arguments.server_cpu.is_some()).and_then(|first| {
@@ -188,6 +190,7 @@ pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) 
             samples.push(Sample {
                 at_s: due.saturating_sub(begin) as f64 / 1e9,
                 rtt_us: (done - sent) as f64 / 1e3,
+                unanswered: !is_answered,
                 context: Context {
                     timer_late_us: timer_late as f64 / 1e3,
                     server_wait_us: turned.waiting as f64 / 1e3,
@@ -201,21 +204,56 @@ pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) 
             });
         }
         earlier.push_back(after);
+        let is_over = match came {
+            Came::Answer(checked) => {
+                bad += checked.bad;
+                first_bad = first_bad.or(checked.first);
+                false
+            }
+            // All of the schedule is over: a server that stands still would be waited for with each request that is left.
+            Came::Nothing => clock::monotonic() >= end,
+            Came::Lost(error) => {
+                lost += usize::from(index >= warm);
+                gone = line.again(&error, interrupt).err();
+                gone.is_some()
+            }
+        };
         free = clock::monotonic();
+        if is_over {
+            for due in schedule.left(free).filter(|due| *due >= start) {
+                latency.record_unsent(due, free);
+                unsent += 1;
+            }
+            break;
+        }
         while earlier.len() > 1 && earlier.front().is_some_and(|first| after.at - first.at > LOAD_SPAN) {
             earlier.pop_front();
         }
         progress.at(index.saturating_sub(warm));
     }
-    let account = window.close()?;
-    client.disconnect();
+    let account = match window.close() {
+        // A server that is gone has no accounts; that it is gone is told.
+        Err(_) if gone.is_some() => None,
+        account => Some(account?),
+    };
+    line.close();
     let explained = outliers::explain(&samples, arguments.slow);
     let mut report = common.report("probe");
     report.set(
         "requested",
         json!({"rate": arguments.rate, "count": count, "batch": arguments.batch, "slow": arguments.slow}),
     );
+    let (sent, answered) = (samples.len() as u64, samples.len() as u64 - latency.unanswered);
+    let due = sent + unsent;
+    report.set("sent", sent);
+    report.set("due", due);
+    report.set("requests", answered);
+    report.set("connections_lost", lost);
     report.latency(&latency, true);
+    report.unanswered(&latency, due, "requests", "within --timeout, or before the connection was lost");
+    if lost > 0 {
+        report.fact("connections lost", lost.to_string());
+    }
     report.set("samples", json!(samples));
     report.set("slow", json!(explained));
     report.fact(
@@ -231,14 +269,26 @@ pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) 
     if let Some(worst) = explained.iter().max_by(|a, b| a.rtt_us.total_cmp(&b.rtt_us)) {
         report.fact("slowest", format!("{}: {}", figures::micros(worst.rtt_us), worst.proof));
     }
-    report.account(&account, "request", latency.corrected.count());
+    if let Some(account) = &account {
+        report.account(account, "request", answered);
+    }
     // A probe's times count from the request, and what made one late stands beside it: only a schedule that was not kept at
     // all makes them worthless.
     report.invalid(validity::check_pace(&latency.lateness, interval));
-    if samples.is_empty() {
+    if sent * 100 < due * 99 {
+        report.invalid([Invalid::NotSent { due, sent }]);
+    }
+    if lost > 0 {
+        report.invalid([Invalid::ConnectionsLost { lost }]);
+    }
+    if answered == 0 {
         report.invalid([Invalid::NoSamples]);
     }
-    report.print(output, interrupt)?;
+    match (report.print(output, interrupt), gone) {
+        // Why there is no more of it says more than that it is too little.
+        (Err(Failure::Invalid(_)), Some(gone)) => return Err(gone),
+        (printed, _) => printed?,
+    }
     match first_bad {
         Some(status) => Err(Failure::BadStatus(format!("{bad} reads failed; the first with {status}"))),
         None => Ok(()),

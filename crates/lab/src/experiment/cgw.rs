@@ -9,7 +9,7 @@ use crate::figures;
 use crate::latency::Times;
 use crate::measurement::{Group, Measurement};
 use crate::outcome::{Finding, Grid, Outcome, maybe};
-use crate::outliers::{Cause, Sample, Slow, explain, kulczynski, pearson, stolen_share};
+use crate::outliers::{Cause, Sample, Slow, explain, fastest, kulczynski, pearson, stolen_share};
 use crate::scenario::{CpuCondition, Kind, LoadSpec, Scenario, Sweep};
 use crate::statistics::{Repeated, mean, quantile};
 use serde_json::Value;
@@ -194,7 +194,7 @@ fn samples(measurement: &Measurement) -> Vec<Sample> {
 /// The samples of a measurement and the fastest of them; `None` if there are none.
 fn with_fastest(measurement: &Measurement) -> Option<(Vec<Sample>, f64)> {
     let samples = samples(measurement);
-    let fastest = samples.iter().map(|sample| sample.rtt_us).min_by(f64::total_cmp)?;
+    let fastest = fastest(&samples)?;
     Some((samples, fastest))
 }
 

@@ -1,11 +1,13 @@
 //! Programs that outlived the laboratory that started them.
 //!
 //! Peers end with their standard input, so they end with us however we end. What does not (a broker that knows no such
-//! thing, an installer) carries the name of its owner in its environment, and the next run finds it by that.
+//! thing, an installer) carries the name of its owner in its environment, and the next run finds it by that. Files, folders
+//! and runs that are of no use without their owner carry a shorter name of it ([`mark`]).
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fmt;
 use std::fs;
+use std::path::Path;
 use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -46,12 +48,81 @@ impl Owner {
         format!("{}-{}-{}", self.pid, self.started, self.namespace)
     }
 
-    /// Whether it has ended. Of another namespace or another machine nothing can be known: those are left alone.
-    pub(crate) fn is_gone(&self) -> bool {
-        Some(self.namespace) == namespace()
-            && Some(&self.boot) == boot().as_ref()
-            && started(self.pid) != Some(self.started)
+    /// Reads what [`Self::short`] wrote; more may follow behind a hyphen.
+    pub(crate) fn from_short(text: &str) -> Option<Self> {
+        let mut numbers = text.split('-').map_while(|part| part.parse::<u64>().ok());
+        let mut number = || numbers.next();
+        let (pid, started, namespace) = (number()?, number()?, number()?);
+        Self::here(u32::try_from(pid).ok()?, started, namespace)
     }
+
+    /// What became of it. Of another namespace or another machine nothing can be known.
+    pub(crate) fn fate(&self) -> Fate {
+        if Some(self.namespace) != namespace() || Some(&self.boot) != boot().as_ref() {
+            return Fate::Unknown;
+        }
+        if started(self.pid) == Some(self.started) { Fate::Runs } else { Fate::Gone }
+    }
+
+    /// Whether it has ended; what nothing is known of is left alone.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.fate() == Fate::Gone
+    }
+}
+
+/// What became of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It has not ended.
+    Runs,
+    /// It has ended.
+    Gone,
+    /// It is one of another container (PID namespace), where the same ids are other processes: nothing can be known from here.
+    Unknown,
+}
+
+/// This process in the names of files that are of no use without it: process id, start and PID namespace, with hyphens; the
+/// id alone where there is no `/proc`.
+#[must_use]
+pub fn mark() -> String {
+    Owner::this().map_or_else(|| std::process::id().to_string(), |owner| owner.short())
+}
+
+/// What became of the process that left a [`mark`]; `None` if it is none. Earlier versions left the process id alone, which is
+/// taken for one of this namespace.
+#[must_use]
+pub fn fate(mark: &str) -> Option<Fate> {
+    if let Ok(pid) = mark.parse::<u32>() {
+        return Some(if Path::new("/proc").join(pid.to_string()).exists() { Fate::Runs } else { Fate::Gone });
+    }
+    Owner::from_short(mark).map(|owner| owner.fate())
+}
+
+/// What stands in a file that may outlive the boot: boot, process id, start and PID namespace, with spaces.
+#[cfg(feature = "laboratory")]
+pub(crate) fn writer() -> String {
+    let pid = std::process::id();
+    let start = started(pid).map(|start| start.to_string()).unwrap_or_default();
+    let namespace = namespace().map(|namespace| format!(" {namespace}")).unwrap_or_default();
+    format!("{} {pid} {start}{namespace}", boot().unwrap_or_default())
+}
+
+/// What became of a [`writer`]. Earlier versions noted no namespace: theirs is taken for this one.
+#[cfg(feature = "laboratory")]
+pub(crate) fn fate_of_writer(writer: &str) -> Fate {
+    let mut parts = writer.split(' ');
+    let (Some(of), Some(pid), Some(start)) = (parts.next(), parts.next(), parts.next()) else {
+        return Fate::Gone;
+    };
+    if of != boot().unwrap_or_default() {
+        // No process outlives the boot.
+        return Fate::Gone;
+    }
+    if parts.next().is_some_and(|of| Some(of) != namespace().map(|own| own.to_string()).as_deref()) {
+        return Fate::Unknown;
+    }
+    let found = pid.parse().ok().and_then(started).map(|start| start.to_string());
+    if found.as_deref() == Some(start) { Fate::Runs } else { Fate::Gone }
 }
 
 impl fmt::Display for Owner {
@@ -166,6 +237,37 @@ pub(crate) mod tests {
             assert!(!is_orphan(format!("{OWNER}={text}\0").as_bytes()), "{text}");
         }
         assert!(!is_orphan(b"PATH=/bin\0"));
+    }
+
+    #[test]
+    fn marks_tell_what_runs_what_is_gone_and_what_nobody_knows() {
+        let this = Owner::this().unwrap();
+        assert_eq!((mark(), fate(&mark())), (this.short(), Some(Fate::Runs)));
+        assert_eq!(Owner::from_short(&format!("{}-rest", this.short())), Some(this.clone()));
+        assert_eq!(fate(&nobody().short()), Some(Fate::Gone));
+        // The same process id and start in another container.
+        assert_eq!(fate(&Owner { namespace: 1, ..this }.short()), Some(Fate::Unknown));
+        // As earlier versions wrote them.
+        assert_eq!((fate("1"), fate("4194999")), (Some(Fate::Runs), Some(Fate::Gone)));
+        for text in ["", "own", "1-2", "1-2-x", "-1-2-3"] {
+            assert_eq!(fate(text), None, "{text}");
+        }
+    }
+
+    #[cfg(feature = "laboratory")]
+    #[test]
+    fn writers_of_files_are_known_as_far_as_they_can_be_seen() {
+        let this = writer();
+        let [boot, pid, start, namespace] = this.split(' ').collect::<Vec<_>>()[..] else { panic!("{this}") };
+        assert_eq!(fate_of_writer(&this), Fate::Runs);
+        assert_eq!(fate_of_writer(&format!("{boot} {pid} 1 {namespace}")), Fate::Gone);
+        // Dead or alive: that container is not seen from here. After a restart of the machine none of it is left.
+        assert_eq!(fate_of_writer(&format!("{boot} {pid} {start} 1")), Fate::Unknown);
+        assert_eq!(fate_of_writer(&format!("another {pid} {start} 1")), Fate::Gone);
+        // As earlier versions wrote it.
+        assert_eq!(fate_of_writer(&format!("{boot} {pid} {start}")), Fate::Runs);
+        assert_eq!(fate_of_writer(&format!("{boot} {pid} 1")), Fate::Gone);
+        assert_eq!(fate_of_writer("nonsense"), Fate::Gone);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::cpu::{Governor, NotPermitted, Set, Wanted, governor};
 use crate::links::{Effort, Link, Method, Probed, Profile, probe};
 use crate::machine::Machine;
 use crate::measurement::Measurement;
+use crate::orphans::{self, Fate};
 use crate::peers::{self, PEERS, Peer, PeerOptions, Role, State};
 use crate::pin::{CpuList, ParseCpuListError};
 use crate::program::{Program, ProgramError, Running, digest};
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -490,14 +491,24 @@ impl Place {
 
     /// An empty folder for the certificates of a load: a peer that has just been started has made one that nobody knows, and
     /// what the user trusts is none of the laboratory's business. Each laboratory has its own, and removes those of the dead.
+    /// One of another container cannot be seen from here: its folder goes when no measurement can be so long.
     fn fresh_pki(&self) -> PathBuf {
         let all = self.peers.join("load-pki");
-        let own = std::process::id().to_string();
+        let own = orphans::mark();
         for entry in std::fs::read_dir(&all).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            let is_anothers = name.to_str().is_some_and(|name| {
-                name != own && name.parse::<u32>().is_ok() && Path::new("/proc").join(name).exists()
-            });
+            let is_old = || {
+                let changed = entry.metadata().and_then(|metadata| metadata.modified()).ok();
+                changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > LONGEST)
+            };
+            let is_anothers =
+                name.to_str().filter(|name| *name != own).and_then(orphans::fate).is_some_and(|fate| {
+                    match fate {
+                        Fate::Runs => true,
+                        Fate::Gone => false,
+                        Fate::Unknown => !is_old(),
+                    }
+                });
             if !is_anothers {
                 // What is still there has been trusted for one measurement only. If it cannot go, the load says what is wrong.
                 let _ = std::fs::remove_dir_all(entry.path());
@@ -733,6 +744,7 @@ fn run(program: &Program, limit: Duration, stop: Option<&AtomicBool>) -> Result<
 mod tests {
     use super::*;
     use crate::scenario::{LoadSpec, Scenario};
+    use std::time::SystemTime;
 
     #[test]
     fn a_missing_peer_and_a_failing_load_are_told() {
@@ -796,19 +808,24 @@ mod tests {
         let peers = std::env::temp_dir().join(format!("taktwerk-pki-{}", std::process::id()));
         let place = Place::new("/bin/true".into(), peers.clone());
         let own = place.fresh_pki();
-        // Ours, one of a process that runs for ever, one of a process that cannot be, and what an earlier version left.
-        for folder in [
-            own.clone(),
-            peers.join("load-pki/1"),
-            peers.join("load-pki/4194999"),
-            peers.join("load-pki/own"),
-        ] {
+        let (before, namespace) = own.to_str().unwrap().rsplit_once('-').unwrap();
+        // Ours; the same process in another container, just now and long ago; one that cannot be; and what earlier versions
+        // left, of a process that runs for ever, of one that cannot be, and of nobody.
+        let (unseen, old) = (PathBuf::from(format!("{before}-1")), PathBuf::from(format!("{before}-2")));
+        let gone = peers.join(format!("load-pki/4194999-77-{namespace}"));
+        let earlier = ["1", "4194999", "own"].map(|name| peers.join("load-pki").join(name));
+        for folder in [&own, &unseen, &old, &gone].into_iter().chain(&earlier) {
             std::fs::create_dir_all(folder.join("trusted")).unwrap();
         }
+        let long_ago = SystemTime::now() - LONGEST - Duration::from_secs(60);
+        std::fs::File::open(&old).unwrap().set_modified(long_ago).unwrap();
         assert_eq!(place.fresh_pki(), own);
-        let left: Vec<_> =
-            std::fs::read_dir(peers.join("load-pki")).unwrap().map(|it| it.unwrap().file_name()).collect();
-        assert_eq!(left, ["1"]);
+        let mut left: Vec<_> =
+            std::fs::read_dir(peers.join("load-pki")).unwrap().map(|it| it.unwrap().path()).collect();
+        left.sort();
+        let mut kept = vec![earlier[0].clone(), unseen];
+        kept.sort();
+        assert_eq!(left, kept);
         std::fs::remove_dir_all(&peers).unwrap();
     }
 

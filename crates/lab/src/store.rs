@@ -1,11 +1,13 @@
 //! All results in one SQLite file: named runs that are only ever added.
 //!
 //! Each measurement is one transaction, so what is in the file is whole. A run whose writer has ended before it finished
-//! is found by its writer's identity (boot, process id and start time): its measurements are kept, it is marked as
-//! incomplete, and comparisons and reports skip it unless it is named.
+//! is found by its writer's identity (boot, process id, start time and PID namespace): its measurements are kept, it is marked
+//! as incomplete, and comparisons and reports skip it unless it is named. Whether a writer in another container has ended
+//! cannot be seen from here: its run is left alone until the user says that it has.
 
 use crate::latency::Times;
 use crate::measurement::Measurement;
+use crate::orphans::{Fate, fate_of_writer, writer};
 use crate::scenario::Condition;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
@@ -108,6 +110,17 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// Perhaps another process is measuring it.
+    #[error(
+        "the run {name:?} in {path} was begun in another container (PID namespace), whose processes cannot be seen from here: if \
+         it has ended there, go on with it here with --take-over"
+    )]
+    Elsewhere {
+        /// Which.
+        name: String,
+        /// The file.
+        path: PathBuf,
+    },
     /// What stands in a column is not what this program writes.
     #[error("measurement {measurement} in {path} cannot be read: {problem}")]
     Damaged {
@@ -130,6 +143,8 @@ pub enum State {
     Complete,
     /// It was interrupted or killed; what it has is whole, but it is not all.
     Incomplete,
+    /// It is not complete, and its writer is in another container: whether it runs cannot be seen from here.
+    Unknown,
 }
 
 impl State {
@@ -140,6 +155,7 @@ impl State {
             Self::Running => "running",
             Self::Complete => "complete",
             Self::Incomplete => "incomplete",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -197,29 +213,6 @@ fn now_ms() -> i64 {
         .ok()
         .and_then(|since| i64::try_from(since.as_millis()).ok())
         .unwrap_or(0)
-}
-
-/// Start time of a process in clock ticks since boot; with the boot's id it is unique for ever.
-fn start_time(pid: u32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19).map(str::to_owned)
-}
-
-fn boot() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
-}
-
-fn writer() -> String {
-    let pid = std::process::id();
-    format!("{} {pid} {}", boot(), start_time(pid).unwrap_or_default())
-}
-
-/// Whether the process that began a run still runs.
-fn is_alive(writer: &str) -> bool {
-    let mut parts = writer.split(' ');
-    let (Some(of), Some(pid), Some(start)) = (parts.next(), parts.next(), parts.next()) else { return false };
-    let found = pid.parse().ok().and_then(start_time);
-    of == boot() && found.as_deref() == Some(start)
 }
 
 impl Store {
@@ -302,11 +295,12 @@ impl Store {
         Ok(id)
     }
 
-    /// Goes on with a run that was interrupted, or adds to one that was complete: from now on it is this process's.
+    /// Goes on with a run that was interrupted, or adds to one that was complete: from now on it is this process's. Who takes
+    /// over knows that a writer has ended that cannot be seen from here.
     ///
     /// # Errors
-    /// Of SQLite, or if somebody is writing it.
-    pub fn resume(&mut self, run: &Run) -> Result<(), StoreError> {
+    /// Of SQLite, or if somebody is writing it, or perhaps is.
+    pub fn resume(&mut self, run: &Run, takes_over: bool) -> Result<(), StoreError> {
         // Asked again, and written only if nobody else took it over in between.
         let (before, is_open): (String, bool) = self
             .connection
@@ -315,8 +309,12 @@ impl Store {
             })
             .map_err(|error| self.failed(error))?;
         let taken = || StoreError::Running { name: run.name.clone(), path: self.path.clone() };
-        if is_open && is_alive(&before) {
-            return Err(taken());
+        match fate_of_writer(&before) {
+            Fate::Runs if is_open => return Err(taken()),
+            Fate::Unknown if is_open && !takes_over => {
+                return Err(StoreError::Elsewhere { name: run.name.clone(), path: self.path.clone() });
+            }
+            _ => {}
         }
         let changed = self
             .connection
@@ -528,10 +526,11 @@ fn run(row: &Row<'_>) -> rusqlite::Result<Run> {
     let fingerprint: String = row.get(6)?;
     let notes: String = row.get(7)?;
     let writer: String = row.get(8)?;
-    let state = match finished {
-        Some(_) => State::Complete,
-        None if is_alive(&writer) => State::Running,
-        None => State::Incomplete,
+    let state = match (finished, fate_of_writer(&writer)) {
+        (Some(_), _) => State::Complete,
+        (None, Fate::Runs) => State::Running,
+        (None, Fate::Gone) => State::Incomplete,
+        (None, Fate::Unknown) => State::Unknown,
     };
     Ok(Run {
         id: row.get(0)?,
@@ -659,21 +658,48 @@ mod tests {
         let mut store = Store::open(&path).unwrap();
         let run = store.begin("killed", "x", false, &json!({})).unwrap();
         store.add(run, &measurement()).unwrap();
-        let nobody = format!("{} {} 1", boot(), std::process::id());
+        // As a version wrote it that noted no namespace.
+        let this = writer();
+        let [boot, pid, ..] = this.split(' ').collect::<Vec<_>>()[..] else { panic!("{this}") };
+        let nobody = format!("{boot} {pid} 1");
         store.connection.execute("UPDATE run SET writer = ?1", [nobody]).unwrap();
         assert_eq!(store.runs().unwrap()[0].state, State::Incomplete);
         assert!(store.choose(None).is_err());
         assert_eq!(store.measurements(run).unwrap().len(), 1);
         // Who goes on with it owns it; nobody else can then.
         let found = store.choose(Some("killed")).unwrap();
-        store.resume(&found).unwrap();
+        store.resume(&found, false).unwrap();
         let found = store.choose(Some("killed")).unwrap();
         assert_eq!((found.state, found.measurements), (State::Running, 1));
-        assert!(matches!(store.resume(&found), Err(StoreError::Running { .. })));
+        assert!(matches!(store.resume(&found, false), Err(StoreError::Running { .. })));
         store.finish(run, &[]).unwrap();
         let found = store.choose(None).unwrap();
-        store.resume(&found).unwrap();
+        store.resume(&found, false).unwrap();
         assert!(store.choose(None).is_err(), "it is not complete any more");
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_run_of_a_writer_that_cannot_be_seen_is_taken_over_by_request_only() {
+        let path = temporary("elsewhere");
+        let mut store = Store::open(&path).unwrap();
+        let run = store.begin("contained", "x", false, &json!({})).unwrap();
+        store.add(run, &measurement()).unwrap();
+        // The same process, as seen from another container.
+        let this = writer();
+        let elsewhere = format!("{} 1", this.rsplit_once(' ').unwrap().0);
+        store.connection.execute("UPDATE run SET writer = ?1", [elsewhere]).unwrap();
+        let found = store.choose(Some("contained")).unwrap();
+        assert_eq!((found.state, found.state.name()), (State::Unknown, "unknown"));
+        assert!(store.choose(None).is_err(), "it is not complete");
+        let refused = store.resume(&found, false).unwrap_err();
+        assert!(
+            refused.to_string().contains("another container") && refused.to_string().contains("--take-over")
+        );
+        store.resume(&found, true).unwrap();
+        assert_eq!(store.choose(Some("contained")).unwrap().state, State::Running);
+        // Nobody takes over from a process that can be seen.
+        assert!(matches!(store.resume(&found, true), Err(StoreError::Running { .. })));
         fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }
 

@@ -49,12 +49,7 @@ fn owned(prefix: &str) -> Result<String, NotPermitted> {
 
 /// Whether the process is gone that has made what is called `name`: [`owned`], a hyphen, and anything.
 fn owner_is_gone(name: &str, prefix: &str) -> bool {
-    let Some(rest) = name.strip_prefix(prefix) else { return false };
-    let mut numbers = rest.split('-').map_while(|part| part.parse::<u64>().ok());
-    let mut number = || numbers.next();
-    let (Some(pid), Some(started), Some(namespace)) = (number(), number(), number()) else { return false };
-    let owner = u32::try_from(pid).ok().and_then(|pid| Owner::here(pid, started, namespace));
-    owner.is_some_and(|owner| owner.is_gone())
+    name.strip_prefix(prefix).and_then(Owner::from_short).is_some_and(|owner| owner.is_gone())
 }
 
 #[cfg(test)]

@@ -98,9 +98,10 @@ impl StoreArgs {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::NoRun { .. } | StoreError::NoneComplete { .. } | StoreError::Running { .. } => {
-                Self::Usage(error.to_string())
-            }
+            StoreError::NoRun { .. }
+            | StoreError::NoneComplete { .. }
+            | StoreError::Running { .. }
+            | StoreError::Elsewhere { .. } => Self::Usage(error.to_string()),
             other => Self::Environment(other.to_string()),
         }
     }

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 use std::collections::BTreeSet;
 use taktwerk_lab::report::date;
+use taktwerk_lab::store::State;
 use taktwerk_lab::table::{Align, Table};
 
 /// Arguments of `taktwerk lab runs`.
@@ -18,6 +19,10 @@ pub(crate) struct RunsArgs {
     #[command(flatten)]
     store: super::StoreArgs,
 }
+
+/// What a run is whose writer cannot be seen.
+const UNKNOWN: &str = "unknown: begun in another container (PID namespace), whose processes cannot be seen from here.\n\
+     If it has ended there, --resume RUN --take-over goes on with it.";
 
 /// Lists them, or prints one.
 pub(crate) fn run(arguments: &RunsArgs, output: Output) -> Result<(), Failure> {
@@ -42,6 +47,7 @@ pub(crate) fn run(arguments: &RunsArgs, output: Output) -> Result<(), Failure> {
         ("invalid", Align::Right),
         ("what", Align::Wrap),
     ]);
+    let is_any_unknown = runs.iter().any(|run| run.state == State::Unknown);
     for run in runs {
         table.row([
             run.id.to_string(),
@@ -54,6 +60,9 @@ pub(crate) fn run(arguments: &RunsArgs, output: Output) -> Result<(), Failure> {
         ]);
     }
     output.text(&table.to_string())?;
+    if is_any_unknown {
+        output.text(UNKNOWN)?;
+    }
     output.text(&format!("in {}", store.path().display()))
 }
 

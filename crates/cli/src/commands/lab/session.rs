@@ -12,6 +12,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use taktwerk_lab::measurement::Measurement;
+use taktwerk_lab::orphans::{self, Fate};
 use taktwerk_lab::place::Place;
 use taktwerk_lab::runner::{RunError, Runner, Step, check, missing};
 use taktwerk_lab::scenario::Condition;
@@ -28,6 +29,10 @@ pub(crate) struct SessionArgs {
     /// it adds to a run that was complete.
     #[arg(long, value_name = "RUN", conflicts_with = "name")]
     resume: Option<String>,
+
+    /// With --resume: the run was begun in another container, and has ended there. That cannot be seen from here.
+    #[arg(long, requires = "resume")]
+    take_over: bool,
 
     /// Write each measurement to a file as it comes, one JSON document per line; - is standard output.
     #[arg(long, value_name = "FILE")]
@@ -106,7 +111,7 @@ pub(crate) fn measure(
     let (run, already) = match &resumed {
         None => (store.begin(&name, what, quick, &place.fingerprint())?, Vec::new()),
         Some(run) => {
-            store.resume(run)?;
+            store.resume(run, arguments.take_over)?;
             (run.id, store.measurements(run.id)?)
         }
     };
@@ -283,7 +288,7 @@ pub(crate) fn can_write(path: &Path) -> Result<(), Failure> {
         return Err(failed(format!("there is no folder {}", folder.display())));
     }
     let mut trial = path.as_os_str().to_owned();
-    trial.push(format!(".{}.part", std::process::id()));
+    trial.push(format!(".{}.part", orphans::mark()));
     std::fs::write(&trial, "").map_err(|error| failed(error.to_string()))?;
     // What is left of it the next command removes.
     let _ = std::fs::remove_file(&trial);
@@ -296,13 +301,14 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
         |error: std::io::Error| Failure::Environment(format!("cannot write {}: {error}", path.display()));
     remove_parts(path);
     let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}.part", std::process::id()));
+    beside.push(format!(".{}.part", orphans::mark()));
     let beside = PathBuf::from(beside);
     std::fs::write(&beside, text).map_err(failed)?;
     std::fs::rename(&beside, path).map_err(failed)
 }
 
-/// Removes what writers of this file left that were killed before they could rename it.
+/// Removes what writers of this file left that were killed before they could rename it. Those of another container cannot be
+/// seen from here, and what they write is told instead.
 fn remove_parts(path: &Path) {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str()))
     else {
@@ -311,12 +317,20 @@ fn remove_parts(path: &Path) {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let found = entry.file_name();
-        let writer = found.to_str().and_then(|found| {
-            found.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".part")?.parse::<u32>().ok()
+        let fate = found.to_str().and_then(|found| {
+            found.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".part").and_then(orphans::fate)
         });
-        if writer.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            // Somebody else may have been faster.
-            let _ = std::fs::remove_file(entry.path());
+        match fate {
+            Some(Fate::Gone) => {
+                // Somebody else may have been faster.
+                let _ = std::fs::remove_file(entry.path());
+            }
+            Some(Fate::Unknown) => tracing::warn!(
+                "{} is of another container, whose processes cannot be seen from here: remove it if nobody there writes {name} \
+                 any more",
+                entry.path().display()
+            ),
+            Some(Fate::Runs) | None => {}
         }
     }
 }
@@ -338,14 +352,23 @@ mod tests {
         let page = directory.join("page.html");
         let alive = directory.join("page.html.1.part");
         let others = directory.join("other.html.4194999.part");
-        for left in [&alive, &others, &directory.join("page.html.4194999.part")] {
+        // The same process in another container, one that is gone here, and both as earlier versions called them.
+        let ours = orphans::mark();
+        let (before, namespace) = ours.rsplit_once('-').unwrap();
+        let unseen = directory.join(format!("page.html.{before}-1.part"));
+        let gone = format!("page.html.4194999-77-{namespace}.part");
+        for left in
+            [&alive, &others, &unseen, &directory.join(gone), &directory.join("page.html.4194999.part")]
+        {
             std::fs::write(left, "half").unwrap();
         }
         write_whole(&page, "all of it").unwrap();
         assert_eq!(std::fs::read_to_string(&page).unwrap(), "all of it");
         let mut names: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|it| it.unwrap().path()).collect();
         names.sort();
-        assert_eq!(names, [others, page, alive]);
+        let mut kept = [others, page, alive, unseen];
+        kept.sort();
+        assert_eq!(names, kept);
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

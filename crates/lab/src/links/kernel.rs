@@ -3,7 +3,7 @@
 
 use super::emulator::delay::Jitter;
 use super::emulator::loss::Loss;
-use super::emulator::{Conditions, nanos};
+use super::emulator::{Conditions, Counters, nanos};
 use super::namespace::Namespace;
 use super::profile::Profile;
 use super::tun::{CLIENT, INTERFACE, PREFIX, SERVER, prepare};
@@ -11,7 +11,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// Bytes of a frame's header that the kernel counts and [`Conditions::overhead`] counts too.
+/// Bytes of the Ethernet header that the kernel counts with each packet, on a link that has none as well.
 const HEADER: usize = 14;
 
 /// A running link. Dropping the namespaces takes everything away.
@@ -35,14 +35,26 @@ impl Kernel {
         Ok(Self { client, server })
     }
 
-    /// Packets and bytes that the interfaces sent, client first.
-    pub(super) fn sent(&self) -> [(u64, u64); 2] {
-        [&self.client, &self.server].map(|namespace| {
+    /// What the interfaces sent, client first.
+    pub(super) fn counters(&self, profile: &Profile) -> [Counters; 2] {
+        [(&self.client, &profile.up), (&self.server, &profile.down)].map(|(namespace, conditions)| {
             let text = namespace
                 .inside(|| std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default())
                 .unwrap_or_default();
-            sent(&text)
+            counters(sent(&text), conditions)
         })
+    }
+}
+
+/// Packets and bytes of an interface as those of a direction: without the header of Ethernet, and with what was asked for on the
+/// line.
+fn counters((packets, bytes): (u64, u64), conditions: &Conditions) -> Counters {
+    let bytes = bytes.saturating_sub(packets * HEADER as u64);
+    Counters {
+        packets,
+        bytes,
+        line_bytes: bytes + packets * conditions.overhead as u64,
+        ..Counters::default()
     }
 }
 
@@ -77,7 +89,7 @@ fn set_up(namespace: &Namespace, address: Ipv4Addr, mtu: u16, conditions: &Condi
 /// What the kernel needs for a profile, or why it cannot do it.
 pub(super) fn requirement(profile: &Profile) -> Option<&'static str> {
     let both = [discipline(&profile.up, profile.mtu)?, discipline(&profile.down, profile.mtu)?];
-    let needs = |name: &str| both.iter().any(|it| it.first().is_some_and(|kind| kind == name));
+    let needs = |name: &str| both.iter().flatten().any(|word| word == name);
     Some(if needs("netem") {
         "netem"
     } else if needs("tbf") {
@@ -124,7 +136,8 @@ fn discipline(conditions: &Conditions, mtu: u16) -> Option<Vec<String>> {
     let us = |span: Duration| format!("{}us", span.as_micros());
     let percent = |share: f64| format!("{}%", share * 100.0);
     let rate = conditions.usable_rate().map(|rate| format!("{}bit", rate as u64));
-    let extra = (conditions.overhead.saturating_sub(HEADER)).to_string();
+    // Beside the header that it counts anyway. A line whose frames have less around a packet takes something away.
+    let extra = conditions.overhead as i64 - HEADER as i64;
     if !conditions.per_packet.is_zero() || conditions.delay.repeats.is_some() {
         return None;
     }
@@ -137,17 +150,16 @@ fn discipline(conditions: &Conditions, mtu: u16) -> Option<Vec<String>> {
     let mut add = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
     if is_plain {
         if let (Some(rate), Some(bits)) = (&rate, conditions.usable_rate()) {
-            add(&[
-                "tbf",
-                "rate",
-                rate,
-                "burst",
-                &bucket(conditions, bits, mtu).to_string(),
-                "latency",
-                &us(conditions.queue),
-                "overhead",
-                &extra,
-            ]);
+            // The bucket itself can only add; a size table takes away as well.
+            let extra = extra.to_string();
+            if extra.starts_with('-') {
+                add(&["stab", "overhead", &extra]);
+            }
+            let bucket = bucket(conditions, bits, mtu).to_string();
+            add(&["tbf", "rate", rate, "burst", &bucket, "latency", &us(conditions.queue)]);
+            if !extra.starts_with('-') {
+                add(&["overhead", &extra]);
+            }
         }
         return Some(words);
     }
@@ -181,7 +193,7 @@ fn discipline(conditions: &Conditions, mtu: u16) -> Option<Vec<String>> {
         add(&["duplicate", &percent(conditions.duplicate)]);
     }
     if let Some(rate) = &rate {
-        add(&["rate", rate, &extra]);
+        add(&["rate", rate, &extra.to_string()]);
     }
     Some(words)
 }
@@ -207,14 +219,20 @@ mod tests {
             "tbf rate 100000000bit burst 18076 latency 200000us overhead 24"
         );
         assert!(words("rate=1gbit").unwrap().contains("burst 31250 "));
-        assert_eq!(words("ppp-2m").unwrap(), "netem limit 34 delay 0us rate 2000000bit 0");
+        // Less around a packet than the header that the kernel counts: PPP has 8 bytes, a rate alone none.
+        assert_eq!(words("ppp-2m").unwrap(), "netem limit 34 delay 0us rate 2000000bit -6");
+        assert_eq!(
+            words("rate=50mbit").unwrap(),
+            "stab overhead -14 tbf rate 50000000bit burst 3028 latency 200000us"
+        );
+        assert!(words("rate=50mbit,overhead=14").unwrap().ends_with(" latency 200000us overhead 0"));
         assert_eq!(
             words("rate=10mbit,delay=20ms,jitter=2ms,loss=1%").unwrap(),
-            "netem limit 191 delay 20000us 2000us distribution normal loss 1% rate 10000000bit 0"
+            "netem limit 191 delay 20000us 2000us distribution normal loss 1% rate 10000000bit -14"
         );
         assert_eq!(
             words("rate=10mbit,jitter=4ms,distribution=uniform").unwrap(),
-            "netem limit 173 delay 2000us 2000us rate 10000000bit 0"
+            "netem limit 173 delay 2000us 2000us rate 10000000bit -14"
         );
         assert_eq!(words("delay=3ms").unwrap(), "netem limit 20000 delay 3000us");
         assert!(words("loss=2%,burst=4").unwrap().contains("loss gemodel 0.51"));
@@ -258,5 +276,12 @@ mod tests {
             "Inter-|   Receive\n    lo:  1 2 3 4 5 6 7 8 9 10 11\n link0: 100 2 0 0 0 0 0 0 300 4 0 0\n";
         assert_eq!(sent(text), (4, 300));
         assert_eq!(sent(""), (0, 0));
+        // As the emulator counts: IP packets, and what they are on the line.
+        let of = |text: &str| {
+            let profile: Profile = text.parse().unwrap();
+            let counters = counters((4, 300), &profile.up);
+            (counters.packets, counters.bytes, counters.line_bytes)
+        };
+        assert_eq!((of("ppp-2m"), of("rate=1mbit")), ((4, 244, 276), (4, 244, 244)));
     }
 }

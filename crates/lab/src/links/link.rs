@@ -213,12 +213,7 @@ impl Link {
     #[must_use]
     pub fn counters(&self) -> [Counters; 2] {
         match &self.made {
-            Made::Kernel(kernel) => kernel.sent().map(|(packets, bytes)| Counters {
-                packets,
-                bytes,
-                line_bytes: bytes,
-                ..Counters::default()
-            }),
+            Made::Kernel(kernel) => kernel.counters(&self.profile),
             Made::Tun(tun) => tun.counters(),
             Made::Proxy(proxy) => proxy.counters(),
         }

@@ -55,6 +55,12 @@ pub(super) enum StandError {
         /// Where in the document.
         pointer: String,
     },
+    /// Nothing holds, however little it is.
+    #[error("not even {least} signals hold, for the reasons above: that is no figure")]
+    Nothing {
+        /// What should hold at least.
+        least: usize,
+    },
     /// A file cannot be written.
     #[error("cannot write {path}: {source}")]
     Write {

@@ -14,8 +14,12 @@ const PER_SECOND: f64 = 10.0;
 const CLIENTS: &str = "4";
 /// Numbers of signals are tried in steps of ten percent.
 const STEP: f64 = 1.1;
+/// And in larger ones before.
+const COARSE: f64 = 1.5;
 /// Nobody gets further than this; it bounds the search.
 const MOST: usize = 800_000;
+/// Who does not hold these has failed otherwise.
+const LEAST: usize = 100;
 
 /// The largest number of signals with which every item is on time and none is lost. Each repetition searches again,
 /// beginning where the last one ended.
@@ -67,32 +71,45 @@ impl Sustained {
 
     fn search(&self, side: Side, stand: &Stand) -> Result<usize, StandError> {
         let first = if side == Side::Ours { 150_000 } else { 20_000 };
-        let mut items = self.last.get(&side).copied().unwrap_or(first);
-        let known = self.last.contains_key(&side);
         // Coarse steps until the first answer is bracketed, then fine ones.
-        let coarse = if known { STEP } else { 1.5 };
-        let times = |items: usize, factor: f64| (items as f64 * factor).round() as usize;
-        if self.holds(side, items, stand)? {
-            while items < MOST && self.holds(side, times(items, coarse), stand)? {
-                items = times(items, coarse);
-            }
-        } else {
-            loop {
-                items = times(items, 1.0 / coarse);
-                if items < 100 || self.holds(side, items, stand)? {
-                    break;
-                }
-            }
-        }
-        let mut step = items;
-        while coarse > STEP && times(step, STEP) < times(items, coarse) {
-            step = times(step, STEP);
-            if !self.holds(side, step, stand)? {
-                return Ok(times(step, 1.0 / STEP));
-            }
-        }
-        Ok(step)
+        let (first, coarse) = self.last.get(&side).map_or((first, COARSE), |last| (*last, STEP));
+        largest(first, coarse, |items| self.holds(side, items, stand))?
+            .ok_or(StandError::Nothing { least: LEAST })
     }
+}
+
+/// The largest load that holds, to a step: the first one is bracketed by coarse steps. `None` if none holds down to the least:
+/// what fails whatever is asked of it has no figure.
+fn largest<E>(
+    first: usize,
+    coarse: f64,
+    mut holds: impl FnMut(usize) -> Result<bool, E>,
+) -> Result<Option<usize>, E> {
+    let times = |items: usize, factor: f64| (items as f64 * factor).round() as usize;
+    let mut items = first;
+    if holds(items)? {
+        while items < MOST && holds(times(items, coarse))? {
+            items = times(items, coarse);
+        }
+    } else {
+        loop {
+            items = times(items, 1.0 / coarse);
+            if items < LEAST {
+                return Ok(None);
+            }
+            if holds(items)? {
+                break;
+            }
+        }
+    }
+    let mut held = items;
+    while held < MOST && times(held, STEP) < times(items, coarse) {
+        if !holds(times(held, STEP))? {
+            break;
+        }
+        held = times(held, STEP);
+    }
+    Ok(Some(held))
 }
 
 impl Figure for Sustained {
@@ -120,5 +137,44 @@ impl Figure for Sustained {
                 "× peer",
             );
         vec![row]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is found of who holds so many, and how often was asked.
+    fn found(first: usize, coarse: f64, limit: usize) -> (Option<usize>, usize) {
+        let mut asked = 0;
+        let result = largest::<()>(first, coarse, |items| {
+            asked += 1;
+            Ok(items <= limit)
+        });
+        (result.unwrap(), asked)
+    }
+
+    #[test]
+    fn the_largest_load_is_found_to_a_step() {
+        for (first, coarse) in [(20_000, COARSE), (20_000, STEP), (150_000, COARSE)] {
+            for limit in [1_000, 19_000, 20_000, 24_200, 36_000, 449_213] {
+                let (found, asked) = found(first, coarse, limit);
+                let found = found.unwrap();
+                assert!(
+                    found <= limit && found as f64 * STEP + 1.0 > limit as f64,
+                    "{first} {limit}: {found}"
+                );
+                assert!(asked < 60, "{first} {limit}: {asked}");
+            }
+        }
+        let (found, _) = found(20_000, COARSE, usize::MAX);
+        assert!((MOST..2 * MOST).contains(&found.unwrap()), "{found:?}");
+    }
+
+    #[test]
+    fn who_holds_nothing_has_no_figure() {
+        assert_eq!(found(20_000, COARSE, 0).0, None);
+        assert_eq!(found(20_000, COARSE, LEAST - 1).0, None);
+        assert_eq!(largest(20_000, COARSE, |_| Err("no CPU")), Err("no CPU"));
     }
 }

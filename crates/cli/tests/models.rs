@@ -97,10 +97,12 @@ fn a_model_is_fitted_kept_and_predicts_what_it_was_made_of() {
         document(&fitted).as_array().unwrap().iter().map(|model| model["stack"].clone()).collect();
     assert_eq!(stacks, ["own", "slow"]);
     // The file alone is enough, on a machine without results.
-    let predict = |more: &[&str]| {
-        let load = ["model", "predict", "--items", "2000", "-c", "10", "-I", "100", "--json"];
+    let predict_items = |items: &str, more: &[&str]| {
+        let load = ["model", "predict", "--items", items, "-c", "10", "-I", "100", "--json"];
         place.run(&[&load[..], more].concat())
     };
+    let predict = |more: &[&str]| predict_items("2000", more);
+    std::fs::write(place.0.join("none.json"), "[]").unwrap();
     std::fs::remove_file(place.0.join("results.sqlite")).unwrap();
     let predicted = document(&predict(&["--model", "model.json"]));
     let near = |pointer: &str, expected: f64| {
@@ -116,7 +118,9 @@ fn a_model_is_fitted_kept_and_predicts_what_it_was_made_of() {
     assert!(document(&said)["outside"][0].as_str().unwrap().contains("encryption"), "{said:?}");
     for (wrong, word) in [
         (predict(&["--model", "model.json", "--stack", "milo"]), "only of own, slow"),
-        (predict(&["--model", "no-such-file"]), "no file of models"),
+        (predict(&["--model", "no-such-file"]), "cannot read no-such-file"),
+        (predict(&["--model", "none.json"]), "no file of models: there is none in it"),
+        (predict_items("inf", &["--model", "model.json"]), "a number from 0 on"),
         (predict(&[]), "lab calibrate --quick"),
     ] {
         let said = String::from_utf8_lossy(&wrong.stderr);
@@ -154,6 +158,25 @@ fn both_plants_fit_or_do_not_and_the_exit_code_says_so() {
     }
     let wrong = place.run(&["size", "no-such-plant.toml", "--model", "model.json"]);
     assert_eq!(code(&wrong), Some(2), "{wrong:?}");
+}
+
+#[test]
+fn a_plant_whose_hardware_is_all_calibrated_needs_no_results_here() {
+    let place = Place::calibrated("calibrated");
+    assert_eq!(code(&place.run(&["model", "fit", "-o", "small.json"])), Some(0));
+    std::fs::remove_file(place.0.join("results.sqlite")).unwrap();
+    let plant = |hardware: &str| {
+        let node = "[[node]]\nname = \"a\"\npoints = 100\nclients = 2\ninterval_ms = 100\n";
+        let small = "[[hardware]]\nname = \"small\"\ncalibration = \"small.json\"\n";
+        let text = format!("name = \"x\"\n{small}{node}{hardware}");
+        std::fs::write(place.0.join("plant.toml"), text).unwrap();
+        place.run(&["size", "plant.toml", "--json"])
+    };
+    let sized = plant("hardware = \"small\"");
+    assert!(code(&sized) == Some(0) && document(&sized)["nodes"][0]["verdict"] == "fits", "{sized:?}");
+    let missing = plant("");
+    let said = String::from_utf8_lossy(&missing.stderr);
+    assert!(code(&missing) == Some(2) && said.contains("lab calibrate"), "{missing:?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ pub use changes::Change;
 
 use crate::model::{Model, Observation};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A plant as it is written.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -76,6 +76,24 @@ impl Default for Hardware {
     }
 }
 
+impl Hardware {
+    /// What cannot be meant.
+    fn problem(&self) -> Option<&'static str> {
+        let figures = [self.slower, self.memory_mb, self.network_mbit, self.cpu_percent];
+        if !figures.iter().all(|figure| *figure > 0.0 && figure.is_finite()) {
+            return Some("slower, memory_mb, network_mbit and cpu_percent must be positive");
+        }
+        (self.calibration.is_some() && self.is_scaled()).then_some(
+            "with a calibration of its own nothing is scaled: leave out slower, or the calibration",
+        )
+    }
+
+    /// Whether it is another machine than the model's.
+    fn is_scaled(&self) -> bool {
+        (self.slower - 1.0).abs() > 1e-9
+    }
+}
+
 /// A kind of node: a server with what is asked of it.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -113,25 +131,19 @@ pub enum PlantError {
         /// Where and why.
         source: Box<toml::de::Error>,
     },
-    /// Hardware has impossible figures.
-    #[error("hardware {hardware:?}: slower, memory_mb, network_mbit and cpu_percent must be positive")]
+    /// There is nothing to size.
+    #[error("{file} has no [[node]]: describe at least one")]
+    Empty {
+        /// Which file.
+        file: String,
+    },
+    /// Hardware is described twice, contradicts itself or has impossible figures.
+    #[error("hardware {hardware:?}: {problem}")]
     Hardware {
         /// Which.
         hardware: String,
-    },
-    /// Hardware is described twice, and nodes could mean either.
-    #[error("hardware {hardware:?} is there twice: give each [[hardware]] a name of its own")]
-    Twice {
-        /// Which.
-        hardware: String,
-    },
-    /// Hardware that was measured itself is scaled as well.
-    #[error(
-        "hardware {hardware:?} has a calibration of its own, which nothing has to be scaled from: leave out slower"
-    )]
-    Scaled {
-        /// Which.
-        hardware: String,
+        /// What is wrong.
+        problem: &'static str,
     },
     /// A node names hardware that is not there, or has impossible figures.
     #[error("node {node:?}: {problem}")]
@@ -222,8 +234,8 @@ pub struct Sized {
     pub verdict: Verdict,
     /// The need that is nearest to its limit.
     pub first_limit: &'static str,
-    /// Times as many points until that limit is hit; none if [`FAR`] times as many do not hit one, and 0 if hardly any points hit it
-    /// already.
+    /// Times as many points until that limit is hit; none if [`FAR`] times as many do not hit one, zero if the [`FAR`]th part of
+    /// them is too much already.
     pub headroom: Option<f64>,
     /// The three cheapest changes.
     pub changes: Vec<Change>,
@@ -244,17 +256,16 @@ impl Plant {
     pub fn parse(text: &str, file: &str) -> Result<Self, PlantError> {
         let plant: Self = toml::from_str(text)
             .map_err(|source| PlantError::Parse { file: file.to_owned(), source: Box::new(source) })?;
-        let mut names = BTreeSet::new();
-        for hardware in &plant.hardware {
-            if !names.insert(&hardware.name) {
-                return Err(PlantError::Twice { hardware: hardware.name.clone() });
+        if plant.nodes.is_empty() {
+            return Err(PlantError::Empty { file: file.to_owned() });
+        }
+        for (at, hardware) in plant.hardware.iter().enumerate() {
+            if let Some(problem) = hardware.problem() {
+                return Err(PlantError::Hardware { hardware: hardware.name.clone(), problem });
             }
-            if hardware.calibration.is_some() && (hardware.slower - one()).abs() > 1e-9 {
-                return Err(PlantError::Scaled { hardware: hardware.name.clone() });
-            }
-            let figures = [hardware.slower, hardware.memory_mb, hardware.network_mbit, hardware.cpu_percent];
-            if !figures.iter().all(|figure| *figure > 0.0 && figure.is_finite()) {
-                return Err(PlantError::Hardware { hardware: hardware.name.clone() });
+            if plant.hardware.iter().take(at).any(|earlier| earlier.name == hardware.name) {
+                let problem = "it is described twice: nodes could mean either";
+                return Err(PlantError::Hardware { hardware: hardware.name.clone(), problem });
             }
         }
         for node in &plant.nodes {
@@ -264,6 +275,9 @@ impl Plant {
             let figures = [node.points, node.clients, node.interval_ms];
             if !figures.iter().all(|figure| *figure > 0.0 && figure.is_finite()) {
                 return wrong("points, clients and interval_ms must be positive numbers");
+            }
+            if node.count == 0 {
+                return wrong("count is how many there are, at least 1: leave the node out");
             }
             if !(0.0..=1.0).contains(&node.changing) {
                 return wrong("changing is a share from 0 to 1");
@@ -279,6 +293,12 @@ impl Plant {
     /// Hardware that has a calibration of its own: its name and the file.
     pub fn calibrations(&self) -> impl Iterator<Item = (&str, &str)> {
         self.hardware.iter().filter_map(|one| Some((one.name.as_str(), one.calibration.as_deref()?)))
+    }
+
+    /// Whether there are nodes on hardware that has no calibration of its own.
+    #[must_use]
+    pub fn needs_a_model(&self) -> bool {
+        self.nodes.iter().any(|node| self.hardware_of(node).calibration.is_none())
     }
 
     /// Sizes every node, by the model of its hardware's own calibration if there is one, else by `model`.
@@ -335,7 +355,7 @@ fn size(node: &Node, hardware: &Hardware, model: &Model) -> Sized {
         headroom,
         changes: changes::changes(node, hardware, model, first_limit),
         outside: model.outside(&load(node)),
-        scaled: (hardware.slower - 1.0).abs() > 1e-9,
+        scaled: hardware.is_scaled(),
     }
 }
 
@@ -420,10 +440,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_much_without_any_points_is_said() {
+        let plant = Plant::parse(&TEXT.replace("slower = 100", "slower = 1_000"), "x").unwrap();
+        let sized = plant.size(&synthetic_model(), &BTreeMap::new());
+        // At rest and for forty messages per second: 380 % of a core.
+        assert_eq!((sized[0].first_limit, sized[0].headroom), ("CPU", Some(0.0)));
+    }
+
+    #[test]
     fn hardware_with_a_calibration_of_its_own_is_not_scaled() {
         let text = TEXT.replace("slower = 100", "calibration = \"small.json\"");
         let plant = Plant::parse(&text, "x").unwrap();
         assert_eq!(plant.calibrations().collect::<Vec<_>>(), [("small", "small.json")]);
+        // The other node is on the model's machine.
+        assert!(plant.needs_a_model());
+        let all = text.replace("clients = 2\n", "clients = 2\n        hardware = \"small\"\n");
+        assert!(!Plant::parse(&all, "x").unwrap().needs_a_model());
         let slow: Vec<Observation> = crate::model::tests_support::synthetic()
             .into_iter()
             .map(|one| Observation { cpu_percent: one.cpu_percent * 20.0, ..one })
@@ -435,28 +467,6 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_too_much_without_any_points_has_no_room() {
-        let plant = Plant::parse(&TEXT.replace("slower = 100", "slower = 100000"), "x").unwrap();
-        let sized = plant.size(&synthetic_model(), &BTreeMap::new()).remove(0);
-        assert_eq!(
-            (sized.verdict, sized.first_limit, sized.headroom),
-            (Verdict::DoesNotFit, "CPU", Some(0.0))
-        );
-    }
-
-    #[test]
-    fn hardware_that_could_mean_two_things_is_refused() {
-        let refused = |text: &str| Plant::parse(text, "x").unwrap_err().to_string();
-        let twice = TEXT.replace(
-            "[[node]]\n        name = \"FCI\"",
-            "[[hardware]]\n        name = \"small\"\n        [[node]]\n        name = \"FCI\"",
-        );
-        assert!(refused(&twice).contains("twice"), "{}", refused(&twice));
-        let both = TEXT.replace("slower = 100", "slower = 20\n        calibration = \"small.json\"");
-        assert!(refused(&both).contains("leave out slower"), "{}", refused(&both));
-    }
-
-    #[test]
     fn mistakes_are_named() {
         let error =
             Plant::parse(&TEXT.replace("hardware = \"small\"", "hardware = \"tiny\""), "x").unwrap_err();
@@ -464,6 +474,16 @@ mod tests {
         assert!(Plant::parse(&TEXT.replace("points", "pionts"), "x").is_err());
         let error = Plant::parse(&TEXT.replace("memory_mb = 64", "memory_mb = 0"), "x").unwrap_err();
         assert!(error.to_string().contains("must be positive"), "{error}");
+        for (line, wrong, hint) in [
+            ("slower = 100", "slower = 100\ncalibration = \"small.json\"", "nothing is scaled"),
+            ("slower = 100", "slower = 100\n[[hardware]]\nname = \"small\"", "twice"),
+            ("count = 2", "count = 0", "at least 1"),
+        ] {
+            let error = Plant::parse(&TEXT.replace(line, wrong), "x").unwrap_err().to_string();
+            assert!(error.contains(hint), "{error}");
+        }
+        let error = Plant::parse("name = \"x\"\nnode = []", "empty.toml").unwrap_err().to_string();
+        assert!(error.contains("empty.toml has no [[node]]"), "{error}");
         for clients in ["0", "-1", "inf", "nan"] {
             let text = TEXT.replace("clients = 4", &format!("clients = {clients}"));
             assert!(Plant::parse(&text, "x").is_err(), "{clients}");

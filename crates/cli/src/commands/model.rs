@@ -140,8 +140,14 @@ impl ModelArgs {
         let wrong = |error: &dyn std::fmt::Display| {
             Failure::Usage(format!("{} is no file of models: {error}", path.display()))
         };
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
-        self.choose(serde_json::from_str(&text).map_err(|error| wrong(&error))?)
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
+        let models: Vec<Model> = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+        match models.iter().find_map(Model::problem) {
+            Some(problem) => Err(wrong(&problem)),
+            None if models.is_empty() => Err(wrong(&"there is none in it")),
+            None => self.choose(models),
+        }
     }
 
     fn choose(&self, mut models: Vec<Model>) -> Result<Model, Failure> {
@@ -246,8 +252,11 @@ fn text(model: &Model) -> String {
 fn predict(arguments: &PredictArgs, output: Output) -> Result<(), Failure> {
     let model = arguments.source.load()?;
     let interval = arguments.interval.as_secs_f64() * 1e3;
-    if !(arguments.items >= 0.0 && arguments.clients > 0.0 && interval > 0.0) {
-        return Err(Failure::Usage("give --items, -c and -I greater than zero".to_owned()));
+    let is_load = arguments.items >= 0.0 && arguments.clients > 0.0 && interval > 0.0;
+    if !(is_load && arguments.items.is_finite() && arguments.clients.is_finite()) {
+        return Err(Failure::Usage(
+            "give --items a number from 0 on, and -c and -I numbers greater than zero".to_owned(),
+        ));
     }
     let load = Observation::planned(arguments.items, arguments.clients, interval, arguments.encrypted);
     let prediction = model.predict(&load);

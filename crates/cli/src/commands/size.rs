@@ -38,13 +38,17 @@ pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
     let text = std::fs::read_to_string(&arguments.file)
         .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}")))?;
     let plant = Plant::parse(&text, &file).map_err(|error| Failure::Usage(error.to_string()))?;
-    let model = arguments.source.load()?;
     let mut calibrated = BTreeMap::new();
     for (hardware, file) in plant.calibrations() {
         // Beside the plant, wherever this command was started.
         let path = arguments.file.parent().unwrap_or_else(|| Path::new("")).join(file);
         calibrated.insert(hardware.to_owned(), arguments.source.read(&path)?);
     }
+    // Where all hardware has been calibrated, there need not be a model of anything else.
+    let model = match calibrated.values().next().filter(|_| !plant.needs_a_model()) {
+        Some(calibrated) => calibrated.clone(),
+        None => arguments.source.load()?,
+    };
     let sized = plant.size(&model, &calibrated);
     if output.is_json() {
         output.document(&json!({"plant": plant.name, "stack": model.stack, "nodes": sized}))?;
@@ -97,27 +101,21 @@ fn explain(one: &Sized, output: Output) -> Result<(), Failure> {
     let name = &one.node.name;
     let is_enough = one.changes.iter().any(|change| change.fits);
     let intro = match one.verdict {
-        _ if one.changes.is_empty() => "no change of its load or hardware would help",
+        Verdict::Fits if one.changes.is_empty() => "no change of its load would make it cheaper",
         Verdict::Fits => "would get cheaper with",
+        _ if one.changes.is_empty() => "no change of its load or hardware would help",
         _ if is_enough => "ways out, the cheapest first:",
         _ => "nothing alone is enough, what helps most:",
     };
     let changes: Vec<String> =
         one.changes.iter().map(|change| format!("{} ({})", change.what, after(change))).collect();
-    let limit = one.headroom.map_or_else(
-        || "no limit is near".to_owned(),
-        |times| {
-            if times > 0.0 {
-                format!(
-                    "{} is the first limit, at {} times the points",
-                    one.first_limit,
-                    figures::number(times)
-                )
-            } else {
-                format!("{} is too little for any points at all", one.first_limit)
-            }
-        },
-    );
+    let limit = match (one.first_limit, one.headroom) {
+        (_, None) => "no limit is near".to_owned(),
+        (first, Some(0.0)) => format!("{first} is beyond its limit, however few the points"),
+        (first, Some(times)) => {
+            format!("{first} is the first limit, at {} times the points", figures::number(times))
+        }
+    };
     let mut text = wrapped(&format!("{name}: "), &format!("{limit}; {intro} {}", changes.join("; ")));
     let unknown = [("memory", &one.memory), ("network", &one.network)];
     let unknown: Vec<&str> =

@@ -367,6 +367,27 @@ impl Model {
         Some(model)
     }
 
+    /// Why it cannot be one that this program has written: what is read from a file can be of anybody. `None` if it can.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        let mut fits = std::iter::once(&self.fit).chain(self.candidates.iter().map(|one| &one.fit));
+        let wrong = |fit: &&Fit| fit.weights.len() != fit.form.terms().len();
+        if let Some(Fit { form, weights, .. }) = fits.find(wrong) {
+            let (found, wanted) = (weights.len(), form.terms().len());
+            return Some(format!(
+                "the form '{form}' of {} has {found} weights instead of {wanted}: `taktwerk model fit -o` writes it again",
+                self.name()
+            ));
+        }
+        let lengths = [("memory", self.memory.len(), 3), ("wire", self.wire.len(), 2)];
+        let (what, found, wanted) =
+            lengths.into_iter().find(|(_, found, wanted)| ![0, *wanted].contains(found))?;
+        Some(format!(
+            "{what} of {} has {found} weights instead of {wanted}: `taktwerk model fit -o` writes it again",
+            self.name()
+        ))
+    }
+
     /// Resident memory in bytes; none if it was not measured.
     #[must_use]
     pub fn memory(&self, items: f64, clients: f64) -> Option<f64> {
@@ -453,7 +474,7 @@ pub(crate) mod tests_support {
 
 #[cfg(test)]
 mod tests {
-    use super::tests_support::synthetic;
+    use super::tests_support::{synthetic, synthetic_model};
     use super::*;
 
     #[test]
@@ -612,6 +633,18 @@ mod tests {
         condition.cpu.condition = CpuCondition::Shared;
         let document = json!({"per_second": 1_000.0, "server": {"cpu_percent": 99.0}});
         assert_eq!(Observation::of(&Measurement::from_document("", condition, 0, document)), None);
+    }
+
+    #[test]
+    fn what_another_version_wrote_is_not_taken_for_a_model() {
+        let model = synthetic_model();
+        assert_eq!(model.problem(), None);
+        let mut other = model.clone();
+        other.fit.weights.pop();
+        assert!(other.problem().unwrap().contains("weights instead of"), "{:?}", other.problem());
+        let mut other = model;
+        other.wire = vec![1.0; 3];
+        assert!(other.problem().unwrap().contains("wire of synthetic has 3 weights instead of 2"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::measurement::Measurement;
 use crate::place::{Place, PlaceError};
-use crate::scenario::Condition;
+use crate::scenario::{Condition, Pace};
 use crate::store::{Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -151,12 +151,14 @@ impl Runner<'_> {
         check(conditions)?;
         let plan = missing(conditions, &already);
         let (begin, mut spent) = (Instant::now(), 0.0);
-        let mut left: f64 =
-            plan.iter().filter_map(|(at, _)| conditions.get(*at)).map(|(_, c)| c.seconds()).sum();
+        let mut pace = Pace::default();
+        let expected = |(at, _): &(usize, u32)| conditions.get(*at).map_or(0.0, |(_, c)| pace.seconds(c));
+        let expected: Vec<f64> = plan.iter().map(expected).collect();
+        let mut left: f64 = expected.iter().sum();
         let mut measurements = already;
         measurements.reserve(plan.len());
         let mut too_large = TooLarge::default();
-        for (done, (at, repetition)) in plan.iter().enumerate() {
+        for (done, ((at, repetition), expected)) in plan.iter().zip(expected).enumerate() {
             let Some((experiment, condition)) = conditions.get(*at) else { continue };
             if self.asked.load(Ordering::Relaxed) {
                 return Err(RunError::Interrupted);
@@ -164,8 +166,8 @@ impl Runner<'_> {
             // Starting programs and settling down take as long as they do here, which is known as soon as some have done it.
             let elapsed = begin.elapsed().as_secs_f64();
             let stretch = if spent > 5.0 { elapsed / spent } else { 1.0 };
-            if *repetition > 0 && !fits(self.within, elapsed + condition.seconds() * stretch) {
-                left -= condition.seconds();
+            if *repetition > 0 && !fits(self.within, elapsed + expected * stretch) {
+                left -= expected;
                 continue;
             }
             tell(Step::Begin {
@@ -178,7 +180,7 @@ impl Runner<'_> {
             if let Some(why) = too_large.why(condition) {
                 let measurement = Measurement::failed(experiment, condition.clone(), *repetition, why);
                 self.store.add(self.run, &measurement)?;
-                left -= condition.seconds();
+                left -= expected;
                 tell(Step::End(&measurement));
                 measurements.push(measurement);
                 continue;
@@ -195,8 +197,8 @@ impl Runner<'_> {
                 Measurement::failed(experiment, condition.clone(), *repetition, error.to_string())
             });
             self.store.add(self.run, &measurement)?;
-            left -= condition.seconds();
-            spent += condition.seconds();
+            left -= expected;
+            spent += expected;
             tell(Step::End(&measurement));
             measurements.push(measurement);
         }

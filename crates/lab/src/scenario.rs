@@ -30,7 +30,7 @@ mod check;
 mod duration;
 mod factors;
 
-pub use duration::seconds;
+pub use duration::{Pace, seconds};
 pub use factors::{Labels, stack_name};
 
 use crate::cpu::Class;

@@ -1,7 +1,9 @@
 //! The peers that there are.
 
+use super::start::LIMIT;
 use super::tools::{CARGO, CMAKE, COMPILER, GO, JAVAC, MAKE, MAVEN, NODE, NPM, OPENSSL, PYTHON, Tool};
 use serde::Serialize;
+use std::time::Duration;
 
 /// What a peer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -32,6 +34,14 @@ pub(super) enum Recipe {
     Debian { package: &'static str, program: &'static str },
 }
 
+/// What starting takes: numbers of variables, ascending, and the milliseconds until a server with as many listens, beyond what
+/// ours takes. Nothing for those that are as fast.
+///
+/// From the measurements of one `lab reproduce all --quick` on two virtual Xeon cores with nothing else running (2026-11-23):
+/// what lies between the windows of two loads that read, less what lies there with our server, as medians; of the 20 000
+/// variables in Python, loads that subscribe. asyncua was not ready with them in two minutes, python-opcua once of three times.
+type Starting = &'static [(u32, u32)];
+
 /// A peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
@@ -49,6 +59,35 @@ pub struct Peer {
     pub registry: &'static str,
     pub(super) needs: &'static [Tool],
     pub(super) recipe: Recipe,
+    pub(super) starting: Starting,
+    /// Milliseconds more in a network of its own, from the same measurements: open62541 waits there for what the resolver does
+    /// not find, in two attempts of five seconds.
+    pub(super) apart_ms: u64,
+}
+
+impl Peer {
+    /// How much longer than our own server its program takes, roughly, until it listens with so many variables; at most as long
+    /// as it is waited for.
+    #[must_use]
+    pub fn starts_in(&self, variables: u32) -> Duration {
+        let parts = || self.starting.windows(2);
+        let holds = |part: &&[(u32, u32)]| part.last().is_some_and(|(end, _)| variables <= *end);
+        // Beyond the last point it goes on as before it.
+        let ms = match parts().find(holds).or(parts().last()) {
+            Some([(from, early), (to, late)]) => {
+                let [from, to, early, late] = [from, to, early, late].map(|number| f64::from(*number));
+                early + (f64::from(variables) - from) / (to - from) * (late - early)
+            }
+            _ => self.starting.first().map_or(0.0, |(_, ms)| f64::from(*ms)),
+        };
+        Duration::try_from_secs_f64(ms / 1e3).map_or(LIMIT, |span| span.min(LIMIT))
+    }
+
+    /// How much longer it takes than that in a network of its own, as over an emulated link.
+    #[must_use]
+    pub fn starts_later_apart(&self) -> Duration {
+        Duration::from_millis(self.apart_ms)
+    }
 }
 
 /// All peers.
@@ -62,6 +101,8 @@ pub const PEERS: [Peer; 9] = [
         registry: "crates.io (sources in open62541-sys 0.6.6)",
         needs: &[CARGO, CMAKE, COMPILER, MAKE, OPENSSL, PYTHON],
         recipe: Recipe::Script { folder: "open62541", script: "build.sh" },
+        starting: &[],
+        apart_ms: 10_000,
     },
     Peer {
         name: "asyncua",
@@ -72,6 +113,8 @@ pub const PEERS: [Peer; 9] = [
         registry: "PyPI",
         needs: &[PYTHON],
         recipe: Recipe::Python { folder: "asyncua" },
+        starting: &[(0, 1_800), (1_000, 2_000), (5_000, 16_800), (20_000, 120_000)],
+        apart_ms: 0,
     },
     Peer {
         name: "python-opcua",
@@ -82,6 +125,8 @@ pub const PEERS: [Peer; 9] = [
         registry: "PyPI (opcua)",
         needs: &[PYTHON],
         recipe: Recipe::Python { folder: "python-opcua" },
+        starting: &[(0, 600), (5_000, 8_100), (20_000, 115_000)],
+        apart_ms: 0,
     },
     Peer {
         name: "milo",
@@ -92,6 +137,8 @@ pub const PEERS: [Peer; 9] = [
         registry: "Maven Central (org.eclipse.milo)",
         needs: &[MAVEN, JAVAC],
         recipe: Recipe::Maven { folder: "milo" },
+        starting: &[(0, 3_000)],
+        apart_ms: 0,
     },
     Peer {
         name: "node-opcua",
@@ -102,6 +149,8 @@ pub const PEERS: [Peer; 9] = [
         registry: "npm",
         needs: &[NODE, NPM],
         recipe: Recipe::Npm { folder: "node-opcua" },
+        starting: &[(0, 3_400), (5_000, 4_800)],
+        apart_ms: 0,
     },
     Peer {
         name: "gopcua",
@@ -112,6 +161,8 @@ pub const PEERS: [Peer; 9] = [
         registry: "Go modules",
         needs: &[GO],
         recipe: Recipe::Go { folder: "gopcua", program: "gopcua-server" },
+        starting: &[(0, 200)],
+        apart_ms: 0,
     },
     Peer {
         name: "async-opcua",
@@ -122,6 +173,8 @@ pub const PEERS: [Peer; 9] = [
         registry: "crates.io",
         needs: &[CARGO],
         recipe: Recipe::Cargo { folder: "async-opcua", program: "async-opcua-server" },
+        starting: &[],
+        apart_ms: 0,
     },
     Peer {
         name: "mosquitto",
@@ -132,6 +185,8 @@ pub const PEERS: [Peer; 9] = [
         registry: "Debian",
         needs: &[],
         recipe: Recipe::Debian { package: "mosquitto", program: "mosquitto" },
+        starting: &[],
+        apart_ms: 0,
     },
     Peer {
         name: "rumqttd",
@@ -142,6 +197,8 @@ pub const PEERS: [Peer; 9] = [
         registry: "crates.io",
         needs: &[CARGO],
         recipe: Recipe::Cargo { folder: "rumqttd", program: "rumqttd-broker" },
+        starting: &[],
+        apart_ms: 0,
     },
 ];
 

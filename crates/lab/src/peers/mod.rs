@@ -17,7 +17,7 @@ pub mod tools;
 
 pub use catalogue::{PEERS, Peer, Role, find};
 pub use install::{InstallError, State, install, install_unless, state};
-pub use start::{PeerOptions, StartError, program, start};
+pub use start::{LIMIT, PeerOptions, StartError, program, start};
 
 use std::path::{Path, PathBuf};
 

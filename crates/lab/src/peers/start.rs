@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// How long a peer may take until it listens: a virtual machine that has to warm up on a busy machine.
-const LIMIT: Duration = Duration::from_secs(120);
+pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// How a peer is run.
 #[derive(Debug, Clone)]

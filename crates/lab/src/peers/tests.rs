@@ -34,6 +34,23 @@ fn names_are_unique_and_versions_pinned_in_the_sources() {
 }
 
 #[test]
+fn servers_start_later_with_more_variables_and_are_not_waited_for_without_end() {
+    for peer in &PEERS {
+        let [none, few, many] = [0, 1_000, u32::MAX].map(|variables| peer.starts_in(variables));
+        assert!(none <= few && few <= many && many <= LIMIT, "{}", peer.name);
+        assert!(peer.role == Role::Mqtt || few < LIMIT, "{} with a thousand variables", peer.name);
+    }
+    let starts = |name: &str, variables| find(name).unwrap().starts_in(variables).as_secs_f64();
+    assert!(starts("milo", 100) > starts("open62541", 100));
+    // Points as they were measured, and between them; beyond the last it goes on like that.
+    assert_eq!([0, 5_000].map(|variables| starts("node-opcua", variables)), [3.4, 4.8]);
+    assert!(
+        (starts("node-opcua", 2_500) - 4.1).abs() < 1e-9 && (starts("node-opcua", 10_000) - 6.2).abs() < 1e-9
+    );
+    assert_eq!(find("asyncua").unwrap().starts_in(20_000), LIMIT);
+}
+
+#[test]
 fn what_is_not_there_says_how_to_get_it() {
     let place = place("state");
     for peer in &PEERS {

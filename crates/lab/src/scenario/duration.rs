@@ -2,10 +2,13 @@
 
 use super::{BROKERLESS, Condition, EMBEDDED, Kind, broker};
 use crate::links::{Effort, Profile};
+use crate::peers;
 use crate::steady;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-/// Starting and ending server and load, and connecting them, on one machine.
+/// Starting and ending server and load, and connecting them, on one machine. What a peer's server takes longer than ours
+/// until it listens is known of each of them ([`peers::Peer::starts_in`]).
 const AROUND_S: f64 = 0.5;
 /// Round trips over a link until a load with a server has begun: a session in which nodes are looked up, and the one that
 /// measures, with connection, channel, session, subscription and items; and until one with a broker has.
@@ -16,13 +19,34 @@ const SMALL: usize = 200;
 /// How long all of these take together, each as often as it is repeated, in seconds. Links are made and probed once.
 #[must_use]
 pub fn seconds<'a>(conditions: impl IntoIterator<Item = &'a Condition>) -> f64 {
-    let (mut sum, mut links) = (0.0, BTreeSet::new());
+    let (mut sum, mut links, mut pace) = (0.0, BTreeSet::new(), Pace::default());
     for condition in conditions {
-        sum += condition.seconds() * f64::from(condition.time.repetitions);
+        let repetitions = condition.time.repetitions;
+        if repetitions > 0 {
+            sum += pace.seconds(condition) + pace.seconds(condition) * f64::from(repetitions - 1);
+        }
         links.extend(condition.link.as_deref());
     }
     let probing = |link: &str| Some(Effort::BRIEF.seconds(&link.parse::<Profile>().ok()?));
     sum + links.into_iter().filter_map(probing).sum::<f64>()
+}
+
+/// How long measurements take one after the other: a server that is not ready in time is waited for once, and then not tried
+/// again.
+#[derive(Debug, Default)]
+pub struct Pace {
+    given_up: BTreeSet<String>,
+}
+
+impl Pace {
+    /// How long the next measurement takes, roughly, in seconds.
+    pub fn seconds(&mut self, condition: &Condition) -> f64 {
+        let starting = condition.starting();
+        if starting < peers::LIMIT {
+            return condition.seconds();
+        }
+        if self.given_up.insert(condition.stack.clone()) { starting.as_secs_f64() } else { 0.0 }
+    }
 }
 
 impl Condition {
@@ -38,7 +62,19 @@ impl Condition {
         // Clients of a broker connect one after the other; the one in our program needs longer for each.
         let is_slow = broker(&self.stack).is_some_and(|(name, _)| matches!(name, EMBEDDED | "rumqttd"));
         let connecting = if is_slow { f64::from(self.clients) * 2e-3 } else { 0.0 };
-        self.time.warmup_s + steady + connecting + window + trips * far + AROUND_S
+        let starting = self.starting().as_secs_f64();
+        starting + self.time.warmup_s + steady + connecting + window + trips * far + AROUND_S
+    }
+
+    /// How long the server of a peer takes until it listens, if one is started.
+    fn starting(&self) -> Duration {
+        if self.stack == BROKERLESS || matches!(self.kind, Kind::Update | Kind::PubSub | Kind::Igmp) {
+            return Duration::ZERO;
+        }
+        let name = broker(&self.stack).map_or(self.stack.as_str(), |(peer, _)| peer);
+        let Some(peer) = peers::find(name) else { return Duration::ZERO };
+        let apart = if self.link.is_some() { peer.starts_later_apart() } else { Duration::ZERO };
+        (peer.starts_in(self.signals()) + apart).min(peers::LIMIT)
     }
 
     /// Whether it is OPC UA with a server, not messages through a broker or without one.
@@ -131,6 +167,51 @@ mod tests {
         repeated[0].time.repetitions = 3;
         let more = seconds(&repeated) - seconds(&conditions);
         assert!((more - 2.0 * repeated[0].seconds()).abs() < 1e-9);
+    }
+
+    fn with_signals(stack: &str, signals: u32) -> Condition {
+        let mut condition = condition(Kind::Read, None);
+        (condition.stack, condition.server.signals) = (stack.to_owned(), signals);
+        condition
+    }
+
+    #[test]
+    fn a_peers_server_takes_its_time_to_start() {
+        let own = with_signals("own", 1_000).seconds();
+        let milo = peers::find("milo").unwrap();
+        for signals in [10, 1_000, 10_000] {
+            let theirs = with_signals("milo", signals).seconds();
+            let starting = milo.starts_in(signals).as_secs_f64();
+            assert!(
+                theirs > own && (theirs - own - starting).abs() < 1e-9,
+                "{signals}: {theirs} {own} {starting}"
+            );
+        }
+        // A plan is the sum of its parts.
+        let plan = ["own", "milo", "asyncua", "node-opcua"].map(|stack| with_signals(stack, 100));
+        let parts: f64 = plan.iter().map(Condition::seconds).sum();
+        assert!((seconds(&plan) - parts).abs() < 1e-9);
+        // Over a link there is nobody who tells open62541 names.
+        let far = |stack: &str| {
+            let over = Condition { link: Some("ethernet-100m".into()), ..with_signals(stack, 10) };
+            over.starting() - with_signals(stack, 10).starting()
+        };
+        assert_eq!([far("milo"), far("open62541")], [Duration::ZERO, Duration::from_secs(10)]);
+        // No server is started for PubSub, whatever the stack is called.
+        let mut without = with_signals("milo", 100);
+        without.kind = Kind::PubSub;
+        assert_eq!(without.starting(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_server_that_is_not_ready_in_time_is_waited_for_once() {
+        let mut many = with_signals("asyncua", 1_000_000);
+        many.time.repetitions = 3;
+        let few = with_signals("asyncua", 10);
+        let limit = peers::LIMIT.as_secs_f64();
+        assert!((seconds([&many, &few, &many]) - limit - few.seconds()).abs() < 1e-9);
+        let mut pace = Pace::default();
+        assert_eq!([&many, &few, &many].map(|one| pace.seconds(one)), [limit, few.seconds(), 0.0]);
     }
 
     #[test]

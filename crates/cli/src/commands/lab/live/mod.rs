@@ -14,12 +14,12 @@ use state::State;
 use std::io::IsTerminal;
 use std::time::Duration;
 use taktwerk_lab::runner::Step;
-use taktwerk_lab::scenario::{Condition, seconds};
+use taktwerk_lab::scenario::{Condition, Pace, seconds};
 
 /// Where progress is told.
 pub(super) enum Live {
-    /// In a line.
-    Bar(ProgressBar),
+    /// In a line, as far as measurements take time.
+    Bar(ProgressBar, Pace),
     /// On the whole terminal.
     Screen(Screen),
 }
@@ -38,18 +38,18 @@ impl Live {
         if is_screen {
             return Ok(Self::Screen(Screen::open(State::new(name, what, conditions))?));
         }
-        Ok(Self::Bar(bar(conditions)))
+        Ok(Self::Bar(bar(conditions), Pace::default()))
     }
 
     /// Tells a step.
     pub(super) fn step(&mut self, step: &Step<'_>) {
         match self {
             Self::Screen(screen) => screen.with(|state| state.step(step)),
-            Self::Bar(bar) => match step {
+            Self::Bar(bar, pace) => match step {
                 Step::Begin { condition, seconds_left, .. } => {
                     bar.set_message(format!("{} left · {}", span(*seconds_left), condition.label()));
                 }
-                Step::End(measurement) => bar.inc((measurement.condition.seconds() * 10.0) as u64),
+                Step::End(measurement) => bar.inc((pace.seconds(&measurement.condition) * 10.0) as u64),
             },
         }
     }
@@ -57,7 +57,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        if let Self::Bar(bar) = self {
+        if let Self::Bar(bar, _) = self {
             bar.finish_and_clear();
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 use taktwerk_lab::outcome::interval;
 use taktwerk_lab::runner::Step;
-use taktwerk_lab::scenario::{Condition, Labels, seconds};
+use taktwerk_lab::scenario::{Condition, Labels, Pace, seconds};
 use taktwerk_lab::statistics::Repeated;
 
 /// How many figures of a load fit beside its name.
@@ -63,6 +63,8 @@ pub(super) struct State {
     pub(super) done: (usize, usize),
     /// Seconds of measurements done, and all of them.
     pub(super) seconds: (f64, f64),
+    /// How long measurements take.
+    pace: Pace,
     /// Use of each CPU in percent, newest last.
     pub(super) cpus: Vec<VecDeque<u64>>,
     /// Rows above the first that is shown; `None` follows what is measured.
@@ -80,6 +82,7 @@ impl State {
             current: None,
             done: (0, conditions.iter().map(|(_, c)| c.time.repetitions as usize).sum()),
             seconds: (0.0, seconds(conditions.iter().map(|(_, condition)| condition))),
+            pace: Pace::default(),
             cpus: Vec::new(),
             scroll: None,
             is_ending: false,
@@ -142,7 +145,7 @@ impl State {
                 let at = self.row(&measurement.experiment, condition);
                 self.current = None;
                 self.done.0 += 1;
-                self.seconds.0 += condition.seconds();
+                self.seconds.0 += self.pace.seconds(condition);
                 let Some(row) = self.rows.get_mut(at) else { return };
                 if measurement.is_valid() {
                     row.valid += 1;

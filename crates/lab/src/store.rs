@@ -121,6 +121,24 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// Another process goes on with a run of this one.
+    #[error(
+        "run {run} in {path} has been taken over by another process (--resume): nothing of it is written here any more"
+    )]
+    TakenOver {
+        /// Which.
+        run: i64,
+        /// The file.
+        path: PathBuf,
+    },
+    /// A database of something else.
+    #[error(
+        "{path} is a database of something else, with tables of its own: name another file for the results"
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
     /// What stands in a column is not what this program writes.
     #[error("measurement {measurement} in {path} cannot be read: {problem}")]
     Damaged {
@@ -228,6 +246,13 @@ impl Store {
         let failed = |source| StoreError::Sqlite { path: path.to_owned(), source };
         let mut connection = Connection::open(path).map_err(failed)?;
         connection.busy_timeout(Duration::from_secs(20)).map_err(failed)?;
+        // Looked at before anything is changed in it, its journal included.
+        let tables = "SELECT (SELECT user_version FROM pragma_user_version), COUNT(*) FROM sqlite_master";
+        let (version, tables): (i32, i64) =
+            connection.query_row(tables, [], |row| Ok((row.get(0)?, row.get(1)?))).map_err(failed)?;
+        if version == 0 && tables > 0 {
+            return Err(StoreError::Foreign { path: path.to_owned() });
+        }
         // With write-ahead logging, a reader sees whole transactions while a run is being written.
         connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
@@ -329,17 +354,17 @@ impl Store {
     /// Adds a measurement, all of it or nothing.
     ///
     /// # Errors
-    /// Of SQLite.
+    /// Of SQLite, or if another process has taken the run over.
     pub fn add(&mut self, run: i64, measurement: &Measurement) -> Result<(), StoreError> {
         let path = self.path.clone();
         let failed = |source| StoreError::Sqlite { path: path.clone(), source };
         let transaction = self.connection.transaction().map_err(failed)?;
         // A Condition holds nothing that JSON cannot.
         let condition = serde_json::to_string(&measurement.condition).unwrap_or_default();
-        transaction
+        let added = transaction
             .execute(
                 "INSERT INTO measurement (run, experiment, condition, repetition, invalid, document)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                 SELECT ?1, ?2, ?3, ?4, ?5, ?6 FROM run WHERE id = ?1 AND writer = ?7",
                 params![
                     run,
                     measurement.experiment,
@@ -347,9 +372,13 @@ impl Store {
                     measurement.repetition,
                     serde_json::to_string(&measurement.invalid).unwrap_or_default(),
                     measurement.document.to_string(),
+                    writer(),
                 ],
             )
             .map_err(failed)?;
+        if added == 0 {
+            return Err(StoreError::TakenOver { run, path });
+        }
         let id = transaction.last_insert_rowid();
         for (name, value) in &measurement.metrics {
             transaction
@@ -364,19 +393,20 @@ impl Store {
         transaction.commit().map_err(failed)
     }
 
-    /// Ends a run. `outcome` is what was found, `notes` what was skipped and why.
+    /// Ends a run. `notes` is what was skipped and why.
     ///
     /// # Errors
-    /// Of SQLite.
+    /// Of SQLite, or if another process has taken the run over.
     pub fn finish(&mut self, run: i64, notes: &[String]) -> Result<(), StoreError> {
         let notes = serde_json::to_string(notes).unwrap_or_default();
-        self.connection
+        let ended = self
+            .connection
             .execute(
-                "UPDATE run SET finished_unix_ms = ?2, notes = ?3 WHERE id = ?1",
-                params![run, now_ms(), notes],
+                "UPDATE run SET finished_unix_ms = ?2, notes = ?3 WHERE id = ?1 AND writer = ?4",
+                params![run, now_ms(), notes, writer()],
             )
             .map_err(|error| self.failed(error))?;
-        Ok(())
+        if ended == 1 { Ok(()) } else { Err(StoreError::TakenOver { run, path: self.path.clone() }) }
     }
 
     /// All runs, the oldest first.
@@ -589,6 +619,34 @@ mod tests {
         assert_eq!((back.condition, back.repetition, &back.metrics), (sent.condition, 3, &sent.metrics));
         assert_eq!(back.histograms["latency"].summary(), sent.histograms["latency"].summary());
         assert!(store.choose(Some("second")).unwrap_err().to_string().contains("lab runs"));
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_database_of_something_else_is_left_as_it_is() {
+        let path = temporary("foreign");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let connection = Connection::open(&path).unwrap();
+        connection.execute_batch("CREATE TABLE theirs (x)").unwrap();
+        drop(connection);
+        let before = fs::read(&path).unwrap();
+        let error = Store::open(&path).unwrap_err();
+        assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), before);
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn who_lost_a_run_writes_nothing_into_it() {
+        let path = temporary("lost");
+        let mut store = Store::open(&path).unwrap();
+        let run = store.begin("x", "x", false, &json!({})).unwrap();
+        store.add(run, &measurement()).unwrap();
+        store.connection.execute("UPDATE run SET writer = 'somebody else'", []).unwrap();
+        assert!(matches!(store.add(run, &measurement()), Err(StoreError::TakenOver { .. })));
+        assert!(matches!(store.finish(run, &[]), Err(StoreError::TakenOver { .. })));
+        assert_eq!(store.measurements(run).unwrap().len(), 1);
+        assert!(store.runs().unwrap()[0].state != State::Complete);
         fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }
 

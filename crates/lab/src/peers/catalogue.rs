@@ -60,8 +60,8 @@ pub struct Peer {
     pub(super) needs: &'static [Tool],
     pub(super) recipe: Recipe,
     pub(super) starting: Starting,
-    /// Milliseconds more in a network of its own, from the same measurements: open62541 waits there for what the resolver does
-    /// not find, in two attempts of five seconds.
+    /// Milliseconds more in a network of its own, from the same measurements: open62541 takes ten seconds longer there, which is
+    /// what two attempts of a resolver that nobody answers take.
     pub(super) apart_ms: u64,
 }
 

@@ -1,0 +1,121 @@
+use super::*;
+use crate::scenario::{LoadSpec, Scenario};
+use std::time::SystemTime;
+
+#[test]
+fn a_missing_peer_and_a_failing_load_are_told() {
+    let place = Place::new("/bin/sh".into(), "/no/such/peers".into());
+    assert_eq!(place.stacks(), ["own"]);
+    let mut scenario = Scenario::new("x", LoadSpec::new(Kind::Read));
+    scenario.stacks = vec!["milo".into()];
+    let condition = scenario.conditions().remove(0);
+    let error = place.measure("", &condition, 0).unwrap_err().to_string();
+    assert!(error.contains("milo") && error.contains("not installed"), "{error}");
+    scenario.load.kind = Kind::Roundtrip;
+    scenario.stacks = vec!["embedded-qos0".into()];
+    let error = place.check(&scenario.conditions()[0]).unwrap_err().to_string();
+    assert!(error.contains("default features"), "{error}");
+    assert!(place.brokers().is_empty() || place.brokers() == ["mosquitto"]);
+    scenario.load.kind = Kind::Read;
+    scenario.link = Some("moon".into());
+    let error = place.measure("", &scenario.conditions()[0], 0).unwrap_err().to_string();
+    assert!(error.contains("moon") && error.contains("wan-tokyo"), "{error}");
+    scenario.link = None;
+    scenario.stacks = vec!["opc.tcp://127.0.0.1:1".into()];
+    // A shell knows no program called bench: it fails, and says so.
+    let error = place.measure("", &scenario.conditions()[0], 0).unwrap_err();
+    assert!(matches!(error, PlaceError::Load { .. }), "{error}");
+}
+
+#[test]
+fn a_publisher_that_there_is_not_is_told_before_anything_is_measured() {
+    let peers = tempfile::tempdir().unwrap();
+    let place = Place::new("/bin/true".into(), peers.path().into());
+    let mut load = LoadSpec::new(Kind::PubSub);
+    load.items = Some(1.into());
+    let mut scenario = Scenario::new("x", load);
+    let check = |scenario: &Scenario| {
+        let condition = scenario.conditions().remove(0);
+        let told = place.check(&condition).map_err(|error| error.to_string());
+        // Who does not ask before is told the same.
+        if let Err(told) = &told {
+            assert_eq!(place.measure("", &condition, 0).unwrap_err().to_string(), *told);
+        }
+        told
+    };
+    assert!(check(&scenario).is_ok(), "our own");
+    scenario.stacks = vec!["milo".into()];
+    assert!(check(&scenario).unwrap_err().contains("no publisher of \"milo\""));
+    scenario.stacks = vec!["opc.tcp://127.0.0.1:1".into()];
+    assert!(check(&scenario).unwrap_err().contains("no publisher of"));
+    // Installed by a version that had no publisher yet.
+    scenario.stacks = vec!["open62541".into()];
+    assert!(check(&scenario).unwrap_err().contains("lab peers install open62541"));
+    let programs = peers.path().join("open62541/bin");
+    std::fs::create_dir_all(&programs).unwrap();
+    std::fs::write(programs.join("o6-publisher"), "").unwrap();
+    assert!(check(&scenario).is_ok());
+    scenario.load.items = Some(1_000.into());
+    assert!(check(&scenario).unwrap_err().contains("load.items = 1"));
+}
+
+#[test]
+fn certificates_of_a_load_are_of_one_laboratory() {
+    let peers = std::env::temp_dir().join(format!("taktwerk-pki-{}", std::process::id()));
+    let place = Place::new("/bin/true".into(), peers.clone());
+    let own = place.fresh_pki();
+    let (before, namespace) = own.to_str().unwrap().rsplit_once('-').unwrap();
+    // Ours; the same process in another container, just now and long ago; one that cannot be; and what earlier versions
+    // left, of a process that runs for ever, of one that cannot be, and of nobody.
+    let (unseen, old) = (PathBuf::from(format!("{before}-1")), PathBuf::from(format!("{before}-2")));
+    let gone = peers.join(format!("load-pki/4194999-77-{namespace}"));
+    let earlier = ["1", "4194999", "own"].map(|name| peers.join("load-pki").join(name));
+    for folder in [&own, &unseen, &old, &gone].into_iter().chain(&earlier) {
+        std::fs::create_dir_all(folder.join("trusted")).unwrap();
+    }
+    let long_ago = SystemTime::now() - LONGEST - Duration::from_secs(60);
+    std::fs::File::open(&old).unwrap().set_modified(long_ago).unwrap();
+    assert_eq!(place.fresh_pki(), own);
+    let mut left: Vec<_> =
+        std::fs::read_dir(peers.join("load-pki")).unwrap().map(|it| it.unwrap().path()).collect();
+    left.sort();
+    let mut kept = vec![earlier[0].clone(), unseen];
+    kept.sort();
+    assert_eq!(left, kept);
+    std::fs::remove_dir_all(&peers).unwrap();
+}
+
+#[test]
+fn the_load_is_where_the_condition_says() {
+    let mut place = Place::new("/bin/true".into(), "/no/such/peers".into());
+    place.allowed = vec![0, 1, 2];
+    let cpus = |condition, server: Option<&str>, load: Option<&str>| {
+        let mut scenario = Scenario::new("x", LoadSpec::new(Kind::Read));
+        scenario.cpu.condition = condition;
+        (scenario.cpu.server, scenario.cpu.load) = (server.map(str::to_owned), load.map(str::to_owned));
+        let condition = scenario.conditions().remove(0);
+        let servers = place.wanted(&condition)?.cpus;
+        place.load_cpus(&condition, &servers).map(|list| list.to_string())
+    };
+    let (isolated, same) = (CpuCondition::Isolated, CpuCondition::Same);
+    assert_eq!(cpus(isolated, None, None).unwrap(), "1");
+    assert_eq!(cpus(isolated, Some("1"), None).unwrap(), "0");
+    assert_eq!(cpus(isolated, Some("0,1"), None).unwrap(), "2");
+    assert_eq!(cpus(same, Some("1"), None).unwrap(), "1");
+    assert_eq!(cpus(same, Some("1"), Some("1-2")).unwrap(), "1-2");
+    for (kind, server, load) in [(isolated, "0-2", None), (isolated, "1", Some("1")), (same, "1", Some("2"))]
+    {
+        let error = cpus(kind, Some(server), load).unwrap_err().to_string();
+        assert!(error.contains(kind.name()) && error.contains("cpu.server"), "{error}");
+    }
+}
+
+#[test]
+fn cpu_conditions_are_refused_with_a_reason_or_stand() {
+    let place = Place::new("/bin/true".into(), "/no/such/peers".into());
+    let mut scenario = Scenario::new("x", LoadSpec::new(Kind::Read));
+    assert!(place.check_cpu(&scenario.conditions()[0]).is_ok());
+    scenario.cpu.governor = Some("warp".into());
+    let refused = place.check_cpu(&scenario.conditions()[0]).unwrap_err();
+    assert!(matches!(refused, PlaceError::Conditions(_)) && refused.to_string().contains("governor"));
+}

@@ -72,6 +72,7 @@ mod embedded {
     use std::collections::HashMap;
     use std::net::{TcpListener, TcpStream, ToSocketAddrs};
     use std::time::Instant;
+    use taktwerk_lab::links::address::first_address;
 
     const PORT: u16 = 1883;
     /// How long it may take to listen.
@@ -94,8 +95,9 @@ mod embedded {
         let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
         let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         let target = if has_port { host.to_owned() } else { format!("{host}:{PORT}") };
-        let mut found = target.to_socket_addrs().map_err(|error| wrong(&error.to_string()))?;
-        found.next().ok_or_else(|| wrong("the name has no address"))
+        let found = target.to_socket_addrs().map_err(|error| wrong(&error.to_string()))?;
+        // Where clients look for it.
+        first_address(found).ok_or_else(|| wrong("the name has no address"))
     }
 
     fn config(listen: SocketAddr, is_v5: bool, clients: usize) -> Config {

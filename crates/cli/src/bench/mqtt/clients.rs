@@ -5,6 +5,8 @@ use super::broker::Broker;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
+use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
 use taktwerk_lab::clock;
 use taktwerk_lab::mqtt::{Event, Fleet, Happened};
 
@@ -23,6 +25,21 @@ pub(super) fn environment(error: std::io::Error) -> Failure {
     Failure::Environment(format!("the load generator failed: {error}"))
 }
 
+/// What tells the clients and topics of this process from those of any other at the same broker. Its number alone does not: in
+/// another container, or on another machine, somebody may have the same.
+pub(super) fn mark() -> u32 {
+    static MARK: OnceLock<u32> = OnceLock::new();
+    *MARK.get_or_init(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        mixed(now, std::process::id())
+    })
+}
+
+/// Spreads what differs in the lowest bits over all of them (Knuth: The Art of Computer Programming, 6.4, Fibonacci hashing).
+fn mixed(nanos: u64, pid: u32) -> u32 {
+    ((nanos ^ (u64::from(pid) << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+}
+
 /// Connects all clients, and subscribes each to the topic that `filter` gives for it.
 pub(super) fn connect(
     arguments: &MqttArgs,
@@ -34,7 +51,8 @@ pub(super) fn connect(
     let clients = arguments.clients as usize;
     let mut progress = Progress::new("connecting", u64::from(arguments.clients));
     for number in 0..clients {
-        let name = format!("taktwerk-{}-{number}", std::process::id());
+        // No longer than the 23 characters that every broker has to take (MQTT 3.1.1 §3.1.3.1).
+        let name = format!("tw-{:08x}-{number}", mark());
         fleet.add(broker.address(), arguments.mqtt, &name).map_err(|error| refused(broker, error))?;
         // One after the other: a broker with a short queue of new connections would refuse a crowd.
         wait(&mut fleet, broker, interrupt, |event| event == Event::Connected)?;
@@ -84,5 +102,18 @@ pub(super) fn number(payload: &[u8]) -> u64 {
 pub(super) fn set_number(payload: &mut [u8], number: u64) {
     if let Some(place) = payload.first_chunk_mut::<8>() {
         *place = number.to_be_bytes();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{mark, mixed};
+
+    #[test]
+    fn two_processes_have_two_marks_and_one_has_one() {
+        assert_eq!(mark(), mark());
+        // The same number in two containers, and two that begin in the same tick of the clock.
+        assert_ne!(mixed(1_700_000_000_000_000_000, 7), mixed(1_700_000_000_000_001_000, 7));
+        assert_ne!(mixed(1_700_000_000_000_000_000, 7), mixed(1_700_000_000_000_000_000, 8));
     }
 }

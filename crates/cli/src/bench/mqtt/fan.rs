@@ -1,7 +1,7 @@
 //! One client publishes; all others receive it and publish an answer at once; the first waits until it has all of them.
 
 use super::broker::Broker;
-use super::clients::{LOOK, connect, environment};
+use super::clients::{LOOK, connect, environment, mark};
 use super::message::Messages;
 use super::{MqttArgs, Outcome};
 use crate::bench::account::Window;
@@ -30,7 +30,7 @@ struct Fan {
 
 /// Runs it.
 pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) -> Result<Outcome, Failure> {
-    let topic = |name: &str| format!("taktwerk/{}/{name}", std::process::id());
+    let topic = |name: &str| format!("tw/{:08x}/{name}", mark());
     let (out, back) = (topic("out"), topic("back"));
     let fleet =
         connect(arguments, broker, interrupt, |client| if client == 0 { back.clone() } else { out.clone() })?;

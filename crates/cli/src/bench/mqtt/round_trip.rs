@@ -1,7 +1,7 @@
 //! Each client publishes on a topic that it has subscribed to itself.
 
 use super::broker::Broker;
-use super::clients::{LOOK, connect, environment};
+use super::clients::{LOOK, connect, environment, mark};
 use super::message::Messages;
 use super::{MqttArgs, Outcome};
 use crate::bench::account::Window;
@@ -48,7 +48,7 @@ struct Load {
 /// Runs it.
 pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) -> Result<Outcome, Failure> {
     let topics: Vec<String> =
-        (0..arguments.clients).map(|client| format!("taktwerk/{}/{client}", std::process::id())).collect();
+        (0..arguments.clients).map(|client| format!("tw/{:08x}/{client}", mark())).collect();
     let fleet =
         connect(arguments, broker, interrupt, |client| topics.get(client).cloned().unwrap_or_default())?;
     let begin = clock::monotonic() + 1_000_000;

@@ -277,7 +277,9 @@ fn so_many_messages_are_not_ended_by_the_clock() {
         assert!(matches!(output.status.code(), Some(0 | 5)), "{output:?}");
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!((number(&document, "/messages"), number(&document, "/roundtrip/count")), (100.0, 100.0));
-        assert_eq!(number(&document, "/generator/polling_s") > 0.0, !more.is_empty(), "{document:#}");
+        // Who never sleeps has not polled in vain either, if each answer was there when its turn came.
+        let polling = number(&document, "/generator/polling_s");
+        assert!(polling == 0.0 || !more.is_empty() && polling > 0.0, "{document:#}");
     }
 }
 

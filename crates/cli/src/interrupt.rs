@@ -23,9 +23,8 @@ impl Interrupt {
         Ok(Self(asked))
     }
 
-    /// One that no signal asks for.
-    #[cfg(test)]
-    pub(crate) fn without_signals() -> Self {
+    /// One that no signal asks for: they do what the system has them do.
+    pub(crate) fn uncaught() -> Self {
         Self(Arc::default())
     }
 

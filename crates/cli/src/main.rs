@@ -107,11 +107,28 @@ enum Command {
     Size(size::SizeArgs),
 }
 
+impl Command {
+    /// Whether it has nothing to print or to put back when it is interrupted, and so needs no time for that: it would wait for a
+    /// server that does not answer instead.
+    fn ends_at_once(&self) -> bool {
+        matches!(
+            self,
+            Self::Endpoints(_)
+                | Self::Read(_)
+                | Self::Write(_)
+                | Self::Call(_)
+                | Self::Model(_)
+                | Self::Size(_)
+        )
+    }
+}
+
 fn main() -> ExitCode {
     let mut cli = Cli::parse();
     logging::start(cli.verbose);
     let output = Output::new(cli.json);
-    match Interrupt::catch().and_then(|interrupt| run(&mut cli.command, output, &interrupt)) {
+    let interrupt = if cli.command.ends_at_once() { Ok(Interrupt::uncaught()) } else { Interrupt::catch() };
+    match interrupt.and_then(|interrupt| run(&mut cli.command, output, &interrupt)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             tell!("error: {failure}");

@@ -1,4 +1,4 @@
-//! The first Ctrl-C ends a load, which prints what it has, however slow its requests are.
+//! The first Ctrl-C ends a load, which prints what it has, however slow its requests are, and at once what has nothing to print.
 
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
@@ -6,7 +6,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
@@ -70,4 +71,41 @@ fn a_load_that_rests_ends_with_the_first_ctrl_c() {
     assert_eq!(document["interrupted"], true);
     let requests = document["requests"].as_u64().unwrap();
     assert!((1..256).contains(&requests), "{document:#}");
+}
+
+/// Starts a command at a server that takes what is said to it and never answers, and interrupts it when it has said something.
+fn interrupted(arguments: impl Fn(&str) -> Vec<String>) -> Output {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("opc.tcp://{}", listener.local_addr().unwrap());
+    let child = Command::new(env!("CARGO_BIN_EXE_taktwerk"))
+        .args(arguments(&url))
+        .args(["--policy", "None", "--timeout", "600s", "--json"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut client = listener.accept().unwrap().0;
+    client.read_exact(&mut [0; 8]).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn sessions_that_are_waited_for_end_with_the_first_ctrl_c() {
+    let output = interrupted(|url| ["bench", "connect", url, "-n", "3"].map(str::to_owned).to_vec());
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&document["interrupted"], &document["sessions"]), (&true.into(), &0.into()), "{document:#}");
+}
+
+#[test]
+fn who_has_nothing_to_print_ends_at_once() {
+    for arguments in [&["read", "i=2258"][..], &["write", "i=2258", "1"], &["endpoints"]] {
+        let output = interrupted(|url| {
+            let (command, rest) = arguments.split_first().unwrap();
+            [command, url].into_iter().chain(rest.iter().copied()).map(str::to_owned).collect()
+        });
+        assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{arguments:?}: {output:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}: {output:?}");
+    }
 }

@@ -195,6 +195,17 @@ fn sessions_that_are_not_opened_have_waited() {
     assert!(number(&document, "/latency/uncorrected/p90_us") > 0.99e6, "{document:#}");
 }
 
+#[test]
+fn waiting_for_a_session_is_no_part_of_the_account() {
+    let server = server();
+    let url = stalling(&server, |number| if number == 0 { 1 } else { usize::MAX });
+    let connect = ["connect", &url, "-n", "5", "-c", "2", "--policy", "None", "--timeout", "3s"];
+    let document = invalid(&bench(&connect));
+    assert_eq!((number(&document, "/sessions"), number(&document, "/unanswered")), (4.0, 1.0));
+    let [window_s, waited_us] = ["/window_s", "/latency/uncorrected/max_us"].map(|it| number(&document, it));
+    assert!(waited_us > 2.99e6 && window_s * 1e6 < waited_us, "{document:#}");
+}
+
 /// A broker for MQTT 3.1.1 with QoS 0, which hands on so many messages and then no more.
 fn broker(messages: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

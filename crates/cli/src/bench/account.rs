@@ -96,15 +96,20 @@ impl Window {
 
     /// Closes it.
     pub(crate) fn close(mut self) -> Result<Account, Failure> {
+        self.so_far()
+    }
+
+    /// What it would be if it was closed now.
+    pub(crate) fn so_far(&mut self) -> Result<Account, Failure> {
         let end = clock::monotonic();
         let joules = self.energy.as_ref().map(Energy::joules).unwrap_or_default();
         let own_cpu = clock::own_cpu().saturating_sub(self.own_cpu);
         let environment =
             |error: taktwerk_lab::process::ProcessError| Failure::Environment(error.to_string());
         let server_process = self.server.as_ref().map(|(process, _)| *process);
-        let server = match self.server {
+        let server = match &self.server {
             Some((process, before)) => {
-                Some(Usage::between(&before, &process.snapshot().map_err(environment)?))
+                Some(Usage::between(before, &process.snapshot().map_err(environment)?))
             }
             None => None,
         };
@@ -117,7 +122,8 @@ impl Window {
         let pid = server_process.map(|process| process.pid());
         let wire = self
             .carried
-            .and_then(|(port, before)| Some(Wire::between(&before, &wire::carried(port, pid).ok()?)));
+            .as_ref()
+            .and_then(|(port, before)| Some(Wire::between(before, &wire::carried(*port, pid).ok()?)));
         // Only now: looking at all programs takes CPU time itself.
         let conditions = server_process.and_then(|process| observe(process.pid()));
         let own_conditions = observe(std::process::id());

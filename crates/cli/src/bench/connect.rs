@@ -1,6 +1,6 @@
 //! `bench connect`: how long it takes to open a session, and how many a server takes per second.
 
-use super::account::Window;
+use super::account::{Account, Window};
 use super::common::{CommonArgs, check_rate, environment, nanos};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -47,6 +47,14 @@ struct Opening {
     scheduled: u64,
     begun: u64,
     is_over: bool,
+}
+
+/// The account when all sessions had been begun and nothing more was heard: some of them may have no answer, and waiting for that
+/// belongs to nothing that was measured.
+struct Settled {
+    /// Of so many that were open; it is worth nothing where there is another one since then.
+    opened: u64,
+    account: Account,
 }
 
 /// What the clients are told.
@@ -118,6 +126,11 @@ impl Sessions {
         self.opened == 0 && self.failed > 0
     }
 
+    /// Some are waited for, and the last that was opened is long ago.
+    fn is_quiet(&self, now: u64) -> bool {
+        self.opened > 0 && self.under_way > 0 && now.saturating_sub(self.last) > LOOK
+    }
+
     /// Sessions per second: over the whole window if time ends it, and until the last one if their number does. What is waited
     /// for after that, up to the timeout for a session without an answer, is no part of it.
     fn per_second(&self) -> f64 {
@@ -142,7 +155,8 @@ pub(crate) fn run(arguments: &ConnectArgs, output: Output, interrupt: &Interrupt
     let most = if arguments.hold { HELD_MAX } else { u64::MAX };
     let count = arguments.count.unwrap_or(u64::MAX).min(most);
     let polled = fleet.stats().in_vain;
-    let window = Window::open(server, common.port())?;
+    let mut window = Window::open(server, common.port())?;
+    let mut settled: Option<Settled> = None;
     let start = window.start();
     let end = if arguments.count.is_some() { u64::MAX } else { start + nanos(common.duration) };
     sessions.window = (start, end);
@@ -166,9 +180,17 @@ pub(crate) fn run(arguments: &ConnectArgs, output: Output, interrupt: &Interrupt
         let next = schedule.as_ref().and_then(OpenLoop::next_due).unwrap_or(u64::MAX);
         let until = Instant::from_nanos(next.max(now + 1).min(now + LOOK).min(end));
         fleet.run_once(until, &mut sessions).map_err(environment)?;
+        let is_known = settled.as_ref().is_some_and(|settled| settled.opened == sessions.opened);
+        if begun >= count && !is_known && sessions.is_quiet(clock::monotonic()) {
+            let polling = fleet.stats().in_vain.saturating_sub(polled);
+            settled = Some(Settled { opened: sessions.opened, account: window.so_far()?.polling(polling) });
+        }
         progress.at(if arguments.count.is_some() { sessions.opened } else { (now - start) / 1_000_000_000 });
     }
-    let mut account = window.close()?.polling(fleet.stats().in_vain.saturating_sub(polled));
+    let mut account = match settled {
+        Some(settled) if settled.opened == sessions.opened => settled.account,
+        _ => window.close()?.polling(fleet.stats().in_vain.saturating_sub(polled)),
+    };
     if let Some(schedule) = &schedule {
         // What is due at the end of the window belongs to the time after it.
         let now = clock::monotonic();
@@ -176,7 +198,7 @@ pub(crate) fn run(arguments: &ConnectArgs, output: Output, interrupt: &Interrupt
         schedule.left(last).for_each(|due| sessions.latency.record_unsent(due, now));
     }
     // What is under way has its time counted, but is no longer what the server is measured with.
-    while sessions.under_way > 0 && !sessions.is_hopeless() {
+    while sessions.under_way > 0 && !sessions.is_hopeless() && !interrupt.asked() {
         close_done(&mut fleet, &mut sessions, arguments.hold);
         let until = Instant::from_nanos(clock::monotonic() + LOOK);
         fleet.run_once(until, &mut sessions).map_err(environment)?;

@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_rest_of_a_year_ends_when_the_user_wants_to_stop() {
-        let interrupt = Interrupt::without_signals();
+        let interrupt = Interrupt::uncaught();
         interrupt.flag().store(true, Ordering::Relaxed);
         rest(365 * 86_400 * 1_000_000_000, &interrupt);
         interrupt.flag().store(false, Ordering::Relaxed);

@@ -81,9 +81,9 @@ pub(super) struct Reader<'a> {
     pub(super) now: UtcTime,
 }
 
-/// Long enough, and not what a broken generator makes.
+/// As long as it has to be (Part 4 §5.7.2.2, Table 15), and not what a broken generator makes.
 fn is_nonce(nonce: &[u8]) -> bool {
-    nonce.len() >= 32 && nonce.iter().any(|byte| *byte != 0)
+    (32..=128).contains(&nonce.len()) && nonce.iter().any(|byte| *byte != 0)
 }
 
 impl Model {

@@ -36,6 +36,9 @@ pub(crate) enum Failure {
         /// How it ended.
         status: std::process::ExitStatus,
     },
+    /// Nobody reads the output any more (`taktwerk … | head`), which is nothing to complain about.
+    #[error("nobody reads the output any more")]
+    Unread,
     /// Interrupted; what had been measured or read until then has been printed.
     #[error("interrupted")]
     Interrupted,
@@ -61,13 +64,18 @@ impl Failure {
                 u8::try_from(status.code().unwrap_or(by_signal)).unwrap_or(1)
             }
             Self::Interrupted => 130,
+            // As those whom SIGPIPE ends.
+            Self::Unread => 141,
         })
     }
 }
 
-/// Output that nobody reads any more (a closed pipe) ends a command without a complaint.
+/// The output cannot be written.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            return Self::Unread;
+        }
         Self::Environment(format!("cannot write the output: {error}"))
     }
 }

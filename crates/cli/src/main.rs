@@ -47,7 +47,8 @@ use output::Output;
 use std::process::ExitCode;
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 2 the command line or a file is wrong, 3 no connection, 4 the server said Bad, \
-    5 the measurement is worth nothing, 6 something is missing on this machine, 99 a threshold does not hold, 130 interrupted; \
+    5 the measurement is worth nothing, 6 something is missing on this machine, 99 a threshold does not hold, 130 interrupted, \
+    141 nobody reads the output; \
     `lab links run` and `lab cpu run` pass on the code of the program they run";
 
 /// OPC UA: a server to try things with, a client for every service, and a load generator.
@@ -131,7 +132,9 @@ fn main() -> ExitCode {
     match interrupt.and_then(|interrupt| run(&mut cli.command, output, &interrupt)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            tell!("error: {failure}");
+            if !matches!(failure, Failure::Unread) {
+                tell!("error: {failure}");
+            }
             failure.exit_code()
         }
     }

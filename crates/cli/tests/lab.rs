@@ -42,6 +42,14 @@ fn links_are_listed_and_mistakes_named() {
     assert!(String::from_utf8_lossy(&mistake.stderr).contains("wan-tokyo"));
 }
 
+#[test]
+fn output_that_nobody_reads_is_no_fault() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = taktwerk().args(["lab", "list"]).stdin(Stdio::null()).stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(141), &b""[..]), "{output:?}");
+}
+
 /// Processes that say in their environment that they belong to this owner.
 fn children_of(owner: u32) -> Vec<u64> {
     let mark = format!("TAKTWERK_LAB_OWNER={owner}:");

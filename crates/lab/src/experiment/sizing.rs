@@ -204,8 +204,9 @@ impl Experiment for Modelling {
              server did not keep up with are left out: its CPU is full then, whatever it delivers. Comparable: \
              the method, R² and the relative errors (the paper shows curves and calls them close). Not comparable: weights, which are \
              the prices of a stack on a machine. Trained on 10 clients \
-             alone, nothing can tell what a message costs from what the server costs at rest, nor whether the price of a signal \
-             grows with the clients: our forms share evenly what both explain together, the paper's trusts its exponent of 0.3.",
+             alone, CPU cannot tell what a message costs from what the server costs at rest, nor whether the price of a signal \
+             grows with the clients: our forms share what both explain together, the former by how often the server is woken per \
+             message, the latter evenly; the paper's trusts its exponent of 0.3.",
         );
     }
 }

@@ -74,6 +74,20 @@ fn trust(errors: &[f64]) -> Vec<f64> {
     errors.iter().map(of).collect()
 }
 
+/// The share of messages that a server is woken for: twice for one that is on its own, when it is due and when the client
+/// has asked for the next. Whoever sends many in one turn is woken less often. A half at most: threads that wake each other
+/// say nothing. Loads with little CPU count more, as in the fit; `None` if wakes are not known.
+fn alone(data: &[Observation]) -> Option<f64> {
+    let (mut sum, mut total) = (0.0, 0.0);
+    for one in data {
+        let wakes = one.wakes_per_s.filter(|_| one.messages_per_s > 0.0)?;
+        let weight = one.cpu_percent.powi(-2);
+        sum += weight * (wakes / one.messages_per_s / 2.0).clamp(0.0, 0.5);
+        total += weight;
+    }
+    Some(sum / total).filter(|share| share.is_finite())
+}
+
 impl Form {
     /// All of them, in the order of what they assume. A form that does without a term claims that its price is zero; whoever
     /// has the term finds out, because no price is negative. So what has most terms comes first.
@@ -92,7 +106,8 @@ impl Form {
 
     /// Whether it knows what clients do besides having messages: nothing can be learnt or tested of that in data with one
     /// number of clients. Those that have both a price that grows with clients and one that does not leave it open: what the
-    /// data cannot tell apart is shared evenly by both, half-way between the paper's growth and none.
+    /// data cannot tell apart is shared evenly by both, half-way between the paper's growth and none. What a message costs and
+    /// what a server costs that is there is told by how often it is woken.
     #[must_use]
     pub fn knows_clients(self) -> bool {
         matches!(self, Self::Sessions | Self::PaperRelative | Self::Paper | Self::Usl | Self::Power)
@@ -197,6 +212,20 @@ impl Form {
         }
     }
 
+    /// What each term gets of that which the data cannot tell apart, 1 where nothing is known.
+    ///
+    /// Where all loads have the same number of messages, nobody can tell what a server costs that is there from what its
+    /// messages cost, but the server's wakes are a hint: see [`alone`]. What messages share costs the same with more of them.
+    fn shares(self, data: &[Observation]) -> Vec<f64> {
+        let of_messages = 2.0 * alone(data).unwrap_or(0.5);
+        let share = |term: &&str| match *term {
+            "1" => 2.0 - of_messages,
+            "messages/s" => of_messages,
+            _ => 1.0,
+        };
+        self.terms().iter().map(share).collect()
+    }
+
     /// The weights; `None` if there is too little data.
     pub(super) fn fit(self, data: &[Observation]) -> Option<Vec<f64>> {
         let rows: Vec<Vec<f64>> = data.iter().map(|one| self.features(one)).collect();
@@ -217,13 +246,15 @@ impl Form {
                 true,
             ),
         };
-        let mut weights = least_squares(&rows, &targets, &importance, is_positive)?;
+        let shares = self.shares(data);
+        let mut weights = least_squares(&rows, &targets, &importance, &shares, is_positive)?;
         if self != Self::Paper {
             for _ in 0..ROUNDS {
                 let error = |one: &Observation| (self.predict(&weights, one) / one.cpu_percent - 1.0).abs();
                 let errors: Vec<f64> = data.iter().map(error).collect();
-                let trusted = importance.iter().zip(trust(&errors)).map(|(one, trust)| one * trust);
-                weights = least_squares(&rows, &targets, &trusted.collect::<Vec<f64>>(), is_positive)?;
+                let trusted: Vec<f64> =
+                    importance.iter().zip(trust(&errors)).map(|(one, trust)| one * trust).collect();
+                weights = least_squares(&rows, &targets, &trusted, &shares, is_positive)?;
             }
         }
         if self == Self::Power {

@@ -31,7 +31,7 @@ impl Linear {
             }
         }
         let relative: Vec<f64> = values.iter().map(|value| 1.0 / value).collect();
-        least_squares(&rows, &values, &relative, true)
+        least_squares(&rows, &values, &relative, &[], true)
     }
 
     /// 5th and 95th percentile of measured over predicted, each load predicted from the others (tenfold); `None` if there are

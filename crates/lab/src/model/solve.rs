@@ -1,19 +1,20 @@
 //! Weighted linear least squares for a handful of unknowns.
 
-/// Of what the data cannot tell apart, each part gets the same share: the solution of least norm. Small enough that it
-/// decides nothing else.
+/// Of what the data cannot tell apart, each part gets its share: the solution of least norm. Small enough that it decides
+/// nothing else.
 const RIDGE: f64 = 1e-12;
 
 /// Weights w that minimise Σ (importance · (row · w − target))². With `positive`, no weight is negative: a price below
 /// zero explains noise, not cost. `None` if there is too little data or a solution does not exist.
 ///
 /// Features that the data cannot tell apart (a price per message and one for being there at all, where all have the same
-/// number of messages) share what they explain together evenly: whoever gave all of it to one of them would be as wrong as
-/// possible as soon as they part.
+/// number of messages) share what they explain together in proportion to `shares`, each 1 where none is given, so evenly:
+/// whoever gave all of it to one of them would be as wrong as possible as soon as they part.
 pub(super) fn least_squares(
     rows: &[Vec<f64>],
     targets: &[f64],
     importance: &[f64],
+    shares: &[f64],
     positive: bool,
 ) -> Option<Vec<f64>> {
     let width = rows.first()?.len();
@@ -22,7 +23,7 @@ pub(super) fn least_squares(
         .filter(|at| rows.iter().any(|row| row.get(*at).is_some_and(|value| *value != 0.0)))
         .collect();
     loop {
-        let solved = solve(rows, targets, importance, &active)?;
+        let solved = solve(rows, targets, importance, shares, &active)?;
         let worst = solved.iter().enumerate().filter(|(_, weight)| **weight < 0.0).min_by(|a, b| {
             // Compare what they contribute, not their units.
             let size = |(at, weight): &(usize, &f64)| -> f64 {
@@ -50,7 +51,13 @@ pub(super) fn least_squares(
 }
 
 /// By Householder reflections on the scaled columns: normal equations would square what is nearly collinear.
-fn solve(rows: &[Vec<f64>], targets: &[f64], importance: &[f64], columns: &[usize]) -> Option<Vec<f64>> {
+fn solve(
+    rows: &[Vec<f64>],
+    targets: &[f64],
+    importance: &[f64],
+    shares: &[f64],
+    columns: &[usize],
+) -> Option<Vec<f64>> {
     if rows.len() < columns.len() || columns.is_empty() {
         return None;
     }
@@ -65,7 +72,9 @@ fn solve(rows: &[Vec<f64>], targets: &[f64], importance: &[f64], columns: &[usiz
     let scales: Vec<f64> = a.iter().map(|column| norm(column)).collect();
     for (own, (column, scale)) in a.iter_mut().zip(&scales).enumerate() {
         column.iter_mut().for_each(|value| *value /= scale.max(1e-300));
-        column.extend((0..width).map(|at| if at == own { RIDGE.sqrt() } else { 0.0 }));
+        let share = columns.get(own).and_then(|column| shares.get(*column)).copied().unwrap_or(1.0);
+        let ridge = (RIDGE / share.max(1e-3)).sqrt();
+        column.extend((0..width).map(|at| if at == own { ridge } else { 0.0 }));
     }
     b.extend(std::iter::repeat_n(0.0, width));
     let mut diagonal = Vec::with_capacity(width);
@@ -116,23 +125,23 @@ mod tests {
     #[test]
     fn solves_exactly_what_is_exact() {
         let rows = [[1.0, 1.0], [1.0, 2.0], [1.0, 4.0]].map(|row| row.to_vec());
-        let weights = least_squares(&rows, &[3.0, 5.0, 9.0], &[1.0; 3], false).unwrap();
+        let weights = least_squares(&rows, &[3.0, 5.0, 9.0], &[1.0; 3], &[], false).unwrap();
         assert!((weights[0] - 1.0).abs() < 1e-9 && (weights[1] - 2.0).abs() < 1e-9, "{weights:?}");
     }
 
     #[test]
     fn a_negative_price_is_left_out() {
         let rows = [[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]].map(|row| row.to_vec());
-        let free = least_squares(&rows, &[3.0, 2.0, 1.5], &[1.0; 3], false).unwrap();
+        let free = least_squares(&rows, &[3.0, 2.0, 1.5], &[1.0; 3], &[], false).unwrap();
         assert!(free[1] < 0.0);
-        let positive = least_squares(&rows, &[3.0, 2.0, 1.5], &[1.0; 3], true).unwrap();
+        let positive = least_squares(&rows, &[3.0, 2.0, 1.5], &[1.0; 3], &[], true).unwrap();
         assert!(positive[1] == 0.0 && (positive[0] - 6.5 / 3.0).abs() < 1e-9, "{positive:?}");
     }
 
     #[test]
     fn what_cannot_be_solved_is_none() {
-        assert!(least_squares(&[], &[], &[], false).is_none());
-        assert!(least_squares(&[vec![1.0, 2.0]], &[1.0], &[1.0], false).is_none());
+        assert!(least_squares(&[], &[], &[], &[], false).is_none());
+        assert!(least_squares(&[vec![1.0, 2.0]], &[1.0], &[1.0], &[], false).is_none());
     }
 
     #[test]
@@ -142,9 +151,12 @@ mod tests {
         let targets = [8.0 + 5.0, 8.0 + 10.0, 8.0 + 40.0];
         for positive in [false, true] {
             let weights =
-                least_squares(&rows, &targets, &targets.map(|target| 1.0 / target), positive).unwrap();
+                least_squares(&rows, &targets, &targets.map(|target| 1.0 / target), &[], positive).unwrap();
             assert!((weights[0] - 4.0).abs() < 1e-3 && (weights[2] - 0.04).abs() < 1e-5, "{weights:?}");
             assert!((weights[1] - 1.0).abs() < 1e-3, "{weights:?}");
+            let importance = targets.map(|target| 1.0 / target);
+            let weights = least_squares(&rows, &targets, &importance, &[1.5, 1.0, 0.5], positive).unwrap();
+            assert!((weights[0] - 6.0).abs() < 1e-3 && (weights[2] - 0.02).abs() < 1e-5, "{weights:?}");
         }
     }
 
@@ -158,7 +170,7 @@ mod tests {
             let targets: Vec<f64> =
                 rows.iter().map(|row| row.iter().zip(&weights).map(|(a, b)| a * b).sum()).collect();
             let importance: Vec<f64> = targets.iter().map(|target| 1.0 / target).collect();
-            if let Some(found) = least_squares(&rows, &targets, &importance, true) {
+            if let Some(found) = least_squares(&rows, &targets, &importance, &[], true) {
                 for (row, target) in rows.iter().zip(&targets) {
                     let predicted: f64 = row.iter().zip(&found).map(|(a, b)| a * b).sum();
                     prop_assert!((predicted / target - 1.0).abs() < 1e-5, "{} {}", predicted, target);

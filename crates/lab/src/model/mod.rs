@@ -8,9 +8,11 @@ mod form;
 mod linear;
 mod noise;
 mod solve;
+mod trial;
 
 pub use form::Form;
 pub use noise::Noise;
+pub use trial::{ALLOWED, Split, Trial};
 
 use linear::Linear;
 

@@ -4,7 +4,7 @@ use super::{Experiment, Plan, Wish, stack_name, stacks};
 use crate::chart::{Axis, Chart, Mark, Point, Series};
 use crate::figures;
 use crate::measurement::{Group, Measurement, group};
-use crate::model::{ALLOWED, Fit, Form, Model, Noise, Observation, Split, Trial, median_abs, middle};
+use crate::model::{ALLOWED, Fit, Form, Model, Noise, Observation, Split, Trial, median_abs};
 use crate::outcome::{Grid, Outcome};
 use std::fmt::Write;
 
@@ -83,30 +83,27 @@ impl Experiment for Modelling {
                 continue;
             };
             let by_load = by_load(measurements, &stack);
-            let loads: Vec<Observation> = by_load.iter().filter_map(|load| middle(load)).collect();
-            let is_ten = |one: &Observation| one.clients == 10.0;
-            let is_other = |one: &Observation| [1.0, 10.0, 30.0].contains(&one.clients);
-            let is_unseen = |one: &Observation| [5.0, 20.0].contains(&one.clients);
-            let from_ten = [Split::new(&by_load, is_ten, is_unseen)];
-            let from_others = [Split::new(&by_load, is_other, is_unseen)];
+            let from = |train: &[f64], test: &[f64]| {
+                let is_one_of = |clients: &[f64], one: &Observation| clients.contains(&one.clients);
+                [Split::new(&by_load, |one| is_one_of(train, one), |one| is_one_of(test, one))]
+            };
+            let from_ten = from(&[10.0], &[5.0, 20.0]);
+            let from_others = from(&[1.0, 10.0, 30.0], &[5.0, 20.0]);
             let thirds = Split::thirds(&by_load);
-            let held_out = with_clients(&loads, &[5.0, 20.0]);
-            let ten = with_clients(&data, &[10.0]);
             for candidate in &model.candidates {
                 let form = candidate.fit.form;
                 let errors =
-                    |train: &[Observation], test: &[Observation]| Some(Fit::new(form, train)?.errors(test));
-                let error = |train: &[Observation], test: &[Observation]| median_abs(&errors(train, test)?);
-                let random: Option<Vec<_>> =
-                    thirds.iter().map(|split| errors(&split.train, &split.test(&by_load))).collect();
-                let split = error(&with_clients(&data, &[1.0, 10.0, 30.0]), &held_out);
+                    |split: &Split| Some(Fit::new(form, &split.train)?.errors(&split.test(&by_load)));
+                let error = |splits: &[Split]| {
+                    median_abs(&splits.iter().map(errors).collect::<Option<Vec<_>>>()?.concat())
+                };
                 grid.row([
                     name.to_owned(),
                     form.to_string(),
-                    percent(error(&ten, &with_clients(&loads, &[5.0]))),
-                    percent(error(&ten, &with_clients(&loads, &[20.0]))),
-                    percent(split),
-                    percent(random.and_then(|errors| median_abs(&errors.concat()))),
+                    percent(error(&from(&[10.0], &[5.0]))),
+                    percent(error(&from(&[10.0], &[20.0]))),
+                    percent(error(&from_others)),
+                    percent(error(&thirds)),
                     percent(Some(candidate.error)),
                     format!("{:.4}", candidate.fit.r2),
                 ]);

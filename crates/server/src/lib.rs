@@ -16,6 +16,8 @@
 
 #![forbid(unsafe_code)]
 
+#[allow(dead_code, unused_imports)]
+pub mod account;
 pub mod admission;
 pub mod audit;
 pub mod authorization;

@@ -26,7 +26,7 @@ impl NumericRange {
             }
             digits.parse::<u32>().map(|value| value as usize).map_err(|_| StatusCode::BAD_INDEX_RANGE_INVALID)
         };
-        let mut dimensions = Vec::new();
+        let mut dimensions = Vec::with_capacity(dimension_count(text));
         for part in text.split(',') {
             dimensions.push(match part.split_once(':') {
                 Some((first, last)) => {
@@ -40,6 +40,12 @@ impl NumericRange {
             });
         }
         Ok(Some(Self { dimensions }))
+    }
+
+    /// Bytes of memory that the range keeps beside itself.
+    #[must_use]
+    pub fn capacity_bytes(&self) -> usize {
+        self.dimensions.capacity() * size_of::<(usize, usize)>()
     }
 
     /// The part of `value` that the range names. A range that only starts inside gives what there is.
@@ -176,6 +182,12 @@ impl NumericRange {
             _ => Err(none),
         }
     }
+}
+
+/// How many dimensions the text form of a range has, whether they are valid or not.
+#[must_use]
+pub fn dimension_count(text: &str) -> usize {
+    1 + text.bytes().filter(|byte| *byte == b',').count()
 }
 
 /// The ranges cut at the ends of the dimensions; `None` if one starts outside.

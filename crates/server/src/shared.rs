@@ -7,6 +7,7 @@ use crate::config::ServerConfig;
 use crate::diagnostics::Live;
 use crate::giving_way::GivingWay;
 use crate::service::discovery::DiscoveryCache;
+use crate::service::table;
 use crate::session::lockout::LockOut;
 use crate::space::AddressSpace;
 use crate::space::nodes::Nodes;
@@ -211,6 +212,7 @@ fn publish(config: &ServerConfig, live: &Live, nodes: &mut Nodes) {
         values.iter().map(|value| UaString::from(value.as_str())).collect::<Vec<_>>().into()
     };
     let count = |value: usize| -> Variant { u32::try_from(value).unwrap_or(u32::MAX).into() };
+    // Operations of a request are limited, and published, by the service table.
     let values: Vec<(u32, Variant)> = vec![
         (v::SERVER_SERVER_ARRAY, strings(core::slice::from_ref(&config.application_uri))),
         (v::SERVER_AUDITING, (config.audit.sessions && config.audit.updates).into()),
@@ -252,38 +254,14 @@ fn publish(config: &ServerConfig, live: &Live, nodes: &mut Nodes) {
         (v::SERVER_SERVER_CAPABILITIES_MAX_SELECT_CLAUSE_PARAMETERS, 0u32.into()),
         (v::SERVER_SERVER_CAPABILITIES_MAX_WHERE_CLAUSE_PARAMETERS, 0u32.into()),
         (v::SERVER_SERVER_CAPABILITIES_CONFORMANCE_UNITS, Vec::<QualifiedName>::new().into()),
-        (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_READ, limits.nodes_per_read_max.into()),
         (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_READ_DATA, 0u32.into()),
         (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_READ_EVENTS, 0u32.into()),
-        (
-            v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_WRITE,
-            limits.nodes_per_write_max.into(),
-        ),
         (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_UPDATE_DATA, 0u32.into()),
         (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_UPDATE_EVENTS, 0u32.into()),
-        (
-            v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_METHOD_CALL,
-            limits.nodes_per_method_call_max.into(),
-        ),
-        (
-            v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_BROWSE,
-            limits.nodes_per_browse_max.into(),
-        ),
-        (
-            v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_REGISTER_NODES,
-            limits.nodes_per_register_nodes_max.into(),
-        ),
-        (
-            v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_TRANSLATE_BROWSE_PATHS_TO_NODE_IDS,
-            limits.nodes_per_translate_max.into(),
-        ),
         (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_NODE_MANAGEMENT, 0u32.into()),
-        (
-            v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_MONITORED_ITEMS_PER_CALL,
-            limits.monitored_items_per_call_max.into(),
-        ),
     ];
-    for (id, value) in values {
+    let operations = table::published(limits).map(|(id, max)| (id, max.into()));
+    for (id, value) in values.into_iter().chain(operations) {
         nodes.ns0_slot(id).set(value, StatusCode::GOOD, config.start_time, config.start_time);
     }
 }

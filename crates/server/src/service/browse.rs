@@ -1,7 +1,8 @@
 //! Browse and BrowseNext (Part 4 §5.9.2, §5.9.3).
 
 use super::Outcome;
-use super::context::{Context, operations};
+use super::context::Context;
+use super::gate::Caller;
 use super::read::unknown;
 use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
@@ -12,14 +13,13 @@ use crate::session::continuation::{Continuation, Continuations};
 use crate::space::nodes::Nodes;
 use crate::space::view::NodeView;
 use crate::space::{NodeIx, Reference};
-use std::sync::Arc;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{BrowseNextResponse, BrowseResponse, NodeClass, PermissionType};
 use taktwerk_types::codec::{encode_bytes, encode_len};
 use taktwerk_types::{Decode, DecodeError, Decoder, Encode, NodeIdRef, StatusCode, UtcTime};
 
 /// Fewest bytes of an encoded BrowseDescription.
-const DESCRIPTION_LEN_MIN: usize = 2 + 4 + 2 + 1 + 4 + 4;
+pub(crate) const DESCRIPTION_LEN_MIN: usize = 2 + 4 + 2 + 1 + 4 + 4;
 
 /// Bits of the ResultMask (Part 4 §5.9.2.2).
 mod mask {
@@ -112,25 +112,27 @@ pub(crate) fn reference_type(nodes: &Nodes, id: NodeIdRef<'_>) -> Result<Option<
 
 pub(crate) fn browse(
     cx: &mut Context<'_>,
+    caller: &Caller<'_>,
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
     let shared = cx.shared;
     let bounds = Bounds::new(&shared.config().limits, cx.peer.response_len_max);
-    let (_, session) = cx.session(request)?;
-    let decisions = Arc::clone(&session.decisions);
+    let decisions = &*caller.decisions;
+    let Some(session) = cx.sessions.get_mut(caller.session) else {
+        return Err(Fault::local(StatusCode::BAD_SESSION_ID_INVALID, "the session was there"));
+    };
     let mut body = request.body.clone();
     let view_id = NodeIdRef::decode(&mut body)?;
     let _view_timestamp = UtcTime::decode(&mut body)?;
     let _view_version = u32::decode(&mut body)?;
     let max_references = u32::decode(&mut body)?;
     let limits = &shared.config().limits;
-    let count = body.array_len(DESCRIPTION_LEN_MIN)?;
     if !view_id.is_null() {
         // The whole address space is the only view there is.
         return Err(Fault::peer(StatusCode::BAD_VIEW_ID_UNKNOWN, "Part 4 §5.9.2.3"));
     }
-    let count = operations(count, limits.nodes_per_browse_max, "nodes_per_browse_max")?;
+    let (count, mut body) = (caller.count, caller.operations.clone());
     let count_max = match max_references as usize {
         0 => limits.references_per_browse_max,
         wanted => wanted.min(limits.references_per_browse_max),
@@ -141,8 +143,8 @@ pub(crate) fn browse(
     encode_len(count, reply.out());
     for _ in 0..count {
         let description = Description::decode(&mut body)?;
-        let start = description.start(&nodes, &decisions, count_max);
-        result(&nodes, &decisions, start, &mut session.continuations, bounds, reply);
+        let start = description.start(&nodes, decisions, count_max);
+        result(&nodes, decisions, start, &mut session.continuations, bounds, reply);
     }
     no_diagnostics(reply.out());
     Ok(Outcome::Answered)
@@ -150,17 +152,19 @@ pub(crate) fn browse(
 
 pub(crate) fn browse_next(
     cx: &mut Context<'_>,
+    caller: &Caller<'_>,
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
     let shared = cx.shared;
     let bounds = Bounds::new(&shared.config().limits, cx.peer.response_len_max);
-    let (_, session) = cx.session(request)?;
-    let decisions = Arc::clone(&session.decisions);
+    let decisions = &*caller.decisions;
+    let Some(session) = cx.sessions.get_mut(caller.session) else {
+        return Err(Fault::local(StatusCode::BAD_SESSION_ID_INVALID, "the session was there"));
+    };
     let mut body = request.body.clone();
     let release = bool::decode(&mut body)?;
-    let limits = &shared.config().limits;
-    let count = operations(body.array_len(4)?, limits.nodes_per_browse_max, "nodes_per_browse_max")?;
+    let (count, mut body) = (caller.count, caller.operations.clone());
     session.continuations.begin_request();
     reply.begin::<BrowseNextResponse>();
     if release {
@@ -179,7 +183,7 @@ pub(crate) fn browse_next(
                 decisions.check(&nodes, point.node, PermissionType::BROWSE)?;
                 Ok(point)
             });
-            result(&nodes, &decisions, point, &mut session.continuations, bounds, reply);
+            result(&nodes, decisions, point, &mut session.continuations, bounds, reply);
         }
     }
     no_diagnostics(reply.out());

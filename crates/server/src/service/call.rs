@@ -1,8 +1,9 @@
 //! Call (Part 4 §5.12.2).
 
 use super::Outcome;
-use super::context::{Context, authorized, operations};
+use super::context::Context;
 use super::data_type::{Expected, Fit};
+use super::gate::Caller;
 use super::read::unknown;
 use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
@@ -47,14 +48,13 @@ enum Callee {
 
 pub(crate) fn call(
     cx: &mut Context<'_>,
+    caller: &Caller<'_>,
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    let (key, decisions) = authorized(cx, request)?;
-    let mut body = request.body.clone();
+    let (key, decisions) = (caller.session, &*caller.decisions);
+    let (count, mut body) = (caller.count, caller.operations.clone());
     let limits = &cx.shared.config().limits;
-    let count =
-        operations(body.array_len(8)?, limits.nodes_per_method_call_max, "nodes_per_method_call_max")?;
     let mut gaps = Vec::new();
     let start = reply.begin::<CallResponse>().len();
     encode_len(count, reply.out());
@@ -69,7 +69,7 @@ pub(crate) fn call(
         });
         let prepared = {
             let nodes = cx.shared.space().read();
-            prepare(&nodes, &decisions, &object_id, &method_id, inputs)
+            prepare(&nodes, decisions, &object_id, &method_id, inputs)
         };
         let (callee, inputs) = match prepared {
             Ok(prepared) => prepared,

@@ -1,12 +1,10 @@
 //! What a service can reach.
 
 use crate::audit::AuditLog;
-use crate::authorization::{Authorizer, Decisions};
-use crate::error::Fault;
+use crate::authorization::Authorizer;
 use crate::now::Now;
 use crate::service::request::Request;
-use crate::session::table::TokenOwner;
-use crate::session::{Session, SessionKey, Sessions};
+use crate::session::{SessionKey, Sessions};
 use crate::shard::deferred::Deferrals;
 use crate::shard::outbox::Outbox;
 use crate::shard::transfer::Transfers;
@@ -16,7 +14,7 @@ use crate::subscription::Engine;
 use core::net::IpAddr;
 use std::sync::Arc;
 use taktwerk_crypto::{Entropy, MessageSecurityMode, SecurityPolicy};
-use taktwerk_types::{Instant, StatusCode};
+use taktwerk_types::Instant;
 
 /// The connection that a request came through.
 #[derive(Debug, Clone)]
@@ -78,64 +76,5 @@ impl Context<'_> {
     pub(crate) fn may_have_session(&self, connection: ConnectionId, max: usize) -> bool {
         let connection = self.outbox.connections.get(connection.0);
         connection.is_none_or(|connection| connection.sessions.len() < max)
-    }
-
-    /// The session that a token names, activated or not, if the request came through its channel.
-    ///
-    /// # Errors
-    /// Bad_SessionIdInvalid, Bad_SecureChannelIdInvalid.
-    #[inline]
-    pub(crate) fn any_session(&mut self, request: &Request<'_>) -> Result<(SessionKey, &mut Session), Fault> {
-        let TokenOwner::Here(key) = self.sessions.owner(request.header.token) else {
-            return Err(Fault::peer(StatusCode::BAD_SESSION_ID_INVALID, "Part 4 §7.32"));
-        };
-        let Some(session) = self.sessions.get_mut(key) else {
-            return Err(Fault::peer(StatusCode::BAD_SESSION_ID_INVALID, "Part 4 §7.32"));
-        };
-        if session.connection != Some(self.peer.connection) || session.channel_id != self.peer.channel_id {
-            return Err(Fault::peer(StatusCode::BAD_SECURE_CHANNEL_ID_INVALID, "Part 4 §5.7.2.1"));
-        }
-        Ok((key, session))
-    }
-
-    /// The activated session of a request; notes that the client is alive.
-    ///
-    /// # Errors
-    /// As [`Self::any_session`], and Bad_SessionNotActivated.
-    #[inline]
-    pub(crate) fn session(&mut self, request: &Request<'_>) -> Result<(SessionKey, &mut Session), Fault> {
-        let now = self.now.instant;
-        let (key, session) = self.any_session(request)?;
-        if !session.is_activated() {
-            return Err(Fault::peer(StatusCode::BAD_SESSION_NOT_ACTIVATED, "Part 4 §5.7.2.1"));
-        }
-        session.last_contact = now;
-        Ok((key, session))
-    }
-}
-
-/// The activated session of a request with what it may do; notes that the client is alive.
-///
-/// # Errors
-/// As [`Context::session`].
-#[inline]
-pub(crate) fn authorized(
-    cx: &mut Context<'_>,
-    request: &Request<'_>,
-) -> Result<(SessionKey, Arc<Decisions>), Fault> {
-    let (key, session) = cx.session(request)?;
-    Ok((key, Arc::clone(&session.decisions)))
-}
-
-/// Checks the number of operations of a request.
-///
-/// # Errors
-/// Bad_NothingToDo, Bad_TooManyOperations.
-#[inline]
-pub(crate) fn operations(count: Option<usize>, max: u32, limit: &'static str) -> Result<usize, Fault> {
-    match count {
-        None | Some(0) => Err(Fault::peer(StatusCode::BAD_NOTHING_TO_DO, "Part 4 §7.38")),
-        Some(count) if count > max as usize => Err(Fault::limit(StatusCode::BAD_TOO_MANY_OPERATIONS, limit)),
-        Some(count) => Ok(count),
     }
 }

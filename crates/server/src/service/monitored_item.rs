@@ -95,7 +95,7 @@ pub(crate) fn create_monitored_items(
 ) -> Result<(), Fault> {
     let place = context.subscription(decoder)?;
     let timestamps = timestamps(decoder)?;
-    let count = context.operation_count(decoder, 40)?;
+    let count = context.operations(decoder)?;
     encode_len(count, out);
     for _ in 0..count {
         let result = create_one(context, place, timestamps, decoder)?;
@@ -224,7 +224,7 @@ pub(crate) fn modify_monitored_items(
 ) -> Result<(), Fault> {
     let place = context.subscription(decoder)?;
     let timestamps = timestamps(decoder)?;
-    let count = context.operation_count(decoder, 24)?;
+    let count = context.operations(decoder)?;
     encode_len(count, out);
     for _ in 0..count {
         let id = u32::decode(decoder)?;
@@ -274,13 +274,6 @@ pub(crate) fn set_triggering(
     let triggering = u32::decode(decoder)?;
     let add: Vec<u32> = decoder.array()?;
     let remove: Vec<u32> = decoder.array()?;
-    let count = add.len() + remove.len();
-    if count == 0 {
-        return Err(Fault::peer(StatusCode::BAD_NOTHING_TO_DO, "Part 4 §5.13.5.3"));
-    }
-    if context.operations_max > 0 && count > context.operations_max as usize {
-        return Err(Fault::limit(StatusCode::BAD_TOO_MANY_OPERATIONS, "monitored_items_per_call_max"));
-    }
     let triggering = context
         .engine
         .find_item(place, triggering)
@@ -311,7 +304,7 @@ fn each_item(
     place: u32,
     mut change: impl FnMut(&mut SubscriptionContext<'_>, u32),
 ) -> Result<(), Fault> {
-    let count = context.operation_count(decoder, 4)?;
+    let count = context.operations(decoder)?;
     encode_len(count, out);
     for _ in 0..count {
         let id = u32::decode(decoder)?;

@@ -1,7 +1,8 @@
 //! Read (Part 4 §5.11.2): each ReadValueId is decoded and its DataValue encoded before the next one is looked at.
 
 use super::Outcome;
-use super::context::{Context, authorized, operations};
+use super::context::Context;
+use super::gate::Caller;
 use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
 use super::value::{encode_failure, encode_parts, encode_raw, encode_scalar, encode_snapshot, select};
@@ -27,7 +28,7 @@ use taktwerk_types::{
 };
 
 /// Fewest bytes of an encoded ReadValueId: NodeId (2), AttributeId, IndexRange, DataEncoding (2 + 4).
-const ITEM_LEN_MIN: usize = 2 + 4 + 4 + 6;
+pub(crate) const ITEM_LEN_MIN: usize = 2 + 4 + 4 + 6;
 
 /// How old the diagnostics of subscriptions may be.
 const REFRESH_EVERY: Duration = Duration::from_millis(100);
@@ -120,10 +121,11 @@ enum Read {
 
 pub(crate) fn read(
     cx: &mut Context<'_>,
+    caller: &Caller<'_>,
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    let (session, decisions) = authorized(cx, request)?;
+    let decisions = &*caller.decisions;
     let mut body = request.body.clone();
     let max_age = f64::decode(&mut body)?;
     if max_age < 0.0 || max_age.is_nan() {
@@ -132,7 +134,7 @@ pub(crate) fn read(
     let timestamps = TimestampsToReturn::from_wire(i32::decode(&mut body)?)
         .map_err(|status| Fault::peer(status, "Part 4 §7.40"))?;
     let limits = &cx.shared.config().limits;
-    let count = operations(body.array_len(ITEM_LEN_MIN)?, limits.nodes_per_read_max, "nodes_per_read_max")?;
+    let (count, mut body) = (caller.count, caller.operations.clone());
     let mut params = Params {
         max_age,
         timestamps,
@@ -149,14 +151,14 @@ pub(crate) fn read(
             return Err(Fault::limit(StatusCode::BAD_RESPONSE_TOO_LARGE, "response_len_max"));
         }
         if let Some((namespace, number, len)) = plain_numeric(body.rest())
-            && let Some(scalar) = nodes.readable_scalar(&decisions, namespace, number)
+            && let Some(scalar) = nodes.readable_scalar(decisions, namespace, number)
         {
             body.take(len)?;
             encode_scalar(scalar, timestamps, params.now.utc, reply.out());
             continue;
         }
         let item = Item::decode(&mut body)?;
-        let mut read = read_item(&nodes, &decisions, &item, &params, reply.out());
+        let mut read = read_item(&nodes, decisions, &item, &params, reply.out());
         if matches!(read, Read::Refresh) {
             // Counting all sessions is not for every request to ask for.
             if *cx.published + REFRESH_EVERY <= cx.now.instant {
@@ -164,7 +166,7 @@ pub(crate) fn read(
                 diagnostics::publish(cx.shared, cx.sessions, cx.engine);
             }
             params.refreshed = true;
-            read = read_item(&nodes, &decisions, &item, &params, reply.out());
+            read = read_item(&nodes, decisions, &item, &params, reply.out());
         }
         let Read::Ask(source, slot) = read else { continue };
         // A source is the application's code: it must not run while the address space is locked.
@@ -197,7 +199,14 @@ pub(crate) fn read(
     }
     let limit = deadline(cx.now.instant, request.header.timeout_hint, limits.deferred_timeout);
     let body = reply.take_body();
-    cx.deferrals.gather(cx.reply_to(request), session, limit, ReadResponse::BINARY_ENCODING_ID, body, gaps);
+    cx.deferrals.gather(
+        cx.reply_to(request),
+        caller.session,
+        limit,
+        ReadResponse::BINARY_ENCODING_ID,
+        body,
+        gaps,
+    );
     Ok(Outcome::Deferred)
 }
 

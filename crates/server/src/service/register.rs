@@ -4,7 +4,8 @@
 //! came, which the specification allows, also for nodes that do not exist.
 
 use super::Outcome;
-use super::context::{Context, operations};
+use super::context::Context;
+use super::gate::Caller;
 use super::reply::Reply;
 use super::request::Request;
 use crate::error::Fault;
@@ -14,13 +15,11 @@ use taktwerk_types::{Decode, Encode, NodeIdRef, StatusCode};
 
 pub(crate) fn register(
     cx: &mut Context<'_>,
-    request: &Request<'_>,
+    caller: &Caller<'_>,
+    _request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    cx.session(request)?;
-    let mut body = request.body.clone();
-    let max = cx.shared.config().limits.nodes_per_register_nodes_max;
-    let count = operations(body.array_len(2)?, max, "nodes_per_register_nodes_max")?;
+    let (count, mut body) = (caller.count, caller.operations.clone());
     let out = reply.begin::<RegisterNodesResponse>();
     encode_len(count, out);
     let namespaces = cx.shared.space().namespace_count();
@@ -37,14 +36,12 @@ pub(crate) fn register(
 }
 
 pub(crate) fn unregister(
-    cx: &mut Context<'_>,
-    request: &Request<'_>,
+    _cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    _request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    cx.session(request)?;
-    let mut body = request.body.clone();
-    let max = cx.shared.config().limits.nodes_per_register_nodes_max;
-    let count = operations(body.array_len(2)?, max, "nodes_per_register_nodes_max")?;
+    let (count, mut body) = (caller.count, caller.operations.clone());
     for _ in 0..count {
         NodeIdRef::decode(&mut body)?;
     }

@@ -3,6 +3,7 @@
 use super::Outcome;
 use super::context::{Context, Peer};
 use super::discovery::{bounded_endpoints, server_certificate};
+use super::gate::Caller;
 use super::reply::Reply;
 use super::request::Request;
 use crate::audit::AuditAction;
@@ -326,23 +327,23 @@ pub(crate) fn endpoint<'a>(config: &'a ServerConfig, peer: &Peer) -> Option<&'a 
 
 pub(crate) fn close(
     cx: &mut Context<'_>,
+    caller: &Caller<'_>,
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    // A session that was not activated can be closed too (Part 4 §5.7.4.1).
-    let (key, _) = cx.any_session(request)?;
     let wanted: CloseSessionRequest = request.decode()?;
-    cx.close_session(key, wanted.delete_subscriptions, None);
+    cx.close_session(caller.session, wanted.delete_subscriptions, None);
     reply.send(|response_header| CloseSessionResponse { response_header });
     Ok(Outcome::Answered)
 }
 
 pub(crate) fn cancel(
     cx: &mut Context<'_>,
+    caller: &Caller<'_>,
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    let (key, _) = cx.session(request)?;
+    let key = caller.session;
     let wanted: CancelRequest = request.decode()?;
     let mut cancel_count = cx.engine.cancel(key.into(), wanted.request_handle, &mut cx.outbox);
     for deferred in cx.deferrals.cancel(key, Some(wanted.request_handle)) {

@@ -73,7 +73,7 @@ pub(crate) fn set_publishing_mode(
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
     let enabled = bool::decode(decoder)?;
-    let count = context.operation_count(decoder, 4)?;
+    let count = context.operations(decoder)?;
     encode_len(count, out);
     for _ in 0..count {
         let id = u32::decode(decoder)?;
@@ -96,7 +96,7 @@ pub(crate) fn delete_subscriptions(
     decoder: &mut Decoder<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
-    let count = context.operation_count(decoder, 4)?;
+    let count = context.operations(decoder)?;
     encode_len(count, out);
     for _ in 0..count {
         let id = u32::decode(decoder)?;

@@ -7,7 +7,7 @@ use crate::space::AddressSpace;
 use crate::subscription::publish::Responder;
 use crate::subscription::{Engine, SessionKey, SubscriptionLimits};
 use std::sync::Arc;
-use taktwerk_types::{Decode, Decoder, StatusCode};
+use taktwerk_types::{Decode, Decoder};
 
 /// One request's surroundings.
 pub(crate) struct SubscriptionContext<'a> {
@@ -17,8 +17,8 @@ pub(crate) struct SubscriptionContext<'a> {
     pub(crate) now: Now,
     pub(crate) space: &'a AddressSpace,
     pub(crate) limits: &'a SubscriptionLimits,
-    /// Most operations of one request (MaxMonitoredItemsPerCall); 0 for no limit.
-    pub(crate) operations_max: u32,
+    /// Operations of the request, as checked on its way in.
+    pub(crate) count: usize,
     pub(crate) responder: &'a mut dyn Responder,
 }
 
@@ -32,14 +32,9 @@ impl SubscriptionContext<'_> {
         Ok(place)
     }
 
-    /// Reads the length of a list of operations.
-    pub(crate) fn operation_count(&self, decoder: &mut Decoder<'_>, len_min: usize) -> Result<usize, Fault> {
-        match decoder.array_len(len_min)?.unwrap_or(0) {
-            0 => Err(Fault::peer(StatusCode::BAD_NOTHING_TO_DO, "Part 4 §7.38.2")),
-            count if self.operations_max > 0 && count > self.operations_max as usize => {
-                Err(Fault::limit(StatusCode::BAD_TOO_MANY_OPERATIONS, "monitored_items_per_call_max"))
-            }
-            count => Ok(count),
-        }
+    /// Moves behind the length of the list of operations and gives it.
+    pub(crate) fn operations(&self, decoder: &mut Decoder<'_>) -> Result<usize, Fault> {
+        decoder.take(4)?;
+        Ok(self.count)
     }
 }

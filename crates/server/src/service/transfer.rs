@@ -1,10 +1,11 @@
 //! TransferSubscriptions (Part 4 §5.14.7): from another session of this shard at once, from another shard when that has
 //! answered.
 
+use super::Outcome;
 use super::context::Context;
+use super::gate::Caller;
 use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
-use super::{Outcome, with_engine};
 use crate::error::Fault;
 use crate::session::{Session, SessionKey};
 use crate::shard::ReplyTo;
@@ -25,13 +26,13 @@ const SHARD_TIMEOUT: f64 = 5_000.0;
 
 pub(crate) fn transfer(
     cx: &mut Context<'_>,
+    caller: &Caller<'_>,
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    let (key, session) = cx.session(request)?;
-    let owner = session.owner();
-    let mut decoder = request.body.clone();
-    let count = with_engine(cx, key, |context| context.operation_count(&mut decoder, 4))?;
+    let key = caller.session;
+    let owner = cx.sessions.get(key).and_then(Session::owner);
+    let (count, mut decoder) = (caller.count, caller.operations.clone());
     let ids = (0..count).map(|_| u32::decode(&mut decoder)).collect::<Result<Vec<_>, DecodeError>>()?;
     let send_initial_values = bool::decode(&mut decoder)?;
     let elsewhere = |cx: &Context<'_>, id| match cx.engine.find_any(id) {

@@ -2,7 +2,8 @@
 
 use super::Outcome;
 use super::browse::reference_type;
-use super::context::{Context, authorized, operations};
+use super::context::Context;
+use super::gate::Caller;
 use super::read::unknown;
 use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
@@ -25,20 +26,19 @@ const WHOLE_PATH: u32 = u32::MAX;
 
 pub(crate) fn translate(
     cx: &mut Context<'_>,
-    request: &Request<'_>,
+    caller: &Caller<'_>,
+    _request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    let (_, decisions) = authorized(cx, request)?;
-    let mut body = request.body.clone();
+    let (count, mut body) = (caller.count, caller.operations.clone());
     let limits = &cx.shared.config().limits;
-    let count = operations(body.array_len(6)?, limits.nodes_per_translate_max, "nodes_per_translate_max")?;
     let nodes = cx.shared.space().read();
     let out = reply.begin::<TranslateBrowsePathsToNodeIdsResponse>();
     encode_len(count, out);
     for _ in 0..count {
         let start = NodeId::decode(&mut body)?;
         let path = RelativePath::decode(&mut body)?;
-        match follow(&nodes, &decisions, &start, &path.elements, limits) {
+        match follow(&nodes, &caller.decisions, &start, &path.elements, limits) {
             Ok(targets) => {
                 StatusCode::GOOD.encode(out);
                 encode_len(targets.len(), out);

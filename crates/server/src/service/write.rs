@@ -1,8 +1,9 @@
 //! Write (Part 4 §5.11.4).
 
 use super::Outcome;
-use super::context::{Context, authorized, operations};
+use super::context::Context;
 use super::data_type::{Expected, Fit};
+use super::gate::Caller;
 use super::read::unknown;
 use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
@@ -93,13 +94,12 @@ fn described(nodes: &Nodes, property: NodeIx) -> Option<SlotHandle> {
 
 pub(crate) fn write(
     cx: &mut Context<'_>,
+    caller: &Caller<'_>,
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    let (key, decisions) = authorized(cx, request)?;
-    let mut body = request.body.clone();
-    let limits = &cx.shared.config().limits;
-    let count = operations(body.array_len(11)?, limits.nodes_per_write_max, "nodes_per_write_max")?;
+    let (key, decisions) = (caller.session, &*caller.decisions);
+    let (count, mut body) = (caller.count, caller.operations.clone());
     // A session's identity is only put together when a handler wants to know it.
     let mut caller: Option<CallContext> = None;
     let out = reply.begin::<WriteResponse>();
@@ -116,12 +116,12 @@ pub(crate) fn write(
         if note.is_none()
             && attribute_id == attribute::VALUE
             && index_range.is_empty()
-            && write_plain(&nodes, &decisions, id, &mut value, cx.now.utc)
+            && write_plain(&nodes, decisions, id, &mut value, cx.now.utc)
         {
             StatusCode::GOOD.encode(out);
             continue;
         }
-        let status = match check(&nodes, &decisions, id, attribute_id, index_range, value, cx.now.utc) {
+        let status = match check(&nodes, decisions, id, attribute_id, index_range, value, cx.now.utc) {
             Err(status) => status,
             Ok(Target { handler: None, slot, value, part, gives_meaning_to }) => {
                 note.iter_mut().for_each(|note| note.replaces(&slot));

@@ -11,7 +11,7 @@ use crate::now::Now;
 use crate::service::context::{Context, Peer};
 use crate::service::reply::Reply;
 use crate::service::request::Request;
-use crate::service::{Outcome, activate, answers_alone, dispatch, session, transfer};
+use crate::service::{Outcome, activate, dispatch, session, table, transfer};
 use crate::subscription::publish::Responder;
 use core::time::Duration;
 use std::sync::Arc;
@@ -163,8 +163,9 @@ impl Shard {
         let limits = self.shared.config().limits.decode();
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let parsed = Request::parse(body, limits);
+        let service = table::find(parsed.as_ref().map_or(0, |request| request.type_id));
         let (alone, handle) = match &parsed {
-            Ok(request) => (answers_alone(request.type_id), request.header.handle),
+            Ok(request) => (service.answers_alone, request.header.handle),
             Err((_, handle)) => (true, *handle),
         };
         connection.ensure_buffer(&mut self.buffers);
@@ -188,7 +189,7 @@ impl Shard {
         let before = out.len();
         let mut reply = Reply::new(&mut out, handle, now.utc);
         let outcome = match parsed {
-            Ok(request) => dispatch(&mut self.context(Some(peer), now), &request, &mut reply),
+            Ok(request) => dispatch(&mut self.context(Some(peer), now), service, &request, &mut reply),
             Err((fault, _)) => {
                 reply.fault(fault);
                 Outcome::Answered

@@ -3,6 +3,7 @@
 use super::attribute::{add, read, variable};
 use super::*;
 use crate::admission::Rate;
+use crate::service::table;
 use crate::{Limits, Refusal};
 use core::net::{IpAddr, Ipv4Addr};
 use schema::{
@@ -12,6 +13,7 @@ use schema::{
     MonitoringParameters, ReadRequest, ReadValueId, RegisterNodesRequest, TimestampsToReturn,
     TranslateBrowsePathsToNodeIdsRequest, UnregisterNodesRequest, WriteRequest, WriteValue,
 };
+use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_schema::ids::variable_ids as v;
 use taktwerk_types::{BuiltInType, Variant};
 
@@ -61,6 +63,40 @@ where
     let none = make(&mut client, &mut server, 0);
     assert_eq!(result(&mut client, &mut server, &none), StatusCode::BAD_NOTHING_TO_DO);
     assert!(!client.closed);
+}
+
+/// Goes over all request types: what OperationLimits says is what the service table enforces. The tests below try each.
+#[test]
+fn published_limits_are_those_of_the_service_table() {
+    let mut server = Server::with(|config| {
+        let limits = &mut config.limits;
+        limits.nodes_per_read_max = 11;
+        limits.nodes_per_write_max = 12;
+        limits.nodes_per_method_call_max = 13;
+        limits.nodes_per_browse_max = 14;
+        limits.nodes_per_register_nodes_max = 15;
+        limits.nodes_per_translate_max = 16;
+        limits.monitored_items_per_call_max = 17;
+    });
+    let mut client = server.session();
+    let limits = server.shard.shared().config().limits.clone();
+    let mut known = BTreeMap::new();
+    for service in table::all() {
+        let name = schema::message_name(service.request).unwrap();
+        let variable = service.operations.as_ref().and_then(|operations| operations.limit.variable);
+        let Some(id) = variable else { continue };
+        let max = (service.operations.as_ref().unwrap().limit.max)(&limits);
+        assert_eq!(published(&mut client, &mut server, id), Variant::from(max), "{name}");
+        known.insert(id, max);
+    }
+    assert_eq!(known.values().copied().collect::<BTreeSet<_>>(), (11..=17).collect());
+    // All others are zero: the services that they are about are not implemented.
+    let history = v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_READ_DATA;
+    for id in (11705..=11714).filter(|id| ![11706, 11708].contains(id)).chain(history..history + 4) {
+        if !known.contains_key(&id) {
+            assert_eq!(published(&mut client, &mut server, id), Variant::from(0u32), "{id}");
+        }
+    }
 }
 
 #[test]

@@ -31,8 +31,23 @@ const STEPS: &[Step] = &[
     step("published NodeSets", "cargo", &["xtask", "nodesets"]),
     step("generated code", "cargo", &["xtask", "codegen", "--check"]),
     step("tidy and wasm32", "cargo", &["xtask", "tidy", "--wasm"]),
-    step("lints", "cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
-    step("tests", "cargo", &["test", "--workspace", "--no-fail-fast"]),
+    step(
+        "lints",
+        "cargo",
+        &[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--features",
+            "taktwerk-cli/attack",
+            "--",
+            "-D",
+            "warnings",
+        ],
+    ),
+    step("tests", "cargo", &["test", "--workspace", "--features", "taktwerk-cli/attack", "--no-fail-fast"]),
+    // The steps above build the command with the attacks, which its default build does not have.
+    slow("default build of the command", "cargo", &["test", "-p", "taktwerk-cli", "--test", "flood"]),
     slow("interoperability", "interop/all.sh", &[]),
     slow("fuzzing", "fuzz/run.sh", &["4"]),
 ];

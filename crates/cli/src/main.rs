@@ -21,7 +21,6 @@ mod config;
 mod connection;
 mod endpoint;
 mod failure;
-mod flood;
 mod interrupt;
 mod logging;
 mod node;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 /// What each crate may depend on. What those may depend on is allowed too: a server that uses a channel also names the
 /// types of its messages. Development dependencies are free: a test of the server may use the client.
-const TABLE: [(&str, &[&str]); 18] = [
+const TABLE: [(&str, &[&str]); 19] = [
     ("types", &[]),
     ("schema", &["types"]),
     ("nodeset", &["types", "schema"]),
@@ -22,8 +22,9 @@ const TABLE: [(&str, &[&str]); 18] = [
     ("gateway", &["taktwerk"]),
     ("sim", &["server", "client", "pubsub"]),
     ("lab", &["taktwerk", "sim"]),
+    ("attack", &["gateway", "lab"]),
     ("memory", &[]),
-    ("cli", &["gateway", "lab", "pki", "memory"]),
+    ("cli", &["gateway", "lab", "attack", "pki", "memory"]),
     // The generator must build when the schema does not: so it uses the nodeset crate without its schema feature.
     ("xtask", &["nodeset", "lab"]),
     ("bench", &["lab"]),

@@ -4,6 +4,8 @@ mod calibrate;
 mod capacity;
 mod compare;
 mod cpu;
+#[cfg_attr(not(feature = "attack"), path = "no_flood.rs")]
+mod flood;
 mod links;
 mod list;
 mod live;
@@ -18,7 +20,6 @@ pub(crate) use calibrate::DATA as CALIBRATE;
 pub(crate) use session::write_whole;
 
 use crate::failure::Failure;
-use crate::flood::{self, FloodArgs};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use clap::{Args, Subcommand};
@@ -52,8 +53,8 @@ pub(crate) enum LabCommand {
     /// Networks to measure over: Wi-Fi, 3G, far away, slow, lossy.
     #[command(subcommand)]
     Links(links::LinksCommand),
-    /// Attack a server on this machine while an honest client looks whether it notices.
-    Flood(FloodArgs),
+    /// Attack a server on this machine and check whether honest clients notice (feature `attack`).
+    Flood(flood::FloodArgs),
     /// Other stacks and brokers to compare with.
     #[command(subcommand)]
     Peers(peers::PeersCommand),

@@ -1,10 +1,10 @@
 //! Guessed passwords, for a user that exists, for a hundred names and for ever new ones, while two users with the right one
 //! log in: one who comes from where it has come before, and one who comes from somewhere else each time.
 
-use super::Scene;
-use super::guessed::{GUESS, HONEST, VICTIM};
-use super::report::{Findings, Tally};
-use super::wire::{Wire, WireError};
+use crate::Run;
+use crate::guessed::{GUESS, HONEST, VICTIM};
+use crate::report::{Findings, Tally};
+use crate::wire::{Wire, WireError};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -43,9 +43,9 @@ struct Logins {
 }
 
 impl Logins {
-    fn try_one(&mut self, scene: &Scene<'_>, source: Option<IpAddr>) {
+    fn try_one(&mut self, run: &Run<'_>, source: Option<IpAddr>) {
         let began = Instant::now();
-        match try_login(scene, source, HONEST.0, HONEST.1) {
+        match try_login(run, source, HONEST.0, HONEST.1) {
             Ok(()) => self.times.push(began.elapsed()),
             Err(error) => self.refused.status(error.status()),
         }
@@ -69,23 +69,22 @@ impl core::fmt::Display for Logins {
     }
 }
 
-pub(super) fn guess(scene: &Scene<'_>) -> Result<Findings, String> {
+pub(crate) fn guess(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let mut calm = Logins::default();
     for _ in 0..CALM {
-        calm.try_one(scene, None);
+        calm.try_one(run, None);
     }
     let (over, next, began) = (AtomicBool::new(false), AtomicUsize::new(0), Instant::now());
     let (tallies, usual, elsewhere) = thread::scope(|scope| {
-        let guessers: Vec<_> = (0..GUESSERS.min(scene.connections))
-            .map(|_| scope.spawn(|| guesses(scene, &next, began)))
-            .collect();
+        let guessers: Vec<_> =
+            (0..GUESSERS.min(run.connections)).map(|_| scope.spawn(|| guesses(run, &next, began))).collect();
         let honest = scope.spawn(|| {
             let (mut usual, mut elsewhere) = (Logins::default(), Logins::default());
             let mut number = 0u16;
             while !over.load(Ordering::Relaxed) {
-                usual.try_one(scene, None);
-                elsewhere.try_one(scene, somewhere(scene, number));
+                usual.try_one(run, None);
+                elsewhere.try_one(run, somewhere(run, number));
                 number = number.wrapping_add(1);
                 thread::sleep(HONEST_EVERY);
             }
@@ -111,9 +110,8 @@ pub(super) fn guess(scene: &Scene<'_>) -> Result<Findings, String> {
     findings.claim("the honest user is never refused", usual.is_served() && elsewhere.is_served());
     let [exists, others @ ..] = &all;
     let same = others.iter().all(|other| other.kinds() == exists.kinds());
-    findings
-        .claim("users that exist get the same answers as others", same || scene.connections < KINDS.len());
-    if scene.judges_times {
+    findings.claim("users that exist get the same answers as others", same || run.connections < KINDS.len());
+    if run.judges_times {
         let claim = format!("who has come before waits at most {SLOWER_MAX} times as long (p99)");
         findings.claim(claim, ms(usual.at(99)) <= SLOWER_MAX * ms(calm.at(99)));
         let claim = format!(
@@ -125,16 +123,16 @@ pub(super) fn guess(scene: &Scene<'_>) -> Result<Findings, String> {
 }
 
 /// Guesses until all guesses are made.
-fn guesses(scene: &Scene<'_>, next: &AtomicUsize, began: Instant) -> [Tally; 3] {
+fn guesses(run: &Run<'_>, next: &AtomicUsize, began: Instant) -> [Tally; 3] {
     let mut tallies: [Tally; 3] = Default::default();
     loop {
         let attempt = next.fetch_add(1, Ordering::Relaxed);
-        if attempt >= scene.connections || scene.is_over() {
+        if attempt >= run.connections || run.is_over() {
             return tallies;
         }
         let due = PACE * u32::try_from(attempt).unwrap_or(u32::MAX);
         thread::sleep(due.saturating_sub(began.elapsed()));
-        let outcome = match try_login(scene, scene.source(attempt % NAMES, 1), &name(attempt), GUESS) {
+        let outcome = match try_login(run, run.source(attempt % NAMES, 1), &name(attempt), GUESS) {
             Ok(()) => "let in".to_owned(),
             Err(error) => {
                 error.status().map_or_else(|| "connection broken".to_owned(), |status| status.to_string())
@@ -147,16 +145,16 @@ fn guesses(scene: &Scene<'_>, next: &AtomicUsize, began: Instant) -> [Tally; 3] 
 }
 
 /// An address that nobody else uses.
-fn somewhere(scene: &Scene<'_>, number: u16) -> Option<IpAddr> {
-    scene.source(0, 1).map(|_| IpAddr::V4(Ipv4Addr::from(0x7f40_0001 + u32::from(number))))
+fn somewhere(run: &Run<'_>, number: u16) -> Option<IpAddr> {
+    run.source(0, 1).map(|_| IpAddr::V4(Ipv4Addr::from(0x7f40_0001 + u32::from(number))))
 }
 
 fn ms(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
 }
 
-fn try_login(scene: &Scene<'_>, source: Option<IpAddr>, name: &str, password: &str) -> Result<(), WireError> {
-    let mut wire = Wire::open(scene.address, source)?;
+fn try_login(run: &Run<'_>, source: Option<IpAddr>, name: &str, password: &str) -> Result<(), WireError> {
+    let mut wire = Wire::open(run.address, source)?;
     wire.create_session()?;
     wire.login(name, password)
 }

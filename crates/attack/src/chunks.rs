@@ -1,8 +1,8 @@
 //! Messages that never end.
 
-use super::Scene;
-use super::report::{Findings, Tally};
-use super::wire::{Raw, Wire, chunk_head};
+use crate::Run;
+use crate::report::{Findings, Tally};
+use crate::wire::{Raw, Wire, chunk_head};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,18 +20,18 @@ struct Talker {
 }
 
 /// Intermediate chunks on all connections until so many bytes are sent; who is closed comes back.
-pub(super) fn endless(scene: &Scene<'_>) -> Result<Findings, String> {
+pub(crate) fn endless(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
-    let before = scene.rss();
-    let mut talkers: Vec<Option<Talker>> = (0..scene.connections).map(|_| None).collect();
+    let before = run.rss();
+    let mut talkers: Vec<Option<Talker>> = (0..run.connections).map(|_| None).collect();
     let mut tally = Tally::default();
     let (mut sent, mut opened, mut failed) = (0u64, 0u64, 0u64);
-    let end = Instant::now() + scene.duration.max(Duration::from_secs(1)) * 30;
-    while sent < scene.bytes && Instant::now() < end && !scene.is_over() {
+    let end = Instant::now() + run.duration.max(Duration::from_secs(1)) * 30;
+    while sent < run.bytes && Instant::now() < end && !run.is_over() {
         let mut moved = false;
         for (number, place) in talkers.iter_mut().enumerate() {
             if place.is_none() {
-                match start(scene, number) {
+                match start(run, number) {
                     Some(talker) => {
                         opened += 1;
                         *place = Some(talker);
@@ -54,20 +54,20 @@ pub(super) fn endless(scene: &Scene<'_>) -> Result<Findings, String> {
             thread::sleep(Duration::from_millis(1));
         }
     }
-    let growth = scene.peak().saturating_sub(before);
+    let growth = run.peak().saturating_sub(before);
     findings.fact("sent", format!("{:.1} MB on {opened} connections (failed: {failed})", sent as f64 / 1e6));
     findings.fact("ended by the server", tally);
     findings.fact("memory", format!("{:.1} MiB more at most", growth as f64 / f64::from(1 << 20)));
-    findings.claim("all bytes were sent", sent >= scene.bytes);
-    if scene.judges_times {
+    findings.claim("all bytes were sent", sent >= run.bytes);
+    if run.judges_times {
         let claim = "memory grows by the budget of incomplete messages + 32 MiB at most";
         findings.claim(claim, growth <= GROWTH_MAX);
     }
     Ok(findings)
 }
 
-fn start(scene: &Scene<'_>, number: usize) -> Option<Talker> {
-    let wire = Wire::open(scene.address, scene.source(number, 2)).ok()?;
+fn start(run: &Run<'_>, number: usize) -> Option<Talker> {
+    let wire = Wire::open(run.address, run.source(number, 2)).ok()?;
     let channel = wire.channel_id();
     let raw = Raw::new(wire.into_stream()).ok()?;
     Some(Talker { raw, channel, sequence: 1, left: Vec::new() })

@@ -3,9 +3,9 @@
 //! One half asks until the server reads no more of them: it has to keep what they do not take, and to end that. The
 //! other half asks for so little that the kernel has room for all of it: the server's own buffers stay empty.
 
-use super::Scene;
-use super::report::Findings;
-use super::wire::{Raw, Wire, WireError, dial};
+use crate::Run;
+use crate::report::Findings;
+use crate::wire::{Raw, Wire, WireError, dial};
 use std::thread;
 use std::time::{Duration, Instant};
 use taktwerk_schema::{ReadRequest, ReadValueId};
@@ -34,9 +34,9 @@ struct Asker {
 }
 
 impl Asker {
-    fn start(scene: &Scene<'_>, number: usize) -> Result<Self, WireError> {
+    fn start(run: &Run<'_>, number: usize) -> Result<Self, WireError> {
         // A small window, so that the kernel takes little of what nobody reads.
-        let mut wire = Wire::open_with(dial(scene.address, scene.source(number, 40), Some(4096))?)?;
+        let mut wire = Wire::open_with(dial(run.address, run.source(number, 40), Some(4096))?)?;
         wire.create_session()?;
         wire.activate(taktwerk_types::ExtensionObject::NULL)?;
         let raw = wire.raw()?;
@@ -72,23 +72,23 @@ impl Asker {
     }
 }
 
-pub(super) fn zero_window(scene: &Scene<'_>) -> Result<Findings, String> {
+pub(crate) fn zero_window(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
-    let (before, files) = (scene.rss(), scene.files());
+    let (before, files) = (run.rss(), run.files());
     let mut askers = Vec::new();
     let mut failed = 0u64;
-    for number in 0..scene.connections {
-        if scene.is_over() {
+    for number in 0..run.connections {
+        if run.is_over() {
             break;
         }
-        match Asker::start(scene, number) {
+        match Asker::start(run, number) {
             Ok(asker) => askers.push(asker),
             Err(_) => failed += 1,
         }
     }
     let connected = askers.len();
-    ask_on(scene, &mut askers).map_err(|error| error.to_string())?;
-    let held = scene.rss().saturating_sub(before);
+    ask_on(run, &mut askers).map_err(|error| error.to_string())?;
+    let held = run.rss().saturating_sub(before);
     let (many, few): (Vec<&Asker>, Vec<&Asker>) = askers.iter().partition(|asker| asker.most == MANY);
     let stopped = many.iter().filter(|asker| asker.is_stopped()).count();
     let mut counts: Vec<u64> = many.iter().map(|asker| asker.asked).collect();
@@ -103,14 +103,14 @@ pub(super) fn zero_window(scene: &Scene<'_>) -> Result<Findings, String> {
     let asked_little = !few.is_empty() && few.iter().all(|asker| asker.left.is_empty());
     // Nothing is read, so the end of a connection does not show here: the server's open files tell.
     let began = Instant::now();
-    let at_once = connected.saturating_sub(scene.files().saturating_sub(files));
-    let mut left = scene.files().saturating_sub(files);
-    while left > 0 && began.elapsed() < scene.patience(PATIENCE) && !scene.is_over() {
+    let at_once = connected.saturating_sub(run.files().saturating_sub(files));
+    let mut left = run.files().saturating_sub(files);
+    while left > 0 && began.elapsed() < run.patience(PATIENCE) && !run.is_over() {
         thread::sleep(Duration::from_millis(500));
-        left = scene.files().saturating_sub(files);
+        left = run.files().saturating_sub(files);
     }
     let took = began.elapsed();
-    let peak = scene.peak().saturating_sub(before);
+    let peak = run.peak().saturating_sub(before);
     findings.fact("memory while nobody reads", format!("{:.1} MiB more", held as f64 / f64::from(1 << 20)));
     findings.fact(
         "closed by the server",
@@ -119,20 +119,19 @@ pub(super) fn zero_window(scene: &Scene<'_>) -> Result<Findings, String> {
     findings.claim("the server stops reading those that ask on", stopped == many.len() && stopped > 0);
     findings.claim("it answers the others", asked_little);
     findings.claim("all are closed", left == 0);
-    if scene.judges_times {
+    if run.judges_times {
         findings.claim("memory stays within the budget of unsent bytes", peak <= UNSENT_MAX);
     }
     Ok(findings)
 }
 
 /// Asks until nothing moves any more.
-fn ask_on(scene: &Scene<'_>, askers: &mut [Asker]) -> Result<(), WireError> {
+fn ask_on(run: &Run<'_>, askers: &mut [Asker]) -> Result<(), WireError> {
     let node = ReadValueId { node_id: NodeId::numeric(0, 2256), attribute_id: 13, ..ReadValueId::default() };
     let mut request = ReadRequest { nodes_to_read: vec![node; 500], ..ReadRequest::default() };
     let began = Instant::now();
     let mut moved_at = began;
-    while moved_at.elapsed() < STANDSTILL && began.elapsed() < scene.patience(ASKING_MAX) && !scene.is_over()
-    {
+    while moved_at.elapsed() < STANDSTILL && began.elapsed() < run.patience(ASKING_MAX) && !run.is_over() {
         let mut moved = false;
         for asker in askers.iter_mut().filter(|asker| !asker.raw.is_closed) {
             moved |= asker.ask(&mut request)?;

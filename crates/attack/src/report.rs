@@ -1,21 +1,18 @@
-//! What came of an attack.
+//! The result of an attack.
 
-use super::FloodArgs;
-use super::canary::Song;
-use crate::failure::Failure;
-use crate::output::Output;
-use serde::Serialize;
-use serde_json::json;
+use crate::{CanaryReport, Limits, Options};
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use taktwerk_lab::table::{Align, Table};
 use taktwerk_types::StatusCode;
 
 /// Something that has to hold.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Claim {
-    claim: String,
-    holds: bool,
+pub struct Claim {
+    /// What.
+    pub claim: String,
+    /// Whether it does.
+    pub holds: bool,
 }
 
 /// What an attack saw.
@@ -81,10 +78,13 @@ impl core::fmt::Display for Tally {
 
 /// Memory of the server in bytes.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct Memory {
-    pub(crate) before: u64,
-    pub(crate) peak: u64,
-    pub(crate) after: u64,
+pub struct Memory {
+    /// Before the attack.
+    pub before: u64,
+    /// The most during the attack.
+    pub peak: u64,
+    /// After the time to settle.
+    pub after: u64,
 }
 
 impl Memory {
@@ -95,101 +95,64 @@ impl Memory {
     }
 }
 
-/// Everything.
-#[derive(Debug)]
-pub(crate) struct Report {
-    attack: String,
-    connections: usize,
-    took: Duration,
-    limits: &'static str,
-    findings: Findings,
-    memory: Memory,
-    song: Song,
+/// The result of an attack.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Its name.
+    pub attack: &'static str,
+    /// The server's limits.
+    pub limits: Limits,
+    /// Connections of the attacker.
+    pub connections: usize,
+    /// How long it took, s.
+    pub seconds: f64,
+    /// Figures, in the order in which they are read.
+    #[serde(serialize_with = "as_map")]
+    pub facts: Vec<(String, String)>,
+    /// What has to hold; empty if the attack was interrupted.
+    pub claims: Vec<Claim>,
+    /// Memory of the server.
+    pub memory: Memory,
+    /// What the canary noticed.
+    pub canary: CanaryReport,
+}
+
+fn as_map<S: Serializer>(facts: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(facts.iter().map(|(name, value)| (name, value)))
 }
 
 impl Report {
     pub(crate) fn new(
-        arguments: &FloodArgs,
+        options: &Options,
         connections: usize,
         took: Duration,
         mut findings: Findings,
         memory: Memory,
-        song: Song,
+        canary: CanaryReport,
     ) -> Self {
-        let p99 = if arguments.no_times { f64::INFINITY } else { arguments.p99 };
-        match song.complaint(p99) {
+        let p99 = if options.judges_times { options.p99_max_ms } else { f64::INFINITY };
+        match canary.complaint(p99) {
             None => findings.claim("the canary noticed nothing", true),
             Some(complaint) => findings.claim(format!("the canary noticed nothing: {complaint}"), false),
         }
-        if !arguments.no_times {
-            let (claim, holds) = memory.claim(arguments.settle);
+        if options.judges_times {
+            let (claim, holds) = memory.claim(options.settle.as_secs());
             findings.claim(claim, holds);
         }
-        Self {
-            attack: arguments.attack.name(),
-            connections,
-            took,
-            limits: if arguments.wide { "loopback" } else { "strangers" },
-            findings,
-            memory,
-            song,
-        }
+        let Findings { facts, claims } = findings;
+        let (attack, limits) = (options.attack.name(), options.limits);
+        Self { attack, limits, connections, seconds: took.as_secs_f64(), facts, claims, memory, canary }
     }
 
-    /// Drops all claims: the attack was cut short.
+    /// Drops all claims: the attack was interrupted.
     pub(crate) fn judge_nothing(&mut self) {
-        self.findings.claims.clear();
+        self.claims.clear();
     }
 
     /// The first claim that does not hold.
-    pub(crate) fn first_failure(&self) -> Option<String> {
-        self.findings.claims.iter().find(|claim| !claim.holds).map(|claim| claim.claim.clone())
-    }
-
-    pub(crate) fn print(&self, output: Output) -> Result<(), Failure> {
-        if output.is_json() {
-            return output.line(&json!({
-                "attack": self.attack,
-                "limits": self.limits,
-                "connections": self.connections,
-                "seconds": self.took.as_secs_f64(),
-                "facts": self.findings.facts.iter().cloned().collect::<BTreeMap<_, _>>(),
-                "claims": self.findings.claims,
-                "memory": self.memory,
-                "canary": self.song,
-            }));
-        }
-        let mebi = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
-        let mut facts = Table::new(&[("", Align::Left), ("", Align::Left)]);
-        facts.row(["attack", &format!("{} ({} connections)", self.attack, self.connections)]);
-        facts.row(["limits", &format!("for {}", self.limits)]);
-        facts.row(["took", &format!("{:.1} s", self.took.as_secs_f64())]);
-        for (name, value) in &self.findings.facts {
-            facts.row([name, value]);
-        }
-        let Memory { before, peak, after } = self.memory;
-        facts.row([
-            "memory",
-            &format!("{} before, {} at most, {} after", mebi(before), mebi(peak), mebi(after)),
-        ]);
-        let song = &self.song;
-        facts.row([
-            "canary reads",
-            &format!(
-                "{}: p50 {:.2} ms, p99 {:.2} ms, max {:.2} ms",
-                song.reads, song.read_p50_ms, song.read_p99_ms, song.read_max_ms
-            ),
-        ]);
-        facts.row(["canary values", &format!("{}, {} lost", song.values, song.lost_values)]);
-        output.text(&facts.to_string())?;
-        if self.findings.claims.is_empty() {
-            return output.text("cut short: nothing is judged");
-        }
-        let mut claims = Table::new(&[("holds", Align::Left), ("claim", Align::Left)]);
-        for claim in &self.findings.claims {
-            claims.row([if claim.holds { "yes" } else { "NO" }, &claim.claim]);
-        }
-        output.text(&claims.to_string())
+    #[must_use]
+    pub fn first_failure(&self) -> Option<&str> {
+        self.claims.iter().find(|claim| !claim.holds).map(|claim| claim.claim.as_str())
     }
 }
 

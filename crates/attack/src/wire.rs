@@ -114,7 +114,7 @@ fn sized(mut message: Vec<u8>) -> Vec<u8> {
     message
 }
 
-/// A socket of a crowd: never blocks.
+/// A socket of a connections: never blocks.
 #[derive(Debug)]
 pub(crate) struct Raw {
     stream: TcpStream,

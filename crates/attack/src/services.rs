@@ -1,8 +1,8 @@
 //! Services up to their limits and beyond, each with the StatusCode that belongs there.
 
-use super::Scene;
-use super::report::{Findings, Tally};
-use super::wire::{Wire, WireError, decode};
+use crate::Run;
+use crate::report::{Findings, Tally};
+use crate::wire::{Wire, WireError, decode};
 use taktwerk_schema::ids::variable_ids as v;
 use taktwerk_schema::{
     BrowseDescription, BrowseRequest, CloseSessionRequest, CreateMonitoredItemsRequest,
@@ -16,20 +16,20 @@ const ITEMS_PER_CALL: usize = 5_000;
 /// Items that are created at most, whatever the server would take.
 const ITEMS_MAX: u32 = 300_000;
 
-pub(super) fn limits(scene: &Scene<'_>) -> Result<Findings, String> {
+pub(crate) fn limits(run: &Run<'_>) -> Result<Findings, String> {
     let at = |what: &'static str| move |error: WireError| format!("{what}: {error}");
     let text = at("a session");
     let mut findings = Findings::default();
-    let mut wire = Wire::session(scene.address, scene.source(0, 1)).map_err(text)?;
+    let mut wire = Wire::session(run.address, run.source(0, 1)).map_err(text)?;
     subscriptions(&mut wire, &mut findings).map_err(at("subscriptions"))?;
     monitored_items(&mut wire, &mut findings).map_err(at("items"))?;
     publish_requests(&mut wire, &mut findings).map_err(at("Publish requests"))?;
     continuation_points(&mut wire, &mut findings).map_err(at("continuation points"))?;
-    let most = scene.rss();
+    let most = run.rss();
     findings.fact("memory with all of them", format!("{:.1} MiB", most as f64 / f64::from(1 << 20)));
     wire.call(&mut CloseSessionRequest { delete_subscriptions: true, ..Default::default() })
         .map_err(at("closing the session"))?;
-    sessions(scene, &mut findings)?;
+    sessions(run, &mut findings)?;
     Ok(findings)
 }
 
@@ -166,8 +166,8 @@ fn continuation_points(wire: &mut Wire, findings: &mut Findings) -> Result<(), W
 }
 
 /// Activated sessions until the server has no more: nobody else's is taken.
-fn sessions(scene: &Scene<'_>, findings: &mut Findings) -> Result<(), String> {
-    let mut probe = Wire::session(scene.address, scene.source(0, 1)).map_err(|error| error.to_string())?;
+fn sessions(run: &Run<'_>, findings: &mut Findings) -> Result<(), String> {
+    let mut probe = Wire::session(run.address, run.source(0, 1)).map_err(|error| error.to_string())?;
     let limit = published(&mut probe, v::SERVER_SERVER_CAPABILITIES_MAX_SESSIONS)
         .map_err(|error| error.to_string())?;
     drop(probe);
@@ -175,8 +175,8 @@ fn sessions(scene: &Scene<'_>, findings: &mut Findings) -> Result<(), String> {
     let mut wires = Vec::new();
     let mut count = 0u32;
     let mut refused = None;
-    while refused.is_none() && count <= limit && !scene.is_over() {
-        let mut wire = match Wire::open(scene.address, scene.source(wires.len(), 20)) {
+    while refused.is_none() && count <= limit && !run.is_over() {
+        let mut wire = match Wire::open(run.address, run.source(wires.len(), 20)) {
             Ok(wire) => wire,
             Err(error) => {
                 refused = error.status();
@@ -208,13 +208,13 @@ fn sessions(scene: &Scene<'_>, findings: &mut Findings) -> Result<(), String> {
 }
 
 /// Sessions that are never activated: the oldest of them give way, those in use stay.
-pub(super) fn unactivated(scene: &Scene<'_>) -> Result<Findings, String> {
+pub(crate) fn unactivated(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let mut tally = Tally::default();
     let mut wires = Vec::new();
     let mut made = 0;
-    while made < scene.connections && !scene.is_over() {
-        let mut wire = match Wire::open(scene.address, scene.source(wires.len(), 40)) {
+    while made < run.connections && !run.is_over() {
+        let mut wire = match Wire::open(run.address, run.source(wires.len(), 40)) {
             Ok(wire) => wire,
             Err(error) => {
                 tally.status(error.status());
@@ -232,7 +232,7 @@ pub(super) fn unactivated(scene: &Scene<'_>) -> Result<Findings, String> {
         wires.push(wire);
     }
     let mut honest =
-        Wire::session(scene.address, None).map_err(|error| format!("an honest client: {error}"))?;
+        Wire::session(run.address, None).map_err(|error| format!("an honest client: {error}"))?;
     let node = ReadValueId { node_id: NodeId::numeric(0, 2258), attribute_id: 13, ..ReadValueId::default() };
     let read = honest.call(&mut ReadRequest { nodes_to_read: vec![node], ..ReadRequest::default() });
     findings.fact("CreateSession", tally);

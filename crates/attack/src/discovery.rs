@@ -1,8 +1,8 @@
 //! What strangers are answered: how much, and how often.
 
-use super::Scene;
-use super::report::{Findings, Tally};
-use super::wire::{Wire, WireError};
+use crate::report::{Findings, Tally};
+use crate::wire::{Wire, WireError};
+use crate::{Limits, Run};
 use std::time::{Duration, Instant};
 use taktwerk_schema::service::Request;
 use taktwerk_schema::{FindServersRequest, GetEndpointsRequest};
@@ -11,9 +11,9 @@ use taktwerk_types::{Encode, StatusCode};
 /// Longest answer to a stranger.
 const REPLY_MAX: u64 = 64 << 10;
 
-pub(super) fn ask(scene: &Scene<'_>) -> Result<Findings, String> {
+pub(crate) fn ask(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
-    let mut wire = Wire::open(scene.address, scene.source(0, 1)).map_err(|error| error.to_string())?;
+    let mut wire = Wire::open(run.address, run.source(0, 1)).map_err(|error| error.to_string())?;
     let endpoints =
         GetEndpointsRequest { endpoint_url: "opc.tcp://localhost:4840".into(), ..Default::default() };
     let servers =
@@ -28,7 +28,7 @@ pub(super) fn ask(scene: &Scene<'_>) -> Result<Findings, String> {
     let mut tally = Tally::default();
     let (mut good, mut refused) = (0u64, 0u64);
     let began = Instant::now();
-    while began.elapsed() < scene.duration && !scene.is_over() {
+    while began.elapsed() < run.duration && !run.is_over() {
         match wire.call(&mut endpoints.clone()) {
             Ok(_) => good += 1,
             Err(WireError::Fault(status)) => {
@@ -41,12 +41,12 @@ pub(super) fn ask(scene: &Scene<'_>) -> Result<Findings, String> {
     let seconds = began.elapsed().as_secs_f64();
     findings.fact("answered from one address", format!("{:.0} per second", good as f64 / seconds));
     findings.fact("refused", tally);
-    if !scene.is_wide {
+    if run.limits == Limits::Strangers {
         // The rate, and the burst that it starts with.
         let allowed = 1_000.0 * seconds + 1_000.0;
         findings.claim("an address gets no more than its rate", good as f64 <= allowed + 10.0);
         let asked = (good + refused) as f64;
-        let fast = asked > allowed || scene.duration < Duration::from_secs(2);
+        let fast = asked > allowed || run.duration < Duration::from_secs(2);
         findings
             .claim("beyond, it is told that the server is busy", !fast || refused > 0 || asked <= allowed);
     }

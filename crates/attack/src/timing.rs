@@ -1,15 +1,15 @@
 //! Handshakes that are broken in different ways, by somebody whose certificate is trusted: whether the time that a refusal
 //! takes tells an attacker how far the server has come (Part 6 §6.7.7; Bleichenbacher, Manger).
 
-use super::Scene;
-use super::report::{Findings, Tally};
-use super::wire::{Raw, dial, hello, open};
+use crate::Run;
+use crate::report::{Findings, Tally};
+use crate::wire::{Raw, dial, hello, open};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 use taktwerk_crypto::{Provider, SecurityPolicy};
 use taktwerk_lab::statistics::{median, median_ratio};
 
-pub(super) const POLICY: SecurityPolicy = SecurityPolicy::Basic256Sha256;
+pub(crate) const POLICY: SecurityPolicy = SecurityPolicy::Basic256Sha256;
 /// How long the server may take to refuse.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Medians may differ by so much of a handshake: far less than what one more operation with a key would show.
@@ -19,7 +19,7 @@ const ACKNOWLEDGE_LEN: usize = 28;
 
 /// What is wrong with a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Broken {
+pub(crate) enum Broken {
     /// Nothing that was encrypted for the server: the decryption fails.
     Cipher,
     /// Only the last block: the first is decrypted.
@@ -37,26 +37,26 @@ const KINDS: [(Broken, &str); 4] = [
     (Broken::Padding, "padding wrong"),
 ];
 
-pub(super) fn handshakes(scene: &Scene<'_>) -> Result<Findings, String> {
+pub(crate) fn handshakes(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let mut times: [Vec<f64>; 4] = Default::default();
     let mut tally = Tally::default();
     let mut failed = 0u64;
     // All of them are made before: what this side does between two handshakes, and that is more for some kinds, decides
     // on which CPUs and in which state the server finds itself.
-    let provider = scene.keys.canary();
+    let provider = run.keys.canary();
     let own = provider.own_certificate(POLICY).ok_or("there is no certificate")?;
-    let mut messages = Vec::with_capacity(scene.connections);
-    for (number, at) in turns(scene.connections).into_iter().enumerate() {
+    let mut messages = Vec::with_capacity(run.connections);
+    for (number, at) in turns(run.connections).into_iter().enumerate() {
         if let Some((kind, _)) = KINDS.get(at) {
-            messages.push((at, message(scene, own, *kind, number)?));
+            messages.push((at, message(run, own, *kind, number)?));
         }
     }
     for (number, (at, message)) in messages.iter().enumerate() {
-        if scene.is_over() {
+        if run.is_over() {
             break;
         }
-        match refusal(scene, number, message) {
+        match refusal(run, number, message) {
             Ok((took, raw)) => {
                 tally.status(raw.error());
                 times.get_mut(*at).into_iter().for_each(|times| times.push(took.as_secs_f64() * 1e6));
@@ -75,7 +75,7 @@ pub(super) fn handshakes(scene: &Scene<'_>) -> Result<Findings, String> {
     }
     findings.fact("told", format!("{tally}, failed: {failed}"));
     findings.claim("every one is told the same", tally.kinds().len() == 1);
-    if scene.judges_times {
+    if run.judges_times {
         let claim = format!("the medians differ by at most {:.0} %", DIFFERENCE_MAX * 100.0);
         findings.claim(claim, largest <= DIFFERENCE_MAX);
     }
@@ -113,16 +113,16 @@ impl Noise {
 }
 
 /// An OpenSecureChannel request of whoever has the certificate, broken in one way.
-pub(super) fn message(
-    scene: &Scene<'_>,
+pub(crate) fn message(
+    run: &Run<'_>,
     certificate: &[u8],
     kind: Broken,
     number: usize,
 ) -> Result<Vec<u8>, String> {
     let text = |error: taktwerk_crypto::CryptoError| error.to_string();
-    let provider = scene.keys.canary();
+    let provider = run.keys.canary();
     let provider: &dyn Provider = provider.as_ref();
-    let server = scene.keys.server_certificate(POLICY).ok_or("the server has no certificate")?;
+    let server = run.keys.server_certificate(POLICY).ok_or("the server has no certificate")?;
     let receiver = provider.peer_key(POLICY, server).map_err(text)?;
     let signature_len = provider.signature_len(POLICY).map_err(text)?;
     let (plain_block, cipher_block) = (receiver.plain_block_len(), receiver.cipher_block_len());
@@ -169,8 +169,8 @@ pub(super) fn message(
 }
 
 /// Sends a request behind a Hello and takes the time until the server has ended the connection.
-pub(super) fn refusal(scene: &Scene<'_>, number: usize, message: &[u8]) -> std::io::Result<(Duration, Raw)> {
-    let mut stream = dial(scene.address, scene.source(number % 1_000, 1), None)?;
+pub(crate) fn refusal(run: &Run<'_>, number: usize, message: &[u8]) -> std::io::Result<(Duration, Raw)> {
+    let mut stream = dial(run.address, run.source(number % 1_000, 1), None)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.write_all(&hello())?;
     stream.read_exact(&mut [0; ACKNOWLEDGE_LEN])?;

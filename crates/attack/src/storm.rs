@@ -1,8 +1,8 @@
 //! Connections and handshakes as fast as they go.
 
-use super::Scene;
-use super::report::{Findings, Tally};
-use super::wire::{Raw, dial, hello, open};
+use crate::Run;
+use crate::report::{Findings, Tally};
+use crate::wire::{Raw, dial, hello, open};
 use std::collections::VecDeque;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const ALIVE_MAX: usize = 200;
 
 /// Connects and closes, from as many addresses as there are connections.
-pub(super) fn connects(scene: &Scene<'_>) -> Result<Findings, String> {
+pub(crate) fn connects(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
-    let (made, tally) = storm(scene, false, |_| {});
-    let rate = made as f64 / scene.duration.as_secs_f64();
+    let (made, tally) = storm(run, false, |_| {});
+    let rate = made as f64 / run.duration.as_secs_f64();
     findings.fact("connections", format!("{made}, {rate:.0} per second"));
     findings.fact("outcome", tally);
     Ok(findings)
@@ -24,7 +24,7 @@ pub(super) fn connects(scene: &Scene<'_>) -> Result<Findings, String> {
 
 /// OpenSecureChannel with a policy that needs RSA, a certificate that is none and a body of noise, faster than connections
 /// are let in: what comes behind admission is `forged`.
-pub(super) fn opens(scene: &Scene<'_>) -> Result<Findings, String> {
+pub(crate) fn opens(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let policy = "http://opcfoundation.org/UA/SecurityPolicy#Basic256Sha256";
     let mut noise = vec![0u8; 512];
@@ -33,10 +33,10 @@ pub(super) fn opens(scene: &Scene<'_>) -> Result<Findings, String> {
     }
     let mut message = hello();
     message.extend_from_slice(&open(policy, Some(&[0x30; 900]), Some(&[7; 20]), &noise));
-    let (made, tally) = storm(scene, true, |raw| {
+    let (made, tally) = storm(run, true, |raw| {
         raw.send(&message);
     });
-    let rate = made as f64 / scene.duration.as_secs_f64();
+    let rate = made as f64 / run.duration.as_secs_f64();
     let held = tally.count("open until it was closed here");
     findings.fact("requests", format!("{made}, {rate:.0} per second"));
     findings.fact("outcome", tally);
@@ -45,15 +45,14 @@ pub(super) fn opens(scene: &Scene<'_>) -> Result<Findings, String> {
 }
 
 /// Connects until time is over; each connection lives until so many others came after it.
-fn storm(scene: &Scene<'_>, expects_words: bool, mut greet: impl FnMut(&mut Raw)) -> (u64, Tally) {
+fn storm(run: &Run<'_>, expects_words: bool, mut greet: impl FnMut(&mut Raw)) -> (u64, Tally) {
     let mut tally = Tally::default();
     let mut alive: VecDeque<(Raw, Instant)> = VecDeque::new();
     let (mut made, mut number) = (0, 0);
-    let end = Instant::now() + scene.duration;
-    while Instant::now() < end && !scene.is_over() {
+    let end = Instant::now() + run.duration;
+    while Instant::now() < end && !run.is_over() {
         number += 1;
-        match dial(scene.address, scene.source(number % scene.connections.max(1), 1), None).and_then(Raw::new)
-        {
+        match dial(run.address, run.source(number % run.connections.max(1), 1), None).and_then(Raw::new) {
             Ok(mut raw) => {
                 made += 1;
                 greet(&mut raw);

@@ -1,10 +1,10 @@
 //! Logins that fail in different ways: whether the time that the answer takes tells whether a user exists (Part 4 §7.40,
 //! `docs/security/README.md`).
 
-use super::Scene;
-use super::guessed::{GUESS, VICTIM};
-use super::report::{Findings, Tally};
-use super::wire::{Wire, WireError};
+use crate::Run;
+use crate::guessed::{GUESS, VICTIM};
+use crate::report::{Findings, Tally};
+use crate::wire::{Wire, WireError};
 use std::time::{Duration, Instant};
 use taktwerk_lab::statistics::{median, median_ratio};
 
@@ -32,42 +32,42 @@ fn kinds(titles: [&'static str; 2]) -> [Kind; 2] {
     ]
 }
 
-pub(super) fn compare(scene: &Scene<'_>) -> Result<Findings, String> {
+pub(crate) fn compare(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let mut tally = Tally::default();
     let mut wrong = kinds(["wrong password", "no such user"]);
     let mut locked = kinds(["locked out", "locked out, no such user"]);
     let mut failed = 0u64;
     // Every guess comes from an address of its own, so that all of them are looked at.
-    for number in 0..scene.connections {
-        if scene.is_over() {
+    for number in 0..run.connections {
+        if run.is_over() {
             break;
         }
         // In turns, and not always in the same order: a machine that gets slower is slower for all.
         let at = (number + number / 2) % 2;
         let Some(kind) = wrong.get_mut(at) else { continue };
-        match refusal(scene, number, &(kind.name)(number), &mut tally) {
+        match refusal(run, number, &(kind.name)(number), &mut tally) {
             Ok(took) => kind.times.push(took),
             Err(_) => failed += 1,
         }
     }
     // Now many from one address each.
-    let rounds = scene.connections / GUESSES_PER_ROUND;
+    let rounds = run.connections / GUESSES_PER_ROUND;
     for round in 0..rounds {
-        if scene.is_over() {
+        if run.is_over() {
             break;
         }
-        let source = scene.connections + round;
+        let source = run.connections + round;
         // For a while: the fifth failure locks out for a second at least.
         for kind in &locked {
             for _ in 0..FREE {
-                failed += u64::from(refusal(scene, source, &(kind.name)(round), &mut tally).is_err());
+                failed += u64::from(refusal(run, source, &(kind.name)(round), &mut tally).is_err());
             }
         }
         // Beside each other, because what the machine does meanwhile is more than what is looked for.
         for attempt in 0..2 * LOCKED_ROUND {
             let Some(kind) = locked.get_mut((attempt + attempt / 2) % 2) else { continue };
-            match refusal(scene, source, &(kind.name)(round), &mut tally) {
+            match refusal(run, source, &(kind.name)(round), &mut tally) {
                 Ok(took) => kind.times.push(took),
                 Err(_) => failed += 1,
             }
@@ -87,7 +87,7 @@ pub(super) fn compare(scene: &Scene<'_>) -> Result<Findings, String> {
     }
     findings.fact("told", format!("{tally}, failed: {failed}"));
     findings.claim("every one is told the same", tally.kinds().len() == 1 && failed == 0);
-    if scene.judges_times {
+    if run.judges_times {
         let claim =
             format!("whether the user exists changes a median by at most {:.0} %", DIFFERENCE_MAX * 100.0);
         findings.claim(claim, largest <= DIFFERENCE_MAX);
@@ -96,8 +96,8 @@ pub(super) fn compare(scene: &Scene<'_>) -> Result<Findings, String> {
 }
 
 /// Microseconds that the server takes to refuse a guess.
-fn refusal(scene: &Scene<'_>, source: usize, name: &str, tally: &mut Tally) -> Result<f64, WireError> {
-    let mut wire = Wire::open(scene.address, scene.source(source, 1))?;
+fn refusal(run: &Run<'_>, source: usize, name: &str, tally: &mut Tally) -> Result<f64, WireError> {
+    let mut wire = Wire::open(run.address, run.source(source, 1))?;
     wire.create_session()?;
     let began = Instant::now();
     let answer = wire.login(name, GUESS);

@@ -31,27 +31,34 @@ const READ_EVERY: Duration = Duration::from_millis(100);
 
 /// What the canary noticed.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(crate) struct Song {
-    pub(crate) reads: u64,
-    pub(crate) failed_reads: u64,
-    /// Milliseconds, counted from when the read was due.
-    pub(crate) read_p50_ms: f64,
-    pub(crate) read_p99_ms: f64,
-    pub(crate) read_max_ms: f64,
-    pub(crate) values: u64,
-    /// Values that should have come and did not.
-    pub(crate) lost_values: u64,
-    pub(crate) reconnects: u64,
-    pub(crate) error: Option<String>,
+pub struct CanaryReport {
+    /// Reads that were answered.
+    pub reads: u64,
+    /// Reads that failed.
+    pub failed_reads: u64,
+    /// Median latency of a read, ms, counted from when it was scheduled.
+    pub read_p50_ms: f64,
+    /// 99th percentile, ms.
+    pub read_p99_ms: f64,
+    /// The longest, ms.
+    pub read_max_ms: f64,
+    /// Values of the subscription that arrived.
+    pub values: u64,
+    /// Values that are missing.
+    pub lost_values: u64,
+    /// How often the connection was lost.
+    pub reconnects: u64,
+    /// Why it could not go on.
+    pub error: Option<String>,
 }
 
-impl Song {
+impl CanaryReport {
     /// What is wrong with it, if anything: nothing lost, no reconnect, the 99th percentile of reads in time.
     pub(crate) fn complaint(&self, p99_max_ms: f64) -> Option<String> {
         if let Some(error) = &self.error {
             Some(error.clone())
         } else if self.reads == 0 || self.values == 0 {
-            Some("it never sang".to_owned())
+            Some("the canary saw no reads or no values".to_owned())
         } else if self.reconnects > 0 || self.lost_values > 0 || self.failed_reads > 0 {
             Some(format!(
                 "{} values lost, {} reads failed, {} reconnects",
@@ -69,7 +76,7 @@ impl Song {
 #[derive(Debug)]
 pub(crate) struct Canary {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Song>>,
+    thread: Option<JoinHandle<CanaryReport>>,
 }
 
 impl Canary {
@@ -88,14 +95,14 @@ impl Canary {
         let (stopped, is_ready) = (Arc::clone(&stop), Arc::clone(&ready));
         let thread = thread::Builder::new()
             .name("canary".to_owned())
-            .spawn(move || sing(target, provider, &stopped, &is_ready))
+            .spawn(move || watch_server(target, provider, &stopped, &is_ready))
             .map_err(|error| error.to_string())?;
         let mut canary = Self { stop, thread: Some(thread) };
         let end = monotonic() + Duration::from_secs(10);
         while !ready.load(Ordering::Relaxed) {
             if monotonic() > end {
-                let song = canary.stop();
-                return Err(song.error.unwrap_or_else(|| "the canary gets no values".to_owned()));
+                let report = canary.stop();
+                return Err(report.error.unwrap_or_else(|| "the canary gets no values".to_owned()));
             }
             thread::sleep(Duration::from_millis(10));
         }
@@ -103,9 +110,12 @@ impl Canary {
     }
 
     /// Ends it.
-    pub(crate) fn stop(&mut self) -> Song {
+    pub(crate) fn stop(&mut self) -> CanaryReport {
         self.stop.store(true, Ordering::Relaxed);
-        let failed = || Song { error: Some("the canary's thread panicked".to_owned()), ..Song::default() };
+        let failed = || CanaryReport {
+            error: Some("the canary's thread panicked".to_owned()),
+            ..CanaryReport::default()
+        };
         self.thread.take().map_or_else(failed, |thread| thread.join().unwrap_or_else(|_| failed()))
     }
 }
@@ -117,8 +127,8 @@ impl Drop for Canary {
 }
 
 #[derive(Default)]
-struct Ear {
-    song: Song,
+struct Watcher {
+    report: CanaryReport,
     latency: Option<Times>,
     is_connected: bool,
     /// Reads under way: when they were due.
@@ -127,19 +137,19 @@ struct Ear {
     last: BTreeMap<u32, f64>,
 }
 
-impl FleetSink for Ear {
+impl FleetSink for Watcher {
     fn event(&mut self, _: MemberId, event: Event, _: Instant) {
         match event {
             Event::Connected(_) => self.is_connected = true,
             Event::ConnectionLost { error, .. } => {
-                self.song.reconnects += 1;
-                self.song.error.get_or_insert(format!("the connection was lost: {error}"));
+                self.report.reconnects += 1;
+                self.report.error.get_or_insert(format!("the connection was lost: {error}"));
             }
             Event::Disconnected(Some(error)) | Event::ConnectFailed { error, .. } => {
-                self.song.error.get_or_insert(format!("it cannot connect: {error}"));
+                self.report.error.get_or_insert(format!("it cannot connect: {error}"));
             }
             Event::Subscription(_, SubscriptionEvent::DataLost { from, to }) => {
-                self.song.lost_values += u64::from(to.wrapping_sub(from)) + 1;
+                self.report.lost_values += u64::from(to.wrapping_sub(from)) + 1;
             }
             _ => {}
         }
@@ -155,50 +165,55 @@ impl FleetSink for Ear {
         let Some(due) = self.due.remove(&handle.0) else { return };
         match result {
             Ok(_) => {
-                self.song.reads += 1;
+                self.report.reads += 1;
                 let nanos = u64::try_from(now.since(due).as_nanos()).unwrap_or(u64::MAX);
                 self.latency.get_or_insert_with(Times::new).record(nanos);
             }
-            Err(_) => self.song.failed_reads += 1,
+            Err(_) => self.report.failed_reads += 1,
         }
     }
 
     fn data_changes(&mut self, _: MemberId, _: SubscriptionHandle, changes: DataChanges<'_>, _: Instant) {
         for change in changes {
             let Ok((handle, value)) = change else { continue };
-            self.song.values += 1;
+            self.report.values += 1;
             let Some(Variant::Double(value)) = value.value else { continue };
             // Each signal counts up by one.
             if let Some(last) = self.last.insert(handle, value) {
                 let missing = value - last - 1.0;
                 if missing > 0.0 {
-                    self.song.lost_values += missing as u64;
+                    self.report.lost_values += missing as u64;
                 }
             }
         }
     }
 }
 
-fn sing(target: Target, provider: Arc<dyn Provider>, stop: &AtomicBool, ready: &AtomicBool) -> Song {
-    let mut ear = Ear::default();
-    if let Err(error) = try_sing(target, provider, stop, ready, &mut ear) {
-        ear.song.error.get_or_insert(error);
-    }
-    let millis = |nanos: u64| nanos as f64 / 1e6;
-    if let Some(latency) = &ear.latency {
-        ear.song.read_p50_ms = millis(latency.percentile(50.0));
-        ear.song.read_p99_ms = millis(latency.percentile(99.0));
-        ear.song.read_max_ms = millis(latency.max());
-    }
-    ear.song
-}
-
-fn try_sing(
+fn watch_server(
     target: Target,
     provider: Arc<dyn Provider>,
     stop: &AtomicBool,
     ready: &AtomicBool,
-    ear: &mut Ear,
+) -> CanaryReport {
+    let mut watcher = Watcher::default();
+    if let Err(error) = try_watch(target, provider, stop, ready, &mut watcher) {
+        watcher.report.error.get_or_insert(error);
+    }
+    let millis = |nanos: u64| nanos as f64 / 1e6;
+    if let Some(latency) = &watcher.latency {
+        watcher.report.read_p50_ms = millis(latency.percentile(50.0));
+        watcher.report.read_p99_ms = millis(latency.percentile(99.0));
+        watcher.report.read_max_ms = millis(latency.max());
+    }
+    watcher.report
+}
+
+fn try_watch(
+    target: Target,
+    provider: Arc<dyn Provider>,
+    stop: &AtomicBool,
+    ready: &AtomicBool,
+    watcher: &mut Watcher,
 ) -> Result<(), String> {
     let text = |error: &dyn core::fmt::Display| error.to_string();
     let reconnect = ReconnectPolicy { retry_first: true, ..ReconnectPolicy::default() };
@@ -206,22 +221,22 @@ fn try_sing(
     let config = ClientConfig { read_limits: false, reconnect, channel, ..ClientConfig::default() };
     let mut fleet = Fleet::new(Arc::new(config), FleetOptions::default()).map_err(|error| text(&error))?;
     let member = fleet.add(target);
-    while !ear.is_connected && !stop.load(Ordering::Relaxed) {
-        fleet.run_once(monotonic() + READ_EVERY, ear).map_err(|error| text(&error))?;
+    while !watcher.is_connected && !stop.load(Ordering::Relaxed) {
+        fleet.run_once(monotonic() + READ_EVERY, watcher).map_err(|error| text(&error))?;
     }
     let params = SubscriptionParams { publishing_interval_ms: 100.0, ..SubscriptionParams::default() };
     let subscribe = |client: &mut Client, now| {
         let subscription = client.create_subscription(params, now);
         client.add_items(subscription, (0..ITEMS).map(item), now)
     };
-    if let Some(Err(error)) = fleet.with(member, subscribe, ear) {
+    if let Some(Err(error)) = fleet.with(member, subscribe, watcher) {
         return Err(error.to_string());
     }
     let mut due = monotonic();
     while !stop.load(Ordering::Relaxed) {
         due = due + READ_EVERY;
-        fleet.run_until(due, ear).map_err(|error| text(&error))?;
-        if !ear.last.is_empty() {
+        fleet.run_until(due, watcher).map_err(|error| text(&error))?;
+        if !watcher.last.is_empty() {
             ready.store(true, Ordering::Relaxed);
         }
         let node_id = NodeId::numeric(1, FIRST);
@@ -229,10 +244,10 @@ fn try_sing(
             nodes_to_read: vec![ReadValueId { node_id, attribute_id: 13, ..ReadValueId::default() }],
             ..ReadRequest::default()
         };
-        let sent = fleet.with(member, |client, now| client.request(&mut request, None, now), ear);
+        let sent = fleet.with(member, |client, now| client.request(&mut request, None, now), watcher);
         match sent.and_then(Result::ok) {
-            Some(handle) => drop(ear.due.insert(handle.0, due)),
-            None => ear.song.failed_reads += 1,
+            Some(handle) => drop(watcher.due.insert(handle.0, due)),
+            None => watcher.report.failed_reads += 1,
         }
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! Many sockets at once.
 
-use super::Scene;
-use super::report::Tally;
-use super::wire::{Raw, dial};
+use crate::Run;
+use crate::report::Tally;
+use crate::wire::{Raw, dial};
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,39 +18,39 @@ pub(crate) struct Member {
 
 /// Connections that are looked at in turn.
 #[derive(Default)]
-pub(crate) struct Crowd {
+pub(crate) struct Connections {
     pub(crate) members: Vec<Member>,
     /// Connects that failed.
     pub(crate) failed: u64,
 }
 
-impl Crowd {
+impl Connections {
     /// Connects `count` sockets, `per_address` from each address, and lets `greet` say something on each.
     pub(crate) fn gather(
-        scene: &Scene<'_>,
+        run: &Run<'_>,
         count: usize,
         per_address: usize,
         mut greet: impl FnMut(&mut Raw),
     ) -> Self {
-        let mut crowd = Self::default();
+        let mut connections = Self::default();
         for number in 0..count {
-            if scene.is_over() {
+            if run.is_over() {
                 break;
             }
-            match dial(scene.address, scene.source(number, per_address), None).and_then(Raw::new) {
+            match dial(run.address, run.source(number, per_address), None).and_then(Raw::new) {
                 Ok(mut raw) => {
                     greet(&mut raw);
-                    crowd.members.push(Member { raw, since: Instant::now(), ended: None });
+                    connections.members.push(Member { raw, since: Instant::now(), ended: None });
                 }
-                Err(_) => crowd.failed += 1,
+                Err(_) => connections.failed += 1,
             }
             // The kernel's queue of connections is not what is tested.
             if number % 256 == 255 {
                 thread::sleep(Duration::from_millis(5));
-                crowd.listen();
+                connections.listen();
             }
         }
-        crowd
+        connections
     }
 
     /// Looks at all of them once.
@@ -68,9 +68,9 @@ impl Crowd {
     }
 
     /// Waits until the server has ended all of them, at most `patience`, doing something each time round.
-    pub(crate) fn wait(&mut self, scene: &Scene<'_>, patience: Duration, mut each: impl FnMut(&mut Self)) {
+    pub(crate) fn wait(&mut self, run: &Run<'_>, patience: Duration, mut each: impl FnMut(&mut Self)) {
         let end = Instant::now() + patience;
-        while self.open() > 0 && Instant::now() < end && !scene.is_over() {
+        while self.open() > 0 && Instant::now() < end && !run.is_over() {
             each(self);
             self.listen();
             thread::sleep(Duration::from_millis(50));
@@ -85,7 +85,7 @@ impl Crowd {
     }
 
     /// What the server said when it ended them.
-    pub(crate) fn farewells(&self) -> Tally {
+    pub(crate) fn outcomes(&self) -> Tally {
         let mut tally = Tally::default();
         for member in &self.members {
             match member.ended {
@@ -98,8 +98,8 @@ impl Crowd {
 }
 
 /// Connects and times it.
-pub(crate) fn timed_dial(scene: &Scene<'_>, number: usize, per_address: usize) -> io::Result<(Raw, Instant)> {
+pub(crate) fn timed_dial(run: &Run<'_>, number: usize, per_address: usize) -> io::Result<(Raw, Instant)> {
     let began = Instant::now();
-    let raw = Raw::new(dial(scene.address, scene.source(number, per_address), None)?)?;
+    let raw = Raw::new(dial(run.address, run.source(number, per_address), None)?)?;
     Ok((raw, began))
 }

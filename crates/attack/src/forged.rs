@@ -2,9 +2,9 @@
 //! each of them is looked at: of strangers with certificates that are in order, and of somebody who is trusted, with
 //! signatures that are wrong or with noise that was encrypted for nobody.
 
-use super::Scene;
-use super::report::{Findings, Tally};
-use super::timing::{Broken, POLICY, message, refusal};
+use crate::Run;
+use crate::report::{Findings, Tally};
+use crate::timing::{Broken, POLICY, message, refusal};
 use std::fs::read_dir;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -24,13 +24,13 @@ const VARIANTS: usize = 50;
 const KINDS: [&str; 3] = ["of strangers", "with a wrong signature", "encrypted for nobody"];
 
 /// Sends them, in turns.
-pub(super) fn handshakes(scene: &Scene<'_>) -> Result<Findings, String> {
+pub(crate) fn handshakes(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
-    let messages = messages(scene)?;
+    let messages = messages(run)?;
     let (next, began) = (AtomicUsize::new(0), Instant::now());
     let tallies: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..AT_A_TIME.min(scene.connections))
-            .map(|_| scope.spawn(|| send(scene, &messages, &next, began)))
+        let threads: Vec<_> = (0..AT_A_TIME.min(run.connections))
+            .map(|_| scope.spawn(|| send(run, &messages, &next, began)))
             .collect();
         threads.into_iter().map(thread::ScopedJoinHandle::join).collect()
     });
@@ -44,17 +44,17 @@ pub(super) fn handshakes(scene: &Scene<'_>) -> Result<Findings, String> {
     for (kind, tally) in KINDS.iter().zip(&all) {
         findings.fact(&format!("handshakes {kind}"), tally);
     }
-    let rate = scene.connections as f64 / took.as_secs_f64();
+    let rate = run.connections as f64 / took.as_secs_f64();
     let checked: u64 = all.iter().map(|tally| tally.count(&looked_at)).sum();
-    findings.fact("rate", format!("{rate:.0} per second, {checked} of {} were looked at", scene.connections));
-    let kept = read_dir(scene.keys.server().join("rejected/certs")).map_or(0, Iterator::count);
+    findings.fact("rate", format!("{rate:.0} per second, {checked} of {} were looked at", run.connections));
+    let kept = read_dir(run.keys.server().join("rejected/certs")).map_or(0, Iterator::count);
     findings.fact("kept of those that were refused", format!("{kept} certificates"));
     // Whoever is not looked at is told that there is too much to do, and nothing else.
     let busy = StatusCode::BAD_TCP_SERVER_TOO_BUSY.to_string();
     let refused = |tally: &Tally| tally.kinds().iter().all(|kind| *kind == looked_at || *kind == busy);
     findings.claim("every one is refused, for both reasons that there are", all.iter().all(refused));
     // Half of them: which are shed is chance.
-    let half = scene.connections as u64 / (2 * KINDS.len() as u64);
+    let half = run.connections as u64 / (2 * KINDS.len() as u64);
     let is_looked_at = |tally: &Tally| tally.count(&looked_at) >= half;
     findings.claim("at least half of each kind were looked at", all.iter().all(is_looked_at));
     // They are written so often and no more often, so how many depends on how long this takes.
@@ -64,8 +64,8 @@ pub(super) fn handshakes(scene: &Scene<'_>) -> Result<Findings, String> {
 }
 
 /// All requests, by kind.
-fn messages(scene: &Scene<'_>) -> Result<[Vec<Vec<u8>>; KINDS.len()], String> {
-    let provider = scene.keys.canary();
+fn messages(run: &Run<'_>) -> Result<[Vec<Vec<u8>>; KINDS.len()], String> {
+    let provider = run.keys.canary();
     let own = provider.own_certificate(POLICY).ok_or("there is no certificate")?.to_vec();
     // One key is enough: nobody comes as far as what it has signed.
     let key = PrivateKey::generate(NewKey::Rsa2048).map_err(|error| error.to_string())?;
@@ -73,10 +73,10 @@ fn messages(scene: &Scene<'_>) -> Result<[Vec<Vec<u8>>; KINDS.len()], String> {
         let settings =
             CertificateSettings::new(&format!("stranger {number}"), &format!("urn:stranger:{number}"));
         let certificate = create::self_signed(&settings, &key).map_err(|error| error.to_string())?;
-        message(scene, certificate.der(), Broken::Signature, number)
+        message(run, certificate.der(), Broken::Signature, number)
     };
     let trusted = |kind: Broken| -> Result<Vec<_>, String> {
-        (0..VARIANTS).map(|number| message(scene, &own, kind, number)).collect()
+        (0..VARIANTS).map(|number| message(run, &own, kind, number)).collect()
     };
     Ok([
         (0..STRANGERS).map(stranger).collect::<Result<_, _>>()?,
@@ -87,7 +87,7 @@ fn messages(scene: &Scene<'_>) -> Result<[Vec<Vec<u8>>; KINDS.len()], String> {
 
 /// Sends until all are sent.
 fn send(
-    scene: &Scene<'_>,
+    run: &Run<'_>,
     messages: &[Vec<Vec<u8>>; KINDS.len()],
     next: &AtomicUsize,
     began: Instant,
@@ -95,7 +95,7 @@ fn send(
     let mut tallies: [Tally; KINDS.len()] = Default::default();
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
-        if number >= scene.connections || scene.is_over() {
+        if number >= run.connections || run.is_over() {
             return tallies;
         }
         let due = PACE * u32::try_from(number).unwrap_or(u32::MAX);
@@ -104,7 +104,7 @@ fn send(
         let variants = messages.get(kind).map_or(&[][..], Vec::as_slice);
         let Some(message) = variants.get(turn % variants.len().max(1)) else { return tallies };
         let Some(tally) = tallies.get_mut(kind) else { return tallies };
-        match refusal(scene, number, message) {
+        match refusal(run, number, message) {
             Ok((_, raw)) => tally.status(raw.error()),
             Err(error) => tally.add(format!("connection: {}", error.kind())),
         }

@@ -1,0 +1,159 @@
+//! The attacks: their names, what they do and how many connections they use.
+
+use core::fmt;
+use core::str::FromStr;
+
+/// What can be done to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attack {
+    /// Connections that never send a Hello.
+    Idle,
+    /// Open channels with half a chunk each.
+    HalfChunks,
+    /// More connections from one address than the limit.
+    OneAddress,
+    /// Hello, OpenSecureChannel and messages at one byte per second.
+    SlowLoris,
+    /// Clients that send requests and never read the responses.
+    ZeroWindow,
+    /// Connections as fast as possible.
+    Connects,
+    /// Invalid OpenSecureChannel requests as fast as possible.
+    Opens,
+    /// Invalid handshakes at a rate at which the server checks each of them.
+    Forged,
+    /// Messages that never end.
+    Chunks,
+    /// Sessions, subscriptions, items, Publish requests and continuation points beyond their limits.
+    Services,
+    /// Sessions that are never activated.
+    Sessions,
+    /// GetEndpoints and FindServers as fast as possible.
+    Discovery,
+    /// Guessed passwords.
+    Logins,
+    /// Whether the time of a refused handshake tells what was wrong with it.
+    Timing,
+    /// Whether the time of a refused login tells whether the user exists.
+    Passwords,
+}
+
+impl Attack {
+    /// All attacks.
+    pub const ALL: [Self; 15] = [
+        Self::Idle,
+        Self::HalfChunks,
+        Self::OneAddress,
+        Self::SlowLoris,
+        Self::ZeroWindow,
+        Self::Connects,
+        Self::Opens,
+        Self::Forged,
+        Self::Chunks,
+        Self::Services,
+        Self::Sessions,
+        Self::Discovery,
+        Self::Logins,
+        Self::Timing,
+        Self::Passwords,
+    ];
+
+    /// The name that a user types.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.description().0
+    }
+
+    /// What it does, in one line.
+    #[must_use]
+    pub const fn summary(self) -> &'static str {
+        self.description().1
+    }
+
+    /// Connections of the attacker if none are given.
+    #[must_use]
+    pub const fn connections(self) -> usize {
+        self.description().2
+    }
+
+    const fn description(self) -> (&'static str, &'static str, usize) {
+        match self {
+            Self::Idle => ("idle", "Connections that never send a Hello", 10_000),
+            Self::HalfChunks => ("half-chunks", "Open channels with half a chunk each", 10_000),
+            Self::OneAddress => ("one-address", "More connections from one address than the limit", 300),
+            Self::SlowLoris => {
+                ("slow-loris", "Hello, OpenSecureChannel and messages at one byte per second", 2_000)
+            }
+            Self::ZeroWindow => {
+                ("zero-window", "Clients that send requests and never read the responses", 500)
+            }
+            Self::Connects => ("connects", "Connections as fast as possible", 50),
+            Self::Opens => ("opens", "Invalid OpenSecureChannel requests as fast as possible", 50),
+            // Half a minute: until the store of rejected certificates is full.
+            Self::Forged => {
+                ("forged", "Invalid handshakes at a rate at which the server checks each of them", 24_000)
+            }
+            Self::Chunks => ("chunks", "Messages that never end", 200),
+            Self::Services => (
+                "services",
+                "Sessions, subscriptions, items, Publish requests and continuation points beyond their limits",
+                50,
+            ),
+            Self::Sessions => ("sessions", "Sessions that are never activated", 3_000),
+            Self::Discovery => ("discovery", "GetEndpoints and FindServers as fast as possible", 50),
+            Self::Logins => ("logins", "Guessed passwords", 10_000),
+            Self::Timing => {
+                ("timing", "Whether the time of a refused handshake tells what was wrong with it", 6_000)
+            }
+            Self::Passwords => {
+                ("passwords", "Whether the time of a refused login tells whether the user exists", 1_000)
+            }
+        }
+    }
+
+    /// Whether it needs a server whose users have passwords that are sent in clear. Such a server offers no security policy.
+    pub(crate) const fn guesses(self) -> bool {
+        matches!(self, Self::Logins | Self::Passwords)
+    }
+
+    /// Files that the attack has open at the same time.
+    pub(crate) const fn files(self, connections: usize) -> u64 {
+        match self {
+            Self::Logins | Self::Timing | Self::Passwords | Self::Forged => 200,
+            _ => connections as u64 + 100,
+        }
+    }
+}
+
+impl fmt::Display for Attack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// There is no attack with this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no attack named {0:?}")]
+pub struct UnknownAttack(String);
+
+impl FromStr for Attack {
+    type Err = UnknownAttack;
+
+    fn from_str(name: &str) -> Result<Self, UnknownAttack> {
+        let found = Self::ALL.into_iter().find(|attack| attack.name() == name);
+        found.ok_or_else(|| UnknownAttack(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_parsed() {
+        for attack in Attack::ALL {
+            assert_eq!(attack.name().parse(), Ok(attack));
+        }
+        assert!("other".parse::<Attack>().is_err());
+    }
+}

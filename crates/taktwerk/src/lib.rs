@@ -82,3 +82,8 @@ pub use value::{Struct, Value};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// Compiles what the library tutorial shows.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tutorials/library.md")]
+struct LibraryTutorial;

@@ -3,6 +3,7 @@
 //! - `codegen` writes the generated parts of `taktwerk-types` and `taktwerk-schema`; `--check` only compares;
 //! - `nodesets` fetches the published NodeSet files that tests read;
 //! - `tidy` checks the rules of the workspace that no compiler checks;
+//! - `docs` checks the links of the documentation and builds it as a book;
 //! - `test` runs everything that has to be green;
 //! - `versus` compares with a peer in figures.
 
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 mod codegen;
+mod docs;
 mod inputs;
 mod test;
 mod tidy;
@@ -25,6 +27,7 @@ const USAGE: &str = "usage: cargo xtask <task>
   codegen [--check]   write the generated code (or only compare; exit code 1 if it differs)
   nodesets            fetch the published NodeSet files for tests into target/codegen
   tidy [--wasm]       check dependency table, bans and style (and the wasm32 build of the core)
+  docs [--check]      build the documentation in target/book (or only check its links)
   test [--quick]      run everything that has to be green (without peers and fuzzing)
   versus <peer> …     the promised figures, measured against a peer (`versus` alone shows the options)";
 
@@ -39,6 +42,8 @@ fn main() -> ExitCode {
         ["codegen"] => codegen::run(&root, false),
         ["codegen", "--check"] => codegen::run(&root, true),
         ["nodesets"] => inputs::nodesets(&root).map(|directory| println!("{}", directory.display())),
+        ["docs"] => docs::run(&root, false),
+        ["docs", "--check"] => docs::run(&root, true),
         ["test"] => test::run(&root, false),
         ["test", "--quick"] => test::run(&root, true),
         ["tidy"] => tidy::run(&root, false),

@@ -30,6 +30,7 @@ const STEPS: &[Step] = &[
     step("format", "cargo", &["fmt", "--all", "--check"]),
     step("published NodeSets", "cargo", &["xtask", "nodesets"]),
     step("generated code", "cargo", &["xtask", "codegen", "--check"]),
+    step("documentation", "cargo", &["xtask", "docs", "--check"]),
     step("tidy and wasm32", "cargo", &["xtask", "tidy", "--wasm"]),
     step(
         "lints",

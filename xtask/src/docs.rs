@@ -39,7 +39,10 @@ pub(crate) fn run(root: &Path, check_only: bool) -> Result<(), Failure> {
 
 /// All tracked Markdown files by their path, without those of fuzzing seeds.
 fn markdown_files(root: &Path) -> Result<BTreeMap<String, String>, Failure> {
-    let output = Command::new("git").args(["ls-files", "-co", "--exclude-standard", "*.md"]).current_dir(root).output();
+    let output = Command::new("git")
+        .args(["ls-files", "-co", "--exclude-standard", "*.md"])
+        .current_dir(root)
+        .output();
     let output = output.map_err(|error| format!("cannot start git: {error}"))?;
     let mut texts = BTreeMap::new();
     for path in String::from_utf8_lossy(&output.stdout).lines().filter(|path| !path.starts_with("fuzz/")) {
@@ -236,14 +239,20 @@ mod tests {
     #[test]
     fn links_and_anchors_that_exist_pass() {
         let contents = ("docs/SUMMARY.md", "- [A](a.md)\n- [B](deep/b.md)");
-        let a = ("docs/a.md", "# One `two` three\n[b](deep/b.md#b) [self](#one-two-three) [web](https://example.org/x)");
+        let a = (
+            "docs/a.md",
+            "# One `two` three\n[b](deep/b.md#b) [self](#one-two-three) [web](https://example.org/x)",
+        );
         assert_eq!(findings(&[contents, a, ("docs/deep/b.md", "# B\n[a](../a.md)")]), Vec::<String>::new());
     }
 
     #[test]
     fn broken_links_are_found_with_their_line() {
         let contents = ("docs/SUMMARY.md", "- [A](a.md)");
-        let a = ("docs/a.md", "# A\n\n[gone](gone.md)\n[anchor](#nothing)\n[out](../../x.md)\n`[code](is-no-link.md)`");
+        let a = (
+            "docs/a.md",
+            "# A\n\n[gone](gone.md)\n[anchor](#nothing)\n[out](../../x.md)\n`[code](is-no-link.md)`",
+        );
         assert_eq!(
             findings(&[contents, a]),
             [

@@ -113,6 +113,17 @@ fn student_t95(degrees: f64) -> f64 {
     (below + (above - below) * part).exp()
 }
 
+/// The verdict on a limit, the same for every claim: it holds if the upper end of the interval is within the limit, it fails if
+/// the lower end is beyond it, and it is open (`None`) otherwise.
+#[must_use]
+pub fn within((low, high): (f64, f64), limit: f64) -> Option<bool> {
+    match (high <= limit, low > limit) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    }
+}
+
 /// A percentile-bootstrap interval at 95 % of `statistic` over pairs of independent repetitions: for example the
 /// ratio of two medians. The generator is seeded, so the same data give the same interval. `None` without values.
 pub fn bootstrap_ci95(

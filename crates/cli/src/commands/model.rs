@@ -217,8 +217,7 @@ fn text(model: &Model) -> String {
     for Candidate { fit, .. } in &model.candidates {
         let prices = fit.form.terms().iter().zip(&fit.weights).filter(|(_, weight)| **weight != 0.0);
         let prices: Vec<String> = prices.map(|(term, weight)| Form::price(term, *weight)).collect();
-        let between = if fit.form == Form::Power { " · " } else { " + " };
-        text.push_str(&wrapped(&format!("  {:<17}", fit.form.to_string()), &prices.join(between)));
+        text.push_str(&wrapped(&format!("  {:<17}", fit.form.to_string()), &prices.join(" + ")));
     }
     if let [rest, item, client] = model.memory[..] {
         let [rest, item, client] = [rest, item, client].map(figures::bytes);

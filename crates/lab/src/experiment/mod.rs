@@ -417,15 +417,15 @@ mod tests {
         }
         assert!(conditions.iter().any(|one| one.stack == "embedded-qos0"));
         let seconds = crate::scenario::seconds(&conditions);
-        // 570 s are what it may take: repetitions that do not fit are left out.
-        assert!(seconds < 560.0, "{seconds} s");
+        // It may take 690 s: repetitions that do not fit are left out.
+        assert!(seconds < 680.0, "{seconds} s");
         // What a machine that is busy or slow leaves out are repetitions: once has to fit well.
         let once = conditions.into_iter().map(|mut condition| {
             condition.time.repetitions = 1;
             condition
         });
         let seconds = crate::scenario::seconds(&once.collect::<Vec<_>>());
-        assert!(seconds < 320.0, "{seconds} s");
+        assert!(seconds < 400.0, "{seconds} s");
     }
 
     #[test]

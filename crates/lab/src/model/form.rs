@@ -1,4 +1,4 @@
-//! The forms that take part in the choice.
+//! The formulas that compete for the CPU cost of a load.
 
 use super::Observation;
 use super::solve::least_squares;
@@ -11,43 +11,27 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// A price per message, and one per signal that grows with the items as [`Self::Caches`] says and with the clients as
-    /// [`Self::Shared`] says: what these and [`Self::Messages`] have in common.
-    Full,
+    /// Burger et al. 2019: `1, ns·spr·nc^0.3`, unweighted least squares as there.
+    Paper,
     /// A price per signal and one per message.
     Messages,
-    /// Besides, the square root of their product: what neither linear term catches when batches grow.
-    Batches,
-    /// A price per message, and one per signal that grows with the square root of the items: what does not fit the caches is
-    /// missed by such a rule (Hartstein et al. 2006, "Cache miss behavior: is it √2?").
+    /// A price per message, and one per signal that grows with the square root of the items: a cache that is too small
+    /// misses by such a rule (Hartstein et al. 2006, "Cache miss behavior: is it √2?").
     Caches,
     /// A price per message, and one per signal that grows with the clients as the paper's does.
     Shared,
-    /// A price per signal, per message and per client: sessions that cost even when they are idle.
-    Sessions,
-    /// The paper's terms, but fitted to relative errors.
-    PaperRelative,
-    /// Burger et al. 2019: `1, ns·spr·nc^0.3`, unweighted least squares as there.
-    Paper,
-    /// Universal Scalability Law: a price per signal that grows with contention and coherence between clients.
-    Usl,
-    /// A product of powers of signals and messages.
-    Power,
+    /// A price per message, and one per signal that grows with the items and with the clients.
+    Full,
 }
 
 impl fmt::Display for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Paper => "paper",
-            Self::PaperRelative => "paper, relative",
-            Self::Full => "full",
             Self::Messages => "messages",
-            Self::Batches => "batches",
             Self::Caches => "caches",
-            Self::Sessions => "sessions",
             Self::Shared => "shared",
-            Self::Usl => "USL",
-            Self::Power => "power",
+            Self::Full => "full",
         })
     }
 }
@@ -62,11 +46,11 @@ fn items(load: &Observation) -> f64 {
     load.signals_per_s * load.clients / load.messages_per_s.max(1e-9)
 }
 
-/// How often measurements are weighed again by how far off they are.
+/// Rounds of iterative reweighting.
 const ROUNDS: usize = 8;
 
-/// How far each measurement is trusted, from how far it is off (Huber): what lies beyond twice the usual error counts less.
-/// A window in which the hypervisor took the CPU away says nothing about the server.
+/// Huber weights: errors beyond twice the usual one count less. A window in which the hypervisor took the CPU away says nothing
+/// about the server.
 fn trust(errors: &[f64]) -> Vec<f64> {
     // 1.4826 times the median is the standard deviation, if errors are normal.
     let usual = (median(errors).unwrap_or(0.0) * 1.4826 * 2.0).max(1e-6);
@@ -74,9 +58,9 @@ fn trust(errors: &[f64]) -> Vec<f64> {
     errors.iter().map(of).collect()
 }
 
-/// The share of messages that a server is woken for: twice for one that is on its own, when it is due and when the client
-/// has asked for the next. Whoever sends many in one turn is woken less often. A half at most: threads that wake each other
-/// say nothing. Loads with little CPU count more, as in the fit; `None` if wakes are not known.
+/// The share of messages that wake the server. A message on its own wakes it twice: when it is due, and when the client asks
+/// for the next one. Messages that are sent in one turn share a wake. The share is at most one half, because threads that wake
+/// each other say nothing. Loads with little CPU count more, as in the fit. `None` if wakes are unknown.
 fn alone(data: &[Observation]) -> Option<f64> {
     let (mut sum, mut total) = (0.0, 0.0);
     for one in data {
@@ -89,34 +73,40 @@ fn alone(data: &[Observation]) -> Option<f64> {
 }
 
 impl Form {
-    /// All of them, in the order of what they assume. A form that does without a term claims that its price is zero; whoever
-    /// has the term finds out, because no price is negative. So what has most terms comes first.
-    pub const ALL: [Self; 10] = [
-        Self::Full,
-        Self::Shared,
-        Self::Caches,
-        Self::Batches,
-        Self::Messages,
-        Self::Sessions,
-        Self::Power,
-        Self::Usl,
-        Self::PaperRelative,
-        Self::Paper,
-    ];
+    /// All of them, the simplest first.
+    pub const ALL: [Self; 5] = [Self::Paper, Self::Messages, Self::Caches, Self::Shared, Self::Full];
 
-    /// Whether it knows what clients do besides having messages: nothing can be learnt or tested of that in data with one
-    /// number of clients. Those that have both a price that grows with clients and one that does not leave it open: what the
-    /// data cannot tell apart is shared evenly by both, half-way between the paper's growth and none. What a message costs and
-    /// what a server costs that is there is told by how often it is woken.
+    /// Whether its only price depends on the number of clients: data with one number of clients cannot test such a form.
     #[must_use]
     pub fn knows_clients(self) -> bool {
-        matches!(self, Self::Sessions | Self::PaperRelative | Self::Paper | Self::Usl | Self::Power)
+        self == Self::Paper
     }
 
-    /// What each weight is multiplied with.
+    /// What each weight is multiplied with. Every form but the paper's ends with a price of encryption per signal and per
+    /// message.
     #[must_use]
     pub fn terms(self) -> &'static [&'static str] {
         match self {
+            Self::Paper => &["1", "ns·spr·nc^0.3"],
+            Self::Messages => {
+                &["1", "signals/s", "messages/s", "encrypted signals/s", "encrypted messages/s"]
+            }
+            Self::Caches => &[
+                "1",
+                "signals/s",
+                "messages/s",
+                "signals/s·√items",
+                "encrypted signals/s",
+                "encrypted messages/s",
+            ],
+            Self::Shared => &[
+                "1",
+                "signals/s",
+                "messages/s",
+                "ns·spr·nc^0.3",
+                "encrypted signals/s",
+                "encrypted messages/s",
+            ],
             Self::Full => &[
                 "1",
                 "signals/s",
@@ -126,60 +116,22 @@ impl Form {
                 "encrypted signals/s",
                 "encrypted messages/s",
             ],
-            Self::Paper | Self::PaperRelative => &["1", "ns·spr·nc^0.3"],
-            Self::Messages => {
-                &["1", "signals/s", "messages/s", "encrypted signals/s", "encrypted messages/s"]
-            }
-            Self::Batches => &[
-                "1",
-                "signals/s",
-                "messages/s",
-                "√(signals·messages)/s",
-                "encrypted signals/s",
-                "encrypted messages/s",
-            ],
-            Self::Caches => &[
-                "1",
-                "signals/s",
-                "messages/s",
-                "signals/s·√items",
-                "encrypted signals/s",
-                "encrypted messages/s",
-            ],
-            Self::Sessions => {
-                &["1", "signals/s", "messages/s", "clients", "encrypted signals/s", "encrypted messages/s"]
-            }
-            Self::Shared => &[
-                "1",
-                "signals/s",
-                "messages/s",
-                "ns·spr·nc^0.3",
-                "encrypted signals/s",
-                "encrypted messages/s",
-            ],
-            Self::Usl => &["1", "signals/s", "signals/s·(nc−1)", "signals/s·nc(nc−1)", "encrypted signals/s"],
-            Self::Power => &["ln 1", "ln signals/s", "ln messages/s"],
         }
     }
 
-    /// What a weight means, in words with units: CPU is in percent of a core, and one percent are ten milliseconds a second.
+    /// What a weight means, in words with units: CPU is in percent of a core, and one percent is ten milliseconds a second.
     #[must_use]
     pub fn price(term: &str, weight: f64) -> String {
         let time = figures::micros(weight * 1e4);
         match term {
-            "1" => format!("{} % at rest", figures::number(weight)),
-            "clients" => format!("{} % per client", figures::number(weight)),
+            "1" => format!("{} % when idle", figures::number(weight)),
             "signals/s" => format!("{time} per signal"),
             "messages/s" => format!("{time} per message"),
-            "√(signals·messages)/s" => format!("{time} per √(signals · messages)"),
-            "encrypted signals/s" => format!("{time} more per encrypted signal"),
-            "encrypted messages/s" => format!("{time} more per encrypted message"),
             "signals/s·√items" => format!("{time} per signal · √items"),
             "ns·spr·nc^0.3" => format!("{time} per signal · clients^0.3"),
-            "signals/s·(nc−1)" => format!("{time} per signal · (clients − 1)"),
-            "signals/s·nc(nc−1)" => format!("{time} per signal · clients · (clients − 1)"),
-            "ln 1" => format!("e^{weight:.3} %"),
-            other => format!("({})^{weight:.3}", other.trim_start_matches("ln ")),
+            "encrypted signals/s" => format!("{time} more per encrypted signal"),
+            "encrypted messages/s" => format!("{time} more per encrypted message"),
+            other => format!("{time} per {other}"),
         }
     }
 
@@ -189,33 +141,20 @@ impl Form {
         let growing = || signals_per_s * items(load).sqrt();
         let paper = || signals_per_s * clients.powf(0.3);
         match self {
+            Self::Paper => vec![1.0, paper()],
+            Self::Messages => vec![1.0, signals_per_s, messages_per_s, secret[0], secret[1]],
+            Self::Caches => vec![1.0, signals_per_s, messages_per_s, growing(), secret[0], secret[1]],
+            Self::Shared => vec![1.0, signals_per_s, messages_per_s, paper(), secret[0], secret[1]],
             Self::Full => {
                 vec![1.0, signals_per_s, messages_per_s, growing(), paper(), secret[0], secret[1]]
             }
-            Self::Paper | Self::PaperRelative => vec![1.0, paper()],
-            Self::Messages => vec![1.0, signals_per_s, messages_per_s, secret[0], secret[1]],
-            Self::Batches => {
-                let both = (signals_per_s * messages_per_s).sqrt();
-                vec![1.0, signals_per_s, messages_per_s, both, secret[0], secret[1]]
-            }
-            Self::Caches => vec![1.0, signals_per_s, messages_per_s, growing(), secret[0], secret[1]],
-            Self::Sessions => vec![1.0, signals_per_s, messages_per_s, clients, secret[0], secret[1]],
-            Self::Shared => vec![1.0, signals_per_s, messages_per_s, paper(), secret[0], secret[1]],
-            Self::Usl => vec![
-                1.0,
-                signals_per_s,
-                signals_per_s * (clients - 1.0),
-                signals_per_s * clients * (clients - 1.0),
-                secret[0],
-            ],
-            Self::Power => vec![1.0, signals_per_s.max(1e-9).ln(), messages_per_s.max(1e-9).ln()],
         }
     }
 
-    /// What each term gets of that which the data cannot tell apart, 1 where nothing is known.
+    /// How terms that the data cannot separate share what they explain; 1 where nothing is known.
     ///
-    /// Where all loads have the same number of messages, nobody can tell what a server costs that is there from what its
-    /// messages cost, but the server's wakes are a hint: see [`alone`]. What messages share costs the same with more of them.
+    /// Where all loads have the same number of messages, idle cost and per-message cost cannot be separated, but the
+    /// server's wakes are a hint: see [`alone`].
     fn shares(self, data: &[Observation]) -> Vec<f64> {
         let of_messages = 2.0 * alone(data).unwrap_or(0.5);
         let share = |term: &&str| match *term {
@@ -234,43 +173,26 @@ impl Form {
         if data.len() <= needed || data.iter().any(|one| one.cpu_percent.is_nan() || one.cpu_percent <= 0.0) {
             return None;
         }
-        let (targets, importance, is_positive): (Vec<f64>, Vec<f64>, bool) = match self {
-            Self::Paper => (data.iter().map(|one| one.cpu_percent).collect(), vec![1.0; data.len()], false),
-            // An error in the logarithm is a relative error already.
-            Self::Power => {
-                (data.iter().map(|one| one.cpu_percent.ln()).collect(), vec![1.0; data.len()], false)
-            }
-            _ => (
-                data.iter().map(|one| one.cpu_percent).collect(),
-                data.iter().map(|one| 1.0 / one.cpu_percent).collect(),
-                true,
-            ),
-        };
+        // The paper minimises absolute errors. The others minimise relative ones.
+        let is_relative = self != Self::Paper;
+        let targets: Vec<f64> = data.iter().map(|one| one.cpu_percent).collect();
+        let importance: Vec<f64> =
+            targets.iter().map(|cpu| if is_relative { 1.0 / cpu } else { 1.0 }).collect();
         let shares = self.shares(data);
-        let mut weights = least_squares(&rows, &targets, &importance, &shares, is_positive)?;
-        if self != Self::Paper {
+        let mut weights = least_squares(&rows, &targets, &importance, &shares, is_relative)?;
+        if is_relative {
             for _ in 0..ROUNDS {
                 let error = |one: &Observation| (self.predict(&weights, one) / one.cpu_percent - 1.0).abs();
                 let errors: Vec<f64> = data.iter().map(error).collect();
                 let trusted: Vec<f64> =
                     importance.iter().zip(trust(&errors)).map(|(one, trust)| one * trust).collect();
-                weights = least_squares(&rows, &targets, &trusted, &shares, is_positive)?;
-            }
-        }
-        if self == Self::Power {
-            // The mean of the logarithms is not the logarithm of the mean: put the difference into the constant.
-            let mean = data.iter().map(|one| one.cpu_percent / self.predict(&weights, one)).sum::<f64>()
-                / data.len() as f64;
-            if let Some(first) = weights.first_mut().filter(|_| mean > 0.0) {
-                *first += mean.ln();
+                weights = least_squares(&rows, &targets, &trusted, &shares, is_relative)?;
             }
         }
         Some(weights)
     }
 
     pub(super) fn predict(self, weights: &[f64], load: &Observation) -> f64 {
-        let sum =
-            self.features(load).iter().zip(weights).map(|(feature, weight)| feature * weight).sum::<f64>();
-        if self == Self::Power { sum.exp() } else { sum }
+        self.features(load).iter().zip(weights).map(|(feature, weight)| feature * weight).sum()
     }
 }

@@ -1,14 +1,14 @@
-//! How well a load can be known at all: what repetitions of the same load differ by is no model's fault.
+//! How well a load can be known: repetitions of the same load differ, and no model can predict that.
 
 use super::Observation;
 use crate::statistics::median;
 
-/// What repetitions of a load differ by, in shares of it, as medians over the loads.
+/// How much repetitions of a load differ, as a share of it. Medians over the loads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Noise {
-    /// A load that is measured once more is off by so much from the median of what was measured before.
+    /// The difference between one more measurement of a load and the median of the earlier ones.
     pub again: f64,
-    /// A model that knew what each load costs would seem to be off by so much from the median over the repetitions.
+    /// The noise floor: the error of a perfect model against the median over the repetitions.
     pub floor: f64,
 }
 

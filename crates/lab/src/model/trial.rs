@@ -1,26 +1,26 @@
-//! How far a model is off on loads that it has not seen, and how sure that is.
+//! How far a model's predictions are off for loads that it has not seen, and what that proves.
 
-use super::{Model, Noise, Observation, median_abs, middle, shuffled};
-use crate::statistics::bootstrap_ci95;
+use super::{Fit, Model, Noise, Observation, median_abs, middle, shuffled};
+use crate::statistics::{bootstrap_ci95, within};
 use std::collections::BTreeMap;
 
-/// What a prediction may be wrong by, as a share of what was measured.
+/// The largest error of a prediction that is acceptable, as a share of the measured value.
 pub const ALLOWED: f64 = 0.1;
 
-/// Loads from which resampling tells what others would have said.
-const RESAMPLED: usize = 4;
+/// Fewest loads for an interval of their median: of six, all lie on one side of the true median in 3 % of cases.
+const FEWEST: usize = 6;
 
-/// What a model is fitted to, and which loads it is tried on.
+/// Which loads a model is fitted to, and which it has to predict.
 #[derive(Debug, Clone)]
 pub struct Split {
-    /// All measurements of the loads that may be seen.
+    /// All measurements of the loads for fitting.
     pub train: Vec<Observation>,
-    /// Places of the others among all loads.
+    /// Positions of the held-out loads among all loads.
     pub held_out: Vec<usize>,
 }
 
 impl Split {
-    /// Loads that are for fitting, loads that are for trying; what is neither is left out.
+    /// Selects loads for fitting and loads to predict. Loads that are neither are ignored.
     #[must_use]
     pub fn new(
         loads: &[Vec<Observation>],
@@ -33,92 +33,97 @@ impl Split {
         Self { train, held_out }
     }
 
-    /// Random thirds of the loads, each with the rest. One third is a handful of loads, whose median error says as much about the
-    /// deal as about the model.
+    /// Random fifths of the loads, each predicted from the other four: every load is held out once.
     #[must_use]
-    pub fn thirds(loads: &[Vec<Observation>]) -> Vec<Self> {
-        const DEALS: u64 = 8;
-        let deal = |deal: u64| {
+    pub fn fifths(loads: &[Vec<Observation>]) -> Vec<Self> {
+        const FOLDS: usize = 5;
+        let order = shuffled(loads.len(), 0);
+        let fold = |fold: usize| {
             let mut split = Self { train: Vec::new(), held_out: Vec::new() };
-            for (at, index) in shuffled(loads.len(), deal).into_iter().enumerate() {
-                if at % 3 == 0 {
-                    split.held_out.push(index);
+            for (at, index) in order.iter().enumerate() {
+                if at % FOLDS == fold {
+                    split.held_out.push(*index);
                 } else {
-                    split.train.extend(loads.get(index).into_iter().flatten());
+                    split.train.extend(loads.get(*index).into_iter().flatten());
                 }
             }
             split
         };
-        (0..DEALS).map(deal).collect()
+        (0..FOLDS).map(fold).filter(|split| !split.held_out.is_empty()).collect()
     }
 
-    /// The loads that it is tried on, each as the median over its repetitions.
+    /// The held-out loads, each as the median over its repetitions.
     #[must_use]
     pub fn test(&self, loads: &[Vec<Observation>]) -> Vec<Observation> {
         self.held_out.iter().filter_map(|at| middle(loads.get(*at)?)).collect()
     }
 }
 
-/// What came of predicting loads that the fit and the choice of its form have not seen.
+/// How well loads were predicted that neither the fit nor the choice of its form has seen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// The form that was chosen, most often if there were several splits.
+    /// The chosen form; the most frequent one if there were several splits.
     pub form: String,
-    /// Median absolute error relative to the median over the repetitions of each load.
+    /// How many loads were predicted.
+    pub loads: usize,
+    /// Median absolute error, relative to the median over the repetitions of each load.
     pub error: f64,
-    /// Where it lies at 95 %, by what other loads of this kind could have said (a bootstrap over the loads); `None` of less than four.
+    /// 95 % interval of the model's own error (see [`own_error`]). `None` if there are too few loads or no repetitions.
     pub interval: Option<(f64, f64)>,
-    /// What it would be if the model knew what each of these loads costs; `None` if none was measured twice.
+    /// The noise floor: the error of a perfect model, given how much repetitions differ. `None` without repetitions.
     pub floor: Option<f64>,
 }
 
 impl Trial {
-    /// Tries a model of `stack` on each split in turn; `None` if there is too little data for one of them.
+    /// Fits a model to each split and predicts its held-out loads; `None` if there is too little data for a split.
     #[must_use]
     pub fn of(stack: &str, loads: &[Vec<Observation>], splits: &[Split]) -> Option<Self> {
         let mut forms = BTreeMap::<String, usize>::new();
-        // A load that is in several of the random thirds stays one load.
-        let mut errors = BTreeMap::<usize, Vec<f64>>::new();
+        let mut errors = BTreeMap::<usize, f64>::new();
         for split in splits {
             let model = Model::new(stack, &split.train)?;
             *forms.entry(model.fit.form.to_string()).or_default() += 1;
-            for (at, error) in split.held_out.iter().zip(model.fit.errors(&split.test(loads))) {
-                errors.entry(*at).or_default().push(error);
-            }
+            errors.extend(split.held_out.iter().copied().zip(model.fit.errors(&split.test(loads))));
         }
-        let known: Vec<Vec<Observation>> = errors.keys().filter_map(|at| loads.get(*at).cloned()).collect();
-        let errors: Vec<Vec<f64>> = errors.into_values().collect();
+        let form = forms.into_iter().max_by_key(|(_, count)| *count).map(|(form, _)| form)?;
+        let predicted: Vec<Vec<Observation>> =
+            errors.keys().filter_map(|at| loads.get(*at).cloned()).collect();
+        Self::judged(form, &errors.into_values().collect::<Vec<_>>(), &predicted)
+    }
+
+    /// The same for one split with a fit that is given; `None` if nothing is held out.
+    #[must_use]
+    pub fn with(fit: &Fit, loads: &[Vec<Observation>], split: &Split) -> Option<Self> {
+        let predicted: Vec<_> = split.held_out.iter().filter_map(|at| loads.get(*at).cloned()).collect();
+        Self::judged(fit.form.to_string(), &fit.errors(&split.test(loads)), &predicted)
+    }
+
+    /// From the error of each load and the repetitions of these loads.
+    fn judged(form: String, errors: &[f64], loads: &[Vec<Observation>]) -> Option<Self> {
+        let floor = Noise::of(loads).map(|noise| noise.floor);
+        let seen = (errors.len() >= FEWEST)
+            .then(|| bootstrap_ci95(errors, &[0.0], |errors, _| median_abs(errors)))
+            .flatten();
         Some(Self {
-            form: forms.into_iter().max_by_key(|(_, count)| *count).map(|(form, _)| form)?,
-            error: median_abs(&errors.concat())?,
-            interval: interval(&errors),
-            floor: Noise::of(&known).map(|noise| noise.floor),
+            form,
+            loads: errors.len(),
+            error: median_abs(errors)?,
+            interval: seen.zip(floor).map(|(seen, floor)| own_error(seen, floor)),
+            floor,
         })
     }
 
-    /// Whether the model is good enough: yes if its error is at most [`ALLOWED`]; no if that is so of no error in the interval,
-    /// without what the loads are off by themselves; otherwise nobody can tell.
+    /// Whether the error is within [`ALLOWED`]: yes if its whole interval is, no if none of it is, open otherwise.
     #[must_use]
     pub fn holds(&self) -> Option<bool> {
-        if self.error <= ALLOWED {
-            return Some(true);
-        }
-        let own = (self.interval?.0.powi(2) - self.floor?.powi(2)).max(0.0).sqrt();
-        (own > ALLOWED).then_some(false)
+        within(self.interval?, ALLOWED)
     }
 }
 
-/// By resampling the loads, each with all of its errors.
-fn interval(errors: &[Vec<f64>]) -> Option<(f64, f64)> {
-    if errors.len() < RESAMPLED {
-        return None;
-    }
-    let places: Vec<f64> = (0..errors.len()).map(|at| at as f64).collect();
-    let of = |places: &[f64], _: &[f64]| {
-        let those = places.iter().filter_map(|at| errors.get(*at as usize));
-        median_abs(&those.flatten().copied().collect::<Vec<_>>())
-    };
-    bootstrap_ci95(&places, &[0.0], of)
+/// The interval of the model's own error from that of the error that was seen. Noise can only add to an error, so the upper end
+/// stays. At the lower end, the noise may explain as much as its floor.
+fn own_error((low, high): (f64, f64), floor: f64) -> (f64, f64) {
+    ((low.powi(2) - floor.powi(2)).max(0.0).sqrt(), high)
 }
 
 #[cfg(test)]
@@ -127,55 +132,45 @@ mod tests {
     use super::super::tests_support::synthetic;
     use super::*;
 
-    fn trial(error: f64, interval: Option<(f64, f64)>, floor: Option<f64>) -> Trial {
-        Trial { form: String::new(), error, interval, floor }
+    fn holds(interval: Option<(f64, f64)>) -> Option<bool> {
+        Trial { form: String::new(), loads: 8, error: 0.1, interval, floor: None }.holds()
     }
 
     #[test]
-    fn an_error_that_the_noise_explains_is_open() {
-        let sure = |error: f64, floor| trial(error, Some((error, error)), floor).holds();
-        assert_eq!(sure(0.099, Some(0.0)), Some(true));
-        assert_eq!(sure(0.12, Some(0.0)), Some(false));
-        assert_eq!(sure(0.12, Some(0.08)), None);
-        assert_eq!(sure(0.2, Some(0.08)), Some(false));
-        assert_eq!(sure(0.05, Some(0.3)), Some(true));
-        assert_eq!((sure(0.05, None), sure(0.2, None)), (Some(true), None));
+    fn the_verdict_is_symmetric() {
+        assert_eq!(holds(Some((0.02, 0.09))), Some(true));
+        assert_eq!(holds(Some((0.11, 0.3))), Some(false));
+        assert_eq!(holds(Some((0.02, 0.11))), None);
+        assert_eq!(holds(Some((0.09, 0.3))), None);
+        assert_eq!(holds(None), None);
     }
 
     #[test]
-    fn an_error_that_other_loads_could_contradict_is_open() {
-        assert_eq!(trial(0.15, Some((0.06, 0.3)), Some(0.0)).holds(), None);
-        assert_eq!(trial(0.15, Some((0.11, 0.3)), Some(0.0)).holds(), Some(false));
-        assert_eq!(trial(0.15, None, Some(0.0)).holds(), None);
-        assert_eq!(trial(0.09, Some((0.06, 0.3)), Some(0.0)).holds(), Some(true));
+    fn noise_may_explain_the_lower_end_and_never_the_upper_one() {
+        assert_eq!(own_error((0.05, 0.12), 0.05), (0.0, 0.12));
+        assert_eq!(own_error((0.05, 0.12), 0.0), (0.05, 0.12));
+        assert_eq!(own_error((0.05, 0.12), 0.08), (0.0, 0.12));
+        let (low, _) = own_error((0.13, 0.2), 0.05);
+        assert!((low - 0.12).abs() < 1e-9, "{low}");
     }
 
     #[test]
-    fn a_few_loads_say_less_than_many() {
-        // Half of them are off by 5 %, half of them by 25 %: what the middle is depends on which loads were chosen.
-        let mixed = |count: usize| {
-            (0..count).map(|at| vec![if at % 2 == 0 { 0.05 } else { -0.25 }]).collect::<Vec<_>>()
+    fn a_few_loads_prove_less_than_many() {
+        // Half of them are off by 5 %, half of them by 25 %: the median depends on which loads were chosen.
+        let trial = |count: usize| {
+            let errors: Vec<f64> = (0..count).map(|at| if at % 2 == 0 { 0.05 } else { -0.25 }).collect();
+            let one = Observation { cpu_percent: 1.0, ..Observation::planned(100.0, 1.0, 100.0, false) };
+            Trial::judged("x".into(), &errors, &vec![vec![one; 2]; count]).unwrap()
         };
-        assert_eq!(interval(&mixed(3)), None);
-        let (low, high) = interval(&mixed(8)).unwrap();
+        assert_eq!((trial(5).interval, trial(5).holds()), (None, None));
+        let (low, high) = trial(8).interval.unwrap();
         assert!(low < 0.06 && high > 0.24, "{low} {high}");
-        let alike = vec![vec![0.14], vec![-0.15], vec![0.16], vec![0.15, 0.15]];
-        let (low, high) = interval(&alike).unwrap();
-        assert!(low >= 0.14 && high <= 0.16, "{low} {high}");
     }
 
     #[test]
-    fn a_load_in_several_thirds_stays_one_load() {
-        let errors: Vec<Vec<f64>> = (1..=4).map(|at| vec![f64::from(at) / 10.0; 50]).collect();
-        let (low, high) = interval(&errors).unwrap();
-        // Four loads, not two hundred.
-        assert!(low <= 0.15 && high >= 0.35, "{low} {high}");
-    }
-
-    #[test]
-    fn what_is_held_out_is_not_seen() {
+    fn held_out_loads_are_not_seen() {
         let mut data = synthetic();
-        // With 5 and 20 clients everything costs twice as much: whoever has not seen that is off by half.
+        // With 5 and 20 clients everything costs twice as much, which the other loads do not show.
         data.iter_mut()
             .filter(|one| [5.0, 20.0].contains(&one.clients))
             .for_each(|one| one.cpu_percent *= 2.0);
@@ -184,21 +179,16 @@ mod tests {
         assert_eq!((split.train.len(), split.held_out.len()), (12, 8));
         let found = Trial::of("t", &loads, &[split]).unwrap();
         assert!((0.4..0.6).contains(&found.error) && found.holds() == Some(false), "{found:?}");
-        // The noise is that of the loads that are predicted, 3 % at most.
         assert!(found.floor.is_some_and(|floor| floor < 0.03), "{found:?}");
-        assert!(
-            found.interval.is_some_and(|(low, high)| low <= found.error && found.error <= high),
-            "{found:?}"
-        );
     }
 
     #[test]
-    fn what_follows_the_model_holds_and_too_little_is_none() {
+    fn a_true_model_holds_and_too_little_data_is_none() {
         let loads = loads(&synthetic());
-        let thirds = Split::thirds(&loads);
-        assert!(thirds.iter().all(|one| one.held_out.len() == 7 && one.train.len() == 13 * 3), "{thirds:?}");
-        let found = Trial::of("t", &loads, &thirds).unwrap();
-        assert!(found.holds() == Some(true) && found.error < 0.03, "{found:?}");
+        let fifths = Split::fifths(&loads);
+        assert!(fifths.iter().all(|one| one.held_out.len() == 4 && one.train.len() == 16 * 3), "{fifths:?}");
+        let found = Trial::of("t", &loads, &fifths).unwrap();
+        assert!(found.holds() == Some(true) && found.loads == 20 && found.error < 0.03, "{found:?}");
         let nothing = Split::new(&loads, |one| one.clients == 7.0, |_| true);
         assert_eq!(Trial::of("t", &loads, &[nothing]), None);
     }

@@ -44,7 +44,7 @@ pub(crate) struct ReproduceArgs {
     repetitions: Option<u32>,
 
     /// Leave out repetitions that do not fit into this time; every load is measured once, whatever it takes. The short form
-    /// of this project's own stack has 570s, unless windows or repetitions are given.
+    /// of this project's own stack has 690s, unless windows or repetitions are given.
     #[arg(long, value_name = "SPAN", value_parser = crate::span::seconds)]
     within: Option<Duration>,
 
@@ -67,7 +67,7 @@ const EXIT_CODES: &str = "Exit code 0: every experiment has a valid measurement 
 
 /// How long the short form of everything may take where there is nothing but our own stack: a machine that is slower than
 /// expected, or busy, gets fewer repetitions.
-const SHORT_FORM: Duration = Duration::from_secs(570);
+const SHORT_FORM: Duration = Duration::from_secs(690);
 
 impl ReproduceArgs {
     fn within(&self, stacks: &[String]) -> Option<Duration> {
@@ -249,7 +249,7 @@ mod tests {
             let words = ["x"].into_iter().chain(line.split(' '));
             Line::try_parse_from(words).unwrap().reproduce.within(&stacks).map(|span| span.as_secs())
         };
-        assert_eq!(within("all --quick", &["own"]), Some(570));
+        assert_eq!(within("all --quick", &["own"]), Some(690));
         assert_eq!(within("all --quick", &["own", "milo"]), None);
         assert_eq!(within("all", &["own"]), None);
         assert_eq!(within("burger --quick --repetitions 9", &["own"]), None);

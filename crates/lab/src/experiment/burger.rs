@@ -32,9 +32,8 @@ struct Igmp;
 pub(super) const INTERVAL_MS: f64 = 100.0;
 
 /// More signals per second, which the short form tries the model on.
-const TRIED: [u32; 12] = [
-    13_000, 17_000, 22_000, 28_000, 37_000, 65_000, 82_000, 105_000, 130_000, 165_000, 260_000, 360_000,
-];
+const TRIED: [u32; 12] =
+    [13_000, 17_000, 22_000, 28_000, 37_000, 65_000, 82_000, 105_000, 130_000, 165_000, 260_000, 360_000];
 
 /// Signals per second as a number of items at the experiment's interval.
 fn items(signals_per_s: &[u32]) -> Sweep<u32> {

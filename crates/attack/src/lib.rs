@@ -11,6 +11,8 @@
 //!   refusal tells;
 //! - [`canary`]: the honest client, [`keys`]: its certificates; [`connections`], [`wire`]: sockets; [`report`]: the result.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))] // a test fails by panicking
+
 mod attack;
 mod canary;
 mod chunks;

@@ -4,7 +4,7 @@
 //! state machine: bytes and time go in, bytes, deadlines and effects come out. It does no I/O, reads no clock, starts
 //! no thread, and can be run by sockets, by a simulator and by a fuzzer alike.
 //!
-//! - [`limits`], [`budget`], [`admission`]: what one client may use, what all may, and who may come; `giving_way`: what
+//! - [`limits`], [`budget`], [`admission`]: what one client may use, what all may, and who may come; `eviction`: who
 //!   has to go when the server is full;
 //! - [`shard`]: the state machine and its contract; [`shared`], [`config`], [`error`], [`now`]: what it
 //!   works with;
@@ -26,7 +26,7 @@ pub mod callback;
 pub mod config;
 pub mod diagnostics;
 pub mod error;
-mod giving_way;
+mod eviction;
 pub mod identity;
 pub mod limits;
 pub mod now;

@@ -20,12 +20,15 @@ pub const ALLOWANCE: usize = 8 << 10;
 #[non_exhaustive]
 pub struct Limits {
     /// Connections per server; more than sessions, so that a client can reconnect to a full server. At the limit the
-    /// oldest connection without a session gives way (Part 4 §5.6.2.1).
+    /// connection without an activated session is evicted (Part 4 §5.6.2.1), of whoever holds most of those.
     pub connections_max: usize,
     /// Connections per address; an IPv6 network of 64 bits counts as one address.
     pub connections_per_address_max: usize,
     /// New connections of all addresses.
     pub connection_rate: Rate,
+    /// New connections beyond that from networks, and as many again from addresses, that have made few of late: a flood
+    /// does not use this up for newcomers.
+    pub connection_rate_reserved: Rate,
     /// New connections per address.
     pub connection_rate_per_address: Rate,
     /// GetEndpoints and FindServers requests per address; beyond: Bad_ServerTooBusy.
@@ -37,6 +40,12 @@ pub struct Limits {
     /// OpenSecureChannel exchanges computed at a time, of all connections; beyond: Bad_TcpServerTooBusy before any
     /// cryptography.
     pub handshakes_max: usize,
+    /// OpenSecureChannel exchanges of all strangers together; beyond: Bad_TcpServerTooBusy before any cryptography. As many
+    /// again for addresses from which somebody has logged on.
+    pub handshake_rate: Rate,
+    /// OpenSecureChannel exchanges beyond that from networks, and as many again from addresses, that have asked for few of
+    /// late.
+    pub handshake_rate_reserved: Rate,
     /// Sessions that one connection may have at a time; beyond: Bad_TooManySessions.
     pub sessions_per_connection_max: usize,
     /// Bytes of incomplete chunks and messages of all connections, beyond [`ALLOWANCE`] each. When they are used up,
@@ -47,9 +56,12 @@ pub struct Limits {
     pub unsent_bytes_max: usize,
     /// Longest response in bytes, whatever the client would accept; beyond: Bad_ResponseTooLarge.
     pub response_len_max: usize,
-    /// Sessions per server (MaxSessions). Beyond: a session that was never activated gives way, else
+    /// Sessions per server (MaxSessions). Beyond: a session that was never activated is evicted, else
     /// Bad_TooManySessions.
     pub sessions_max: usize,
+    /// The last so many of them are for clients with a trusted certificate and for addresses from which somebody has logged
+    /// on with a credential; at most a tenth of [`Limits::sessions_max`].
+    pub sessions_reserved: usize,
     /// Shortest session timeout in ms.
     pub session_timeout_min: f64,
     /// Longest session timeout in ms.
@@ -127,12 +139,16 @@ impl Default for Limits {
             connections_max: 1_100,
             connections_per_address_max: 200,
             connection_rate: Rate::new(1_000.0, 2_000),
+            connection_rate_reserved: Rate::new(5_000.0, 5_000),
             connection_rate_per_address: Rate::new(100.0, 200),
             discovery_rate_per_address: Rate::new(1_000.0, 1_000),
             discovery_response_len_max: 64 << 10,
             sessionless_timeout: 30_000.0,
             handshakes_max: 64,
+            handshake_rate: Rate::new(1_000.0, 1_000),
+            handshake_rate_reserved: Rate::new(500.0, 500),
             sessions_max: 1_000,
+            sessions_reserved: 100,
             sessions_per_connection_max: 50,
             session_timeout_min: 1_000.0,
             session_timeout_max: 3_600_000.0,
@@ -190,6 +206,8 @@ mod cost {
     pub(super) const QUEUE_PLACE: usize = 64;
     /// A queued PublishRequest.
     pub(super) const PUBLISH_REQUEST: usize = 128;
+    /// What is remembered of an address or a network.
+    pub(super) const ADDRESS: usize = 128;
     /// Buffers that a shard keeps: spare send buffers, spare messages, its receive buffer and stack.
     pub(super) const SHARD: usize = 72 << 20;
 }
@@ -203,10 +221,14 @@ impl Limits {
             connections_max: 12_000,
             connections_per_address_max: 12_000,
             connection_rate: Rate::new(1e6, 1_000_000),
+            connection_rate_reserved: Rate::new(1e6, 1_000_000),
             connection_rate_per_address: Rate::new(1e6, 1_000_000),
             discovery_rate_per_address: Rate::new(1e6, 1_000_000),
             handshakes_max: 256,
+            handshake_rate: Rate::new(1e6, 1_000_000),
+            handshake_rate_reserved: Rate::new(1e6, 1_000_000),
             sessions_max: 10_000,
+            sessions_reserved: 0,
             session_activation_timeout: 30_000.0,
             unsent_bytes_max: 2 << 30,
             subscriptions: SubscriptionLimits::laboratory(),
@@ -271,9 +293,21 @@ impl Limits {
             (subscriptions.monitored_items_max as usize).saturating_mul(cost::MONITORED_ITEM),
             subscriptions.queue_places_max.saturating_mul(cost::QUEUE_PLACE),
             subscriptions.retransmission_bytes_total_max,
+            (2 * crate::admission::ENTRIES_MAX + crate::admission::FAMILIAR_MAX) * cost::ADDRESS,
             shards.saturating_mul(cost::SHARD),
         ];
         terms.into_iter().fold(0, usize::saturating_add)
+    }
+
+    /// Sessions that a peer may have the server keep altogether, by its class.
+    #[must_use]
+    pub(crate) fn sessions_max_for(&self, class: crate::eviction::Class) -> usize {
+        match class {
+            crate::eviction::Class::Unsigned => {
+                self.sessions_max - self.sessions_reserved.min(self.sessions_max / 10)
+            }
+            crate::eviction::Class::Familiar | crate::eviction::Class::Signed => self.sessions_max,
+        }
     }
 
     /// What request decoders accept.

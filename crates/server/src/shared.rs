@@ -5,7 +5,7 @@ use crate::authorization::{Authorization, role_set};
 use crate::budget::Budgets;
 use crate::config::ServerConfig;
 use crate::diagnostics::Live;
-use crate::giving_way::GivingWay;
+use crate::eviction::Evictable;
 use crate::service::discovery::DiscoveryCache;
 use crate::service::table;
 use crate::session::lockout::LockOut;
@@ -31,7 +31,7 @@ pub struct ServerShared {
     authorization: ArcSwap<Authorization>,
     budgets: Arc<Budgets>,
     admission: Admission,
-    giving_way: Arc<GivingWay>,
+    evictable: Arc<Evictable>,
     discovery: DiscoveryCache,
     lockout: Arc<Mutex<LockOut>>,
     shards: usize,
@@ -87,7 +87,7 @@ impl ServerShared {
             authorization,
             budgets,
             admission,
-            giving_way: Arc::new(GivingWay::new(shards)),
+            evictable: Arc::default(),
             discovery: DiscoveryCache::default(),
             lockout: Arc::default(),
             shards,
@@ -123,9 +123,9 @@ impl ServerShared {
         &self.admission
     }
 
-    /// What could give way on which shard.
-    pub(crate) fn giving_way(&self) -> &Arc<GivingWay> {
-        &self.giving_way
+    /// What can be evicted on which shard.
+    pub(crate) fn evictable(&self) -> &Arc<Evictable> {
+        &self.evictable
     }
 
     /// What discovery answers.

@@ -252,7 +252,7 @@ impl Activation {
     }
 
     /// Notes what came of the attempt to log on.
-    fn settle(mut self, success: Option<bool>, now: Instant) {
+    pub(crate) fn settle(mut self, success: Option<bool>, now: Instant) {
         if let Some(attempt) = self.attempt.take() {
             attempt.ended(success, now);
         }
@@ -459,6 +459,8 @@ fn finish(
     }
     let is_same_channel = session.connection == Some(connection) && session.channel_id == channel_id;
     let changes = session.user.as_ref().is_some_and(|before| !before.is_same_as(&user));
+    // Everybody can be Anonymous: only a credential, or a certificate that is trusted, says something of who asks.
+    let is_credential = user != User::Anonymous || session.policy.is_secure();
     if changes && !is_same_channel {
         return Err(Fault::peer(StatusCode::BAD_IDENTITY_CHANGE_NOT_SUPPORTED, CLAUSE));
     }
@@ -483,7 +485,12 @@ fn finish(
         drop_what_was_begun(cx, key);
     }
     if is_first {
-        cx.sessions.activated();
+        cx.sessions.activated(key);
+        // The connection can no longer be evicted.
+        cx.attached.push((connection, key, true));
+    }
+    if let Some(address) = cx.address_of(connection).filter(|_| is_credential) {
+        cx.shared.admission().has_logged_on(address, now);
     }
     cx.sessions.watch(key, until);
     let has_changed = checked_at != cx.shared.trust_list_changes();

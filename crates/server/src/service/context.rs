@@ -2,6 +2,7 @@
 
 use crate::audit::AuditLog;
 use crate::authorization::Authorizer;
+use crate::eviction::Holder;
 use crate::now::Now;
 use crate::service::request::Request;
 use crate::session::{SessionKey, Sessions};
@@ -60,7 +61,18 @@ impl Context<'_> {
 
     /// Where the request comes from, if there are addresses.
     pub(crate) fn peer_address(&self) -> Option<IpAddr> {
-        self.outbox.connections.get(self.peer.connection.0).and_then(|connection| connection.address)
+        self.address_of(self.peer.connection)
+    }
+
+    /// Where a connection comes from, if there are addresses.
+    pub(crate) fn address_of(&self, connection: ConnectionId) -> Option<IpAddr> {
+        self.outbox.connections.get(connection.0).and_then(|connection| connection.address)
+    }
+
+    /// Who holds a connection, for evictions.
+    pub(crate) fn holder(&self, connection: ConnectionId) -> Holder {
+        let connection = self.outbox.connections.get(connection.0);
+        connection.map_or_else(|| Holder::new(None, false, None, 0), |connection| connection.holder)
     }
 
     /// Where the response to the request goes.

@@ -11,12 +11,12 @@ use crate::authorization::Decisions;
 use crate::config::{EndpointConfig, ServerConfig, UserTokenKind};
 use crate::diagnostics::session::SessionEntry;
 use crate::error::Fault;
-use crate::giving_way::Kind as GivesWay;
+use crate::eviction::Kind as Evicted;
 use crate::session::continuation::Continuations;
 use crate::session::proof::{Introduced, Introduction, OfferedKey};
 use crate::session::{NONCE_LEN, SECRET_LEN, Session, SessionKey};
 use crate::shard::ConnectionId;
-use crate::shard::deferred::{Kind, deadline};
+use crate::shard::deferred::{Deferred, Kind, deadline};
 use crate::shard::effect::{Job, JobResult, SessionResult, SessionWork};
 use std::sync::Arc;
 use taktwerk_channel::ephemeral;
@@ -62,9 +62,10 @@ pub(crate) fn create(
     };
     let limits = &config.limits;
     let counters = &live.counters;
-    if counters.current_session_count.value() as usize >= limits.sessions_max
-        && cx.sessions.oldest_unactivated().is_none()
-        && !shared.giving_way().is_there(GivesWay::Session, cx.sessions.shard())
+    let class = cx.holder(cx.peer.connection).class;
+    let max = limits.sessions_max_for(class);
+    if counters.current_session_count.value() as usize >= max
+        && !shared.evictable().is_there(Evicted::Session, class, max)
     {
         counters.rejected_session_count.up();
         return Err(Fault::limit(StatusCode::BAD_TOO_MANY_SESSIONS, "sessions_max"));
@@ -210,20 +211,21 @@ fn finish_creation(
         live.counters.rejected_session_count.up();
         return Err(Fault::limit(StatusCode::BAD_TOO_MANY_SESSIONS, "sessions_per_connection_max"));
     }
-    if !live.counters.current_session_count.up_to(limits.sessions_max) {
-        // Part 4 §5.7.2.1: the oldest session that was never activated gives way.
-        let (count, here) = (&live.counters.current_session_count, cx.sessions.shard());
-        if let Some(oldest) = cx.sessions.oldest_unactivated() {
-            cx.close_session(oldest, true, None);
-            count.up();
-        } else if let Some(other) =
-            shared.giving_way().claim(GivesWay::Session, here, count, limits.sessions_max)
-        {
-            cx.transfers.give_way(other, GivesWay::Session);
-        } else {
+    let holder = cx.holder(peer.connection);
+    let max = limits.sessions_max_for(holder.class);
+    if !live.counters.current_session_count.up_to(max) {
+        // Part 4 §5.7.2.1: a session that was never activated is closed.
+        let Some(victim) = shared.evictable().evict(Evicted::Session, holder.class, cx.sessions.shard(), max)
+        else {
             live.counters.rejected_session_count.up();
             return Err(Fault::limit(StatusCode::BAD_TOO_MANY_SESSIONS, "sessions_max"));
+        };
+        if victim.shard == cx.sessions.shard() {
+            cx.evict_session(victim.key);
+        } else {
+            cx.transfers.evict(victim, Evicted::Session);
         }
+        live.counters.current_session_count.up();
     }
     live.counters.cumulated_session_count.up();
     let timeout = revised_timeout(wanted.requested_session_timeout, limits);
@@ -265,7 +267,7 @@ fn finish_creation(
         continuations: Continuations::default(),
     };
     let activate_until = cx.now.instant.plus_millis_f64(limits.session_activation_timeout.min(timeout));
-    let key = cx.sessions.insert(session, activate_until);
+    let key = cx.sessions.insert(session, holder, activate_until);
     cx.attached.push((peer.connection, key, true));
     cx.audit_session(key, StatusCode::GOOD, AuditAction::CreateSession { revised_session_timeout: timeout });
     let token = cx.sessions.token(key);
@@ -357,6 +359,27 @@ pub(crate) fn cancel(
 }
 
 impl Context<'_> {
+    /// Ends a session that was never activated, because others need the room. Whoever was just activating it has not failed
+    /// to log on: what its credential is worth, nobody says.
+    pub(crate) fn evict_session(&mut self, key: SessionKey) {
+        for deferred in self.deferrals.cancel(key, None) {
+            self.interrupted(deferred);
+        }
+        self.close_session(key, true, None);
+    }
+
+    /// A request is not answered because its session or connection is evicted.
+    pub(crate) fn interrupted(&mut self, deferred: Deferred) {
+        let status = StatusCode::BAD_SERVER_TOO_BUSY;
+        if let Kind::Activate(activation) = deferred.kind {
+            self.audit_refused(activation.note(), status);
+            activation.settle(None, self.now.instant);
+        }
+        if let Some(to) = deferred.reply_to {
+            self.outbox.fault_to(to, status);
+        }
+    }
+
     /// Ends a session: what waits is answered, subscriptions go or stay, and nothing is kept. `connection` is the one
     /// whose list of sessions is being worked on, if any.
     pub(crate) fn close_session(

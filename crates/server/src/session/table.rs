@@ -2,7 +2,7 @@
 
 use super::owner::Owner;
 use super::{SECRET_LEN, Session, SessionKey};
-use crate::giving_way::{GivingWay, Kind};
+use crate::eviction::{Evictable, Holder, Kind, Member};
 use crate::shard::slab::{Key, Slab};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,8 +23,8 @@ pub(crate) struct Sessions {
     deadlines: BTreeSet<(Instant, Key)>,
     /// Owners of subscriptions without a session.
     left_behind: BTreeMap<u32, Owner>,
-    /// Told how many sessions were never activated.
-    giving_way: Arc<GivingWay>,
+    /// Told which sessions were never activated.
+    evictable: Arc<Evictable>,
 }
 
 /// Where a token points.
@@ -39,13 +39,13 @@ pub(crate) enum TokenOwner {
 }
 
 impl Sessions {
-    pub(crate) fn new(shard: usize, giving_way: Arc<GivingWay>) -> Self {
+    pub(crate) fn new(shard: usize, evictable: Arc<Evictable>) -> Self {
         Self {
             shard: u16::try_from(shard).unwrap_or(u16::MAX),
             slab: Slab::default(),
             deadlines: BTreeSet::new(),
             left_behind: BTreeMap::new(),
-            giving_way,
+            evictable,
         }
     }
 
@@ -77,12 +77,10 @@ impl Sessions {
         self.slab.iter()
     }
 
-    /// Adds a session that has to be activated until `deadline`.
-    pub(crate) fn insert(&mut self, session: Session, deadline: Instant) -> SessionKey {
-        if !session.is_activated() {
-            self.giving_way.gained(self.shard(), Kind::Session);
-        }
+    /// Adds a session of `holder` that has to be activated until `deadline`.
+    pub(crate) fn insert(&mut self, session: Session, holder: Holder, deadline: Instant) -> SessionKey {
         let key = self.slab.insert(session);
+        self.evictable.add(Kind::Session, self.member(key), holder);
         self.deadlines.insert((deadline, key));
         key
     }
@@ -96,14 +94,18 @@ impl Sessions {
         // Its deadlines run into the void.
         let session = self.slab.remove(key)?;
         if !session.is_activated() {
-            self.giving_way.lost(self.shard(), Kind::Session);
+            self.evictable.remove(Kind::Session, self.member(key));
         }
         Some(session)
     }
 
     /// A session of the table has been activated for the first time.
-    pub(crate) fn activated(&self) {
-        self.giving_way.lost(self.shard(), Kind::Session);
+    pub(crate) fn activated(&self, key: SessionKey) {
+        self.evictable.remove(Kind::Session, self.member(key));
+    }
+
+    fn member(&self, key: SessionKey) -> Member {
+        Member { shard: self.shard(), key }
     }
 
     /// The token that a session's requests carry.
@@ -159,15 +161,6 @@ impl Sessions {
             self.deadlines.insert((deadline, key));
         }
         None
-    }
-
-    /// The oldest session that was never activated.
-    pub(crate) fn oldest_unactivated(&self) -> Option<SessionKey> {
-        self.slab
-            .iter()
-            .filter(|(_, session)| !session.is_activated())
-            .min_by_key(|(_, session)| session.last_contact)
-            .map(|(key, _)| key)
     }
 
     /// Notes whose subscriptions they are that outlive their session.

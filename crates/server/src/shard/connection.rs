@@ -3,6 +3,7 @@
 use super::buffers::Buffers;
 use crate::audit::note::Tried;
 use crate::budget::Budgets;
+use crate::eviction::Holder;
 use crate::limits::ALLOWANCE;
 use crate::session::SessionKey;
 use core::net::IpAddr;
@@ -31,9 +32,10 @@ pub(crate) struct Connection {
     pub(crate) sessions: SmallVec<[SessionKey; 1]>,
     /// Longest response that the client's sessions asked for and that the server's limit allows, in bytes of body.
     pub(crate) session_len_max: usize,
-    pub(crate) opened: Instant,
-    /// Counted among the connections that could give way.
-    pub(crate) could_give_way: bool,
+    /// Who holds it, for evictions.
+    pub(crate) holder: Holder,
+    /// As whose it is registered among what can be evicted.
+    pub(crate) evictable: Option<Holder>,
     /// Where it comes from; `None` where there are no addresses.
     pub(crate) address: Option<IpAddr>,
     /// When bytes came last.
@@ -54,7 +56,15 @@ pub(crate) struct Connection {
 const COMPACT_LEN: usize = 256 << 10;
 
 impl Connection {
-    pub(crate) fn new(channel: Channel, now: Instant, response_len_max: usize) -> Self {
+    /// A connection from an address, if there are addresses. `is_familiar` says that somebody has logged on from there.
+    pub(crate) fn new(
+        channel: Channel,
+        address: Option<IpAddr>,
+        is_familiar: bool,
+        now: Instant,
+        response_len_max: usize,
+    ) -> Self {
+        let holder = Holder::new(address, is_familiar, None, u64::from(channel.id()));
         Self {
             channel,
             out: Vec::new(),
@@ -66,9 +76,9 @@ impl Connection {
             timer: Instant::FAR,
             sessions: SmallVec::new(),
             session_len_max: response_len_max,
-            opened: now,
-            could_give_way: false,
-            address: None,
+            evictable: None,
+            holder,
+            address,
             heard: now,
             held: 0,
             unsent_taken: 0,

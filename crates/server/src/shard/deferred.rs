@@ -414,6 +414,11 @@ impl Deferrals {
         self.take(|deferred| deferred.session == Some(session) && !matches!(deferred.kind, Kind::Activate(_)))
     }
 
+    /// Takes out what waits for a connection that is evicted.
+    pub(crate) fn interrupt(&mut self, connection: ConnectionId) -> Vec<Deferred> {
+        self.take(|deferred| deferred.reply_to.is_some_and(|to| to.connection == connection))
+    }
+
     /// Forgets what waits for a connection that is gone.
     pub(crate) fn disconnect(&mut self, connection: ConnectionId) {
         if self.slab.len() > 0 {

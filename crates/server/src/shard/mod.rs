@@ -35,7 +35,7 @@ pub use transfer::ShardMessage;
 
 use crate::audit::AuditLog;
 use crate::authorization::Authorizer;
-use crate::giving_way::Kind;
+use crate::eviction::{Class, Holder, Kind, Member};
 use crate::now::Now;
 use crate::session::{SessionKey, Sessions};
 use crate::shared::ServerShared;
@@ -86,6 +86,7 @@ pub enum Command {
 pub struct ConnectionState {
     channel: Channel,
     address: Option<IpAddr>,
+    holder: Holder,
     unsent: Vec<u8>,
     /// The request that asked for the move: its RequestId and body.
     request: Option<(u32, Vec<u8>)>,
@@ -161,7 +162,7 @@ impl Shard {
             deferrals: Deferrals::new(limits),
             transfers: Transfers::default(),
             buffers: Buffers::new(limits.spare_buffers_max),
-            sessions: Sessions::new(index, Arc::clone(shared.giving_way())),
+            sessions: Sessions::new(index, Arc::clone(shared.evictable())),
             authorizer: Authorizer::default(),
             audit: AuditLog::new(shared.config().audit.clone()),
             shared,
@@ -216,27 +217,26 @@ impl Shard {
     fn open(&mut self, address: Option<IpAddr>, now: Now) -> ConnectionId {
         let live = Arc::clone(self.shared.live());
         let count = &live.counters.current_connection_count;
-        let mut has_room = count.up_to(self.shared.config().limits.connections_max);
+        let limits = &self.shared.config().limits;
+        let (max, response_len_max) = (limits.connections_max, limits.response_len_max);
+        let is_familiar = address.is_some_and(|address| self.shared.admission().is_familiar(address));
+        let mut has_room = count.up_to(max);
         if !has_room {
-            let max = self.shared.config().limits.connections_max;
-            if let Some(idle) = self.oldest_without_session() {
-                self.fail(idle, StatusCode::BAD_TCP_SERVER_TOO_BUSY, now);
-                has_room = true;
-                count.up();
-            } else if let Some(other) =
-                self.shared.giving_way().claim(Kind::Connection, self.index, count, max)
-            {
-                self.transfers.give_way(other, Kind::Connection);
-                has_room = true;
-            } else {
-                count.up();
+            let class = if is_familiar { Class::Familiar } else { Class::Unsigned };
+            let victim = self.shared.evictable().evict(Kind::Connection, class, self.index, max);
+            has_room = victim.is_some();
+            match victim {
+                Some(victim) if victim.shard == self.index => {
+                    self.evict_connection(ConnectionId(victim.key), now);
+                }
+                Some(victim) => self.transfers.evict(victim, Kind::Connection),
+                None => {}
             }
+            count.up();
         }
         let id = live.next_channel();
         let channel = Channel::server(Arc::clone(self.shared.channel()), id, now.instant);
-        let response_len_max = self.shared.config().limits.response_len_max;
-        let mut connection = Connection::new(channel, now.instant, response_len_max);
-        connection.address = address;
+        let connection = Connection::new(channel, address, is_familiar, now.instant, response_len_max);
         let id = ConnectionId(self.connections.insert(connection));
         if !has_room {
             self.fail(id, StatusCode::BAD_TCP_SERVER_TOO_BUSY, now);
@@ -245,14 +245,39 @@ impl Shard {
         id
     }
 
-    fn oldest_without_session(&self) -> Option<ConnectionId> {
-        self.connections
-            .iter()
-            .filter(|(_, connection)| {
-                connection.sessions.is_empty() && !connection.is_closing && !connection.is_moving
-            })
-            .min_by_key(|(_, connection)| connection.opened)
-            .map(|(key, _)| ConnectionId(key))
+    /// Whether a connection has no activated session, and is not about to go.
+    fn is_evictable(&self, id: ConnectionId) -> bool {
+        let is_activated =
+            |key: &SessionKey| self.sessions.get(*key).is_some_and(crate::session::Session::is_activated);
+        self.connections.get(id.0).is_some_and(|connection| {
+            !connection.is_closing && !connection.is_moving && !connection.sessions.iter().any(is_activated)
+        })
+    }
+
+    /// Ends a connection because others need the room. Whoever was just logging on through it has not failed to.
+    fn evict_connection(&mut self, id: ConnectionId, now: Now) {
+        self.shared.live().counters.evicted_connection_count.up();
+        self.interrupt(id, now);
+        self.fail(id, StatusCode::BAD_TCP_SERVER_TOO_BUSY, now);
+    }
+
+    /// Ends what waits for a connection that is about to be evicted.
+    fn interrupt(&mut self, id: ConnectionId, now: Now) {
+        for deferred in self.deferrals.interrupt(id) {
+            self.context(None, now).interrupted(deferred);
+        }
+    }
+
+    /// A channel was opened or renewed: now it is known who its client is.
+    fn identify(&mut self, id: ConnectionId) {
+        let provider = Arc::clone(&self.shared.config().provider);
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        let channel = &connection.channel;
+        let certificate = channel.peer_certificate().filter(|_| channel.policy().is_secure());
+        let application = certificate.map(|certificate| provider.thumbprint(certificate));
+        if application.is_some() {
+            connection.holder = Holder::new(connection.address, false, application, u64::from(channel.id()));
+        }
     }
 
     /// The connection is gone: the socket is closed or broken. Its sessions wait for their clients to come back.
@@ -265,9 +290,7 @@ impl Shard {
     fn forget(&mut self, id: ConnectionId) -> Option<Connection> {
         let mut connection = self.connections.remove(id.0)?;
         connection.release(self.shared.budgets());
-        if connection.could_give_way {
-            self.shared.giving_way().lost(self.index, Kind::Connection);
-        }
+        self.forget_evictable(id, &connection);
         if let Some(address) = connection.address {
             self.shared.admission().leave(address);
         }
@@ -283,6 +306,11 @@ impl Shard {
         let sessions = core::mem::take(&mut connection.sessions);
         self.deferrals.disconnect(id);
         for key in sessions {
+            if self.sessions.get(key).is_some_and(|session| !session.is_activated()) {
+                // It can be activated over this channel only (Part 4 §5.7.3.1).
+                self.context(None, now).close_session(key, true, Some(id));
+                continue;
+            }
             let Some(session) = self.sessions.get_mut(key).filter(|session| session.connection == Some(id))
             else {
                 continue;
@@ -297,21 +325,29 @@ impl Shard {
             );
             self.engine.refuse_requests(key.into(), StatusCode::BAD_SECURE_CHANNEL_CLOSED, &mut outbox);
         }
-        self.weigh(id);
+        self.register_evictable(id);
     }
 
-    /// Keeps count of the connections that could give way.
-    fn weigh(&mut self, id: ConnectionId) {
+    /// Registers a connection that can be evicted, or takes it out.
+    fn register_evictable(&mut self, id: ConnectionId) {
+        let is_evictable = self.is_evictable(id);
         let Some(connection) = self.connections.get_mut(id.0) else { return };
-        let could = connection.sessions.is_empty() && !connection.is_closing;
-        if could != connection.could_give_way {
-            connection.could_give_way = could;
-            let all = self.shared.giving_way();
-            if could {
-                all.gained(self.index, Kind::Connection);
-            } else {
-                all.lost(self.index, Kind::Connection);
+        let holder = is_evictable.then_some(connection.holder);
+        if holder != connection.evictable {
+            connection.evictable = holder;
+            let member = Member { shard: self.index, key: id.0 };
+            match holder {
+                Some(holder) => self.shared.evictable().add(Kind::Connection, member, holder),
+                None => self.shared.evictable().remove(Kind::Connection, member),
             }
+        }
+    }
+
+    /// A connection leaves the shard.
+    fn forget_evictable(&self, id: ConnectionId, connection: &Connection) {
+        if connection.evictable.is_some() {
+            let member = Member { shard: self.index, key: id.0 };
+            self.shared.evictable().remove(Kind::Connection, member);
         }
     }
 
@@ -350,6 +386,7 @@ impl Shard {
         while budgets.reassembly.is_over() {
             // What shows for other shards is theirs to give back.
             let Some(id) = self.largest(|connection| connection.held) else { break };
+            self.interrupt(id, now);
             tracing::debug!(
                 "the budget of incomplete messages is used up: the connection with most of it is closed"
             );
@@ -361,6 +398,7 @@ impl Shard {
         }
         while budgets.unsent.is_over() {
             let Some(id) = self.largest(|connection| connection.unsent_taken) else { break };
+            self.interrupt(id, now);
             tracing::debug!(
                 "the budget of unsent bytes is used up: the connection with most of it is closed"
             );
@@ -370,7 +408,7 @@ impl Shard {
             let Some(connection) = self.connections.get_mut(id.0) else { break };
             connection.is_closing = true;
             connection.release(budgets);
-            self.weigh(id);
+            self.register_evictable(id);
             self.closes.push_back(id);
         }
     }
@@ -490,9 +528,7 @@ impl Shard {
         self.detach(id, now);
         let mut connection = self.connections.remove(id.0)?;
         connection.release(self.shared.budgets());
-        if connection.could_give_way {
-            self.shared.giving_way().lost(self.index, Kind::Connection);
-        }
+        self.forget_evictable(id, &connection);
         self.deadlines.remove(&(connection.timer, id));
         let request = self
             .moving
@@ -501,16 +537,16 @@ impl Shard {
             .map(|at| self.moving.swap_remove(at))
             .map(|(_, request_id, body)| (request_id, body));
         let unsent = connection.unsent().to_vec();
-        let Connection { channel, address, trusted_at, .. } = connection;
-        Some(ConnectionState { channel, address, unsent, request, trusted_at })
+        let Connection { channel, address, holder, trusted_at, .. } = connection;
+        Some(ConnectionState { channel, address, holder, unsent, request, trusted_at })
     }
 
     /// Takes a connection in and answers the request that made it move.
     pub fn import(&mut self, state: ConnectionState, now: Now) -> ConnectionId {
-        let ConnectionState { channel, address, unsent, request, trusted_at } = state;
+        let ConnectionState { channel, address, holder, unsent, request, trusted_at } = state;
         let response_len_max = self.shared.config().limits.response_len_max;
-        let mut connection = Connection::new(channel, now.instant, response_len_max);
-        connection.address = address;
+        let mut connection = Connection::new(channel, address, false, now.instant, response_len_max);
+        connection.holder = holder;
         connection.out = unsent;
         connection.trusted_at = trusted_at;
         let id = ConnectionId(self.connections.insert(connection));

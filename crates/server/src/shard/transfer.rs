@@ -1,5 +1,5 @@
 //! What shards tell each other: of subscriptions that a session of one shard takes over from another (Part 4 §5.14.7),
-//! and of what has to give way.
+//! and of what has to be evicted.
 //!
 //! The session's shard asks the one that has the subscription, which looks whether the session's user may have it, and
 //! either refuses or takes it out of its engine and gives it away. Messages between two shards stay in order; nobody
@@ -7,8 +7,8 @@
 //! can ask for it again until its lifetime is over.
 
 use super::slab::Key;
-use super::{Shard, outbox};
-use crate::giving_way::Kind;
+use super::{ConnectionId, Shard, outbox};
+use crate::eviction::{Kind, Member};
 use crate::now::Now;
 use crate::service::transfer::{self, Transferred};
 use crate::session::Session;
@@ -30,8 +30,8 @@ enum Content {
     Refused(Waiting, StatusCode),
     /// Here it is.
     Given(Box<Given>),
-    /// A shard that needs a place has claimed one of these.
-    GiveWay(Kind),
+    /// A shard that needs room has chosen this one to be evicted.
+    Evict(Kind, Key),
 }
 
 /// Which operation of which request waits.
@@ -78,9 +78,9 @@ impl Transfers {
         self.messages.push_back((to, ShardMessage(Content::Ask(ask))));
     }
 
-    /// Tells a shard that something of it was claimed.
-    pub(crate) fn give_way(&mut self, to: usize, kind: Kind) {
-        self.messages.push_back((to, ShardMessage(Content::GiveWay(kind))));
+    /// Tells a shard that something of it is to be evicted.
+    pub(crate) fn evict(&mut self, victim: Member, kind: Kind) {
+        self.messages.push_back((victim.shard, ShardMessage(Content::Evict(kind, victim.key))));
     }
 
     fn refuse(&mut self, ask: &Ask, status: StatusCode) {
@@ -101,28 +101,28 @@ impl Shard {
             Content::Ask(ask) => self.asked(ask, now),
             Content::Refused(waiting, status) => self.transferred(waiting, Err(status), now),
             Content::Given(given) => self.given(*given, now),
-            Content::GiveWay(kind) => self.give_way(kind, now),
+            Content::Evict(kind, key) => self.evict(kind, key, now),
         }
         self.count_engine();
     }
 
-    /// A shard without anything that could give way needs a place.
-    fn give_way(&mut self, kind: Kind, now: Now) {
+    /// Another shard needs room. What it has chosen may have been activated meanwhile: then it stays.
+    fn evict(&mut self, kind: Kind, key: Key, now: Now) {
         match kind {
             Kind::Session => {
-                if let Some(oldest) = self.sessions.oldest_unactivated() {
-                    self.context(None, now).close_session(oldest, true, None);
+                if self.sessions.get(key).is_some_and(|session| !session.is_activated()) {
+                    self.context(None, now).evict_session(key);
                     self.apply_attached(now);
                     self.audit_deferred(now);
                 }
             }
             Kind::Connection => {
-                if let Some(idle) = self.oldest_without_session() {
-                    self.fail(idle, StatusCode::BAD_TCP_SERVER_TOO_BUSY, now);
+                if self.is_evictable(ConnectionId(key)) {
+                    self.evict_connection(ConnectionId(key), now);
                 }
             }
         }
-        self.shared.giving_way().settled(self.index, kind);
+        self.shared.evictable().carried_out(kind);
     }
 
     /// A session of some shard wants a subscription.

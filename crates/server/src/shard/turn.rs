@@ -73,7 +73,7 @@ impl Shard {
     fn on_event(&mut self, id: ConnectionId, event: Event, now: Now) {
         match event {
             Event::Effect(job) => {
-                if self.shared.budgets().handshakes.take(1) {
+                if self.may_shake_hands(id, now) && self.shared.budgets().handshakes.take(1) {
                     self.handshake_begins(id, &job);
                     let provider = Arc::clone(&self.shared.config().provider);
                     let job = Job::Blocking(Box::new(move || JobResult::Crypto(job.run(&*provider))));
@@ -90,6 +90,7 @@ impl Shard {
             }
             Event::Opened => {
                 self.handshake_succeeded(id);
+                self.identify(id);
                 self.audit_open(id, StatusCode::GOOD, false, now);
             }
             Event::Renewed => {
@@ -98,6 +99,15 @@ impl Shard {
             }
             Event::NeedMore { .. } | Event::Handled | Event::Message { .. } | Event::Aborted { .. } => {}
         }
+    }
+
+    /// Whether a handshake may be computed now: a flood of them leaves some to others.
+    fn may_shake_hands(&self, id: ConnectionId, now: Now) -> bool {
+        let Some(connection) = self.connections.get(id.0) else { return false };
+        let channel = &connection.channel;
+        let is_signed = channel.is_open() && channel.policy().is_secure();
+        let under_way = self.shared.budgets().handshakes.used();
+        self.shared.admission().may_shake_hands(connection.address, is_signed, under_way, now.instant)
     }
 
     /// Brings a connection's bookkeeping up to date after something happened on it.
@@ -124,7 +134,7 @@ impl Shard {
             let at = connection.heard.plus_millis_f64(self.shared.config().limits.sessionless_timeout);
             rearm(&mut self.deadlines, id, connection, at);
         }
-        self.weigh(id);
+        self.register_evictable(id);
     }
 
     /// Everything that services reach, for a request on a connection.
@@ -259,7 +269,7 @@ impl Shard {
                     let max = session.max_response_len as usize;
                     connection.session_len_max = connection.session_len_max.min(max);
                 }
-                self.weigh(id);
+                self.register_evictable(id);
             }
         }
     }
@@ -384,7 +394,7 @@ impl Shard {
             self.detach(id, now);
             if let Some(connection) = self.connections.get_mut(id.0) {
                 connection.is_closing = true;
-                self.weigh(id);
+                self.register_evictable(id);
                 self.closes.push_back(id);
             }
             return;

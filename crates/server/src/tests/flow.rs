@@ -271,9 +271,9 @@ fn a_connection_moves_to_the_shard_of_its_session() {
     let shared = ServerShared::new(config, Arc::clone(&space), 2, utc);
     let now = Now { instant: Instant::ZERO + Duration::from_secs(1), utc };
     let make = |index| Shard::new(index, Arc::clone(&shared), Box::new(SeededEntropy::new(index as u64)));
-    let mut server = Server { shard: make(1), space: Arc::clone(&space), now };
+    let mut server = Server { shard: make(1), space: Arc::clone(&space), now, from: None };
     let home = server.session();
-    let mut away = Server { shard: make(0), space, now };
+    let mut away = Server { shard: make(0), space, now, from: None };
     let mut client = away.connect();
     client.token = home.token.clone();
     // The session's client comes back on another shard's connection.

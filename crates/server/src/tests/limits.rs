@@ -286,6 +286,7 @@ fn the_budget_of_subscriptions_spans_shards() {
     let shared = ServerShared::new(config, Arc::clone(&space), 2, utc);
     let now = Now { instant: Instant::ZERO + Duration::from_secs(1), utc };
     let mut shards = [0, 1].map(|index| Server {
+        from: None,
         shard: Shard::new(index, Arc::clone(&shared), Box::new(SeededEntropy::new(index as u64))),
         space: Arc::clone(&space),
         now,

@@ -39,6 +39,8 @@ pub(crate) struct Server {
     pub(crate) shard: Shard,
     pub(crate) space: Arc<AddressSpace>,
     pub(crate) now: Now,
+    /// Where the next connections come from.
+    pub(crate) from: Option<core::net::IpAddr>,
 }
 
 /// A client on one connection.
@@ -69,7 +71,8 @@ impl Server {
         let space = Arc::new(AddressSpace::new(1, 64, APPLICATION));
         let shared = ServerShared::new(config, Arc::clone(&space), 1, utc);
         let shard = Shard::new(0, shared, Box::new(SeededEntropy::new(1)));
-        Self { shard, space, now: Now { instant: Instant::ZERO + Duration::from_secs(1), utc } }
+        let now = Now { instant: Instant::ZERO + Duration::from_secs(1), utc };
+        Self { shard, space, now, from: None }
     }
 
     /// Lets time pass; everything due happens on the way.
@@ -107,7 +110,13 @@ impl Server {
 
     /// A client that has said nothing yet.
     pub(crate) fn dial(&mut self, provider: Arc<dyn Provider>, params: OpenParams) -> Client {
-        let connection = self.shard.opened(self.now);
+        let connection = match self.from {
+            Some(address) => {
+                self.shard.shared().admit(address, self.now.instant).unwrap();
+                self.shard.opened_from(address, self.now)
+            }
+            None => self.shard.opened(self.now),
+        };
         let mut out = Vec::new();
         let config = ChannelConfig { provider: Arc::clone(&provider), ..ChannelConfig::default() };
         let channel = Channel::client(Arc::new(config), params, self.now.instant, &mut out).unwrap();

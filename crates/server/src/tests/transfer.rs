@@ -30,7 +30,7 @@ impl Pair {
         let now = Now { instant: Instant::ZERO + Duration::from_secs(1), utc };
         let shards = [0, 1].map(|index| {
             let shard = Shard::new(index, Arc::clone(&shared), Box::new(SeededEntropy::new(index as u64)));
-            Server { shard, space: Arc::clone(&space), now }
+            Server { shard, space: Arc::clone(&space), now, from: None }
         });
         add(&shards[0], variable(1, BuiltInType::Double, 1.0));
         Self { shards }

@@ -1,5 +1,6 @@
 //! Users on secured channels: what they have to show, and what they hear when it does not do.
 
+mod admission;
 mod ends;
 
 use super::secured::{ENCRYPT, Party, SIGN, Security, server_with};

@@ -1,0 +1,265 @@
+//! Floods and honest clients that log on meanwhile: who gets in, who is evicted, and that nobody has failed by that.
+
+use super::*;
+use crate::eviction::{Class, Kind};
+use core::net::IpAddr;
+use taktwerk_channel::OpenParams;
+use taktwerk_crypto::NullProvider;
+
+const FLOODER: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 66));
+
+fn from(network: u8, host: u8) -> IpAddr {
+    IpAddr::from([10, 1, network, host])
+}
+
+fn both(change: impl FnOnce(&mut ServerConfig)) -> Server {
+    server_with(&[NONE, ENCRYPT], &tokens(), |config| {
+        config.verifier = Some(Arc::new(Staff));
+        config.allow_clear_passwords = true;
+        change(config);
+    })
+}
+
+impl Server {
+    fn connect_from(&mut self, address: IpAddr) -> Client {
+        self.from = Some(address);
+        let client = self.connect_with(Arc::new(NullProvider), OpenParams::insecure(URL));
+        self.from = None;
+        client
+    }
+
+    fn created_from(&mut self, address: IpAddr, name: &str, security: Security) -> Party {
+        self.from = Some(address);
+        let party = Party::created(self, name, security);
+        self.from = None;
+        party
+    }
+}
+
+/// CreateSession, again and again, in turns over these connections.
+fn flood(server: &mut Server, connections: &mut [Client], count: usize) {
+    let len = connections.len();
+    for number in 0..count {
+        // Whatever comes of it.
+        let _ = connections[number % len].create(server);
+    }
+}
+
+/// The flood comes from the address of the honest users with a certificate.
+#[test]
+fn sessions_that_are_never_activated_keep_nobody_out() {
+    let mut server = both(|config| config.limits.sessions_max = 200);
+    let mut connections: Vec<Client> = (0..24).map(|_| server.connect_from(FLOODER)).collect();
+    flood(&mut server, &mut connections, 1_000);
+    for number in 0..15u8 {
+        let mut certified = server.created_from(FLOODER, "client", ENCRYPT);
+        let mut anonymous = server.connect_from(from(number, 1));
+        anonymous.create(&mut server).unwrap();
+        // 300 ms go by until the clients go on, and 300 sessions are created.
+        for _ in 0..10 {
+            server.pass(Duration::from_millis(30));
+            flood(&mut server, &mut connections, 30);
+        }
+        certified.log_on(&mut server, "joe", "secret").unwrap();
+        anonymous.activate(&mut server).unwrap();
+    }
+    let evictable = Arc::clone(server.shard.shared().evictable());
+    assert_eq!(evictable.count(Kind::Session, Class::Signed), 0, "all are activated");
+    // The flood has all but what is reserved, and the anonymous users have theirs of that.
+    assert_eq!(server.shard.session_count(), 200 - 20 + 15);
+}
+
+/// Each session of the flood comes over a connection of its own, from an address of its own in the newcomers' network.
+#[test]
+fn a_flood_from_many_addresses_of_a_network_keeps_no_certificate_out() {
+    let mut server = both(|config| {
+        config.limits.sessions_max = 100;
+        config.limits.connections_max = 120;
+    });
+    for round in 0..5u8 {
+        let mut certified = server.created_from(from(0, 200 + round), "client", ENCRYPT);
+        for number in 0..300u32 {
+            let mut client = server.connect_from(from(0, (number % 200) as u8));
+            let _ = client.create(&mut server);
+            server.pass(Duration::from_millis(1));
+        }
+        certified.log_on(&mut server, "joe", "secret").unwrap();
+    }
+    assert!(server.shard.connection_count() <= 120);
+    assert!(server.shard.shared().live().counters.evicted_connection_count.value() > 1_000);
+}
+
+/// Sessions of Anonymous that are activated cannot be evicted, and everybody can have them.
+#[test]
+fn activated_sessions_of_anonymous_leave_some_to_certificates_and_known_addresses() {
+    let mut server = both(|config| config.limits.sessions_max = 50);
+    // Somebody logs on with a password, and leaves.
+    let known = from(3, 3);
+    let mut user = server.connect_from(known);
+    user.create(&mut server).unwrap();
+    let request = super::super::session::login(&mut user, "joe", "secret");
+    user.call(&mut server, &request).unwrap();
+    server.shard.closed(user.connection, server.now);
+    let mut connections: Vec<Client> = (0..5).map(|_| server.connect_from(FLOODER)).collect();
+    let mut count = 1;
+    loop {
+        let client = &mut connections[count % 5];
+        if client.create(&mut server).is_err() {
+            break;
+        }
+        client.activate(&mut server).unwrap();
+        count += 1;
+    }
+    assert_eq!(count, 50 - 5);
+    let mut certified = server.created_from(from(7, 7), "client", ENCRYPT);
+    certified.log_on(&mut server, "joe", "secret").unwrap();
+    let mut again = server.connect_from(known);
+    again.create(&mut server).unwrap();
+    again.activate(&mut server).unwrap();
+    // To log on as Anonymous earns nothing.
+    let mut anonymous = server.connect_from(FLOODER);
+    assert_eq!(anonymous.create(&mut server).unwrap_err(), StatusCode::BAD_TOO_MANY_SESSIONS);
+}
+
+/// Whoever has a trusted certificate and floods with it keeps out neither others with one nor those without.
+#[test]
+fn a_trusted_application_that_floods_keeps_nobody_out() {
+    let mut server = both(|config| {
+        config.limits.sessions_max = 50;
+        config.limits.sessions_per_connection_max = 100;
+    });
+    let mut insider = server.created_from(FLOODER, "insider", ENCRYPT);
+    for _ in 0..60 {
+        insider.create(&mut server).unwrap();
+    }
+    let mut certified = server.created_from(FLOODER, "client", ENCRYPT);
+    let mut anonymous = server.connect_from(from(1, 1));
+    anonymous.create(&mut server).unwrap();
+    for _ in 0..200 {
+        insider.create(&mut server).unwrap();
+    }
+    certified.log_on(&mut server, "joe", "secret").unwrap();
+    anonymous.activate(&mut server).unwrap();
+}
+
+#[test]
+fn an_evicted_session_or_connection_is_nobodys_failed_login() {
+    for is_connection in [false, true] {
+        let mut server = both(|config| {
+            config.limits.sessions_max = if is_connection { 100 } else { 1 };
+            config.limits.connections_max = if is_connection { 1 } else { 100 };
+        });
+        let mut checks = VecDeque::new();
+        let rejected = || server.shard.shared().live().counters.security_rejected_session_count.value();
+        assert_eq!(rejected(), 0);
+        // Far more often than somebody may fail.
+        for round in 0..20 {
+            let mut user = server.created_from(FLOODER, "client", NONE);
+            let id = user.ask_plainly(&mut server, "joe", "secret", &mut checks);
+            // It is being checked already: the server has looked at the password.
+            assert_eq!(checks.len(), 1, "round {round}");
+            let mut other = server.connect_from(from(round, 1));
+            if !is_connection {
+                other.create(&mut server).unwrap();
+            }
+            let told = user.answer(&mut server, id);
+            assert!(told.is_none_or(|told| told == Err(StatusCode::BAD_SERVER_TOO_BUSY)), "{told:?}");
+            assert!(server.run_check(&mut checks));
+            server.shard.closed(other.connection, server.now);
+            server.shard.closed(user.client.connection, server.now);
+        }
+        let mut user = server.created_from(FLOODER, "client", NONE);
+        let id = user.ask_plainly(&mut server, "joe", "secret", &mut checks);
+        assert!(server.run_check(&mut checks));
+        assert_eq!(user.answer(&mut server, id), Some(Ok(())), "is a connection: {is_connection}");
+        let counters = &server.shard.shared().live().counters;
+        assert_eq!(counters.security_rejected_session_count.value(), 0);
+    }
+}
+
+impl Party {
+    /// Asks with a password that is readable on the way.
+    fn ask_plainly(
+        &mut self,
+        server: &mut Server,
+        name: &str,
+        password: &str,
+        checks: &mut VecDeque<Effect>,
+    ) -> u32 {
+        let request = super::super::session::login(&mut self.client, name, password);
+        let id = self.client.send(server, ActivateSessionRequest::BINARY_ENCODING_ID, &request);
+        server.run_all_but_checks(checks);
+        self.client.drain(server);
+        id
+    }
+}
+
+#[test]
+fn a_session_that_was_never_activated_ends_with_its_connection() {
+    let mut server = both(|_| {});
+    for _ in 0..10 {
+        let mut client = server.connect_from(FLOODER);
+        client.create(&mut server).unwrap();
+        server.shard.closed(client.connection, server.now);
+    }
+    assert_eq!(server.shard.session_count(), 0);
+    assert_eq!(server.shard.shared().live().counters.current_session_count.value(), 0);
+    let evictable = server.shard.shared().evictable();
+    assert_eq!(evictable.count(Kind::Session, Class::Unsigned), 0);
+    assert_eq!(evictable.count(Kind::Connection, Class::Unsigned), 0);
+}
+
+/// A connection whose certificate is trusted is not evicted by any number of others, half open or without security.
+#[test]
+fn connections_without_a_certificate_are_evicted_first() {
+    let mut server = both(|config| {
+        config.limits.connections_max = 40;
+        config.limits.connections_per_address_max = 1_000;
+    });
+    let mut certified = server.created_from(FLOODER, "client", ENCRYPT);
+    let mut quiet = server.connect_from(from(9, 9));
+    for number in 0..500 {
+        server.now.instant = server.now.instant + Duration::from_millis(20);
+        server.from = Some(FLOODER);
+        let mut client = server.dial(Arc::new(NullProvider), OpenParams::insecure(URL));
+        server.from = None;
+        if number % 2 == 0 {
+            client.exchange(&mut server);
+        }
+        client.drain(&mut server);
+    }
+    assert_eq!(server.shard.connection_count(), 40);
+    certified.log_on(&mut server, "joe", "secret").unwrap();
+    quiet.create(&mut server).unwrap();
+    quiet.activate(&mut server).unwrap();
+}
+
+/// Handshakes of many addresses are under way; somebody from elsewhere is still served.
+#[test]
+fn handshakes_of_a_flood_leave_some_to_others() {
+    let mut server = both(|config| {
+        config.limits.handshakes_max = 32;
+        config.limits.connections_max = 1_000;
+    });
+    let mut strangers = Vec::new();
+    for number in 0..100u8 {
+        server.from = Some(from(number % 2, number));
+        let provider = Arc::new(DummyProvider::new("stranger", 2048));
+        let params = OpenParams {
+            policy: ENCRYPT.0,
+            mode: ENCRYPT.1,
+            server_certificate: Some(certificate("server", 2048).into()),
+            ..OpenParams::insecure(URL)
+        };
+        let mut client = server.dial(provider, params);
+        client.exchange(&mut server);
+        client.exchange(&mut server);
+        strangers.push(client);
+    }
+    server.from = None;
+    assert!(server.shard.shared().live().counters.shed_handshake_count.value() >= 70);
+    // What is under way is not done before this one has come.
+    assert!((24..32).contains(&server.shard.shared().budgets().handshakes.used()));
+    let mut certified = server.created_from(from(77, 1), "client", ENCRYPT);
+    certified.log_on(&mut server, "joe", "secret").unwrap();
+}

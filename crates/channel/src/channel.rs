@@ -273,10 +273,11 @@ impl Channel {
         self.receive_buffer_size
     }
 
-    /// Bytes that the channel itself holds on to: parts of an unfinished message, and chunks waiting for a renewal.
+    /// Bytes of memory that the channel itself holds on to: parts of an unfinished message, and chunks waiting for a
+    /// renewal.
     #[must_use]
     pub fn buffered_len(&self) -> usize {
-        self.held.len() + self.assembly.as_ref().map_or(0, |assembly| assembly.len())
+        self.held.capacity() + self.assembly.as_ref().map_or(0, |assembly| assembly.len())
     }
 
     /// On a client: the id of the next request. Ids repeat after 2^32 requests; 0 is left out.

@@ -14,8 +14,13 @@ use taktwerk_types::{
 };
 
 /// The strings and arrays in these messages are short.
-const LIMITS: DecodeLimits =
-    DecodeLimits { string_len_max: 4096, byte_string_len_max: 4096, array_len_max: 1024, depth_max: 16 };
+const LIMITS: DecodeLimits = DecodeLimits {
+    string_len_max: 4096,
+    byte_string_len_max: 4096,
+    array_len_max: 1024,
+    depth_max: 16,
+    memory_max: 1 << 20,
+};
 
 /// Appends the type id of a message and the message.
 fn append<T: Structure>(message: &T, out: &mut Vec<u8>) {

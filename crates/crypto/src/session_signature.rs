@@ -25,6 +25,16 @@ impl From<Vec<u8>> for SignedData {
 }
 
 impl SignedData {
+    /// Bytes of memory that it keeps beside itself.
+    #[must_use]
+    pub fn memory_len(&self) -> usize {
+        let len = |part: &Part| match part {
+            Part::Bytes(bytes) => bytes.capacity(),
+            Part::HashOf(certificate) => certificate.len(),
+        };
+        self.0.capacity() * size_of::<Part>() + self.0.iter().map(len).sum::<usize>()
+    }
+
     /// The bytes that are signed.
     ///
     /// # Errors

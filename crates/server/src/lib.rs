@@ -4,8 +4,8 @@
 //! state machine: bytes and time go in, bytes, deadlines and effects come out. It does no I/O, reads no clock, starts
 //! no thread, and can be run by sockets, by a simulator and by a fuzzer alike.
 //!
-//! - [`limits`], [`budget`], [`admission`]: what one client may use, what all may, and who may come; `eviction`: who
-//!   has to go when the server is full;
+//! - [`limits`], [`account`], [`admission`]: what may be kept, what is kept, and who may come; `eviction`: who has to go
+//!   when the server is full;
 //! - [`shard`]: the state machine and its contract; [`shared`], [`config`], [`error`], [`now`]: what it
 //!   works with;
 //! - `service`: the services, one file each; `session`: what a client keeps between requests;
@@ -16,12 +16,10 @@
 
 #![forbid(unsafe_code)]
 
-#[allow(dead_code, unused_imports)]
 pub mod account;
 pub mod admission;
 pub mod audit;
 pub mod authorization;
-pub mod budget;
 pub mod callback;
 pub mod config;
 pub mod diagnostics;
@@ -39,9 +37,9 @@ mod subscription;
 #[cfg(test)]
 mod tests;
 
+pub use account::{Account, Category};
 pub use admission::{Rate, Refusal};
 pub use authorization::Authorization;
-pub use budget::{Budget, Budgets};
 pub use config::{BuildInfo, ConfigProblem, EndpointConfig, ServerConfig, UserTokenConfig, UserTokenKind};
 pub use error::Fault;
 pub use identity::{Accepted, Credential, IdentityVerifier, User, Verdict, Verification};

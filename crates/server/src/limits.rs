@@ -3,12 +3,15 @@
 //! What the specification has a Variable for is published under ServerCapabilities (Part 5 §6.3.2) from the same
 //! numbers that are enforced.
 
+use crate::account::{Category, Maxima};
 use crate::admission::Rate;
 use crate::subscription::SubscriptionLimits;
 use taktwerk_channel::ChannelLimits;
+use taktwerk_types::range::dimension_count;
+use taktwerk_types::{NumericRange, StatusCode};
 
-/// Bytes that every connection may hold, in each direction, without taking from the server's budgets: enough for a
-/// Hello and for most requests, so that a flood on other connections does not stop an honest one.
+/// Bytes that every connection may hold, in each direction: enough for a Hello and for most requests, so that a flood on
+/// other connections does not stop an honest one. They are charged when the connection is made.
 pub const ALLOWANCE: usize = 8 << 10;
 
 /// What a server accepts and keeps. At a limit the answer is a StatusCode, never growth.
@@ -48,6 +51,16 @@ pub struct Limits {
     pub handshake_rate_reserved: Rate,
     /// Sessions that one connection may have at a time; beyond: Bad_TooManySessions.
     pub sessions_per_connection_max: usize,
+    /// Bytes that all connections and sessions of one address may make the server keep; beyond: Bad_OutOfMemory, and a
+    /// connection whose unsent or incomplete messages pass it is closed. An IPv6 network of 64 bits counts as one
+    /// address.
+    pub bytes_per_address_max: usize,
+    /// Bytes that one session may make the server keep, with its subscriptions; beyond: Bad_OutOfMemory.
+    pub bytes_per_session_max: usize,
+    /// Bytes of all sessions: strings, nonces, certificates, users, continuation points; beyond: Bad_OutOfMemory.
+    pub session_bytes_max: usize,
+    /// Bytes of all requests that wait for notifications, slow work or another shard; beyond: Bad_OutOfMemory.
+    pub request_bytes_max: usize,
     /// Bytes of incomplete chunks and messages of all connections, beyond [`ALLOWANCE`] each. When they are used up,
     /// the connection that holds most is closed.
     pub reassembly_bytes_max: usize,
@@ -70,8 +83,20 @@ pub struct Limits {
     pub session_activation_timeout: f64,
     /// Longest session name in bytes; longer ones are cut.
     pub session_name_len_max: usize,
+    /// Longest string of a client's ApplicationDescription, and longest EndpointUrl of a CreateSession, in bytes;
+    /// beyond: Bad_EncodingLimitsExceeded. Part 6 §7.1.2.3 has the same number for the EndpointUrl of a Hello.
+    pub client_string_len_max: usize,
+    /// Longest ClientCertificate of a CreateSession with its chain, in bytes; beyond: Bad_CertificateInvalid.
+    pub client_certificate_len_max: usize,
+    /// Longest signature of a CreateSession or ActivateSession, in bytes; beyond: Bad_ApplicationSignatureInvalid or
+    /// Bad_UserSignatureInvalid.
+    pub signature_len_max: usize,
     /// Locale ids kept per session.
     pub locale_ids_max: usize,
+    /// Longest locale id in bytes; longer ones are not kept.
+    pub locale_id_len_max: usize,
+    /// Dimensions of an IndexRange; beyond: Bad_IndexRangeInvalid.
+    pub index_range_dimensions_max: usize,
     /// Longest user name and password in bytes; beyond: Bad_IdentityTokenInvalid.
     pub user_secret_len_max: usize,
     /// Longest issued token in bytes; beyond: Bad_IdentityTokenInvalid.
@@ -113,6 +138,9 @@ pub struct Limits {
     pub byte_string_len_max: u32,
     /// Deepest nesting accepted in a request (Part 6 §5.2.2.16 asks for 100).
     pub depth_max: u16,
+    /// Bytes of memory that one request takes when it is decoded; beyond: Bad_EncodingLimitsExceeded. An array of nulls
+    /// takes many times more memory than it has bytes on the wire.
+    pub request_memory_max: usize,
     /// Unsent bytes of a connection above which its requests are no longer read.
     pub send_budget: usize,
     /// How long a connection may stay blocked before it is closed, in ms.
@@ -150,11 +178,20 @@ impl Default for Limits {
             sessions_max: 1_000,
             sessions_reserved: 100,
             sessions_per_connection_max: 50,
+            bytes_per_address_max: 768 << 20,
+            bytes_per_session_max: 256 << 20,
+            session_bytes_max: 64 << 20,
+            request_bytes_max: 64 << 20,
             session_timeout_min: 1_000.0,
             session_timeout_max: 3_600_000.0,
             session_activation_timeout: 10_000.0,
             session_name_len_max: 512,
+            client_string_len_max: 4096,
+            client_certificate_len_max: 16 << 10,
+            signature_len_max: 2048,
             locale_ids_max: 8,
+            locale_id_len_max: 64,
+            index_range_dimensions_max: 32,
             user_secret_len_max: 1024,
             issued_token_len_max: 16 << 10,
             user_certificate_len_max: 16 << 10,
@@ -175,6 +212,7 @@ impl Default for Limits {
             string_len_max: 1 << 20,
             byte_string_len_max: 16 << 20,
             depth_max: 100,
+            request_memory_max: 64 << 20,
             reassembly_bytes_max: 64 << 20,
             unsent_bytes_max: 256 << 20,
             response_len_max: 32 << 20,
@@ -190,26 +228,24 @@ impl Default for Limits {
     }
 }
 
-/// What one of each takes at most, in bytes: measured with the flood tests and rounded up.
-mod cost {
-    /// A connection with its channel, its tables' entries and the kernel's view of it in this process.
-    pub(super) const CONNECTION: usize = 4 << 10;
-    /// A session with its diagnostics.
-    pub(super) const SESSION: usize = 8 << 10;
-    /// A continuation point.
-    pub(super) const CONTINUATION_POINT: usize = 128;
-    /// A subscription with its queues.
-    pub(super) const SUBSCRIPTION: usize = 2 << 10;
-    /// A MonitoredItem with everything that a rare one has.
-    pub(super) const MONITORED_ITEM: usize = 384;
+/// What one of each takes, in bytes of memory.
+pub(crate) mod cost {
+    use super::ALLOWANCE;
+
+    /// A connection with its channel, certificate, keys, tables' entries and the [`ALLOWANCE`] of both directions.
+    pub(crate) const CONNECTION: usize = (8 << 10) + 2 * ALLOWANCE;
+    /// A subscription with its entry in the tables, without its items.
+    pub(crate) const SUBSCRIPTION: usize = 2 << 10;
+    /// A MonitoredItem in the tables, without what only rare ones have.
+    pub(crate) const MONITORED_ITEM: usize = 128;
+    /// What a rare MonitoredItem has besides: an IndexRange of a few dimensions, links.
+    pub(crate) const RARE_MONITORED_ITEM: usize = 256;
     /// A place in a queue.
-    pub(super) const QUEUE_PLACE: usize = 64;
-    /// A queued PublishRequest.
-    pub(super) const PUBLISH_REQUEST: usize = 128;
+    pub(crate) const QUEUE_PLACE: usize = size_of::<crate::subscription::Sample>();
     /// What is remembered of an address or a network.
-    pub(super) const ADDRESS: usize = 128;
+    pub(crate) const ADDRESS: usize = 128;
     /// Buffers that a shard keeps: spare send buffers, spare messages, its receive buffer and stack.
-    pub(super) const SHARD: usize = 72 << 20;
+    pub(crate) const SHARD: usize = 72 << 20;
 }
 
 impl Limits {
@@ -230,6 +266,10 @@ impl Limits {
             sessions_max: 10_000,
             sessions_reserved: 0,
             session_activation_timeout: 30_000.0,
+            bytes_per_address_max: 16 << 30,
+            bytes_per_session_max: 4 << 30,
+            session_bytes_max: 512 << 20,
+            request_bytes_max: 512 << 20,
             unsent_bytes_max: 2 << 30,
             subscriptions: SubscriptionLimits::laboratory(),
             ..Self::default()
@@ -273,30 +313,61 @@ impl Limits {
         self
     }
 
-    /// Bytes of memory that clients can make a server of `shards` shards use, whatever they do: the sum of its budgets.
-    /// The address space and the values in it, the application's own memory, and the buffers that the kernel keeps for
-    /// sockets come on top.
+    /// Bytes of memory that clients can make a server of `shards` shards use, whatever they do: the limits of its
+    /// [account](crate::account), and what it needs for the messages that it is working on. The address space and the
+    /// values in it, the application's own memory, and the buffers that the kernel keeps for sockets come on top.
     #[must_use]
     pub fn memory_max(&self, channel: &ChannelLimits, shards: usize) -> usize {
-        let subscriptions = &self.subscriptions;
-        let session = cost::SESSION
-            + usize::from(self.browse_continuation_points_max) * cost::CONTINUATION_POINT
-            + subscriptions.publish_requests_per_session_max as usize * cost::PUBLISH_REQUEST;
-        let terms = [
-            self.connections_max.saturating_mul(cost::CONNECTION + 2 * ALLOWANCE),
-            self.reassembly_bytes_max.saturating_add(channel.message_size_max as usize),
-            self.unsent_bytes_max.saturating_add(self.response_len_max),
-            // Requests that wait for effects hold their response so far.
+        let maxima = self.maxima();
+        let kept = Category::ALL
+            .into_iter()
+            .filter(|category| category.is_bytes())
+            .fold(0, |sum: usize, category| sum.saturating_add(maxima.of(category)));
+        // A request is worked on as it came and decoded, while its response is made.
+        let message = channel.message_size_max as usize;
+        let in_work = cost::SHARD
+            .saturating_add(message.saturating_add(self.request_memory_max))
+            .saturating_add(self.response_len_max);
+        [
+            kept,
             self.handshakes_max.saturating_mul(2 * channel.open_size_max as usize),
-            self.sessions_max.saturating_mul(session),
-            (subscriptions.subscriptions_max as usize).saturating_mul(cost::SUBSCRIPTION),
-            (subscriptions.monitored_items_max as usize).saturating_mul(cost::MONITORED_ITEM),
-            subscriptions.queue_places_max.saturating_mul(cost::QUEUE_PLACE),
-            subscriptions.retransmission_bytes_total_max,
             (2 * crate::admission::ENTRIES_MAX + crate::admission::FAMILIAR_MAX) * cost::ADDRESS,
-            shards.saturating_mul(cost::SHARD),
-        ];
-        terms.into_iter().fold(0, usize::saturating_add)
+            shards.saturating_mul(in_work),
+        ]
+        .into_iter()
+        .fold(0, usize::saturating_add)
+    }
+
+    /// The limits of the whole server's account.
+    pub(crate) fn maxima(&self) -> Maxima {
+        let subscriptions = &self.subscriptions;
+        let items = (subscriptions.monitored_items_max as usize)
+            .saturating_mul(cost::MONITORED_ITEM + cost::RARE_MONITORED_ITEM)
+            .saturating_add((subscriptions.subscriptions_max as usize).saturating_mul(cost::SUBSCRIPTION));
+        Maxima::bytes(usize::MAX)
+            .with(Category::Connections, self.connections_max.saturating_mul(cost::CONNECTION))
+            .with(Category::IncompleteMessages, self.reassembly_bytes_max)
+            .with(Category::UnsentMessages, self.unsent_bytes_max)
+            .with(Category::Sessions, self.session_bytes_max)
+            .with(Category::Requests, self.request_bytes_max)
+            .with(Category::MonitoredItems, items)
+            .with(Category::QueuePlaces, subscriptions.queue_places_max.saturating_mul(cost::QUEUE_PLACE))
+            .with(Category::QueuedValues, subscriptions.queued_value_bytes_max)
+            .with(Category::Retransmission, subscriptions.retransmission_bytes_total_max)
+            .with(Category::HandshakeCount, self.handshakes_max)
+            .with(Category::SubscriptionCount, subscriptions.subscriptions_max as usize)
+            .with(Category::MonitoredItemCount, subscriptions.monitored_items_max as usize)
+    }
+
+    /// Reads an IndexRange of a request.
+    ///
+    /// # Errors
+    /// Bad_IndexRangeInvalid, also for more dimensions than are allowed.
+    pub(crate) fn index_range(&self, text: &str) -> Result<Option<NumericRange>, StatusCode> {
+        if dimension_count(text) > self.index_range_dimensions_max {
+            return Err(StatusCode::BAD_INDEX_RANGE_INVALID);
+        }
+        NumericRange::parse(text)
     }
 
     /// Sessions that a peer may have the server keep altogether, by its class.
@@ -318,6 +389,7 @@ impl Limits {
             byte_string_len_max: self.byte_string_len_max,
             array_len_max: self.array_len_max,
             depth_max: self.depth_max,
+            memory_max: self.request_memory_max,
         }
     }
 }

@@ -1,8 +1,9 @@
 //! What all shards of a server share.
 
+use crate::account::Account;
+use crate::account::addresses::Addresses;
 use crate::admission::{Admission, Refusal};
 use crate::authorization::{Authorization, role_set};
-use crate::budget::Budgets;
 use crate::config::ServerConfig;
 use crate::diagnostics::Live;
 use crate::eviction::Evictable;
@@ -29,7 +30,8 @@ pub struct ServerShared {
     channel: Arc<ChannelConfig>,
     homes: Arc<Homes>,
     authorization: ArcSwap<Authorization>,
-    budgets: Arc<Budgets>,
+    account: Arc<Account>,
+    addresses: Addresses,
     admission: Admission,
     evictable: Arc<Evictable>,
     discovery: DiscoveryCache,
@@ -52,7 +54,8 @@ impl ServerShared {
         // A zero in the Acknowledge reads "no limit" (Part 6 §7.1.2.4).
         config.channel.message_size_max = config.channel.message_size_max.max(8192);
         config.channel.chunk_count_max = config.channel.chunk_count_max.max(1);
-        let budgets = Arc::new(Budgets::new(&config.limits));
+        let account = Account::server(config.limits.maxima());
+        let addresses = Addresses::new(Arc::clone(&account), config.limits.bytes_per_address_max);
         let admission = Admission::new(&config.limits);
         let live = Arc::new(Live::new(&config));
         {
@@ -85,7 +88,8 @@ impl ServerShared {
             channel,
             homes,
             authorization,
-            budgets,
+            account,
+            addresses,
             admission,
             evictable: Arc::default(),
             discovery: DiscoveryCache::default(),
@@ -112,10 +116,15 @@ impl ServerShared {
         &self.live
     }
 
-    /// What all clients together use of what there is.
+    /// What all clients together make the server keep. Everything is back at zero when all of them are gone.
     #[must_use]
-    pub fn budgets(&self) -> &Arc<Budgets> {
-        &self.budgets
+    pub fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
+    /// The account of an address.
+    pub(crate) fn address_account(&self, address: Option<IpAddr>) -> Arc<Account> {
+        self.addresses.account(address)
     }
 
     /// Which addresses may connect.

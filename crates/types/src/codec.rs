@@ -43,6 +43,9 @@ pub struct DecodeLimits {
     pub array_len_max: u32,
     /// Deepest nesting of Variant, DataValue, ExtensionObject and DiagnosticInfo (Part 6 §5.2.1 asks for 100).
     pub depth_max: u16,
+    /// Most bytes of memory that one decoder's values take together. An array of nulls takes many times more memory than
+    /// it has bytes on the wire.
+    pub memory_max: usize,
 }
 
 impl DecodeLimits {
@@ -52,6 +55,7 @@ impl DecodeLimits {
         byte_string_len_max: 64 * 1024 * 1024,
         array_len_max: 8 * 1024 * 1024,
         depth_max: 100,
+        memory_max: 1 << 30,
     };
 }
 
@@ -103,13 +107,18 @@ pub struct Decoder<'a> {
     rest: &'a [u8],
     limits: DecodeLimits,
     depth: u16,
+    /// Bytes of memory that values may still take.
+    memory: usize,
 }
+
+/// What the allocator keeps beside each allocation, in bytes.
+const ALLOCATION: usize = 16;
 
 impl<'a> Decoder<'a> {
     /// A decoder at the start of `bytes`.
     #[must_use]
     pub fn new(bytes: &'a [u8], limits: DecodeLimits) -> Self {
-        Self { rest: bytes, limits, depth: 0 }
+        Self { rest: bytes, limits, depth: 0, memory: limits.memory_max }
     }
 
     /// The bytes not read yet.
@@ -196,9 +205,27 @@ impl<'a> Decoder<'a> {
         Ok(Some(len))
     }
 
+    /// Counts an allocation of `bytes` against [`DecodeLimits::memory_max`]; to be called before it is made.
+    #[inline]
+    pub fn allocate(&mut self, bytes: usize) -> Result<(), DecodeError> {
+        let taken = if bytes == 0 { 0 } else { bytes.saturating_add(ALLOCATION) };
+        match self.memory.checked_sub(taken) {
+            Some(left) => {
+                self.memory = left;
+                Ok(())
+            }
+            None => Err(DecodeError::Limit {
+                what: "memory",
+                actual: (self.limits.memory_max - self.memory).saturating_add(taken),
+                limit: self.limits.memory_max,
+            }),
+        }
+    }
+
     /// Reads an array; null and empty both give an empty vector.
     pub fn array<T: Decode<'a>>(&mut self) -> Result<Vec<T>, DecodeError> {
         let Some(len) = self.array_len(T::MIN_LEN)? else { return Ok(Vec::new()) };
+        self.allocate(len.saturating_mul(size_of::<T>()))?;
         // In memory an element can be many times its shortest encoding: reserve only a share of what is claimed and
         // let the vector grow with the elements that really arrive.
         let reserve = len.min(self.rest.len() / size_of::<T>().max(1) + 16);
@@ -330,6 +357,7 @@ impl<T: Encode> Encode for Box<T> {
 impl<'a, T: Decode<'a>> Decode<'a> for Box<T> {
     const MIN_LEN: usize = T::MIN_LEN;
     fn decode(decoder: &mut Decoder<'a>) -> Result<Self, DecodeError> {
+        decoder.allocate(size_of::<T>())?;
         T::decode(decoder).map(Box::new)
     }
 }
@@ -348,6 +376,53 @@ mod tests {
             Vec::<u8>::decode_from(&bytes, DecodeLimits::DEFAULT),
             Err(DecodeError::Limit { what: "array length", .. })
         ));
+    }
+
+    #[test]
+    fn memory_is_counted_whatever_the_shape() {
+        use crate::{DataValue, ExtensionObject, LocalizedText, NodeId, QualifiedName, UaString, Variant};
+        // Small on the wire and large in memory: the bytes behind each kind's number, as short as they can be.
+        fn repeated<T: Encode>(value: &T, count: usize) -> Vec<u8> {
+            let mut out = Vec::new();
+            encode_len(count, &mut out);
+            (0..count).for_each(|_| value.encode(&mut out));
+            out
+        }
+        let nested: Variant = vec![Variant::Empty; 4].into();
+        for value in [
+            Variant::Empty,
+            Variant::from(NodeId::NULL),
+            Variant::from(QualifiedName::new(0, UaString::NULL)),
+            Variant::from(LocalizedText::default()),
+            Variant::from(ExtensionObject::NULL),
+            Variant::DataValue(Box::new(DataValue::default())),
+            Variant::DiagnosticInfo(Box::default()),
+            Variant::from("a"),
+            nested,
+        ] {
+            let bytes = repeated(&value, 10_000);
+            let limits = |memory_max| DecodeLimits { memory_max, ..DecodeLimits::DEFAULT };
+            let real = 10_000 * (size_of::<Variant>() + heap(&value));
+            assert!(Vec::<Variant>::decode_from(&bytes, limits(2 * real + 100_000)).is_ok(), "{value:?}");
+            let refused = Vec::<Variant>::decode_from(&bytes, limits(real - 1)).unwrap_err();
+            assert_eq!(refused.status(), StatusCode::BAD_ENCODING_LIMITS_EXCEEDED, "{value:?}");
+        }
+    }
+
+    /// Bytes of what stands directly behind the box of a Variant.
+    fn heap(value: &crate::Variant) -> usize {
+        use crate::Variant as V;
+        match value {
+            V::NodeId(value) => size_of_val(&**value),
+            V::QualifiedName(value) => size_of_val(&**value),
+            V::LocalizedText(value) => size_of_val(&**value),
+            V::ExtensionObject(value) => size_of_val(&**value),
+            V::DataValue(value) => size_of_val(&**value),
+            V::DiagnosticInfo(value) => size_of_val(&**value),
+            V::Array(value) => size_of_val(&**value) + 4 * size_of::<V>(),
+            V::String(_) => 1,
+            _ => 0,
+        }
     }
 
     #[test]

@@ -62,8 +62,7 @@ impl<'a> Decode<'a> for DiagnosticInfo {
         let localized_text = index(4)?;
         let additional_info = if mask & 16 != 0 { Some(UaString::decode(decoder)?) } else { None };
         let inner_status_code = if mask & 32 != 0 { Some(StatusCode::decode(decoder)?) } else { None };
-        let inner_diagnostic_info =
-            if mask & 64 != 0 { Some(Box::new(decoder.nested(Self::decode)?)) } else { None };
+        let inner_diagnostic_info = if mask & 64 != 0 { Some(decoder.nested(Box::decode)?) } else { None };
         Ok(Self {
             symbolic_id,
             namespace_uri,

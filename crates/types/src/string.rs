@@ -92,7 +92,9 @@ impl<'a> Decode<'a> for UaString {
     const MIN_LEN: usize = 4;
     #[inline]
     fn decode(decoder: &mut Decoder<'a>) -> Result<Self, DecodeError> {
-        Ok(Self::from(decoder.str()?))
+        let text = decoder.str()?;
+        decoder.allocate(text.map_or(0, str::len))?;
+        Ok(Self::from(text))
     }
 }
 
@@ -164,7 +166,9 @@ impl<'a> Decode<'a> for ByteString {
     const MIN_LEN: usize = 4;
     #[inline]
     fn decode(decoder: &mut Decoder<'a>) -> Result<Self, DecodeError> {
-        Ok(Self::from(decoder.bytes()?))
+        let bytes = decoder.bytes()?;
+        decoder.allocate(bytes.map_or(0, <[u8]>::len))?;
+        Ok(Self::from(bytes))
     }
 }
 

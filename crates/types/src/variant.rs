@@ -609,6 +609,7 @@ fn decode_array<'a>(
     has_dimensions: bool,
     decoder: &mut Decoder<'a>,
 ) -> Result<Variant, DecodeError> {
+    decoder.allocate(size_of::<Array>())?;
     let values = match kind {
         BuiltInType::Variant => ArrayValues::Variant(decoder.array()?),
         BuiltInType::DataValue => ArrayValues::DataValue(decoder.array()?),

@@ -13,8 +13,13 @@ const BINARY: u8 = 1;
 /// TypeId in its four-byte form, EncodingMask and Length.
 const PREFIX_LEN: usize = 4 + 1 + 4;
 /// Certificates with their chains are the longest field.
-const LIMITS: DecodeLimits =
-    DecodeLimits { string_len_max: 255, byte_string_len_max: 65_536, array_len_max: 0, depth_max: 1 };
+const LIMITS: DecodeLimits = DecodeLimits {
+    string_len_max: 255,
+    byte_string_len_max: 65_536,
+    array_len_max: 0,
+    depth_max: 1,
+    memory_max: 1 << 20,
+};
 
 /// A decoder with the limits of these structures.
 pub(super) fn decoder(bytes: &[u8]) -> Decoder<'_> {

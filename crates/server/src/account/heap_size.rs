@@ -80,6 +80,16 @@ impl<T: HeapSize> HeapSize for Option<T> {
     }
 }
 
+impl<T: HeapSize, E: HeapSize> HeapSize for Result<T, E> {
+    #[inline]
+    fn heap_size(&self) -> usize {
+        match self {
+            Ok(value) => value.heap_size(),
+            Err(error) => error.heap_size(),
+        }
+    }
+}
+
 impl<T: HeapSize + ?Sized> HeapSize for Box<T> {
     fn heap_size(&self) -> usize {
         allocation(size_of_val::<T>(self)).saturating_add((**self).heap_size())

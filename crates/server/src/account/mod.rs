@@ -194,7 +194,7 @@ impl Maxima {
         self
     }
 
-    fn of(&self, category: Category) -> usize {
+    pub(crate) fn of(&self, category: Category) -> usize {
         self.by_category.get(category as usize).copied().unwrap_or(0)
     }
 }
@@ -486,13 +486,6 @@ impl Charge {
             Err(_) => 0,
         }
     }
-
-    /// Moves the charge to another account, whatever that one's limits are.
-    pub(crate) fn move_to(&mut self, account: &Arc<Account>) {
-        if !Arc::ptr_eq(&self.account, account) {
-            *self = account.charge_anyway(self.category, self.amount);
-        }
-    }
 }
 
 impl Drop for Charge {
@@ -542,11 +535,6 @@ impl<T: HeapSize> Charged<T> {
         let result = change(&mut self.value);
         self.charge.resize_anyway(self.value.size());
         result
-    }
-
-    /// The value; its charge is given back.
-    pub(crate) fn into_inner(self) -> T {
-        self.value
     }
 }
 

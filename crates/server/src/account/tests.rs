@@ -202,7 +202,7 @@ proptest! {
                 }
                 Step::Drop { at } => {
                     if at < charges.len() {
-                        charges.remove(at);
+                        drop(charges.remove(at));
                     }
                 }
                 Step::Move { from, to } => sessions[from].move_to(&addresses[to]),

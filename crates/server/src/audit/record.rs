@@ -1,6 +1,7 @@
 //! One audit record, with the names of the specification's AuditEventTypes (Part 5 §6.4).
 
 use super::value::AuditValue;
+use crate::account::HeapSize;
 use crate::authorization::UserIdentity;
 use core::net::IpAddr;
 use std::borrow::Cow;
@@ -114,6 +115,13 @@ pub struct AuditUser {
     pub kind: &'static str,
     /// The user's name, the certificate's subject, or the token's.
     pub name: Box<str>,
+}
+
+impl HeapSize for AuditRecord {
+    /// Texts are cut, and there are few of them: this is what the longest record takes.
+    fn heap_size(&self) -> usize {
+        4096
+    }
 }
 
 impl AuditAction {

@@ -1,5 +1,6 @@
 //! What all shards may know about a session.
 
+use crate::account::{Account, Category, Charge, Charged, Exhausted, HeapSize, allocation, heap_size};
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use taktwerk_schema::{ApplicationDescription, ServiceCounterDataType};
@@ -54,8 +55,10 @@ pub(crate) struct SessionEntry {
     pub(crate) timeout: f64,
     pub(crate) max_response_message_size: u32,
     pub(crate) connected: UtcTime,
-    pub(crate) locale_ids: Mutex<Vec<UaString>>,
-    security: Mutex<Security>,
+    locale_ids: Mutex<Charged<Vec<UaString>>>,
+    security: Mutex<Charged<Security>>,
+    /// For everything else here.
+    _charge: Charge,
     last_contact: AtomicI64,
     pub(crate) subscriptions: AtomicU32,
     pub(crate) monitored_items: AtomicU32,
@@ -67,6 +70,11 @@ pub(crate) struct SessionEntry {
 }
 
 impl SessionEntry {
+    /// The entry of a session that has the account.
+    ///
+    /// # Errors
+    /// The limit that it would pass.
+    #[allow(clippy::too_many_arguments)] // what a client says of itself, and what it was told
     pub(crate) fn new(
         number: u32,
         name: Box<str>,
@@ -75,8 +83,17 @@ impl SessionEntry {
         timeout: f64,
         max_response_message_size: u32,
         connected: UtcTime,
-    ) -> Self {
-        Self {
+        account: &Arc<Account>,
+    ) -> Result<Self, Exhausted> {
+        let bytes = allocation(size_of::<Self>())
+            + ENTRIES
+            + name.heap_size()
+            + client.heap_size()
+            + endpoint_url.heap_size();
+        Ok(Self {
+            _charge: account.charge(Category::Sessions, bytes)?,
+            locale_ids: Mutex::new(Charged::new(account, Category::Sessions, Vec::new())?),
+            security: Mutex::new(Charged::new(account, Category::Sessions, Security::default())?),
             number,
             name,
             client,
@@ -84,8 +101,6 @@ impl SessionEntry {
             timeout,
             max_response_message_size,
             connected,
-            locale_ids: Mutex::default(),
-            security: Mutex::default(),
             last_contact: AtomicI64::new(connected.ticks()),
             subscriptions: AtomicU32::new(0),
             monitored_items: AtomicU32::new(0),
@@ -93,7 +108,7 @@ impl SessionEntry {
             total: AtomicU64::new(0),
             unauthorized: AtomicU32::new(0),
             services: [const { AtomicU64::new(0) }; COUNTED],
-        }
+        })
     }
 
     /// The session's id, which is the NodeId of its diagnostics object.
@@ -135,28 +150,36 @@ impl SessionEntry {
     }
 
     pub(crate) fn security(&self) -> Security {
-        self.security.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        let security = self.security.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Security::clone(&security)
     }
 
     /// Notes who uses the session now and how it is secured.
     pub(crate) fn set_security(&self, mut security: Security) {
         let mut known = self.security.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        security.history = core::mem::take(&mut known.history);
+        security.history.clone_from(&known.history);
         if security.history.last() != Some(&security.user) {
             if security.history.len() >= USERS_MAX {
                 security.history.remove(0);
             }
             security.history.push(security.user.clone());
         }
-        *known = security;
+        if known.replace(security.clone()).is_err() {
+            // The history is what can be missed.
+            known.change(|known| *known = Security { history: Vec::new(), ..security });
+        }
     }
 
     pub(crate) fn locale_ids(&self) -> Vec<UaString> {
-        self.locale_ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.locale_ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner).to_vec()
     }
 
-    pub(crate) fn set_locale_ids(&self, locale_ids: Vec<UaString>) {
-        *self.locale_ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = locale_ids;
+    /// Keeps what a client wants to be spoken to in.
+    ///
+    /// # Errors
+    /// The limit that it would pass.
+    pub(crate) fn set_locale_ids(&self, locale_ids: Vec<UaString>) -> Result<(), Exhausted> {
+        self.locale_ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner).replace(locale_ids)
     }
 }
 
@@ -175,6 +198,11 @@ pub(crate) struct Security {
     /// DER; empty without security.
     pub(crate) certificate: Option<Arc<[u8]>>,
 }
+
+heap_size!(Security { user, history, certificate; mechanism, mode, policy_uri });
+
+/// What the entries in the lists of sessions take, in bytes.
+const ENTRIES: usize = 256;
 
 /// Users that a session remembers to have had.
 const USERS_MAX: usize = 10;

@@ -10,6 +10,7 @@ use super::identity::{Claim, Desk, claim};
 use super::reply::Reply;
 use super::request::Request;
 use super::session::{endpoint, key_header, key_policy, nonce};
+use crate::account::{Account, Category, HeapSize, heap_size};
 use crate::audit::{AuditAction, AuditRecord};
 use crate::config::{UserTokenConfig, UserTokenKind};
 use crate::error::Fault;
@@ -18,8 +19,8 @@ use crate::session::continuation::Continuations;
 use crate::session::lockout::{Attempt, Client, Suspect};
 use crate::session::proof::{OfferedKey, Proof, Proved, Proven, Refusal, SignatureProof};
 use crate::session::table::TokenOwner;
-use crate::session::{NONCE_LEN, Session, SessionKey};
-use crate::shard::deferred::{Checked, Kind, deadline};
+use crate::session::{NONCE_LEN, Session, SessionKey, session_size};
+use crate::shard::deferred::{Asked, Checked, Kind, Refused, deadline};
 use crate::shard::effect::{Job, JobResult, SessionResult, SessionWork};
 use crate::shard::{ConnectionId, ReplyTo};
 use std::sync::Arc;
@@ -53,6 +54,11 @@ pub(crate) struct Activation {
     /// What the audit is told when it is over.
     note: Option<Box<AuditRecord>>,
 }
+
+heap_size!(Activation {
+    locale_ids, claim, next_key, note;
+    to, key, connection, channel_id, server_nonce, checked_at, certificate_until, until, client, attempt,
+});
 
 impl Activation {
     /// Who is to take turns with others.
@@ -114,6 +120,9 @@ pub(crate) fn activate(
     )?;
     let client = match cx.peer.policy {
         SecurityPolicy::None => None,
+        _ if wanted.client_signature.signature.as_bytes().len() > limits.signature_len_max => {
+            return Err(Fault::Crypto { status: StatusCode::BAD_APPLICATION_SIGNATURE_INVALID });
+        }
         policy => Some(client_proof(policy, &binding, wanted.client_signature)?),
     };
     // A client may change its mind about the policy; otherwise it gets another key of the same one.
@@ -128,7 +137,12 @@ pub(crate) fn activate(
         connection: cx.peer.connection,
         channel_id: cx.peer.channel_id,
         server_nonce,
-        locale_ids: wanted.locale_ids.into_iter().take(limits.locale_ids_max).collect(),
+        locale_ids: wanted
+            .locale_ids
+            .into_iter()
+            .filter(|id| id.as_str().len() <= limits.locale_id_len_max)
+            .take(limits.locale_ids_max)
+            .collect(),
         claim,
         checked_at: cx.shared.trust_list_changes(),
         certificate_until: None,
@@ -147,10 +161,17 @@ pub(crate) fn activate(
         return verify(cx, activation, Proven::Holds, reply);
     }
     let provider = Arc::clone(&config.provider);
+    let charge = match cx.account(Some(key)).charge(Category::Requests, proof.size()) {
+        Ok(charge) => charge,
+        Err(exhausted) => {
+            activation.settle(None, cx.now.instant);
+            return Err(exhausted.into());
+        }
+    };
     let job = Job::Blocking(Box::new(move || {
         JobResult::Session(SessionResult(SessionWork::Proved(proof.run(&*provider))))
     }));
-    wait(cx, activation, job)
+    wait(cx, activation, job.charged(charge))
 }
 
 /// Whether the session may be activated over the request's channel at all (Part 4 §5.7.3.1).
@@ -201,15 +222,20 @@ fn wait(cx: &mut Context<'_>, activation: Activation, job: Job) -> Result<Outcom
         activation.settle(None, cx.now.instant);
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_max"));
     }
-    let (to, key, until) = (activation.to, activation.key, activation.until);
-    cx.deferrals.wait(Some(to), Some(key), until, Kind::Activate(Box::new(activation)), job);
-    Ok(Outcome::Deferred)
+    let account = Arc::clone(cx.account(Some(activation.key)));
+    let asked = activation.asked(&account);
+    match cx.deferrals.wait(asked, Kind::Activate(Box::new(activation)), job) {
+        Ok(()) => Ok(Outcome::Deferred),
+        Err(refused) => Err(refused_by_account(cx, refused)),
+    }
 }
 
 /// Lets the activation wait for its turn to have a credential checked by something that blocks.
 fn check(cx: &mut Context<'_>, activation: Activation, job: Job) -> Result<Outcome, Fault> {
-    let (to, key, until) = (activation.to, activation.key, activation.until);
-    match cx.deferrals.check(to, key, until, Box::new(activation), job) {
+    let account = Arc::clone(cx.account(Some(activation.key)));
+    let asked = activation.asked(&account);
+    match cx.deferrals.check(asked, Box::new(activation), job) {
+        Checked::Refused(refused) => Err(refused_by_account(cx, refused)),
         Checked::Waits => Ok(Outcome::Deferred),
         Checked::InsteadOf(other) => {
             tracing::debug!("too many passwords of one client wait to be checked");
@@ -229,6 +255,14 @@ fn check(cx: &mut Context<'_>, activation: Activation, job: Job) -> Result<Outco
     }
 }
 
+/// An activation cannot wait: nobody has looked at the credential.
+fn refused_by_account(cx: &Context<'_>, refused: Refused) -> Fault {
+    if let Kind::Activate(activation) = refused.kind {
+        activation.settle(None, cx.now.instant);
+    }
+    refused.exhausted.into()
+}
+
 /// Who asks: the application if its certificate says so, else the address.
 fn asking(cx: &Context<'_>) -> Client {
     match &cx.peer.certificate {
@@ -238,6 +272,10 @@ fn asking(cx: &Context<'_>) -> Client {
 }
 
 impl Activation {
+    fn asked<'a>(&self, account: &'a Arc<Account>) -> Asked<'a> {
+        Asked { reply_to: self.to, session: Some(self.key), deadline: self.until, account }
+    }
+
     fn begin_attempt(&mut self, cx: &Context<'_>) -> Result<(), Fault> {
         let Some(user) = self.claim.suspect() else { return Ok(()) };
         let suspect = Suspect::new(user, self.client);
@@ -464,12 +502,20 @@ fn finish(
     if changes && !is_same_channel {
         return Err(Fault::peer(StatusCode::BAD_IDENTITY_CHANGE_NOT_SUPPORTED, CLAUSE));
     }
-    let is_first = session.user.replace(user).is_none();
-    session.user_credential = credential;
-    session.user_certificate = match claim {
+    let chain = match claim {
         Claim::Certificate { chain, .. } => Some(chain),
         Claim::Anonymous | Claim::Password { .. } | Claim::IssuedToken { .. } => None,
     };
+    session.charge.resize(session_size(&session.client_nonce, Some(&user), chain.as_ref()))?;
+    if !locale_ids.is_empty() {
+        session.entry.set_locale_ids(locale_ids)?;
+    }
+    if let Some(address) = cx.outbox.connections.get(connection.0).and_then(|it| it.account.parent()) {
+        session.account.move_to(&address);
+    }
+    let is_first = session.user.replace(user).is_none();
+    session.user_credential = credential;
+    session.user_certificate = chain;
     let left_ms = |until: UtcTime| until.ticks().saturating_sub(cx.now.utc.ticks()) as f64 / 1e4;
     session.user_until = until.map_or(Instant::FAR, |until| now.plus_millis_f64(left_ms(until)));
     session.ephemeral = next_key.map(|offered| (offered.policy, offered.key));
@@ -477,9 +523,6 @@ fn finish(
     session.channel_id = channel_id;
     session.server_nonce = fresh_nonce;
     session.last_contact = now;
-    if !locale_ids.is_empty() {
-        session.entry.set_locale_ids(locale_ids);
-    }
     let until = session.deadline();
     if changes {
         drop_what_was_begun(cx, key);
@@ -524,7 +567,7 @@ fn finish(
 /// happened (Part 2 §6, Part 4 §5.7.3.1).
 fn drop_what_was_begun(cx: &mut Context<'_>, key: SessionKey) {
     if let Some(session) = cx.sessions.get_mut(key) {
-        session.continuations = Continuations::default();
+        session.continuations = Continuations::new(&session.account);
     }
     for deferred in cx.deferrals.cancel_operations(key) {
         if let Some(to) = deferred.reply_to {

@@ -7,6 +7,7 @@ use super::gate::Caller;
 use super::read::unknown;
 use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
+use crate::account::{Category, HeapSize};
 use crate::audit::note::known_id;
 use crate::audit::{AuditAction, AuditRecord, AuditValue};
 use crate::authorization::{Decisions, Grant};
@@ -90,6 +91,15 @@ pub(crate) fn call(
         };
         let caller = cx.sessions.get(key).map(|session| session.call_context(object_id)).unwrap_or_default();
         let wrap: fn(MethodResult) -> JobResult = JobResult::Method;
+        // The work owns the arguments until it is done, whatever becomes of the request.
+        let charge = match cx.account(Some(key)).charge(Category::Requests, inputs.heap_size()) {
+            Ok(charge) => charge,
+            Err(exhausted) => {
+                encode_result(&Err(exhausted.status()), input_count, reply.out());
+                noted(cx, note, exhausted.status());
+                continue;
+            }
+        };
         let job = match handler.call(&caller, inputs) {
             MethodCall::Now(result) => {
                 encode_result(&result, input_count, reply.out());
@@ -105,7 +115,7 @@ pub(crate) fn call(
             MethodCall::Later(future) => Job::future(future, wrap),
         };
         let at = reply.out().len() - start;
-        gaps.push((Gap::new(at, Fill::Method { inputs: input_count, note }), job));
+        gaps.push((Gap::new(at, Fill::Method { inputs: input_count, note }), job.charged(charge)));
     }
     no_diagnostics(reply.out());
     if gaps.is_empty() {
@@ -113,8 +123,7 @@ pub(crate) fn call(
     }
     let until = deadline(cx.now.instant, request.header.timeout_hint, limits.deferred_timeout);
     let body = reply.take_body();
-    cx.deferrals.gather(cx.reply_to(request), key, until, CallResponse::BINARY_ENCODING_ID, body, gaps);
-    Ok(Outcome::Deferred)
+    cx.gather(request, key, until, CallResponse::BINARY_ENCODING_ID, body, gaps)
 }
 
 /// Calls a Method for somebody who has no session: checked as a Call is, and nothing is noted.

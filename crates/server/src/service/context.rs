@@ -1,12 +1,16 @@
 //! What a service can reach.
 
+use super::Outcome;
+use crate::account::Account;
 use crate::audit::AuditLog;
 use crate::authorization::Authorizer;
+use crate::error::Fault;
 use crate::eviction::Holder;
 use crate::now::Now;
 use crate::service::request::Request;
 use crate::session::{SessionKey, Sessions};
-use crate::shard::deferred::Deferrals;
+use crate::shard::deferred::{Asked, Deferrals, Gap};
+use crate::shard::effect::Job;
 use crate::shard::outbox::Outbox;
 use crate::shard::transfer::Transfers;
 use crate::shard::{ConnectionId, ReplyTo};
@@ -82,6 +86,32 @@ impl Context<'_> {
             request_id: self.peer.request_id,
             request_handle: request.header.handle,
         }
+    }
+
+    /// The account of a session, or of the connection before there is one.
+    pub(crate) fn account(&self, session: Option<SessionKey>) -> &Arc<Account> {
+        let session = session.and_then(|key| self.sessions.get(key)).map(|session| &session.account);
+        let connection = || Some(&self.outbox.connections.get(self.peer.connection.0)?.account);
+        session.or_else(connection).unwrap_or(self.shared.account())
+    }
+
+    /// Lets a request wait for the results that belong into its gaps.
+    ///
+    /// # Errors
+    /// Bad_OutOfMemory if the session has too much that waits.
+    pub(crate) fn gather(
+        &mut self,
+        request: &Request<'_>,
+        session: SessionKey,
+        deadline: Instant,
+        encoding_id: u32,
+        body: Vec<u8>,
+        gaps: Vec<(Gap, Job)>,
+    ) -> Result<Outcome, Fault> {
+        let (reply_to, account) = (self.reply_to(request), Arc::clone(self.account(Some(session))));
+        let asked = Asked { reply_to, session: Some(session), deadline, account: &account };
+        self.deferrals.gather(asked, encoding_id, body, gaps, self.peer.response_len_max)?;
+        Ok(Outcome::Deferred)
     }
 
     /// Whether a connection may have one more session.

@@ -1,6 +1,7 @@
 //! User identity tokens (Part 4 §7.40): what a client claims, and what it has to prove first.
 
 use super::activate::names;
+use crate::account::{HeapSize, allocation};
 use crate::config::{EndpointConfig, ServerConfig, UserTokenConfig, UserTokenKind};
 use crate::error::Fault;
 use crate::session::proof::{SignatureProof, UserProof};
@@ -25,6 +26,9 @@ const REJECTED: Fault = Fault::peer(StatusCode::BAD_IDENTITY_TOKEN_REJECTED, "Pa
 const ENCRYPTION_FACTOR: usize = 4;
 /// Shortest limit of an encrypted secret, in bytes: two blocks of the largest keys, and headers.
 const ENCRYPTED_LEN_MIN: usize = 4096;
+
+/// Longest name of an algorithm, in bytes: those that exist are URIs of some 60 characters.
+const ALGORITHM_LEN_MAX: usize = 256;
 
 /// Who a client says its user is.
 pub(crate) enum Claim {
@@ -54,6 +58,21 @@ impl fmt::Debug for Claim {
             Self::Certificate { .. } => "Certificate",
             Self::IssuedToken { .. } => "IssuedToken",
         })
+    }
+}
+
+impl HeapSize for Claim {
+    fn heap_size(&self) -> usize {
+        let secret =
+            |secret: &Option<Secret>| secret.as_ref().map_or(0, |secret| allocation(secret.expose().len()));
+        match self {
+            Self::Anonymous => 0,
+            Self::Password { user_name, plain } => user_name.heap_size() + secret(plain),
+            Self::Certificate { certificate, chain, thumbprint } => {
+                certificate.heap_size() + chain.heap_size() + thumbprint.heap_size()
+            }
+            Self::IssuedToken { plain } => secret(plain),
+        }
     }
 }
 
@@ -146,7 +165,8 @@ pub(crate) fn claim(
             return Err(INVALID);
         }
         let signature = &request.user_token_signature;
-        if !names(signature, policy) {
+        if !names(signature, policy) || signature.signature.as_bytes().len() > config.limits.signature_len_max
+        {
             return Err(Fault::Crypto { status: StatusCode::BAD_USER_SIGNATURE_INVALID });
         }
         let mut data = vec![binding.user_signature(policy)];
@@ -203,7 +223,7 @@ impl Desk<'_> {
             return Ok(Sent::Plain(Secret::new(bytes.to_vec())));
         }
         let encrypted_len_max = (len_max * ENCRYPTION_FACTOR).max(ENCRYPTED_LEN_MIN);
-        if bytes.is_empty() || bytes.len() > encrypted_len_max {
+        if bytes.is_empty() || bytes.len() > encrypted_len_max || algorithm.len() > ALGORITHM_LEN_MAX {
             return Err(INVALID);
         }
         Ok(Sent::Encrypted(UserProof::Secret(OpenSecret {

@@ -147,6 +147,7 @@ fn publish(
         request_handle: to.request_handle,
         expires: subscription::expiry(cx.now.instant, request.header.timeout_hint),
         results: SmallVec::new(),
+        charge: None,
     };
     with_engine(cx, caller, |context| subscription::publish(context, &mut request.body.clone(), ticket))?;
     Ok(Outcome::Deferred)
@@ -172,13 +173,15 @@ fn with_engine<T>(
     caller: &Caller<'_>,
     run: impl FnOnce(&mut SubscriptionContext<'_>) -> T,
 ) -> T {
+    let session = cx.sessions.get(caller.session);
     let mut context = SubscriptionContext {
         engine: cx.engine,
         session: caller.session.into(),
         decisions: Arc::clone(&caller.decisions),
         now: cx.now,
         space: cx.shared.space(),
-        limits: &cx.shared.config().limits.subscriptions,
+        limits: &cx.shared.config().limits,
+        account: session.map_or(cx.shared.account(), |session| &session.account),
         count: caller.count,
         responder: &mut cx.outbox,
     };

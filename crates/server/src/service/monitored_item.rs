@@ -141,7 +141,8 @@ fn create_one(
     let spec = {
         let nodes = context.space.read();
         let decisions = &context.decisions;
-        check(&nodes, decisions, id, attribute_id, index_range, &data_encoding, mode, timestamps, &parameters)
+        let range = || context.limits.index_range(index_range);
+        check(&nodes, decisions, id, attribute_id, range, &data_encoding, mode, timestamps, &parameters)
     };
     Ok(spec.and_then(|spec| context.engine.create_item(place, spec, context.now, context.space)))
 }
@@ -152,7 +153,7 @@ fn check(
     decisions: &Decisions,
     id: NodeIdRef<'_>,
     attribute_id: u32,
-    index_range: &str,
+    index_range: impl FnOnce() -> Result<Option<NumericRange>, StatusCode>,
     data_encoding: &QualifiedName,
     mode: MonitoringMode,
     timestamps: TimestampsToReturn,
@@ -167,7 +168,7 @@ fn check(
     let denial = Denial::of(decisions.check(nodes, node, attribute_permission(attribute_id)));
     let mode = checked_mode(mode)?;
     let is_value = attribute_id == attribute::VALUE;
-    let index_range = NumericRange::parse(index_range)?;
+    let index_range = index_range()?;
     let (slot, is_polled) = if is_value {
         if view.class() != taktwerk_schema::NodeClass::VARIABLE {
             return Err(StatusCode::BAD_ATTRIBUTE_ID_INVALID);

@@ -10,6 +10,7 @@ use crate::authorization::{Decisions, attribute as attribute_of};
 use crate::callback::SourceRead;
 use crate::diagnostics::{self, Live};
 use crate::error::Fault;
+use crate::limits::Limits;
 use crate::now::Now;
 use crate::shard::deferred::{Fill, Gap, deadline};
 use crate::shard::effect::{Job, JobResult};
@@ -93,7 +94,8 @@ fn plain_numeric(bytes: &[u8]) -> Option<(u16, u32, usize)> {
 
 /// What all items of a request have in common.
 #[derive(Clone, Copy)]
-struct Params {
+struct Params<'a> {
+    limits: &'a Limits,
     /// ms.
     max_age: f64,
     timestamps: TimestampsToReturn,
@@ -103,7 +105,7 @@ struct Params {
     refreshed: bool,
 }
 
-impl Params {
+impl Params<'_> {
     fn server(&self) -> Option<UtcTime> {
         self.timestamps.server().then_some(self.now.utc)
     }
@@ -141,6 +143,7 @@ pub(crate) fn read(
         now: cx.now,
         start_time: cx.shared.config().start_time,
         refreshed: false,
+        limits,
     };
     let mut gaps = Vec::new();
     let start = reply.begin::<ReadResponse>().len();
@@ -171,7 +174,7 @@ pub(crate) fn read(
         let Read::Ask(source, slot) = read else { continue };
         // A source is the application's code: it must not run while the address space is locked.
         drop(nodes);
-        let range = NumericRange::parse(item.index_range).unwrap_or_default();
+        let range = limits.index_range(item.index_range).unwrap_or_default();
         let wrap: fn(DataValue) -> JobResult = JobResult::Value;
         let job = match source.read() {
             SourceRead::Now(value) => {
@@ -199,15 +202,7 @@ pub(crate) fn read(
     }
     let limit = deadline(cx.now.instant, request.header.timeout_hint, limits.deferred_timeout);
     let body = reply.take_body();
-    cx.deferrals.gather(
-        cx.reply_to(request),
-        caller.session,
-        limit,
-        ReadResponse::BINARY_ENCODING_ID,
-        body,
-        gaps,
-    );
-    Ok(Outcome::Deferred)
+    cx.gather(request, caller.session, limit, ReadResponse::BINARY_ENCODING_ID, body, gaps)
 }
 
 #[inline]
@@ -215,7 +210,7 @@ fn read_item(
     nodes: &Nodes,
     decisions: &Decisions,
     item: &Item<'_>,
-    params: &Params,
+    params: &Params<'_>,
     out: &mut Vec<u8>,
 ) -> Read {
     let Some(ix) = nodes.resolve(item.node_id) else {
@@ -248,7 +243,7 @@ fn read_general(
     decisions: &Decisions,
     ix: NodeIx,
     item: &Item<'_>,
-    params: &Params,
+    params: &Params<'_>,
     out: &mut Vec<u8>,
 ) -> Result<Read, StatusCode> {
     let view = nodes.view(ix).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
@@ -256,7 +251,7 @@ fn read_general(
         // First of all, so that no other answer tells that the node exists.
         return Err(StatusCode::BAD_NODE_ID_UNKNOWN);
     }
-    let range = NumericRange::parse(item.index_range)?;
+    let range = params.limits.index_range(item.index_range)?;
     if item.attribute_id != attribute::VALUE {
         if item.has_encoding() {
             return Err(StatusCode::BAD_DATA_ENCODING_INVALID);
@@ -349,7 +344,12 @@ fn is_fresh(snapshot: &Snapshot, max_age: f64, now: UtcTime) -> bool {
     max_age >= f64::from(i32::MAX) || age <= max_age
 }
 
-fn encode_selected(snapshot: &Snapshot, range: Option<&NumericRange>, params: &Params, out: &mut Vec<u8>) {
+fn encode_selected(
+    snapshot: &Snapshot,
+    range: Option<&NumericRange>,
+    params: &Params<'_>,
+    out: &mut Vec<u8>,
+) {
     match range {
         None => encode_snapshot(snapshot, params.timestamps, params.now.utc, out),
         Some(_) => encode_value(snapshot.to_data_value(), range, params.timestamps, params.now.utc, out),

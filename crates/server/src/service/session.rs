@@ -6,17 +6,19 @@ use super::discovery::{bounded_endpoints, server_certificate};
 use super::gate::Caller;
 use super::reply::Reply;
 use super::request::Request;
+use crate::account::{Category, Exhausted, HeapSize, Level, heap_size};
 use crate::audit::AuditAction;
 use crate::authorization::Decisions;
 use crate::config::{EndpointConfig, ServerConfig, UserTokenKind};
 use crate::diagnostics::session::SessionEntry;
 use crate::error::Fault;
 use crate::eviction::Kind as Evicted;
+use crate::limits::Limits;
 use crate::session::continuation::Continuations;
 use crate::session::proof::{Introduced, Introduction, OfferedKey};
-use crate::session::{NONCE_LEN, SECRET_LEN, Session, SessionKey};
+use crate::session::{NONCE_LEN, SECRET_LEN, Session, SessionKey, session_size};
 use crate::shard::ConnectionId;
-use crate::shard::deferred::{Deferred, Kind, deadline};
+use crate::shard::deferred::{Asked, Deferred, Kind, deadline};
 use crate::shard::effect::{Job, JobResult, SessionResult, SessionWork};
 use std::sync::Arc;
 use taktwerk_channel::ephemeral;
@@ -28,7 +30,7 @@ use taktwerk_schema::{
     CreateSessionRequest, CreateSessionResponse, EphemeralKeyType, ResponseHeader, SignatureData,
 };
 use taktwerk_types::time::nanos_from_millis;
-use taktwerk_types::{ByteString, ExtensionObject, Instant, StatusCode};
+use taktwerk_types::{ByteString, ExtensionObject, Instant, StatusCode, UaString};
 
 const CLAUSE_CREATE: &str = "Part 4 §5.7.2";
 
@@ -40,11 +42,79 @@ const CLIENT_NONCE_LEN: core::ops::RangeInclusive<usize> = 32..=128;
 #[derive(Debug)]
 pub(crate) struct Creation {
     peer: Peer,
-    request: CreateSessionRequest,
+    wanted: Wanted,
     server_nonce: [u8; NONCE_LEN],
     server_certificate: ByteString,
     /// What the response says of a key for secrets, if the client has asked for one that it cannot have.
     no_key: Option<StatusCode>,
+}
+
+heap_size!(Creation { wanted, server_certificate; peer, server_nonce, no_key });
+
+/// What is kept of a CreateSession request.
+#[derive(Debug)]
+struct Wanted {
+    client: ApplicationDescription,
+    endpoint_url: UaString,
+    session_name: Box<str>,
+    client_nonce: Box<[u8]>,
+    /// ms.
+    session_timeout: f64,
+    max_response_message_size: u32,
+}
+
+heap_size!(Wanted {
+    client, endpoint_url, session_name, client_nonce;
+    session_timeout, max_response_message_size,
+});
+
+impl Wanted {
+    /// Takes what is needed of a request whose fields are within their limits.
+    ///
+    /// # Errors
+    /// Bad_NonceInvalid, Bad_EncodingLimitsExceeded, Bad_CertificateInvalid.
+    fn new(request: CreateSessionRequest, policy: SecurityPolicy, limits: &Limits) -> Result<Self, Fault> {
+        let nonce = request.client_nonce.as_bytes();
+        // Part 4 §5.7.2.1: without security, nonces may be left out.
+        if !(CLIENT_NONCE_LEN.contains(&nonce.len()) || (nonce.is_empty() && !policy.is_secure())) {
+            return Err(Fault::peer(StatusCode::BAD_NONCE_INVALID, CLAUSE_CREATE));
+        }
+        if request.client_certificate.as_bytes().len() > limits.client_certificate_len_max {
+            return Err(Fault::limit(StatusCode::BAD_CERTIFICATE_INVALID, "client_certificate_len_max"));
+        }
+        let client = trimmed(request.client_description);
+        let ApplicationDescription {
+            application_uri,
+            product_uri,
+            application_name,
+            application_type: _,
+            gateway_server_uri,
+            discovery_profile_uri,
+            discovery_urls,
+        } = &client;
+        let strings = [
+            application_uri,
+            product_uri,
+            &application_name.locale,
+            &application_name.text,
+            gateway_server_uri,
+            discovery_profile_uri,
+            &request.endpoint_url,
+            &request.server_uri,
+        ];
+        let is_long = |text: &UaString| text.as_str().len() > limits.client_string_len_max;
+        if strings.into_iter().chain(discovery_urls).any(is_long) {
+            return Err(Fault::limit(StatusCode::BAD_ENCODING_LIMITS_EXCEEDED, "client_string_len_max"));
+        }
+        Ok(Self {
+            client_nonce: nonce.into(),
+            session_name: cut(request.session_name.as_str(), limits.session_name_len_max).into(),
+            endpoint_url: request.endpoint_url,
+            session_timeout: request.requested_session_timeout,
+            max_response_message_size: request.max_response_message_size,
+            client,
+        })
+    }
 }
 
 pub(crate) fn create(
@@ -52,8 +122,7 @@ pub(crate) fn create(
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    let mut wanted: CreateSessionRequest = request.decode()?;
-    wanted.client_description = trimmed(wanted.client_description);
+    let wanted: CreateSessionRequest = request.decode()?;
     let shared = Arc::clone(cx.shared);
     let (config, live) = (shared.config(), shared.live());
     let Some(endpoint) = endpoint(config, &cx.peer) else {
@@ -76,10 +145,14 @@ pub(crate) fn create(
     }
     let key = ephemeral::wanted(&wanted.request_header.additional_header)
         .map(|policy| policy.and_then(|policy| key_policy(config, endpoint, policy)));
+    let named = wanted.client_certificate.clone();
     let creation = Creation {
         no_key: key.and_then(Result::err),
         peer: cx.peer.clone(),
-        request: wanted,
+        wanted: Wanted::new(wanted, cx.peer.policy, limits).inspect_err(|fault| match fault {
+            Fault::Peer { .. } => live.counters.security_rejected_session_count.up(),
+            _ => live.counters.rejected_session_count.up(),
+        })?,
         server_nonce: nonce(cx.entropy),
         server_certificate: server_certificate(config, endpoint).into(),
     };
@@ -87,19 +160,24 @@ pub(crate) fn create(
         finish_creation(cx, creation, SignatureData::default(), None, reply)?;
         return Ok(Outcome::Answered);
     }
-    let introduction = introduction(cx, &creation, key.and_then(Result::ok)).inspect_err(|_| {
-        live.counters.security_rejected_session_count.up();
-    })?;
+    let introduction =
+        introduction(cx, &creation, named.as_bytes(), key.and_then(Result::ok)).inspect_err(|_| {
+            live.counters.security_rejected_session_count.up();
+        })?;
     if !cx.deferrals.has_room_for(cx.peer.connection, 1) {
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_max"));
     }
     let provider = Arc::clone(&config.provider);
+    let account = Arc::clone(cx.account(None));
+    // The work has a copy of its own of what it is about.
+    let charge = account.charge(Category::Requests, creation.size())?;
     let job = Job::Blocking(Box::new(move || {
         JobResult::Session(SessionResult(SessionWork::Introduced(introduction.run(&*provider))))
     }));
-    let until = deadline(cx.now.instant, request.header.timeout_hint, limits.deferred_timeout);
-    let to = cx.reply_to(request);
-    cx.deferrals.wait(Some(to), None, until, Kind::Create(Box::new(creation)), job);
+    let deadline = deadline(cx.now.instant, request.header.timeout_hint, limits.deferred_timeout);
+    let asked = Asked { reply_to: cx.reply_to(request), session: None, deadline, account: &account };
+    let kind = Kind::Create(Box::new(creation));
+    cx.deferrals.wait(asked, kind, job.charged(charge)).map_err(|refused| refused.exhausted)?;
     Ok(Outcome::Deferred)
 }
 
@@ -107,15 +185,11 @@ pub(crate) fn create(
 fn introduction(
     cx: &Context<'_>,
     creation: &Creation,
+    named: &[u8],
     key: Option<SecurityPolicy>,
 ) -> Result<Introduction, Fault> {
-    let Creation { peer, request, server_nonce, server_certificate, .. } = creation;
+    let Creation { peer, wanted, server_nonce, server_certificate, .. } = creation;
     let policy = peer.policy;
-    let client_nonce = request.client_nonce.as_bytes();
-    if !CLIENT_NONCE_LEN.contains(&client_nonce.len()) {
-        return Err(Fault::peer(StatusCode::BAD_NONCE_INVALID, CLAUSE_CREATE));
-    }
-    let named = request.client_certificate.as_bytes();
     // The channel's certificate is trusted and its key was used; another one is a request to sign what somebody else
     // has chosen.
     let certificate =
@@ -133,11 +207,11 @@ fn introduction(
         server_certificate: server_certificate.as_bytes().into(),
         client_certificate: Arc::clone(certificate),
         server_nonce: server_nonce.to_vec(),
-        client_nonce: client_nonce.to_vec(),
+        client_nonce: wanted.client_nonce.to_vec(),
     };
     Ok(Introduction {
         policy,
-        application_uri: request.client_description.application_uri.as_str().into(),
+        application_uri: wanted.client.application_uri.as_str().into(),
         certificate: Arc::clone(certificate),
         data: binding.server_signature(policy),
         key,
@@ -202,7 +276,7 @@ fn finish_creation(
     key: Option<OfferedKey>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Fault> {
-    let Creation { peer, request: wanted, server_nonce, server_certificate, no_key } = creation;
+    let Creation { peer, wanted, server_nonce, server_certificate, no_key } = creation;
     let additional_header = key_header(key.as_ref(), no_key);
     let shared = Arc::clone(cx.shared);
     let (config, live) = (shared.config(), shared.live());
@@ -211,6 +285,28 @@ fn finish_creation(
         live.counters.rejected_session_count.up();
         return Err(Fault::limit(StatusCode::BAD_TOO_MANY_SESSIONS, "sessions_per_connection_max"));
     }
+    let timeout = revised_timeout(wanted.session_timeout, limits);
+    let number = live.next_session();
+    let name = unique_name(&wanted.session_name, number, |name| live.session_name_taken(name));
+    let address = cx.account(None).parent().unwrap_or_else(|| Arc::clone(shared.account()));
+    let account = address.child(Level::Session, limits.bytes_per_session_max);
+    let full = |exhausted: Exhausted| {
+        live.counters.rejected_session_count.up();
+        Fault::from(exhausted)
+    };
+    let charge =
+        account.charge(Category::Sessions, session_size(&wanted.client_nonce, None, None)).map_err(full)?;
+    let entry = SessionEntry::new(
+        number,
+        name,
+        wanted.client,
+        wanted.endpoint_url.clone(),
+        timeout,
+        wanted.max_response_message_size,
+        cx.now.utc,
+        &account,
+    );
+    let entry = Arc::new(entry.map_err(full)?);
     let holder = cx.holder(peer.connection);
     let max = limits.sessions_max_for(holder.class);
     if !live.counters.current_session_count.up_to(max) {
@@ -228,24 +324,14 @@ fn finish_creation(
         live.counters.current_session_count.up();
     }
     live.counters.cumulated_session_count.up();
-    let timeout = revised_timeout(wanted.requested_session_timeout, limits);
-    let number = live.next_session();
-    let name = unique_name(wanted.session_name.as_str(), number, limits.session_name_len_max, |name| {
-        live.session_name_taken(name)
-    });
-    let entry = Arc::new(SessionEntry::new(
-        number,
-        name,
-        wanted.client_description,
-        wanted.endpoint_url.clone(),
-        timeout,
-        wanted.max_response_message_size,
-        cx.now.utc,
-    ));
     live.add_session(Arc::clone(&entry));
     let mut secret = [0; SECRET_LEN];
     cx.entropy.fill(&mut secret);
     let session = Session {
+        charge,
+        looked_at: Instant::FAR,
+        continuations: Continuations::new(&account),
+        account: Arc::clone(&account),
         entry: Arc::clone(&entry),
         secret,
         server_nonce,
@@ -254,7 +340,7 @@ fn finish_creation(
         policy: peer.policy,
         mode: peer.mode,
         client_certificate: peer.certificate,
-        client_nonce: wanted.client_nonce.as_bytes().into(),
+        client_nonce: wanted.client_nonce,
         ephemeral: key.map(|offered| (offered.policy, offered.key)),
         user: None,
         user_certificate: None,
@@ -264,10 +350,10 @@ fn finish_creation(
         timeout_ns: nanos_from_millis(timeout),
         last_contact: cx.now.instant,
         max_response_len: wanted.max_response_message_size,
-        continuations: Continuations::default(),
     };
     let activate_until = cx.now.instant.plus_millis_f64(limits.session_activation_timeout.min(timeout));
     let key = cx.sessions.insert(session, holder, activate_until);
+    cx.engine.open_session(key.into(), &account);
     cx.attached.push((peer.connection, key, true));
     cx.audit_session(key, StatusCode::GOOD, AuditAction::CreateSession { revised_session_timeout: timeout });
     let token = cx.sessions.token(key);
@@ -303,16 +389,20 @@ fn revised_timeout(requested: f64, limits: &crate::limits::Limits) -> f64 {
 }
 
 /// A name that no other session has: it names the session's diagnostics object.
-fn unique_name(wanted: &str, number: u32, len_max: usize, taken: impl Fn(&str) -> bool) -> Box<str> {
+fn unique_name(wanted: &str, number: u32, taken: impl Fn(&str) -> bool) -> Box<str> {
     if wanted.is_empty() {
         return format!("Session {number}").into();
     }
-    let mut end = wanted.len().min(len_max);
-    while !wanted.is_char_boundary(end) {
+    if taken(wanted) { format!("{wanted} ({number})").into() } else { wanted.into() }
+}
+
+/// The beginning of a text, cut between characters.
+fn cut(text: &str, len_max: usize) -> &str {
+    let mut end = text.len().min(len_max);
+    while !text.is_char_boundary(end) {
         end -= 1;
     }
-    let name = wanted.get(..end).unwrap_or("");
-    if taken(name) { format!("{name} ({number})").into() } else { name.into() }
+    text.get(..end).unwrap_or("")
 }
 
 pub(crate) fn nonce(entropy: &mut dyn Entropy) -> [u8; NONCE_LEN] {
@@ -397,9 +487,8 @@ impl Context<'_> {
         }
         if let (false, Some(owner)) = (delete_subscriptions, session.owner()) {
             let left = self.engine.session_subscriptions(key.into()).map(|subscription| subscription.id);
-            self.sessions.leave_behind(left, &owner);
-            let engine = &*self.engine;
-            self.sessions.tidy(engine.subscription_count(), |id| engine.find_any(id).is_some());
+            let address = session.account.parent().unwrap_or_else(|| Arc::clone(self.shared.account()));
+            self.sessions.leave_behind(left, &owner, &address);
         }
         self.engine.close_session(key.into(), delete_subscriptions, &mut self.outbox);
         if let Some(connection) = session.connection.filter(|at| Some(*at) != connection) {
@@ -417,9 +506,9 @@ mod tests {
 
     #[test]
     fn names_are_made_unique_and_cut_at_characters() {
-        assert_eq!(&*unique_name("", 7, 10, |_| false), "Session 7");
-        assert_eq!(&*unique_name("a", 7, 10, |name| name == "a"), "a (7)");
-        assert_eq!(&*unique_name("aé", 7, 2, |_| false), "a");
+        assert_eq!(&*unique_name("", 7, |_| false), "Session 7");
+        assert_eq!(&*unique_name("a", 7, |name| name == "a"), "a (7)");
+        assert_eq!(&*unique_name(cut("aé", 2), 7, |_| false), "a");
     }
 
     #[test]

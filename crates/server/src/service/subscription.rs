@@ -2,6 +2,7 @@
 //! parameters and writes responses.
 
 use super::subscription_context::SubscriptionContext;
+use crate::account::{Category, allocation};
 use crate::error::Fault;
 use crate::subscription::publish::Ticket;
 use crate::subscription::subscription::Parameters;
@@ -24,7 +25,7 @@ pub(crate) fn create_subscription(
     let priority = u8::decode(decoder)?;
     let revised =
         Parameters { publishing_interval, lifetime_count, max_keep_alive_count, max_notifications, priority }
-            .revise(context.limits);
+            .revise(&context.limits.subscriptions);
     let place = context
         .engine
         .create_subscription(
@@ -60,7 +61,7 @@ pub(crate) fn modify_subscription(
         max_notifications: u32::decode(decoder)?,
         priority: u8::decode(decoder)?,
     }
-    .revise(context.limits);
+    .revise(&context.limits.subscriptions);
     context.engine.modify_subscription(place, revised, context.now);
     encode_revised(&revised, out);
     Ok(())
@@ -137,7 +138,14 @@ pub(crate) fn publish(
 ) -> Result<(), Fault> {
     // Clients acknowledge what they received since their last request: a handful.
     let count = decoder.array_len(8)?.unwrap_or(0);
-    let mut results: SmallVec<[StatusCode; 4]> = SmallVec::new();
+    if count > context.limits.subscriptions.acknowledgements_per_publish_max as usize {
+        return Err(Fault::limit(StatusCode::BAD_TOO_MANY_OPERATIONS, "acknowledgements_per_publish_max"));
+    }
+    let mut results: SmallVec<[StatusCode; 4]> = SmallVec::with_capacity(count);
+    if results.spilled() {
+        let bytes = allocation(results.capacity() * size_of::<StatusCode>());
+        ticket.charge = Some(context.account.charge(Category::Requests, bytes)?);
+    }
     for _ in 0..count {
         let id = u32::decode(decoder)?;
         let sequence_number = u32::decode(decoder)?;

@@ -1,11 +1,13 @@
 //! What the Subscription and MonitoredItem services work on.
 
+use crate::account::Account;
 use crate::authorization::Decisions;
 use crate::error::Fault;
+use crate::limits::Limits;
 use crate::now::Now;
 use crate::space::AddressSpace;
 use crate::subscription::publish::Responder;
-use crate::subscription::{Engine, SessionKey, SubscriptionLimits};
+use crate::subscription::{Engine, SessionKey};
 use std::sync::Arc;
 use taktwerk_types::{Decode, Decoder};
 
@@ -16,7 +18,9 @@ pub(crate) struct SubscriptionContext<'a> {
     pub(crate) decisions: Arc<Decisions>,
     pub(crate) now: Now,
     pub(crate) space: &'a AddressSpace,
-    pub(crate) limits: &'a SubscriptionLimits,
+    pub(crate) limits: &'a Limits,
+    /// The session's.
+    pub(crate) account: &'a Arc<Account>,
     /// Operations of the request, as checked on its way in.
     pub(crate) count: usize,
     pub(crate) responder: &'a mut dyn Responder,

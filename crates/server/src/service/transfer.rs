@@ -9,7 +9,7 @@ use super::request::Request;
 use crate::error::Fault;
 use crate::session::{Session, SessionKey};
 use crate::shard::ReplyTo;
-use crate::shard::deferred;
+use crate::shard::deferred::{self, Asked};
 use crate::shard::outbox::Outbox;
 use crate::shard::transfer::{Ask, Waiting};
 use std::sync::Arc;
@@ -59,8 +59,9 @@ pub(crate) fn transfer(
     };
     let max = cx.shared.config().limits.deferred_timeout.min(SHARD_TIMEOUT);
     let deadline = deferred::deadline(cx.now.instant, request.header.timeout_hint, max);
-    let to = cx.reply_to(request);
-    let request = cx.deferrals.wait_for_transfers(to, key, deadline, send_initial_values, results);
+    let account = Arc::clone(cx.account(Some(key)));
+    let asked = Asked { reply_to: cx.reply_to(request), session: Some(key), deadline, account: &account };
+    let request = cx.deferrals.wait_for_transfers(asked, send_initial_values, results)?;
     let here = cx.sessions.shard();
     for (part, id, shard) in asks {
         let waiting = Waiting { request, part };

@@ -121,7 +121,8 @@ pub(crate) fn write(
             StatusCode::GOOD.encode(out);
             continue;
         }
-        let status = match check(&nodes, decisions, id, attribute_id, index_range, value, cx.now.utc) {
+        let range = || cx.shared.config().limits.index_range(index_range);
+        let status = match check(&nodes, decisions, id, attribute_id, range, value, cx.now.utc) {
             Err(status) => status,
             Ok(Target { handler: None, slot, value, part, gives_meaning_to }) => {
                 note.iter_mut().for_each(|note| note.replaces(&slot));
@@ -239,7 +240,7 @@ fn check(
     decisions: &Decisions,
     id: NodeIdRef<'_>,
     attribute_id: u32,
-    index_range: &str,
+    index_range: impl FnOnce() -> Result<Option<NumericRange>, StatusCode>,
     mut value: DataValue,
     now: UtcTime,
 ) -> Result<Target, StatusCode> {
@@ -278,7 +279,7 @@ fn check(
     let written = value.value.take().ok_or(StatusCode::BAD_WRITE_NOT_SUPPORTED)?;
     let expected = Expected::of_variable(nodes, &view)?;
     let mut part = None;
-    match NumericRange::parse(index_range)? {
+    match index_range()? {
         None => match expected.fit(nodes, written) {
             Fit::Yes(written) => value.value = Some(written),
             Fit::WrongType => return Err(StatusCode::BAD_TYPE_MISMATCH),

@@ -1,7 +1,9 @@
 //! Continuation points (Part 4 §7.9): where a Browse goes on.
 
+use crate::account::{Account, Category, Charge, allocation};
 use crate::space::NodeIx;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use taktwerk_types::StatusCode;
 
 /// A Browse operation that has more to give.
@@ -23,9 +25,10 @@ pub(crate) struct Continuation {
 }
 
 /// The continuation points of one session; no memory until there is one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Continuations {
     waiting: Option<Box<Waiting>>,
+    charge: Charge,
 }
 
 #[derive(Debug, Default)]
@@ -38,6 +41,11 @@ struct Waiting {
 }
 
 impl Continuations {
+    /// For the session that has the account.
+    pub(crate) fn new(account: &Arc<Account>) -> Self {
+        Self { waiting: None, charge: account.nothing(Category::Sessions) }
+    }
+
     /// Notes the start of a request: points from before it may give way to its own (Part 4 §7.9).
     pub(crate) fn begin_request(&mut self) {
         if let Some(waiting) = &mut self.waiting {
@@ -48,9 +56,12 @@ impl Continuations {
     /// Keeps a point.
     ///
     /// # Errors
-    /// Bad_NoContinuationPoints if the request under way alone has taken all of them.
+    /// Bad_NoContinuationPoints if the request under way alone has taken all of them, or if there is no memory for them.
     pub(crate) fn keep(&mut self, continuation: Continuation, max: usize) -> Result<[u8; 8], StatusCode> {
+        let bytes = allocation(size_of::<Waiting>()) + allocation(max * size_of::<(u64, Continuation)>());
+        self.charge.resize(bytes).map_err(|_| StatusCode::BAD_NO_CONTINUATION_POINTS)?;
         let waiting = self.waiting.get_or_insert_default();
+        waiting.points.reserve_exact(max.saturating_sub(waiting.points.len()));
         while waiting.points.len() >= max {
             match waiting.points.front() {
                 Some((id, _)) if *id < waiting.request_start => waiting.points.pop_front(),
@@ -96,7 +107,7 @@ mod tests {
 
     #[test]
     fn earlier_requests_give_way_and_the_own_does_not() {
-        let mut all = Continuations::default();
+        let mut all = Continuations::new(&Account::server(crate::Limits::default().maxima()));
         all.begin_request();
         let first = all.keep(point(), 2).unwrap();
         let second = all.keep(point(), 2).unwrap();

@@ -13,6 +13,7 @@ pub(crate) mod table;
 
 pub(crate) use table::Sessions;
 
+use crate::account::{Account, Charge, HeapSize};
 use crate::authorization::Decisions;
 use crate::callback::{CallContext, SessionLife};
 use crate::diagnostics::session::SessionEntry;
@@ -42,6 +43,12 @@ pub(crate) const NONCE_LEN: usize = 32;
 /// A session.
 #[derive(Debug)]
 pub(crate) struct Session {
+    /// What is kept for it; below the account of the address that its client is connected from.
+    pub(crate) account: Arc<Account>,
+    /// For what stands here. The entry, the continuation points, subscriptions and requests have charges of their own.
+    pub(crate) charge: Charge,
+    /// When its shard looks at it next.
+    pub(crate) looked_at: Instant,
     /// What diagnostics show of it.
     pub(crate) entry: Arc<SessionEntry>,
     /// What the token has to contain besides the session's place.
@@ -76,6 +83,37 @@ pub(crate) struct Session {
     /// Longest response that the client accepts, in bytes; 0 is no limit.
     pub(crate) max_response_len: u32,
     pub(crate) continuations: Continuations,
+}
+
+/// What a session's entries in the tables of its shard take, in bytes.
+const TABLES: usize = 256;
+
+/// Bytes of a session whose client and user have shown these.
+pub(crate) fn session_size(
+    client_nonce: &Box<[u8]>,
+    user: Option<&User>,
+    chain: Option<&Arc<[u8]>>,
+) -> usize {
+    size_of::<Session>()
+        + TABLES
+        + client_nonce.heap_size()
+        + user.map_or(0, User::heap_size)
+        + chain.map_or(0, Arc::heap_size)
+}
+
+impl HeapSize for User {
+    fn heap_size(&self) -> usize {
+        match self {
+            Self::Anonymous => 0,
+            Self::Named(name) => name.heap_size(),
+            Self::Certificate { user_id, thumbprint, subject, issuer } => {
+                [user_id, thumbprint, subject, issuer].into_iter().map(HeapSize::heap_size).sum()
+            }
+            Self::Issued { user_id, roles, groups } => {
+                user_id.heap_size() + roles.heap_size() + groups.heap_size()
+            }
+        }
+    }
 }
 
 impl Session {

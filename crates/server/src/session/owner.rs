@@ -1,6 +1,7 @@
 //! Whose a subscription is.
 
 use super::Session;
+use crate::account::heap_size;
 use crate::identity::User;
 use taktwerk_crypto::MessageSecurityMode;
 use taktwerk_types::UaString;
@@ -26,6 +27,8 @@ impl Owner {
         self.user.is_same_as(&other.user) && (self.user != User::Anonymous || is_same_application)
     }
 }
+
+heap_size!(Owner { user, application_uri; is_secured });
 
 impl Session {
     /// Whom the session works for; `None` before it is activated.

@@ -1,6 +1,7 @@
 //! The slow part of CreateSession and ActivateSession: signatures, decryption, certificates. A shard describes it, a
 //! worker thread does it.
 
+use crate::account::{HeapSize, allocation, heap_size};
 use core::fmt;
 use std::sync::Arc;
 use taktwerk_crypto::{
@@ -36,6 +37,13 @@ impl OfferedKey {
         let mut signature = Vec::new();
         provider.sign(policy, &[key.public_key()], &mut signature)?;
         Ok(Self { policy, key, signature })
+    }
+}
+
+impl HeapSize for OfferedKey {
+    fn heap_size(&self) -> usize {
+        // What the cryptographic library keeps of a key is some hundred bytes.
+        self.signature.heap_size() + 1024
     }
 }
 
@@ -115,6 +123,30 @@ pub(crate) struct Proof {
     pub(crate) user: Option<UserProof>,
     /// The client can use a key for its next secret.
     pub(crate) next_key: Option<SecurityPolicy>,
+}
+
+heap_size!(Proof { client, user; next_key });
+
+impl HeapSize for SignatureProof {
+    fn heap_size(&self) -> usize {
+        let Self { policy: _, certificate, data, signature } = self;
+        let data: usize = data.iter().map(|data| size_of_val(data) + data.memory_len()).sum();
+        certificate.heap_size() + allocation(data) + signature.heap_size()
+    }
+}
+
+impl HeapSize for UserProof {
+    fn heap_size(&self) -> usize {
+        match self {
+            Self::Certificate(proof) => proof.heap_size(),
+            Self::Secret(OpenSecret { algorithm, data, server_nonce, sender_certificate, .. }) => {
+                algorithm.heap_size()
+                    + data.heap_size()
+                    + server_nonce.heap_size()
+                    + sender_certificate.heap_size()
+            }
+        }
+    }
 }
 
 /// What came of a [`Proof`] that holds.

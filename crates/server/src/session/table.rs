@@ -2,6 +2,7 @@
 
 use super::owner::Owner;
 use super::{SECRET_LEN, Session, SessionKey};
+use crate::account::{Account, Category, Charged};
 use crate::eviction::{Evictable, Holder, Kind, Member};
 use crate::shard::slab::{Key, Slab};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +23,7 @@ pub(crate) struct Sessions {
     /// When to look at which session. Looking again later is cheaper than moving the entry with every request.
     deadlines: BTreeSet<(Instant, Key)>,
     /// Owners of subscriptions without a session.
-    left_behind: BTreeMap<u32, Owner>,
+    left_behind: BTreeMap<u32, Charged<Owner>>,
     /// Told which sessions were never activated.
     evictable: Arc<Evictable>,
 }
@@ -78,21 +79,27 @@ impl Sessions {
     }
 
     /// Adds a session of `holder` that has to be activated until `deadline`.
-    pub(crate) fn insert(&mut self, session: Session, holder: Holder, deadline: Instant) -> SessionKey {
+    pub(crate) fn insert(&mut self, mut session: Session, holder: Holder, deadline: Instant) -> SessionKey {
+        session.looked_at = deadline;
         let key = self.slab.insert(session);
         self.evictable.add(Kind::Session, self.member(key), holder);
         self.deadlines.insert((deadline, key));
         key
     }
 
-    /// Looks at a session again at a new deadline as well.
+    /// Looks at a session no later than at a deadline.
     pub(crate) fn watch(&mut self, key: SessionKey, deadline: Instant) {
-        self.deadlines.insert((deadline, key));
+        let Some(session) = self.slab.get_mut(key) else { return };
+        if deadline < session.looked_at {
+            self.deadlines.remove(&(session.looked_at, key));
+            self.deadlines.insert((deadline, key));
+            session.looked_at = deadline;
+        }
     }
 
     pub(crate) fn remove(&mut self, key: SessionKey) -> Option<Session> {
-        // Its deadlines run into the void.
         let session = self.slab.remove(key)?;
+        self.deadlines.remove(&(session.looked_at, key));
         if !session.is_activated() {
             self.evictable.remove(Kind::Session, self.member(key));
         }
@@ -150,7 +157,9 @@ impl Sessions {
                 return None;
             }
             self.deadlines.pop_first();
-            let Some(session) = self.slab.get(key) else { continue };
+            let Some(session) = self.slab.get_mut(key) else { continue };
+            // One that goes on is watched anew.
+            session.looked_at = Instant::FAR;
             if !session.is_activated() {
                 return Some(key);
             }
@@ -158,15 +167,21 @@ impl Sessions {
             if deadline <= now {
                 return Some(key);
             }
-            self.deadlines.insert((deadline, key));
+            self.watch(key, deadline);
         }
         None
     }
 
-    /// Notes whose subscriptions they are that outlive their session.
-    pub(crate) fn leave_behind(&mut self, subscriptions: impl Iterator<Item = u32>, owner: &Owner) {
+    /// Notes whose subscriptions they are that outlive their session. There are as many at most as there are subscriptions.
+    pub(crate) fn leave_behind(
+        &mut self,
+        subscriptions: impl Iterator<Item = u32>,
+        owner: &Owner,
+        account: &Arc<Account>,
+    ) {
         for id in subscriptions {
-            self.left_behind.insert(id, owner.clone());
+            let owner = Charged::anyway(account, Category::Sessions, owner.clone());
+            self.left_behind.insert(id, owner);
         }
     }
 
@@ -175,9 +190,9 @@ impl Sessions {
         self.left_behind.remove(&id);
     }
 
-    /// Forgets the owners of subscriptions that are gone, once they are more than those that can be there.
-    pub(crate) fn tidy(&mut self, subscription_count: usize, exists: impl Fn(u32) -> bool) {
-        if self.left_behind.len() > 64 + 2 * subscription_count {
+    /// Forgets the owners of subscriptions that are gone.
+    pub(crate) fn tidy(&mut self, exists: impl Fn(u32) -> bool) {
+        if !self.left_behind.is_empty() {
             self.left_behind.retain(|id, _| exists(*id));
         }
     }

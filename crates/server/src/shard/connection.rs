@@ -1,13 +1,14 @@
 //! One connection: its channel and what is still to be sent.
 
 use super::buffers::Buffers;
+use crate::account::{Account, Category, Charge, Level};
 use crate::audit::note::Tried;
-use crate::budget::Budgets;
 use crate::eviction::Holder;
-use crate::limits::ALLOWANCE;
+use crate::limits::{ALLOWANCE, cost};
 use crate::session::SessionKey;
 use core::net::IpAddr;
 use smallvec::SmallVec;
+use std::sync::Arc;
 use taktwerk_channel::Channel;
 use taktwerk_types::Instant;
 
@@ -40,10 +41,14 @@ pub(crate) struct Connection {
     pub(crate) address: Option<IpAddr>,
     /// When bytes came last.
     pub(crate) heard: Instant,
-    /// Taken from the budget of incomplete messages.
-    pub(crate) held: usize,
-    /// Taken from the budget of unsent bytes.
-    pub(crate) unsent_taken: usize,
+    /// What is kept for it; below the account of its address.
+    pub(crate) account: Arc<Account>,
+    /// For the connection itself.
+    _base: Charge,
+    /// For messages that have not arrived whole, beyond the allowance.
+    incomplete: Charge,
+    /// For messages that the client has not taken, beyond the allowance.
+    unsent: Charge,
     /// The change of the trust lists as of which the peer's certificate was accepted.
     pub(crate) trusted_at: u64,
     /// The same of a handshake under way.
@@ -56,16 +61,23 @@ pub(crate) struct Connection {
 const COMPACT_LEN: usize = 256 << 10;
 
 impl Connection {
-    /// A connection from an address, if there are addresses. `is_familiar` says that somebody has logged on from there.
+    /// A connection from an address, if there are addresses, whose account is below that of the address. `is_familiar` says
+    /// that somebody has logged on from there.
     pub(crate) fn new(
         channel: Channel,
         address: Option<IpAddr>,
+        address_account: &Arc<Account>,
         is_familiar: bool,
         now: Instant,
         response_len_max: usize,
     ) -> Self {
         let holder = Holder::new(address, is_familiar, None, u64::from(channel.id()));
+        let account = address_account.child(Level::Connection, usize::MAX);
         Self {
+            _base: account.charge_anyway(Category::Connections, cost::CONNECTION),
+            incomplete: account.nothing(Category::IncompleteMessages),
+            unsent: account.nothing(Category::UnsentMessages),
+            account,
             channel,
             out: Vec::new(),
             sent: 0,
@@ -80,8 +92,6 @@ impl Connection {
             holder,
             address,
             heard: now,
-            held: 0,
-            unsent_taken: 0,
             trusted_at: 0,
             checked_at: 0,
             tried: None,
@@ -97,30 +107,50 @@ impl Connection {
         self.out.len() - self.sent
     }
 
-    /// Brings the server's budget of unsent bytes up to date.
+    /// Brings the charge for unsent messages up to date. What is sent in this turn costs nothing: only a message beyond the
+    /// allowance is charged, with the whole buffer that it lies in.
     #[inline]
-    pub(crate) fn account_unsent(&mut self, budgets: &Budgets) {
-        let taken = self.unsent_len().saturating_sub(ALLOWANCE);
-        if taken != self.unsent_taken {
-            budgets.unsent.change(self.unsent_taken, taken);
-            self.unsent_taken = taken;
+    pub(crate) fn account_unsent(&mut self) {
+        let len = self.unsent_len();
+        let kept = if len > ALLOWANCE { self.out.capacity() - ALLOWANCE } else { 0 };
+        if kept != self.unsent.amount() {
+            self.unsent.resize_anyway(kept);
         }
     }
 
-    /// Brings the server's budget of incomplete messages up to date: `kept` bytes wait with the driver.
+    /// The socket takes no more: the buffer stays, so it is made as small as what is left, and charged.
+    pub(crate) fn account_blocked(&mut self) {
+        if self.out.capacity() > self.unsent_len() + self.unsent_len() / 2 + ALLOWANCE {
+            self.out.drain(..self.sent);
+            self.sent = 0;
+            self.out.shrink_to(ALLOWANCE);
+        }
+        self.unsent.resize_anyway(self.out.capacity().saturating_sub(ALLOWANCE));
+    }
+
+    /// Brings the charge for incomplete messages up to date: `kept` bytes wait with the driver, in a vector that may be
+    /// twice as long.
     #[inline]
-    pub(crate) fn account_held(&mut self, kept: usize, budgets: &Budgets) {
-        let held = (kept + self.channel.buffered_len()).saturating_sub(ALLOWANCE);
-        if held != self.held {
-            budgets.reassembly.change(self.held, held);
-            self.held = held;
+    pub(crate) fn account_incomplete(&mut self, kept: usize) {
+        let held = (2 * kept + self.channel.buffered_len()).saturating_sub(ALLOWANCE);
+        if held != self.incomplete.amount() {
+            self.incomplete.resize_anyway(held);
         }
     }
 
-    /// Gives everything back to the server's budgets.
-    pub(crate) fn release(&mut self, budgets: &Budgets) {
-        budgets.reassembly.give(core::mem::take(&mut self.held));
-        budgets.unsent.give(core::mem::take(&mut self.unsent_taken));
+    /// Bytes of a category beyond the allowance.
+    pub(crate) fn charged(&self, category: Category) -> usize {
+        match category {
+            Category::IncompleteMessages => self.incomplete.amount(),
+            Category::UnsentMessages => self.unsent.amount(),
+            _ => 0,
+        }
+    }
+
+    /// Gives back what is charged for messages: the connection is about to be closed, and its buffers with it.
+    pub(crate) fn release(&mut self) {
+        self.incomplete.resize_anyway(0);
+        self.unsent.resize_anyway(0);
     }
 
     pub(crate) fn is_blocked(&self) -> bool {

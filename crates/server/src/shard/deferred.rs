@@ -8,6 +8,7 @@ use super::effect::{Effect, Job, JobResult, Token};
 use super::slab::{Key, Slab};
 use super::transfer::Waiting;
 use super::{ConnectionId, ReplyTo};
+use crate::account::{Account, Category, Charge, Exhausted, HeapSize, heap_size};
 use crate::audit::AuditRecord;
 use crate::limits::Limits;
 use crate::now::Now;
@@ -45,6 +46,18 @@ pub(crate) struct Deferred {
     pub(crate) session: Option<SessionKey>,
     deadline: Instant,
     pub(crate) kind: Kind,
+    /// For all of it. `None` for what no peer has asked for, and for handshakes, which are counted.
+    charge: Option<Charge>,
+}
+
+/// What a job and the tables' entries of a deferred request take, in bytes, without what the job works on.
+const JOB: usize = 256;
+
+/// A request that cannot wait, because it would pass a limit.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) kind: Kind,
+    pub(crate) exhausted: Exhausted,
 }
 
 #[derive(Debug)]
@@ -56,7 +69,7 @@ pub(crate) enum Kind {
     /// An ActivateSession whose client and user are being checked.
     Activate(Box<activate::Activation>),
     /// A channel's own work; there is no request.
-    Channel(ConnectionId),
+    Channel(ConnectionId, Charge),
     /// A peer's certificate after a trust list has changed, with the number of the change; there is no request.
     Trust(ConnectionId, u64),
     /// The certificate of a session's user after a trust list has changed; there is no request.
@@ -69,7 +82,20 @@ pub(crate) enum Kind {
 
 impl Kind {
     const fn is_apart(&self) -> bool {
-        matches!(self, Self::Channel(_) | Self::Trust(..) | Self::UserTrust(..))
+        matches!(self, Self::Channel(..) | Self::Trust(..) | Self::UserTrust(..))
+    }
+}
+
+impl HeapSize for Kind {
+    fn heap_size(&self) -> usize {
+        match self {
+            Self::Gather(gather) => gather.heap_size(),
+            Self::Create(creation) => creation.heap_size(),
+            Self::Activate(activation) => activation.heap_size(),
+            Self::UserTrust(_, certificate) => certificate.heap_size(),
+            Self::Transfer { results, .. } => results.heap_size(),
+            Self::Channel(..) | Self::Trust(..) | Self::Sample { .. } => 0,
+        }
     }
 }
 
@@ -82,6 +108,8 @@ pub(crate) enum Checked {
     InsteadOf(Deferred),
     /// There is no place.
     NoPlace(Box<activate::Activation>),
+    /// It would pass a limit.
+    Refused(Refused),
 }
 
 /// A response with gaps.
@@ -92,6 +120,22 @@ pub(crate) struct Gather {
     body: Vec<u8>,
     gaps: Vec<Gap>,
     missing: usize,
+    /// Longest body that the client takes.
+    len_max: usize,
+    /// The response has grown beyond what the client takes or the account allows: what comes in is dropped.
+    is_given_up: bool,
+}
+
+heap_size!(Gather { body, gaps; encoding_id, missing, len_max, is_given_up });
+heap_size!(Gap { bytes, fill; at });
+
+impl HeapSize for Fill {
+    fn heap_size(&self) -> usize {
+        match self {
+            Self::Value { range, .. } => range.heap_size(),
+            Self::Method { note, .. } => note.heap_size(),
+        }
+    }
 }
 
 /// A place in a response that a result goes to.
@@ -158,6 +202,20 @@ impl Gap {
 }
 
 impl Gather {
+    /// Whether there will be no response.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.is_given_up
+    }
+
+    /// Drops what has come and what will.
+    fn give_up(&mut self) {
+        self.is_given_up = true;
+        self.body = Vec::new();
+        for gap in &mut self.gaps {
+            gap.bytes = gap.bytes.is_some().then(Vec::new);
+        }
+    }
+
     /// Bytes that [`Self::write`] appends.
     pub(crate) fn len(&self) -> usize {
         let filled = self.gaps.iter().filter_map(|gap| gap.bytes.as_ref()).map(Vec::len).sum::<usize>();
@@ -212,41 +270,55 @@ impl Deferrals {
             && (self.outstanding + more <= self.per_connection_max || own() + more <= self.per_connection_max)
     }
 
-    /// Lets a request wait for the results of `jobs`, one per gap.
+    /// Lets a request wait for the results of `jobs`, one per gap. `len_max` is the longest body that its client takes.
+    ///
+    /// # Errors
+    /// A limit of the session's account that it would pass.
     pub(crate) fn gather(
         &mut self,
-        reply_to: ReplyTo,
-        session: SessionKey,
-        deadline: Instant,
+        asked: Asked<'_>,
         encoding_id: u32,
         body: Vec<u8>,
         gaps: Vec<(Gap, Job)>,
-    ) {
+        len_max: usize,
+    ) -> Result<(), Exhausted> {
         let (gaps, jobs): (Vec<Gap>, Vec<Job>) = gaps.into_iter().unzip();
         let missing = gaps.len();
-        let kind = Kind::Gather(Gather { encoding_id, body, gaps, missing });
-        self.start(Deferred { reply_to: Some(reply_to), session: Some(session), deadline, kind }, jobs);
+        let gather = Gather { encoding_id, body, gaps, missing, len_max, is_given_up: false };
+        match asked.keep(Kind::Gather(gather), JOB * jobs.len()) {
+            Ok(deferred) => {
+                self.start(deferred, jobs);
+                Ok(())
+            }
+            Err(Refused { kind, exhausted }) => {
+                let mut kind = kind;
+                self.note_left(&mut kind);
+                Err(exhausted)
+            }
+        }
     }
 
-    /// Lets something else wait for one job.
-    pub(crate) fn wait(
-        &mut self,
-        reply_to: Option<ReplyTo>,
-        session: Option<SessionKey>,
-        deadline: Instant,
-        kind: Kind,
-        job: Job,
-    ) {
-        self.start(Deferred { reply_to, session, deadline, kind }, [job]);
+    /// Lets another request wait for one job.
+    ///
+    /// # Errors
+    /// A limit of the account that it would pass, with what was to wait.
+    pub(crate) fn wait(&mut self, asked: Asked<'_>, kind: Kind, job: Job) -> Result<(), Refused> {
+        let deferred = asked.keep(kind, JOB)?;
+        self.start(deferred, [job]);
+        Ok(())
+    }
+
+    /// Runs what no request waits for.
+    pub(crate) fn run_apart(&mut self, kind: Kind, job: Job) {
+        let deferred = Deferred { reply_to: None, session: None, deadline: Instant::FAR, kind, charge: None };
+        self.start(deferred, [job]);
     }
 
     /// Lets an ActivateSession wait for its turn to have a credential checked. If there is no place, it comes back; if
     /// another one gives way for it, that one does.
     pub(crate) fn check(
         &mut self,
-        reply_to: ReplyTo,
-        session: SessionKey,
-        deadline: Instant,
+        asked: Asked<'_>,
         activation: Box<activate::Activation>,
         job: Job,
     ) -> Checked {
@@ -256,8 +328,10 @@ impl Deferrals {
             Place::InsteadOf(key) => self.remove(key),
             Place::None => return Checked::NoPlace(activation),
         };
-        let kind = Kind::Activate(activation);
-        let deferred = Deferred { reply_to: Some(reply_to), session: Some(session), deadline, kind };
+        let deferred = match asked.keep(Kind::Activate(activation), JOB) {
+            Ok(deferred) => deferred,
+            Err(refused) => return Checked::Refused(refused),
+        };
         let key = self.start(deferred, []);
         self.desk.put(key, job, client, is_familiar);
         self.call_next();
@@ -274,17 +348,19 @@ impl Deferrals {
     }
 
     /// Lets a TransferSubscriptions wait for the operations that have no result yet.
+    ///
+    /// # Errors
+    /// A limit of the session's account that it would pass.
     pub(crate) fn wait_for_transfers(
         &mut self,
-        reply_to: ReplyTo,
-        session: SessionKey,
-        deadline: Instant,
+        asked: Asked<'_>,
         send_initial_values: bool,
         results: Vec<Option<Transferred>>,
-    ) -> Key {
-        self.outstanding += 1;
+    ) -> Result<Key, Exhausted> {
         let kind = Kind::Transfer { send_initial_values, results };
-        self.start(Deferred { reply_to: Some(reply_to), session: Some(session), deadline, kind }, [])
+        let deferred = asked.keep(kind, JOB).map_err(|refused| refused.exhausted)?;
+        self.outstanding += 1;
+        Ok(self.start(deferred, []))
     }
 
     /// The session of a TransferSubscriptions that still waits, and whether it asked for initial values.
@@ -362,6 +438,11 @@ impl Deferrals {
                 gap.fill(result, &mut self.noted, now);
             }
             gather.missing -= 1;
+            let is_too_long = gather.is_given_up || gather.len() > gather.len_max;
+            let kept = size_of::<Deferred>() + JOB * gather.gaps.len() + gather.heap_size();
+            if is_too_long || deferred.charge.as_mut().is_some_and(|charge| charge.resize(kept).is_err()) {
+                gather.give_up();
+            }
             if gather.missing > 0 {
                 return None;
             }
@@ -371,12 +452,7 @@ impl Deferrals {
 
     fn remove(&mut self, key: Key) -> Option<Deferred> {
         let mut deferred = self.slab.remove(key)?;
-        if let Kind::Gather(gather) = &mut deferred.kind {
-            // Nobody waits for these any more; what the methods do is not known.
-            let status = StatusCode::BAD_REQUEST_INTERRUPTED;
-            let left = gather.gaps.iter_mut().filter_map(Gap::take_note);
-            self.noted.extend(left.map(|note| AuditRecord { status, ..*note }));
-        }
+        self.note_left(&mut deferred.kind);
         self.deadlines.remove(&(deferred.deadline, key));
         self.apart = self.apart.saturating_sub(usize::from(deferred.kind.is_apart()));
         if let Kind::Activate(activation) = &mut deferred.kind
@@ -388,6 +464,15 @@ impl Deferrals {
             self.outstanding = self.outstanding.saturating_sub(1);
         }
         Some(deferred)
+    }
+
+    /// Notes the methods of a request that is gone: nobody waits for them any more, and what they do is not known.
+    fn note_left(&mut self, kind: &mut Kind) {
+        if let Kind::Gather(gather) = kind {
+            let status = StatusCode::BAD_REQUEST_INTERRUPTED;
+            let left = gather.gaps.iter_mut().filter_map(Gap::take_note);
+            self.noted.extend(left.map(|note| AuditRecord { status, ..*note }));
+        }
     }
 
     /// The next request that waits for too long.
@@ -430,6 +515,29 @@ impl Deferrals {
         let keys: Vec<Key> =
             self.slab.iter().filter(|(_, deferred)| which(deferred)).map(|(key, _)| key).collect();
         keys.into_iter().filter_map(|key| self.remove(key)).collect()
+    }
+}
+
+/// Who asks, until when, and who pays.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) reply_to: ReplyTo,
+    /// `None` before there is a session.
+    pub(crate) session: Option<SessionKey>,
+    pub(crate) deadline: Instant,
+    /// The account of the session, or of the connection before there is one.
+    pub(crate) account: &'a Arc<Account>,
+}
+
+impl Asked<'_> {
+    fn keep(self, kind: Kind, jobs: usize) -> Result<Deferred, Refused> {
+        let Self { reply_to, session, deadline, account } = self;
+        match account.charge(Category::Requests, size_of::<Deferred>() + jobs + kind.heap_size()) {
+            Ok(charge) => {
+                Ok(Deferred { reply_to: Some(reply_to), session, deadline, kind, charge: Some(charge) })
+            }
+            Err(exhausted) => Err(Refused { kind, exhausted }),
+        }
     }
 }
 

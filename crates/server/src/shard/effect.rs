@@ -1,5 +1,6 @@
 //! Work that a shard does not do itself: it may block, or it is not pure.
 
+use crate::account::Charge;
 use crate::callback::{BoxFuture, MethodResult};
 use crate::identity::Verdict;
 use crate::session::proof::{Introduced, Proved, Refusal};
@@ -47,6 +48,22 @@ impl Job {
     /// Wraps a blocking function and says what its result is.
     pub(crate) fn blocking<T: 'static>(run: Box<dyn FnOnce() -> T + Send>, wrap: fn(T) -> JobResult) -> Self {
         Self::Blocking(Box::new(move || wrap(run())))
+    }
+
+    /// Lets the work own the charge for what it works on: it can outlive the request that asked for it.
+    pub(crate) fn charged(self, charge: Charge) -> Self {
+        match self {
+            Self::Blocking(run) => Self::Blocking(Box::new(move || {
+                let result = run();
+                drop(charge);
+                result
+            })),
+            Self::Future(future) => Self::Future(Box::pin(async move {
+                let result = future.await;
+                drop(charge);
+                result
+            })),
+        }
     }
 
     /// Wraps a future and says what its result is.

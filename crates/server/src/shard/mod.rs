@@ -33,9 +33,11 @@ mod turn;
 pub use effect::{Effect, Job, JobResult, SessionResult, Token};
 pub use transfer::ShardMessage;
 
+use crate::account::{Account, Category, Charge};
 use crate::audit::AuditLog;
 use crate::authorization::Authorizer;
 use crate::eviction::{Class, Holder, Kind, Member};
+use crate::limits::cost;
 use crate::now::Now;
 use crate::session::{SessionKey, Sessions};
 use crate::shared::ServerShared;
@@ -85,6 +87,9 @@ pub enum Command {
 #[derive(Debug)]
 pub struct ConnectionState {
     channel: Channel,
+    /// The account of its address, and the charge for what it takes along.
+    account: Arc<Account>,
+    _charge: Charge,
     address: Option<IpAddr>,
     holder: Holder,
     unsent: Vec<u8>,
@@ -158,7 +163,7 @@ impl Shard {
                 Arc::clone(shared.homes()),
                 first_id,
             )
-            .with_budgets(Arc::clone(shared.budgets())),
+            .with_account(Arc::clone(shared.account())),
             deferrals: Deferrals::new(limits),
             transfers: Transfers::default(),
             buffers: Buffers::new(limits.spare_buffers_max),
@@ -236,7 +241,9 @@ impl Shard {
         }
         let id = live.next_channel();
         let channel = Channel::server(Arc::clone(self.shared.channel()), id, now.instant);
-        let connection = Connection::new(channel, address, is_familiar, now.instant, response_len_max);
+        let account = self.shared.address_account(address);
+        let connection =
+            Connection::new(channel, address, &account, is_familiar, now.instant, response_len_max);
         let id = ConnectionId(self.connections.insert(connection));
         if !has_room {
             self.fail(id, StatusCode::BAD_TCP_SERVER_TOO_BUSY, now);
@@ -289,7 +296,6 @@ impl Shard {
     /// Removes a connection from the tables.
     fn forget(&mut self, id: ConnectionId) -> Option<Connection> {
         let mut connection = self.connections.remove(id.0)?;
-        connection.release(self.shared.budgets());
         self.forget_evictable(id, &connection);
         if let Some(address) = connection.address {
             self.shared.admission().leave(address);
@@ -379,47 +385,41 @@ impl Shard {
         self.detach(id, now);
     }
 
-    /// Closes the connections that hold most until the budgets of the whole server are kept.
+    /// Closes the connections that hold most until the limits of the whole server are kept.
     pub(super) fn relieve(&mut self, now: Now) {
         let shared = Arc::clone(&self.shared);
-        let (budgets, evicted) = (shared.budgets(), &shared.live().counters.evicted_connection_count);
-        while budgets.reassembly.is_over() {
-            // What shows for other shards is theirs to give back.
-            let Some(id) = self.largest(|connection| connection.held) else { break };
-            self.interrupt(id, now);
-            tracing::debug!(
-                "the budget of incomplete messages is used up: the connection with most of it is closed"
-            );
-            evicted.up();
-            if let Some(connection) = self.connections.get_mut(id.0) {
-                budgets.reassembly.give(core::mem::take(&mut connection.held));
+        for category in [Category::IncompleteMessages, Category::UnsentMessages] {
+            while shared.account().is_over(category) {
+                // What shows for other shards is theirs to give back.
+                let Some(id) = self.largest(category) else { break };
+                tracing::debug!("{}: the connection that holds most is closed", category.name());
+                self.close_over_limit(id, category, now);
             }
-            self.fail(id, StatusCode::BAD_TCP_NOT_ENOUGH_RESOURCES, now);
-        }
-        while budgets.unsent.is_over() {
-            let Some(id) = self.largest(|connection| connection.unsent_taken) else { break };
-            self.interrupt(id, now);
-            tracing::debug!(
-                "the budget of unsent bytes is used up: the connection with most of it is closed"
-            );
-            evicted.up();
-            // It takes nothing, so it is told nothing.
-            self.detach(id, now);
-            let Some(connection) = self.connections.get_mut(id.0) else { break };
-            connection.is_closing = true;
-            connection.release(budgets);
-            self.register_evictable(id);
-            self.closes.push_back(id);
         }
     }
 
+    /// Closes a connection that holds too much of something.
+    pub(super) fn close_over_limit(&mut self, id: ConnectionId, category: Category, now: Now) {
+        self.interrupt(id, now);
+        self.shared.live().counters.evicted_connection_count.up();
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        connection.release();
+        if category == Category::IncompleteMessages {
+            return self.fail(id, StatusCode::BAD_TCP_NOT_ENOUGH_RESOURCES, now);
+        }
+        // It takes nothing, so it is told nothing.
+        connection.is_closing = true;
+        self.detach(id, now);
+        self.closes.push_back(id);
+    }
+
     /// The connection that holds most of something, if any holds some.
-    fn largest(&self, held: impl Fn(&Connection) -> usize) -> Option<ConnectionId> {
+    fn largest(&self, category: Category) -> Option<ConnectionId> {
         self.connections
             .iter()
-            .map(|(key, connection)| (held(connection), ConnectionId(key)))
-            .filter(|(held, _)| *held > 0)
-            .max_by_key(|(held, _)| *held)
+            .map(|(key, connection)| (connection.charged(category), ConnectionId(key)))
+            .filter(|(charged, _)| *charged > 0)
+            .max_by_key(|(charged, _)| *charged)
             .map(|(_, id)| id)
     }
 
@@ -450,7 +450,7 @@ impl Shard {
         let budget = self.shared.config().limits.send_budget;
         let was_over = connection.unsent_len() > budget;
         connection.on_sent(len, &mut self.buffers);
-        connection.account_unsent(self.shared.budgets());
+        connection.account_unsent();
         if connection.unsent_len() > 0 {
             schedule(id, connection, &mut self.transmit);
         } else if connection.is_closing {
@@ -466,13 +466,19 @@ impl Shard {
     pub fn blocked(&mut self, id: ConnectionId, now: Now) {
         let limit = self.shared.config().limits.blocked_timeout;
         let Some(connection) = self.connections.get_mut(id.0) else { return };
-        connection.account_unsent(self.shared.budgets());
+        connection.account_blocked();
         if connection.blocked_since.is_none() {
             connection.blocked_since = Some(now.instant);
             let at = now.instant.plus_millis_f64(limit);
             rearm(&mut self.deadlines, id, connection, at);
         }
-        self.relieve(now);
+        let category = Category::UnsentMessages;
+        if connection.charged(category) > 0 {
+            if connection.account.parent().is_some_and(|address| address.is_over(category)) {
+                self.close_over_limit(id, category, now);
+            }
+            self.relieve(now);
+        }
     }
 
     /// The socket takes bytes again.
@@ -526,8 +532,7 @@ impl Shard {
     /// Takes a connection out.
     pub fn export(&mut self, id: ConnectionId, now: Now) -> Option<ConnectionState> {
         self.detach(id, now);
-        let mut connection = self.connections.remove(id.0)?;
-        connection.release(self.shared.budgets());
+        let connection = self.connections.remove(id.0)?;
         self.forget_evictable(id, &connection);
         self.deadlines.remove(&(connection.timer, id));
         let request = self
@@ -537,15 +542,20 @@ impl Shard {
             .map(|at| self.moving.swap_remove(at))
             .map(|(_, request_id, body)| (request_id, body));
         let unsent = connection.unsent().to_vec();
+        let account = connection.account.parent().unwrap_or_else(|| Arc::clone(self.shared.account()));
+        let bytes = unsent.capacity() + request.as_ref().map_or(0, |(_, body)| body.capacity());
+        let _charge = account.charge_anyway(Category::Connections, cost::CONNECTION + bytes);
         let Connection { channel, address, holder, trusted_at, .. } = connection;
-        Some(ConnectionState { channel, address, holder, unsent, request, trusted_at })
+        Some(ConnectionState { channel, account, _charge, address, holder, unsent, request, trusted_at })
     }
 
     /// Takes a connection in and answers the request that made it move.
     pub fn import(&mut self, state: ConnectionState, now: Now) -> ConnectionId {
-        let ConnectionState { channel, address, holder, unsent, request, trusted_at } = state;
+        let ConnectionState { channel, account, _charge, address, holder, unsent, request, trusted_at } =
+            state;
         let response_len_max = self.shared.config().limits.response_len_max;
-        let mut connection = Connection::new(channel, address, false, now.instant, response_len_max);
+        let mut connection =
+            Connection::new(channel, address, &account, false, now.instant, response_len_max);
         connection.holder = holder;
         connection.out = unsent;
         connection.trusted_at = trusted_at;

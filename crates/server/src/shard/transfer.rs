@@ -187,7 +187,7 @@ impl Shard {
                 Ok(self.engine.available(place))
             }
             None => {
-                self.sessions.leave_behind(core::iter::once(id), &ask.owner);
+                self.sessions.leave_behind(core::iter::once(id), &ask.owner, self.shared.account());
                 Err(StatusCode::BAD_USER_ACCESS_DENIED)
             }
         };

@@ -18,7 +18,7 @@ use crate::service::context::Context;
 use crate::session::SessionKey;
 use std::sync::Arc;
 use taktwerk_crypto::{CertificatePurpose, CryptoError, Provider};
-use taktwerk_types::{Instant, StatusCode};
+use taktwerk_types::StatusCode;
 
 /// Validates a certificate.
 fn validation(provider: &Arc<dyn Provider>, certificate: Arc<[u8]>, purpose: CertificatePurpose) -> Job {
@@ -49,7 +49,7 @@ impl Context<'_> {
         let Some(certificate) = certificate else { return };
         let kind = Kind::UserTrust(key, Arc::clone(&certificate));
         let job = validation(&self.shared.config().provider, certificate, CertificatePurpose::User);
-        self.deferrals.wait(None, Some(key), Instant::FAR, kind, job);
+        self.deferrals.run_apart(kind, job);
     }
 }
 
@@ -100,7 +100,7 @@ impl Shard {
         let Some(certificate) = connection.channel.peer_certificate().cloned() else { return };
         if connection.trusted_at != change {
             let job = validation(&self.shared.config().provider, certificate, CertificatePurpose::Client);
-            self.deferrals.wait(None, None, Instant::FAR, Kind::Trust(id, change), job);
+            self.deferrals.run_apart(Kind::Trust(id, change), job);
         }
     }
 

@@ -4,6 +4,7 @@ use super::deferred::{Deferred, Kind};
 use super::effect::{Job, JobResult, SessionResult, SessionWork, Token};
 use super::outbox::{finish, schedule};
 use super::{ConnectionId, ReplyTo, Shard, outbox, rearm};
+use crate::account::Category;
 use crate::audit::AuditAction;
 use crate::callback::SourceRead;
 use crate::error::Fault;
@@ -60,24 +61,38 @@ impl Shard {
             done += consumed;
         }
         if let Some(connection) = self.connections.get_mut(id.0) {
-            connection.account_held(buf.len() - done, self.shared.budgets());
+            connection.account_incomplete(buf.len() - done);
         }
         self.settle(id, now);
-        if self.shared.budgets().reassembly.is_over() {
-            self.relieve(now);
-        }
+        self.check_account(id, now);
         done
+    }
+
+    /// Closes a connection whose incomplete messages pass the limit of its address, or those that hold most if the limit
+    /// of the server is passed.
+    fn check_account(&mut self, id: ConnectionId, now: Now) {
+        let category = Category::IncompleteMessages;
+        let Some(connection) = self.connections.get(id.0) else { return };
+        if connection.charged(category) == 0 {
+            return;
+        }
+        if connection.account.parent().is_some_and(|address| address.is_over(category)) {
+            self.close_over_limit(id, category, now);
+        }
+        self.relieve(now);
     }
 
     /// What a channel says besides messages.
     fn on_event(&mut self, id: ConnectionId, event: Event, now: Now) {
         match event {
             Event::Effect(job) => {
-                if self.may_shake_hands(id, now) && self.shared.budgets().handshakes.take(1) {
+                if self.may_shake_hands(id, now)
+                    && let Ok(charge) = self.shared.account().charge(Category::HandshakeCount, 1)
+                {
                     self.handshake_begins(id, &job);
                     let provider = Arc::clone(&self.shared.config().provider);
                     let job = Job::Blocking(Box::new(move || JobResult::Crypto(job.run(&*provider))));
-                    self.deferrals.wait(None, None, Instant::FAR, Kind::Channel(id), job);
+                    self.deferrals.run_apart(Kind::Channel(id, charge), job);
                 } else {
                     // Before any cryptography (Part 2 §5.1.2.2).
                     self.shared.live().counters.shed_handshake_count.up();
@@ -106,14 +121,14 @@ impl Shard {
         let Some(connection) = self.connections.get(id.0) else { return false };
         let channel = &connection.channel;
         let is_signed = channel.is_open() && channel.policy().is_secure();
-        let under_way = self.shared.budgets().handshakes.used();
+        let under_way = self.shared.account().used(Category::HandshakeCount);
         self.shared.admission().may_shake_hands(connection.address, is_signed, under_way, now.instant)
     }
 
     /// Brings a connection's bookkeeping up to date after something happened on it.
     pub(super) fn settle(&mut self, id: ConnectionId, _now: Now) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
-        connection.account_unsent(self.shared.budgets());
+        connection.account_unsent();
         if connection.unsent_len() == 0 {
             if connection.out.capacity() > 0 {
                 connection.on_sent(0, &mut self.buffers);
@@ -249,6 +264,10 @@ impl Shard {
         }
         let change = |now: usize, before: usize| i32::try_from(now as i64 - before as i64).unwrap_or(0);
         let counters = &self.shared.live().counters;
+        if now.0 < self.counted.0 {
+            let engine = &self.engine;
+            self.sessions.tidy(|id| engine.find_any(id).is_some());
+        }
         counters.current_subscription_count.change(change(now.0, self.counted.0));
         counters.current_monitored_item_count.change(change(now.1, self.counted.1));
         self.counted = now;
@@ -361,7 +380,7 @@ impl Shard {
                 SourceRead::Later(future) => Job::future(future, wrap),
             };
             let kind = Kind::Sample { item: sample.item, slot: sample.slot };
-            self.deferrals.wait(None, None, Instant::FAR, kind, job);
+            self.deferrals.run_apart(kind, job);
         }
     }
 
@@ -434,16 +453,13 @@ impl Shard {
         self.refresh_authorization(now);
         let Some((deferred, rest)) = self.deferrals.done(token, result, now) else { return };
         let Deferred { reply_to, kind, .. } = deferred;
-        if matches!(kind, Kind::Channel(_)) {
-            self.shared.budgets().handshakes.give(1);
-        }
         match (kind, rest) {
             (Kind::Gather(gather), _) => {
                 let Some(to) = reply_to else { return };
                 let limits = &self.shared.config().limits;
                 let mut outbox =
                     outbox(&mut self.connections, &mut self.transmit, &mut self.buffers, now, limits);
-                if gather.len() > outbox.body_len_max(to.connection) {
+                if gather.is_given_up() || gather.len() > outbox.body_len_max(to.connection) {
                     // Not even written: it may be any number of long values.
                     outbox.fault_to(to, StatusCode::BAD_RESPONSE_TOO_LARGE);
                 } else {
@@ -479,7 +495,8 @@ impl Shard {
                     self.context(None, now).audit_refused(note, status);
                 }
             }
-            (Kind::Channel(id), result) => {
+            (Kind::Channel(id, charge), result) => {
+                drop(charge);
                 let Some(connection) = self.connections.get_mut(id.0) else { return };
                 let result = match result {
                     Some(JobResult::Crypto(result)) => result,

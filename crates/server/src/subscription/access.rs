@@ -59,12 +59,11 @@ impl Engine {
             }
         }
         let is_denied = changed.iter().any(|(_, denial)| *denial != Denial::No);
-        let Self { subscriptions, pool, budgets, .. } = self;
+        let Self { subscriptions, pool, .. } = self;
         if let Some(Some(subscription)) = subscriptions.get_mut(place as usize)
             && (is_denied || subscription.has_lost_items)
         {
             subscription.has_lost_items = false;
-            budgets.retransmission.give(subscription.retransmission.len_bytes());
             subscription.retransmission.clear(pool);
         }
         for (index, denial) in changed {
@@ -77,7 +76,7 @@ impl Engine {
         let Some(item) = self.items.get_mut(index as usize) else { return };
         item.deny(denial);
         if let Some(ext) = &mut item.ext {
-            ext.queue.clear();
+            ext.values.clear();
         }
         if !item.has(flag::ENABLED) {
             return;

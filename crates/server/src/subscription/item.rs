@@ -3,14 +3,14 @@
 //! The common item (Value attribute, queue size 1, no deadband, no IndexRange) is one cache line and has no queue:
 //! it remembers that its variable changed, and the value is taken from the slot when it is published.
 
+use super::kept_values::KeptValues;
+use crate::account::{Account, Category, Charge, Exhausted, HeapSize, allocation};
 use crate::authorization::Denial;
+use crate::limits::cost;
 use crate::space::NodeIx;
 use crate::space::slot::{Page, Snapshot, inline_len};
-use std::collections::VecDeque;
 use std::sync::Arc;
-use taktwerk_types::{
-    DataValue, Encode, NumericRange, StatusCode, TimestampsToReturn, UtcTime, Variant, data_value,
-};
+use taktwerk_types::{DataValue, Encode, NumericRange, StatusCode, TimestampsToReturn, UtcTime, data_value};
 
 /// "No index": of a slot, of the next item in a list, of a group.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -89,22 +89,64 @@ pub(crate) struct Item {
 }
 
 /// What only some items need.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ItemExt {
-    /// Values not published yet, if more than the newest is kept.
-    pub(crate) queue: VecDeque<Sample>,
+    /// Values not published yet, if more than the newest is kept, and the last reported value of an array with a deadband.
+    pub(crate) values: KeptValues,
     /// Queue size; 1 means there is no queue.
     pub(crate) queue_size: u32,
     pub(crate) discard_oldest: bool,
     pub(crate) deadband: Deadband,
-    /// The last reported value of an array with a deadband.
-    pub(super) last_value: Option<Variant>,
     pub(super) last_source: UtcTime,
     pub(crate) index_range: Option<NumericRange>,
     /// Items that this one triggers, as item indexes.
     pub(crate) links: Vec<u32>,
     /// The attribute of items that are not on a slot, and Value for those on polled sources.
     pub(crate) polled: Option<u32>,
+    /// For everything here but the values.
+    charge: Charge,
+}
+
+impl ItemExt {
+    /// For an item of the subscription that has the account. There are as many at most as there are items, so the account
+    /// has room.
+    pub(crate) fn new(account: &Arc<Account>) -> Self {
+        Self {
+            values: KeptValues::new(account),
+            queue_size: 1,
+            discard_oldest: true,
+            deadband: None,
+            last_source: UtcTime::NULL,
+            index_range: None,
+            links: Vec::new(),
+            polled: None,
+            charge: account.charge_anyway(Category::MonitoredItems, cost::RARE_MONITORED_ITEM),
+        }
+    }
+
+    /// Keeps an IndexRange.
+    ///
+    /// # Errors
+    /// The limit that it would pass.
+    pub(crate) fn set_index_range(&mut self, range: Option<NumericRange>) -> Result<(), Exhausted> {
+        self.charge.resize(self.charge.amount() + range.heap_size())?;
+        self.index_range = range;
+        Ok(())
+    }
+
+    /// Adds a link to another item.
+    ///
+    /// # Errors
+    /// The limit that it would pass.
+    pub(crate) fn add_link(&mut self, index: u32) -> Result<(), Exhausted> {
+        if self.links.len() == self.links.capacity() {
+            let more = (self.links.len() / 2).max(4);
+            self.charge.resize(self.charge.amount() + allocation(more * size_of::<u32>()))?;
+            self.links.reserve_exact(more);
+        }
+        self.links.push(index);
+        Ok(())
+    }
 }
 
 /// A value on its way to the client.
@@ -117,17 +159,38 @@ pub(crate) enum Sample {
 }
 
 impl Sample {
-    fn status(&self) -> StatusCode {
+    pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::Slot(snapshot) => snapshot.status,
             Self::Value(value) => value.status(),
         }
     }
 
-    fn set_status(&mut self, status: StatusCode) {
+    pub(super) fn set_status(&mut self, status: StatusCode) {
         match self {
             Self::Slot(snapshot) => snapshot.status = status,
             Self::Value(value) => value.status = Some(status),
+        }
+    }
+
+    /// Leaves only status and times. A snapshot takes no heap then.
+    pub(super) fn drop_value(&mut self) {
+        match self {
+            Self::Slot(snapshot) => {
+                snapshot.payload = None;
+                (snapshot.kind, snapshot.bits) = (0, 0);
+            }
+            Self::Value(value) => {
+                *self = Self::Slot(Snapshot {
+                    kind: 0,
+                    bits: 0,
+                    payload: None,
+                    status: value.status(),
+                    source: value.source_timestamp.unwrap_or(UtcTime::NULL),
+                    server: value.server_timestamp.unwrap_or(UtcTime::NULL),
+                    change: 0,
+                });
+            }
         }
     }
 }
@@ -212,11 +275,6 @@ impl Item {
             server: UtcTime::NULL,
             change: self.last_change,
         }
-    }
-
-    /// Places of its queue beyond the first: what the item takes from the server's budget.
-    pub(crate) fn queue_places(&self) -> usize {
-        self.ext.as_ref().map_or(0, |ext| (ext.queue_size as usize).saturating_sub(1))
     }
 
     /// Whether more than the newest value is kept.
@@ -304,7 +362,7 @@ impl Item {
         if let Some(ext) = &mut self.ext {
             ext.last_source = new.source;
             if ext.deadband.is_some() && new.payload.is_some() {
-                ext.last_value = Some(new.value());
+                ext.values.set_last(new.value());
             }
         }
     }
@@ -319,27 +377,23 @@ impl Item {
         if semantics {
             sample.set_status(StatusCode(sample.status().0 | SEMANTICS_BITS));
         }
-        let full = ext.queue.len() >= ext.queue_size.max(1) as usize;
+        let full = ext.values.len() >= ext.queue_size.max(1) as usize;
         if !full {
-            ext.queue.push_back(sample);
+            ext.values.push_back(sample);
             return false;
         }
         // With one place there is nothing the client could miss in between: no Overflow bit.
         if ext.queue_size <= 1 {
-            ext.queue.clear();
-            ext.queue.push_back(sample);
+            ext.values.clear();
+            ext.values.push_back(sample);
         } else if ext.discard_oldest {
-            ext.queue.pop_front();
-            ext.queue.push_back(sample);
-            if let Some(oldest) = ext.queue.front_mut() {
-                let status = oldest.status().with_overflow();
-                oldest.set_status(status);
-            }
+            ext.values.pop_front();
+            ext.values.push_back(sample);
+            ext.values.mark_oldest();
         } else {
-            let status = sample.status().with_overflow();
-            sample.set_status(status);
-            ext.queue.pop_back();
-            ext.queue.push_back(sample);
+            ext.values.pop_back();
+            ext.values.push_back(sample);
+            ext.values.mark_newest();
         }
         true
     }
@@ -349,29 +403,28 @@ impl Item {
         let forced = self.has(flag::FORCED | flag::SEMANTICS);
         let Some(ext) = &mut self.ext else { return false };
         let value = new.value.clone().unwrap_or_default();
-        let same = self.last_status == new.status()
-            && ext.last_value.as_ref().is_some_and(|last| last.same_as(&value));
+        let same =
+            self.last_status == new.status() && ext.values.last().is_some_and(|last| last.same_as(&value));
         if same && !forced {
             return false;
         }
         self.last_status = new.status();
-        ext.last_value = Some(value);
+        ext.values.set_last(value);
         self.flags &= !flag::FORCED;
         true
     }
 
     /// The last value of an item that is not on a slot.
     pub(crate) fn last_other(&self) -> Option<DataValue> {
-        let value = self.ext.as_ref()?.last_value.clone()?;
+        let value = self.ext.as_ref()?.values.last().cloned()?;
         let status = (self.last_status != StatusCode::GOOD).then_some(self.last_status);
         Some(DataValue { value: Some(value), status, ..DataValue::default() })
     }
 
     /// Sets the Overflow bit on the newest queued value: values were lost before they reached the queue.
     pub(crate) fn mark_overflow(&mut self) {
-        if let Some(sample) = self.ext.as_mut().and_then(|ext| ext.queue.back_mut()) {
-            let status = sample.status().with_overflow();
-            sample.set_status(status);
+        if let Some(ext) = &mut self.ext {
+            ext.values.mark_newest();
         }
     }
 }
@@ -389,7 +442,7 @@ impl ItemExt {
             };
         }
         let Some(value) = &new.payload else { return true };
-        match (self.deadband, &self.last_value) {
+        match (self.deadband, self.values.last()) {
             (Some(deadband), Some(last)) => {
                 crate::subscription::filter::array_moved(last, value, deadband, self.index_range.as_ref())
             }
@@ -484,7 +537,7 @@ pub(crate) fn encode_sample(out: &mut Vec<u8>, item: &Item, sample: &Sample, sta
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taktwerk_types::{Decode, DecodeLimits, Decoder};
+    use taktwerk_types::{Decode, DecodeLimits, Decoder, Variant};
 
     fn snapshot(value: f64, change: u32) -> Snapshot {
         Snapshot {
@@ -506,12 +559,14 @@ mod tests {
 
     fn queued(size: u32, discard_oldest: bool) -> Item {
         let mut item = item();
-        item.ext = Some(Box::new(ItemExt { queue_size: size, discard_oldest, ..ItemExt::default() }));
+        let account = Account::server(crate::Limits::default().maxima());
+        let ext = ItemExt::new(&account);
+        item.ext = Some(Box::new(ItemExt { queue_size: size, discard_oldest, ..ext }));
         item
     }
 
     fn statuses(item: &Item) -> Vec<(f64, bool)> {
-        let queue = &item.ext.as_ref().unwrap().queue;
+        let queue = &item.ext.as_ref().unwrap().values;
         queue
             .iter()
             .map(|sample| match sample {

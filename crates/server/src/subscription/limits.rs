@@ -23,6 +23,10 @@ pub struct SubscriptionLimits {
     /// Most places in the queues of all items of the server, beyond the first of each: queue sizes are revised to
     /// what is left.
     pub queue_places_max: usize,
+    /// Most bytes of payloads (strings, arrays, structures) in the queues of all items of the server, and of the values
+    /// that items compare with; beyond, values are lost with the Overflow bit. A payload that several queues keep counts
+    /// for each of them.
+    pub queued_value_bytes_max: usize,
     /// Most subscriptions of one session.
     pub subscriptions_per_session_max: u32,
     /// Most subscriptions of the server.
@@ -33,12 +37,15 @@ pub struct SubscriptionLimits {
     pub monitored_items_max: u32,
     /// Most queued Publish requests of one session.
     pub publish_requests_per_session_max: u32,
+    /// Most acknowledgements of one Publish request; beyond: Bad_TooManyOperations. The default is as many as all
+    /// subscriptions of a session can have.
+    pub acknowledgements_per_publish_max: u32,
     /// Most unacknowledged messages kept for Republish, per subscription.
     pub retransmission_len_max: u32,
     /// Most bytes of unacknowledged messages, per subscription.
     pub retransmission_bytes_max: usize,
-    /// Most bytes of unacknowledged messages of all subscriptions of the server; when they are used up, each keeps only
-    /// its newest.
+    /// Most bytes of unacknowledged messages of all subscriptions of the server; when they are used up, messages are not
+    /// kept for Republish.
     pub retransmission_bytes_total_max: usize,
     /// Most items one item can trigger.
     pub links_per_item_max: u32,
@@ -56,11 +63,13 @@ impl Default for SubscriptionLimits {
             notifications_per_publish_max: 1_000_000,
             queue_size_max: 10_000,
             queue_places_max: 4_000_000,
+            queued_value_bytes_max: 256 << 20,
             subscriptions_per_session_max: 100,
             subscriptions_max: 5_000,
             monitored_items_per_subscription_max: 200_000,
             monitored_items_max: 1_000_000,
             publish_requests_per_session_max: 100,
+            acknowledgements_per_publish_max: 2_000,
             retransmission_len_max: 20,
             retransmission_bytes_max: 64 << 20,
             retransmission_bytes_total_max: 256 << 20,
@@ -75,6 +84,7 @@ impl SubscriptionLimits {
     pub fn laboratory() -> Self {
         Self {
             queue_places_max: 50_000_000,
+            queued_value_bytes_max: 2 << 30,
             subscriptions_per_session_max: 500,
             subscriptions_max: 20_000,
             monitored_items_per_subscription_max: 500_000,
@@ -93,6 +103,7 @@ impl SubscriptionLimits {
             &mut self.monitored_items_per_subscription_max,
             &mut self.monitored_items_max,
             &mut self.publish_requests_per_session_max,
+            &mut self.acknowledgements_per_publish_max,
             &mut self.notifications_per_publish_max,
             &mut self.keep_alive_count_max,
             &mut self.lifetime_count_max,

@@ -6,9 +6,10 @@ use super::phase::PhaseFinder;
 use super::publish::{PublishQueue, Responder};
 #[cfg(test)]
 use super::state::State;
-use super::subscription::{Parameters, Subscription};
+use super::subscription::{Kept, Parameters, Subscription};
 use super::timer::{Due, align_up, grid};
 use super::{Engine, SessionKey};
+use crate::account::{Account, Exhausted};
 use crate::authorization::{Decisions, Denial};
 use crate::now::Now;
 use crate::space::view::attribute;
@@ -63,7 +64,12 @@ impl Engine {
         if self.queues.len() <= at {
             self.queues.resize_with(at + 1, || None);
         }
-        self.queues[at].get_or_insert_with(Box::default)
+        self.queues[at].get_or_insert_with(|| Box::new(PublishQueue::new(&self.account)))
+    }
+
+    /// A session begins: what is kept for it goes to its account.
+    pub(crate) fn open_session(&mut self, session: SessionKey, account: &Arc<Account>) {
+        *self.queue_mut(session) = PublishQueue::new(account);
     }
 
     pub(super) fn refresh_pages(&mut self) {
@@ -123,18 +129,19 @@ impl Engine {
         decisions: Arc<Decisions>,
         now: Now,
     ) -> Result<u32, StatusCode> {
-        if self.session_subscription_count(session) >= self.limits.subscriptions_per_session_max as usize
-            || !self.budgets.subscriptions.take(1)
-        {
+        if self.session_subscription_count(session) >= self.limits.subscriptions_per_session_max as usize {
             return Err(StatusCode::BAD_TOO_MANY_SUBSCRIPTIONS);
         }
+        let kept = Kept::new(self.queue_mut(session).account()).map_err(Exhausted::status)?;
         let id = self.take_id();
         let interval = nanos_from_millis(parameters.publishing_interval);
         let first = align_up(now.instant + core::time::Duration::from_nanos(interval), grid(interval));
         let subscription =
-            Box::new(Subscription::new(id, session, parameters, publishing_enabled, decisions, first));
+            Box::new(Subscription::new(id, session, parameters, publishing_enabled, decisions, first, kept));
         let place = self.insert_subscription(subscription);
-        self.queue_mut(session).subscriptions.push(place);
+        let queue = self.queue_mut(session);
+        queue.subscriptions.push(place);
+        queue.measure();
         self.timers.push(first, Due::Publish(place));
         Ok(place)
     }
@@ -233,9 +240,7 @@ impl Engine {
         for index in core::mem::take(&mut subscription.items) {
             self.forget_item(index);
         }
-        self.budgets.retransmission.give(subscription.retransmission.len_bytes());
         subscription.retransmission.clear(&mut self.pool);
-        self.budgets.subscriptions.give(1);
         self.by_id.remove(&subscription.id);
         self.homes.forget(subscription.id, self.shard);
         self.free_subscriptions.push(place);
@@ -252,6 +257,7 @@ impl Engine {
             farewells.pop_front();
         }
         farewells.push_back(farewell);
+        self.queue_mut(session).measure();
     }
 
     /// Row 27: the lifetime is over.
@@ -275,6 +281,7 @@ impl Engine {
                 self.remove(place);
             } else if let Some(subscription) = self.subscription_mut(place) {
                 subscription.session = None;
+                subscription.kept.account().move_up();
             }
         }
     }
@@ -282,14 +289,11 @@ impl Engine {
     /// Acknowledges a message (Part 4 §5.14.5): the result for the Publish response.
     pub(crate) fn acknowledge(&mut self, session: SessionKey, id: u32, sequence_number: u32) -> StatusCode {
         let Ok(place) = self.find(session, id) else { return StatusCode::BAD_SUBSCRIPTION_ID_INVALID };
-        let Self { subscriptions, pool, budgets, .. } = self;
-        let known =
-            subscriptions.get_mut(place as usize).and_then(Option::as_mut).is_some_and(|subscription| {
-                let before = subscription.retransmission.len_bytes();
-                let known = subscription.retransmission.acknowledge(sequence_number, pool);
-                budgets.retransmission.change(before, subscription.retransmission.len_bytes());
-                known
-            });
+        let Self { subscriptions, pool, .. } = self;
+        let known = subscriptions
+            .get_mut(place as usize)
+            .and_then(Option::as_mut)
+            .is_some_and(|subscription| subscription.retransmission.acknowledge(sequence_number, pool));
         if known { StatusCode::GOOD } else { StatusCode::BAD_SEQUENCE_NUMBER_UNKNOWN }
     }
 
@@ -318,24 +322,25 @@ impl Engine {
         space: &AddressSpace,
     ) -> Result<Revised, StatusCode> {
         let per_subscription = self.limits.monitored_items_per_subscription_max as usize;
-        let subscription = self.subscription(place).ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
-        if subscription.items.len() >= per_subscription || !self.budgets.monitored_items.take(1) {
+        let subscription = self.subscription_mut(place).ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
+        if subscription.items.len() >= per_subscription {
             return Err(StatusCode::BAD_TOO_MANY_MONITORED_ITEMS);
         }
+        let ext = if spec.is_polled || spec.slot == NONE || spec.index_range.is_some() {
+            let mut ext = Box::new(ItemExt::new(subscription.kept.account()));
+            ext.polled = (spec.is_polled || spec.slot == NONE).then_some(spec.attribute_id);
+            ext.set_index_range(spec.index_range).map_err(Exhausted::status)?;
+            Some(ext)
+        } else {
+            None
+        };
+        subscription.kept.resize(subscription.items.len() + 1).map_err(Exhausted::status)?;
         let position = u32::try_from(subscription.items.len()).unwrap_or(NONE);
         let mut item = Item::new(place, spec.client_handle, spec.slot, spec.node);
         item.timestamps = spec.timestamps;
         item.position = position;
         item.deny(spec.denial);
-        if spec.is_polled || spec.slot == NONE || spec.index_range.is_some() {
-            let polled = (spec.is_polled || spec.slot == NONE).then_some(spec.attribute_id);
-            item.ext = Some(Box::new(ItemExt {
-                polled,
-                index_range: spec.index_range,
-                queue_size: 1,
-                ..ItemExt::default()
-            }));
-        }
+        item.ext = ext;
         let index = self.place_item(item);
         if let Some(subscription) = self.subscription_mut(place) {
             subscription.items.push(index);
@@ -395,9 +400,10 @@ impl Engine {
         let Some(item) = self.items.get(index as usize) else {
             return Revised { item_id: 0, sampling_interval: 0.0, queue_size: 0 };
         };
+        let place = item.subscription as usize;
         let publishing = self
             .subscriptions
-            .get(item.subscription as usize)
+            .get(place)
             .and_then(Option::as_ref)
             .map_or(1000.0, |subscription| subscription.parameters.publishing_interval);
         let polled = item.ext.as_ref().is_some_and(|ext| ext.polled.is_some());
@@ -408,9 +414,18 @@ impl Engine {
             0.0 => 0.0,
             asked => asked.clamp(fastest, limits.sampling_interval_max.max(fastest)),
         };
-        let asked = settings.queue_size.clamp(1, limits.queue_size_max.max(1)) as usize - 1;
-        self.budgets.queue_places.give(item.queue_places());
-        let queue_size = u32::try_from(self.budgets.queue_places.take_up_to(asked) + 1).unwrap_or(1);
+        let mut queue_size = settings.queue_size.clamp(1, limits.queue_size_max.max(1));
+        let rare = queue_size > 1
+            || settings.filter.deadband.is_some()
+            || settings.filter.trigger == super::item::Trigger::StatusValueTimestamp;
+        let Self { items, subscriptions, .. } = self;
+        if let (Some(item), Some(Some(subscription))) =
+            (items.get_mut(index as usize), subscriptions.get(place))
+            && (rare || item.ext.is_some())
+        {
+            let ext = item.ext.get_or_insert_with(|| Box::new(ItemExt::new(subscription.kept.account())));
+            queue_size = ext.values.resize(queue_size);
+        }
         let group = if sampling_interval == 0.0 {
             if queue_size > 1 { EVERY_WRITE } else { AT_PUBLISH }
         } else if queue_size == 1 && !polled && sampling_interval <= publishing {
@@ -423,26 +438,19 @@ impl Engine {
         };
         item.group = group;
         item.set_trigger(settings.filter.trigger);
-        let rare = queue_size > 1
-            || settings.filter.deadband.is_some()
-            || settings.filter.trigger == super::item::Trigger::StatusValueTimestamp;
-        if rare || item.ext.is_some() {
-            let ext = item.ext.get_or_insert_default();
+        if let Some(ext) = &mut item.ext {
             ext.deadband = settings.filter.deadband;
             ext.discard_oldest = settings.discard_oldest;
             ext.queue_size = queue_size;
             // Part 4 §5.13.3.2: a smaller queue discards by its policy.
-            while ext.queue.len() > queue_size as usize {
+            while ext.values.len() > queue_size as usize {
                 if settings.discard_oldest {
-                    ext.queue.pop_front();
+                    ext.values.pop_front();
                 } else {
-                    ext.queue.pop_back();
+                    ext.values.pop_back();
                 }
             }
-            ext.queue.shrink_to(queue_size as usize);
-            if queue_size > 1 {
-                ext.queue.reserve_exact(queue_size as usize - ext.queue.len());
-            }
+            ext.values.reserve(queue_size);
         }
         if item.has(flag::ENABLED) {
             self.join_group(index, now);
@@ -533,7 +541,7 @@ impl Engine {
             if enabled {
                 // Values that Sampling has collected are reported from now on.
                 let waits = item.has(flag::DIRTY | flag::FORCED)
-                    || item.ext.as_ref().is_some_and(|ext| !ext.queue.is_empty());
+                    || item.ext.as_ref().is_some_and(|ext| !ext.values.is_empty());
                 if waits {
                     self.after_enqueue(index, false);
                 }
@@ -559,7 +567,7 @@ impl Engine {
             if let Some(item) = self.items.get_mut(index as usize) {
                 item.flags &= !(flag::ENABLED | flag::DIRTY | flag::READY | flag::TRIGGERED);
                 if let Some(ext) = &mut item.ext {
-                    ext.queue.clear();
+                    ext.values.clear();
                 }
             }
         }
@@ -632,14 +640,17 @@ impl Engine {
         let mut moved = None;
         if let Some(subscription) = self.subscription_mut(place) {
             subscription.enabled_items = subscription.enabled_items.saturating_sub(u32::from(was_enabled));
-            subscription.has_lost_items |= subscription.retransmission.len_bytes() > 0;
+            subscription.has_lost_items |= !subscription.retransmission.is_empty();
             if position < subscription.items.len() {
                 subscription.items.swap_remove(position);
                 if let Some(ids) = &mut subscription.ids {
                     ids.swap_remove(position);
                 }
                 moved = subscription.items.get(position).copied();
+                subscription.items.shrink_to(2 * subscription.items.len());
             }
+            let left = subscription.items.len();
+            subscription.kept.shrink(left);
         }
         if let Some(other) = moved.and_then(|other| self.items.get_mut(other as usize)) {
             other.position = u32::try_from(position).unwrap_or(NONE);
@@ -666,8 +677,6 @@ impl Engine {
             self.stop_watching(index);
         }
         if let Some(item) = self.items.get_mut(index as usize) {
-            self.budgets.monitored_items.give(1);
-            self.budgets.queue_places.give(item.queue_places());
             item.flags = 0;
             item.ext = None;
             self.free_place(index);
@@ -710,21 +719,20 @@ impl Engine {
                 let Ok(index) = self.find_item(place, *id) else {
                     return StatusCode::BAD_MONITORED_ITEM_ID_INVALID;
                 };
-                let Some(item) = self.items.get_mut(triggering as usize) else {
+                let Self { items, subscriptions, .. } = self;
+                let (Some(item), Some(Some(subscription))) =
+                    (items.get_mut(triggering as usize), subscriptions.get(place as usize))
+                else {
                     return StatusCode::BAD_MONITORED_ITEM_ID_INVALID;
                 };
-                let queue_size = 1;
-                let ext = item.ext.get_or_insert_with(|| {
-                    Box::new(ItemExt { queue_size, discard_oldest: true, ..ItemExt::default() })
-                });
+                let ext = item.ext.get_or_insert_with(|| Box::new(ItemExt::new(subscription.kept.account())));
                 if ext.links.contains(&index) {
                     return StatusCode::GOOD;
                 }
                 if ext.links.len() >= links_max {
                     return StatusCode::BAD_TOO_MANY_OPERATIONS;
                 }
-                ext.links.push(index);
-                StatusCode::GOOD
+                ext.add_link(index).map_or_else(Exhausted::status, |()| StatusCode::GOOD)
             })
             .collect();
         (added, removed)

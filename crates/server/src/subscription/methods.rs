@@ -20,7 +20,7 @@ impl Engine {
             }
             if !item.is_queued() {
                 item.flags |= flag::FORCED | flag::DIRTY;
-            } else if item.ext.as_ref().is_some_and(|ext| ext.queue.is_empty()) {
+            } else if item.ext.as_ref().is_some_and(|ext| ext.values.is_empty()) {
                 if let Some(snapshot) = item.sample(pages) {
                     item.remember(&snapshot);
                     item.flags |= flag::FRESH;

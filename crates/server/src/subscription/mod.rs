@@ -6,7 +6,7 @@
 //! never looked at, except for one keep-alive count per cycle.
 //!
 //! - [`state`]: the publishing state table; [`subscription`]: its variables;
-//! - [`item`], [`filter`]: MonitoredItems; [`sampling`]: rate groups; [`changes`], [`watch`]: from dirty slots to
+//! - [`item`], [`filter`], [`kept_values`]: MonitoredItems; [`sampling`]: rate groups; [`changes`], [`watch`]: from dirty slots to
 //!   ready lists;
 //! - [`phase`]: where in its interval a subscription publishes; [`meeting`]: together with which others;
 //! - [`publish`]: cycles, messages and the sessions' Publish queues; [`retransmission`]: what can be republished;
@@ -21,6 +21,7 @@ pub(crate) mod filter;
 pub(crate) mod homes;
 pub(crate) mod item;
 mod item_ids;
+mod kept_values;
 mod limits;
 pub(crate) mod manage;
 mod meeting;
@@ -41,9 +42,10 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use item::Sample;
 pub use limits::SubscriptionLimits;
 
-use crate::budget::Budgets;
+use crate::account::Account;
 use crate::space::slot::{PAGE_SLOTS, Page, SlotStore, Snapshot};
 use homes::Homes;
 use item::Item;
@@ -70,8 +72,8 @@ pub(crate) struct Engine {
     store: Arc<SlotStore>,
     /// Which subscriptions live on which shard.
     homes: Arc<Homes>,
-    /// What the engines of all shards share.
-    budgets: Arc<Budgets>,
+    /// For sessions that have no account of their own.
+    account: Arc<Account>,
     /// The shard's own list of the store's pages.
     pages: Vec<Arc<Page>>,
     /// The first item on each slot.
@@ -104,13 +106,14 @@ impl Engine {
         homes: Arc<Homes>,
         first_id: u32,
     ) -> Self {
-        let budgets = Arc::new(Budgets::of_subscriptions(&limits));
+        let maxima = crate::Limits { subscriptions: limits.clone(), ..crate::Limits::default() }.maxima();
+        let account = Account::server(maxima);
         Self {
             shard,
             limits,
             store,
             homes,
-            budgets,
+            account,
             pages: Vec::new(),
             watch: Watch::default(),
             items: Vec::new(),
@@ -130,9 +133,9 @@ impl Engine {
         }
     }
 
-    /// Lets an empty engine share budgets with others.
-    pub(crate) fn with_budgets(mut self, budgets: Arc<Budgets>) -> Self {
-        self.budgets = budgets;
+    /// Lets an empty engine share an account with others.
+    pub(crate) fn with_account(mut self, account: Arc<Account>) -> Self {
+        self.account = account;
         self
     }
 

@@ -15,6 +15,7 @@ use super::{Engine, SessionKey};
 use crate::now::Now;
 use crate::space::NodeIx;
 use crate::space::slot::SlotHandle;
+use std::sync::Arc;
 use taktwerk_types::StatusCode;
 
 /// A subscription between two engines. It has no session.
@@ -67,6 +68,8 @@ impl Engine {
         let Some(subscription) = self.subscription_mut(place) else { return Vec::new() };
         let from = subscription.session.replace(to);
         let farewell = subscription.farewell();
+        let account = Arc::clone(subscription.kept.account());
+        account.move_to(self.queue_mut(to).account());
         self.give_to(to, place, farewell.0);
         if let Some(from) = from {
             self.tell_transferred(from, place, farewell, now, responder);
@@ -110,6 +113,8 @@ impl Engine {
         self.meetings.leave(&mut subscription.seat);
         self.by_id.remove(&subscription.id);
         self.free_subscriptions.push(place);
+        // Its session keeps it no longer; the address does until it has arrived.
+        subscription.kept.account().move_up();
         // Before anybody can ask where it went.
         self.homes.depart(subscription.id, to);
         if let Some(from) = subscription.session.take() {
@@ -202,9 +207,11 @@ impl Engine {
         subscription.served = self.served;
         let (id, next_publish) = (subscription.id, subscription.next_publish);
         let has_links = subscription.has_links;
+        let account = Arc::clone(subscription.kept.account());
         let place = self.insert_subscription(subscription);
         self.homes.arrive(id, self.shard);
         if let Some(session) = session {
+            account.move_to(self.queue_mut(session).account());
             self.give_to(session, place, id);
         }
         // The phase stays; a cycle that was missed on the way is made up for at once.

@@ -7,17 +7,19 @@ use super::state::{Action, Conditions, Event, State, step};
 use super::subscription::Subscription;
 use super::timer::Due;
 use super::{Engine, SessionKey};
+use crate::account::{Account, Category, Charge};
 use crate::now::Now;
 use crate::shard::ConnectionId;
 use crate::space::AddressSpace;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use taktwerk_schema::ids::encoding_ids;
 use taktwerk_types::codec::{encode_len, encode_sized};
 use taktwerk_types::{Encode, Instant, NodeId, StatusCode};
 
 /// A Publish request that waits for something to answer with.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Ticket {
     /// Where the answer goes.
     pub(crate) connection: ConnectionId,
@@ -28,6 +30,8 @@ pub(crate) struct Ticket {
     pub(crate) expires: Instant,
     /// The results of the request's acknowledgements.
     pub(crate) results: SmallVec<[StatusCode; 4]>,
+    /// For the results, if they are more than the ticket has room for.
+    pub(crate) charge: Option<Charge>,
 }
 
 /// What the engine needs from the shard to answer.
@@ -43,13 +47,45 @@ pub(crate) trait Responder {
 }
 
 /// One session's Publish requests and subscriptions.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PublishQueue {
+    /// The session's account.
+    account: Arc<Account>,
+    /// For the lists here.
+    charge: Charge,
     pub(super) requests: VecDeque<Ticket>,
     /// Places of the session's subscriptions.
     pub(super) subscriptions: Vec<u32>,
     /// StatusChangeNotifications of subscriptions that are gone: id, sequence number, status.
     pub(super) farewells: VecDeque<(u32, u32, StatusCode)>,
+}
+
+impl PublishQueue {
+    /// For the session that has the account.
+    pub(super) fn new(account: &Arc<Account>) -> Self {
+        Self {
+            charge: account.nothing(Category::Requests),
+            account: Arc::clone(account),
+            requests: VecDeque::new(),
+            subscriptions: Vec::new(),
+            farewells: VecDeque::new(),
+        }
+    }
+
+    /// The session's account.
+    pub(super) fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
+    /// Charges the lists anew if one has grown. Each has a limit, so this is for what is there already.
+    pub(super) fn measure(&mut self) {
+        let bytes = self.requests.capacity() * size_of::<Ticket>()
+            + self.subscriptions.capacity() * size_of::<u32>()
+            + self.farewells.capacity() * size_of::<(u32, u32, StatusCode)>();
+        if bytes != self.charge.amount() {
+            self.charge.resize_anyway(bytes);
+        }
+    }
 }
 
 /// Publishes of one call of [`Engine::run`]; the driver sends in between.
@@ -230,6 +266,7 @@ impl Engine {
             return Err(StatusCode::BAD_NO_SUBSCRIPTION);
         }
         queue.requests.push_back(ticket);
+        queue.measure();
         if queue.requests.len() > self.limits.publish_requests_per_session_max as usize {
             // Part 4 §5.14.5.3: the oldest request makes room.
             if let Some(oldest) = queue.requests.pop_front() {
@@ -351,21 +388,18 @@ impl Engine {
             let message = self.create_message(place, now, body_max);
             let more = self.has_notifications(place);
             let len = message.len();
-            // When the budget of all subscriptions is used up, none keeps more than its newest message.
-            let bytes_max =
-                if self.budgets.retransmission.is_over() { 0 } else { self.limits.retransmission_bytes_max };
-            let limits = (self.limits.retransmission_len_max as usize, bytes_max);
-            let Self { subscriptions, pool, budgets, .. } = self;
+            let len_max = self.limits.retransmission_len_max as usize;
+            let bytes_max = self.limits.retransmission_bytes_max;
+            let Self { subscriptions, pool, .. } = self;
             let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return };
             let sequence_number = subscription.take_sequence_number();
             subscription.more_notifications = more;
             subscription.counters.publish_requests += 1;
-            let before = subscription.retransmission.len_bytes();
             let discarded =
-                subscription.retransmission.push(sequence_number, message, limits.0, limits.1, pool);
-            budgets.retransmission.change(before, subscription.retransmission.len_bytes());
+                subscription.retransmission.push(sequence_number, message, len_max, bytes_max, pool);
             subscription.counters.discarded_messages += discarded;
             respond_notifications(responder, &ticket, now, subscription, sequence_number);
+            subscription.counters.discarded_messages += subscription.retransmission.forget_excess(pool);
             budget.spend(len);
             // Part 4 §5.14.1.4, ReturnNotifications: further requests carry what did not fit.
             if !more || budget.is_spent() {
@@ -386,7 +420,7 @@ impl Engine {
         while let Some(index) = subscription.ready.get(subscription.ready_head).copied() {
             if let Some(item) = items.get_mut(index as usize).filter(|item| is_ready(item, place)) {
                 if item.is_queued() {
-                    let has = item.ext.as_ref().is_some_and(|ext| !ext.queue.is_empty());
+                    let has = item.ext.as_ref().is_some_and(|ext| !ext.values.is_empty());
                     if has && item.has(flag::REPORTING | flag::TRIGGERED) {
                         return true;
                     }
@@ -563,11 +597,11 @@ fn encode_item(
     let mut written = 0;
     if item.is_queued() {
         while written < count_max && out.len() < len_max {
-            let Some(sample) = item.ext.as_mut().and_then(|ext| ext.queue.pop_front()) else { break };
+            let Some(sample) = item.ext.as_mut().and_then(|ext| ext.values.pop_front()) else { break };
             encode_sample(out, item, &sample, 0);
             written += 1;
         }
-        let left = item.ext.as_ref().is_some_and(|ext| !ext.queue.is_empty());
+        let left = item.ext.as_ref().is_some_and(|ext| !ext.values.is_empty());
         return (written, left);
     }
     if let Some(snapshot) = item.sample(pages) {
@@ -591,7 +625,7 @@ fn fire_links(index: u32, place: u32, items: &mut [Item], subscription: &mut Sub
     };
     for linked in &links {
         if let Some(item) = items.get_mut(*linked as usize) {
-            let waits = item.has(flag::DIRTY) || item.ext.as_ref().is_some_and(|ext| !ext.queue.is_empty());
+            let waits = item.has(flag::DIRTY) || item.ext.as_ref().is_some_and(|ext| !ext.values.is_empty());
             // Reporting items report on their own.
             if item.subscription == place
                 && item.has(flag::ENABLED)

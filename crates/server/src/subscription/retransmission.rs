@@ -1,7 +1,9 @@
 //! Sent NotificationMessages that the client has not acknowledged (Part 4 §5.14.1.1, point 6), and the pool their
 //! buffers come from.
 
+use crate::account::{Account, Category, Charge};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Buffers for NotificationMessages: what one message gives back the next one takes, so that steady publishing
 /// allocates nothing.
@@ -36,15 +38,25 @@ impl BufferPool {
 }
 
 /// One subscription's sent messages, oldest first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Retransmission {
     messages: VecDeque<(u32, Vec<u8>)>,
+    /// Capacity of all messages, which is what is charged for them.
     bytes: usize,
+    charge: Charge,
+    /// The newest message is kept only until it is sent: the account has no room for it.
+    is_excess: bool,
 }
 
 impl Retransmission {
-    /// Keeps a message; while there are more than `len_max` or `bytes_max` the oldest ones go. Returns how many
-    /// went.
+    /// For the subscription that has the account.
+    pub(crate) fn new(account: &Arc<Account>) -> Self {
+        let charge = account.nothing(Category::Retransmission);
+        Self { messages: VecDeque::new(), bytes: 0, charge, is_excess: false }
+    }
+
+    /// Keeps a message; while there are more than `len_max` or `bytes_max`, or than the account allows, the oldest ones
+    /// go. Returns how many went. Call [`Self::forget_excess`] when the message is sent.
     pub(crate) fn push(
         &mut self,
         sequence_number: u32,
@@ -54,17 +66,36 @@ impl Retransmission {
         pool: &mut BufferPool,
     ) -> u32 {
         let mut discarded = 0;
+        let bytes = message.capacity();
         while self.messages.len() >= len_max.max(1)
-            || (self.bytes + message.len() > bytes_max && !self.messages.is_empty())
+            || (!self.messages.is_empty()
+                && (self.bytes + bytes > bytes_max || self.charge.resize(self.bytes + bytes).is_err()))
         {
-            let Some((_, oldest)) = self.messages.pop_front() else { break };
-            self.bytes -= oldest.len();
-            pool.give(oldest);
+            self.forget_oldest(pool);
             discarded += 1;
         }
-        self.bytes += message.len();
+        self.is_excess = self.charge.resize(self.bytes + bytes).is_err();
+        self.bytes += bytes;
         self.messages.push_back((sequence_number, message));
         discarded
+    }
+
+    /// Forgets the message that was pushed last if the account has no room for it. Returns how many that were.
+    pub(crate) fn forget_excess(&mut self, pool: &mut BufferPool) -> u32 {
+        if !self.is_excess {
+            return 0;
+        }
+        self.is_excess = false;
+        self.forget_oldest(pool);
+        1
+    }
+
+    fn forget_oldest(&mut self, pool: &mut BufferPool) {
+        if let Some((_, oldest)) = self.messages.pop_front() {
+            self.bytes -= oldest.capacity();
+            pool.give(oldest);
+        }
+        self.charge.resize_anyway(self.bytes);
     }
 
     /// Forgets an acknowledged message; false if there is none of that number.
@@ -74,15 +105,16 @@ impl Retransmission {
             return false;
         };
         if let Some((_, message)) = self.messages.remove(at) {
-            self.bytes -= message.len();
+            self.bytes -= message.capacity();
+            self.charge.resize_anyway(self.bytes);
             pool.give(message);
         }
         true
     }
 
-    /// Bytes of all messages kept.
-    pub(crate) fn len_bytes(&self) -> usize {
-        self.bytes
+    /// Whether no message is kept.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
     }
 
     /// The encoded message of a number.
@@ -107,6 +139,7 @@ impl Retransmission {
     pub(crate) fn clear(&mut self, pool: &mut BufferPool) {
         self.bytes = 0;
         self.messages.drain(..).for_each(|(_, message)| pool.give(message));
+        self.charge.resize_anyway(0);
     }
 }
 
@@ -114,10 +147,14 @@ impl Retransmission {
 mod tests {
     use super::*;
 
+    fn kept() -> Retransmission {
+        Retransmission::new(&Account::server(crate::Limits::default().maxima()))
+    }
+
     #[test]
     fn bounded_and_acknowledged() {
         let mut pool = BufferPool::default();
-        let mut queue = Retransmission::default();
+        let mut queue = kept();
         for number in 1..=5 {
             queue.push(number, vec![number as u8; 10], 3, 1000, &mut pool);
         }
@@ -133,7 +170,7 @@ mod tests {
     #[test]
     fn a_message_over_the_byte_limit_is_still_kept_alone() {
         let mut pool = BufferPool::default();
-        let mut queue = Retransmission::default();
+        let mut queue = kept();
         queue.push(1, vec![0; 10], 10, 100, &mut pool);
         assert_eq!(queue.push(2, vec![0; 500], 10, 100, &mut pool), 1);
         assert_eq!(queue.len(), 1);

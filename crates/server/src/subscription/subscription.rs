@@ -6,7 +6,9 @@ use super::phase::PhaseFinder;
 use super::retransmission::Retransmission;
 use super::state::State;
 use super::{SessionKey, SubscriptionLimits};
+use crate::account::{Account, Category, Charge, Exhausted, Level};
 use crate::authorization::{Decisions, Grant};
+use crate::limits::cost;
 use std::sync::Arc;
 use taktwerk_types::Instant;
 use taktwerk_types::time::nanos_from_millis;
@@ -69,6 +71,51 @@ pub(crate) struct Counters {
     pub(crate) queue_overflows: u32,
 }
 
+/// The account of a subscription, and the charges for itself and its items.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    account: Arc<Account>,
+    _count: Charge,
+    item_count: Charge,
+    bytes: Charge,
+}
+
+impl Kept {
+    /// For a subscription of the session that has the account.
+    ///
+    /// # Errors
+    /// The limit that it would pass.
+    pub(crate) fn new(session: &Arc<Account>) -> Result<Self, Exhausted> {
+        let account = session.child(Level::Subscription, usize::MAX);
+        Ok(Self {
+            _count: account.charge(Category::SubscriptionCount, 1)?,
+            item_count: account.nothing(Category::MonitoredItemCount),
+            bytes: account.charge(Category::MonitoredItems, cost::SUBSCRIPTION)?,
+            account,
+        })
+    }
+
+    /// The subscription's account.
+    pub(crate) fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
+    /// Charges for `items` in all.
+    ///
+    /// # Errors
+    /// The limit that it would pass.
+    pub(crate) fn resize(&mut self, items: usize) -> Result<(), Exhausted> {
+        self.item_count.resize(items)?;
+        self.bytes.resize(cost::SUBSCRIPTION + items * cost::MONITORED_ITEM)
+    }
+
+    /// Gives back all but `items`.
+    pub(crate) fn shrink(&mut self, items: usize) {
+        self.item_count.resize_anyway(items);
+        self.bytes.resize_anyway(cost::SUBSCRIPTION + items * cost::MONITORED_ITEM);
+    }
+}
+
 /// A Subscription.
 #[derive(Debug)]
 pub(crate) struct Subscription {
@@ -110,6 +157,8 @@ pub(crate) struct Subscription {
     pub(crate) counters: Counters,
     /// What its client may see.
     pub(super) decisions: Arc<Decisions>,
+    /// What is kept for it.
+    pub(crate) kept: Kept,
 }
 
 impl Subscription {
@@ -120,6 +169,7 @@ impl Subscription {
         publishing_enabled: bool,
         decisions: Arc<Decisions>,
         next_publish: Instant,
+        kept: Kept,
     ) -> Self {
         Self {
             id,
@@ -136,7 +186,7 @@ impl Subscription {
             lifetime_counter: parameters.lifetime_count,
             keep_alive_counter: parameters.max_keep_alive_count,
             next_sequence_number: 1,
-            retransmission: Retransmission::default(),
+            retransmission: Retransmission::new(kept.account()),
             notification_len: 32,
             items: Vec::new(),
             ids: None,
@@ -148,6 +198,7 @@ impl Subscription {
             served: 0,
             counters: Counters::default(),
             decisions,
+            kept,
         }
     }
 
@@ -227,6 +278,7 @@ mod tests {
             true,
             Arc::new(Decisions::nothing()),
             Instant::ZERO,
+            Kept::new(&Account::server(crate::Limits::default().maxima())).unwrap(),
         );
         assert_eq!(subscription.take_sequence_number(), 1);
         subscription.next_sequence_number = u32::MAX;

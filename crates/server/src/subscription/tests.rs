@@ -162,6 +162,7 @@ impl World {
             request_handle: handle,
             expires,
             results: Default::default(),
+            charge: None,
         };
         let now = self.now();
         self.engine.publish(SESSION, ticket, now, &mut self.out).map(|()| handle)

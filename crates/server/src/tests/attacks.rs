@@ -406,10 +406,10 @@ fn chunk_flood() {
         sent += body.len();
         let limit = server.shard.shared().config().channel.message_size_max as usize;
         assert!(sent <= limit, "{sent} bytes are kept");
-        assert!(server.shard.shared().budgets().reassembly.used() <= limit);
+        assert!(server.used(Category::IncompleteMessages) <= limit);
     }
     raw.is_refused(StatusCode::BAD_TCP_MESSAGE_TOO_LARGE);
-    assert_eq!(server.shard.shared().budgets().reassembly.used(), 0);
+    assert_eq!(server.used(Category::IncompleteMessages), 0);
     canary_holds(&mut server, &mut canary);
 }
 
@@ -556,12 +556,12 @@ fn unlimited_persistent_subscriptions() {
         let close = CloseSessionRequest { request_header: client.header(), delete_subscriptions: false };
         client.call(&mut server, &close).unwrap();
     }
-    let budgets = Arc::clone(server.shard.shared().budgets());
-    assert_eq!(budgets.subscriptions.used(), budgets.subscriptions.max());
-    assert_eq!(refused + budgets.subscriptions.used(), 60 * 101);
+    let count = server.used(Category::SubscriptionCount);
+    assert_eq!(count, server.shard.shared().account().max(Category::SubscriptionCount));
+    assert_eq!(refused + count, 60 * 101);
     // Without a session they last as long as their lifetime.
     server.pass(Duration::from_secs(12));
-    assert_eq!(budgets.subscriptions.used(), 0);
+    assert_eq!(server.used(Category::SubscriptionCount), 0);
     canary_holds(&mut server, &mut canary);
 }
 

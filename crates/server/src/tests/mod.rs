@@ -16,6 +16,7 @@ mod transfer;
 mod users;
 mod view;
 
+use crate::account::Category;
 use crate::config::ServerConfig;
 use crate::shard::{ConnectionId, Effect, Job, Shard};
 use crate::space::AddressSpace;
@@ -139,6 +140,23 @@ impl Server {
         client.create(self).unwrap();
         client.activate(self).unwrap();
         client
+    }
+
+    /// What all clients together make the server keep of a category.
+    pub(crate) fn used(&self, category: Category) -> usize {
+        self.shard.shared().account().used(category)
+    }
+
+    /// Whether more of a category is kept than there should be.
+    pub(crate) fn is_over(&self, category: Category) -> bool {
+        self.shard.shared().account().is_over(category)
+    }
+
+    /// Nothing is kept for anybody.
+    pub(crate) fn assert_nothing_is_kept(&self) {
+        for category in Category::ALL {
+            assert_eq!(self.used(category), 0, "{}", category.name());
+        }
     }
 
     /// Runs one effect and gives its result back.

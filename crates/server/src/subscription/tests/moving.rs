@@ -14,7 +14,7 @@ impl Pair {
         let world = World::with_shards(variables, 2);
         let (limits, store) = (SubscriptionLimits::default(), Arc::clone(world.space.slots()));
         let other = Engine::new(1, limits, store, Arc::clone(&world.engine.homes), 2)
-            .with_budgets(Arc::clone(&world.engine.budgets));
+            .with_account(Arc::clone(&world.engine.account));
         Self { world, other }
     }
 

@@ -259,7 +259,7 @@ fn handshakes_of_a_flood_leave_some_to_others() {
     server.from = None;
     assert!(server.shard.shared().live().counters.shed_handshake_count.value() >= 70);
     // What is under way is not done before this one has come.
-    assert!((24..32).contains(&server.shard.shared().budgets().handshakes.used()));
+    assert!((24..32).contains(&server.used(Category::HandshakeCount)));
     let mut certified = server.created_from(from(77, 1), "client", ENCRYPT);
     certified.log_on(&mut server, "joe", "secret").unwrap();
 }

@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn memory_is_counted_whatever_the_shape() {
-        use crate::{DataValue, ExtensionObject, LocalizedText, NodeId, QualifiedName, UaString, Variant};
+        use crate::{ExtensionObject, LocalizedText, NodeId, QualifiedName, UaString, Variant};
         // Small on the wire and large in memory: the bytes behind each kind's number, as short as they can be.
         fn repeated<T: Encode>(value: &T, count: usize) -> Vec<u8> {
             let mut out = Vec::new();
@@ -395,7 +395,7 @@ mod tests {
             Variant::from(QualifiedName::new(0, UaString::NULL)),
             Variant::from(LocalizedText::default()),
             Variant::from(ExtensionObject::NULL),
-            Variant::DataValue(Box::new(DataValue::default())),
+            Variant::DataValue(Box::default()),
             Variant::DiagnosticInfo(Box::default()),
             Variant::from("a"),
             nested,

@@ -9,6 +9,7 @@ use crate::error::{ClientError, Misuse, SecurityProblem};
 use crate::event::{Event, Note, Reply, ReplyBody, RequestHandle, SessionInfo, Sink};
 use crate::limits::OperationLimits;
 use crate::link::{Answer, Link};
+use crate::namespaces::Namespaces;
 use crate::outstanding::{Entry, Purpose};
 use crate::publish::Publisher;
 use crate::session::{Activation, JobPurpose, Session};
@@ -22,7 +23,7 @@ use taktwerk_channel::{ChannelError, Event as ChannelEvent};
 use taktwerk_crypto::{CertificatePurpose, CryptoError, Entropy, Job, JobOutput};
 use taktwerk_schema::ServiceFault;
 use taktwerk_schema::service::Request;
-use taktwerk_types::{Instant, Structure, UaString, UtcTime};
+use taktwerk_types::{Instant, Structure, UtcTime};
 
 /// An OPC UA client without I/O. See the crate's documentation for how it is driven.
 pub struct Client {
@@ -40,11 +41,13 @@ pub struct Client {
     /// The server's last nonce, which must not come again.
     pub(crate) last_server_nonce: Box<[u8]>,
     pub(crate) limits: OperationLimits,
-    pub(crate) namespaces: Vec<UaString>,
+    pub(crate) namespaces: Namespaces,
     pub(crate) batches: BTreeMap<u32, ActiveBatch>,
     pub(crate) next_batch: u32,
     /// Split requests that could not be sent, to be told when there is a sink.
     pub(crate) failed_batches: Vec<(u32, ClientError)>,
+    /// What happened while there was no sink to tell.
+    pub(crate) untold: Vec<Event>,
     pub(crate) subscriptions: Vec<Subscription>,
     pub(crate) next_subscription: u32,
     pub(crate) publisher: Publisher,
@@ -53,6 +56,9 @@ pub struct Client {
     pub(crate) next_job: u32,
     /// Attempts to connect since the last success.
     pub(crate) attempts: u32,
+    /// When the connection that is up came up, and how many in a row did not last.
+    pub(crate) up_since: Instant,
+    pub(crate) short_lived: u32,
     /// Whether the target has been reached once.
     pub(crate) was_up: bool,
     /// Security tokens that took the place of others.
@@ -87,10 +93,11 @@ impl Client {
             client_nonce: Box::default(),
             last_server_nonce: Box::default(),
             limits: OperationLimits::default(),
-            namespaces: Vec::new(),
+            namespaces: Namespaces::default(),
             batches: BTreeMap::new(),
             next_batch: 0,
             failed_batches: Vec::new(),
+            untold: Vec::new(),
             subscriptions: Vec::new(),
             next_subscription: 0,
             publisher,
@@ -98,6 +105,8 @@ impl Client {
             jobs: Vec::new(),
             next_job: 0,
             attempts: 0,
+            up_since: Instant::ZERO,
+            short_lived: 0,
             was_up: false,
             renewals: 0,
             trusted_at: 0,
@@ -121,10 +130,16 @@ impl Client {
         &self.limits
     }
 
-    /// The server's NamespaceArray, if it was read.
+    /// The server's NamespaceArray, as it was read when the connection was made last; empty if it was not read.
     #[must_use]
-    pub fn namespaces(&self) -> &[UaString] {
+    pub fn namespaces(&self) -> &Namespaces {
         &self.namespaces
+    }
+
+    /// Whether namespace indexes that were looked up in this array still mean the same.
+    #[must_use]
+    pub fn has_namespaces(&self, namespaces: &Namespaces) -> bool {
+        self.namespaces.is(namespaces)
     }
 
     /// A smoothed round trip of requests other than Publish; zero before the first answer.
@@ -175,6 +190,23 @@ impl Client {
         self.start_batch(request, BatchOwner::User(handle));
         self.pump(now);
         Ok(handle)
+    }
+
+    /// As [`Client::operate`], for a request whose namespace indexes count in the array that is given.
+    ///
+    /// # Errors
+    /// [`Misuse::NamespacesChanged`] if the server has come back with another one: the request would mean other nodes.
+    pub fn operate_in<R: Splittable>(
+        &mut self,
+        namespaces: &Namespaces,
+        request: R,
+        now: Instant,
+    ) -> Result<RequestHandle, ClientError> {
+        self.check_up()?;
+        if !self.has_namespaces(namespaces) {
+            return Err(Misuse::NamespacesChanged.into());
+        }
+        self.operate(request, now)
     }
 
     fn check_up(&self) -> Result<(), Misuse> {
@@ -299,6 +331,9 @@ impl Client {
             }
             Purpose::CreateSubscription(handle) => self.on_subscription_created(handle, result, now, sink),
             Purpose::ModifySubscription(handle) => self.on_subscription_modified(handle, result, now, sink),
+            Purpose::SetPublishingMode(handle, enabled) => {
+                self.on_publishing_mode_set(handle, enabled, result, sink);
+            }
             Purpose::DeleteSubscription(handle) => self.on_subscription_deleted(handle, result, now, sink),
             Purpose::Audit(handle) => self.on_audited(handle, result, now),
             // Any answer shows that the connection works.
@@ -393,7 +428,7 @@ impl Client {
                 first = (at, reason);
             }
         };
-        if !self.failed_batches.is_empty() {
+        if !self.failed_batches.is_empty() || !self.untold.is_empty() {
             consider(Instant::ZERO, "tell what could not be sent");
         }
         if let Some((at, reason)) = self.phase.deadline() {
@@ -410,12 +445,21 @@ impl Client {
             for subscription in self.subscriptions.iter().filter(|subscription| subscription.is_live()) {
                 consider(subscription.alive_by, "subscription keep-alive");
             }
+            if let Some(at) = self.publisher.resume_at {
+                consider(at, "publish again");
+            }
+            for at in self.subscriptions.iter().filter_map(|subscription| subscription.retry_at) {
+                consider(at, "create a subscription again");
+            }
         }
         (first.0 != Instant::FAR).then_some(first)
     }
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant, sink: &mut dyn Sink) {
+        for event in core::mem::take(&mut self.untold) {
+            sink.event(event);
+        }
         for (batch, error) in core::mem::take(&mut self.failed_batches) {
             self.fail_batch(batch, &error, now, sink);
         }
@@ -434,6 +478,10 @@ impl Client {
         }
         if self.phase == Phase::Up {
             self.watch_subscriptions(now, sink);
+            self.publisher.resume(now);
+            for known in &mut self.subscriptions {
+                known.retry_at = known.retry_at.filter(|at| *at > now);
+            }
             if self.probe_at() <= now {
                 self.probe(now);
             }

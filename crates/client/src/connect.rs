@@ -5,9 +5,9 @@ use crate::client::Client;
 use crate::config::{EndpointUrl, Security, Target};
 use crate::effect::{ConnectionId, Effect};
 use crate::endpoint::{Chosen, choose, resolve};
-use crate::error::{ClientError, Misuse, SecurityProblem};
+use crate::error::{ClientError, Misuse, SecurityProblem, is_busy};
 use crate::event::{Event, Note, Restored, Sink};
-use crate::limits::LIMIT_NODES;
+use crate::limits::{LIMIT_NODES, OperationLimits};
 use crate::link::Answer;
 use crate::outstanding::Purpose;
 use crate::split::BatchOwner;
@@ -21,7 +21,7 @@ use taktwerk_schema::{
     ReadResponse, ReadValueId, TimestampsToReturn, TransferSubscriptionsRequest,
     TransferSubscriptionsResponse, ids::variable_ids,
 };
-use taktwerk_types::{ArrayValues, Instant, NodeId, StatusCode, UaString, Variant};
+use taktwerk_types::{ArrayValues, Instant, NodeId, UaString, Variant};
 
 /// Where a client stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,9 @@ impl Phase {
 
 /// AttributeId of Value (Part 6 Annex A).
 const VALUE: u32 = 13;
+/// A connection that is lost so soon after it came up counts as an attempt that failed: a server that takes clients in
+/// and throws them out again is left alone for longer and longer.
+const SHORT_LIVED: Duration = Duration::from_secs(10);
 /// How long to wait for CloseSession to be answered.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -70,6 +73,7 @@ impl Client {
         self.chosen = (!target.discover || !target.session).then(|| undiscovered(&target));
         self.target = Some(target);
         self.attempts = 0;
+        self.short_lived = 0;
         self.was_up = false;
         self.start_attempt(now);
         Ok(())
@@ -251,7 +255,9 @@ impl Client {
             return self.end(Some(error), sink);
         }
         let is_refusal = match &error {
-            ClientError::Security(_) | ClientError::Service { .. } => true,
+            ClientError::Security(_) => true,
+            // One that has too much to do is not asked for its endpoints on top.
+            ClientError::Service { status, .. } => !is_busy(*status),
             ClientError::Channel(ChannelError::Crypto(_) | ChannelError::Peer(_)) => true,
             // What a server says to whom it does not understand: something was encrypted for the key that it had.
             ClientError::ServerClosed { status, .. } => !is_busy(*status),
@@ -262,6 +268,10 @@ impl Client {
             if self.target.as_ref().is_some_and(|target| target.discover && target.session) && !was_up {
                 self.chosen = None;
             }
+        }
+        if was_up {
+            let lasted = now.since(self.up_since) >= SHORT_LIVED;
+            self.short_lived = if lasted { 0 } else { self.short_lived.saturating_add(1) };
         }
         let retry_at = now + self.back_off(&error);
         self.attempts = self.attempts.saturating_add(1);
@@ -286,8 +296,15 @@ impl Client {
     /// much to do is left alone for longer.
     fn back_off(&mut self, error: &ClientError) -> Duration {
         let policy = &self.config.reconnect;
-        let factor = 1u32 << (self.attempts.min(20) + if is_busy(error.status()) { 2 } else { 0 });
+        // The first connection that did not last is an accident.
+        let failures = self.attempts.saturating_add(self.short_lived.saturating_sub(1));
+        let factor = 1u32 << (failures.min(20) + if is_busy(error.status()) { 2 } else { 0 });
         let delay = policy.delay_min.saturating_mul(factor).min(policy.delay_max);
+        self.jittered(delay)
+    }
+
+    /// A random time between half of a delay and all of it.
+    pub(crate) fn jittered(&mut self, delay: Duration) -> Duration {
         let half_nanos = u64::try_from(delay.as_nanos() / 2).unwrap_or(u64::MAX / 2);
         Duration::from_nanos(half_nanos + self.entropy.below(half_nanos + 1))
     }
@@ -342,7 +359,8 @@ impl Client {
     /// The session has been activated; without one, the channel is open.
     pub(crate) fn on_activated(&mut self, restored: Restored, now: Instant, sink: &mut dyn Sink) {
         let wants_limits = self.config.read_limits && self.session.is_some();
-        if restored == Restored::NewSession && wants_limits {
+        if wants_limits {
+            // Also with the old session: the server may have got or lost namespaces meanwhile.
             let ids = LIMIT_NODES.iter().map(|(_, id)| *id).chain([variable_ids::SERVER_NAMESPACE_ARRAY]);
             let nodes_to_read = ids.map(value_of).collect();
             let request = ReadRequest {
@@ -350,7 +368,7 @@ impl Client {
                 timestamps_to_return: TimestampsToReturn::NEITHER,
                 ..ReadRequest::default()
             };
-            self.start_batch(request, BatchOwner::Limits);
+            self.start_batch(request, BatchOwner::Limits(restored));
             return self.pump(now);
         }
         self.on_up(restored, now, sink);
@@ -358,18 +376,23 @@ impl Client {
 
     pub(crate) fn on_limits(
         &mut self,
+        restored: Restored,
         result: Result<Box<dyn Any + Send>, ClientError>,
         now: Instant,
         sink: &mut dyn Sink,
     ) {
         match result.map(|joined| joined.downcast::<ReadResponse>()) {
             Ok(Ok(response)) => {
+                if restored == Restored::NewSession {
+                    // What was learned, was learned of the server before it restarted.
+                    self.limits = OperationLimits::default();
+                }
                 let (limits, rest) = response.results.split_at(LIMIT_NODES.len().min(response.results.len()));
                 self.limits.take(limits);
                 let namespaces = rest.first().and_then(|value| strings(value.value.as_ref()?));
-                if let Some(namespaces) = namespaces {
-                    let changed = !self.namespaces.is_empty() && self.namespaces != namespaces;
-                    self.namespaces = namespaces;
+                if let Some(namespaces) = namespaces.filter(|found| **found != *self.namespaces) {
+                    let changed = !self.namespaces.is_empty();
+                    self.namespaces = namespaces.into();
                     if changed {
                         Self::note(Note::NamespacesChanged, sink);
                     }
@@ -379,12 +402,13 @@ impl Client {
             // A server that does not let us read its limits has them all the same: they are learned.
             Ok(Err(_)) | Err(_) => {}
         }
-        self.on_up(Restored::NewSession, now, sink);
+        self.on_up(restored, now, sink);
     }
 
     fn on_up(&mut self, restored: Restored, now: Instant, sink: &mut dyn Sink) {
         self.phase = Phase::Up;
         self.attempts = 0;
+        self.up_since = now;
         let transfer_due = self.session.as_mut().is_some_and(|session| {
             session.told = true;
             session.transfer_due
@@ -517,17 +541,6 @@ fn undiscovered(target: &Target) -> Chosen {
         ..EndpointDescription::default()
     };
     Chosen { policy, mode, description, url: target.url.clone(), note: None }
-}
-
-/// Whether a server says that it has too much to do.
-fn is_busy(status: StatusCode) -> bool {
-    matches!(
-        status,
-        StatusCode::BAD_TCP_SERVER_TOO_BUSY
-            | StatusCode::BAD_SERVER_TOO_BUSY
-            | StatusCode::BAD_TOO_MANY_SESSIONS
-            | StatusCode::BAD_TCP_NOT_ENOUGH_RESOURCES
-    )
 }
 
 /// Refuses what cannot be meant.

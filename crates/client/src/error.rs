@@ -119,6 +119,9 @@ pub enum Misuse {
     /// Too many requests are outstanding.
     #[error("too many outstanding requests")]
     TooManyRequests,
+    /// The server came back with another NamespaceArray: NodeIds have to be looked up again.
+    #[error("the server's NamespaceArray has changed; look the NodeIds up again")]
+    NamespacesChanged,
     /// The subscription is not one of this client's.
     #[error("no such subscription")]
     NoSuchSubscription,
@@ -152,6 +155,7 @@ impl ClientError {
             },
             Self::Local(misuse) => match misuse {
                 Misuse::NotConnected => StatusCode::BAD_SERVER_NOT_CONNECTED,
+                Misuse::NamespacesChanged => StatusCode::BAD_NODE_ID_INVALID,
                 Misuse::AlreadyConnected => StatusCode::BAD_INVALID_STATE,
                 Misuse::TooManyRequests => StatusCode::BAD_TOO_MANY_OPERATIONS,
                 Misuse::NoSuchSubscription => StatusCode::BAD_SUBSCRIPTION_ID_INVALID,
@@ -183,4 +187,15 @@ impl ClientError {
             _ => false,
         }
     }
+}
+
+/// Whether a server says that it has too much to do.
+pub(crate) fn is_busy(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_TCP_SERVER_TOO_BUSY
+            | StatusCode::BAD_SERVER_TOO_BUSY
+            | StatusCode::BAD_TOO_MANY_SESSIONS
+            | StatusCode::BAD_TCP_NOT_ENOUGH_RESOURCES
+    )
 }

@@ -2,6 +2,7 @@
 
 use crate::error::{ClientError, Misuse};
 use crate::limits::OperationLimits;
+use crate::namespaces::Namespaces;
 use crate::notification::{DataChanges, EventNotifications};
 use crate::subscription::{ItemResult, SubscriptionHandle};
 use core::any::Any;
@@ -28,7 +29,7 @@ pub struct SessionInfo {
     /// What the server allows per request; all zero if it was not read.
     pub limits: OperationLimits,
     /// The server's NamespaceArray; empty if it was not read.
-    pub namespaces: Vec<UaString>,
+    pub namespaces: Namespaces,
 }
 
 /// Something worth knowing that is no failure.
@@ -41,7 +42,8 @@ pub enum Note {
         /// The URL that is used.
         used: Box<str>,
     },
-    /// The server's NamespaceArray changed: node ids with these indexes may mean something else.
+    /// The server has come back with another NamespaceArray: NodeIds that were looked up before may name other nodes.
+    /// Monitored items follow the URIs of their namespaces.
     NamespacesChanged,
 }
 
@@ -108,8 +110,18 @@ pub enum SubscriptionEvent {
         /// In publishing intervals.
         keep_alive_count: u32,
     },
-    /// The server refused to modify it; what it had before goes on.
+    /// The server refused to modify it, or to change its publishing mode; what it had before goes on.
     ModifyFailed(ClientError),
+    /// Publishing was switched on or off as asked.
+    PublishingModeSet(bool),
+    /// These items cannot be created, because the server has no namespace of this URI any more. They are tried again when
+    /// the subscription is created anew.
+    NamespaceMissing {
+        /// The URI.
+        namespace_uri: UaString,
+        /// The items.
+        client_handles: Vec<u32>,
+    },
     /// Items were created, or failed to be.
     Items(Vec<ItemResult>),
     /// Nothing happened for a publishing interval; the connection works.

@@ -34,6 +34,7 @@ pub mod event;
 mod identity;
 pub mod limits;
 mod link;
+mod namespaces;
 pub mod notification;
 mod outstanding;
 mod publish;
@@ -53,6 +54,7 @@ pub use event::{
     SubscriptionEvent,
 };
 pub use limits::{OperationKind, OperationLimits};
+pub use namespaces::Namespaces;
 pub use notification::{DataChanges, EventNotifications};
-pub use subscription::{ItemResult, SubscriptionHandle, SubscriptionParams};
+pub use subscription::{ItemResult, SubscriptionHandle, SubscriptionParams, WantedItem};
 pub use types::{TypeQuestion, TypeReader};

@@ -29,6 +29,7 @@ pub(crate) enum Purpose {
     },
     CreateSubscription(SubscriptionHandle),
     ModifySubscription(SubscriptionHandle),
+    SetPublishingMode(SubscriptionHandle, bool),
     DeleteSubscription(SubscriptionHandle),
     ResendData(SubscriptionHandle),
     /// GetMonitoredItems.

@@ -25,11 +25,22 @@ pub(crate) struct Publisher {
     configured_max: usize,
     /// The connection broke while a subscription was being created: the server may have one that nobody knows.
     pub(crate) orphans: bool,
+    /// Faults in a row that came instead of notifications.
+    faults: u32,
+    /// No request is sent until then: the server has refused the last ones.
+    pub(crate) resume_at: Option<Instant>,
 }
 
 impl Publisher {
     pub(crate) fn new(configured_max: usize) -> Self {
-        Self { request: PublishRequest::default(), max: configured_max, configured_max, orphans: false }
+        Self {
+            request: PublishRequest::default(),
+            max: configured_max,
+            configured_max,
+            orphans: false,
+            faults: 0,
+            resume_at: None,
+        }
     }
 
     /// A new session starts without acknowledgements and with hope.
@@ -37,6 +48,18 @@ impl Publisher {
         self.request.subscription_acknowledgements.clear();
         self.max = self.configured_max;
         self.orphans = false;
+        self.accepted();
+    }
+
+    /// The server publishes, or there is nothing to be published.
+    pub(crate) fn accepted(&mut self) {
+        self.faults = 0;
+        self.resume_at = None;
+    }
+
+    /// Ends the wait after a fault when its time is over.
+    pub(crate) fn resume(&mut self, now: Instant) {
+        self.resume_at = self.resume_at.filter(|at| *at > now);
     }
 
     fn acknowledge(&mut self, subscription_id: u32, sequence_number: u32) {
@@ -45,6 +68,10 @@ impl Publisher {
     }
 }
 
+/// Wait before the next Publish request after a fault; it doubles with each fault in a row.
+const FAULT_DELAY_MIN: Duration = Duration::from_millis(100);
+/// Longest such wait.
+const FAULT_DELAY_MAX: Duration = Duration::from_secs(10);
 /// More time than the round trip before silence counts.
 const SLACK_MIN: Duration = Duration::from_millis(500);
 
@@ -75,7 +102,8 @@ impl Client {
     pub(crate) fn pump_publishes(&mut self, now: Instant) {
         let recovering =
             self.subscriptions.iter().any(|subscription| subscription.state == State::Recovering);
-        if recovering || self.link.outstanding.has(|purpose| purpose == Purpose::Transfer) {
+        let refused = self.publisher.resume_at.is_some_and(|at| now < at);
+        if recovering || refused || self.link.outstanding.has(|purpose| purpose == Purpose::Transfer) {
             return;
         }
         let target = self.publish_target();
@@ -102,6 +130,7 @@ impl Client {
             Err(ClientError::Service { status, .. }) => return self.on_publish_fault(status, now),
             Err(_) => return,
         };
+        self.publisher.accepted();
         let slack = self.slack();
         let server_id = view.subscription_id;
         let found =
@@ -157,14 +186,24 @@ impl Client {
     }
 
     fn on_publish_fault(&mut self, status: StatusCode, now: Instant) {
-        match status {
-            // The server holds as many as it wants; this one was above it.
-            StatusCode::BAD_TOO_MANY_PUBLISH_REQUESTS => {
-                self.publisher.max = self.link.outstanding.publishes().max(1);
+        let held = self.link.outstanding.publishes();
+        if status == StatusCode::BAD_TOO_MANY_PUBLISH_REQUESTS {
+            self.publisher.max = held.max(1);
+            if held > 0 {
+                // The server holds as many as it wants; this one was above it.
+                return;
             }
-            StatusCode::BAD_NO_SUBSCRIPTION => self.verify_subscriptions(now),
-            // Bad_Timeout and others: the next one is sent in its place.
-            _ => {}
+        }
+        if status == StatusCode::BAD_NO_SUBSCRIPTION {
+            self.verify_subscriptions(now);
+        }
+        // Whatever it is, a server that refuses is not asked again at once: it would refuse again, without end. Several
+        // faults that come together are one.
+        if self.publisher.resume_at.is_none() {
+            let factor = 1u32 << self.publisher.faults.min(20);
+            let delay = FAULT_DELAY_MIN.saturating_mul(factor).min(FAULT_DELAY_MAX);
+            self.publisher.faults = self.publisher.faults.saturating_add(1);
+            self.publisher.resume_at = Some(now + self.jittered(delay));
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::effect::{Effect, JobToken};
 use crate::endpoint::same_endpoints;
-use crate::error::{ClientError, SecurityProblem};
+use crate::error::{ClientError, SecurityProblem, is_busy};
 use crate::event::{Restored, Sink};
 use crate::identity::{Applicant, key_policy, put_secret};
 use crate::link::Answer;
@@ -381,6 +381,8 @@ impl Client {
                 let restored = if session.told { Restored::SameSession } else { Restored::NewSession };
                 self.on_activated(restored, now, sink);
             }
+            // It would refuse a new session too: the old one is kept for the next attempt.
+            Err(error) if is_busy(error.status()) => self.lose(error, now, sink),
             // The server does not know the old session any more, or does not give it to this channel: Part 4 §6.7 goes
             // on with a new one.
             Err(ClientError::Service { .. }) if session.activated => {

@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::client::{Client, is_too_large};
 use crate::error::ClientError;
-use crate::event::{Reply, ReplyBody, RequestHandle, Sink};
+use crate::event::{Reply, ReplyBody, RequestHandle, Restored, Sink};
 use crate::link::Answer;
 use crate::outstanding::Purpose;
 use crate::subscription::SubscriptionHandle;
@@ -16,7 +16,15 @@ pub(crate) enum BatchOwner {
     /// The application.
     User(RequestHandle),
     /// OperationLimits and NamespaceArray, read after connecting.
-    Limits,
+    Limits(Restored),
+    /// The nodes of items are looked for by their paths.
+    Paths {
+        subscription: SubscriptionHandle,
+        /// The server's id of the subscription at that time.
+        server_id: u32,
+        /// Client handles in the order of the request.
+        handles: Vec<u32>,
+    },
     /// Items that are created.
     Items {
         subscription: SubscriptionHandle,
@@ -115,7 +123,10 @@ impl Client {
         let Some(batch) = self.batches.remove(&id) else { return };
         match batch.owner {
             BatchOwner::User(handle) => sink.response(handle, Ok(Reply(ReplyBody::Joined(joined)))),
-            BatchOwner::Limits => self.on_limits(Ok(joined), now, sink),
+            BatchOwner::Limits(restored) => self.on_limits(restored, Ok(joined), now, sink),
+            BatchOwner::Paths { subscription, server_id, handles } => {
+                self.on_paths_found(subscription, server_id, &handles, Ok(joined), sink);
+            }
             BatchOwner::Items { subscription, server_id, handles } => {
                 self.on_items_created(subscription, server_id, &handles, Ok(joined), sink);
             }
@@ -128,7 +139,10 @@ impl Client {
         let Some(batch) = self.batches.remove(&id) else { return };
         match batch.owner {
             BatchOwner::User(handle) => sink.response(handle, Err(error.clone())),
-            BatchOwner::Limits => self.on_limits(Err(error.clone()), now, sink),
+            BatchOwner::Limits(restored) => self.on_limits(restored, Err(error.clone()), now, sink),
+            BatchOwner::Paths { subscription, server_id, handles } => {
+                self.on_paths_found(subscription, server_id, &handles, Err(error.clone()), sink);
+            }
             BatchOwner::Items { subscription, server_id, handles } => {
                 self.on_items_created(subscription, server_id, &handles, Err(error.clone()), sink);
             }
@@ -147,7 +161,10 @@ impl Client {
                         subscription.audit = true;
                     }
                 }
-                BatchOwner::Limits | BatchOwner::Items { .. } | BatchOwner::Ignore => {}
+                BatchOwner::Limits(_)
+                | BatchOwner::Paths { .. }
+                | BatchOwner::Items { .. }
+                | BatchOwner::Ignore => {}
             }
         }
     }

@@ -1,11 +1,14 @@
 //! What is known of a subscription: what the application wants, what the server has, and which notification message
 //! comes next. No I/O and no messages here; see `publish` and `sync` for those.
 
+use crate::namespaces::Namespaces;
 use crate::notification::OwnedMessage;
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
-use taktwerk_schema::{CreateSubscriptionResponse, MonitoredItemCreateRequest, TimestampsToReturn};
-use taktwerk_types::{ExtensionObject, Instant, StatusCode};
+use taktwerk_schema::{
+    BrowsePath, CreateSubscriptionResponse, MonitoredItemCreateRequest, TimestampsToReturn,
+};
+use taktwerk_types::{ExtensionObject, Instant, NodeId, StatusCode, UaString};
 
 /// Names a subscription of this client; it stays the same when the server's id changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,11 +48,32 @@ impl Default for SubscriptionParams {
     }
 }
 
+/// A monitored item that an application wants.
+///
+/// The namespace indexes in it count in the NamespaceArray that the client knows when the item is added. If a server
+/// comes back with another NamespaceArray, the item is created with the indexes that the same URIs have there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WantedItem {
+    /// How it is created. Its client handle is the application's choice.
+    pub request: MonitoredItemCreateRequest,
+    /// How its node is found: asked for before the item is created, and again whenever it is created anew. The NodeId
+    /// in `request` is replaced by what is found.
+    pub browse_path: Option<BrowsePath>,
+}
+
+impl From<MonitoredItemCreateRequest> for WantedItem {
+    fn from(request: MonitoredItemCreateRequest) -> Self {
+        Self { request, browse_path: None }
+    }
+}
+
 /// What became of a monitored item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ItemResult {
     /// The handle that its notifications carry.
     pub client_handle: u32,
+    /// The node as the server was asked for it.
+    pub node_id: NodeId,
     /// Good, or why it could not be created.
     pub status: StatusCode,
     /// The server's id; 0 if it could not be created.
@@ -60,6 +84,21 @@ pub struct ItemResult {
     pub revised_queue_size: u32,
     /// What the server says about the filter, or null.
     pub filter_result: ExtensionObject,
+}
+
+impl ItemResult {
+    /// An item that could not be created.
+    pub(crate) fn failed(client_handle: u32, node_id: NodeId, status: StatusCode) -> Self {
+        Self {
+            client_handle,
+            node_id,
+            status,
+            monitored_item_id: 0,
+            revised_sampling_interval_ms: 0.0,
+            revised_queue_size: 0,
+            filter_result: ExtensionObject::NULL,
+        }
+    }
 }
 
 /// Where an item stands on the server.
@@ -80,6 +119,73 @@ pub(crate) enum ItemState {
 pub(crate) struct Item {
     pub(crate) request: MonitoredItemCreateRequest,
     pub(crate) state: ItemState,
+    browse_path: Option<Box<BrowsePath>>,
+    /// The NodeId in `request` was found by the path, on the server as it is now.
+    is_found: bool,
+    /// The array that the indexes in `request` and `browse_path` count in.
+    namespaces: Namespaces,
+}
+
+impl Item {
+    pub(crate) fn new(wanted: WantedItem, namespaces: &Namespaces) -> Self {
+        let WantedItem { request, browse_path } = wanted;
+        let (browse_path, namespaces) = (browse_path.map(Box::new), namespaces.clone());
+        Self { request, state: ItemState::Wanted, browse_path, is_found: false, namespaces }
+    }
+
+    /// Brings the indexes in line with another NamespaceArray.
+    ///
+    /// # Errors
+    /// The URI that the array does not have.
+    fn renumber(&mut self, to: &Namespaces) -> Result<(), UaString> {
+        if to.is_empty() || self.namespaces.is(to) {
+            return Ok(());
+        }
+        let from = self.namespaces.clone();
+        let node = &mut self.request.item_to_monitor;
+        // All or nothing: a NodeId with one index of each array would name another node.
+        let node_index = match &self.browse_path {
+            Some(_) => node.node_id.namespace_index,
+            None => from.renumber(node.node_id.namespace_index, to)?,
+        };
+        let encoding_index = from.renumber(node.data_encoding.namespace_index, to)?;
+        if let Some(path) = &mut self.browse_path {
+            let start_index = from.renumber(path.starting_node.namespace_index, to)?;
+            let elements = &mut path.relative_path.elements;
+            let indexes = elements.iter().map(|element| {
+                let reference_type = from.renumber(element.reference_type_id.namespace_index, to)?;
+                Ok((reference_type, from.renumber(element.target_name.namespace_index, to)?))
+            });
+            let indexes = indexes.collect::<Result<Vec<(u16, u16)>, UaString>>()?;
+            path.starting_node.namespace_index = start_index;
+            for (element, (reference_type, name)) in elements.iter_mut().zip(indexes) {
+                element.reference_type_id.namespace_index = reference_type;
+                element.target_name.namespace_index = name;
+            }
+        }
+        node.node_id.namespace_index = node_index;
+        node.data_encoding.namespace_index = encoding_index;
+        self.namespaces = to.clone();
+        Ok(())
+    }
+
+    /// Takes what its path leads to.
+    pub(crate) fn found(&mut self, node_id: NodeId) {
+        self.request.item_to_monitor.node_id = node_id;
+        self.is_found = true;
+        self.state = ItemState::Wanted;
+    }
+}
+
+/// What has to be done about the items in the state Wanted.
+#[derive(Debug, Default)]
+pub(crate) struct ToDo {
+    /// To be created.
+    pub(crate) create: Vec<MonitoredItemCreateRequest>,
+    /// To be found first: client handles and paths.
+    pub(crate) find: Vec<(u32, BrowsePath)>,
+    /// Of namespaces that the server does not have: the URI and the item.
+    pub(crate) unknown: Vec<(UaString, u32, NodeId)>,
 }
 
 /// Where a subscription stands on the server.
@@ -130,6 +236,12 @@ pub(crate) struct Subscription {
     pub(crate) inactive: bool,
     /// Deleted by the application before the server had answered.
     pub(crate) delete_when_created: bool,
+    /// The server has had it, lost it, and is being asked to create it anew.
+    pub(crate) is_recreated: bool,
+    /// How often the server was too busy to create it anew.
+    pub(crate) refusals: u32,
+    /// When it is asked again.
+    pub(crate) retry_at: Option<Instant>,
 }
 
 /// The number after `number`: 0 is left out (Part 4 §7.26).
@@ -187,12 +299,17 @@ impl Subscription {
             alive_by: Instant::FAR,
             inactive: false,
             delete_when_created: false,
+            is_recreated: false,
+            refusals: 0,
+            retry_at: None,
         }
     }
 
     /// The server has created it.
     pub(crate) fn created(&mut self, response: &CreateSubscriptionResponse) {
         self.state = State::Live;
+        self.is_recreated = false;
+        self.refusals = 0;
         self.server_id = response.subscription_id;
         self.interval_ms = response.revised_publishing_interval;
         self.keep_alive_count = response.revised_max_keep_alive_count;
@@ -203,6 +320,7 @@ impl Subscription {
     /// The server has lost it: everything has to be created anew.
     pub(crate) fn reset(&mut self) {
         self.state = State::Wanted;
+        self.is_recreated = true;
         self.server_id = 0;
         self.forget_messages();
         self.alive_by = Instant::FAR;
@@ -211,6 +329,7 @@ impl Subscription {
         self.wanted = self.items.keys().copied().collect();
         for item in self.items.values_mut() {
             item.state = ItemState::Wanted;
+            item.is_found = false;
         }
     }
 
@@ -301,18 +420,27 @@ impl Subscription {
         self.available.retain(|available| *available != number);
     }
 
-    /// Items to be created, marked as being created.
-    pub(crate) fn take_wanted(&mut self) -> Vec<MonitoredItemCreateRequest> {
-        let handles = core::mem::take(&mut self.wanted);
-        let created = handles.into_iter().filter_map(|client_handle| {
+    /// What is to be done about items that are wanted; they are marked as being created, or as failed.
+    pub(crate) fn take_wanted(&mut self, namespaces: &Namespaces) -> ToDo {
+        let mut to_do = ToDo::default();
+        for client_handle in core::mem::take(&mut self.wanted) {
             // Some were removed, or found on the server, since they were noted.
-            let item = self.items.get_mut(&client_handle)?;
-            (item.state == ItemState::Wanted).then(|| {
-                item.state = ItemState::Creating;
-                item.request.clone()
-            })
-        });
-        created.collect()
+            let Some(item) = self.items.get_mut(&client_handle) else { continue };
+            if item.state != ItemState::Wanted {
+                continue;
+            }
+            if let Err(uri) = item.renumber(namespaces) {
+                item.state = ItemState::Failed;
+                to_do.unknown.push((uri, client_handle, item.request.item_to_monitor.node_id.clone()));
+                continue;
+            }
+            item.state = ItemState::Creating;
+            match &item.browse_path {
+                Some(path) if !item.is_found => to_do.find.push((client_handle, BrowsePath::clone(path))),
+                _ => to_do.create.push(item.request.clone()),
+            }
+        }
+        to_do
     }
 }
 

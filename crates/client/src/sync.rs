@@ -1,23 +1,27 @@
 //! Brings the server's subscriptions and items in line with what the application wants.
 
 use crate::client::Client;
-use crate::error::{ClientError, Misuse};
+use crate::error::{ClientError, Misuse, is_busy};
 use crate::event::{Event, Sink, SubscriptionEvent};
 use crate::link::Answer;
+use crate::namespaces::Namespaces;
 use crate::outstanding::Purpose;
 use crate::split::BatchOwner;
 use crate::subscription::{
-    Item, ItemResult, ItemState, State, Subscription, SubscriptionHandle, SubscriptionParams,
+    Item, ItemResult, ItemState, State, Subscription, SubscriptionHandle, SubscriptionParams, ToDo,
+    WantedItem,
 };
 use core::any::Any;
+use std::collections::BTreeMap;
 use taktwerk_schema::ids::{method_ids, object_ids};
 use taktwerk_schema::{
-    CallMethodRequest, CallRequest, CallResponse, CreateMonitoredItemsRequest, CreateMonitoredItemsResponse,
-    CreateSubscriptionRequest, CreateSubscriptionResponse, DeleteMonitoredItemsRequest,
-    DeleteSubscriptionsRequest, ModifySubscriptionRequest, ModifySubscriptionResponse,
-    MonitoredItemCreateRequest, MonitoringMode, SetMonitoringModeRequest,
+    BrowsePathResult, CallMethodRequest, CallRequest, CallResponse, CreateMonitoredItemsRequest,
+    CreateMonitoredItemsResponse, CreateSubscriptionRequest, CreateSubscriptionResponse,
+    DeleteMonitoredItemsRequest, DeleteSubscriptionsRequest, ModifySubscriptionRequest,
+    ModifySubscriptionResponse, MonitoringMode, SetMonitoringModeRequest, SetPublishingModeRequest,
+    SetPublishingModeResponse, TranslateBrowsePathsToNodeIdsRequest, TranslateBrowsePathsToNodeIdsResponse,
 };
-use taktwerk_types::{ArrayValues, Instant, NodeId, StatusCode, Variant};
+use taktwerk_types::{ArrayValues, Instant, NodeId, StatusCode, UaString, Variant};
 
 impl Client {
     /// Adds a subscription. It is created when there is a session, and again whenever the server loses it. What becomes
@@ -38,15 +42,17 @@ impl Client {
     pub fn add_items(
         &mut self,
         subscription: SubscriptionHandle,
-        items: impl IntoIterator<Item = MonitoredItemCreateRequest>,
+        items: impl IntoIterator<Item = impl Into<WantedItem>>,
         now: Instant,
     ) -> Result<(), Misuse> {
+        let namespaces = self.namespaces.clone();
         let known = self.subscription(subscription).ok_or(Misuse::NoSuchSubscription)?;
         let mut replaced = Vec::new();
-        for request in items {
-            let handle = request.requested_parameters.client_handle;
+        for wanted in items {
+            let wanted = wanted.into();
+            let handle = wanted.request.requested_parameters.client_handle;
             if let Some(Item { state: ItemState::Live(id), .. }) =
-                known.items.insert(handle, Item { request, state: ItemState::Wanted })
+                known.items.insert(handle, Item::new(wanted, &namespaces))
             {
                 replaced.push(id);
             }
@@ -128,7 +134,9 @@ impl Client {
         self.start_batch(request, BatchOwner::Deleted(subscription));
     }
 
-    /// Changes what is asked of a subscription. The timestamps apply to items that are created from now on.
+    /// Changes what is asked of a subscription. The timestamps apply to items that are created from now on. Says whether
+    /// the server was asked: [`SubscriptionEvent::Modified`] or [`SubscriptionEvent::ModifyFailed`] follows then. Else it
+    /// counts when the subscription is created.
     ///
     /// # Errors
     /// [`Misuse::NoSuchSubscription`].
@@ -137,13 +145,18 @@ impl Client {
         subscription: SubscriptionHandle,
         params: SubscriptionParams,
         now: Instant,
-    ) -> Result<(), Misuse> {
+    ) -> Result<bool, Misuse> {
+        let enabled = params.publishing_enabled;
         let known = self.subscription(subscription).ok_or(Misuse::NoSuchSubscription)?;
-        let publishing_changed = known.params.publishing_enabled != params.publishing_enabled;
-        known.params = params.clone();
+        let publishing_changed = known.params.publishing_enabled != enabled;
+        known.params =
+            SubscriptionParams { publishing_enabled: known.params.publishing_enabled, ..params.clone() };
         let (subscription_id, live) = (known.server_id, known.is_live());
+        if publishing_changed {
+            self.set_publishing_mode(subscription, enabled, now)?;
+        }
         if !live {
-            return Ok(());
+            return Ok(false);
         }
         let timeout = Some(self.config.request_timeout);
         let mut request = ModifySubscriptionRequest {
@@ -156,18 +169,36 @@ impl Client {
             ..ModifySubscriptionRequest::default()
         };
         let handle = self.link.next_handle();
+        let purpose = Purpose::ModifySubscription(subscription);
         // If the connection is gone, the new values count when the subscription is created anew.
-        let _ = self.link.send(&mut request, handle, Purpose::ModifySubscription(subscription), timeout, now);
-        if publishing_changed {
-            let mut request = taktwerk_schema::SetPublishingModeRequest {
-                publishing_enabled: params.publishing_enabled,
-                subscription_ids: vec![subscription_id],
-                ..Default::default()
-            };
-            let handle = self.link.next_handle();
-            let _ = self.link.send(&mut request, handle, Purpose::Ignore, timeout, now);
+        Ok(self.link.send(&mut request, handle, purpose, timeout, now).is_ok())
+    }
+
+    /// Switches publishing on or off. Says whether the server was asked: [`SubscriptionEvent::PublishingModeSet`] or
+    /// [`SubscriptionEvent::ModifyFailed`] follows then. Else it counts when the subscription is created.
+    ///
+    /// # Errors
+    /// [`Misuse::NoSuchSubscription`].
+    pub fn set_publishing_mode(
+        &mut self,
+        subscription: SubscriptionHandle,
+        enabled: bool,
+        now: Instant,
+    ) -> Result<bool, Misuse> {
+        let known = self.subscription(subscription).ok_or(Misuse::NoSuchSubscription)?;
+        known.params.publishing_enabled = enabled;
+        if !known.is_live() {
+            return Ok(false);
         }
-        Ok(())
+        let mut request = SetPublishingModeRequest {
+            publishing_enabled: enabled,
+            subscription_ids: vec![known.server_id],
+            ..SetPublishingModeRequest::default()
+        };
+        let handle = self.link.next_handle();
+        let timeout = Some(self.config.request_timeout);
+        let purpose = Purpose::SetPublishingMode(subscription, enabled);
+        Ok(self.link.send(&mut request, handle, purpose, timeout, now).is_ok())
     }
 
     /// Deletes a subscription. [`SubscriptionEvent::Deleted`] follows, unless it never existed on the server.
@@ -189,6 +220,12 @@ impl Client {
         }
         self.pump(now);
         Ok(())
+    }
+
+    /// Whether there is such a subscription, be it that it still has to be created or deleted.
+    #[must_use]
+    pub fn knows_subscription(&self, subscription: SubscriptionHandle) -> bool {
+        self.subscriptions.iter().any(|known| known.handle == subscription)
     }
 
     /// The server's id of a subscription, if it exists there.
@@ -213,28 +250,56 @@ impl Client {
         for at in 0..self.subscriptions.len() {
             let Some(known) = self.subscriptions.get_mut(at) else { break };
             match known.state {
+                State::Wanted if known.retry_at.is_some_and(|at| now < at) => {}
                 State::Wanted => self.send_create(at, now),
                 State::Deleting => self.send_delete(at, now),
                 State::Live if known.audit => self.send_audit(at, now),
-                State::Live => {
-                    let wanted = known.take_wanted();
-                    if wanted.is_empty() {
-                        continue;
-                    }
-                    let handles = wanted.iter().map(|item| item.requested_parameters.client_handle).collect();
-                    let request = CreateMonitoredItemsRequest {
-                        subscription_id: known.server_id,
-                        timestamps_to_return: known.params.timestamps,
-                        items_to_create: wanted,
-                        ..CreateMonitoredItemsRequest::default()
-                    };
-                    let owner =
-                        BatchOwner::Items { subscription: known.handle, server_id: known.server_id, handles };
-                    self.start_batch(request, owner);
-                }
+                State::Live => self.send_items(at),
                 State::Creating | State::Failed | State::Recovering => {}
             }
         }
+    }
+
+    /// Creates the items that are wanted, or looks for their nodes first.
+    fn send_items(&mut self, at: usize) {
+        let Some(known) = self.subscriptions.get_mut(at) else { return };
+        let ToDo { create, find, unknown } = known.take_wanted(&self.namespaces);
+        let (subscription, server_id) = (known.handle, known.server_id);
+        let timestamps_to_return = known.params.timestamps;
+        if !unknown.is_empty() {
+            self.tell_unknown(subscription, unknown);
+        }
+        if !find.is_empty() {
+            let (handles, browse_paths) = find.into_iter().unzip();
+            let request = TranslateBrowsePathsToNodeIdsRequest { browse_paths, ..Default::default() };
+            self.start_batch(request, BatchOwner::Paths { subscription, server_id, handles });
+        }
+        if !create.is_empty() {
+            let handles = create.iter().map(|item| item.requested_parameters.client_handle).collect();
+            let request = CreateMonitoredItemsRequest {
+                subscription_id: server_id,
+                timestamps_to_return,
+                items_to_create: create,
+                ..CreateMonitoredItemsRequest::default()
+            };
+            self.start_batch(request, BatchOwner::Items { subscription, server_id, handles });
+        }
+    }
+
+    /// Tells of items whose namespaces the server does not have.
+    fn tell_unknown(&mut self, subscription: SubscriptionHandle, unknown: Vec<(UaString, u32, NodeId)>) {
+        let mut missing: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        let mut results = Vec::with_capacity(unknown.len());
+        for (uri, client_handle, node_id) in unknown {
+            missing.entry(uri.as_str().to_owned()).or_default().push(client_handle);
+            results.push(ItemResult::failed(client_handle, node_id, StatusCode::BAD_NODE_ID_UNKNOWN));
+        }
+        for (uri, client_handles) in missing {
+            let namespace_uri = UaString::from(uri);
+            let event = SubscriptionEvent::NamespaceMissing { namespace_uri, client_handles };
+            self.untold.push(Event::Subscription(subscription, event));
+        }
+        self.untold.push(Event::Subscription(subscription, SubscriptionEvent::Items(results)));
     }
 
     fn send_create(&mut self, at: usize, now: Instant) {
@@ -351,6 +416,18 @@ impl Client {
                 };
                 sink.event(Event::Subscription(handle, created));
             }
+            // It was there before, and the application counts on it.
+            Err(error) if is_busy(error.status()) && known.is_recreated && !known.delete_when_created => {
+                known.state = State::Wanted;
+                known.refusals = known.refusals.saturating_add(1);
+                let factor = 1u32 << known.refusals.min(20);
+                let policy = &self.config.reconnect;
+                let delay = policy.delay_min.saturating_mul(factor).min(policy.delay_max);
+                let retry_at = now + self.jittered(delay);
+                if let Some(known) = self.subscription(handle) {
+                    known.retry_at = Some(retry_at);
+                }
+            }
             Err(error) => {
                 known.state = State::Failed;
                 if known.delete_when_created {
@@ -387,6 +464,29 @@ impl Client {
         }
     }
 
+    pub(crate) fn on_publishing_mode_set(
+        &mut self,
+        handle: SubscriptionHandle,
+        enabled: bool,
+        result: Result<Answer<'_>, ClientError>,
+        sink: &mut dyn Sink,
+    ) {
+        if self.subscription(handle).is_none() {
+            return;
+        }
+        let service = "SetPublishingMode";
+        let response = result.and_then(|answer| answer.read::<SetPublishingModeResponse>(service));
+        let status = response.map(|response| response.results.first().copied().unwrap_or_default());
+        let event = match status {
+            Ok(status) if status.is_bad() => {
+                SubscriptionEvent::ModifyFailed(ClientError::Service { service, status })
+            }
+            Ok(_) => SubscriptionEvent::PublishingModeSet(enabled),
+            Err(error) => SubscriptionEvent::ModifyFailed(error),
+        };
+        sink.event(Event::Subscription(handle, event));
+    }
+
     pub(crate) fn on_subscription_deleted(
         &mut self,
         handle: SubscriptionHandle,
@@ -397,7 +497,52 @@ impl Client {
         // Refused means that it is gone; a timeout leaves it to its lifetime.
         drop(result);
         self.subscriptions.retain(|known| known.handle != handle);
+        if self.subscriptions.is_empty() {
+            // What the server refused, it refused for want of a subscription.
+            self.publisher.accepted();
+        }
         sink.event(Event::Subscription(handle, SubscriptionEvent::Deleted));
+    }
+
+    /// The server has looked for the nodes of items.
+    pub(crate) fn on_paths_found(
+        &mut self,
+        handle: SubscriptionHandle,
+        server_id: u32,
+        client_handles: &[u32],
+        result: Result<Box<dyn Any + Send>, ClientError>,
+        sink: &mut dyn Sink,
+    ) {
+        let namespaces = self.namespaces.clone();
+        let known = self.subscription(handle).filter(|known| known.is_live() && known.server_id == server_id);
+        let Some(known) = known else { return };
+        let failed = |status| BrowsePathResult { status_code: status, ..Default::default() };
+        type Response = TranslateBrowsePathsToNodeIdsResponse;
+        let results = match result.map(|joined| joined.downcast::<Response>()) {
+            Ok(Ok(response)) => response.results,
+            Ok(Err(_)) => vec![failed(StatusCode::BAD_UNEXPECTED_ERROR); client_handles.len()],
+            Err(error) => vec![failed(error.status()); client_handles.len()],
+        };
+        let mut told = Vec::new();
+        for (client_handle, result) in client_handles.iter().zip(results) {
+            let item = known.items.get_mut(client_handle).filter(|item| item.state == ItemState::Creating);
+            // Removed or replaced meanwhile.
+            let Some(item) = item else { continue };
+            match found_node(result, &namespaces) {
+                Ok(node_id) => {
+                    item.found(node_id);
+                    known.wanted.push(*client_handle);
+                }
+                Err(status) => {
+                    item.state = ItemState::Failed;
+                    let node_id = item.request.item_to_monitor.node_id.clone();
+                    told.push(ItemResult::failed(*client_handle, node_id, status));
+                }
+            }
+        }
+        if !told.is_empty() {
+            sink.event(Event::Subscription(handle, SubscriptionEvent::Items(told)));
+        }
     }
 
     pub(crate) fn on_items_created(
@@ -428,6 +573,7 @@ impl Client {
                         if created { ItemState::Live(result.monitored_item_id) } else { ItemState::Failed };
                     told.push(ItemResult {
                         client_handle: *client_handle,
+                        node_id: item.request.item_to_monitor.node_id.clone(),
                         status: result.status_code,
                         monitored_item_id: result.monitored_item_id,
                         revised_sampling_interval_ms: result.revised_sampling_interval,
@@ -445,4 +591,18 @@ impl Client {
         }
         self.delete_on_server(handle, removed);
     }
+}
+
+/// The node that a whole path leads to.
+fn found_node(result: BrowsePathResult, namespaces: &Namespaces) -> Result<NodeId, StatusCode> {
+    if result.status_code.is_bad() {
+        return Err(result.status_code);
+    }
+    let whole = result.targets.into_iter().find(|target| target.remaining_path_index == u32::MAX);
+    let target = whole.ok_or(StatusCode::BAD_NO_MATCH)?.target_id;
+    let mut node_id = target.node_id;
+    if let Some(uri) = target.namespace_uri.as_deref() {
+        node_id.namespace_index = namespaces.index(uri).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+    }
+    Ok(node_id)
 }

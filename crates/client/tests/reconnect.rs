@@ -233,7 +233,7 @@ fn whoever_notices_that_the_session_is_gone_gets_a_new_one() {
         match first {
             0 => two = Some(world.client.create_subscription(params(), world.now)),
             1 => world.client.add_items(one, [item(7)], world.now).unwrap(),
-            2 => world.client.modify_subscription(one, params(), world.now).unwrap(),
+            2 => world.client.modify_subscription(one, params(), world.now).map(drop).unwrap(),
             _ => {
                 let handle = world.client.request(&mut read(1..2), None, world.now).unwrap();
                 world.settle();

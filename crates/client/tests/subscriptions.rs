@@ -248,7 +248,7 @@ fn items_and_modes_change_on_the_server_and_survive_it() {
         [SubscriptionEvent::Modified { publishing_interval_ms: 50.0, .. }]
     ));
     assert_eq!(
-        world.client.add_items(SubscriptionHandle(99), [], world.now),
+        world.client.add_items(SubscriptionHandle(99), [item(1)], world.now),
         Err(Misuse::NoSuchSubscription)
     );
 }

@@ -69,7 +69,7 @@ fn a_session_goes_on_whichever_shard_its_connection_comes_to() {
         let (client, _, mut events) = AsyncClient::connect(Arc::default(), target).await.unwrap();
         let params = SubscriptionParams { publishing_interval_ms: 20.0, ..Default::default() };
         let (subscription, mut messages) = client.create_subscription(params).await.unwrap();
-        client.add_items(subscription, (0..5).map(|number| monitor(number, 20.0)).collect()).await.unwrap();
+        client.add_items(subscription, (0..5).map(|number| monitor(number, 20.0))).await.unwrap();
         let mut others = Vec::new();
         for round in 1..=6 {
             server.variables[0].set_at(f64::from(round), taktwerk_net::clock::wall());

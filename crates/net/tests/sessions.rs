@@ -88,7 +88,7 @@ fn an_async_client_reads_watches_and_ends() {
         assert_eq!((one.unwrap().results.len(), two.unwrap().results.len()), (10, 3));
         let params = SubscriptionParams { publishing_interval_ms: 10.0, ..SubscriptionParams::default() };
         let (subscription, mut messages) = client.create_subscription(params).await.unwrap();
-        client.add_items(subscription, (0..10).map(|number| monitor(number, 10.0)).collect()).await.unwrap();
+        client.add_items(subscription, (0..10).map(|number| monitor(number, 10.0))).await.unwrap();
         let (mut changes, mut created) = (0, 0);
         while changes < 200 {
             match messages.next().await.unwrap() {
@@ -118,7 +118,7 @@ fn a_client_comes_back_after_the_server_was_restarted() {
             .create_subscription(SubscriptionParams { publishing_interval_ms: 20.0, ..Default::default() })
             .await
             .unwrap();
-        client.add_items(subscription, (0..3).map(|number| monitor(number, 20.0)).collect()).await.unwrap();
+        client.add_items(subscription, (0..3).map(|number| monitor(number, 20.0))).await.unwrap();
         let mut changes = 0;
         while changes < 3 {
             if let SubscriptionMessage::DataChanges { values, .. } = messages.next().await.unwrap() {

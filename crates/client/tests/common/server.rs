@@ -56,6 +56,12 @@ pub struct Knobs {
     pub silent: BTreeSet<u32>,
     /// The next answers to requests with this encoding id are this fault.
     pub faults: Vec<(u32, StatusCode)>,
+    /// All answers to requests with this encoding id are this fault.
+    pub always: BTreeMap<u32, StatusCode>,
+    /// The NamespaceArray.
+    pub namespaces: Vec<&'static str>,
+    /// What the last names of browse paths lead to.
+    pub paths: BTreeMap<&'static str, NodeId>,
     pub publish_max: usize,
     pub transfer: bool,
     /// Notification messages with these numbers are not sent, only kept for Republish.
@@ -84,6 +90,9 @@ impl Default for Knobs {
             enforced_max: usize::MAX,
             silent: BTreeSet::new(),
             faults: vec![],
+            always: BTreeMap::new(),
+            namespaces: vec!["http://opcfoundation.org/UA/", "urn:plc"],
+            paths: BTreeMap::new(),
             publish_max: 100,
             transfer: true,
             swallow: BTreeSet::new(),
@@ -335,6 +344,9 @@ impl Server {
             let (_, status) = self.knobs.faults.remove(at);
             return fault(connection, request_id, status);
         }
+        if let Some(status) = self.knobs.always.get(&type_id) {
+            return fault(connection, request_id, *status);
+        }
         macro_rules! services {
             ($($request:ident => $method:ident),* $(,)?) => {
                 match type_id {
@@ -362,6 +374,8 @@ impl Server {
             ModifySubscriptionRequest => modify_subscription, DeleteSubscriptionsRequest => delete_subscriptions,
             CreateMonitoredItemsRequest => create_items, DeleteMonitoredItemsRequest => delete_items,
             SetMonitoringModeRequest => set_mode, BrowseRequest => browse,
+            SetPublishingModeRequest => set_publishing_mode,
+            TranslateBrowsePathsToNodeIdsRequest => translate,
             PublishRequest => publish, RepublishRequest => republish, TransferSubscriptionsRequest => transfer,
         }
     }

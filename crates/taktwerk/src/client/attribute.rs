@@ -1,6 +1,6 @@
 //! Reading and writing (Part 4 §5.11).
 
-use super::{Client, Error, ToNodeId};
+use super::{Client, Error, Namespaces, ToNodeId};
 use crate::value::{Initial, Value};
 use taktwerk_schema::{ReadRequest, ReadValueId, TimestampsToReturn, WriteRequest, WriteValue};
 use taktwerk_types::{DataValue, NodeId, StatusCode};
@@ -53,9 +53,8 @@ impl Client {
     /// # Errors
     /// The value is bad, or of another type, or there is no answer.
     pub async fn read_value<T: Value>(&self, node: impl ToNodeId) -> Result<T, Error> {
-        let id = self.resolve(node)?;
+        let (value, id) = self.read_data(node, Attribute::Value).await?;
         let what = format!("read {id}");
-        let value = self.read_data(id, Attribute::Value).await?;
         if value.status().is_bad() {
             return Err(Error::status_of(what, value.status()));
         }
@@ -68,7 +67,7 @@ impl Client {
     /// # Errors
     /// There is no answer.
     pub async fn read(&self, node: impl ToNodeId) -> Result<DataValue, Error> {
-        self.read_data(self.resolve(node)?, Attribute::Value).await
+        Ok(self.read_data(node, Attribute::Value).await?.0)
     }
 
     /// Reads any attribute.
@@ -80,7 +79,7 @@ impl Client {
         node: impl ToNodeId,
         attribute: Attribute,
     ) -> Result<DataValue, Error> {
-        self.read_data(self.resolve(node)?, attribute).await
+        Ok(self.read_data(node, attribute).await?.0)
     }
 
     /// Reads many attributes, in the order of the list. Requests are split as the server's limits want.
@@ -91,25 +90,21 @@ impl Client {
         &self,
         what: impl IntoIterator<Item = (NodeId, Attribute)>,
     ) -> Result<Vec<DataValue>, Error> {
-        let nodes_to_read = what
-            .into_iter()
-            .map(|(node_id, attribute)| ReadValueId {
-                node_id,
-                attribute_id: attribute as u32,
-                ..ReadValueId::default()
-            })
-            .collect();
-        let request = ReadRequest {
-            nodes_to_read,
-            timestamps_to_return: TimestampsToReturn::BOTH,
-            ..ReadRequest::default()
-        };
-        Ok(self.operate(request).await?.results)
+        Ok(self.operate(read_request(what)).await?.results)
     }
 
-    async fn read_data(&self, id: NodeId, attribute: Attribute) -> Result<DataValue, Error> {
-        let mut results = self.read_many([(id, attribute)]).await?;
-        Ok(results.pop().unwrap_or_default())
+    /// Reads an attribute; gives the node's id, too.
+    async fn read_data(
+        &self,
+        node: impl ToNodeId,
+        attribute: Attribute,
+    ) -> Result<(DataValue, NodeId), Error> {
+        let read = |namespaces: &Namespaces| {
+            let id = node.to_node_id(namespaces)?;
+            Ok((read_request([(id.clone(), attribute)]), id))
+        };
+        let (mut response, id) = self.operate_with(read).await?;
+        Ok((response.results.pop().unwrap_or_default(), id))
     }
 
     /// Writes a variable's value.
@@ -117,11 +112,14 @@ impl Client {
     /// # Errors
     /// The server refuses (Bad_TypeMismatch if the variable has another type), or there is no answer.
     pub async fn write(&self, node: impl ToNodeId, value: impl Initial) -> Result<(), Error> {
-        let id = self.resolve(node)?;
-        let what = format!("write {id}");
         let value = DataValue::new(value.into_value().into_variant());
-        let status = self.write_many([(id, value)]).await?.first().copied().unwrap_or_default();
-        if status.is_good() { Ok(()) } else { Err(Error::status_of(what, status)) }
+        let write = |namespaces: &Namespaces| {
+            let id = node.to_node_id(namespaces)?;
+            Ok((write_request([(id.clone(), value.clone())]), id))
+        };
+        let (response, id) = self.operate_with(write).await?;
+        let status = response.results.first().copied().unwrap_or_default();
+        if status.is_good() { Ok(()) } else { Err(Error::status_of(format!("write {id}"), status)) }
     }
 
     /// Writes the values of many variables; says what became of each. Requests are split as the server's limits want.
@@ -132,15 +130,29 @@ impl Client {
         &self,
         values: impl IntoIterator<Item = (NodeId, DataValue)>,
     ) -> Result<Vec<StatusCode>, Error> {
-        let nodes_to_write = values
-            .into_iter()
-            .map(|(node_id, value)| WriteValue {
-                node_id,
-                attribute_id: Attribute::Value as u32,
-                value,
-                ..WriteValue::default()
-            })
-            .collect();
-        Ok(self.operate(WriteRequest { nodes_to_write, ..WriteRequest::default() }).await?.results)
+        Ok(self.operate(write_request(values)).await?.results)
     }
+}
+
+fn read_request(what: impl IntoIterator<Item = (NodeId, Attribute)>) -> ReadRequest {
+    let read = |(node_id, attribute)| ReadValueId {
+        node_id,
+        attribute_id: attribute as u32,
+        ..ReadValueId::default()
+    };
+    ReadRequest {
+        nodes_to_read: what.into_iter().map(read).collect(),
+        timestamps_to_return: TimestampsToReturn::BOTH,
+        ..ReadRequest::default()
+    }
+}
+
+fn write_request(values: impl IntoIterator<Item = (NodeId, DataValue)>) -> WriteRequest {
+    let write = |(node_id, value)| WriteValue {
+        node_id,
+        attribute_id: Attribute::Value as u32,
+        value,
+        ..WriteValue::default()
+    };
+    WriteRequest { nodes_to_write: values.into_iter().map(write).collect(), ..WriteRequest::default() }
 }

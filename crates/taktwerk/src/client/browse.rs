@@ -1,6 +1,6 @@
 //! Browsing (Part 4 §5.9).
 
-use super::{Client, Error, ToNodeId};
+use super::{Client, Error, Namespaces, ToNodeId};
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{
     BrowseDescription, BrowseDirection, BrowseNextRequest, BrowsePath, BrowseRequest, BrowseResult,
@@ -53,8 +53,13 @@ impl Client {
         node: impl ToNodeId,
         options: &BrowseOptions,
     ) -> Result<Vec<ReferenceDescription>, Error> {
-        let id = self.resolve(node)?;
-        let mut results = self.browse_many([id.clone()], options).await?;
+        let browse = |namespaces: &Namespaces| {
+            let id = node.to_node_id(namespaces)?;
+            let request = browse_request([id.clone()], options);
+            Ok((request.clone(), (request, id)))
+        };
+        let (response, (request, id)) = self.operate_with(browse).await?;
+        let mut results = self.whole(&request, response.results).await?;
         results
             .pop()
             .unwrap_or(Err(StatusCode::BAD_UNEXPECTED_ERROR))
@@ -71,20 +76,18 @@ impl Client {
         nodes: impl IntoIterator<Item = NodeId>,
         options: &BrowseOptions,
     ) -> Result<Vec<Result<Vec<ReferenceDescription>, StatusCode>>, Error> {
-        let nodes_to_browse: Vec<BrowseDescription> = nodes
-            .into_iter()
-            .map(|node_id| BrowseDescription {
-                node_id,
-                browse_direction: options.direction,
-                reference_type_id: options.reference_type.clone(),
-                include_subtypes: options.include_subtypes,
-                node_class_mask: options.node_class_mask,
-                result_mask: RESULT_ALL,
-            })
-            .collect();
-        let request = BrowseRequest { nodes_to_browse, ..BrowseRequest::default() };
-        let mut results = self.operate(request.clone()).await?.results;
-        self.retry_crowded_out(&request, &mut results).await?;
+        let request = browse_request(nodes, options);
+        let results = self.operate(request.clone()).await?.results;
+        self.whole(&request, results).await
+    }
+
+    /// The results of a request with all that waits behind continuation points.
+    async fn whole(
+        &self,
+        request: &BrowseRequest,
+        mut results: Vec<BrowseResult>,
+    ) -> Result<Vec<Result<Vec<ReferenceDescription>, StatusCode>>, Error> {
+        self.retry_crowded_out(request, &mut results).await?;
         self.follow(&mut results).await?;
         let open = |result: BrowseResult| {
             if result.status_code.is_bad() { Err(result.status_code) } else { Ok(result.references) }
@@ -145,28 +148,46 @@ impl Client {
     /// # Errors
     /// The path leads nowhere, or there is no answer.
     pub async fn find(&self, start: impl ToNodeId, path: &str) -> Result<NodeId, Error> {
-        let starting_node = self.resolve(start)?;
-        let what = format!("find {path} from {starting_node}");
-        let elements = path
-            .split('/')
-            .filter(|name| !name.is_empty())
-            .map(|name| RelativePathElement {
-                reference_type_id: NodeId::numeric(0, reference_type_ids::HIERARCHICAL_REFERENCES),
-                is_inverse: false,
-                include_subtypes: true,
-                target_name: QualifiedName::parse(name),
-            })
-            .collect();
-        let path = BrowsePath { starting_node, relative_path: RelativePath { elements } };
-        let request = TranslateBrowsePathsToNodeIdsRequest { browse_paths: vec![path], ..Default::default() };
-        let result = self.operate(request).await?.results.pop().unwrap_or_default();
+        let translate = |namespaces: &Namespaces| {
+            let starting_node = start.to_node_id(namespaces)?;
+            let what = format!("find {path} from {starting_node}");
+            let browse_paths = vec![browse_path(starting_node, path)];
+            let request = TranslateBrowsePathsToNodeIdsRequest { browse_paths, ..Default::default() };
+            Ok((request, (what, namespaces.clone())))
+        };
+        let (mut response, (what, namespaces)) = self.operate_with(translate).await?;
+        let result = response.results.pop().unwrap_or_default();
         if result.status_code.is_bad() {
             return Err(Error::status_of(what, result.status_code));
         }
         let target = result.targets.into_iter().find(|target| target.remaining_path_index == u32::MAX);
         match target {
-            Some(target) => target.target_id.to_node_id(self.namespaces()),
+            Some(target) => target.target_id.to_node_id(&namespaces),
             None => Err(Error::status_of(what, StatusCode::BAD_NO_MATCH)),
         }
     }
+}
+
+fn browse_request(nodes: impl IntoIterator<Item = NodeId>, options: &BrowseOptions) -> BrowseRequest {
+    let describe = |node_id| BrowseDescription {
+        node_id,
+        browse_direction: options.direction,
+        reference_type_id: options.reference_type.clone(),
+        include_subtypes: options.include_subtypes,
+        node_class_mask: options.node_class_mask,
+        result_mask: RESULT_ALL,
+    };
+    BrowseRequest { nodes_to_browse: nodes.into_iter().map(describe).collect(), ..BrowseRequest::default() }
+}
+
+/// A path of BrowseNames along hierarchical references: `2:Plant/2:Boiler 1`.
+pub(super) fn browse_path(starting_node: NodeId, path: &str) -> BrowsePath {
+    let element = |name| RelativePathElement {
+        reference_type_id: NodeId::numeric(0, reference_type_ids::HIERARCHICAL_REFERENCES),
+        is_inverse: false,
+        include_subtypes: true,
+        target_name: QualifiedName::parse(name),
+    };
+    let elements = path.split('/').filter(|name| !name.is_empty()).map(element).collect();
+    BrowsePath { starting_node, relative_path: RelativePath { elements } }
 }

@@ -171,7 +171,7 @@ impl ClientBuilder {
         if let Some(name) = self.session_name {
             target.session_name = name.into();
         }
-        let (inner, info, events) = AsyncClient::connect(Arc::new(config), target).await?;
-        Ok(Client::new(inner, info, events))
+        let (inner, _, events) = AsyncClient::connect(Arc::new(config), target).await?;
+        Ok(Client::new(inner, events))
     }
 }

@@ -1,10 +1,10 @@
 //! Calling methods (Part 4 §5.12).
 
-use super::{Client, Error, ToNodeId};
+use super::{Client, Error, Namespaces, ToNodeId};
 use crate::space::method::Arguments;
 use crate::value::WrongType;
-use taktwerk_schema::{CallMethodRequest, CallRequest};
-use taktwerk_types::{NodeId, StatusCode, Variant};
+use taktwerk_schema::{CallMethodRequest, CallRequest, CallResponse};
+use taktwerk_types::{NodeId, Variant};
 
 impl Client {
     /// Calls a method of an object with typed arguments.
@@ -25,9 +25,15 @@ impl Client {
         method: impl ToNodeId,
         inputs: I,
     ) -> Result<O, Error> {
-        let (object, method) = (self.resolve(object)?, self.resolve(method)?);
-        let what = format!("call {method}");
-        let outputs = self.call_variants(object, method, inputs.into_variants()).await?;
+        let inputs = inputs.into_variants();
+        let call = |namespaces: &Namespaces| {
+            let method_id = method.to_node_id(namespaces)?;
+            let object_id = object.to_node_id(namespaces)?;
+            Ok((call_request(object_id, method_id.clone(), inputs.clone()), method_id))
+        };
+        let (response, method_id) = self.operate_with(call).await?;
+        let what = format!("call {method_id}");
+        let outputs = outputs(response, &what)?;
         let (wanted, found) = (O::types().len(), outputs.len());
         if found != wanted {
             let source = WrongType::count(wanted, found);
@@ -47,18 +53,26 @@ impl Client {
         method_id: NodeId,
         input_arguments: Vec<Variant>,
     ) -> Result<Vec<Variant>, Error> {
-        let mut what = format!("call {method_id}");
-        let method = CallMethodRequest { object_id, method_id, input_arguments };
-        let request = CallRequest { methods_to_call: vec![method], ..CallRequest::default() };
-        let result = self.operate(request).await?.results.pop().unwrap_or_default();
-        if result.status_code.is_bad() {
-            let refused = result.input_argument_results.iter().position(|status| status.is_bad());
-            if let Some(at) = refused {
-                let status = result.input_argument_results.get(at).copied().unwrap_or(StatusCode::GOOD);
-                what = format!("{what}: argument {} ({status})", at + 1);
-            }
-            return Err(Error::status_of(what, result.status_code));
-        }
-        Ok(result.output_arguments)
+        let what = format!("call {method_id}");
+        outputs(self.operate(call_request(object_id, method_id, input_arguments)).await?, &what)
     }
+}
+
+fn call_request(object_id: NodeId, method_id: NodeId, input_arguments: Vec<Variant>) -> CallRequest {
+    let method = CallMethodRequest { object_id, method_id, input_arguments };
+    CallRequest { methods_to_call: vec![method], ..CallRequest::default() }
+}
+
+/// The results of the only method in a response.
+fn outputs(mut response: CallResponse, what: &str) -> Result<Vec<Variant>, Error> {
+    let result = response.results.pop().unwrap_or_default();
+    if !result.status_code.is_bad() {
+        return Ok(result.output_arguments);
+    }
+    let mut refused = result.input_argument_results.iter().enumerate();
+    let what = match refused.find(|(_, status)| status.is_bad()) {
+        Some((at, status)) => format!("{what}: argument {} ({status})", at + 1),
+        None => what.to_owned(),
+    };
+    Err(Error::status_of(what, result.status_code))
 }

@@ -1,7 +1,8 @@
 //! Clients: connecting, reading, writing, browsing, calling, subscribing.
 //!
 //! - [`builder`]: how to connect; [`error`]: what can go wrong; [`node_id`]: what can stand for a node;
-//! - [`attribute`], [`browse`], [`call`]: the services; [`subscription`]: changes of values as a stream;
+//! - [`attribute`], [`browse`], [`call`]: the services;
+//! - [`subscription`]: what is monitored, and changes of values as a stream; [`item`]: what can be monitored;
 //! - [`dynamic`]: structures that only the server knows.
 
 pub mod attribute;
@@ -10,6 +11,7 @@ pub mod builder;
 pub mod call;
 pub mod dynamic;
 pub mod error;
+pub mod item;
 pub mod node_id;
 pub mod subscription;
 
@@ -17,32 +19,41 @@ pub use attribute::Attribute;
 pub use browse::BrowseOptions;
 pub use builder::ClientBuilder;
 pub use error::Error;
+pub use item::Item;
 pub use node_id::ToNodeId;
-pub use subscription::{Change, Item, Subscription, SubscriptionOptions, Update};
+pub use subscription::{Change, Subscription, SubscriptionHandle, SubscriptionOptions, Update, Updates};
 pub use taktwerk_client::{
-    ClientConfig, ClientError, Event, Identity, ReconnectPolicy, Secret, Security, SessionInfo, Splittable,
-    SubscriptionEvent, Target,
+    ClientConfig, ClientError, Event, Identity, ItemResult, Namespaces, ReconnectPolicy, Secret, Security,
+    SessionInfo, Splittable, SubscriptionEvent, Target,
 };
 pub use taktwerk_net::client::ClientEvents;
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
-use taktwerk_client::TypeReader;
+use taktwerk_client::{Misuse, TypeReader};
 use taktwerk_net::client::AsyncClient;
 use taktwerk_schema::service::Request;
 use taktwerk_schema::{EndpointDescription, GetEndpointsRequest};
-use taktwerk_types::{NodeId, UaString};
+#[cfg(doc)]
+use taktwerk_types::NodeId;
 
 /// A connected client. Cheap to clone; all clones share one session. When the last one and all its subscriptions are
 /// gone, the session is closed.
 ///
 /// The connection is kept: after it was lost, the client connects again, takes its session up or makes a new one, and
 /// its subscriptions go on. Requests that were under way fail, because only the application knows whether they may be
-/// sent twice.
+/// sent twice. Every call ends: with the server's answer, or with an error when the
+/// [request timeout](ClientBuilder::request_timeout) is over.
+///
+/// # Namespaces
+/// A server can have another NamespaceArray after a restart. Write `nsu=urn:plant;s=Boiler` instead of `ns=2;s=Boiler`:
+/// the URI is looked up in the array as it is when the request is sent. Monitored items follow the URIs of their
+/// namespaces, however they were named. A [`NodeId`] that the application keeps, for example from [`Client::find`], does
+/// not: [`Note::NamespacesChanged`](taktwerk_client::Note::NamespacesChanged) among the [`Client::events`] says that it has
+/// to be looked up again.
 #[derive(Debug, Clone)]
 pub struct Client {
     inner: AsyncClient,
-    info: Arc<SessionInfo>,
     events: Arc<Mutex<Option<ClientEvents>>>,
     types: Arc<tokio::sync::Mutex<TypeReader>>,
 }
@@ -78,31 +89,26 @@ impl Client {
         Ok(response?.endpoints)
     }
 
-    pub(crate) fn new(inner: AsyncClient, info: SessionInfo, events: ClientEvents) -> Self {
-        Self {
-            inner,
-            info: Arc::new(info),
-            events: Arc::new(Mutex::new(Some(events))),
-            types: Arc::default(),
-        }
+    pub(crate) fn new(inner: AsyncClient, events: ClientEvents) -> Self {
+        Self { inner, events: Arc::new(Mutex::new(Some(events))), types: Arc::default() }
     }
 
-    /// What was known of the session when it was made.
+    /// What is known of the session, as of the last time that the connection was made.
     #[must_use]
-    pub fn session_info(&self) -> &SessionInfo {
-        &self.info
+    pub fn session_info(&self) -> Arc<SessionInfo> {
+        self.inner.session_info()
     }
 
-    /// The server's NamespaceArray as it was when the session was made.
+    /// The server's NamespaceArray, as of the last time that the connection was made.
     #[must_use]
-    pub fn namespaces(&self) -> &[UaString] {
-        &self.info.namespaces
+    pub fn namespaces(&self) -> Namespaces {
+        self.inner.session_info().namespaces.clone()
     }
 
     /// The index of a namespace.
     #[must_use]
     pub fn namespace_index(&self, uri: &str) -> Option<u16> {
-        u16::try_from(self.namespaces().iter().position(|known| known == uri)?).ok()
+        self.namespaces().index(uri)
     }
 
     /// State changes: connection lost, restored, ended. They can be taken once; without anybody listening they are
@@ -137,7 +143,19 @@ impl Client {
         self.inner.disconnect().await;
     }
 
-    fn resolve(&self, node: impl ToNodeId) -> Result<NodeId, Error> {
-        node.to_node_id(self.namespaces())
+    /// Sends a list of operations that is made with the NamespaceArray. If the server comes back with another one before
+    /// it is sent, it is made again.
+    async fn operate_with<R: Splittable, T>(
+        &self,
+        make: impl Fn(&Namespaces) -> Result<(R, T), Error>,
+    ) -> Result<(R::Response, T), Error> {
+        loop {
+            let namespaces = self.namespaces();
+            let (request, about) = make(&namespaces)?;
+            match self.inner.operate_in(&namespaces, request).await {
+                Err(ClientError::Local(Misuse::NamespacesChanged)) => {}
+                result => return Ok((result?, about)),
+            }
+        }
     }
 }

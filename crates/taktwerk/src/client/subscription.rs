@@ -1,29 +1,25 @@
-//! Changes of values as a stream (Part 4 §5.13, §5.14).
+//! Subscriptions (Part 4 §5.13, §5.14): a handle that says what is monitored, and a stream of what comes of it.
 
-use super::{Attribute, Client, Error, SubscriptionEvent, ToNodeId};
+use super::{Client, Error, Item, SubscriptionEvent, ToNodeId};
 use crate::value::{Value, typed};
 use core::pin::Pin;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::task::{Context, Poll};
 use core::time::Duration;
 use futures_core::Stream;
 use std::collections::{BTreeMap, VecDeque};
-use taktwerk_client::{ItemResult, SubscriptionHandle, SubscriptionParams};
-use taktwerk_net::client::{AsyncClient, SubscriptionMessage, SubscriptionMessages};
-use taktwerk_schema::{
-    DataChangeFilter, DataChangeTrigger, MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters,
-    ReadValueId,
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use taktwerk_client::{
+    ClientError, ItemResult, Misuse, SubscriptionHandle as Id, SubscriptionParams, WantedItem,
 };
-use taktwerk_types::{DataValue, ExtensionObject, NodeId, StatusCode, UtcTime, Variant};
-
-/// Deadband as a number of the value's unit (Part 4 §7.22.2).
-const DEADBAND_ABSOLUTE: u32 = 1;
-/// Deadband as a share of the EURange (Part 8 §7.2).
-const DEADBAND_PERCENT: u32 = 2;
+use taktwerk_net::client::{AsyncClient, SubscriptionMessage, SubscriptionMessages};
+use taktwerk_schema::MonitoringMode;
+use taktwerk_types::{DataValue, NodeId, StatusCode, UtcTime, Variant};
 
 /// How a subscription publishes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SubscriptionOptions {
-    params: SubscriptionParams,
+    pub(super) params: SubscriptionParams,
 }
 
 impl Default for SubscriptionOptions {
@@ -83,100 +79,10 @@ impl SubscriptionOptions {
     }
 }
 
-/// What is to be watched, and how closely.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Item {
-    node: NodeId,
-    attribute: Attribute,
-    sampling_interval: f64,
-    queue_size: u32,
-    trigger: DataChangeTrigger,
-    deadband: Option<(u32, f64)>,
-}
-
-impl Item {
-    /// The value of a node: sampled once per publishing interval, the newest value only.
-    #[must_use]
-    pub fn new(node: NodeId) -> Self {
-        Self {
-            node,
-            attribute: Attribute::Value,
-            sampling_interval: -1.0,
-            queue_size: 1,
-            trigger: DataChangeTrigger::STATUS_VALUE,
-            deadband: None,
-        }
-    }
-
-    /// Another attribute than Value.
-    #[must_use]
-    pub fn attribute(mut self, attribute: Attribute) -> Self {
-        self.attribute = attribute;
-        self
-    }
-
-    /// How often the server looks at the value; zero asks for every single change.
-    #[must_use]
-    pub fn sampling(mut self, interval: Duration) -> Self {
-        self.sampling_interval = interval.as_secs_f64() * 1000.0;
-        self
-    }
-
-    /// How many values the server keeps between two publishes; beyond, the oldest are dropped and the next one has
-    /// the Overflow bit.
-    #[must_use]
-    pub fn queue(mut self, size: u32) -> Self {
-        self.queue_size = size;
-        self
-    }
-
-    /// Reports a value also when only its source timestamp is new.
-    #[must_use]
-    pub fn every_timestamp(mut self) -> Self {
-        self.trigger = DataChangeTrigger::STATUS_VALUE_TIMESTAMP;
-        self
-    }
-
-    /// Reports a number only when it has changed by more than this.
-    #[must_use]
-    pub fn deadband(mut self, distance: f64) -> Self {
-        self.deadband = Some((DEADBAND_ABSOLUTE, distance));
-        self
-    }
-
-    /// Reports a number only when it has changed by more than this share of its EURange, in percent.
-    #[must_use]
-    pub fn percent_deadband(mut self, percent: f64) -> Self {
-        self.deadband = Some((DEADBAND_PERCENT, percent));
-        self
-    }
-
-    fn request(&self, client_handle: u32) -> MonitoredItemCreateRequest {
-        let needs_filter = self.deadband.is_some() || self.trigger != DataChangeTrigger::STATUS_VALUE;
-        let (deadband_type, deadband_value) = self.deadband.unwrap_or_default();
-        let filter = DataChangeFilter { trigger: self.trigger, deadband_type, deadband_value };
-        MonitoredItemCreateRequest {
-            item_to_monitor: ReadValueId {
-                node_id: self.node.clone(),
-                attribute_id: self.attribute as u32,
-                ..ReadValueId::default()
-            },
-            monitoring_mode: MonitoringMode::REPORTING,
-            requested_parameters: MonitoringParameters {
-                client_handle,
-                sampling_interval: self.sampling_interval,
-                filter: if needs_filter { ExtensionObject::new(&filter) } else { ExtensionObject::NULL },
-                queue_size: self.queue_size,
-                discard_oldest: true,
-            },
-        }
-    }
-}
-
 /// A changed value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// The item's number in its subscription, from [`Subscription::monitor`].
+    /// The item's number in its subscription, from [`SubscriptionHandle::monitor`].
     pub item: u32,
     /// The node.
     pub node: NodeId,
@@ -210,20 +116,79 @@ pub enum Update {
     Lagged(usize),
 }
 
-/// A subscription: a stream of [`Update`]s. Dropping it deletes it on the server.
-///
-/// It survives lost connections and restarts of the server; [`Update::State`] tells when values may be missing.
+/// What the handles and the stream of a subscription share.
 #[derive(Debug)]
-pub struct Subscription {
+struct Shared {
     client: Client,
-    handle: SubscriptionHandle,
+    id: Id,
+    publishes: AtomicBool,
+    next_item: AtomicU32,
+    /// The items' nodes by their numbers.
+    nodes: Mutex<BTreeMap<u32, NodeId>>,
+}
+
+impl Shared {
+    fn nodes(&self) -> MutexGuard<'_, BTreeMap<u32, NodeId>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Numbers of items that are being created. Their changes may come before the call has ended.
+struct Numbers<'a> {
+    shared: &'a Shared,
+    numbers: Vec<u32>,
+}
+
+impl<'a> Numbers<'a> {
+    fn of(shared: &'a Shared, wanted: &[WantedItem]) -> Self {
+        let mut nodes = shared.nodes();
+        let number = |WantedItem { request, .. }: &WantedItem| {
+            let number = request.requested_parameters.client_handle;
+            nodes.insert(number, request.item_to_monitor.node_id.clone());
+            number
+        };
+        Self { shared, numbers: wanted.iter().map(number).collect() }
+    }
+
+    fn keep(mut self) {
+        self.numbers.clear();
+    }
+}
+
+/// The call failed, or was given up.
+impl Drop for Numbers<'_> {
+    fn drop(&mut self) {
+        let mut nodes = self.shared.nodes();
+        for number in &self.numbers {
+            nodes.remove(number);
+        }
+    }
+}
+
+/// Changes a subscription while its stream is read elsewhere. Cheap to clone.
+///
+/// Dropping handles changes nothing. When the stream is dropped, the subscription is deleted, and calls of its handles
+/// fail.
+#[derive(Debug, Clone)]
+pub struct SubscriptionHandle(Arc<Shared>);
+
+/// What comes from a subscription, as a stream of [`Update`]s. Dropping it deletes the subscription on the server.
+#[derive(Debug)]
+pub struct Updates {
+    shared: Arc<Shared>,
     messages: SubscriptionMessages,
-    items: BTreeMap<u32, NodeId>,
-    next_item: u32,
-    /// Messages that were received while something else was waited for.
-    kept: VecDeque<SubscriptionMessage>,
     /// Updates of the message that was taken apart last.
     updates: VecDeque<Update>,
+}
+
+/// A subscription: a stream of [`Update`]s, with its handle. Dropping it deletes it on the server.
+///
+/// It survives lost connections and restarts of the server; [`Update::State`] tells when values may be missing. To monitor
+/// more while another task reads, [split](Self::split) it or take a [handle](Self::handle).
+#[derive(Debug)]
+pub struct Subscription {
+    handle: SubscriptionHandle,
+    updates: Updates,
 }
 
 impl Client {
@@ -234,7 +199,7 @@ impl Client {
     /// use std::time::Duration;
     ///
     /// let mut subscription = client.subscribe(Duration::from_millis(100)).await?;
-    /// subscription.monitor("ns=2;s=Boiler 1/Temperature").await?;
+    /// subscription.monitor("nsu=urn:example:boilers;s=Boiler 1/Temperature").await?;
     /// while let Some(change) = subscription.next_change().await {
     ///     println!("{} is {:?}", change.node, change.value);
     /// }
@@ -243,133 +208,239 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// The server refuses, or the client has ended.
+    /// The server refuses or does not answer, or the client has ended.
     pub async fn subscribe(&self, options: impl Into<SubscriptionOptions>) -> Result<Subscription, Error> {
-        let options = options.into();
-        let (handle, mut messages) = self.inner.create_subscription(options.params).await?;
-        let mut kept = VecDeque::new();
+        let SubscriptionOptions { params } = options.into();
+        let publishes = AtomicBool::new(params.publishing_enabled);
+        let (id, messages) = self.inner.create_subscription(params).await?;
+        let shared = Arc::new(Shared {
+            client: self.clone(),
+            id,
+            publishes,
+            next_item: AtomicU32::new(0),
+            nodes: Mutex::default(),
+        });
+        let updates = Updates { shared: Arc::clone(&shared), messages, updates: VecDeque::new() };
+        Ok(Subscription { handle: SubscriptionHandle(shared), updates })
+    }
+}
+
+impl SubscriptionHandle {
+    /// Monitors the value of a node; returns the item's number, which its changes carry.
+    ///
+    /// # Errors
+    /// The server refuses or does not answer, the subscription is deleted, or the client has ended. The node is not
+    /// monitored then.
+    pub async fn monitor(&self, node: impl ToNodeId) -> Result<u32, Error> {
         loop {
-            match messages.next().await {
-                Some(SubscriptionMessage::State(SubscriptionEvent::Created { .. })) => break,
-                Some(SubscriptionMessage::State(SubscriptionEvent::CreateFailed(error))) => {
-                    return Err(error.into());
-                }
-                Some(other) => kept.push_back(other),
-                None => return Err(ended()),
+            let namespaces = self.0.client.namespaces();
+            let id = node.to_node_id(&namespaces)?;
+            let what = format!("monitor {id}");
+            let wanted = [Item::new(id).wanted(self.next_item())];
+            let numbers = Numbers::of(&self.0, &wanted);
+            match self.inner().add_items_in(&namespaces, self.0.id, wanted).await {
+                Err(ClientError::Local(Misuse::NamespacesChanged)) => {}
+                results => return self.only(what, &results?, numbers).await,
             }
         }
-        Ok(Subscription {
-            client: self.clone(),
-            handle,
-            messages,
-            items: BTreeMap::new(),
-            next_item: 0,
-            kept,
-            updates: VecDeque::new(),
-        })
-    }
-}
-
-fn ended() -> Error {
-    taktwerk_client::ClientError::Connection("the client has ended".into()).into()
-}
-
-impl Subscription {
-    /// Watches the value of a node; returns the item's number, which its changes carry.
-    ///
-    /// # Errors
-    /// The server refuses, or the client has ended.
-    pub async fn monitor(&mut self, node: impl ToNodeId) -> Result<u32, Error> {
-        let item = Item::new(self.client.resolve(node)?);
-        self.monitor_item(item).await
     }
 
-    /// Watches something more closely described.
+    /// Monitors something more closely described.
     ///
     /// # Errors
-    /// The server refuses, or the client has ended.
-    pub async fn monitor_item(&mut self, item: Item) -> Result<u32, Error> {
-        let what = format!("monitor {}", item.node);
-        let results = self.monitor_many([item]).await?;
-        let (number, status) = results.into_iter().next().unwrap_or_default();
-        if status.is_bad() {
-            self.items.remove(&number);
-            return Err(Error::status_of(what, status));
-        }
-        Ok(number)
+    /// As [`Self::monitor`].
+    pub async fn monitor_item(&self, item: Item) -> Result<u32, Error> {
+        let what = format!("monitor {item}");
+        let wanted = [item.wanted(self.next_item())];
+        let numbers = Numbers::of(&self.0, &wanted);
+        let results = self.inner().add_items(self.0.id, wanted).await?;
+        self.only(what, &results, numbers).await
     }
 
-    /// Watches many items; returns the number and status of each, in the order of the list. Requests are split as the
-    /// server's limits want.
+    /// Monitors many items; returns the number and status of each, in the order of the list. Requests are split as the
+    /// server's limits want. Items that the server refuses are tried again if it loses the subscription;
+    /// [`Self::unmonitor`] forgets them.
     ///
     /// # Errors
-    /// The client has ended.
+    /// The server does not answer, the subscription is deleted, or the client has ended. None of the items is monitored
+    /// then.
     pub async fn monitor_many(
-        &mut self,
+        &self,
         items: impl IntoIterator<Item = Item>,
     ) -> Result<Vec<(u32, StatusCode)>, Error> {
-        let first = self.next_item;
-        let mut requests = Vec::new();
-        for item in items {
-            requests.push(item.request(self.next_item));
-            self.items.insert(self.next_item, item.node);
-            self.next_item += 1;
-        }
-        let mut results: Vec<(u32, StatusCode)> =
-            (first..self.next_item).map(|number| (number, StatusCode::BAD_NO_COMMUNICATION)).collect();
-        let mut missing = requests.len();
-        self.inner().add_items(self.handle, requests).await?;
-        while missing > 0 {
-            match self.messages.next().await {
-                Some(SubscriptionMessage::State(SubscriptionEvent::Items(created))) => {
-                    for ItemResult { client_handle, status, .. } in created {
-                        let at = client_handle.wrapping_sub(first) as usize;
-                        if let Some(result) = results.get_mut(at) {
-                            *result = (client_handle, status);
-                            missing -= 1;
-                        }
-                    }
-                }
-                Some(other) => self.kept.push_back(other),
-                None => return Err(ended()),
-            }
-        }
-        Ok(results)
+        let wanted: Vec<WantedItem> = items.into_iter().map(|item| item.wanted(self.next_item())).collect();
+        let numbers = Numbers::of(&self.0, &wanted);
+        let results = self.inner().add_items(self.0.id, wanted).await?;
+        numbers.keep();
+        Ok(results.into_iter().map(|result| (result.client_handle, result.status)).collect())
     }
 
-    /// Stops watching items, by their numbers.
+    /// The number of the only item of a call, if the server has taken it.
+    async fn only(&self, what: String, results: &[ItemResult], numbers: Numbers<'_>) -> Result<u32, Error> {
+        let Some(ItemResult { client_handle, status, .. }) = results.first() else {
+            return Err(Error::status_of(what, StatusCode::BAD_UNEXPECTED_ERROR));
+        };
+        if status.is_bad() {
+            self.unmonitor([*client_handle]).await?;
+            return Err(Error::status_of(what, *status));
+        }
+        numbers.keep();
+        Ok(*client_handle)
+    }
+
+    fn next_item(&self) -> u32 {
+        self.0.next_item.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Stops monitoring items, by their numbers.
     ///
     /// # Errors
-    /// The client has ended.
-    pub async fn unmonitor(&mut self, items: impl IntoIterator<Item = u32>) -> Result<(), Error> {
+    /// The subscription is deleted, or the client has ended.
+    pub async fn unmonitor(&self, items: impl IntoIterator<Item = u32>) -> Result<(), Error> {
         let items: Vec<u32> = items.into_iter().collect();
-        for item in &items {
-            self.items.remove(item);
+        {
+            let mut nodes = self.0.nodes();
+            for item in &items {
+                nodes.remove(item);
+            }
         }
-        Ok(self.inner().remove_items(self.handle, items).await?)
+        Ok(self.inner().remove_items(self.0.id, items).await?)
     }
 
     /// Switches items off, on, or to sampling without reporting.
     ///
     /// # Errors
-    /// The client has ended.
+    /// The subscription is deleted, or the client has ended.
     pub async fn set_monitoring_mode(
         &self,
         items: impl IntoIterator<Item = u32>,
         mode: MonitoringMode,
     ) -> Result<(), Error> {
         let items = items.into_iter().collect();
-        Ok(self.inner().set_monitoring_mode(self.handle, items, mode).await?)
+        Ok(self.inner().set_monitoring_mode(self.0.id, items, mode).await?)
     }
 
-    /// Changes how it publishes.
+    /// Changes how it publishes, and waits until the server has agreed. While there is no connection, it counts from the
+    /// next one on.
     ///
     /// # Errors
-    /// The client has ended.
+    /// The server refuses or does not answer, the subscription is deleted, or the client has ended.
     pub async fn modify(&self, options: impl Into<SubscriptionOptions>) -> Result<(), Error> {
-        Ok(self.inner().modify_subscription(self.handle, options.into().params).await?)
+        let publishing_enabled = self.0.publishes.load(Ordering::Relaxed);
+        let params = SubscriptionParams { publishing_enabled, ..options.into().params };
+        Ok(self.inner().modify_subscription(self.0.id, params).await?)
     }
 
+    /// Switches publishing on or off: the server goes on sampling, and keeps as many values as the items' queues take.
+    ///
+    /// # Errors
+    /// As [`Self::modify`].
+    pub async fn set_publishing_mode(&self, enabled: bool) -> Result<(), Error> {
+        self.inner().set_publishing_mode(self.0.id, enabled).await?;
+        self.0.publishes.store(enabled, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Deletes the subscription and waits until the server has. Its stream ends.
+    ///
+    /// # Errors
+    /// The server does not answer, the subscription is deleted already, or the client has ended. It is not wanted any
+    /// more in any case.
+    pub async fn delete(&self) -> Result<(), Error> {
+        Ok(self.inner().end_subscription(self.0.id).await?)
+    }
+
+    fn inner(&self) -> &AsyncClient {
+        &self.0.client.inner
+    }
+}
+
+impl Subscription {
+    /// A handle for other tasks, which can monitor more and change the subscription.
+    #[must_use]
+    pub fn handle(&self) -> SubscriptionHandle {
+        self.handle.clone()
+    }
+
+    /// Separates the handle from the stream. The subscription lives as long as the stream.
+    ///
+    /// ```no_run
+    /// # async fn example(client: taktwerk::Client) -> Result<(), taktwerk::client::Error> {
+    /// use std::time::Duration;
+    ///
+    /// let (handle, mut updates) = client.subscribe(Duration::from_millis(100)).await?.split();
+    /// let reader = tokio::spawn(async move {
+    ///     while let Some(change) = updates.next_change().await {
+    ///         println!("{} is {:?}", change.node, change.value);
+    ///     }
+    /// });
+    /// handle.monitor("nsu=urn:example:boilers;s=Boiler 1/Temperature").await?;
+    /// handle.monitor("nsu=urn:example:boilers;s=Boiler 2/Temperature").await?;
+    /// # handle.delete().await?;
+    /// # let _ = reader.await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn split(self) -> (SubscriptionHandle, Updates) {
+        (self.handle, self.updates)
+    }
+
+    /// As [`SubscriptionHandle::monitor`].
+    ///
+    /// # Errors
+    /// As [`SubscriptionHandle::monitor`].
+    pub async fn monitor(&self, node: impl ToNodeId) -> Result<u32, Error> {
+        self.handle.monitor(node).await
+    }
+
+    /// As [`SubscriptionHandle::monitor_item`].
+    ///
+    /// # Errors
+    /// As [`SubscriptionHandle::monitor_item`].
+    pub async fn monitor_item(&self, item: Item) -> Result<u32, Error> {
+        self.handle.monitor_item(item).await
+    }
+
+    /// As [`SubscriptionHandle::monitor_many`].
+    ///
+    /// # Errors
+    /// As [`SubscriptionHandle::monitor_many`].
+    pub async fn monitor_many(
+        &self,
+        items: impl IntoIterator<Item = Item>,
+    ) -> Result<Vec<(u32, StatusCode)>, Error> {
+        self.handle.monitor_many(items).await
+    }
+
+    /// As [`SubscriptionHandle::unmonitor`].
+    ///
+    /// # Errors
+    /// As [`SubscriptionHandle::unmonitor`].
+    pub async fn unmonitor(&self, items: impl IntoIterator<Item = u32>) -> Result<(), Error> {
+        self.handle.unmonitor(items).await
+    }
+
+    /// As [`Updates::next`].
+    pub async fn next(&mut self) -> Option<Update> {
+        self.updates.next().await
+    }
+
+    /// As [`Updates::next_change`].
+    pub async fn next_change(&mut self) -> Option<Change> {
+        self.updates.next_change().await
+    }
+}
+
+impl Stream for Subscription {
+    type Item = Update;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Update>> {
+        self.get_mut().updates.poll_update(context)
+    }
+}
+
+impl Updates {
     /// The next update; `None` when the subscription or the client has ended.
     pub async fn next(&mut self) -> Option<Update> {
         core::future::poll_fn(|context| self.poll_update(context)).await
@@ -388,33 +459,26 @@ impl Subscription {
         }
     }
 
-    fn inner(&self) -> &AsyncClient {
-        &self.client.inner
-    }
-
     fn poll_update(&mut self, context: &mut Context<'_>) -> Poll<Option<Update>> {
         loop {
             if let Some(update) = self.updates.pop_front() {
                 return Poll::Ready(Some(update));
             }
-            let message = match self.kept.pop_front() {
-                Some(message) => message,
-                None => match self.messages.poll_next(context) {
-                    Poll::Ready(Some(message)) => message,
-                    Poll::Ready(None) => return Poll::Ready(None),
-                    Poll::Pending => return Poll::Pending,
-                },
-            };
-            self.take_apart(message);
+            match self.messages.poll_next(context) {
+                Poll::Ready(Some(message)) => self.take_apart(message),
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Pending => return Poll::Pending,
+            }
         }
     }
 
     fn take_apart(&mut self, message: SubscriptionMessage) {
         match message {
             SubscriptionMessage::DataChanges { publish_time, values, .. } => {
+                let nodes = self.shared.nodes();
                 for (item, value) in values {
-                    // Of an item that is not watched any more nothing is told.
-                    if let Some(node) = self.items.get(&item) {
+                    // Of an item that is not monitored any more nothing is told.
+                    if let Some(node) = nodes.get(&item) {
                         let change = Change { item, node: node.clone(), value, publish_time };
                         self.updates.push_back(Update::Change(change));
                     }
@@ -423,13 +487,24 @@ impl Subscription {
             SubscriptionMessage::Events { events, .. } => {
                 self.updates.extend(events.into_iter().map(|(item, fields)| Update::Event(item, fields)));
             }
-            SubscriptionMessage::State(event) => self.updates.push_back(Update::State(event)),
+            SubscriptionMessage::State(event) => {
+                if let SubscriptionEvent::Items(results) = &event {
+                    let mut nodes = self.shared.nodes();
+                    for ItemResult { client_handle, node_id, .. } in results {
+                        // Found by a path, or with another index after a restart of the server.
+                        if let Some(node) = nodes.get_mut(client_handle) {
+                            node.clone_from(node_id);
+                        }
+                    }
+                }
+                self.updates.push_back(Update::State(event));
+            }
             SubscriptionMessage::Lagged(count) => self.updates.push_back(Update::Lagged(count)),
         }
     }
 }
 
-impl Stream for Subscription {
+impl Stream for Updates {
     type Item = Update;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Update>> {
@@ -437,8 +512,8 @@ impl Stream for Subscription {
     }
 }
 
-impl Drop for Subscription {
+impl Drop for Updates {
     fn drop(&mut self) {
-        self.client.inner.delete_subscription(self.handle);
+        self.shared.client.inner.delete_subscription(self.shared.id);
     }
 }

@@ -33,7 +33,7 @@ impl Server {
             NodeId { namespace_index: 0, identifier: Identifier::Numeric(number) } => match number {
                 variable_ids::SERVER_NAMESPACE_ARRAY => {
                     let names: Vec<taktwerk_types::UaString> =
-                        vec!["http://opcfoundation.org/UA/".into(), "urn:plc".into()];
+                        self.knobs.namespaces.iter().map(|uri| (*uri).into()).collect();
                     DataValue::new(Variant::from(names))
                 }
                 variable_ids::SERVER_SERVER_STATUS_STATE => DataValue::new(0i32),
@@ -79,6 +79,32 @@ impl Server {
             BrowseResult { references: found.into_iter().collect(), ..Default::default() }
         });
         Ok(BrowseResponse { results: results.collect(), ..Default::default() })
+    }
+
+    pub(super) fn translate(
+        &mut self,
+        request: TranslateBrowsePathsToNodeIdsRequest,
+        id: ConnectionId,
+        _: &mut Connection,
+        _: u32,
+        _: Instant,
+    ) -> Result<TranslateBrowsePathsToNodeIdsResponse, StatusCode> {
+        self.session_of(&request.request_header, id)?;
+        let results = request.browse_paths.iter().map(|path| {
+            let last = path.relative_path.elements.last().unwrap();
+            assert!(usize::from(last.target_name.namespace_index) < self.knobs.namespaces.len());
+            match self.knobs.paths.get(last.target_name.name.as_str()) {
+                Some(node_id) => BrowsePathResult {
+                    targets: vec![BrowsePathTarget {
+                        target_id: node_id.clone().into(),
+                        remaining_path_index: u32::MAX,
+                    }],
+                    ..Default::default()
+                },
+                None => BrowsePathResult { status_code: StatusCode::BAD_NO_MATCH, ..Default::default() },
+            }
+        });
+        Ok(TranslateBrowsePathsToNodeIdsResponse { results: results.collect(), ..Default::default() })
     }
 
     pub(super) fn write(

@@ -86,7 +86,8 @@ impl Server {
         let subscription = subscription.ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
         let mut results = vec![];
         for item in request.items_to_create {
-            let unknown = item.item_to_monitor.node_id.namespace_index > 1;
+            let unknown =
+                usize::from(item.item_to_monitor.node_id.namespace_index) >= self.knobs.namespaces.len();
             self.next_item += 1;
             results.push(MonitoredItemCreateResult {
                 status_code: if unknown { StatusCode::BAD_NODE_ID_UNKNOWN } else { StatusCode::GOOD },
@@ -139,6 +140,22 @@ impl Server {
         }
         let results = vec![StatusCode::GOOD; request.monitored_item_ids.len()];
         Ok(SetMonitoringModeResponse { results, ..Default::default() })
+    }
+
+    pub(super) fn set_publishing_mode(
+        &mut self,
+        request: SetPublishingModeRequest,
+        id: ConnectionId,
+        _: &mut Connection,
+        _: u32,
+        _: Instant,
+    ) -> Result<SetPublishingModeResponse, StatusCode> {
+        self.session_of(&request.request_header, id)?;
+        let results = request.subscription_ids.iter().map(|id| match self.subscriptions.contains_key(id) {
+            true => StatusCode::GOOD,
+            false => StatusCode::BAD_SUBSCRIPTION_ID_INVALID,
+        });
+        Ok(SetPublishingModeResponse { results: results.collect(), ..Default::default() })
     }
 
     pub(super) fn publish(

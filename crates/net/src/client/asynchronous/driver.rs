@@ -2,6 +2,7 @@
 
 use super::SubscriptionMessage;
 use super::queue::Sender;
+use super::waiting::Waiting;
 use crate::client::resolve::first_address;
 use crate::clock::{self, monotonic};
 use core::future::{Future, pending};
@@ -9,9 +10,10 @@ use core::pin::Pin;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_client::{
     Client, ClientError, ConnectionId, DataChanges, Effect, EndpointUrl, Event, EventNotifications, JobToken,
-    OwnedReply, Reply, RequestHandle, Sink, SubscriptionHandle,
+    OwnedReply, Reply, RequestHandle, SessionInfo, Sink, SubscriptionHandle,
 };
 use taktwerk_crypto::{CryptoError, JobOutput};
 use taktwerk_types::Instant;
@@ -55,6 +57,10 @@ struct Line {
 struct Told {
     waiting: BTreeMap<RequestHandle, Answer>,
     subscriptions: BTreeMap<SubscriptionHandle, Sender<SubscriptionMessage>>,
+    /// Calls that wait for something to become of a subscription.
+    calls: Waiting,
+    /// What is known of the session.
+    info: Arc<Mutex<Arc<SessionInfo>>>,
     events: Sender<Event>,
     disconnecting: Vec<oneshot::Sender<()>>,
     /// The client has ended for good.
@@ -74,7 +80,12 @@ enum Turn {
 }
 
 impl Driver {
-    pub(super) fn new(core: Client, acts: mpsc::UnboundedReceiver<Act>, events: Sender<Event>) -> Self {
+    pub(super) fn new(
+        core: Client,
+        acts: mpsc::UnboundedReceiver<Act>,
+        events: Sender<Event>,
+        info: Arc<Mutex<Arc<SessionInfo>>>,
+    ) -> Self {
         let line = Line {
             id: ConnectionId::default(),
             connecting: None,
@@ -85,6 +96,8 @@ impl Driver {
         let told = Told {
             waiting: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
+            calls: Waiting::default(),
+            info,
             events,
             disconnecting: Vec::new(),
             is_over: false,
@@ -95,6 +108,10 @@ impl Driver {
 
     pub(super) fn core(&mut self) -> &mut Client {
         &mut self.core
+    }
+
+    pub(super) fn calls(&mut self) -> &mut Waiting {
+        &mut self.told.calls
     }
 
     pub(super) fn wait_for(&mut self, handle: RequestHandle, answer: Answer) {
@@ -319,8 +336,16 @@ impl Told {
 impl Sink for Told {
     fn event(&mut self, event: Event) {
         match event {
-            Event::Subscription(handle, event) => self.tell(handle, SubscriptionMessage::State(event)),
+            Event::Subscription(handle, event) => {
+                if let Some(event) = self.calls.take(handle, event) {
+                    self.tell(handle, SubscriptionMessage::State(event));
+                }
+            }
             event => {
+                if let Event::Connected(info) | Event::Restored(_, info) = &event {
+                    let info = Arc::new(SessionInfo::clone(info));
+                    *self.info.lock().unwrap_or_else(PoisonError::into_inner) = info;
+                }
                 if let Event::Disconnected(_) = event {
                     self.is_over = true;
                     self.disconnecting.drain(..).for_each(|answer| {

@@ -1,10 +1,11 @@
 //! One client as a tokio task.
 //!
 //! - [`AsyncClient`]: the handle, cheap to clone; the task ends when the last one is gone;
-//! - `driver`: the task, which owns core and socket; `queue`: what waits for the application.
+//! - `driver`: the task, which owns core and socket; `queue`: what waits for the application; `waiting`: calls that wait.
 
 mod driver;
 mod queue;
+mod waiting;
 
 use crate::clock::{self, monotonic};
 use crate::entropy::OsEntropy;
@@ -12,26 +13,52 @@ use core::task::{Context, Poll};
 use core::time::Duration;
 use driver::{Act, Driver};
 use queue::{Receiver, channel};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_client::{
-    Client, ClientConfig, ClientError, Event, Misuse, OwnedReply, RequestHandle, SessionInfo, Splittable,
-    SubscriptionEvent, SubscriptionHandle, SubscriptionParams, Target, TypeQuestion, TypeReader,
+    Client, ClientConfig, ClientError, Event, ItemResult, Misuse, Namespaces, OwnedReply, RequestHandle,
+    SessionInfo, Splittable, SubscriptionEvent, SubscriptionHandle, SubscriptionParams, Target, TypeQuestion,
+    TypeReader, WantedItem,
 };
+use taktwerk_schema::MonitoringMode;
 use taktwerk_schema::service::Request;
-use taktwerk_schema::{MonitoredItemCreateRequest, MonitoringMode};
 use taktwerk_types::{DataValue, UtcTime, Variant};
 use tokio::sync::{mpsc, oneshot};
+use waiting::{Answer, Change};
 
 /// Changes of values, events and state changes that wait for the application, per subscription; beyond, the oldest
 /// messages are dropped and [`SubscriptionMessage::Lagged`] says so.
 const SUBSCRIPTION_QUEUE_MAX: usize = 1_000_000;
 /// State changes of the client that wait for the application.
 const EVENT_QUEUE_MAX: usize = 1_000;
+/// A call that creates items may take this much longer per item.
+const PER_ITEM: Duration = Duration::from_millis(1);
 
 /// A handle to a client that runs as a task. When the last handle is gone, session and connection are closed.
+///
+/// Every call ends: with the server's answer, or with [`ClientError::Timeout`] when the configured request timeout is
+/// over. A call that is given up before takes back what it asked for.
 #[derive(Debug, Clone)]
 pub struct AsyncClient {
     acts: mpsc::UnboundedSender<Act>,
+    info: Arc<Mutex<Arc<SessionInfo>>>,
+    timeout: Duration,
+}
+
+/// Takes back what a call asked for, unless it has succeeded.
+struct TakeBack<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> TakeBack<F> {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl<F: FnOnce()> Drop for TakeBack<F> {
+    fn drop(&mut self) {
+        if let Some(take_back) = self.0.take() {
+            take_back();
+        }
+    }
 }
 
 /// State changes of a client.
@@ -80,7 +107,8 @@ impl SubscriptionMessage {
 
 impl AsyncClient {
     /// Connects; returns when the session is up, with what is known of it. Must be called within a tokio runtime with
-    /// I/O and time enabled.
+    /// I/O and time enabled. With [`ReconnectPolicy::retry_first`](taktwerk_client::ReconnectPolicy::retry_first) it goes
+    /// on trying as long as the policy says.
     ///
     /// # Errors
     /// Why it could not be.
@@ -88,20 +116,30 @@ impl AsyncClient {
         config: Arc<ClientConfig>,
         target: Target,
     ) -> Result<(Self, SessionInfo, ClientEvents), ClientError> {
+        let timeout = config.request_timeout;
         let mut core = Client::new(config, Box::new(OsEntropy));
         core.set_utc_origin(clock::origin());
         core.connect(target, monotonic())?;
         let (acts, told) = mpsc::unbounded_channel();
         let (events, mut received) = channel(EVENT_QUEUE_MAX);
-        tokio::spawn(Driver::new(core, told, events).run());
+        let info = Arc::<Mutex<Arc<SessionInfo>>>::default();
+        tokio::spawn(Driver::new(core, told, events, Arc::clone(&info)).run());
         loop {
             match received.next().await {
-                Some(Event::Connected(info)) => return Ok((Self { acts }, *info, ClientEvents(received))),
+                Some(Event::Connected(known)) => {
+                    return Ok((Self { acts, info, timeout }, *known, ClientEvents(received)));
+                }
                 Some(Event::Disconnected(error)) => return Err(error.unwrap_or_else(ended)),
                 Some(_) => {}
                 None => return Err(ended()),
             }
         }
+    }
+
+    /// What is known of the session: as of the last time that the connection was made.
+    #[must_use]
+    pub fn session_info(&self) -> Arc<SessionInfo> {
+        Arc::clone(&self.info.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Does something with the core, in the driver's task.
@@ -161,6 +199,19 @@ impl AsyncClient {
         self.reply(move |core| core.operate(request, monotonic())).await?.decode()
     }
 
+    /// As [`Self::operate`], for a request whose namespace indexes count in the array that is given.
+    ///
+    /// # Errors
+    /// [`Misuse::NamespacesChanged`] if the server has come back with another array; why there is no answer.
+    pub async fn operate_in<R: Splittable>(
+        &self,
+        namespaces: &Namespaces,
+        request: R,
+    ) -> Result<R::Response, ClientError> {
+        let namespaces = namespaces.clone();
+        self.reply(move |core| core.operate_in(&namespaces, request, monotonic())).await?.decode()
+    }
+
     /// Asks the server what a reader of types wants to know, until it knows everything.
     ///
     /// # Errors
@@ -175,33 +226,113 @@ impl AsyncClient {
         Ok(())
     }
 
-    /// Adds a subscription. It is created at once, and again whenever the server loses it.
+    /// Waits for the end of a call.
+    async fn wait<T>(
+        &self,
+        service: &'static str,
+        limit: Duration,
+        answered: oneshot::Receiver<Result<T, ClientError>>,
+    ) -> Result<T, ClientError> {
+        match tokio::time::timeout(limit, answered).await {
+            Ok(answer) => answer.map_err(|_| ended())?,
+            Err(_) => Err(ClientError::Timeout(service)),
+        }
+    }
+
+    /// Asks for a change of a subscription and waits until it is made.
+    async fn change(
+        &self,
+        service: &'static str,
+        subscription: SubscriptionHandle,
+        change: Change,
+        ask: impl FnOnce(&mut Client) -> Result<bool, Misuse> + Send + 'static,
+    ) -> Result<(), ClientError> {
+        let (answer, answered) = oneshot::channel();
+        self.act(move |driver| match ask(driver.core()) {
+            Ok(true) => driver.calls().change(subscription, change, answer),
+            done => {
+                // Whoever asked may have given up since.
+                let _ = answer.send(done.map(drop).map_err(Into::into));
+            }
+        })?;
+        self.wait(service, self.timeout, answered).await
+    }
+
+    /// Adds a subscription and waits until the server has created it. It is created again whenever the server loses it.
     ///
     /// # Errors
-    /// The client has ended.
+    /// The server refuses or does not answer, or the client has ended. There is no subscription then.
     pub async fn create_subscription(
         &self,
         params: SubscriptionParams,
     ) -> Result<(SubscriptionHandle, SubscriptionMessages), ClientError> {
-        self.ask(move |driver| {
-            let handle = driver.core().create_subscription(params, monotonic());
-            let (sender, receiver) = channel(SUBSCRIPTION_QUEUE_MAX);
-            driver.subscribe(handle, sender);
-            (handle, SubscriptionMessages(receiver))
-        })
-        .await
+        let (answer, answered) = oneshot::channel();
+        let (handle, messages) = self
+            .ask(move |driver| {
+                let handle = driver.core().create_subscription(params, monotonic());
+                let (sender, receiver) = channel(SUBSCRIPTION_QUEUE_MAX);
+                driver.subscribe(handle, sender);
+                driver.calls().change(handle, Change::Create, answer);
+                (handle, SubscriptionMessages(receiver))
+            })
+            .await?;
+        let delete = TakeBack(Some(|| self.delete_subscription(handle)));
+        self.wait("CreateSubscription", self.timeout, answered).await?;
+        delete.keep();
+        Ok((handle, messages))
     }
 
-    /// Adds monitored items; what becomes of them comes as [`SubscriptionEvent::Items`].
+    /// Adds monitored items and waits until the server has created them or refused to; says what became of each, in the
+    /// order of the list. What becomes of them later comes as [`SubscriptionEvent::Items`].
     ///
     /// # Errors
-    /// There is no such subscription, or the client has ended.
+    /// There is no such subscription, the server does not answer, or the client has ended. None of the items is wanted
+    /// any more then.
     pub async fn add_items(
         &self,
         subscription: SubscriptionHandle,
-        items: Vec<MonitoredItemCreateRequest>,
-    ) -> Result<(), ClientError> {
-        Ok(self.ask(move |driver| driver.core().add_items(subscription, items, monotonic())).await??)
+        items: impl IntoIterator<Item = impl Into<WantedItem>>,
+    ) -> Result<Vec<ItemResult>, ClientError> {
+        self.add(subscription, None, items.into_iter().map(Into::into).collect()).await
+    }
+
+    /// As [`Self::add_items`], for items whose namespace indexes count in the array that is given.
+    ///
+    /// # Errors
+    /// [`Misuse::NamespacesChanged`] if the server has come back with another array; as [`Self::add_items`].
+    pub async fn add_items_in(
+        &self,
+        namespaces: &Namespaces,
+        subscription: SubscriptionHandle,
+        items: impl IntoIterator<Item = impl Into<WantedItem>>,
+    ) -> Result<Vec<ItemResult>, ClientError> {
+        self.add(subscription, Some(namespaces.clone()), items.into_iter().map(Into::into).collect()).await
+    }
+
+    async fn add(
+        &self,
+        subscription: SubscriptionHandle,
+        namespaces: Option<Namespaces>,
+        items: Vec<WantedItem>,
+    ) -> Result<Vec<ItemResult>, ClientError> {
+        if items.is_empty() {
+            return Ok(Vec::new());
+        }
+        let handle_of = |item: &WantedItem| item.request.requested_parameters.client_handle;
+        let client_handles: Arc<[u32]> = items.iter().map(handle_of).collect();
+        let (answer, answered) = oneshot::channel();
+        let wanted = Arc::clone(&client_handles);
+        self.act(move |driver| add_wanted(driver, subscription, namespaces, items, &wanted, answer))?;
+        let limit = self.timeout + PER_ITEM * u32::try_from(client_handles.len()).unwrap_or(u32::MAX);
+        let remove = TakeBack(Some(|| {
+            // If the client has ended, so have the items.
+            let _ = self.act(move |driver| {
+                let _ = driver.core().remove_items(subscription, &client_handles, monotonic());
+            });
+        }));
+        let results = self.wait("CreateMonitoredItems", limit, answered).await?;
+        remove.keep();
+        Ok(results)
     }
 
     /// Removes monitored items by their client handles.
@@ -235,18 +366,46 @@ impl AsyncClient {
             .await??)
     }
 
-    /// Changes what is asked of a subscription.
+    /// Changes what is asked of a subscription, and waits until the server has agreed. While there is no connection, it
+    /// counts from the next one on.
     ///
     /// # Errors
-    /// There is no such subscription, or the client has ended.
+    /// There is no such subscription, the server refuses or does not answer, or the client has ended.
     pub async fn modify_subscription(
         &self,
         subscription: SubscriptionHandle,
         params: SubscriptionParams,
     ) -> Result<(), ClientError> {
-        Ok(self
-            .ask(move |driver| driver.core().modify_subscription(subscription, params, monotonic()))
-            .await??)
+        let ask = move |core: &mut Client| core.modify_subscription(subscription, params, monotonic());
+        self.change("ModifySubscription", subscription, Change::Modify, ask).await
+    }
+
+    /// Switches publishing on or off, and waits until the server has agreed. While there is no connection, it counts from
+    /// the next one on.
+    ///
+    /// # Errors
+    /// As [`Self::modify_subscription`].
+    pub async fn set_publishing_mode(
+        &self,
+        subscription: SubscriptionHandle,
+        enabled: bool,
+    ) -> Result<(), ClientError> {
+        let ask = move |core: &mut Client| core.set_publishing_mode(subscription, enabled, monotonic());
+        self.change("SetPublishingMode", subscription, Change::Publishing, ask).await
+    }
+
+    /// Deletes a subscription and waits until the server has. It is not wanted any more, whatever the answer.
+    ///
+    /// # Errors
+    /// There is no such subscription, the server does not answer, or the client has ended.
+    pub async fn end_subscription(&self, subscription: SubscriptionHandle) -> Result<(), ClientError> {
+        let ask = move |core: &mut Client| {
+            core.delete_subscription(subscription, monotonic())?;
+            Ok(core.knows_subscription(subscription))
+        };
+        let deleted = self.change("DeleteSubscriptions", subscription, Change::Delete, ask).await;
+        self.delete_subscription(subscription);
+        deleted
     }
 
     /// Deletes a subscription, without waiting for the server.
@@ -280,6 +439,29 @@ impl AsyncClient {
         if self.act(move |driver| driver.disconnect(Some(answer))).is_ok() {
             // An error means that the driver is gone: that is what was wanted.
             let _ = answered.await;
+        }
+    }
+}
+
+/// Adds items, if their indexes count in the array that the server has now, and lets a call wait for them.
+fn add_wanted(
+    driver: &mut Driver,
+    subscription: SubscriptionHandle,
+    namespaces: Option<Namespaces>,
+    items: Vec<WantedItem>,
+    client_handles: &[u32],
+    answer: Answer<Vec<ItemResult>>,
+) {
+    let core = driver.core();
+    let added = match namespaces {
+        Some(namespaces) if !core.has_namespaces(&namespaces) => Err(Misuse::NamespacesChanged),
+        _ => core.add_items(subscription, items, monotonic()),
+    };
+    match added {
+        Ok(()) => driver.calls().items(subscription, client_handles.iter().copied(), answer),
+        Err(misuse) => {
+            // Whoever asked may have given up since.
+            let _ = answer.send(Err(misuse.into()));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Attributes by name (Part 6 Annex A.1).
 
+use crate::suggestion;
 use std::fmt;
 use std::str::FromStr;
 
@@ -38,9 +39,17 @@ const NAMES: [&str; 27] = [
 ];
 
 /// There is no attribute with this name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no attribute {0:?}: it is one of {names}", names = NAMES.join(", "))]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ParseAttributeError(String);
+
+impl std::error::Error for ParseAttributeError {}
+
+impl fmt::Display for ParseAttributeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let meant = suggestion::question(&self.0, NAMES);
+        write!(f, "unknown attribute {:?}{meant}; the attributes are {}", self.0, NAMES.join(", "))
+    }
+}
 
 impl Attribute {
     pub(crate) const NODE_CLASS: Self = Self(2);
@@ -98,5 +107,7 @@ mod tests {
         );
         assert!("28".parse::<Attribute>().is_err() && "Wert".parse::<Attribute>().is_err());
         assert_eq!(Attribute::all().count(), 27);
+        let error = "Valeu".parse::<Attribute>().unwrap_err().to_string();
+        assert!(error.contains("did you mean Value?"), "{error}");
     }
 }

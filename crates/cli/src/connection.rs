@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Which server, as whom, with which security.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ConnectionArgs {
-    /// The server: opc.tcp://host[:4840][/path], or host[:port].
+    /// The server: opc.tcp://host[:4840][/path], or host[:port]
     #[arg(value_name = "URL", env = "TAKTWERK_ENDPOINT")]
     pub(crate) endpoint: Endpoint,
 
@@ -24,69 +24,69 @@ const HEADING: &str = "Connection";
 /// As whom, with which security.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SecurityArgs {
-    /// User name; anonymous without one.
+    /// User name. Without it, the session is anonymous.
     #[arg(short, long, value_name = "NAME", help_heading = HEADING, env = "TAKTWERK_USER")]
     pub(crate) user: Option<String>,
 
-    /// Password. It is visible to other users of this machine: --password-file is better.
-    #[arg(short, long, value_name = "TEXT", help_heading = HEADING, requires = "user", conflicts_with = "password_file")]
+    /// Password. Other users of this machine can see it: prefer --password-file.
+    #[arg(short, long, value_name = "TEXT", help_heading = HEADING, hide_short_help = true, requires = "user", conflicts_with = "password_file")]
     pub(crate) password: Option<String>,
 
     /// File whose first line is the password.
     #[arg(long, value_name = "FILE", help_heading = HEADING, requires = "user", env = "TAKTWERK_PASSWORD_FILE")]
     pub(crate) password_file: Option<PathBuf>,
 
-    /// File with an access token, such as a JSON Web Token, to log on with.
-    #[arg(long, value_name = "FILE", help_heading = HEADING, conflicts_with = "user", env = "TAKTWERK_TOKEN_FILE")]
+    /// File with an access token (JWT).
+    #[arg(long, value_name = "FILE", help_heading = HEADING, hide_short_help = true, conflicts_with = "user", env = "TAKTWERK_TOKEN_FILE")]
     pub(crate) token_file: Option<PathBuf>,
 
-    /// Send the password or token although nothing protects it on its way. On loopback nothing has to. Also to brokers.
-    #[arg(long, help_heading = HEADING)]
+    /// Send the password or token unencrypted. Not needed on loopback. Also applies to brokers.
+    #[arg(long, help_heading = HEADING, hide_short_help = true)]
     pub(crate) allow_plaintext_password: bool,
 
-    /// SecurityPolicy: None, one such as Basic256Sha256, or best: the strongest that both sides have, never None. Without
-    /// it None for servers on this machine and best for others, or with --cert.
+    /// SecurityPolicy: None, a name such as Basic256Sha256, or best (the strongest of both sides, never None).
+    /// Default: None for servers on this machine, best for others and with --cert.
     #[arg(long, value_name = "POLICY", help_heading = HEADING, env = "TAKTWERK_POLICY")]
     pub(crate) policy: Option<String>,
 
-    /// MessageSecurityMode: Sign or SignAndEncrypt; SignAndEncrypt if a policy is named without it.
-    #[arg(long, value_name = "MODE", help_heading = HEADING, env = "TAKTWERK_MODE")]
+    /// MessageSecurityMode: Sign or SignAndEncrypt. Default: SignAndEncrypt.
+    #[arg(long, value_name = "MODE", help_heading = HEADING, hide_short_help = true, env = "TAKTWERK_MODE")]
     pub(crate) mode: Option<String>,
 
-    /// Our certificate, DER or PEM. Without it the one in the --pki folder, which is made when it is missing.
-    #[arg(long, value_name = "FILE", help_heading = HEADING, requires = "key")]
+    /// Client certificate, DER or PEM. Default: the one in --pki, which is created if it is missing.
+    #[arg(long, value_name = "FILE", help_heading = HEADING, hide_short_help = true, requires = "key")]
     pub(crate) cert: Option<PathBuf>,
 
-    /// The private key of --cert: PKCS #8 or PKCS #1, DER or PEM.
-    #[arg(long, value_name = "FILE", help_heading = HEADING, requires = "cert")]
+    /// Private key of --cert: PKCS #8 or PKCS #1, DER or PEM.
+    #[arg(long, value_name = "FILE", help_heading = HEADING, hide_short_help = true, requires = "cert")]
     pub(crate) key: Option<PathBuf>,
 
-    /// Log on as the user of this certificate, DER or PEM.
-    #[arg(long, value_name = "FILE", help_heading = HEADING, requires = "user_key", conflicts_with = "user", env = "TAKTWERK_USER_CERT")]
+    /// User certificate to log in with, DER or PEM.
+    #[arg(long, value_name = "FILE", help_heading = HEADING, hide_short_help = true, requires = "user_key", conflicts_with = "user", env = "TAKTWERK_USER_CERT")]
     pub(crate) user_cert: Option<PathBuf>,
 
-    /// The private key of --user-cert: PKCS #8 or PKCS #1, DER or PEM.
-    #[arg(long, value_name = "FILE", help_heading = HEADING, requires = "user_cert", env = "TAKTWERK_USER_KEY")]
+    /// Private key of --user-cert: PKCS #8 or PKCS #1, DER or PEM.
+    #[arg(long, value_name = "FILE", help_heading = HEADING, hide_short_help = true, requires = "user_cert", env = "TAKTWERK_USER_KEY")]
     pub(crate) user_key: Option<PathBuf>,
 
-    /// Folder with our certificate and the certificates that we trust. Default: ~/.local/share/taktwerk/pki.
+    /// Directory with the client certificate and the trust list. Default: ~/.local/share/taktwerk/pki.
     #[arg(long, value_name = "DIR", help_heading = HEADING, env = "TAKTWERK_PKI")]
     pub(crate) pki: Option<PathBuf>,
 
-    /// Trust a server for good when it is met for the first time. Only where nobody else can answer in its place.
-    #[arg(long, help_heading = HEADING)]
+    /// Trust the server permanently at the first connection. Use it only on a network that you trust.
+    #[arg(long, help_heading = HEADING, hide_short_help = true)]
     pub(crate) trust_on_first_use: bool,
 
-    /// Write the keys of the connection to the file in OPCUA_KEYLOGFILE, and what goes over it to the one in
-    /// OPCUA_PCAP_FILE, for Wireshark. Together they give away everything, the password too.
-    #[arg(long, help_heading = HEADING)]
+    /// Write keys to the file in OPCUA_KEYLOGFILE and messages to the file in OPCUA_PCAP_FILE, for Wireshark. Together
+    /// they reveal everything, including the password.
+    #[arg(long, help_heading = HEADING, hide_short_help = true)]
     pub(crate) allow_key_log: bool,
 
-    /// How long keys are used before new ones are agreed upon; the server may shorten it.
-    #[arg(long, value_name = "SPAN", help_heading = HEADING, default_value = "3600s", value_parser = span::seconds)]
+    /// Requested lifetime of the channel's keys. The server may shorten it.
+    #[arg(long, value_name = "SPAN", help_heading = HEADING, hide_short_help = true, default_value = "3600s", value_parser = span::seconds)]
     pub(crate) token_lifetime: Duration,
 
-    /// How long to wait for each answer.
+    /// Timeout of each request.
     #[arg(long, value_name = "SPAN", help_heading = HEADING, default_value = "10s", value_parser = span::seconds)]
     pub(crate) timeout: Duration,
 }

@@ -23,6 +23,8 @@ pub(crate) enum ParseEndpointError {
     Port(String),
     #[error("{0}:// is not supported: only opc.tcp:// is")]
     Scheme(String),
+    #[error("{0:?} is a node, not a server: write the server's URL before it, or set TAKTWERK_ENDPOINT")]
+    Node(String),
     #[error("an IPv6 address needs brackets: opc.tcp://[{0}]:4840")]
     Brackets(String),
 }
@@ -62,6 +64,9 @@ impl FromStr for Endpoint {
         let rest = match text.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("opc.tcp") => rest,
             Some((scheme, _)) => return Err(ParseEndpointError::Scheme(scheme.to_owned())),
+            None if text.starts_with('/') || text.contains('=') => {
+                return Err(ParseEndpointError::Node(text.to_owned()));
+            }
             None => text,
         };
         let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
@@ -146,6 +151,8 @@ mod tests {
             ("[::1", "no host"),
             ("[::1]x", "no host"),
             ("two words", "no host"),
+            ("i=2258", "is a node"),
+            ("/Objects/2:Plant", "is a node"),
         ] {
             let error = text.parse::<Endpoint>().unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");

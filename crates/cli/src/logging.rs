@@ -1,28 +1,83 @@
 //! Logs go to standard error; standard output belongs to results. While a live view has the screen, they are kept for it.
+//!
+//! A warning that is repeated is printed at most once a minute: somebody who knocks at a server without end must not fill
+//! its log. The next one says how many were left out. Audit records are never left out.
 
 use std::io::{self, IsTerminal, Write};
+use crate::output::ColorChoice;
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tracing_subscriber::EnvFilter;
+use std::time::{Duration, Instant};
+use tracing::callsite::Identifier;
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
 
-/// Starts logging: warnings by default, more with each `-v`, or as `RUST_LOG` says.
-pub(crate) fn start(verbosity: u8) {
+/// Starts logging: warnings by default, errors with `quiet`, more with each `-v`, or as `RUST_LOG` says.
+pub(crate) fn start(verbosity: u8, quiet: bool, color: ColorChoice) {
     let default = match verbosity {
+        0 if quiet => "error,rumqttd=off",
         // The embedded broker takes each client that leaves for an error.
         0 => "warn,rumqttd=off",
-        1 => "info",
+        1 => "info,taktwerk_client=debug",
         2 => "debug",
         _ => "trace",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-    let color =
-        io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(|| Log)
-        .with_ansi(color)
+        .with_ansi(color.is_on(io::stderr().is_terminal()))
         // It would tell by a macro that panics, on the very standard error that nobody reads any more.
         .log_internal_errors(false)
-        .init();
+        .with_filter(Seldom::default());
+    tracing_subscriber::registry().with(filter).with(lines).init();
+}
+
+/// How often one and the same warning is printed.
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Lets each warning and error through once a minute.
+#[derive(Debug, Default)]
+struct Seldom {
+    /// When each was last printed, and how many were left out since. As many entries as the program has warnings.
+    printed: Mutex<HashMap<Identifier, (Instant, u64)>>,
+}
+
+impl Seldom {
+    /// Whether to print an event now, and how many like it were left out before.
+    fn admit(&self, metadata: &Metadata<'_>, now: Instant) -> Option<u64> {
+        if *metadata.level() > Level::WARN || metadata.target().starts_with("taktwerk::audit") {
+            return Some(0);
+        }
+        let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        match printed.get_mut(&metadata.callsite()) {
+            Some((last, left_out)) if now.duration_since(*last) < WARNING_INTERVAL => {
+                *left_out += 1;
+                None
+            }
+            Some(entry) => Some(std::mem::replace(entry, (now, 0)).1),
+            None => {
+                printed.insert(metadata.callsite(), (now, 0));
+                Some(0)
+            }
+        }
+    }
+}
+
+impl<S: Subscriber> Filter<S> for Seldom {
+    fn enabled(&self, _: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        true
+    }
+
+    fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
+        let Some(left_out) = self.admit(event.metadata(), Instant::now()) else { return false };
+        if left_out > 0 {
+            // Nobody is left to be told if this fails.
+            let _ = writeln!(Log, "({left_out} warnings like the next one were left out)");
+        }
+        true
+    }
 }
 
 /// Lines that wait for the screen to be free again; none while nobody has it.
@@ -98,6 +153,38 @@ impl Drop for Diversion {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn repeated_warnings_are_printed_once_a_minute() {
+        let seldom = Seldom::default();
+        let start = Instant::now();
+        let admit = |metadata: &Metadata<'_>, seconds| seldom.admit(metadata, start + Duration::from_secs(seconds));
+        let printed = std::sync::Arc::new(Mutex::new(Vec::new()));
+        /// Asks about every event that it gets, as if a second had passed since the last one.
+        struct Ask<F>(F);
+        impl<S: Subscriber, F: Fn(&Metadata<'_>) + 'static> Layer<S> for Ask<F> {
+            fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+                (self.0)(event.metadata());
+            }
+        }
+        let seen = std::sync::Arc::clone(&printed);
+        let subscriber = tracing_subscriber::registry().with(Ask(move |metadata: &Metadata<'_>| {
+            // The metadata of an event lives as long as the program.
+            seen.lock().unwrap().push(metadata.callsite().0.metadata());
+        }));
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::warn!("somebody knocks");
+            tracing::warn!("something else");
+            tracing::info!("news");
+            tracing::warn!(target: "taktwerk::audit", "an audit record");
+        });
+        let events = printed.lock().unwrap().clone();
+        let [knock, other, news, audit] = events.as_slice() else { panic!("{} events", events.len()) };
+        assert_eq!((admit(knock, 0), admit(knock, 1), admit(knock, 59)), (Some(0), None, None));
+        assert_eq!((admit(other, 1), admit(news, 1), admit(news, 1)), (Some(0), Some(0), Some(0)));
+        assert_eq!((admit(audit, 1), admit(audit, 1)), (Some(0), Some(0)));
+        assert_eq!((admit(knock, 60), admit(knock, 121)), (Some(2), Some(0)));
+    }
 
     #[test]
     fn lines_are_held_back_without_their_colours() {

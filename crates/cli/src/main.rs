@@ -7,6 +7,8 @@
 //! - [`endpoint`], [`node`], [`attribute`], [`value`], [`span`]: how servers, nodes, values and times are written;
 //! - [`connection`], [`session`], [`resolve`], [`walk`]: a client's connection, node names to ids, browsing;
 //! - [`output`]: tables for people, JSON for programs; [`progress`]: bars; [`logging`], [`tell`]: standard error;
+//! - [`arguments`]: the command line with `TAKTWERK_ENDPOINT`; [`examples`]: what `--help` shows at its end;
+//! - [`suggestion`]: the nearest name to a misspelt one;
 //! - [`failure`]: exit codes; [`interrupt`]: SIGINT and SIGTERM.
 
 #![allow(clippy::print_stderr)] // a command line talks
@@ -14,12 +16,14 @@
 #[macro_use]
 mod tell;
 
+mod arguments;
 mod attribute;
 mod bench;
 mod commands;
 mod config;
 mod connection;
 mod endpoint;
+mod examples;
 mod failure;
 mod interrupt;
 mod logging;
@@ -33,26 +37,22 @@ mod security;
 mod serve;
 mod session;
 mod span;
+mod suggestion;
 mod types;
 mod user;
 mod value;
 mod walk;
 
 use clap::{Parser, Subcommand};
-use commands::{browse, call, endpoints, lab, model, pki, read, size, watch, write};
+use commands::{browse, call, completions, endpoints, lab, man, model, pki, read, size, watch, write};
 use failure::Failure;
 use interrupt::Interrupt;
-use output::Output;
+use output::{ColorChoice, Output};
 use std::process::ExitCode;
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 2 the command line or a file is wrong, 3 no connection, 4 the server said Bad, \
-    5 the measurement is worth nothing, 6 something is missing on this machine, 99 a threshold does not hold, 130 interrupted, \
-    141 nobody reads the output; \
-    `lab links run` and `lab cpu run` pass on the code of the program they run";
-
-/// OPC UA: a server to try things with, a client for every service, and a load generator.
+/// A server, client and load generator for OPC UA.
 #[derive(Debug, Parser)]
-#[command(name = "taktwerk", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "taktwerk", version, max_term_width = 100, after_help = examples::EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -61,55 +61,74 @@ struct Cli {
     #[arg(long, short = 'j', global = true)]
     json: bool,
 
-    /// Log more: -v info, -vv debug, -vvv trace.
-    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    /// Print more to standard error: -v steps of a connection, -vv debug, -vvv trace.
+    #[arg(long, short, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
     verbose: u8,
+
+    /// Print only results and errors: no warnings, no progress.
+    #[arg(long, short, global = true)]
+    quiet: bool,
+
+    /// When to use colours. NO_COLOR turns them off too.
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_short_help = true)]
+    color: ColorChoice,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a server: a demo plant by default.
+    #[command(after_help = examples::SERVE)]
     Serve(serve::ServeArgs),
-    /// What a server offers: addresses, security, users.
+    /// List the endpoints of a server.
+    #[command(after_help = examples::ENDPOINTS)]
     Endpoints(endpoints::EndpointsArgs),
     /// Show the address space.
+    #[command(after_help = examples::BROWSE)]
     Browse(browse::BrowseArgs),
     /// Read attributes.
+    #[command(after_help = examples::READ)]
     Read(read::ReadArgs),
     /// Write values.
+    #[command(after_help = examples::WRITE)]
     Write(write::WriteArgs),
     /// Call a method.
+    #[command(after_help = examples::CALL)]
     Call(call::CallArgs),
     /// Print values as they change.
-    #[command(alias = "subscribe")]
+    #[command(after_help = examples::WATCH, alias = "subscribe")]
     Watch(watch::WatchArgs),
-    /// Certificates: our own, whom we trust, why somebody is refused.
+    /// Manage certificates and trust lists.
+    #[command(after_help = examples::PKI)]
     Pki(pki::PkiArgs),
-    /// Check a server's configuration file, or begin one.
-    #[command(subcommand)]
+    /// Write or check a configuration file.
+    #[command(after_help = examples::CONFIG, subcommand)]
     Config(config::ConfigCommand),
-    /// The users of a server, with their passwords and roles.
-    #[command(subcommand)]
+    /// Manage the users of a server.
+    #[command(after_help = examples::USER, subcommand)]
     User(user::UserCommand),
-    /// Publish and subscribe without a connection.
-    #[command(subcommand, name = "pubsub")]
+    /// Publish and subscribe over UDP, Ethernet or MQTT.
+    #[command(after_help = examples::PUBSUB, subcommand, name = "pubsub")]
     PubSub(pubsub::PubSubCommand),
     /// Load a server and measure it.
-    #[command(subcommand)]
+    #[command(after_help = examples::BENCH, subcommand)]
     Bench(bench::BenchCommand),
-    /// The laboratory: published experiments, scenarios, results, reports, links, peers.
-    #[command(subcommand)]
+    /// Run experiments and scenarios; manage results, links and peers.
+    #[command(after_help = examples::LAB, subcommand)]
     Lab(lab::LabCommand),
-    /// What a load will cost, learnt from measurements.
-    #[command(subcommand)]
+    /// Fit and query the CPU cost model.
+    #[command(after_help = examples::MODEL, subcommand)]
     Model(model::ModelCommand),
-    /// Will a plant fit on its nodes?
+    /// Check whether a plant fits its hardware.
+    #[command(after_help = examples::SIZE)]
     Size(size::SizeArgs),
+    /// Print completions for a shell.
+    Completions(completions::CompletionsArgs),
+    /// Write the manual pages.
+    Man(man::ManArgs),
 }
 
 impl Command {
-    /// Whether it has nothing to print or to put back when it is interrupted, and so needs no time for that: it would wait for a
-    /// server that does not answer instead.
+    /// Whether the command has nothing to print or to undo when it is interrupted, so that a signal may end it at once.
     fn ends_at_once(&self) -> bool {
         matches!(
             self,
@@ -119,14 +138,17 @@ impl Command {
                 | Self::Call(_)
                 | Self::Model(_)
                 | Self::Size(_)
+                | Self::Completions(_)
+                | Self::Man(_)
         )
     }
 }
 
 fn main() -> ExitCode {
-    let mut cli = Cli::parse();
-    logging::start(cli.verbose);
-    let output = Output::new(cli.json);
+    let mut cli: Cli = arguments::parse();
+    logging::start(cli.verbose, cli.quiet, cli.color);
+    progress::start(cli.quiet);
+    let output = Output::new(cli.json, cli.color);
     let interrupt = if cli.command.ends_at_once() { Ok(Interrupt::uncaught()) } else { Interrupt::catch() };
     match interrupt.and_then(|interrupt| run(&mut cli.command, output, &interrupt)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -156,5 +178,7 @@ fn run(command: &mut Command, output: Output, interrupt: &Interrupt) -> Result<(
         Command::Lab(command) => lab::run(command, output, interrupt),
         Command::Model(command) => model::run(command, output),
         Command::Size(arguments) => size::run(arguments, output),
+        Command::Completions(arguments) => completions::run(arguments, output),
+        Command::Man(arguments) => man::run(arguments, output),
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! In a path, `&` takes the special meaning from the character behind it (Part 4 Annex A.2): `2:a&/b`.
 
-use crate::attribute::Attribute;
+use crate::attribute::{Attribute, ParseAttributeError};
 use std::fmt;
 use std::str::FromStr;
 use taktwerk_types::{ExpandedNodeId, NumericRange, ParseNodeIdError};
@@ -56,6 +56,8 @@ pub(crate) enum ParseNodeError {
     Id(#[from] ParseNodeIdError),
     #[error("{0:?} has an empty name: write /Objects/2:Boiler, and && for a literal &")]
     EmptyName(String),
+    #[error(transparent)]
+    Attribute(#[from] ParseAttributeError),
     #[error("{0:?} is no index range: write [3], [0:2] or [0:1,2]")]
     Range(String),
 }
@@ -173,7 +175,17 @@ impl FromStr for Operand {
                 });
             }
         }
-        Ok(Self { node: text.parse()?, attribute: None, range: String::new() })
+        match text.parse() {
+            Ok(node) => Ok(Self { node, attribute: None, range: String::new() }),
+            // The text is no node as a whole, but one with a misspelt attribute.
+            Err(error) => match text.rsplit_once('#') {
+                Some((node, suffix)) if node.parse::<NodeSpec>().is_ok() => {
+                    let name = suffix.split('[').next().unwrap_or(suffix);
+                    Err(name.parse::<Attribute>().err().map_or(error, ParseNodeError::from))
+                }
+                _ => Err(error),
+            },
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Progress bars for what takes longer than two seconds. They go to standard error and only to a terminal.
+//! Progress of what takes longer than two seconds, on standard error: a bar on a terminal, elsewhere a line every ten
+//! seconds. `--quiet` turns both off.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt::Write;
@@ -8,11 +9,42 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A bar that appears after two seconds.
+/// How often there is a line where there is no terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Whether nothing is to be shown.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Says once whether progress is shown at all.
+pub(crate) fn start(quiet: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
+}
+
+/// Where progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum View {
+    Nowhere,
+    Bar,
+    Lines,
+}
+
+impl View {
+    fn of_standard_error() -> Self {
+        match (QUIET.load(Ordering::Relaxed), std::io::stderr().is_terminal()) {
+            (true, _) => Self::Nowhere,
+            (false, true) => Self::Bar,
+            (false, false) => Self::Lines,
+        }
+    }
+}
+
+/// A bar that appears after two seconds, or lines.
 pub(crate) struct Progress {
     bar: ProgressBar,
     started: Instant,
+    view: View,
     shown: bool,
+    next_line: Duration,
 }
 
 impl Progress {
@@ -36,12 +68,18 @@ impl Progress {
             }
         }));
         bar.set_message(what.into());
-        Self { bar, started: Instant::now(), shown: false }
+        let view = View::of_standard_error();
+        Self { bar, started: Instant::now(), view, shown: false, next_line: LINE_INTERVAL }
     }
 
     /// Shows how far it is.
     pub(crate) fn at(&mut self, position: u64) {
-        if !self.shown && self.started.elapsed() > Duration::from_secs(2) && std::io::stderr().is_terminal() {
+        let elapsed = self.started.elapsed();
+        if self.view == View::Lines && elapsed >= self.next_line {
+            self.next_line = elapsed + LINE_INTERVAL;
+            tell!("{}", line(&self.bar.message(), elapsed, position, self.bar.length().unwrap_or(0)));
+        }
+        if !self.shown && self.view == View::Bar && elapsed > Duration::from_secs(2) {
             // Two frames a second: drawing must not disturb what is measured beside it.
             self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(2));
             self.shown = true;
@@ -54,6 +92,12 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// What a line says.
+fn line(what: &str, elapsed: Duration, position: u64, total: u64) -> String {
+    let left = left(elapsed, position, total).map(|left| format!(", {} s left", left.as_secs_f64().ceil()));
+    format!("{what}: {position} of {total} after {} s{}", elapsed.as_secs(), left.unwrap_or_default())
 }
 
 /// How long it will take to go on as until now; unknown before the first step.
@@ -93,8 +137,8 @@ impl Waiting {
                 std::thread::park_timeout(Duration::from_millis(500));
             }
         };
-        // Where nobody looks there is nothing to show; without a thread there is no bar, and all else goes on.
-        let thread = std::io::stderr().is_terminal().then(|| std::thread::Builder::new().spawn(show).ok());
+        // Without a thread there is no bar, and all else goes on.
+        let thread = (View::of_standard_error() != View::Nowhere).then(|| std::thread::Builder::new().spawn(show).ok());
         Self { is_over, thread: thread.flatten() }
     }
 }
@@ -123,5 +167,11 @@ mod tests {
         // Nothing is known before the first step, nor beyond the last.
         assert_eq!((seconds(5, 0, 10), seconds(5, 11, 10)), (None, None));
         assert_eq!(left(Duration::MAX, 1, u64::MAX), None);
+    }
+
+    #[test]
+    fn a_line_says_how_far_it_is() {
+        assert_eq!(line("reads", Duration::from_secs(20), 40, 100), "reads: 40 of 100 after 20 s, 30 s left");
+        assert_eq!(line("starting", Duration::from_secs(10), 0, 1), "starting: 0 of 1 after 10 s");
     }
 }

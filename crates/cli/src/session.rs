@@ -61,10 +61,11 @@ fn describe(error: &ClientError) -> String {
             };
             format!("{error}{advice}")
         }
-        ClientError::Security(SecurityProblem::NoEndpoint { .. }) => {
-            format!(
-                "{error}: --policy says which security to use, None included; taktwerk endpoints shows more"
-            )
+        ClientError::Security(SecurityProblem::NoEndpoint { offered, .. }) => {
+            format!("{error}; try {}", options_for(offered))
+        }
+        ClientError::Security(SecurityProblem::NoTokenPolicy(_)) => {
+            format!("{error}; `taktwerk endpoints` lists the kinds of users that it accepts")
         }
         ClientError::Security(SecurityProblem::UserCertificate(_)) => {
             format!("{error}: name a --policy for keys of its kind, or another --user-cert")
@@ -73,6 +74,20 @@ fn describe(error: &ClientError) -> String {
             format!("{error}: add --allow-plaintext-password if you trust the network")
         }
         other => other.to_string(),
+    }
+}
+
+/// The options for the best endpoint among those that are offered.
+fn options_for(offered: &[(Box<str>, i32)]) -> String {
+    let mode = |number: i32| MessageSecurityMode::from_number(number);
+    let known = offered.iter().filter_map(|(name, number)| {
+        let policy = name.parse::<SecurityPolicy>().ok()?;
+        Some((policy, mode(*number)?))
+    });
+    match known.max_by_key(|(policy, mode)| (*mode == MessageSecurityMode::SignAndEncrypt, policy.info().security_level)) {
+        Some((SecurityPolicy::None, _)) => "--policy None (no security: only on a network that you trust)".to_owned(),
+        Some((policy, mode)) => format!("--policy {policy} --mode {mode}"),
+        None => "`taktwerk endpoints`, which lists what the server offers".to_owned(),
     }
 }
 

@@ -88,11 +88,47 @@ fn client_commands() {
 }
 
 #[test]
+fn the_variable_names_the_server_of_every_command() {
+    let server = serve(&[]);
+    let run = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+        let output = command.args(arguments).env("TAKTWERK_ENDPOINT", server.url()).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(run(&["endpoints"]).contains("None"));
+    assert!(run(&["read", "i=2259"]).contains("i=2259#Value"));
+    assert!(run(&["browse", "/Objects/2:Plant"]).contains("2:Boiler"));
+    assert!(run(&["write", "/Objects/2:Plant/2:TemperatureSetpoint", "60"]).contains("Good"));
+    assert!(run(&["call", "/Objects/2:Plant/2:Methods/2:Add", "1", "2"]).contains('3'));
+    assert!(run(&["watch", "i=2258", "-n", "1", "-I", "50", "--quiet"]).contains("i=2258"));
+    assert!(run(&["bench", "read", "-n", "10", "--warmup", "0"]).contains("round trip"));
+    server.stop().unwrap();
+}
+
+#[test]
+fn completions_and_manual_pages_name_every_command() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = text(&["completions", shell]);
+        assert!(["serve", "browse", "pubsub", "lab"].iter().all(|name| script.contains(name)), "{shell}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    run(0, &["man", directory.path().to_str().unwrap()]);
+    let page = std::fs::read_to_string(directory.path().join("taktwerk-read.1")).unwrap();
+    assert!(page.contains("Examples") && page.contains("Private key of"), "{page}");
+    assert!(directory.path().join("taktwerk-lab-reproduce.1").exists());
+}
+
+#[test]
 fn failures_have_their_exit_codes_and_say_what_to_do() {
     let server = serve(&["--interop"]);
     let url = server.url();
     assert!(stderr(2, &["read", url, "nonsense"]).contains("ns=2;s=Name"));
     assert!(stderr(2, &["read", url, "/Objects/Plant"]).contains("2:Plant"));
+    assert!(stderr(2, &["read", url, "i=2258#Valeu"]).contains("did you mean Value?"));
+    assert!(stderr(2, &["read", url, "i=2258", "-a", "Vale"]).contains("did you mean Value?"));
+    assert!(stderr(3, &["read", url, "i=84", "--policy", "Basic256Sha256"]).contains("--policy None"));
+    assert!(stderr(2, &["call", url, "/Objects/2:Plant/2:Boiler/2:Temperature"]).contains("is a Variable"));
     assert!(stderr(2, &["read", url, "nsu=urn:nowhere;i=1"]).contains("urn:taktwerk:interop"));
     assert!(stderr(3, &["read", "127.0.0.1:1", "i=84"]).contains("refused"));
     assert!(stderr(2, &["read", url, "i=84", "--policy", "Basic512"]).contains("Aes256_Sha256_RsaPss"));

@@ -11,7 +11,8 @@ use serde_json::json;
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{
-    Argument, BrowseDescription, BrowseDirection, BrowseRequest, CallMethodRequest, CallRequest, ReadValueId,
+    Argument, BrowseDescription, BrowseDirection, BrowseRequest, CallMethodRequest, CallRequest, NodeClass,
+    ReadValueId,
 };
 use taktwerk_types::{ArrayValues, BuiltInType, NodeId, Variant};
 
@@ -38,6 +39,7 @@ pub(crate) struct CallArgs {
 pub(crate) fn run(arguments: &CallArgs, output: Output) -> Result<(), Failure> {
     let mut session = Session::connect(&arguments.connection)?;
     let method = resolve::one(&mut session, &arguments.method)?;
+    check_class(&mut session, &method)?;
     let object = match &arguments.object {
         Some(object) => resolve::one(&mut session, object)?,
         None => owner(&mut session, &method)?,
@@ -87,6 +89,24 @@ pub(crate) fn run(arguments: &CallArgs, output: Output) -> Result<(), Failure> {
         ));
     }
     Ok(())
+}
+
+/// Refuses what is not a method: servers answer Bad_MethodInvalid, which does not say why.
+fn check_class(session: &mut Session, method: &NodeId) -> Result<(), Failure> {
+    let id = ReadValueId {
+        node_id: method.clone(),
+        attribute_id: Attribute::NODE_CLASS.id(),
+        ..Default::default()
+    };
+    let read = session.read(vec![id])?.into_iter().next().unwrap_or_default();
+    match read.value {
+        Some(Variant::Int32(class)) if class != NodeClass::METHOD.0 => {
+            let class = NodeClass(class);
+            let advice = if class == NodeClass::VARIABLE { ": read or write it instead" } else { "" };
+            Err(Failure::Usage(format!("{method} is a {class}, not a Method{advice}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The object that a method is a component of.

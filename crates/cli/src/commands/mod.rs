@@ -2,8 +2,10 @@
 
 pub(crate) mod browse;
 pub(crate) mod call;
+pub(crate) mod completions;
 pub(crate) mod endpoints;
 pub(crate) mod lab;
+pub(crate) mod man;
 pub(crate) mod model;
 pub(crate) mod pki;
 pub(crate) mod read;

@@ -15,6 +15,13 @@ use taktwerk_lab::table::{Align, Table};
 
 /// Arguments of `taktwerk size`.
 #[derive(Debug, Args)]
+#[command(after_long_help = "\
+How points and clients multiply:
+  `points` are the monitored values of one node over all its clients. A value that
+  four clients monitor counts four times.
+      signals/s  = points x changing / interval
+      messages/s = clients / interval
+  A plant has `count` nodes of each kind. CPU, memory and network are those of one node.")]
 pub(crate) struct SizeArgs {
     /// The plant (TOML): nodes with points, clients and intervals, and their hardware.
     #[arg(value_name = "PLANT")]

@@ -107,8 +107,7 @@ pub(crate) fn run(arguments: &WatchArgs, output: Output, interrupt: &Interrupt) 
         }
     }
     session.close();
-    // Whoever watches without an end ends it with Ctrl-C: that is no failure.
-    if interrupt.asked() && (arguments.count.is_some() || arguments.duration.is_some()) {
+    if interrupt.asked() {
         return Err(Failure::Interrupted);
     }
     match refused.first() {

@@ -16,11 +16,34 @@ pub(crate) struct Output {
     color: bool,
 }
 
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ColorChoice {
+    /// On a terminal, unless `NO_COLOR` is set (no-color.org).
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl ColorChoice {
+    /// Whether to use colours on an output that is a terminal or not.
+    pub(crate) fn is_on(self, is_terminal: bool) -> bool {
+        match self {
+            Self::Auto => {
+                is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            }
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
+}
+
 impl Output {
-    /// With `json`, only documents; colours only on a terminal and without `NO_COLOR` (no-color.org).
-    pub(crate) fn new(json: bool) -> Self {
-        let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { json, color: !json && !forbidden && io::stdout().is_terminal() }
+    /// With `json`, only documents, which have no colours.
+    pub(crate) fn new(json: bool, color: ColorChoice) -> Self {
+        Self { json, color: !json && color.is_on(io::stdout().is_terminal()) }
     }
 
     /// Whether a program reads this.

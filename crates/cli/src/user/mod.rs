@@ -4,6 +4,7 @@ mod prompt;
 
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::suggestion;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -155,8 +156,9 @@ fn list(path: &Path, output: Output) -> Result<(), Failure> {
 fn warn_of(roles: &[String]) {
     for role in roles {
         if !well_known::ALL.iter().any(|(name, _)| name == role) {
+            let meant = suggestion::question(role, well_known::ALL.iter().map(|(name, _)| *name));
             tell!(
-                "note: {role:?} is no role of the specification; the server's configuration has to have it"
+                "note: {role:?} is not a role of the specification, so it must be defined in the server's configuration{meant}"
             );
         }
     }

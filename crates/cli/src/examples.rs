@@ -1,0 +1,146 @@
+//! What `--help` shows at its end: examples, and the exit codes.
+
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+    0  success
+    2  wrong command line or file
+    3  no connection, or refused by security
+    4  a result has a Bad status
+    5  measurement invalid
+    6  something is missing on this machine
+   99  a threshold does not hold
+  130  interrupted; partial results are kept
+  141  broken pipe
+
+`taktwerk COMMAND --help` shows the options and examples of a command. Set TAKTWERK_ENDPOINT to
+leave out the URL of the server.";
+
+pub(crate) const SERVE: &str = "\
+Examples:
+  taktwerk serve                                              the demo plant on loopback
+  taktwerk serve --port 4841 --no-plant --signals 100000 --update 100
+      a load to measure
+  taktwerk config init server.toml && taktwerk serve --config server.toml
+      a server that others can reach";
+
+pub(crate) const ENDPOINTS: &str = "\
+Examples:
+  taktwerk endpoints localhost
+  taktwerk endpoints opc.tcp://plc7:4840 --json";
+
+pub(crate) const BROWSE: &str = "\
+Examples:
+  taktwerk browse localhost
+  taktwerk browse localhost /Objects/2:Plant --recursive
+  taktwerk browse localhost 'ns=2;s=Plant' --list";
+
+pub(crate) const READ: &str = "\
+Examples:
+  taktwerk read localhost i=2258
+  taktwerk read localhost 'ns=2;s=Plant/Mode' '/Objects/2:Plant/2:Boiler/*'
+  taktwerk read localhost 'ns=2;s=Plant/ShiftLeaders#Value[0:1]' --json";
+
+pub(crate) const WRITE: &str = "\
+Examples:
+  taktwerk write localhost 'ns=2;s=Plant/TemperatureSetpoint' 65.5";
+
+pub(crate) const CALL: &str = "\
+Examples:
+  taktwerk call localhost 'ns=2;s=Plant/Methods/Add' 19 23";
+
+pub(crate) const WATCH: &str = "\
+Examples:
+  taktwerk watch localhost '/Objects/2:Plant/2:Robot/*' -I 500
+  taktwerk watch localhost i=2258 -n 10 --json";
+
+pub(crate) const PKI: &str = "\
+Examples:
+  taktwerk pki show                        certificates and trust lists of the client
+  taktwerk pki doctor opc.tcp://plc7:4840  why a server is refused, and what to do
+  taktwerk pki show --serve                the same for the demo server";
+
+pub(crate) const CONFIG: &str = "\
+Examples:
+  taktwerk config init server.toml
+  taktwerk config check server.toml";
+
+pub(crate) const USER: &str = "\
+Examples:
+  taktwerk user add olaf --role Operator
+  taktwerk user list --json";
+
+pub(crate) const PUBSUB: &str = "\
+Examples:
+  taktwerk pubsub publish & taktwerk pubsub listen            over UDP multicast
+  taktwerk pubsub publish mqtt+json://127.0.0.1 --embedded-broker
+      over MQTT, without installing a broker";
+
+pub(crate) const BENCH: &str = "\
+Examples:
+  taktwerk bench read localhost -c 10 -d 10s
+  taktwerk bench subscribe localhost --items 1000 -I 100 -d 10s";
+
+pub(crate) const LAB: &str = "\
+Examples:
+  taktwerk lab reproduce all --quick  all experiments in ten minutes
+  taktwerk lab run scenario.toml      a scenario of your own
+  taktwerk lab compare BASE RUN       two runs";
+
+pub(crate) const MODEL: &str = "\
+Examples:
+  taktwerk lab calibrate --quick && taktwerk model fit
+  taktwerk model predict --items 3000 -c 4 -I 100";
+
+pub(crate) const SIZE: &str = "\
+Examples:
+  taktwerk size docs/lab/plants/burger-case-1.toml";
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    /// Splits a line as a shell does, as far as the examples need it.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut quoted = false;
+        for character in line.chars() {
+            match character {
+                '\'' => quoted = !quoted,
+                ' ' if !quoted => words.push(String::new()),
+                other => words.last_mut().unwrap().push(other),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    #[test]
+    fn every_command_has_examples_that_parse() {
+        let cli = crate::Cli::command();
+        for command in cli.get_subcommands().filter(|command| !["completions", "man"].contains(&command.get_name())) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let examples: Vec<&str> = help.lines().filter(|line| line.starts_with("  taktwerk")).collect();
+            assert!(!examples.is_empty(), "{} has no examples", command.get_name());
+            for example in examples {
+                for part in example.split("  ").nth(1).unwrap().split(['&']).map(str::trim).filter(|part| !part.is_empty()) {
+                    let parsed = crate::Cli::try_parse_from(words(part));
+                    assert!(parsed.is_ok(), "{part}: {}", parsed.err().unwrap());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn help_fits_a_hundred_columns() {
+        let mut cli = crate::Cli::command();
+        cli.build();
+        let mut commands: Vec<&clap::Command> = vec![&cli];
+        while let Some(command) = commands.pop() {
+            commands.extend(command.get_subcommands());
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            // Prose is wrapped; commands must not be.
+            let mut examples = help.lines().filter(|line| line.starts_with(' '));
+            assert!(examples.all(|line| line.chars().count() <= 100), "{}: {help}", command.get_name());
+        }
+    }
+}

@@ -25,7 +25,8 @@ fn parse_from<T: Parser>(arguments: &[OsString], endpoint: Option<OsString>) -> 
         error.kind(),
         ErrorKind::ValueValidation | ErrorKind::MissingRequiredArgument | ErrorKind::UnknownArgument
     );
-    let (true, Some(endpoint), Some(at)) = (is_positional, endpoint, place(&<T as CommandFactory>::command(), arguments))
+    let (true, Some(endpoint), Some(at)) =
+        (is_positional, endpoint, place(&<T as CommandFactory>::command(), arguments))
     else {
         return Err(error);
     };

@@ -117,12 +117,21 @@ mod tests {
     #[test]
     fn every_command_has_examples_that_parse() {
         let cli = crate::Cli::command();
-        for command in cli.get_subcommands().filter(|command| !["completions", "man"].contains(&command.get_name())) {
+        for command in
+            cli.get_subcommands().filter(|command| !["completions", "man"].contains(&command.get_name()))
+        {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let examples: Vec<&str> = help.lines().filter(|line| line.starts_with("  taktwerk")).collect();
             assert!(!examples.is_empty(), "{} has no examples", command.get_name());
             for example in examples {
-                for part in example.split("  ").nth(1).unwrap().split(['&']).map(str::trim).filter(|part| !part.is_empty()) {
+                for part in example
+                    .split("  ")
+                    .nth(1)
+                    .unwrap()
+                    .split(['&'])
+                    .map(str::trim)
+                    .filter(|part| !part.is_empty())
+                {
                     let parsed = crate::Cli::try_parse_from(words(part));
                     assert!(parsed.is_ok(), "{part}: {}", parsed.err().unwrap());
                 }

@@ -3,9 +3,9 @@
 //! A warning that is repeated is printed at most once a minute: somebody who knocks at a server without end must not fill
 //! its log. The next one says how many were left out. Audit records are never left out.
 
-use std::io::{self, IsTerminal, Write};
 use crate::output::ColorChoice;
 use std::collections::HashMap;
+use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::callsite::Identifier;
@@ -158,7 +158,8 @@ mod tests {
     fn repeated_warnings_are_printed_once_a_minute() {
         let seldom = Seldom::default();
         let start = Instant::now();
-        let admit = |metadata: &Metadata<'_>, seconds| seldom.admit(metadata, start + Duration::from_secs(seconds));
+        let admit =
+            |metadata: &Metadata<'_>, seconds| seldom.admit(metadata, start + Duration::from_secs(seconds));
         let printed = std::sync::Arc::new(Mutex::new(Vec::new()));
         /// Asks about every event that it gets, as if a second had passed since the last one.
         struct Ask<F>(F);

@@ -138,7 +138,8 @@ impl Waiting {
             }
         };
         // Without a thread there is no bar, and all else goes on.
-        let thread = (View::of_standard_error() != View::Nowhere).then(|| std::thread::Builder::new().spawn(show).ok());
+        let thread = (View::of_standard_error() != View::Nowhere)
+            .then(|| std::thread::Builder::new().spawn(show).ok());
         Self { is_over, thread: thread.flatten() }
     }
 }

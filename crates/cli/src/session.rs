@@ -84,8 +84,12 @@ fn options_for(offered: &[(Box<str>, i32)]) -> String {
         let policy = name.parse::<SecurityPolicy>().ok()?;
         Some((policy, mode(*number)?))
     });
-    match known.max_by_key(|(policy, mode)| (*mode == MessageSecurityMode::SignAndEncrypt, policy.info().security_level)) {
-        Some((SecurityPolicy::None, _)) => "--policy None (no security: only on a network that you trust)".to_owned(),
+    match known.max_by_key(|(policy, mode)| {
+        (*mode == MessageSecurityMode::SignAndEncrypt, policy.info().security_level)
+    }) {
+        Some((SecurityPolicy::None, _)) => {
+            "--policy None (no security: only on a network that you trust)".to_owned()
+        }
         Some((policy, mode)) => format!("--policy {policy} --mode {mode}"),
         None => "`taktwerk endpoints`, which lists what the server offers".to_owned(),
     }

@@ -31,9 +31,7 @@ impl ColorChoice {
     /// Whether to use colours on an output that is a terminal or not.
     pub(crate) fn is_on(self, is_terminal: bool) -> bool {
         match self {
-            Self::Auto => {
-                is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-            }
+            Self::Auto => is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
             Self::Always => true,
             Self::Never => false,
         }

@@ -25,6 +25,8 @@ struct Profile;
 const SLOW: f64 = 5.0;
 /// A network on which TCP has to send again what got lost.
 const LOSSY: &str = "ethernet-100m,loss=3%";
+/// Networks over which the CPU of the processes is profiled.
+const PROFILED: [&str; 2] = ["ethernet-100m", "ethernet-100m+vpn"];
 /// What the paper counts as the payload of one node: 128 bit.
 const NODE_BITS: f64 = 128.0;
 /// Its environments with the link that stands for each here.
@@ -493,19 +495,33 @@ impl Experiment for Profile {
         // As in the paper, the server shows its own profile; what that costs is part of it.
         scenario.server.profile = true;
         scenario.time = if wish.quick { time(0.3, 1.5, 2) } else { time(2.0, 30.0, 5) };
-        Plan {
-            conditions: conditions(wish, vec![scenario]),
-            skipped: vec!["VPN: no tunnel is part of this build".to_owned()],
+        let mut scenarios = vec![scenario.clone()];
+        let mut skipped = Vec::new();
+        // The paper's test case C over Ethernet with and without the VPN.
+        for link in PROFILED {
+            match wish.place.know_link(link) {
+                Ok(()) => {
+                    let mut over = scenario.clone();
+                    over.load.batch = Some(30.into());
+                    over.link = Some(link.to_owned());
+                    scenarios.push(over);
+                }
+                Err(error) => skipped.push(error.to_string()),
+            }
         }
+        Plan { conditions: conditions(wish, scenarios), skipped }
     }
     fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
         let groups = valid_groups(measurements);
         for stack in stacks(measurements) {
             let own = groups.iter().filter(|group| group.condition.stack == stack && !group.valid.is_empty());
             let own: Vec<&Group<'_>> = own.collect();
-            if !own.is_empty() {
-                profile(stack_name(&stack), &own, outcome);
+            let (near, _): (Vec<&Group<'_>>, Vec<&Group<'_>>) =
+                own.iter().partition(|group| group.condition.link.is_none());
+            if !near.is_empty() {
+                profile(stack_name(&stack), &near, outcome);
             }
+            processes(stack_name(&stack), &own, outcome);
         }
         if let Some(group) = groups.iter().find(|group| group.condition.stack == "own") {
             let threads = threads(&[group]);
@@ -532,7 +548,7 @@ impl Experiment for Profile {
         outcome.remark(
             "Comparable: how the server's part grows with the nodes per Read (in the paper it is nearly the whole load). Not \
              comparable: percent, of another processor; the adapter, which speaks field protocols in the paper and makes 5 000 \
-             values up here; its VPN client and Wi-Fi driver, which are no part of this machine.",
+             values up here; its VPN client and Wi-Fi driver, which are emulated or missing here.",
         );
     }
 }
@@ -563,6 +579,64 @@ fn threads(groups: &[&Group<'_>]) -> Vec<String> {
         .collect();
     let ran = |name: &&str| groups.iter().any(|group| used(group, name) > 0.005);
     names.into_iter().filter(ran).map(str::to_owned).collect()
+}
+
+/// CPU by process and in total, with the share that the emulated network takes. That of a VPN is what the network with it takes
+/// more than without.
+fn processes(name: &str, groups: &[&Group<'_>], outcome: &mut Outcome) {
+    let parts = ["server", "load", "others"];
+    let mut grid = Grid::new(
+        &format!("CPU by process, % of one core: {name}"),
+        2,
+        &[
+            "network",
+            "nodes per Read",
+            "server",
+            "load",
+            "others (network emulation, system)",
+            "total",
+            "others, % of total",
+        ],
+    );
+    let (mut bars, mut others_of) = (Vec::new(), Vec::new());
+    for group in groups {
+        let (Some(server), Some(load), Some(total)) = (
+            group.mean("server.cpu_percent"),
+            group.mean("generator.cpu_percent"),
+            group.mean("generator.machine_percent"),
+        ) else {
+            continue;
+        };
+        // The machine's account counts clock ticks.
+        let others = (total - server - load).max(0.0);
+        let network = group.condition.link.as_deref().unwrap_or("loopback");
+        let nodes = group.condition.batch.unwrap_or(1).to_string();
+        let cells = [server, load, others, total, others / total.max(1e-9) * 100.0].map(figures::number);
+        grid.row([network.to_owned(), nodes.clone()].into_iter().chain(cells));
+        bars.push((format!("{network}, {nodes} nodes"), vec![server, load, others]));
+        others_of.push((network.to_owned(), group.mean("per_second"), others));
+    }
+    if bars.is_empty() {
+        return;
+    }
+    outcome.grids.push(grid);
+    outcome.charts.extend(Chart::stacks_apart(
+        &format!("CPU by process: {name}"),
+        "Each bar is a load. 'Others' are all other programs of this machine: the emulated network, with or without a VPN, and \
+         the system.",
+        &Axis::linear("CPU, % of one core"),
+        &parts.map(str::to_owned),
+        bars,
+    ));
+    let of = |link: &str| others_of.iter().find(|(network, ..)| network == link);
+    if let [Some((_, Some(plain_rate), plain)), Some((_, Some(vpn_rate), vpn))] = PROFILED.map(of) {
+        outcome.remark(format!(
+            "{name}: the emulated network takes {} µs of CPU per Read without a VPN and {} with it (a VPN adds bytes and packets; \
+             its cipher is not emulated).",
+            figures::number(plain * 1e4 / plain_rate.max(1e-9)),
+            figures::number(vpn * 1e4 / vpn_rate.max(1e-9))
+        ));
+    }
 }
 
 /// Where the CPU of a stack's server goes.

@@ -311,7 +311,7 @@ impl Experiment for Subscription {
             scenario.server.signals = 1;
             scenario.cpu.condition = kind;
             // 6 000 samples are ten minutes, over all repetitions.
-            scenario.time = if wish.quick { time(0.3, 4.0, 2) } else { time(2.0, 120.0, 5) };
+            scenario.time = if wish.quick { time(0.3, 3.0, 2) } else { time(2.0, 120.0, 5) };
             scenario
         });
         Plan { conditions: conditions(wish, scenarios.into()), skipped: Vec::new() }
@@ -394,7 +394,7 @@ impl Experiment for PubSub {
                 scenario.server.update_ms = 31.0;
                 scenario.server.signals = 1;
                 scenario.cpu.condition = kind;
-                scenario.time = if wish.quick { time(0.3, 2.5, 3) } else { time(2.0, 120.0, 5) };
+                scenario.time = if wish.quick { time(0.3, 2.0, 3) } else { time(2.0, 120.0, 5) };
                 scenario
             })
         });

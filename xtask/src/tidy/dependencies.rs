@@ -1,34 +1,71 @@
-//! The dependency table of design §2.
+//! The dependency table of ARCHITECTURE.md ("The map").
 
 use super::Finding;
 use crate::Failure;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What each crate may depend on. What those may depend on is allowed too: a server that uses a channel also names the
 /// types of its messages. Development dependencies are free: a test of the server may use the client.
-const TABLE: [(&str, &[&str]); 19] = [
-    ("types", &[]),
-    ("schema", &["types"]),
-    ("nodeset", &["types", "schema"]),
-    ("crypto", &["types"]),
-    ("channel", &["schema", "crypto"]),
-    ("server", &["channel", "nodeset"]),
-    ("client", &["channel"]),
-    ("pubsub", &["schema", "crypto"]),
-    ("pki", &["crypto"]),
-    ("net", &["server", "client", "pubsub"]),
-    ("taktwerk", &["net", "pki"]),
-    ("gateway", &["taktwerk"]),
-    ("sim", &["server", "client", "pubsub"]),
-    ("lab", &["taktwerk", "sim"]),
-    ("attack", &["gateway", "lab"]),
-    ("memory", &[]),
-    ("cli", &["gateway", "lab", "attack", "pki", "memory"]),
-    // The generator must build when the schema does not: so it uses the nodeset crate without its schema feature.
-    ("xtask", &["nodeset", "lab"]),
-    ("bench", &["lab"]),
-];
+#[derive(Debug)]
+pub(super) struct Table(BTreeMap<String, Vec<String>>);
+
+impl Table {
+    /// Reads the rows that begin with a crate in backquotes and end with its dependencies: `nothing`, `all`, or names.
+    pub(super) fn parse(architecture: &str) -> Result<Self, Failure> {
+        let mut table = BTreeMap::new();
+        for line in architecture.lines() {
+            let cells: Vec<&str> = line.trim().trim_matches('|').split(" | ").map(str::trim).collect();
+            let name = cells.first().and_then(|name| name.strip_prefix('`')?.strip_suffix('`'));
+            let (Some(name), [_, _, on]) = (name, cells.as_slice()) else { continue };
+            let on = match *on {
+                "nothing" => Vec::new(),
+                names => names.split(", ").map(str::to_owned).collect(),
+            };
+            table.insert(name.to_owned(), on);
+        }
+        let all: Vec<String> = table.keys().cloned().collect();
+        for (name, on) in &mut table {
+            if on.as_slice() == ["all"] {
+                *on = all
+                    .iter()
+                    .filter(|other| *other != name && !TOOLS.contains(&other.as_str()))
+                    .cloned()
+                    .collect();
+            }
+        }
+        let table = Self(table);
+        for (name, on) in &table.0 {
+            if let Some(stranger) = on.iter().find(|on| !table.0.contains_key(*on)) {
+                return Err(format!(
+                    "ARCHITECTURE.md: `{name}` may depend on {stranger}, which has no row in the map"
+                ));
+            }
+            if table.allowed(name).is_some_and(|all| all.contains(name.as_str())) {
+                return Err(format!("ARCHITECTURE.md: `{name}` would depend on itself"));
+            }
+        }
+        if table.0.is_empty() {
+            return Err("ARCHITECTURE.md: the map has no rows".to_owned());
+        }
+        Ok(table)
+    }
+
+    /// All that a crate may depend on; `None` if the table does not have it.
+    fn allowed(&self, name: &str) -> Option<BTreeSet<&str>> {
+        let mut open: Vec<&str> = self.0.get(name)?.iter().map(String::as_str).collect();
+        let mut all = BTreeSet::new();
+        while let Some(next) = open.pop() {
+            if all.insert(next) {
+                open.extend(self.0.get(next).into_iter().flatten().map(String::as_str));
+            }
+        }
+        Some(all)
+    }
+}
+
+/// Programs that nothing depends on.
+const TOOLS: [&str; 2] = ["cli", "xtask"];
 
 /// The name in the table of a package of the workspace.
 fn short(package: &str) -> &str {
@@ -38,21 +75,8 @@ fn short(package: &str) -> &str {
     }
 }
 
-/// All that a crate may depend on; `None` if the table does not have it.
-fn allowed(name: &str) -> Option<BTreeSet<&'static str>> {
-    let direct = |name: &str| TABLE.iter().find(|entry| entry.0 == name).map(|entry| entry.1);
-    let mut open: Vec<&str> = direct(name)?.to_vec();
-    let mut all = BTreeSet::new();
-    while let Some(next) = open.pop() {
-        if all.insert(next) {
-            open.extend(direct(next).unwrap_or_default());
-        }
-    }
-    Some(all)
-}
-
 /// Checks the manifests that `cargo metadata` describes.
-pub(super) fn check(metadata: &Value) -> Result<Vec<Finding>, Failure> {
+pub(super) fn check(table: &Table, metadata: &Value) -> Result<Vec<Finding>, Failure> {
     let list =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
@@ -65,8 +89,8 @@ pub(super) fn check(metadata: &Value) -> Result<Vec<Finding>, Failure> {
     for package in &packages {
         let name = text(package, "name");
         let manifest = format!("{}/Cargo.toml", directory(&name));
-        let Some(allowed) = allowed(short(&name)) else {
-            let message = format!("{name} is not in the dependency table (xtask/src/tidy/dependencies.rs)");
+        let Some(allowed) = table.allowed(short(&name)) else {
+            let message = format!("{name} has no row in the map of ARCHITECTURE.md");
             findings.push(Finding::new(&manifest, 0, message));
             continue;
         };
@@ -90,8 +114,22 @@ fn directory(package: &str) -> String {
 mod tests {
     use super::*;
 
+    const MAP: &str = "\
+| crate | what it is | may depend on |
+| --- | --- | --- |
+| `types` | built-in types | nothing |
+| `schema` | structures | types |
+| `channel` | channels | schema |
+| `server` | services | channel |
+| `client` | sessions | channel |
+| `net` | drivers | server, client |
+| `sim` | virtual time | server, client |
+| `cli` | the command | all |
+";
+
     fn findings(json: &str) -> Vec<String> {
-        check(&serde_json::from_str(json).unwrap()).unwrap().iter().map(Finding::to_string).collect()
+        let table = Table::parse(MAP).unwrap();
+        check(&table, &serde_json::from_str(json).unwrap()).unwrap().iter().map(Finding::to_string).collect()
     }
 
     #[test]
@@ -128,15 +166,22 @@ mod tests {
     #[test]
     fn unknown_crates_are_named() {
         let unknown = r#"{"packages": [{"name": "taktwerk-more", "dependencies": []}]}"#;
-        assert!(findings(unknown)[0].contains("not in the dependency table"));
-        assert!(check(&serde_json::json!({})).is_err());
+        assert!(findings(unknown)[0].contains("no row in the map"));
+        assert!(check(&Table::parse(MAP).unwrap(), &serde_json::json!({})).is_err());
     }
 
     #[test]
-    fn the_table_has_no_circle_and_no_stranger() {
-        for (name, direct) in TABLE {
-            assert!(!allowed(name).unwrap().contains(name), "{name} depends on itself");
-            assert!(direct.iter().all(|on| allowed(on).is_some()), "{name}: {direct:?}");
-        }
+    fn all_means_everything_but_the_tools() {
+        let table = Table::parse(MAP).unwrap();
+        assert_eq!(table.allowed("cli").unwrap().len(), 7);
+        assert!(table.allowed("types").unwrap().is_empty() && table.allowed("xtask").is_none());
+    }
+
+    #[test]
+    fn circles_and_strangers_in_the_map_are_refused() {
+        let circle = "| `a` | x | b |\n| `b` | y | a |";
+        assert!(Table::parse(circle).unwrap_err().contains("itself"));
+        assert!(Table::parse("| `a` | x | nobody |").unwrap_err().contains("nobody"));
+        assert!(Table::parse("no table").is_err());
     }
 }

@@ -1,6 +1,7 @@
-//! Rules of the workspace that no compiler checks: who may depend on whom, what the core must not touch, and a few
-//! matters of form.
+//! Rules of the workspace that no compiler checks: who may depend on whom, circles between modules, what the core must
+//! not touch, and a few matters of form.
 
+mod circles;
 mod dependencies;
 mod form;
 mod purity;
@@ -14,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The pure crates of design §2: no clock, socket, thread, environment or file, and no order that depends on a hash.
-pub(crate) const CORE: [&str; 8] =
-    ["types", "schema", "nodeset", "crypto", "channel", "server", "client", "pubsub"];
+pub(crate) const CORE: [&str; 9] =
+    ["types", "schema", "nodeset", "crypto", "channel", "server", "client", "pubsub", "netem"];
 
 /// What is wrong, and where.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +44,8 @@ impl std::fmt::Display for Finding {
 
 /// Runs all checks; with `wasm` also builds the core for a target without an operating system.
 pub(crate) fn run(root: &Path, wasm: bool) -> Result<(), Failure> {
-    let mut findings = dependencies::check(&metadata(root)?)?;
+    let table = dependencies::Table::parse(&read(&root.join("ARCHITECTURE.md"))?)?;
+    let mut findings = dependencies::check(&table, &metadata(root)?)?;
     for file in rust_files(root)? {
         let path = relative(root, &file);
         let text = read(&file)?;
@@ -59,6 +61,7 @@ pub(crate) fn run(root: &Path, wasm: bool) -> Result<(), Failure> {
     }
     for directory in crate_directories(root) {
         findings.extend(form::crate_root(root, &directory));
+        findings.extend(circles::check(root, &directory)?);
     }
     for path in tracked_files(root)? {
         // Lock files name their registry; binary files are not read.

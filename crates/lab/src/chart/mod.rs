@@ -66,7 +66,7 @@ impl Point {
     }
 }
 
-/// The numbers of a box plot.
+/// The five numbers of a box plot, and the mean.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Quartiles {
     /// What it is of.
@@ -100,15 +100,6 @@ impl Quartiles {
             max: times.max() as f64 / 1e6,
         }
     }
-
-    /// Of a paper that prints mean, median, standard deviation, largest and smallest in milliseconds: the box is that of a normal
-    /// distribution.
-    #[must_use]
-    pub fn published(label: &str, [_, median, deviation, max, min]: [f64; 5]) -> Self {
-        let [first, third] = [-0.674, 0.674].map(|z| (median + z * deviation).clamp(min, max.max(min)));
-        let [low, high] = [-1.645, 1.645].map(|z| (median + z * deviation).clamp(min, max.max(min)));
-        Self { label: format!("{label}, published"), low, first, median, third, high, max }
-    }
 }
 
 /// How a series is drawn.
@@ -123,19 +114,6 @@ pub enum Mark {
     Steps(Vec<Point>),
     /// The area between the ends of each point's interval.
     Band(Vec<Point>),
-    /// A vertical line at a place on the horizontal axis.
-    Vertical(f64),
-}
-
-impl Mark {
-    /// What it is made of; nothing of a vertical line.
-    #[must_use]
-    pub fn points(&self) -> &[Point] {
-        match self {
-            Self::Line(points) | Self::Dots(points) | Self::Steps(points) | Self::Band(points) => points,
-            Self::Vertical(_) => &[],
-        }
-    }
 }
 
 /// Some of the data, with a name in the legend.
@@ -220,23 +198,13 @@ impl Chart {
         parts(title, lines, CURVES).into_iter().map(draw).collect()
     }
 
-    /// Box plots of times in milliseconds: in one chart, or in several as with [`Self::apart`] where their names would not fit below
-    /// them. The axis is logarithmic where a linear one would flatten the boxes.
+    /// Box plots: in one chart, or in several as with [`Self::apart`] where their names would not fit below them.
     #[must_use]
-    pub fn boxes_apart(title: &str, boxes: Vec<Quartiles>) -> Vec<Self> {
-        const FLAT: f64 = 20.0;
-        let reading = "The box holds the middle half, the line in it is the median. Whiskers reach from the 5th to the 95th \
-                       percentile, the dot is the slowest.";
+    pub fn boxes_apart(title: &str, reading: &str, y: &Axis, boxes: Vec<Quartiles>) -> Vec<Self> {
         let named = boxes.into_iter().map(|one| (one.label.clone(), one)).collect();
         let draw = |(title, part): (String, Vec<(String, Quartiles)>)| {
-            let boxes: Vec<Quartiles> =
-                part.into_iter().map(|(label, one)| Quartiles { label, ..one }).collect();
-            let [most, least] = [
-                part_of(&boxes, |one| one.max).fold(0.0, f64::max),
-                part_of(&boxes, |one| one.median).fold(f64::MAX, f64::min),
-            ];
-            let axis = if most > least * FLAT { Axis::log } else { Axis::linear };
-            Self::boxes(&title, reading, axis("time, ms"), boxes)
+            let boxes = part.into_iter().map(|(label, one)| Quartiles { label, ..one }).collect();
+            Self::boxes(&title, reading, y.clone(), boxes)
         };
         parts(title, named, COLUMNS).into_iter().map(draw).collect()
     }
@@ -294,86 +262,57 @@ impl Chart {
         });
         Self::plane(
             title,
-            "Each curve shows the share of samples that were at most as long as the time below it. Further left is faster, \
-             steeper is steadier.",
+            "Each curve says what share of the samples was at least as fast as the time below it: further left is \
+             faster, steeper is steadier.",
             Axis::log(&format!("time, {unit}")),
             Axis::linear("share of the samples, %"),
             series.collect(),
         )
     }
 
-    /// How often each time was seen: the empirical density that the papers print. All curves have the same classes. Where a curve
-    /// reaches many times further right than the quickest has its middle, classes and axis are logarithmic.
+    /// How often each time was seen: the empirical density that the papers print. Where a curve reaches many times further
+    /// right than the quickest has its middle, classes and axis are logarithmic: that one would be a line at the edge otherwise.
     #[must_use]
     pub fn density(title: &str, times: &[(String, Times)]) -> Self {
         const FAR_APART: f64 = 20.0;
-        const CLASSES: usize = 80;
         let (divisor, unit) = unit(times);
-        let seen: Vec<(usize, &(String, Times))> =
-            times.iter().enumerate().filter(|(_, (_, times))| times.count() > 0).collect();
-        let of = |percent: f64| seen.iter().map(move |(_, (_, times))| times.percentile(percent) as f64);
+        let of = |percent: f64| times.iter().map(move |(_, times)| times.percentile(percent) as f64);
         let least = of(50.0).filter(|time| *time > 0.0).fold(f64::MAX, f64::min);
-        // Beyond the 99th percentile there is nothing to see but emptiness.
-        let (first, last) = (of(0.0).fold(f64::MAX, f64::min), of(99.0).fold(0.0, f64::max));
-        let is_log = last > least * FAR_APART;
+        let is_log = of(99.0).fold(0.0, f64::max) > least * FAR_APART;
         let scaled = |value: f64| if is_log { value.max(1.0).ln() } else { value };
-        let (low, high) = (scaled(first), scaled(last));
-        let width = ((high - low) / CLASSES as f64).max(if is_log { 1e-3 } else { 1.0 });
-        let series = seen.iter().map(|(colour, (name, times))| {
-            let mut counts = vec![0u64; CLASSES];
+        let series = times.iter().enumerate().filter(|(_, (_, times))| times.count() > 0);
+        let series = series.map(|(colour, (name, times))| {
+            // Beyond the 99th percentile there is nothing to see but emptiness.
+            let [low, high] = [0.0, 99.0].map(|percent| scaled(times.percentile(percent) as f64));
+            let bins = 48usize;
+            let width = ((high - low) / bins as f64).max(if is_log { 1e-3 } else { 1.0 });
+            let mut counts = vec![0u64; bins];
+            // The 99th percentile belongs to the last class, which it is the upper edge of.
             for (value, count) in times.values() {
                 let place = scaled(value as f64);
-                let class = ((place - low) / width).max(0.0) as usize;
-                // The last class holds its upper edge.
-                let class = if place <= high { class.min(CLASSES - 1) } else { class };
-                if let Some(cell) = counts.get_mut(class) {
+                let bin = ((place - low) / width).max(0.0) as usize;
+                let bin = if place <= high { bin.min(bins - 1) } else { bin };
+                if let Some(cell) = counts.get_mut(bin) {
                     *cell += count;
                 }
             }
             let total = times.count() as f64;
-            let used = |count: &u64| *count > 0;
-            // Nothing is drawn where a curve has no samples, but for a class on either side.
-            let begin = counts.iter().position(used).unwrap_or(0).saturating_sub(1);
-            let end = counts.iter().rposition(used).map_or(0, |at| at + 2);
-            let points = counts.iter().enumerate().take(end).skip(begin).map(|(class, count)| {
-                let middle = low + (class as f64 + 0.5) * width;
+            let points = counts.iter().enumerate().map(|(bin, count)| {
+                let middle = low + (bin as f64 + 0.5) * width;
                 let time = if is_log { middle.exp() } else { middle };
                 Point::new(time / divisor, *count as f64 / total * 100.0)
             });
-            Series { name: name.clone(), mark: Mark::Line(points.collect()), colour: *colour }
+            Series { name: name.clone(), mark: Mark::Line(points.collect()), colour }
         });
         let axis = if is_log { Axis::log } else { Axis::linear };
         Self::plane(
             title,
-            &format!(
-                "Each curve shows how often a time was seen, in {CLASSES} classes that all curves share (up to the 99th \
-                 percentile). A narrow peak is a steady system."
-            ),
+            "Each curve says how often a time was seen (48 classes up to the 99th percentile): a narrow peak is a steady \
+             system, a second peak a second way through it.",
             axis(&format!("time, {unit}")),
-            Axis::linear("share of the samples in a class, %"),
+            Axis::linear("share of the samples, %"),
             series.collect(),
         )
-    }
-
-    /// Adds times that a paper published to a chart of times, as vertical lines. Each has a name and nanoseconds. Where they lie far
-    /// from what was measured, the axis becomes logarithmic.
-    #[must_use]
-    pub fn with_published(mut self, published: &[(String, f64)]) -> Self {
-        const FAR: f64 = 3.0;
-        let Content::Plane { x, series, .. } = &mut self.content else { return self };
-        if series.is_empty() {
-            return self;
-        }
-        let divisor = if x.label.ends_with("ms") { 1e6 } else { 1e3 };
-        let most = series.iter().flat_map(|one| one.mark.points()).map(|point| point.x).fold(0.0, f64::max);
-        for (name, nanos) in published {
-            if nanos / divisor > most * FAR {
-                x.scale = Scale::Log;
-            }
-            let (name, colour) = (format!("published: {name}"), series.len());
-            series.push(Series { name, mark: Mark::Vertical(nanos / divisor), colour });
-        }
-        self
     }
 
     /// Charts of curves that are called `stack, network, …`: one, if its curves can be told apart, or else one for each of the
@@ -409,8 +348,8 @@ impl Chart {
         });
         Self::plane(
             title,
-            "One sample in so many (below) took at least so long (left): 100 is the 99th percentile, 1 000 the 99.9th. The last \
-             point is the slowest sample. A flat curve has no tail.",
+            "One sample in so many (below) took at least so long (left): at 100 stands the 99th percentile, at 1 000 the \
+             99.9th; a flat curve has no tail.",
             Axis::log("one in so many samples"),
             Axis::log(&format!("time, {unit}")),
             series.collect(),
@@ -421,7 +360,11 @@ impl Chart {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match &self.content {
-            Content::Plane { series, .. } => series.iter().all(|series| series.mark.points().is_empty()),
+            Content::Plane { series, .. } => series.iter().all(|series| match &series.mark {
+                Mark::Line(points) | Mark::Dots(points) | Mark::Steps(points) | Mark::Band(points) => {
+                    points.is_empty()
+                }
+            }),
             Content::Boxes { boxes, .. } => boxes.is_empty(),
             Content::Stack { parts, bars, .. } => parts.is_empty() || bars.is_empty(),
         }
@@ -477,10 +420,6 @@ fn parts<T>(title: &str, all: Vec<(String, T)>, most: usize) -> Vec<(String, Vec
     let count = all.len().div_ceil(most);
     let mut rest = all.into_iter();
     (1..=count).map(|at| (format!("{title}, {at} of {count}"), rest.by_ref().take(most).collect())).collect()
-}
-
-fn part_of(boxes: &[Quartiles], value: fn(&Quartiles) -> f64) -> impl Iterator<Item = f64> {
-    boxes.iter().map(value)
 }
 
 /// Nanoseconds per unit, and the unit, in which most of the times are read best.
@@ -580,7 +519,7 @@ mod tests {
         assert_eq!(split[1].1, "t, 2 of 2");
         let boxes = |count: usize| -> usize {
             let one = |at: usize| Quartiles::of(&format!("s{}, {} B", at / 3, at % 3), &times());
-            Chart::boxes_apart("t", (0..count).map(one).collect()).len()
+            Chart::boxes_apart("t", "r", &Axis::linear("ms"), (0..count).map(one).collect()).len()
         };
         assert_eq!((boxes(9), boxes(12)), (1, 3));
         // Three levels.
@@ -627,54 +566,6 @@ mod tests {
             let sum: f64 = points.iter().map(|point| point.y).sum();
             assert!((97.0..=100.1).contains(&sum), "{sum}");
         }
-    }
-
-    #[test]
-    fn densities_share_their_classes() {
-        let narrow = {
-            let mut narrow = Times::new();
-            (0..10_000u64).for_each(|value| narrow.record(5_000_000 + value * 10));
-            narrow
-        };
-        let all = [("wide".to_owned(), times()), ("narrow".to_owned(), narrow)];
-        let Content::Plane { series, .. } = Chart::density("t", &all).content else { panic!() };
-        let most = |at: usize| series[at].mark.points().iter().map(|point| point.y).fold(0.0, f64::max);
-        // Ten milliseconds against a tenth of one: in classes of its own, the narrow one would look as wide.
-        assert!(most(0) < 3.0 && most(1) > 40.0, "{} {}", most(0), most(1));
-        let step = |at: usize| series[at].mark.points()[1].x - series[at].mark.points()[0].x;
-        assert!((step(0) - step(1)).abs() < 1e-6);
-    }
-
-    #[test]
-    fn published_times_are_lines_and_far_ones_make_the_axis_logarithmic() {
-        let chart =
-            |us: f64| Chart::density("t", &[("a".into(), times())]).with_published(&[("b".into(), us * 1e3)]);
-        let axis = |chart: &Chart| match &chart.content {
-            Content::Plane { x, .. } => x.scale,
-            _ => panic!(),
-        };
-        assert_eq!((axis(&chart(9_000.0)), axis(&chart(90_000.0))), (Scale::Linear, Scale::Log));
-        let chart = chart(9_000.0);
-        assert_eq!(chart.legend()[1].0, "published: b");
-        assert!(chart.svg().contains(r#"class="line s1" d="M"#), "{}", chart.svg());
-        assert!(Chart::density("t", &[]).with_published(&[("b".into(), 1.0)]).is_empty());
-    }
-
-    #[test]
-    fn an_outlier_does_not_flatten_boxes() {
-        let mut outlier = times();
-        outlier.record(3_000_000_000);
-        let scale = |times: &Times| match &Chart::boxes_apart("t", vec![Quartiles::of("a", times)])[0].content
-        {
-            Content::Boxes { y, .. } => y.scale,
-            _ => panic!(),
-        };
-        assert_eq!((scale(&times()), scale(&outlier)), (Scale::Linear, Scale::Log));
-        let published = Quartiles::published("opcua", [433.0, 420.0, 12.0, 1_236.0, 402.0]);
-        assert!(
-            published.low >= 402.0 && published.first < 420.0 && published.max == 1_236.0,
-            "{published:?}"
-        );
     }
 
     #[test]

@@ -169,13 +169,6 @@ impl Canvas {
             }
             Mark::Steps(points) => self.path(points, style, true),
             Mark::Band(points) => self.band(points, style),
-            Mark::Vertical(at) => {
-                let x = self.across(*at);
-                self.put(format_args!(
-                    r#"<path class="line s{style}" d="M{x:.1} {TOP}V{:.1}"/>"#,
-                    HEIGHT - BOTTOM
-                ));
-            }
         }
     }
 
@@ -248,6 +241,12 @@ impl Canvas {
     }
 }
 
+fn points(series: &Series) -> &[Point] {
+    match &series.mark {
+        Mark::Line(points) | Mark::Dots(points) | Mark::Steps(points) | Mark::Band(points) => points,
+    }
+}
+
 /// A range that nothing is placed on: the horizontal one of charts with columns.
 fn columns() -> Range {
     Range::around(&super::Axis::linear(""), std::iter::empty())
@@ -256,18 +255,14 @@ fn columns() -> Range {
 pub(super) fn draw(chart: &Chart) -> String {
     match &chart.content {
         Content::Plane { x, y, series } => {
-            let all = || series.iter().flat_map(|series| series.mark.points());
-            let vertical = series.iter().filter_map(|series| match series.mark {
-                Mark::Vertical(x) => Some(x),
-                _ => None,
-            });
+            let all = || series.iter().flat_map(|series| points(series).iter());
             let heights = all().flat_map(|point| {
                 let (low, high) = point.interval.unwrap_or((point.y, point.y));
                 [point.y, low, high]
             });
             let mut canvas = Canvas::new(
                 &chart.title,
-                Range::around(x, all().map(|point| point.x).chain(vertical)),
+                Range::around(x, all().map(|point| point.x)),
                 Range::around(y, heights),
             );
             canvas.vertical_axis(&y.label);

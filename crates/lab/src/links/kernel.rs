@@ -1,15 +1,15 @@
 //! A link by the kernel alone: two namespaces, a pair of virtual Ethernet interfaces, and `tc` on both. Exact and
 //! cheap, where the kernel has what the profile needs.
 
-use super::emulator::delay::Jitter;
-use super::emulator::loss::Loss;
-use super::emulator::{Conditions, Counters, nanos};
 use super::namespace::Namespace;
-use super::profile::Profile;
 use super::tun::{CLIENT, INTERFACE, PREFIX, SERVER, prepare};
 use std::io;
 use std::net::Ipv4Addr;
 use std::time::Duration;
+use taktwerk_netem::emulator::delay::Jitter;
+use taktwerk_netem::emulator::loss::Loss;
+use taktwerk_netem::emulator::{Conditions, Counters, nanos};
+use taktwerk_netem::profile::Profile;
 
 /// Bytes of the Ethernet header that the kernel counts with each packet, on a link that has none as well.
 const HEADER: usize = 14;

@@ -1,15 +1,15 @@
 //! A link that stands: whichever way it was made, and until it is dropped.
 
-use super::emulator::Counters;
 use super::kernel::{self, Kernel};
 use super::namespace::Namespace;
-use super::profile::Profile;
 use super::proxy::Proxy;
 use super::tun::{self, Tun};
 use serde::Serialize;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use taktwerk_netem::emulator::Counters;
+use taktwerk_netem::profile::Profile;
 
 /// How a link is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -5,9 +5,7 @@
 mod judge;
 mod stream;
 
-use super::emulator::{Conditions, Emulator, Fate};
 use super::link::{Link, Method};
-use super::profile::Profile;
 use crate::clock;
 use serde::Serialize;
 use std::io;
@@ -16,6 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use stream::Stream;
+use taktwerk_netem::emulator::{Conditions, Emulator, Fate};
+use taktwerk_netem::profile::Profile;
 
 /// Bytes of the IP and UDP headers.
 const HEADERS: usize = 28;
@@ -318,7 +318,7 @@ fn expected(profile: &Profile) -> RoundTrips {
 }
 
 fn lossless(conditions: &Conditions) -> Conditions {
-    Conditions { loss: super::emulator::loss::Loss::None, ..conditions.clone() }
+    Conditions { loss: taktwerk_netem::emulator::loss::Loss::None, ..conditions.clone() }
 }
 
 #[cfg(test)]

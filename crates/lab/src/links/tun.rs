@@ -3,15 +3,15 @@
 //! is sent again by TCP itself.
 
 use super::driver::{Waiting, Waker, precise_timers};
-use super::emulator::{Counters, Emulator};
 use super::namespace::Namespace;
-use super::profile::Profile;
 use crate::clock;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use taktwerk_netem::emulator::{Counters, Emulator};
+use taktwerk_netem::profile::Profile;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 /// Name of the interface at both ends.

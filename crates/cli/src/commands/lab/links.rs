@@ -10,13 +10,13 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
-use taktwerk_lab::links::emulator::Counters;
-use taktwerk_lab::links::profile::{NAMES, ParseProfileError, named, rate_text, short};
 use taktwerk_lab::links::{Effort, Link, Method, Probed, Profile, probe};
 use taktwerk_lab::orphans;
 use taktwerk_lab::outcome::wrapped;
 use taktwerk_lab::program::{Program, Running};
 use taktwerk_lab::table::{Align, Table};
+use taktwerk_netem::emulator::Counters;
+use taktwerk_netem::profile::{NAMES, ParseProfileError, named, rate_text, short};
 
 /// Reads a link. Shared because it is far larger than other arguments.
 fn profile(text: &str) -> Result<Arc<Profile>, ParseProfileError> {

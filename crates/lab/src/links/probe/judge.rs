@@ -2,9 +2,9 @@
 
 use super::{Direction, HEADERS, Probed, RATE_MAX, SMALL};
 use crate::links::Method;
-use crate::links::emulator::Conditions;
-use crate::links::emulator::loss::Loss;
-use crate::links::profile::{rate_text, short};
+use taktwerk_netem::emulator::Conditions;
+use taktwerk_netem::emulator::loss::Loss;
+use taktwerk_netem::profile::{rate_text, short};
 
 /// Time that a machine with sleeping cores adds to a round trip through user space. It takes none away.
 const WAKING_MS: f64 = 0.6;
@@ -217,7 +217,7 @@ impl Way<'_> {
 mod tests {
     use super::super::{Effort, RoundTrips, Whole, expected, stream};
     use super::*;
-    use crate::links::Profile;
+    use taktwerk_netem::Profile;
 
     /// A link that does exactly what was asked for.
     fn exact(text: &str) -> Probed {
@@ -249,7 +249,8 @@ mod tests {
 
     #[test]
     fn agreement_is_no_deviation_for_any_named_link() {
-        for name in crate::links::profile::NAMES.iter().chain(&["wifi-802.11g+vpn", "3g,reorder=1%,loss=1%"])
+        for name in
+            taktwerk_netem::profile::NAMES.iter().chain(&["wifi-802.11g+vpn", "3g,reorder=1%,loss=1%"])
         {
             assert_eq!(found(name, |_| {}), Vec::<String>::new(), "{name}");
         }

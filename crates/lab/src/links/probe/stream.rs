@@ -4,15 +4,15 @@
 use super::{Direction, Effort, HEADERS, RATE_MAX, SMALL, Whole};
 use crate::clock;
 use crate::links::driver;
-use crate::links::emulator::delay::Delay;
-use crate::links::emulator::loss::Loss;
-use crate::links::emulator::{Conditions, Emulator, nanos};
-use crate::links::profile::Profile;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
+use taktwerk_netem::emulator::delay::Delay;
+use taktwerk_netem::emulator::loss::Loss;
+use taktwerk_netem::emulator::{Conditions, Emulator, nanos};
+use taktwerk_netem::profile::Profile;
 
 /// So many of something rare should be seen that its absence is noticed.
 const EXPECTED_MIN: f64 = 24.0;
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn every_queue_of_a_named_line_is_filled_and_one_of_a_minute_is_not() {
-        for name in crate::links::profile::NAMES {
+        for name in taktwerk_netem::profile::NAMES {
             let profile: Profile = name.parse().unwrap();
             for effort in [Effort::BRIEF, Effort::default()] {
                 let queue = profile.up.queue.as_secs_f64() * 1e3;

@@ -12,8 +12,6 @@ mod tcp;
 mod udp;
 
 use super::driver::{Deadlines, Waiting, Waker, precise_timers};
-use super::emulator::{Counters, Line};
-use super::profile::Profile;
 use crate::clock;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
@@ -21,6 +19,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use taktwerk_netem::emulator::{Counters, Line};
+use taktwerk_netem::profile::Profile;
 use tcp::Connection;
 use udp::Flows;
 

@@ -2,12 +2,12 @@
 
 use super::{Lines, Way};
 use crate::clock;
-use crate::links::emulator::Fate;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 use std::{array, io};
+use taktwerk_netem::emulator::Fate;
 
 /// Bytes on the way in one direction of a connection: what the buffers of a usual system grow to.
 const WINDOW: usize = 4 << 20;

@@ -3,9 +3,9 @@
 use super::{Lines, Task, Way};
 use crate::clock;
 use crate::links::driver::{Deadlines, enlarge};
-use crate::links::emulator::Fate;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use taktwerk_netem::emulator::Fate;
 
 /// Bytes of the IP and UDP headers.
 const HEADERS: usize = 28;

@@ -6,8 +6,8 @@ mod parse;
 pub use named::{NAMES, named};
 pub use parse::ParseProfileError;
 
-use super::emulator::Conditions;
-use super::emulator::delay::Jitter;
+use crate::emulator::Conditions;
+use crate::emulator::delay::Jitter;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;

@@ -215,7 +215,7 @@ impl Line {
     }
 
     /// Whether the packet that was just sent arrives twice.
-    pub(in crate::links) fn twice(&mut self) -> bool {
+    pub fn twice(&mut self) -> bool {
         let twice = self.random.chance(self.conditions.duplicate);
         self.counters.duplicated += u64::from(twice);
         twice
@@ -295,7 +295,7 @@ impl<T: Clone> Emulator<T> {
 }
 
 /// Whole nanoseconds.
-pub(crate) fn nanos(span: Duration) -> u64 {
+pub fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 

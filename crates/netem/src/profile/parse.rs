@@ -1,9 +1,9 @@
 //! How links are written: a name, a name with changes, or only properties.
 
 use super::{NAMES, Profile, Vpn, named};
-use crate::links::emulator::Conditions;
-use crate::links::emulator::delay::Jitter;
-use crate::links::emulator::loss::Loss;
+use crate::emulator::Conditions;
+use crate::emulator::delay::Jitter;
+use crate::emulator::loss::Loss;
 use std::time::Duration;
 
 /// The text describes no link.

@@ -1,8 +1,8 @@
 //! The named links. Their figures come from the published experiments where these have any.
 
 use super::Profile;
-use crate::links::emulator::Conditions;
-use crate::links::emulator::delay::{Delay, Jitter, Repeats};
+use crate::emulator::Conditions;
+use crate::emulator::delay::{Delay, Jitter, Repeats};
 use std::time::Duration;
 
 /// All names.

@@ -1,0 +1,14 @@
+//! Network links as pure code: rate, delay, jitter, loss, framing, competing traffic (design §2, §8).
+//!
+//! The laboratory puts real packets through this code, between network namespaces or in a relay on loopback. It has no
+//! clock, socket or thread: packets and times go in, packets and times come out, and a seed repeats everything.
+//!
+//! - [`profile`]: the properties of a link, named or written as text;
+//! - [`emulator`]: one direction of a link as a state machine.
+
+#![forbid(unsafe_code)]
+
+pub mod emulator;
+pub mod profile;
+
+pub use profile::Profile;

@@ -3,7 +3,7 @@
 
 use crate::AttackError;
 use std::path::{Path, PathBuf};
-use taktwerk_gateway::users::Users;
+use taktwerk_config::users::Users;
 
 /// The user that knows its password.
 pub(crate) const HONEST: (&str, &str) = ("joe", "a password that joe knows");

@@ -186,7 +186,8 @@ impl Channel {
         }
         let certificate = Arc::from(certificate);
         let place = self.reserve_place();
-        let job = open_chunk_job(&head, policy, chunk, CertificatePurpose::Client, Vec::new())?;
+        let job =
+            open_chunk_job(&head, policy, chunk, CertificatePurpose::Client { address: None }, Vec::new())?;
         self.pending =
             Some(Box::new(Pending::CheckRequest { headers_len: head.len, certificate, policy, place }));
         Ok(job)

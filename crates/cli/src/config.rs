@@ -5,10 +5,10 @@ use crate::output::Output;
 use clap::Subcommand;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use taktwerk_config::file;
+use taktwerk_config::users::Users;
+use taktwerk_config::{ConfigError, ConfigFile, EXAMPLE};
 use taktwerk_crypto::SecurityPolicy;
-use taktwerk_gateway::config::{ConfigError, ConfigFile, EXAMPLE};
-use taktwerk_gateway::file;
-use taktwerk_gateway::users::Users;
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_pki::{Group, Store};
 

@@ -53,8 +53,8 @@ fn describe(error: &ClientError) -> String {
             let advice = if refusal.status() == taktwerk_types::StatusCode::BAD_CERTIFICATE_UNTRUSTED {
                 let pki = security::named_pki();
                 format!(
-                    "; if it is the right server, trust it with: taktwerk pki trust{pki} (see taktwerk pki show{pki}), or \
-                     the first time with --trust-on-first-use"
+                    "; if it is the right server, trust it with: taktwerk pki trust{pki} (it lists what was refused and \
+                     asks), or the first time with --trust-on-first-use"
                 )
             } else {
                 format!("; taktwerk pki doctor{} says more", security::named_pki())

@@ -150,6 +150,33 @@ fn a_certificate_is_diagnosed_trusted_and_rejected() {
     assert_eq!((place.count("server/trusted/certs"), place.count("server/users/trusted/certs")), (0, 1));
 }
 
+/// Whoever was refused last may be a stranger with the honest client's name: nothing is trusted that was not named by its
+/// thumbprint.
+#[test]
+fn a_stranger_with_a_known_name_is_not_trusted_by_chance() {
+    let place = Place::new();
+    place.pki(0, "server", &["init", "--name", "server"]);
+    let mut thumbprints = Vec::new();
+    for client in ["honest", "stranger"] {
+        place.pki(0, client, &["init", "--name", "Boiler", "--uri", "urn:example:boiler"]);
+        let certificate = place.file(&format!("{client}/own/certs"));
+        let name = certificate.file_name().unwrap().to_str().unwrap().to_owned();
+        std::fs::copy(&certificate, Path::new(&place.at("server/rejected/certs")).join(&name)).unwrap();
+        thumbprints.push(name.split('.').next().unwrap().to_owned());
+    }
+    let told = place.error(2, "server", &["trust"]);
+    for thumbprint in &thumbprints {
+        assert!(told.contains(thumbprint.as_str()), "{told}");
+    }
+    assert!(told.contains("CN=Boiler") && told.contains("name the thumbprint"), "{told}");
+    place.pki(2, "server", &["trust", "--json"]);
+    place.pki(2, "server", &["trust", &thumbprints[0][..7]]);
+    assert_eq!(place.count("server/trusted/certs"), 0);
+    place.pki(0, "server", &["trust", &thumbprints[0][..8]]);
+    assert_eq!(place.count("server/trusted/certs"), 1);
+    assert!(Path::new(&place.at("server/trusted/certs")).join(format!("{}.der", thumbprints[0])).is_file());
+}
+
 #[test]
 fn requests_leave_and_certificates_come() {
     let place = Place::new();

@@ -20,6 +20,66 @@ use taktwerk_pki::{CertificateSettings, NewKey};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// A publisher with keys from a file that is killed again and again uses no nonce twice, and a subscriber that was there all
+/// the time takes what it sends.
+#[test]
+fn a_killed_publisher_uses_no_nonce_twice() {
+    use std::collections::BTreeSet;
+    use taktwerk_pubsub::uadp::NetworkMessageHeader;
+    use taktwerk_types::{DecodeLimits, Decoder};
+    let folder = tempfile::tempdir().unwrap();
+    let keys = folder.path().join("plant.keys");
+    let made =
+        Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(["pubsub", "keys", "plant"]).run(LIMIT).unwrap();
+    std::fs::write(&keys, made.stdout).unwrap();
+    std::fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let secured = ["--security", "sign-and-encrypt", "--keys", keys.to_str().unwrap()];
+    // What is sent comes by here, and goes on to the subscriber.
+    let tap = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    tap.set_read_timeout(Some(LIMIT)).unwrap();
+    let there = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (from, to) = (format!("opc.udp://{}", tap.local_addr().unwrap()), format!("opc.udp://{there}"));
+    let listener = Background::start(&[&["pubsub", "listen", &to, "--json"], secured.as_slice()].concat());
+    let mut nonces = BTreeSet::new();
+    let mut last = 0;
+    let mut datagram = [0; 2048];
+    for restart in 0..6 {
+        let publish = ["pubsub", "publish", &from, "-I", "5", "--layout", "dynamic"];
+        let mut publisher = Background::start(&[publish.as_slice(), secured.as_slice()].concat());
+        let mut count = 0;
+        // It is killed somewhere within a range of numbers.
+        while count < 40 + restart {
+            let len = tap.recv(&mut datagram).unwrap();
+            let mut decoder = Decoder::new(&datagram[..len], DecodeLimits::DEFAULT);
+            let Ok(header) = NetworkMessageHeader::decode(&mut decoder) else { continue };
+            let Some(security) = header.security else { continue };
+            let nonce: [u8; 8] = security.nonce.try_into().unwrap();
+            let number = u32::from_le_bytes(nonce[4..].try_into().unwrap());
+            assert!(number > last, "{number} after {last}: receivers take it for a replay");
+            last = number;
+            assert!(nonces.insert((security.token_id, nonce)), "{nonce:?} was used before");
+            count += 1;
+            tap.send_to(&datagram[..len], there).unwrap();
+        }
+        publisher.child.kill().unwrap();
+        publisher.child.wait().unwrap();
+        // What was on its way.
+        tap.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        while tap.recv(&mut datagram).is_ok() {}
+        tap.set_read_timeout(Some(LIMIT)).unwrap();
+        listener.message(|message| message["Fields"].is_object());
+        while listener.lines.recv_timeout(Duration::from_millis(100)).is_ok() {}
+    }
+    // Where it cannot be kept, nothing is sent.
+    std::fs::remove_file(folder.path().join("plant.keys.nonces")).unwrap();
+    std::fs::create_dir(folder.path().join("plant.keys.nonces")).unwrap();
+    let publish = ["pubsub", "publish", &from, "-d", "1"];
+    let refused = [publish.as_slice(), secured.as_slice()].concat();
+    let output = Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(&refused).run(LIMIT).unwrap();
+    assert_eq!(output.status.code(), Some(6));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("plant.keys.nonces"), "{output:?}");
+}
+
 /// A group for each test, and ports for each run of the tests.
 fn url(number: u32) -> String {
     format!("opc.udp://239.192.9.{number}:{}", 30_000 + std::process::id() % 20_000)

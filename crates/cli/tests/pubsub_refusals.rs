@@ -173,12 +173,15 @@ fn what_is_secured_needs_keys() {
     refused(3, &[publish.as_slice(), &service].concat(), &nobody);
     let short = ["pubsub", "listen", &url(3), "-d", "1", "--security", "sign", "--security-group", "plant"];
     refused(3, &[short.as_slice(), &service].concat(), &nobody);
-    // Keys that others can read are taken, and that is said.
+    // Keys that others can read are refused, and so is a configuration that others can change.
     let keys = keys(folder.path(), "plant");
     std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o644)).unwrap();
-    let (code, _, said) = run(&[publish.as_slice(), &["--keys", keys.to_str().unwrap()]].concat());
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("others can read the keys") && said.contains("chmod 600"), "{said}");
+    let publish = [publish.as_slice(), &["--keys", keys.to_str().unwrap()]].concat();
+    refused(2, &publish, &["others can read", "chmod 600"]);
+    std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(run(&publish).0, Some(0));
+    std::fs::set_permissions(&config, std::fs::Permissions::from_mode(0o666)).unwrap();
+    refused(2, &publish, &["others can change", "chmod go-w"]);
 }
 
 /// A server says it too, and runs: a client may add the group.

@@ -176,7 +176,7 @@ impl Provider for DummyProvider {
     fn validate(&self, certificate: &[u8], purpose: &CertificatePurpose) -> Result<(), CryptoError> {
         key_bits_of(certificate)?;
         let distrusts = match purpose {
-            CertificatePurpose::User => self.distrusts_users.load(Ordering::Relaxed),
+            CertificatePurpose::User { .. } => self.distrusts_users.load(Ordering::Relaxed),
             _ => false,
         };
         if distrusts || certificate.ends_with(b"untrusted") || self.distrusts.load(Ordering::Relaxed) {
@@ -502,7 +502,7 @@ mod tests {
                 headers_len,
                 sender_certificate: 20..headers_len,
                 receiver_thumbprint: server.thumbprint(&server.certificate),
-                purpose: CertificatePurpose::Client,
+                purpose: CertificatePurpose::Client { address: None },
                 binding: vec![],
             })
             .run(&server)

@@ -7,6 +7,7 @@
 use crate::certificate::Certificate;
 use crate::{CryptoError, MessageSecurityMode, SecurityPolicy, der};
 use core::fmt;
+use core::net::IpAddr;
 use std::sync::Arc;
 use taktwerk_types::UtcTime;
 use zeroize::Zeroizing;
@@ -230,14 +231,31 @@ pub trait PeerKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CertificatePurpose {
     /// A client application that opens a channel to us.
-    Client,
+    Client {
+        /// Where it comes from, if that is known. It decides nothing: administrators are shown it.
+        address: Option<IpAddr>,
+    },
     /// The server application that we open a channel to; the name is the host we dialled.
     Server {
         /// Host name or address as in the endpoint URL.
         host_name: String,
     },
     /// A user who logs on with a certificate.
-    User,
+    User {
+        /// Where the user's client is, if that is known. It decides nothing: administrators are shown it.
+        address: Option<IpAddr>,
+    },
+}
+
+impl CertificatePurpose {
+    /// Where the certificate comes from, if that is known.
+    #[must_use]
+    pub fn address(&self) -> Option<IpAddr> {
+        match self {
+            Self::Client { address } | Self::User { address } => *address,
+            Self::Server { .. } => None,
+        }
+    }
 }
 
 /// A cryptographic library together with our own certificates and keys and our trust lists.

@@ -234,6 +234,7 @@ fn keys() -> SecurityKeys {
         time_to_next_key: 3_600_000.0,
         key_lifetime: 3_600_000.0,
         current_token_id: None,
+        nonces: None,
     }
 }
 

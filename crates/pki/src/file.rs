@@ -69,17 +69,3 @@ pub(crate) fn read(path: &Path, max: usize) -> io::Result<Option<Vec<u8>>> {
     File::open(path)?.take(limit).read_to_end(&mut bytes)?;
     Ok((bytes.len() <= max).then_some(bytes))
 }
-
-/// Whether others than the owner may read a file.
-pub(crate) fn is_exposed(path: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = path;
-        false
-    }
-}

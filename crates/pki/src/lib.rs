@@ -5,6 +5,7 @@
 //! - [`StoreValidator`]: decides by a store whether a certificate is trusted, notices when its files change, keeps who
 //!   was refused ([`RejectedStore`], bounded);
 //! - [`PrivateKey`], [`create`]: our own keys, self-signed certificates and requests; [`encoding`]: PEM and DER;
+//! - [`permissions`]: whether others can read or change a file;
 //! - [`import`]: bringing files of any kind to their places;
 //! - [`doctor`]: what is wrong with a certificate in one sentence, and the command that mends it.
 //!
@@ -22,9 +23,10 @@ mod foreign;
 pub mod import;
 pub mod key;
 pub mod layout;
+pub mod permissions;
 mod rejected;
 mod scan;
-mod store;
+pub mod store;
 mod validator;
 
 pub use create::{CertificateSettings, CreateError};

@@ -4,20 +4,26 @@
 use crate::file::{self, Secrecy};
 use crate::layout::thumbprint_text;
 use crate::scan;
-use std::collections::VecDeque;
+use core::net::IpAddr;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use taktwerk_crypto::certificate::{split_chain, thumbprint};
 
-/// Files that are kept; the oldest go first.
+/// Files that are kept.
 pub const REJECTED_MAX: usize = 100;
 /// Files that may be written at once …
 const BURST: u32 = 20;
 /// … and how long it takes until one more may be.
 const REFILL: Duration = Duration::from_millis(200);
+/// Largest file of addresses: a line for each certificate.
+const ADDRESSES_LEN_MAX: usize = REJECTED_MAX * 128;
 
 /// A bounded, rate-limited folder of rejected certificates.
+///
+/// A peer that shows many certificates displaces its own: when the folder is full, the oldest of the network that has
+/// most in it goes, and networks that have none in it have a rate of their own.
 #[derive(Debug)]
 pub struct RejectedStore {
     folder: PathBuf,
@@ -26,9 +32,53 @@ pub struct RejectedStore {
 
 #[derive(Debug)]
 struct State {
-    /// The names of the files, the oldest first; `None` before the folder was looked at.
-    names: Option<VecDeque<String>>,
+    /// The certificates, the oldest first; `None` before the folder was looked at.
+    kept: Option<Vec<Kept>>,
     limit: Limit,
+    /// For networks that have nothing in the folder.
+    newcomers: Limit,
+}
+
+/// A file.
+#[derive(Debug, PartialEq, Eq)]
+struct Kept {
+    /// Without its ending.
+    thumbprint: String,
+    address: Option<IpAddr>,
+}
+
+/// The network that an address counts for: what one host or site is usually given.
+fn network(address: Option<IpAddr>) -> Option<u128> {
+    address.map(|address| match address.to_canonical() {
+        IpAddr::V4(address) => u128::from(address.to_bits() >> 8),
+        IpAddr::V6(address) => address.to_bits() >> 64 << 64,
+    })
+}
+
+/// Where the certificate goes that has to go: the oldest of the network with most of them.
+fn least_missed(kept: &[Kept]) -> Option<usize> {
+    let mut counts: BTreeMap<Option<u128>, usize> = BTreeMap::new();
+    for one in kept {
+        *counts.entry(network(one.address)).or_default() += 1;
+    }
+    let most = counts.values().copied().max()?;
+    kept.iter().position(|one| counts.get(&network(one.address)) == Some(&most))
+}
+
+/// Where rejected certificates came from: lines of thumbprint and address, beside the folder with the certificates, in which
+/// other programs expect nothing else.
+fn addresses_path(folder: &Path) -> PathBuf {
+    folder.with_file_name("addresses.txt")
+}
+
+/// The addresses that rejected certificates in a folder came from, by thumbprint.
+pub(crate) fn addresses(folder: &Path) -> BTreeMap<String, IpAddr> {
+    let bytes = file::read(&addresses_path(folder), ADDRESSES_LEN_MAX).ok().flatten().unwrap_or_default();
+    let line = |line: &str| {
+        let (thumbprint, address) = line.split_once(' ')?;
+        Some((thumbprint.to_owned(), address.trim().parse().ok()?))
+    };
+    String::from_utf8_lossy(&bytes).lines().filter_map(line).collect()
 }
 
 /// A limit of how often something may happen: a bucket of tokens.
@@ -65,17 +115,21 @@ impl RejectedStore {
     /// The folder need not exist yet.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder, state: Mutex::new(State { names: None, limit: Limit::new() }) }
+        Self { folder, state: Mutex::new(State { kept: None, limit: Limit::new(), newcomers: Limit::new() }) }
     }
 
     /// Keeps what a peer sent, if it is a certificate and there is not too much of that just now. Returns the file.
-    pub fn offer(&self, chain: &[u8]) -> Option<PathBuf> {
+    pub fn offer(&self, chain: &[u8], address: Option<IpAddr>) -> Option<PathBuf> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.limit.pass(Instant::now())?;
+        let State { kept, limit, newcomers } = &mut *state;
+        let kept = kept.get_or_insert_with(|| self.kept());
+        let is_known = kept.iter().any(|one| network(one.address) == network(address));
+        let limit = if is_known { limit } else { newcomers };
+        limit.pass(Instant::now())?;
         let certificates = split_chain(chain).ok()?;
-        let name = format!("{}.der", thumbprint_text(&thumbprint(certificates.first()?.der())));
-        let path = self.folder.join(&name);
-        match self.write(&mut state, name, &path, chain) {
+        let thumbprint = thumbprint_text(&thumbprint(certificates.first()?.der()));
+        let path = self.path(&thumbprint);
+        match self.write(kept, Kept { thumbprint, address }, chain) {
             Ok(()) => Some(path),
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "a rejected certificate could not be kept");
@@ -84,36 +138,47 @@ impl RejectedStore {
         }
     }
 
-    fn write(&self, state: &mut State, name: String, path: &Path, chain: &[u8]) -> std::io::Result<()> {
-        let names = state.names.get_or_insert_with(|| self.names());
-        let known = names.iter().position(|known| *known == name);
-        if let Some(at) = known {
-            names.remove(at);
-            if path.is_file() {
-                // The last one is found by its time.
-                std::fs::File::options().append(true).open(path)?.set_modified(SystemTime::now())?;
-                names.push_back(name);
-                return Ok(());
-            }
+    fn path(&self, thumbprint: &str) -> PathBuf {
+        self.folder.join(format!("{thumbprint}.der"))
+    }
+
+    fn write(&self, kept: &mut Vec<Kept>, new: Kept, chain: &[u8]) -> std::io::Result<()> {
+        let path = self.path(&new.thumbprint);
+        let known = kept.iter().position(|one| one.thumbprint == new.thumbprint).map(|at| kept.remove(at));
+        if known.is_some() && path.is_file() {
+            // The last one is found by its time.
+            std::fs::File::options().append(true).open(path)?.set_modified(SystemTime::now())?;
+            let is_same = known.as_ref() == Some(&new);
+            kept.push(new);
+            return if is_same { Ok(()) } else { self.write_addresses(kept) };
         }
         std::fs::create_dir_all(&self.folder)?;
-        while names.len() >= REJECTED_MAX {
-            let Some(oldest) = names.pop_front() else { break };
-            file::remove(&self.folder.join(oldest))?;
+        while kept.len() >= REJECTED_MAX {
+            let Some(at) = least_missed(kept) else { break };
+            file::remove(&self.path(&kept.remove(at).thumbprint))?;
         }
-        file::write(path, chain, Secrecy::Public)?;
-        names.push_back(name);
-        Ok(())
+        file::write(&path, chain, Secrecy::Public)?;
+        kept.push(new);
+        self.write_addresses(kept)
+    }
+
+    fn write_addresses(&self, kept: &[Kept]) -> std::io::Result<()> {
+        let line = |one: &Kept| Some(format!("{} {}\n", one.thumbprint, one.address?));
+        let lines: String = kept.iter().filter_map(line).collect();
+        file::write(&addresses_path(&self.folder), lines.as_bytes(), Secrecy::Public)
     }
 
     /// What is in the folder already, the oldest first.
-    fn names(&self) -> VecDeque<String> {
+    fn kept(&self) -> Vec<Kept> {
         let mut files = scan::files(&self.folder, &mut Vec::new());
         files.sort_by_key(|path| std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok());
-        files
-            .iter()
-            .filter_map(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()))
-            .collect()
+        let addresses = addresses(&self.folder);
+        let kept = |path: &PathBuf| {
+            let thumbprint = path.file_name()?.to_str()?.strip_suffix(".der")?.to_owned();
+            let address = addresses.get(&thumbprint).copied();
+            Some(Kept { thumbprint, address })
+        };
+        files.iter().filter_map(kept).collect()
     }
 }
 
@@ -134,5 +199,21 @@ mod tests {
         assert_eq!(limit.pass(start + REFILL), Some(5));
         assert_eq!(limit.pass(start + REFILL), None);
         assert_eq!(limit.pass(start + Duration::from_secs(3600)), Some(1));
+    }
+
+    #[test]
+    fn whoever_shows_most_certificates_displaces_its_own() {
+        let kept = |thumbprint: &str, address: &str| Kept {
+            thumbprint: thumbprint.to_owned(),
+            address: address.parse().ok(),
+        };
+        let mut all = vec![kept("honest", "192.0.2.1"), kept("unknown", "")];
+        assert_eq!(least_missed(&all), Some(0), "the oldest if all have equally many");
+        all.extend([kept("flood1", "198.51.100.7"), kept("flood2", "198.51.100.99")]);
+        assert_eq!(least_missed(&all), Some(2));
+        all.extend([kept("a", "2001:db8::1"), kept("b", "2001:db8::2:0:0:1"), kept("c", "2001:db8:0:1::1")]);
+        all.remove(2);
+        assert_eq!(least_missed(&all), Some(3), "one network has two addresses");
+        assert_eq!(least_missed(&[]), None);
     }
 }

@@ -4,12 +4,19 @@ use crate::encoding::{self, ContentError};
 use crate::file::{self, Secrecy};
 use crate::key::PrivateKey;
 use crate::layout::{self, Folder, Group, thumbprint_text};
+use crate::permissions::{self, Protection};
+use crate::rejected;
 use crate::scan::{self, Problem};
+use core::net::IpAddr;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use taktwerk_crypto::certificate::{
     CHAIN_BYTES_MAX, Certificate, REVOCATION_LIST_LEN_MAX, RevocationList, TrustList, thumbprint,
 };
+
+/// Digits of a thumbprint that name a certificate, at least. Fewer are easily made to fit another one.
+pub const THUMBPRINT_DIGITS_MIN: usize = 8;
 
 /// PEM is longer than DER, and files may hold a chain.
 const FILE_LEN_MAX: usize = 2 * CHAIN_BYTES_MAX;
@@ -110,17 +117,38 @@ impl Store {
         Ok(())
     }
 
+    /// Looks at who can read our keys, and who can change what is trusted.
+    ///
+    /// # Errors
+    /// The first file or folder that others can read or change though they must not, and the command that mends it.
+    pub fn check_permissions(&self) -> Result<(), Problem> {
+        let keys = layout::own_keys(&self.root);
+        for path in scan::files(&keys, &mut Vec::new()) {
+            permissions::check(&path, Protection::ReadAndWrite)
+                .map_err(|error| Problem::new(&path, error))?;
+        }
+        for group in [Group::Applications, Group::Users] {
+            for folder in Folder::DECIDING {
+                let folder = self.folder(group, folder);
+                if folder.is_dir() {
+                    permissions::check(&folder, Protection::Write)
+                        .map_err(|error| Problem::new(&folder, error))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Our certificates with their keys, the one that is valid longest first. Certificates without a key, and keys
-    /// without a certificate, are not returned; broken files are reported.
+    /// without a certificate, are not returned, nor are keys that others can read; these and broken files are reported.
     pub fn own(&self, problems: &mut Vec<Problem>) -> Vec<OwnCertificate> {
         let mut keys = Vec::new();
         for (path, key) in scan::each(&layout::own_keys(&self.root), FILE_LEN_MAX, problems, PrivateKey::read)
         {
-            if file::is_exposed(&path) {
-                problems
-                    .push(Problem::new(&path, "others may read this private key; mend it with chmod 600"));
+            match permissions::check(&path, Protection::ReadAndWrite) {
+                Ok(()) => keys.push((path, key)),
+                Err(error) => problems.push(Problem::new(&path, error)),
             }
-            keys.push((path, key));
         }
         let mut own = Vec::new();
         let certificates = layout::own_certificates(&self.root);
@@ -251,6 +279,12 @@ impl Store {
             .collect()
     }
 
+    /// Where the peers were that have shown rejected certificates last, by thumbprint, as far as that is known.
+    #[must_use]
+    pub fn rejected_addresses(&self, group: Group) -> BTreeMap<String, IpAddr> {
+        rejected::addresses(&self.folder(group, Folder::Rejected))
+    }
+
     /// The rejected certificates, the last one first.
     pub fn rejected(&self, group: Group, problems: &mut Vec<Problem>) -> Vec<Entry> {
         let mut entries = self.entries(group, Folder::Rejected, problems);
@@ -322,18 +356,19 @@ impl Store {
         Ok(found)
     }
 
-    /// Certificates of a group by the beginning of their thumbprints (at least 4 digits), in trusted, issuers and
-    /// rejected ones.
+    /// Certificates of a group by the beginning of their thumbprints ([`THUMBPRINT_DIGITS_MIN`] at least), in trusted,
+    /// issuers and rejected ones. One that lies in several folders is found once.
     pub fn find(&self, group: Group, thumbprint: &str) -> Vec<(Folder, Entry)> {
         let wanted: String =
             thumbprint.chars().filter(|c| !matches!(c, ':' | ' ')).flat_map(char::to_lowercase).collect();
-        if wanted.len() < 4 {
+        if wanted.len() < THUMBPRINT_DIGITS_MIN {
             return Vec::new();
         }
-        let mut found = Vec::new();
+        let mut found: Vec<(Folder, Entry)> = Vec::new();
         for folder in [Folder::Trusted, Folder::Issuers, Folder::Rejected] {
             for entry in self.entries(group, folder, &mut Vec::new()) {
-                if entry.thumbprint().starts_with(&wanted) {
+                let is_found = found.iter().any(|(_, known)| known.certificate == entry.certificate);
+                if !is_found && entry.thumbprint().starts_with(&wanted) {
                     found.push((folder, entry));
                 }
             }

@@ -203,8 +203,8 @@ impl StoreValidator {
             return Ok(());
         };
         let kept = match group_of(request.purpose) {
-            Group::Applications => self.rejected.offer(chain),
-            Group::Users => self.rejected_users.offer(chain),
+            Group::Applications => self.rejected.offer(chain, request.purpose.address()),
+            Group::Users => self.rejected_users.offer(chain, request.purpose.address()),
         };
         if let Some(passed_over) = self.pass_log() {
             tracing::warn!(
@@ -320,7 +320,7 @@ fn fingerprints(store: &Store) -> (u64, u64) {
 
 fn group_of(purpose: &CertificatePurpose) -> Group {
     match purpose {
-        CertificatePurpose::User => Group::Users,
+        CertificatePurpose::User { .. } => Group::Users,
         _ => Group::Applications,
     }
 }

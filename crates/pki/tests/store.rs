@@ -89,9 +89,10 @@ fn own_certificates_of_every_kind() {
         assert_eq!(own[0].key.pkcs8(), key.pkcs8());
         store.trust(Group::Applications, &certificate).unwrap();
         let validator = StoreValidator::new(store, ValidationOptions::default());
-        for purpose in
-            [CertificatePurpose::Client, CertificatePurpose::Server { host_name: "localhost".into() }]
-        {
+        for purpose in [
+            CertificatePurpose::Client { address: None },
+            CertificatePurpose::Server { host_name: "localhost".into() },
+        ] {
             let request = ValidationRequest {
                 application_uri: Some("urn:test:boiler"),
                 ..ValidationRequest::new(&purpose)
@@ -129,7 +130,7 @@ fn files_are_named_by_thumbprints() {
     let (certificate, key) = made("../../trusted/certs/x");
     store.keep_own(core::slice::from_ref(&certificate), &key).unwrap();
     store.reject(Group::Applications, &certificate).unwrap();
-    RejectedStore::new(store.folder(Group::Users, Folder::Rejected)).offer(certificate.der()).unwrap();
+    RejectedStore::new(store.folder(Group::Users, Folder::Rejected)).offer(certificate.der(), None).unwrap();
     assert!(names(&store.folder(Group::Applications, Folder::Trusted)).is_empty());
     for folder in ["own/certs", "own/private", "rejected/certs", "users/rejected/certs"] {
         let names = names(&store.root().join(folder));
@@ -206,7 +207,11 @@ fn trust_and_rejection() {
     // Who was refused lies in rejected/certs; trusting moves it.
     let rejected = store.rejected(Group::Applications, &mut Vec::new());
     assert_eq!(rejected[0].certificate, certificate);
-    assert_eq!(store.find(Group::Applications, &rejected[0].thumbprint()[..6]).len(), 1);
+    assert_eq!(store.find(Group::Applications, &rejected[0].thumbprint()[..8]).len(), 1);
+    assert!(
+        store.find(Group::Applications, &rejected[0].thumbprint()[..7]).is_empty(),
+        "too short to name one"
+    );
     assert!(store.find(Group::Applications, "").is_empty());
     store.trust(Group::Applications, &certificate).unwrap();
     assert!(store.rejected(Group::Applications, &mut Vec::new()).is_empty());
@@ -215,7 +220,7 @@ fn trust_and_rejection() {
     assert_eq!((validator.changes(), changes.load(Ordering::Relaxed)), (1, 1));
     assert_eq!(status(validator.validate(certificate.der(), &server())), StatusCode::GOOD);
     // Users have their own list.
-    let user = status(validator.validate(certificate.der(), &CertificatePurpose::User));
+    let user = status(validator.validate(certificate.der(), &CertificatePurpose::User { address: None }));
     assert_eq!(user, StatusCode::BAD_CERTIFICATE_UNTRUSTED);
     assert_eq!(store.rejected(Group::Users, &mut Vec::new()).len(), 1);
     assert!(store.reject(Group::Applications, &certificate).unwrap());
@@ -260,20 +265,54 @@ fn rejected_certificates_are_bounded() {
         file.set_modified(std::time::SystemTime::now() - age).unwrap();
     }
     let rejected = RejectedStore::new(path.clone());
-    let kept = rejected.offer(first.der()).unwrap();
+    let kept = rejected.offer(first.der(), None).unwrap();
     assert!(kept.is_file());
     assert_eq!(names(&path).len(), REJECTED_MAX);
     assert!(!path.join(format!("{:040x}.der", 0)).exists(), "the oldest is gone");
     // Junk is not kept, and the same certificate takes no second place.
-    assert!(rejected.offer(b"junk").is_none());
-    assert_eq!(rejected.offer(first.der()), Some(kept));
+    assert!(rejected.offer(b"junk", None).is_none());
+    assert_eq!(rejected.offer(first.der(), None), Some(kept));
     let mut written = 0;
     for number in 0..60 {
         let (certificate, _) = made(&format!("flood {number}"));
-        written += u32::from(rejected.offer(certificate.der()).is_some());
+        written += u32::from(rejected.offer(certificate.der(), None).is_some());
     }
     assert!(written < 60, "{written} of 60 were written");
     assert!(names(&path).len() <= REJECTED_MAX);
+}
+
+/// Strangers on one network displace their own certificates, not those that came from elsewhere, and an administrator sees
+/// where each came from, also after a restart.
+#[test]
+fn a_flood_of_strangers_does_not_displace_an_honest_client() {
+    let folder = Scratch::new("rejected-flood");
+    let store = folder.store();
+    let path = store.folder(Group::Applications, Folder::Rejected);
+    let rejected = RejectedStore::new(path.clone());
+    let address = |text: &str| Some(text.parse().unwrap());
+    let (honest, _) = made("honest");
+    let honest = rejected.offer(honest.der(), address("192.0.2.1")).unwrap();
+    for number in 0..REJECTED_MAX {
+        let (certificate, _) = made(&format!("flood {number}"));
+        let from = address(&format!("198.51.100.{number}"));
+        while rejected.offer(certificate.der(), from).is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+    assert_eq!(names(&path).len(), REJECTED_MAX);
+    assert!(honest.is_file());
+    // Nor does it use up the rate of those who come from elsewhere.
+    for _ in 0..40 {
+        rejected.offer(made("flood").0.der(), address("198.51.100.1"));
+    }
+    assert!(rejected.offer(made("late").0.der(), address("203.0.113.9")).is_some());
+    let addresses = store.rejected_addresses(Group::Applications);
+    let name = honest.file_stem().unwrap().to_str().unwrap();
+    assert_eq!(addresses.get(name).copied(), address("192.0.2.1"));
+    assert_eq!(addresses.len(), REJECTED_MAX);
+    let restarted = RejectedStore::new(path.clone());
+    assert!(restarted.offer(made("after").0.der(), address("203.0.113.9")).is_some());
+    assert!(honest.is_file());
 }
 
 #[test]
@@ -286,7 +325,7 @@ fn trust_on_first_use_is_once_and_for_servers_only() {
     let strict = StoreValidator::new(store.clone(), ValidationOptions::default());
     assert_eq!(status(strict.validate(first.der(), &server())), StatusCode::BAD_CERTIFICATE_UNTRUSTED);
     let trusting = StoreValidator::new(store.clone(), ValidationOptions::default()).trust_on_first_use(true);
-    let client = CertificatePurpose::Client;
+    let client = CertificatePurpose::Client { address: None };
     assert_eq!(status(trusting.validate(first.der(), &client)), StatusCode::BAD_CERTIFICATE_UNTRUSTED);
     let wrong_host = CertificatePurpose::Server { host_name: "evil.example".to_owned() };
     let refused = status(trusting.validate(first.der(), &wrong_host));

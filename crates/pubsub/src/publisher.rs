@@ -303,7 +303,7 @@ impl Publisher {
             let outcome = match &group.security {
                 None => Ok(()),
                 Some((id, _)) => match self.keys.ring_mut(id) {
-                    Some(ring) => ring.advance(now.instant),
+                    Some(ring) => ring.advance(now.instant).and_then(|()| ring.check_nonces()),
                     None => Err(SecurityError::NoKeys),
                 },
             };

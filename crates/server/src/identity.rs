@@ -168,6 +168,13 @@ pub trait IdentityVerifier: Send + Sync {
     /// does.
     fn verify(&self, credential: Credential) -> Verification;
 
+    /// Whether there is a user of this name: the audit keeps failed logins with such names apart from those with names that
+    /// somebody made up. Asked on the shard, so it must not block. Default: no.
+    fn knows(&self, user_name: &str) -> bool {
+        let _ = user_name;
+        false
+    }
+
     /// Whether somebody who has logged on with this name and a password still could, with the [`Accepted::credential`] of
     /// then: asked for each such session after
     /// [`ServerShared::trust_list_changed`](crate::ServerShared::trust_list_changed), on the shard, so it must not block. A

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use taktwerk_crypto::aws_lc::{AwsLcProvider, Identity, IdentityError};
 use taktwerk_crypto::certificate::{Certificate, ValidationOptions};
 use taktwerk_crypto::{Provider, SecurityPolicy};
+use taktwerk_pki::permissions::{self, Protection};
 use taktwerk_pki::{
     CertificateSettings, CreateError, Group, NewKey, PrivateKey, Problem, Store, StoreValidator, create,
     encoding,
@@ -219,6 +220,7 @@ impl PkiBuilder {
             let read = |path: &Path| std::fs::read(path).map_err(|error| at(path)(error.to_string()));
             let chain = encoding::certificates(&read(certificate)?)
                 .map_err(|error| at(certificate)(error.to_string()))?;
+            permissions::check(key, Protection::ReadAndWrite).map_err(|error| at(key)(error.to_string()))?;
             let key_file = PrivateKey::read(&read(key)?).map_err(|error| at(key)(error.to_string()))?;
             let bytes = chain.iter().flat_map(|one| one.der()).copied().collect();
             let identity = Identity::new(bytes, key_file.pkcs8())
@@ -227,6 +229,8 @@ impl PkiBuilder {
             identities
                 .push((identity, leaf.ok_or_else(|| at(certificate)("it holds no certificate".into()))?));
         } else {
+            // Before anything is made: a key that cannot be used must not be followed by a new one in silence.
+            store.check_permissions().map_err(|problem| at(&problem.path)(problem.what))?;
             store.create().map_err(|error| at(&self.folder)(error.to_string()))?;
             let own = store.own(&mut problems);
             for wanted in &self.create {

@@ -26,6 +26,7 @@ fn keys() -> StaticKeys {
         time_to_next_key: 3.6e6,
         key_lifetime: 3.6e6,
         current_token_id: None,
+        nonces: None,
     };
     StaticKeys::new().with("plant", keys)
 }

@@ -68,9 +68,9 @@ pub fn validation(data: &[u8]) {
     let options = ValidationOptions::from_bits(u32::from(input.byte()));
     let exhaustive = input.flag();
     let purpose = match input.below(3) {
-        0 => CertificatePurpose::Client,
+        0 => CertificatePurpose::Client { address: None },
         1 => CertificatePurpose::Server { host_name: "peer.example".to_owned() },
-        _ => CertificatePurpose::User,
+        _ => CertificatePurpose::User { address: None },
     };
     let mut trust = TrustList::new();
     let mut sent = Vec::new();

@@ -4,7 +4,7 @@ use crate::input::Input;
 use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
-use taktwerk_gateway::tokens::{JwtSettings, TokenAuthority, TokenKeys};
+use taktwerk_config::tokens::{JwtSettings, TokenAuthority, TokenKeys};
 use taktwerk_types::UtcTime;
 
 /// The issuer that is believed.

@@ -98,7 +98,7 @@ mod tests {
     fn the_system_is_asked_in_one_place() {
         let text = "use rustix::rand::{GetRandomFlags, getrandom};\n";
         assert!(lines("crates/net/src/entropy.rs", text).is_empty());
-        assert_eq!(lines("crates/gateway/src/users/hash.rs", text), [1]);
+        assert_eq!(lines("crates/config/src/users/hash.rs", text), [1]);
         assert_eq!(lines("crates/server/src/lib.rs", "let a = aws_lc_rs::rand::fill(b);"), [1]);
         assert!(
             lines("crates/crypto/src/aws_lc/mod.rs", "rand::fill(bytes); SystemRandom::new()").is_empty()

@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &CallArgs, output: Output, interrupt: &Interrupt) -
     if common.config.is_some() {
         return Err(Failure::Usage("call has no use for --config: give the responder's URL".to_owned()));
     }
-    let keys = common.key_source()?;
+    let keys = common.key_source(true)?;
     if common.security == Mode::None && !arguments.allow_unsecured {
         return Err(Failure::Usage(
             "an Action does something, so its request should be secured: --security sign-and-encrypt with --keys or \

@@ -1,7 +1,7 @@
 //! What publishing and listening have in common.
 
 use super::broker;
-use super::keys::{KeyFile, Keys, warn_if_exposed};
+use super::keys::{KeyFile, Keys, guarded, warn_if_exposed};
 use crate::connection::SecurityArgs;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use taktwerk::pubsub::config::{Configuration, binary_file, toml, with_password};
 use taktwerk::pubsub::{MqttOptions, MqttVersion, QualityOfService};
 use taktwerk::pubsub::{PubSubError, PubSubStartError, PublisherId, SecurityMode};
+use taktwerk_pki::permissions::Protection;
 
 /// The address that is used unless another one is given: administratively scoped, so that it does not leave the site.
 pub(super) const URL: &str = "opc.udp://239.192.0.1:4840";
@@ -160,8 +161,8 @@ impl CommonArgs {
         options
     }
 
-    /// Where keys come from, if they come from anywhere.
-    pub(super) fn key_source(&self) -> Result<Option<Keys>, Failure> {
+    /// Where keys come from, if they come from anywhere, for what is sent with them or only received.
+    pub(super) fn key_source(&self, sends: bool) -> Result<Option<Keys>, Failure> {
         if let Some(endpoint) = &self.key_service {
             let group = match (&self.security_group, self.security) {
                 (Some(group), _) => group.as_str(),
@@ -177,6 +178,9 @@ impl CommonArgs {
             return Keys::of_service(endpoint, &self.server, group).map(Some);
         }
         let files = self.keys.iter().map(|path| KeyFile::read(path)).collect::<Result<Vec<_>, _>>()?;
+        if sends {
+            files.iter().try_for_each(KeyFile::check_nonces)?;
+        }
         if self.security != Mode::None && files.is_empty() {
             return Err(Failure::Usage(
                 "--security needs --keys FILE (make one with: taktwerk pubsub keys plant > plant.keys) or \
@@ -191,6 +195,7 @@ impl CommonArgs {
 /// A configuration from a file: TOML, or the standard binary file.
 pub(crate) fn read(path: &Path) -> Result<Configuration, Failure> {
     let name = path.display();
+    guarded(path, Protection::Write)?;
     let bytes =
         std::fs::read(path).map_err(|error| Failure::Environment(format!("cannot read {name}: {error}")))?;
     match std::str::from_utf8(&bytes) {

@@ -7,13 +7,14 @@ use crate::output::Output;
 use crate::{security, session};
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk::Client;
-use taktwerk::pubsub::{KeyRequest, KeySource, SecurityKeys, StaticKeys};
+use taktwerk::pubsub::{KeyRequest, KeySource, NonceFile, SecurityKeys, StaticKeys};
 use taktwerk::pubsub_model::KeyServiceClient;
 use taktwerk_crypto::{Entropy, PubSubSecurityPolicy};
 use taktwerk_net::OsEntropy;
+use taktwerk_pki::permissions::{self, Protection};
 use taktwerk_types::StatusCode;
 use zeroize::Zeroizing;
 
@@ -40,6 +41,9 @@ struct Text {
     policy: String,
     token: u32,
     key: String,
+    /// The file in which it is kept which numbers were used with the key; beside this file without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nonces: Option<PathBuf>,
 }
 
 /// A file that was read.
@@ -47,6 +51,7 @@ pub(crate) struct KeyFile {
     /// The security group.
     pub(crate) group: String,
     keys: SecurityKeys,
+    nonces: NonceFile,
 }
 
 /// Makes new keys and prints them.
@@ -62,6 +67,7 @@ pub(super) fn run(arguments: &KeysArgs, output: Output) -> Result<(), Failure> {
         policy: policy.to_string(),
         token: 1,
         key: key.iter().map(|byte| format!("{byte:02x}")).collect(),
+        nonces: None,
     };
     if output.is_json() {
         return output.document(&serde_json::json!(text));
@@ -75,13 +81,26 @@ impl KeyFile {
     /// Reads a file.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let name = path.display();
-        warn_if_exposed(path, "the keys");
+        guarded(path, Protection::ReadAndWrite)?;
         let text = std::fs::read_to_string(path)
             .map_err(|error| Failure::Environment(format!("cannot read {name}: {error}")))?;
-        Self::parse(&Zeroizing::new(text)).map_err(|reason| Failure::Usage(format!("{name}: {reason}")))
+        Self::parse(path, &Zeroizing::new(text)).map_err(|reason| Failure::Usage(format!("{name}: {reason}")))
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    /// Whoever sends with the keys keeps which numbers were used with them, and learns now whether that is possible.
+    pub(crate) fn check_nonces(&self) -> Result<(), Failure> {
+        let path = self.nonces.path().display();
+        self.nonces.check().map_err(|error| {
+            Failure::Environment(format!(
+                "cannot write {path}: {error}. It is kept there which numbers were used with the key of the security group \
+                 {:?}, so that none is used again after a restart; nonces = \"FILE\" in the file with the key names another \
+                 file",
+                self.group
+            ))
+        })
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, String> {
         let text: Text = toml::from_str(text).map_err(|error| error.to_string())?;
         let policy: PubSubSecurityPolicy =
             text.policy.parse().map_err(|_| format!("there is no policy {:?}", text.policy))?;
@@ -91,7 +110,16 @@ impl KeyFile {
         let key = key.filter(|key| key.len() == policy.key_data_len());
         let key =
             key.ok_or_else(|| format!("the key is not {} bytes in hexadecimal", policy.key_data_len()))?;
+        let nonces = match &text.nonces {
+            Some(nonces) => path.parent().unwrap_or(Path::new("")).join(nonces),
+            None => {
+                let mut beside = path.as_os_str().to_owned();
+                beside.push(".nonces");
+                beside.into()
+            }
+        };
         Ok(Self {
+            nonces: NonceFile::new(nonces),
             group: text.group,
             keys: SecurityKeys {
                 security_policy_uri: policy.uri().to_owned(),
@@ -100,14 +128,24 @@ impl KeyFile {
                 time_to_next_key: LIFETIME,
                 key_lifetime: LIFETIME,
                 current_token_id: None,
+                nonces: None,
             },
         })
     }
 }
 
+/// Refuses a file that others can read or change though they must not.
+pub(super) fn guarded(path: &Path, protection: Protection) -> Result<(), Failure> {
+    permissions::check(path, protection).map_err(|error| match error.get_ref() {
+        // Ours: it says which file, and what to do.
+        Some(exposure) => Failure::Usage(exposure.to_string()),
+        None => Failure::Environment(format!("cannot read {}: {error}", path.display())),
+    })
+}
+
 /// Says that others can read a file that has a secret.
 pub(super) fn warn_if_exposed(path: &Path, secret: &str) {
-    if taktwerk_gateway::file::is_exposed(path).unwrap_or(false) {
+    if taktwerk_config::file::is_exposed(path).unwrap_or(false) {
         let name = path.display();
         tracing::warn!("{name}: others can read {secret}; make it private with `chmod 600 {name}`");
     }
@@ -115,7 +153,9 @@ pub(super) fn warn_if_exposed(path: &Path, secret: &str) {
 
 /// All keys of files.
 pub(crate) fn fixed(files: &[KeyFile]) -> StaticKeys {
-    let add = |all: StaticKeys, file: &KeyFile| all.with(file.group.clone(), file.keys.clone());
+    let add = |all: StaticKeys, file: &KeyFile| {
+        all.with_kept(file.group.clone(), file.keys.clone(), file.nonces.clone())
+    };
     files.iter().fold(StaticKeys::new(), add)
 }
 
@@ -240,13 +280,18 @@ mod tests {
         let key = "ab".repeat(PubSubSecurityPolicy::Aes128Ctr.key_data_len());
         let policy = PubSubSecurityPolicy::Aes128Ctr;
         let file = format!("group = \"g\"\npolicy = \"{policy}\"\ntoken = 3\nkey = \"{key}\"\n");
-        let read = KeyFile::parse(&file).unwrap();
+        let path = Path::new("a/plant.keys");
+        let read = KeyFile::parse(path, &file).unwrap();
+        assert_eq!(read.nonces.path(), Path::new("a/plant.keys.nonces"));
+        let named = KeyFile::parse(path, &format!("{file}nonces = \"n\"\n")).unwrap();
+        assert_eq!(named.nonces.path(), Path::new("a/n"));
         assert_eq!((read.group.as_str(), read.keys.first_token_id), ("g", 3));
         assert_eq!(read.keys.keys, [vec![0xab; policy.key_data_len()]]);
         assert!(
-            KeyFile::parse(&file.replace("abab", "ab")).is_err_and(|reason| reason.contains("hexadecimal"))
+            KeyFile::parse(path, &file.replace("abab", "ab"))
+                .is_err_and(|reason| reason.contains("hexadecimal"))
         );
-        assert!(KeyFile::parse(&file.replace("Aes128", "Aes512")).is_err());
-        assert!(KeyFile::parse("group = 1").is_err());
+        assert!(KeyFile::parse(path, &file.replace("Aes128", "Aes512")).is_err());
+        assert!(KeyFile::parse(path, "group = 1").is_err());
     }
 }

@@ -131,7 +131,7 @@ impl Directory {
 
 /// Prints until enough has come or the user ends it.
 pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let keys = arguments.common.key_source()?;
+    let keys = arguments.common.key_source(false)?;
     arguments.common.start_broker()?;
     let mut builder = match arguments.common.configuration()? {
         Some(configuration) => Subscriber::of(configuration),

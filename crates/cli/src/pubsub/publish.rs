@@ -112,7 +112,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Publishes until the time is over or the user ends it.
 pub(super) fn run(arguments: &PublishArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let keys = arguments.common.key_source()?;
+    let keys = arguments.common.key_source(true)?;
     let configuration = arguments.common.configuration()?;
     if configuration.is_some() && arguments.from.is_none() && arguments.interval.is_some() {
         return Err(Failure::Usage(

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use taktwerk::Server;
 use taktwerk::pki::Pki;
 use taktwerk::server::{AuditSink, ServerBuilder, default_application_uri};
+use taktwerk_config::audit::AuditFile;
+use taktwerk_config::tokens::{JwtVerifier, TokenAuthority};
+use taktwerk_config::users::{CertificateVerifier, PasswordVerifier, UserStore};
+use taktwerk_config::{ConfigError, ConfigFile};
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
-use taktwerk_gateway::audit::AuditFile;
-use taktwerk_gateway::config::{ConfigError, ConfigFile};
-use taktwerk_gateway::tokens::{JwtVerifier, TokenAuthority};
-use taktwerk_gateway::users::{CertificateVerifier, PasswordVerifier, UserStore};
 use taktwerk_net::server::audit::AuditTracing;
 use taktwerk_pki::CertificateSettings;
 use taktwerk_server::{Authorization, ServerShared};
@@ -110,7 +110,7 @@ impl Configured {
             Some(path) => {
                 let path = self.file.resolve(path);
                 Arc::new(
-                    AuditFile::open(&path)
+                    AuditFile::open(&path, &self.file.audit_rotation())
                         .map_err(|error| Failure::Environment(format!("{}: {error}", path.display())))?,
                 )
             }

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use taktwerk::server::ServerBuilder;
 use taktwerk::{RunningServer, Server, StatusCode};
-use taktwerk_gateway::users::CertificateVerifier;
+use taktwerk_config::users::CertificateVerifier;
 use taktwerk_lab::outcome::wrapped;
 use taktwerk_lab::pin::CpuList;
 use taktwerk_server::Limits;

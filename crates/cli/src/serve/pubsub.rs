@@ -9,7 +9,7 @@ use taktwerk::pubsub::{
     ActionResponders, GroupIndex, KeyRequest, KeySource, MqttOptions, PubSubError, PubSubStartError,
     Publisher, ReaderIndex, SecurityKeys, StaticKeys, Subscriber, describe_methods,
 };
-use taktwerk::pubsub_model::{KeyServiceClient, PubSubModel, load};
+use taktwerk::pubsub_model::{KeyServiceClient, PubSubModel, load, not_permitted};
 use taktwerk::{Client, Server, StatusCode};
 use taktwerk_client::config::Security;
 use taktwerk_crypto::Provider;
@@ -88,8 +88,25 @@ struct Absent {
 }
 
 impl Absent {
-    fn of(configuration: &Configuration, server: &Server) -> Self {
+    fn of(configuration: &Configuration, trusted: Option<&Configuration>, server: &Server) -> Self {
         let mut absent = Self::default();
+        let refused = not_permitted(configuration, trusted, server.space());
+        for (data_set, node, status) in refused.data_sets {
+            tracing::warn!(
+                data_set, %node, %status,
+                "those who configure PubSub may not publish this Variable, or not with so little message security: its data set \
+                 is not published"
+            );
+            absent.data_sets.push(data_set);
+        }
+        for (index, node, status) in refused.readers {
+            tracing::warn!(
+                ?index, %node, %status,
+                "those who configure PubSub may not write to this Variable, or not with so little message security: nothing is \
+                 received for it"
+            );
+            absent.readers.push(index);
+        }
         let missing = |id: &NodeId| !id.is_null() && server.space().variable(id).is_err();
         for set in &configuration.data_sets {
             let DataSetSource::Items(items) = &set.source else { continue };
@@ -202,6 +219,14 @@ impl Files {
         }
     }
 
+    /// What the operator's own file says may be run in any case: without a saved configuration, that is all.
+    fn trusted(&self, begun: &Configuration) -> Result<Option<Configuration>, Failure> {
+        match &self.save_to {
+            Some(path) if path.exists() => self.configuration.as_deref().map(read_configuration).transpose(),
+            _ => Ok(Some(begun.clone())),
+        }
+    }
+
     /// Reads all of it as [`Self::start`] does. Says how many connections there are, if PubSub is wanted.
     pub(super) fn check(&self) -> Result<Option<usize>, Failure> {
         if self.configuration.is_none() && self.save_to.is_none() {
@@ -215,6 +240,10 @@ impl Files {
     fn key_files(&self, configuration: &Configuration) -> Result<Vec<KeyFile>, Failure> {
         let files = self.keys.iter().map(|path| KeyFile::read(path)).collect::<Result<Vec<_>, _>>()?;
         check_keys(configuration, &files)?;
+        let sending = secured(configuration, Side::Writers);
+        for file in files.iter().filter(|file| sending.iter().any(|one| one.group == file.group)) {
+            file.check_nonces()?;
+        }
         Ok(files)
     }
 
@@ -257,7 +286,7 @@ impl Files {
         let fixed = fixed_keys(&key_files);
         let keys = move || Keys::new(&of_model, fixed.clone(), Arc::clone(&provider), uri.clone());
         let source = || keys().map_err(|error| Failure::Environment(error.to_string()));
-        let absent = Absent::of(&configuration, server);
+        let absent = Absent::of(&configuration, self.trusted(&configuration)?.as_ref(), server);
         let mut runnable = configuration.clone();
         absent.remove_from(&mut runnable);
         let publisher = Publisher::of(runnable.clone())

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use taktwerk::server::authorization::role::well_known;
-use taktwerk_gateway::users::{Users, UsersError};
+use taktwerk_config::users::{Users, UsersError};
 use taktwerk_lab::table::{Align, Table};
 use zeroize::Zeroizing;
 

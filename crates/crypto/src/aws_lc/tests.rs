@@ -182,7 +182,7 @@ fn handshake(
         headers_len,
         sender_certificate: 20..headers_len,
         receiver_thumbprint: server.thumbprint(server.own_certificate(policy).unwrap()),
-        purpose: CertificatePurpose::Client,
+        purpose: CertificatePurpose::Client { address: None },
         binding: b"binding".to_vec(),
     })
     .run(server)?;

@@ -69,7 +69,7 @@ fn chains_are_split_where_the_certificates_end() {
 fn checked_once_is_enough() {
     let mut trust = TrustList::new();
     trust.trust(Certificate::from_der(PSS).unwrap());
-    let purpose = crate::CertificatePurpose::Client;
+    let purpose = crate::CertificatePurpose::Client { address: None };
     let request = ValidationRequest::new(&purpose);
     let run = |verifier| {
         let now = UtcTime::from_civil(2030, 1, 1, 0, 0, 0).unwrap();

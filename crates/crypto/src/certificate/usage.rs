@@ -30,7 +30,7 @@ pub(super) fn check(chain: &[Certificate], depth: usize, purpose: &CertificatePu
     }
     match depth {
         0 => match purpose {
-            CertificatePurpose::User => user(certificate),
+            CertificatePurpose::User { .. } => user(certificate),
             CertificatePurpose::Server { .. } => application(certificate, "serverAuth"),
             _ => application(certificate, "clientAuth"),
         },

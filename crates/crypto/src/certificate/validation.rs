@@ -138,7 +138,7 @@ impl ValidationReport {
 pub fn external_status(local: StatusCode, purpose: &CertificatePurpose) -> StatusCode {
     match purpose {
         CertificatePurpose::Server { .. } => local,
-        CertificatePurpose::User => StatusCode::BAD_IDENTITY_TOKEN_REJECTED,
+        CertificatePurpose::User { .. } => StatusCode::BAD_IDENTITY_TOKEN_REJECTED,
         _ => CertificateRefusal::new(local, "").external(),
     }
 }
@@ -214,7 +214,7 @@ impl Run<'_> {
     fn policy_violation(&self, depth: usize) -> Option<Reason> {
         let certificate = self.chain.get(depth)?;
         // A user's key need not be of the kind that the channel's policy uses.
-        let policy = self.request.policy.filter(|_| *self.request.purpose != CertificatePurpose::User);
+        let policy = self.request.policy.filter(|_| !self.is_user());
         if let Some(reason) = key_violation(certificate.key(), policy) {
             return Some(reason);
         }
@@ -268,8 +268,12 @@ impl Run<'_> {
         self.fail(Step::HostName, 0, reason, self.validation.options.suppress_host_name_invalid)
     }
 
+    fn is_user(&self) -> bool {
+        matches!(self.request.purpose, CertificatePurpose::User { .. })
+    }
+
     fn uri(&mut self) -> Option<()> {
-        if *self.request.purpose == CertificatePurpose::User {
+        if self.is_user() {
             return Some(());
         }
         match check_application_uri(self.chain.first()?, self.request.application_uri) {

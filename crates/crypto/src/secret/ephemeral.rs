@@ -112,7 +112,7 @@ fn sender_certificate<'a>(
                 return Err(CryptoError::Decryption);
             }
         }
-        provider.validate(sent, &CertificatePurpose::Client)?;
+        provider.validate(sent, &CertificatePurpose::Client { address: None })?;
     }
     Ok(sent)
 }

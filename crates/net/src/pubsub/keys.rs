@@ -1,5 +1,6 @@
 //! Where the keys of security groups come from: a thread of its own asks, because a key service may be slow.
 
+use super::nonces::NonceFile;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::io;
@@ -20,7 +21,15 @@ pub trait KeySource: Send {
 /// when it has used them up.
 #[derive(Debug, Clone, Default)]
 pub struct StaticKeys {
-    groups: BTreeMap<String, SecurityKeys>,
+    groups: BTreeMap<String, Given>,
+}
+
+#[derive(Debug, Clone)]
+struct Given {
+    keys: SecurityKeys,
+    /// Where the numbers of nonces are reserved.
+    nonces: Option<NonceFile>,
+    has_failed: bool,
 }
 
 impl StaticKeys {
@@ -30,17 +39,45 @@ impl StaticKeys {
         Self::default()
     }
 
-    /// With the keys of a group.
+    /// With the keys of a group that no other process has ever used or will use, such as those of a test. What they secure
+    /// begins with the first number: the same keys in another process, or after a restart, need [`Self::with_kept`].
     #[must_use]
-    pub fn with(mut self, security_group_id: impl Into<String>, keys: SecurityKeys) -> Self {
-        self.groups.insert(security_group_id.into(), keys);
+    pub fn with(self, security_group_id: impl Into<String>, keys: SecurityKeys) -> Self {
+        self.add(security_group_id.into(), keys, None)
+    }
+
+    /// With the keys of a group that are used again after a restart: which numbers were used with them is kept in a file.
+    #[must_use]
+    pub fn with_kept(
+        self,
+        security_group_id: impl Into<String>,
+        keys: SecurityKeys,
+        nonces: NonceFile,
+    ) -> Self {
+        self.add(security_group_id.into(), keys, Some(nonces))
+    }
+
+    fn add(mut self, id: String, keys: SecurityKeys, nonces: Option<NonceFile>) -> Self {
+        self.groups.insert(id, Given { keys, nonces, has_failed: false });
         self
     }
 }
 
 impl KeySource for StaticKeys {
     fn fetch(&mut self, request: &KeyRequest) -> Result<SecurityKeys, StatusCode> {
-        self.groups.get(&request.security_group_id).cloned().ok_or(StatusCode::BAD_NOT_FOUND)
+        let given = self.groups.get_mut(&request.security_group_id).ok_or(StatusCode::BAD_NOT_FOUND)?;
+        let mut keys = given.keys.clone();
+        if let Some(nonces) = &mut given.nonces {
+            let reserved = nonces.reserve();
+            if let (Err(error), false) = (&reserved, given.has_failed) {
+                let (path, group) = (nonces.path().display(), &request.security_group_id);
+                tracing::error!(%path, %error, group, "no numbers can be reserved: nothing is sent with the key until they can");
+            }
+            given.has_failed = reserved.is_err();
+            // Without any, what is received can be read.
+            keys.nonces = Some(reserved.unwrap_or_default());
+        }
+        Ok(keys)
     }
 }
 

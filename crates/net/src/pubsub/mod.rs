@@ -7,7 +7,7 @@
 //! - [`timer`]: sleeping to the microsecond, real-time scheduling; [`lateness`]: how late each cycle was, and why;
 //! - `early`, `rhythm`, `expecting`: waking before a cycle is due, or before a message is expected;
 //! - `floor`: what was received, kept over a restart;
-//! - [`keys`]: where the keys of security groups come from; [`error`]: what can go wrong, with advice.
+//! - [`keys`]: where the keys of security groups come from; `nonces`: numbers of nonces, kept over a restart; [`error`]: what can go wrong, with advice.
 
 pub mod action;
 pub mod address;
@@ -23,6 +23,7 @@ pub mod lateness;
 mod link;
 #[cfg(feature = "mqtt")]
 pub mod mqtt;
+mod nonces;
 pub mod publisher;
 mod rhythm;
 pub mod subscriber;
@@ -36,6 +37,7 @@ pub use inlet::{Closing, Inlet, receives_alike};
 pub use keys::{KeySource, StaticKeys};
 pub use lateness::{Histogram, HistogramSnapshot, Lateness, LatenessSnapshot};
 pub use link::{Link, sends_alike};
+pub use nonces::NonceFile;
 pub use publisher::{
     Prepare, PreparedChange, PublisherChange, PublisherDriverOptions, RunningPublisher, SentTotals,
 };

@@ -62,8 +62,8 @@ impl Role {
     pub(crate) fn purpose(self) -> CertificatePurpose {
         match self {
             Self::Server => CertificatePurpose::Server { host_name: HOST.to_owned() },
-            Self::Client => CertificatePurpose::Client,
-            Self::User => CertificatePurpose::User,
+            Self::Client => CertificatePurpose::Client { address: None },
+            Self::User => CertificatePurpose::User { address: None },
         }
     }
 

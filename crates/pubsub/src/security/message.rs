@@ -40,6 +40,11 @@ pub enum SecurityError {
     /// All nonces of the key are used up.
     #[error("the key has secured 2^32 messages: shorten the KeyLifetime")]
     NonceExhausted,
+    /// The numbers that were reserved for us are used up, and no others have come.
+    #[error(
+        "no sequence numbers are reserved for the key: they could not be written to a file, so none is used"
+    )]
+    NoncesNotReserved,
     /// The message has been received before.
     #[error("the message was received before")]
     Replayed,

@@ -2,6 +2,7 @@
 
 use super::SecurityError;
 use crate::time::nanos;
+use core::ops::Range;
 use std::collections::VecDeque;
 use taktwerk_crypto::pubsub::MESSAGE_NONCE_LEN;
 use taktwerk_crypto::{CryptoError, Entropy, PubSubKeys, PubSubProvider, PubSubSecurityPolicy};
@@ -25,6 +26,10 @@ pub struct SecurityKeys {
     pub key_lifetime: f64,
     /// The current key's id, if the answer began with another one. `None`: the first is the current one.
     pub current_token_id: Option<u32>,
+    /// Sequence numbers of nonces that are reserved for us, for a key that others than this process have used or will use:
+    /// no other number is used with the current key. More are asked for before they are used up. `None`: all numbers are
+    /// ours; the key is new.
+    pub nonces: Option<Range<u32>>,
 }
 
 /// Keys are not printed.
@@ -93,7 +98,16 @@ pub struct KeyRing {
     nonce_token: Option<u32>,
     nonce_random: [u8; 4],
     nonce_next: u64,
+    /// The numbers that may be used end before this one.
+    nonce_end: u64,
+    /// Numbers come in ranges that are reserved: so many were in the last one.
+    reserved_len: Option<u64>,
+    /// The range after the one that is in use.
+    reserved: Option<Range<u64>>,
 }
+
+/// The number behind the last one of a nonce.
+const ALL_NONCES: u64 = 1 << 32;
 
 /// Ids of invalidated keys that are remembered.
 const REVOKED_MAX: usize = 64;
@@ -135,6 +149,9 @@ impl KeyRing {
             nonce_token: None,
             nonce_random: [0; 4],
             nonce_next: 1,
+            nonce_end: ALL_NONCES,
+            reserved_len: None,
+            reserved: None,
         };
         ring.update(provider, answer, now)?;
         Ok(ring)
@@ -227,6 +244,11 @@ impl KeyRing {
         self.lifetime_nanos = nanos(answer.key_lifetime);
         self.next_change = Instant::from_nanos(now.as_nanos().saturating_add(nanos(answer.time_to_next_key)));
         self.drop_past();
+        if let Some(range) = &answer.nonces {
+            let range = u64::from(range.start)..u64::from(range.end);
+            self.reserved_len = Some(range.end.saturating_sub(range.start));
+            self.reserved = Some(range).filter(|range| !range.is_empty());
+        }
         Ok(KeyUpdate { invalidated, replaced })
     }
 
@@ -365,7 +387,7 @@ impl KeyRing {
     /// the same key, was not as far; so neither a nonce repeats nor does a receiver take us for a replay.
     ///
     /// # Errors
-    /// [`SecurityError::KeysExpired`], [`SecurityError::NonceExhausted`].
+    /// [`SecurityError::KeysExpired`], [`SecurityError::NonceExhausted`], [`SecurityError::NoncesNotReserved`].
     pub fn next_nonce(
         &mut self,
         entropy: &mut dyn Entropy,
@@ -375,8 +397,14 @@ impl KeyRing {
         let token_id = self.retiring_token(now).unwrap_or(self.current);
         if self.nonce_token != Some(token_id) {
             self.nonce_next = if self.nonce_token.is_none() { self.first_number(now) } else { 1 };
+            // Reserved numbers come below; the key of another token is ours alone.
+            self.nonce_end = if self.reserved_len.is_some() { self.nonce_next } else { ALL_NONCES };
             entropy.fill(&mut self.nonce_random);
             self.nonce_token = Some(token_id);
+        }
+        if self.nonce_next >= self.nonce_end && self.reserved_len.is_some() {
+            let range = self.reserved.take().ok_or(SecurityError::NoncesNotReserved)?;
+            (self.nonce_next, self.nonce_end) = (range.start, range.end);
         }
         let number = u32::try_from(self.nonce_next).map_err(|_| SecurityError::NonceExhausted)?;
         let mut nonce = [0; MESSAGE_NONCE_LEN];
@@ -387,6 +415,26 @@ impl KeyRing {
         let retiring = self.retiring.as_ref().filter(|retiring| retiring.key.token_id == token_id);
         let keys = retiring.map(|retiring| &*retiring.key.keys).or_else(|| self.get(token_id));
         Ok((token_id, keys.ok_or(SecurityError::NoKeys)?, nonce))
+    }
+
+    /// Whether more numbers have to be reserved: half of the last ones are used, and there are no others yet.
+    #[must_use]
+    pub fn wants_nonces(&self) -> bool {
+        let is_used =
+            |len| self.nonce_token.is_some() && self.nonce_end.saturating_sub(self.nonce_next) <= len / 2;
+        self.reserved.is_none() && self.reserved_len.is_some_and(is_used)
+    }
+
+    /// Whether there is a number for the next message.
+    ///
+    /// # Errors
+    /// [`SecurityError::NoncesNotReserved`]
+    pub fn check_nonces(&self) -> Result<(), SecurityError> {
+        let has_some = || self.nonce_token.is_some() && self.nonce_next < self.nonce_end;
+        match self.reserved_len {
+            Some(_) if self.reserved.is_none() && !has_some() => Err(SecurityError::NoncesNotReserved),
+            _ => Ok(()),
+        }
     }
 
     /// Where the sequence starts for a key that is in use already: up to 2^29, which receivers still take for newer.
@@ -419,6 +467,7 @@ mod tests {
             time_to_next_key: time_to_next,
             key_lifetime: 1000.0,
             current_token_id: None,
+            nonces: None,
         }
     }
 
@@ -471,6 +520,37 @@ mod tests {
         assert!(ring.next_nonce(&mut entropy, at(0)).is_ok());
         let exhausted = ring.next_nonce(&mut entropy, at(0)).map(|_| ());
         assert_eq!(exhausted, Err(SecurityError::NonceExhausted));
+    }
+
+    /// Reserved numbers are used in their order, and nothing else; more are asked for in time.
+    #[test]
+    fn only_reserved_numbers_are_used() {
+        let mut entropy = SeededEntropy::new(1);
+        let with = |nonces| SecurityKeys { nonces: Some(nonces), ..answer(7, 1, 1000.0) };
+        let mut ring = KeyRing::new(&DummyPubSubProvider, &with(100..104), 1, at(0)).unwrap();
+        let mut take = |ring: &mut KeyRing| {
+            ring.next_nonce(&mut entropy, at(0)).map(|(_, _, nonce)| nonce_number(&nonce))
+        };
+        assert!(!ring.wants_nonces() && ring.check_nonces().is_ok());
+        assert_eq!((take(&mut ring), ring.wants_nonces()), (Ok(100), false));
+        assert_eq!((take(&mut ring), ring.wants_nonces()), (Ok(101), true));
+        ring.update(&DummyPubSubProvider, &with(108..112), at(0)).unwrap();
+        assert!(!ring.wants_nonces());
+        for number in [102, 103, 108, 109, 110, 111] {
+            assert_eq!(take(&mut ring), Ok(number));
+        }
+        assert!(ring.wants_nonces());
+        assert_eq!(take(&mut ring), Err(SecurityError::NoncesNotReserved));
+        assert_eq!(ring.check_nonces(), Err(SecurityError::NoncesNotReserved));
+        // Nothing could be reserved: what is received can be read nevertheless.
+        ring.update(&DummyPubSubProvider, &with(0..0), at(0)).unwrap();
+        assert_eq!(take(&mut ring), Err(SecurityError::NoncesNotReserved));
+        assert!(ring.accepted(7, at(0)).is_ok());
+        ring.update(&DummyPubSubProvider, &with(120..u32::MAX), at(0)).unwrap();
+        assert_eq!(take(&mut ring), Ok(120));
+        let mut none = KeyRing::new(&DummyPubSubProvider, &with(5..5), 1, at(0)).unwrap();
+        assert_eq!(none.check_nonces(), Err(SecurityError::NoncesNotReserved));
+        assert_eq!(take(&mut none), Err(SecurityError::NoncesNotReserved));
     }
 
     fn other(first: u32, byte: u8, time_to_next: f64) -> SecurityKeys {

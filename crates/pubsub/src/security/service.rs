@@ -206,6 +206,7 @@ impl KeyService {
             time_to_next_key: left as f64 / 1e6,
             key_lifetime: group.lifetime,
             current_token_id: Some(group.current_token_id()).filter(|_| start != group.current),
+            nonces: None,
         })
     }
 

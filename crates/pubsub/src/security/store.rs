@@ -123,13 +123,12 @@ impl KeyStore {
     /// When [`Self::poll_request`] has something.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.groups.values().filter(|group| !group.waiting).map(|group| group.next_request).min()
+        self.groups.values().filter(|group| !group.waiting).map(Group::due).min()
     }
 
     /// A call to make now; its outcome comes back through [`Self::answer`].
     pub fn poll_request(&mut self, now: Instant) -> Option<KeyRequest> {
-        let (id, group) =
-            self.groups.iter_mut().find(|(_, group)| !group.waiting && group.next_request <= now)?;
+        let (id, group) = self.groups.iter_mut().find(|(_, group)| !group.waiting && group.due() <= now)?;
         group.waiting = true;
         Some(KeyRequest {
             security_group_id: id.clone(),
@@ -174,6 +173,10 @@ impl KeyStore {
                 let half = group.ring.as_ref().map_or(0, |ring| ring.lifetime_nanos() / 2);
                 let wait = if again { 0 } else { half.max(self.options.retry_nanos) };
                 group.next_request = Instant::from_nanos(now.as_nanos().saturating_add(wait));
+                if outcome.is_ok_and(|keys| keys.nonces.as_ref().is_some_and(core::ops::Range::is_empty)) {
+                    // Without reserved numbers nothing can be sent: try again.
+                    group.failed(&self.options, now);
+                }
                 if let Some(ring) = &group.ring {
                     // A key that has the id of another one has a sequence of its own.
                     group.replay.forget(|token| ring.knows(token) && !update.replaced.contains(&token));
@@ -292,6 +295,13 @@ impl KeyStore {
 }
 
 impl Group {
+    /// When the next request is due.
+    fn due(&self) -> Instant {
+        // After a failure the pause counts.
+        let wants_nonces = self.failures == 0 && self.ring.as_ref().is_some_and(KeyRing::wants_nonces);
+        if wants_nonces { Instant::ZERO } else { self.next_request }
+    }
+
     fn failed(&mut self, options: &KeyStoreOptions, now: Instant) {
         let wait =
             options.retry_nanos.saturating_mul(1 << self.failures.min(16)).min(options.retry_nanos_max);
@@ -318,6 +328,7 @@ mod tests {
             time_to_next_key: 10_000.0,
             key_lifetime: 10_000.0,
             current_token_id: None,
+            nonces: None,
         }
     }
 

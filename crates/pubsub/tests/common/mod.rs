@@ -118,5 +118,6 @@ pub fn keys(first: u32, count: u8, time_to_next: f64, lifetime: f64) -> Security
         time_to_next_key: time_to_next,
         key_lifetime: lifetime,
         current_token_id: None,
+        nonces: None,
     }
 }

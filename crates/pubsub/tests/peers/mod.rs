@@ -71,5 +71,6 @@ pub fn keys(policy: PubSubSecurityPolicy) -> SecurityKeys {
         time_to_next_key: 3.6e6,
         key_lifetime: 3.6e6,
         current_token_id: None,
+        nonces: None,
     }
 }

@@ -6,7 +6,8 @@
 //! Two things hold for every record. It contains no secret: there is no place for a password, a token, a key or a nonce,
 //! and of values that are written or passed to methods only numbers, times and identifiers are shown, because a text or
 //! a byte string may be a password. And attacks do not fill disks: beyond so many records a second they are counted, and
-//! the count is a record.
+//! the count is a record. Who can cause a record decides which quota it is counted in ([`AuditClass`]), so that a flood of
+//! strangers suppresses nothing of what users, trusted applications and the server itself do.
 //!
 //! - [`record`]: what a record says; [`value`]: what is shown of a value;
 //! - `note`: what services and channels note; `log`: the shard's queue.
@@ -17,7 +18,7 @@ pub mod record;
 pub mod value;
 
 pub(crate) use log::AuditLog;
-pub use record::{AuditAction, AuditField, AuditRecord};
+pub use record::{AuditAction, AuditClass, AuditField, AuditRecord};
 pub use value::AuditValue;
 
 /// What is noted.
@@ -28,7 +29,7 @@ pub struct AuditConfig {
     pub sessions: bool,
     /// Writes and method calls. Default: off.
     pub updates: bool,
-    /// Records per second and shard; what is beyond is counted. Default: 1000.
+    /// Records per second, shard and [`AuditClass`]; what is beyond is counted. Default: 1000.
     pub records_per_second_max: u32,
 }
 

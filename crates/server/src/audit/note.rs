@@ -1,6 +1,6 @@
 //! What services note.
 
-use super::record::{AuditAction, AuditRecord, cut};
+use super::record::{AuditAction, AuditClass, AuditRecord, cut};
 use crate::service::context::Context;
 use crate::service::request::Request;
 use crate::session::table::TokenOwner;
@@ -38,11 +38,25 @@ impl Context<'_> {
     ) -> AuditRecord {
         let session = key.and_then(|key| self.sessions.get(key));
         let mut record = AuditRecord::new(self.now.utc, status, action);
+        record.client_address = self.peer_address();
         record.client_audit_entry_id = cut(request.header.audit_entry_id);
         record.secure_channel_id = self.peer.channel_id;
         record.session_id = session.map_or(NodeId::NULL, |session| session.entry.id());
         record.client_user_id = session.map(Session::client_user_id).unwrap_or_default();
+        let is_known = self.peer.policy.is_secure() || !record.client_user_id.is_empty();
+        record.class = AuditClass::of(&record.action, is_known);
         record
+    }
+
+    /// The class of a failed login: one with the name of a user is not that of a stranger.
+    fn class_of_failure(&self, record: &AuditRecord) -> AuditClass {
+        let AuditAction::ActivateSession { user, .. } = &record.action else { return record.class };
+        let verifier = self.shared.config().verifier.as_ref();
+        let is_user = || verifier.is_some_and(|verifier| verifier.knows(&user.name));
+        match record.class {
+            AuditClass::Stranger if !user.name.is_empty() && is_user() => AuditClass::KnownUser,
+            class => class,
+        }
     }
 
     /// Notes that a session was activated, and for whom.
@@ -54,14 +68,16 @@ impl Context<'_> {
         }
         record.client_user_id = session.client_user_id();
         record.time = self.now.utc;
-        self.audit.push(self.now, || *record);
+        let is_known = self.peer.policy.is_secure() || !record.client_user_id.is_empty();
+        record.class = AuditClass::of(&record.action, is_known);
+        self.audit.push_made(self.now, *record);
     }
 
     /// Notes that something that was to be noted at its end was refused.
     pub(crate) fn audit_refused(&mut self, note: Option<Box<AuditRecord>>, status: StatusCode) {
         if let Some(note) = note {
-            let time = self.now.utc;
-            self.audit.push(self.now, || AuditRecord { status, time, ..*note });
+            let (time, class) = (self.now.utc, self.class_of_failure(&note));
+            self.audit.push(self.now, class, note.client_address, || AuditRecord { status, time, ..*note });
         }
     }
 
@@ -86,26 +102,42 @@ impl Context<'_> {
             TokenOwner::Here(key) => Some(key),
             TokenOwner::Shard(_) | TokenOwner::Nobody => None,
         };
-        let record = self.audit_record(key, request, status, action);
-        self.audit.push(self.now, || record);
+        let mut record = self.audit_record(key, request, status, action);
+        record.class = self.class_of_failure(&record);
+        self.audit.push_made(self.now, record);
     }
 
     /// Notes that the certificate of a session's user is no longer accepted.
     pub(crate) fn audit_user_certificate(&mut self, key: SessionKey, status: StatusCode, certificate: &[u8]) {
         let thumbprint = hexadecimal(&self.shared.config().provider.thumbprint(certificate));
-        self.audit_session(key, status, AuditAction::Certificate { thumbprint, is_overlooked: false });
+        let action = AuditAction::Certificate { thumbprint, is_overlooked: false };
+        self.audit_session_as(key, status, action, Some(AuditClass::Security));
     }
 
     /// Notes what became of a session without a request at hand.
     pub(crate) fn audit_session(&mut self, key: SessionKey, status: StatusCode, action: AuditAction) {
+        self.audit_session_as(key, status, action, None);
+    }
+
+    fn audit_session_as(
+        &mut self,
+        key: SessionKey,
+        status: StatusCode,
+        action: AuditAction,
+        class: Option<AuditClass>,
+    ) {
         if !self.audit.notes_sessions() {
             return;
         }
         let Some(session) = self.sessions.get(key) else { return };
         let (channel, session_id, user) = (session.channel_id, session.entry.id(), session.client_user_id());
         let time = self.now.utc;
-        self.audit.push(self.now, || {
+        let is_known = session.client_certificate.is_some() || !user.is_empty();
+        let class = class.unwrap_or(AuditClass::of(&action, is_known));
+        let address = self.peer_address();
+        self.audit.push(self.now, class, address, || {
             let mut record = AuditRecord::new(time, status, action);
+            record.client_address = address;
             record.secure_channel_id = channel;
             record.session_id = session_id;
             record.client_user_id = user;
@@ -133,7 +165,7 @@ impl crate::Shard {
     /// Notes what became of calls that waited.
     pub(crate) fn audit_deferred(&mut self, now: crate::Now) {
         for record in self.deferrals.take_noted() {
-            self.audit.push(now, || record);
+            self.audit.push_made(now, record);
         }
     }
 
@@ -195,7 +227,10 @@ impl crate::Shard {
         let Some(connection) = self.connections.get(id.0) else { return };
         let (channel, address) = (&connection.channel, connection.address);
         let time: UtcTime = now.utc;
-        self.audit.push(now, || {
+        // A certificate that was verified: the channel takes none over before.
+        let is_known = channel.peer_certificate().is_some();
+        let class = if is_known { AuditClass::Trusted } else { AuditClass::Stranger };
+        self.audit.push(now, class, address, || {
             let mut record = AuditRecord::new(time, status, action(channel));
             record.secure_channel_id = channel.id();
             record.client_address = address;

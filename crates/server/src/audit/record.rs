@@ -25,7 +25,7 @@ pub struct AuditRecord {
     pub client_audit_entry_id: Box<str>,
     /// ClientUserId: the user of the session, empty for Anonymous and before there is one.
     pub client_user_id: Box<str>,
-    /// The address from which the connection comes, for what concerns channels and sessions.
+    /// The address from which the connection comes.
     pub client_address: Option<IpAddr>,
     /// SecureChannelId; 0 if the action came through none.
     pub secure_channel_id: u32,
@@ -33,6 +33,70 @@ pub struct AuditRecord {
     pub session_id: NodeId,
     /// What was done.
     pub action: AuditAction,
+    /// Whose quota it is counted in.
+    pub class: AuditClass,
+}
+
+/// Who can cause records. Each class has a quota of its own, so that those who are not known cannot suppress what others do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum AuditClass {
+    /// What the server says of itself: certificates that are no longer accepted, or accepted although something is wrong
+    /// with them.
+    Security,
+    /// Method calls of users and of applications with a trusted certificate: they change configurations.
+    Configuration,
+    /// Writes of the same.
+    Update,
+    /// Channels and sessions of the same, logins that failed among them.
+    Trusted,
+    /// Logins that failed with the name of a user that exists, from an application without a trusted certificate.
+    KnownUser,
+    /// Everything else.
+    Stranger,
+}
+
+impl AuditClass {
+    /// All classes.
+    pub const ALL: [Self; 6] =
+        [Self::Security, Self::Configuration, Self::Update, Self::Trusted, Self::KnownUser, Self::Stranger];
+
+    /// The class of what somebody does who is known by name or certificate, or is not.
+    pub(crate) fn of(action: &AuditAction, is_known: bool) -> Self {
+        match action {
+            AuditAction::Certificate { is_overlooked: true, .. } | AuditAction::Suppressed { .. } => {
+                Self::Security
+            }
+            _ if !is_known => Self::Stranger,
+            AuditAction::CallMethod { .. } => Self::Configuration,
+            AuditAction::Write { .. } | AuditAction::Cancel { .. } => Self::Update,
+            _ => Self::Trusted,
+        }
+    }
+
+    /// Its name, as it is written.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Security => "Security",
+            Self::Configuration => "Configuration",
+            Self::Update => "Update",
+            Self::Trusted => "Trusted",
+            Self::KnownUser => "KnownUser",
+            Self::Stranger => "Stranger",
+        }
+    }
+
+    /// Where it stands in [`Self::ALL`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Whether everybody who can connect can cause as many records as they like.
+    pub(crate) const fn is_open_to_all(self) -> bool {
+        matches!(self, Self::KnownUser | Self::Stranger)
+    }
 }
 
 /// What was done, or tried.
@@ -103,6 +167,8 @@ pub enum AuditAction {
     },
     /// Records that were not made because there were too many.
     Suppressed {
+        /// Of which class they were.
+        class: AuditClass,
         /// How many.
         count: u64,
     },
@@ -185,6 +251,7 @@ pub(crate) fn cut(text: &str) -> Box<str> {
 impl AuditRecord {
     /// Something that a request did.
     pub(crate) fn new(time: UtcTime, status: StatusCode, action: AuditAction) -> Self {
+        let class = AuditClass::of(&action, false);
         Self {
             time,
             status,
@@ -194,6 +261,7 @@ impl AuditRecord {
             secure_channel_id: 0,
             session_id: NodeId::NULL,
             action,
+            class,
         }
     }
 
@@ -341,7 +409,10 @@ impl AuditAction {
                 let inputs = input_arguments.iter().map(|value| Cow::Borrowed(value.as_str())).collect();
                 all.push(("InputArguments", AuditField::List(inputs)));
             }
-            Self::Suppressed { count } => all.push(("SuppressedCount", AuditField::Number(*count as f64))),
+            Self::Suppressed { class, count } => {
+                all.push(("SuppressedClass", text(class.name())));
+                all.push(("SuppressedCount", AuditField::Number(*count as f64)));
+            }
         }
     }
 }

@@ -131,6 +131,11 @@ impl Decisions {
         is_public(ix) || !self.granted(nodes.access_set(ix)).is_empty()
     }
 
+    /// Whether a node is one that everybody knows to exist: the specification's own, and what sessions mirror of them.
+    pub(crate) fn is_public(ix: NodeIx) -> bool {
+        is_public(ix)
+    }
+
     fn granted(&self, set: u16) -> PermissionType {
         self.table.get(usize::from(set)).map_or(PermissionType::EMPTY, |decision| decision.granted)
     }

@@ -63,3 +63,10 @@ pub struct ServerCounters {
     /// Monitored items of all shards.
     pub current_monitored_item_count: Count,
 }
+
+impl ServerCounters {
+    /// RejectedSessionCount: those that were rejected for the sake of security are among them (Part 5 §12.9).
+    pub(crate) fn all_rejected_sessions(&self) -> u32 {
+        self.rejected_session_count.value().saturating_add(self.security_rejected_session_count.value())
+    }
+}

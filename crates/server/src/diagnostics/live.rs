@@ -164,7 +164,7 @@ impl Live {
                 counters.security_rejected_session_count.value().into()
             }
             v::SERVER_SERVER_DIAGNOSTICS_SERVER_DIAGNOSTICS_SUMMARY_REJECTED_SESSION_COUNT => {
-                counters.rejected_session_count.value().into()
+                counters.all_rejected_sessions().into()
             }
             v::SERVER_SERVER_DIAGNOSTICS_SERVER_DIAGNOSTICS_SUMMARY_SESSION_TIMEOUT_COUNT => {
                 counters.session_timeout_count.value().into()
@@ -261,7 +261,7 @@ impl Live {
             current_session_count: counters.current_session_count.value(),
             cumulated_session_count: counters.cumulated_session_count.value(),
             security_rejected_session_count: counters.security_rejected_session_count.value(),
-            rejected_session_count: counters.rejected_session_count.value(),
+            rejected_session_count: counters.all_rejected_sessions(),
             session_timeout_count: counters.session_timeout_count.value(),
             session_abort_count: counters.session_abort_count.value(),
             current_subscription_count: counters.current_subscription_count.value(),

@@ -115,7 +115,14 @@ pub(crate) fn activate(
         client_nonce: session.client_nonce.to_vec(),
     };
     let (claim, user) = claim(
-        &Desk { config, endpoint, binding: &binding, ephemeral: session.ephemeral.as_ref(), now: cx.now.utc },
+        &Desk {
+            config,
+            endpoint,
+            binding: &binding,
+            ephemeral: session.ephemeral.as_ref(),
+            now: cx.now.utc,
+            address: cx.peer_address(),
+        },
         &wanted,
     )?;
     let client = match cx.peer.policy {

@@ -161,7 +161,7 @@ const NOTED_INPUTS_MAX: usize = 16;
 /// Notes what became of a call.
 fn noted(cx: &mut Context<'_>, note: Option<Box<AuditRecord>>, status: StatusCode) {
     if let Some(note) = note {
-        cx.audit.push(cx.now, || AuditRecord { status, ..*note });
+        cx.audit.push_made(cx.now, AuditRecord { status, ..*note });
     }
 }
 

@@ -171,7 +171,13 @@ fn leaf(chain: &[u8]) -> &[u8] {
 fn endpoints(config: &ServerConfig, used_url: &str) -> Vec<EndpointDescription> {
     let server = application(config, used_url);
     let mut all: Vec<EndpointDescription> = Vec::with_capacity(config.endpoints.len());
-    for endpoint in &config.endpoints {
+    // Many clients take the first one and know no policies with elliptic curves.
+    let mut in_order: Vec<&EndpointConfig> = config.endpoints.iter().collect();
+    in_order.sort_by_key(|endpoint| match endpoint.policy {
+        SecurityPolicy::None => 2,
+        policy => u8::from(policy.info().is_ecc()),
+    });
+    for endpoint in in_order {
         let described = description(config, endpoint, &server, used_url);
         // Addresses of one server become the same one when each is replaced by the host that the client used.
         if !all.contains(&described) {

@@ -6,6 +6,7 @@ use crate::config::{EndpointConfig, ServerConfig, UserTokenConfig, UserTokenKind
 use crate::error::Fault;
 use crate::session::proof::{SignatureProof, UserProof};
 use core::fmt;
+use core::net::IpAddr;
 use std::sync::Arc;
 use taktwerk_crypto::der::leaf;
 use taktwerk_crypto::{
@@ -94,6 +95,8 @@ pub(crate) struct Desk<'a> {
     /// The key that the client was given last.
     pub(crate) ephemeral: Option<&'a (SecurityPolicy, Arc<dyn EphemeralKey>)>,
     pub(crate) now: UtcTime,
+    /// Where the client is.
+    pub(crate) address: Option<IpAddr>,
 }
 
 /// Takes a token apart.
@@ -180,7 +183,7 @@ pub(crate) fn claim(
             signature: signature.signature.as_bytes().to_vec(),
         };
         let claim = Claim::Certificate { certificate, chain, thumbprint: Box::default() };
-        return Ok((claim, Some(UserProof::Certificate(proof))));
+        return Ok((claim, Some(UserProof::Certificate { proof, address: desk.address })));
     }
     Err(INVALID)
 }
@@ -209,7 +212,7 @@ impl Desk<'_> {
         algorithm: &str,
         bytes: &ByteString,
     ) -> Result<Sent, Fault> {
-        let Self { config, endpoint, binding, ephemeral, now } = *self;
+        let Self { config, endpoint, binding, ephemeral, now, .. } = *self;
         let policy = offered.policy.unwrap_or(endpoint.policy);
         let bytes = bytes.as_bytes();
         if !policy.is_secure() {

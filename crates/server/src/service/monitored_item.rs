@@ -51,6 +51,10 @@ impl Parameters {
             });
         }
         let numeric = is_value && is_number(nodes, node);
+        // Events are monitored with an EventFilter and nothing else (Part 4 §5.13.1.4, §7.22.3).
+        if attribute_id == attribute::EVENT_NOTIFIER {
+            return Err(StatusCode::BAD_EVENT_FILTER_INVALID);
+        }
         let filter = Filter::check(&self.filter, is_value, numeric, || eu_range(nodes, node))?;
         let minimum_sampling_interval =
             if is_value { view.minimum_sampling_interval().max(0.0) } else { 0.0 };

@@ -306,7 +306,7 @@ fn read_general(
             encode_value(DataValue::new(value).at(utc, utc), range.as_ref(), params.timestamps, utc, out);
         }
         ValueAt::None => {
-            let value = DataValue::new(Variant::Empty).at(params.start_time, utc);
+            let value = DataValue::new(nodes.unset_value(ix)?).at(params.start_time, utc);
             encode_value(value, range.as_ref(), params.timestamps, utc, out);
         }
     }

@@ -68,9 +68,12 @@ fn follow(
     let start = nodes.resolve(start.as_ref()).ok_or_else(|| unknown(start.as_ref()))?;
     decisions.check(nodes, start, PermissionType::BROWSE)?;
     let mut level = vec![start];
-    match elements.last() {
+    match elements.first() {
         None => return Err(StatusCode::BAD_NOTHING_TO_DO),
-        Some(last) if last.target_name.name.is_empty() => return Err(StatusCode::BAD_BROWSE_NAME_INVALID),
+        // Inside of the path as well: only Queries leave a name out (Part 4 §5.9.4).
+        Some(_) if elements.iter().any(|element| element.target_name.name.is_empty()) => {
+            return Err(StatusCode::BAD_BROWSE_NAME_INVALID);
+        }
         Some(_) if elements.len() > limits.browse_path_elements_max => {
             return Err(StatusCode::BAD_QUERY_TOO_COMPLEX);
         }
@@ -79,7 +82,6 @@ fn follow(
     let mut visited = 0;
     for element in elements {
         let kind = reference_type(nodes, element.reference_type_id.as_ref())?;
-        let any_name = element.target_name.is_null();
         let mut next = Vec::new();
         let mut seen = BTreeSet::new();
         for node in level {
@@ -95,10 +97,9 @@ fn follow(
                 let fits = right_type
                     && reference.is_forward != element.is_inverse
                     && decisions.allows(nodes, reference.target, PermissionType::BROWSE)
-                    && (any_name
-                        || nodes
-                            .view(reference.target)
-                            .is_some_and(|view| view.has_browse_name(&element.target_name)));
+                    && nodes
+                        .view(reference.target)
+                        .is_some_and(|view| view.has_browse_name(&element.target_name));
                 if fits && seen.insert(reference.target) {
                     next.push(reference.target);
                 }

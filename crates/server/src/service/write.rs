@@ -157,7 +157,7 @@ pub(crate) fn write(
         status.encode(out);
         if let Some(Note(action)) = note {
             let record = cx.audit_record(Some(key), request, status, action);
-            cx.audit.push(cx.now, || record);
+            cx.audit.push_made(cx.now, record);
         }
     }
     drop(nodes);
@@ -202,7 +202,8 @@ fn write_plain(
     value: &mut DataValue,
     now: UtcTime,
 ) -> bool {
-    if value.status() != StatusCode::GOOD || value.server_timestamp.is_some() {
+    let has_picoseconds = value.source_picoseconds.is_some() || value.server_picoseconds.is_some();
+    if value.status() != StatusCode::GOOD || value.server_timestamp.is_some() || has_picoseconds {
         return false;
     }
     let (Some(ix), Some(written)) = (nodes.resolve(id), value.value.take()) else { return false };
@@ -305,10 +306,14 @@ fn check_quality(access: u8, value: &mut DataValue, now: UtcTime) -> Result<(), 
     if value.status() != StatusCode::GOOD && access & AccessLevelType::STATUS_WRITE.0 == 0 {
         return Err(StatusCode::BAD_WRITE_NOT_SUPPORTED);
     }
-    if access & AccessLevelType::TIMESTAMP_WRITE.0 == 0 {
-        value.server_timestamp = Some(now);
+    // What cannot be kept is refused and not dropped (Part 4 §5.11.4.2); 0 picoseconds are none.
+    let picoseconds = [value.source_picoseconds.take(), value.server_picoseconds.take()];
+    let keeps_times = access & AccessLevelType::TIMESTAMP_WRITE.0 != 0;
+    if picoseconds.iter().flatten().any(|picoseconds| *picoseconds != 0)
+        || (value.server_timestamp.is_some() && !keeps_times)
+    {
+        return Err(StatusCode::BAD_WRITE_NOT_SUPPORTED);
     }
-    value.source_picoseconds = None;
-    value.server_picoseconds = None;
+    value.server_timestamp.get_or_insert(now);
     Ok(())
 }

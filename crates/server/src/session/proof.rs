@@ -3,6 +3,7 @@
 
 use crate::account::{HeapSize, allocation, heap_size};
 use core::fmt;
+use core::net::IpAddr;
 use std::sync::Arc;
 use taktwerk_crypto::{
     CertificatePurpose, CryptoError, EphemeralKey, Job, JobOutput, OpenSecret, Provider, Secret,
@@ -101,7 +102,12 @@ impl SignatureProof {
 /// How a user shows who they are, as far as it needs keys.
 pub(crate) enum UserProof {
     /// The client signs with the key of the user's certificate.
-    Certificate(SignatureProof),
+    Certificate {
+        /// The signature.
+        proof: SignatureProof,
+        /// Where the client is.
+        address: Option<IpAddr>,
+    },
     /// A password or token that was encrypted for us.
     Secret(OpenSecret),
 }
@@ -109,7 +115,7 @@ pub(crate) enum UserProof {
 impl fmt::Debug for UserProof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Certificate(_) => "Certificate",
+            Self::Certificate { .. } => "Certificate",
             Self::Secret(_) => "Secret",
         })
     }
@@ -138,7 +144,7 @@ impl HeapSize for SignatureProof {
 impl HeapSize for UserProof {
     fn heap_size(&self) -> usize {
         match self {
-            Self::Certificate(proof) => proof.heap_size(),
+            Self::Certificate { proof, .. } => proof.heap_size(),
             Self::Secret(OpenSecret { algorithm, data, server_nonce, sender_certificate, .. }) => {
                 algorithm.heap_size()
                     + data.heap_size()
@@ -220,14 +226,14 @@ impl Proof {
         }
         match self.user {
             None => Ok(Proven::Holds),
-            Some(UserProof::Certificate(proof)) => {
+            Some(UserProof::Certificate { proof, address }) => {
                 let certificate = Arc::clone(&proof.certificate);
                 // First the signature: without the key nobody learns which certificates are trusted.
                 proof.run(provider).map_err(|error| {
                     tracing::debug!(%error, "user signature");
                     Refusal::UserSignature
                 })?;
-                provider.validate(&certificate, &CertificatePurpose::User).map_err(|error| {
+                provider.validate(&certificate, &CertificatePurpose::User { address }).map_err(|error| {
                     tracing::debug!(%error, "user certificate");
                     match error {
                         CryptoError::Certificate(refusal) => Refusal::UserCertificate(refusal.status()),

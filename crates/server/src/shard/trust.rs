@@ -48,7 +48,8 @@ impl Context<'_> {
         let certificate = self.sessions.get(key).and_then(|session| session.user_certificate.clone());
         let Some(certificate) = certificate else { return };
         let kind = Kind::UserTrust(key, Arc::clone(&certificate));
-        let job = validation(&self.shared.config().provider, certificate, CertificatePurpose::User);
+        let purpose = CertificatePurpose::User { address: None };
+        let job = validation(&self.shared.config().provider, certificate, purpose);
         self.deferrals.run_apart(kind, job);
     }
 }
@@ -99,17 +100,19 @@ impl Shard {
         let Some(connection) = self.connections.get(id.0) else { return };
         let Some(certificate) = connection.channel.peer_certificate().cloned() else { return };
         if connection.trusted_at != change {
-            let job = validation(&self.shared.config().provider, certificate, CertificatePurpose::Client);
+            let purpose = CertificatePurpose::Client { address: connection.address };
+            let job = validation(&self.shared.config().provider, certificate, purpose);
             self.deferrals.run_apart(Kind::Trust(id, change), job);
         }
     }
 
     /// A channel's job is about to run.
-    pub(super) fn handshake_begins(&mut self, id: ConnectionId, job: &taktwerk_crypto::Job) {
+    pub(super) fn handshake_begins(&mut self, id: ConnectionId, job: &mut taktwerk_crypto::Job) {
         let change = self.shared.trust_list_changes();
         let taktwerk_crypto::Job::OpenChunk(request) = job else { return };
         if let Some(connection) = self.connections.get_mut(id.0) {
             connection.checked_at = change;
+            request.purpose = CertificatePurpose::Client { address: connection.address };
             self.note_handshake(id, request);
         }
     }

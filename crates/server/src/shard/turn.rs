@@ -85,11 +85,11 @@ impl Shard {
     /// What a channel says besides messages.
     fn on_event(&mut self, id: ConnectionId, event: Event, now: Now) {
         match event {
-            Event::Effect(job) => {
+            Event::Effect(mut job) => {
                 if self.may_shake_hands(id, now)
                     && let Ok(charge) = self.shared.account().charge(Category::HandshakeCount, 1)
                 {
-                    self.handshake_begins(id, &job);
+                    self.handshake_begins(id, &mut job);
                     let provider = Arc::clone(&self.shared.config().provider);
                     let job = Job::Blocking(Box::new(move || JobResult::Crypto(job.run(&*provider))));
                     self.deferrals.run_apart(Kind::Channel(id, charge), job);

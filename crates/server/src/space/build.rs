@@ -608,7 +608,7 @@ fn copy_of(nodes: &Nodes, declaration: NodeIx, id: NodeId) -> Option<NodeSpec> {
     let name = view.browse_name();
     let mut spec = match view.class() {
         NodeClass::OBJECT => {
-            NodeSpec::object(id, name).event_notifier(view.event_notifier().unwrap_or_default())
+            NodeSpec::object(id, name).event_notifier(view.declared_event_notifier().unwrap_or_default())
         }
         NodeClass::METHOD => {
             let handler = nodes.method_handler(declaration).cloned();

@@ -4,6 +4,7 @@
 //! - `node`: nodes on the heap; namespace 0 itself is read from the schema's static blob;
 //! - `spec`: what new nodes are to be; `error`: why they cannot be;
 //! - `nodes`: the tables, lookups and changes; `view`: one node's attributes, wherever it lives;
+//! - `call`, `rights`: calling Methods and asking for permissions from within the process;
 //! - [`build`]: builders for applications; [`import`]: NodeSets at run time.
 
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +17,7 @@ pub(crate) mod error;
 pub mod import;
 pub(crate) mod node;
 pub(crate) mod nodes;
+mod rights;
 pub(crate) mod slot;
 pub(crate) mod spec;
 pub(crate) mod view;
@@ -23,6 +25,7 @@ pub(crate) mod view;
 pub use error::NodeError;
 pub use node::NodeIx;
 pub use nodes::Reference;
+pub use rights::Rights;
 pub use slot::{SHARDS_MAX, Wake};
 pub use spec::NodeSpec;
 

@@ -17,7 +17,8 @@ use taktwerk_schema::ids::{data_type_ids, object_ids, reference_type_ids, variab
 use taktwerk_schema::ns0::Ns0;
 use taktwerk_schema::{NodeClass, PermissionType};
 use taktwerk_types::{
-    BuiltInType, IdentifierRef, NodeId, NodeIdRef, QualifiedName, StatusCode, UaString, UtcTime, Variant,
+    Array, ArrayValues, BuiltInType, IdentifierRef, NodeId, NodeIdRef, QualifiedName, StatusCode, UaString,
+    UtcTime, Variant,
 };
 
 /// A reference as services see it.
@@ -382,6 +383,23 @@ impl Nodes {
         }
     }
 
+    /// The value of a [`ValueAt::None`]: a list has nothing in it.
+    ///
+    /// # Errors
+    /// Bad_NotSupported for anything else: the Variable belongs to something that this server does not do.
+    pub(crate) fn unset_value(&self, ix: NodeIx) -> Result<Variant, StatusCode> {
+        let view = self.view(ix).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+        let data_type = view.data_type().and_then(|id| self.resolve(id.as_ref()));
+        let kind = data_type.and_then(|ix| crate::service::data_type::built_in(self, ix));
+        match (view.value_rank(), kind) {
+            (Some(1), Some(kind)) => Ok(Variant::Array(Box::new(Array {
+                values: ArrayValues::empty(kind),
+                dimensions: Vec::new(),
+            }))),
+            _ => Err(StatusCode::BAD_NOT_SUPPORTED),
+        }
+    }
+
     /// The value of a [`ValueAt::Computed`] at a time.
     ///
     /// # Errors
@@ -584,8 +602,10 @@ impl Nodes {
                 variable.data_type = self.intern_data_type(&data_type);
                 let slot = self.allocate_slot();
                 variable.slot = slot.index();
-                if let Some(value) = value {
-                    slot.set(value, StatusCode::GOOD, now, now);
+                match value.filter(|value| !value.is_empty()) {
+                    Some(value) => slot.set(value, StatusCode::GOOD, now, now),
+                    // Somebody will say: nothing is no good value.
+                    None => slot.set(Variant::Empty, StatusCode::BAD_WAITING_FOR_INITIAL_DATA, now, now),
                 }
             }
             NodeKind::VariableType(variable_type) => {

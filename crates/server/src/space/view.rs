@@ -256,8 +256,13 @@ impl<'a> NodeView<'a> {
         }
     }
 
-    /// The EventNotifier of an Object or View.
+    /// The EventNotifier of an Object or View: no events can be subscribed to, whatever a NodeSet says.
     pub(crate) fn event_notifier(&self) -> Option<u8> {
+        self.declared_event_notifier().map(|_| 0)
+    }
+
+    /// The EventNotifier that the node's model or maker has given it.
+    pub(crate) fn declared_event_notifier(&self) -> Option<u8> {
         match self.inner {
             Inner::Static(_) if self.is_session() => Some(0),
             Inner::Static(node) => {

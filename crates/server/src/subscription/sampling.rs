@@ -222,7 +222,7 @@ pub(crate) fn attribute_value(
                 Variant::decode_from(bytes, DecodeLimits::DEFAULT).map_err(|_| StatusCode::BAD_INTERNAL_ERROR)
             }
             ValueAt::Computed(ix) => nodes.computed(ix, now.utc),
-            _ => Ok(Variant::Empty),
+            _ => nodes.unset_value(node),
         },
         Some(view) => attribute_of(nodes, decisions, node, &view, attribute_id),
     };

@@ -450,9 +450,12 @@ fn access_status_and_timestamps_of_writes() {
     let old = UtcTime::parse("2020-01-01T00:00:00Z").unwrap();
     let stamped = DataValue::new(5.0).at(old, old);
     assert_eq!(write(&mut client, &mut server, 2, stamped.clone()), StatusCode::BAD_NOT_WRITABLE);
-    assert_eq!(write(&mut client, &mut server, 1, stamped.clone()), StatusCode::GOOD);
-    let bad = DataValue { status: Some(StatusCode::BAD_SENSOR_FAILURE), ..stamped.clone() };
-    assert_eq!(write(&mut client, &mut server, 1, bad.clone()), StatusCode::BAD_WRITE_NOT_SUPPORTED);
+    assert_eq!(write(&mut client, &mut server, 1, stamped.clone()), StatusCode::BAD_WRITE_NOT_SUPPORTED);
+    let sourced = DataValue { server_timestamp: None, ..stamped.clone() };
+    assert_eq!(write(&mut client, &mut server, 1, sourced.clone()), StatusCode::GOOD);
+    let bad = DataValue { status: Some(StatusCode::BAD_SENSOR_FAILURE), ..sourced };
+    assert_eq!(write(&mut client, &mut server, 1, bad), StatusCode::BAD_WRITE_NOT_SUPPORTED);
+    let bad = DataValue { status: Some(StatusCode::BAD_SENSOR_FAILURE), ..stamped };
     assert_eq!(write(&mut client, &mut server, 3, bad), StatusCode::GOOD);
     assert_eq!(write(&mut client, &mut server, 1, DataValue::default()), StatusCode::BAD_WRITE_NOT_SUPPORTED);
     let value = read(&mut client, &mut server, NodeId::numeric(1, 3), 13);

@@ -137,7 +137,7 @@ fn an_attack_is_counted_and_not_written_down() {
     server.pass(Duration::from_secs(2));
     records.extend(taken(&mut server));
     let counted = records.iter().find_map(|record| match record.action {
-        AuditAction::Suppressed { count } => Some(count),
+        AuditAction::Suppressed { count, .. } => Some(count),
         _ => None,
     });
     assert_eq!(counted, Some(500));

@@ -13,6 +13,7 @@ mod method;
 mod secured;
 mod session;
 mod transfer;
+mod truth;
 mod users;
 mod view;
 

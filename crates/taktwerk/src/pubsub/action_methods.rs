@@ -64,6 +64,15 @@ fn arguments(space: &AddressSpace, method: &NodeId, name: &str) -> Option<Vec<Fi
     objects.iter().map(read).collect()
 }
 
+/// The mode of a channel that protects as much.
+pub(crate) fn channel_mode(mode: SecurityMode) -> MessageSecurityMode {
+    match mode {
+        SecurityMode::None => MessageSecurityMode::None,
+        SecurityMode::Sign => MessageSecurityMode::Sign,
+        SecurityMode::SignAndEncrypt => MessageSecurityMode::SignAndEncrypt,
+    }
+}
+
 /// A Method that is called when its Action is asked for.
 pub(super) struct MethodAction {
     space: Arc<AddressSpace>,
@@ -86,11 +95,7 @@ impl MethodAction {
 
     /// How requests come.
     pub(super) fn secured_like(&mut self, mode: SecurityMode) {
-        self.mode = match mode {
-            SecurityMode::None => MessageSecurityMode::None,
-            SecurityMode::Sign => MessageSecurityMode::Sign,
-            SecurityMode::SignAndEncrypt => MessageSecurityMode::SignAndEncrypt,
-        };
+        self.mode = channel_mode(mode);
     }
 
     /// Calls it and waits for its results.

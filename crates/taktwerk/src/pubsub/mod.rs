@@ -61,6 +61,7 @@ pub mod subscriber;
 pub mod target;
 
 pub use action::{ActionRequestor, ActionResponder, ActionResponders};
+pub(crate) use action_methods::channel_mode;
 pub use action_methods::describe_methods;
 pub use data_set::DataSet;
 pub use error::PubSubStartError;
@@ -71,7 +72,7 @@ pub use taktwerk_net::pubsub::mqtt::{
     BrokerStatus, Credentials, MqttOptions, MqttVersion, QualityOfService, StatusMessages,
 };
 pub use taktwerk_net::pubsub::{
-    KeySource, Lateness, LatenessSnapshot, Prepare, PubSubError, RealTime, StaticKeys, UdpOptions,
+    KeySource, Lateness, LatenessSnapshot, NonceFile, Prepare, PubSubError, RealTime, StaticKeys, UdpOptions,
 };
 pub use taktwerk_pubsub::action::ActionDescription;
 pub use taktwerk_pubsub::config;

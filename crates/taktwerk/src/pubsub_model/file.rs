@@ -1,5 +1,6 @@
 //! The configuration as a file (Part 14 §9.1.3.7, Part 20 §4.2): it is read, or a part of it is written and applied.
 
+use super::authorized::Caller;
 use super::live::Live;
 use super::methods::{Inputs, Outcome, blocking};
 use super::{administers, computed, has_role, lock};
@@ -144,7 +145,12 @@ type Run = fn(&Arc<Live>, &Mutex<File>, &CallContext, &mut Inputs) -> Outcome;
 /// What each Method does.
 const METHODS: [(u32, Run); 8] = [
     (method_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION_OPEN, |live, file, caller, inputs| {
-        let bytes = || binary_file::write(&live.states.configuration());
+        let space = live.space()?;
+        let bytes = || {
+            let mut shown = (*live.states.configuration()).clone();
+            Caller::new(&space, &caller.roles).redact(&mut shown);
+            binary_file::write(&shown)
+        };
         Ok(vec![lock(file).open(caller, inputs.take()?, clock::monotonic(), bytes)?.into()])
     }),
     (method_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION_CLOSE, |_, file, caller, inputs| {
@@ -238,7 +244,7 @@ fn close_and_update(
         *configuration = update.configuration.clone();
         update
     };
-    let done = live.change(|configuration, inner| Ok(apply(configuration, &inner.reservations)));
+    let done = live.change_for(caller, |configuration, inner| Ok(apply(configuration, &inner.reservations)));
     match done {
         Ok(update) => Ok(results(live, &update)),
         // It reads well, but cannot run here: addresses, Variables, names.

@@ -340,6 +340,7 @@ fn push(states: &States, caller: &CallContext, inputs: &[Variant]) -> Outcome {
         time_to_next_key: argument(inputs, 5)?,
         key_lifetime: argument(inputs, 6)?,
         current_token_id: None,
+        nonces: None,
     };
     let policy = taktwerk_crypto::PubSubSecurityPolicy::from_uri(&keys.security_policy_uri)
         .ok_or(StatusCode::BAD_SECURITY_POLICY_REJECTED)?;

@@ -1,6 +1,7 @@
 //! The configuration while it is in use: one change after the other, all or nothing, in the address space, in the engines
 //! and in the file.
 
+use super::authorized::Caller;
 use super::keys;
 use super::lock;
 use super::nodes::{Nodes, Object};
@@ -19,7 +20,7 @@ use taktwerk_pubsub::config::reserve::Reservations;
 use taktwerk_pubsub::config::unused::{unused_by_publishers, unused_by_subscribers};
 use taktwerk_pubsub::config::version::{touch, version_time};
 use taktwerk_pubsub::config::{Configuration, Element, Problem, binary_file, validate};
-use taktwerk_server::callback::SessionLife;
+use taktwerk_server::callback::{CallContext, SessionLife};
 use taktwerk_server::space::AddressSpace;
 use taktwerk_types::{NodeId, StatusCode};
 
@@ -194,6 +195,24 @@ impl Live {
         if let Err(error) = saved {
             tracing::error!(path = %path.display(), %error, "the PubSub configuration was not saved");
         }
+    }
+
+    /// Changes the configuration for a caller, who needs permissions for what it newly names.
+    ///
+    /// # Errors
+    /// As [`Self::change`]; what the caller may not configure.
+    pub(super) fn change_for<T>(
+        self: &Arc<Self>,
+        caller: &CallContext,
+        edit: impl FnOnce(&mut Configuration, &mut Inner) -> Result<T, StatusCode>,
+    ) -> Result<T, StatusCode> {
+        let space = self.space()?;
+        self.change(|configuration, inner| {
+            let old = configuration.clone();
+            let given = edit(configuration, inner)?;
+            Caller::new(&space, &caller.roles).check_change(&old, configuration)?;
+            Ok(given)
+        })
     }
 
     /// Changes the configuration. Gives what `edit` gives.

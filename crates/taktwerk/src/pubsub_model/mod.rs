@@ -22,9 +22,10 @@
 //! - `live`: the configuration while it is in use; `nodes`: the objects; `settings`: their
 //!   TransportSettings and MessageSettings; `states`: what switches them;
 //! - `file`: the configuration as a file; `methods`: what changes a part of it; `engines`: who runs it;
-//! - `diagnostics`: what is counted;
+//! - `authorized`: what somebody may configure; `diagnostics`: what is counted;
 //! - `keys`: the key service, and keys that are pushed to us; [`pull`]: the client of a key service.
 
+mod authorized;
 mod diagnostics;
 mod engines;
 mod file;
@@ -36,6 +37,7 @@ pub mod pull;
 mod settings;
 mod states;
 
+pub use authorized::{NotPermitted, not_permitted};
 pub use engines::{RunsPublisher, RunsResponders, RunsSubscriber};
 pub use pull::KeyServiceClient;
 

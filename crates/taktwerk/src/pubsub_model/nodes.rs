@@ -22,7 +22,7 @@ use taktwerk_schema::{KeyValuePair, MessageSecurityMode, StandaloneSubscribedDat
 use taktwerk_server::callback::CallContext;
 use taktwerk_server::space::NodeSpec;
 use taktwerk_server::space::build::Under;
-use taktwerk_types::{LocalizedText, NodeId, QualifiedName, UaString, Variant};
+use taktwerk_types::{LocalizedText, NodeId, QualifiedName, StatusCode, UaString, Variant};
 
 /// The transports there are.
 pub(super) const PROFILES: [&str; 4] = [
@@ -175,10 +175,23 @@ impl Added<'_> {
                 let value = value.into();
                 // Nobody needs to hear of what is as it was.
                 if variable.get().value.as_ref().is_none_or(|is| !is.same_as(&value)) {
-                    variable.set_at(value, now());
+                    let status = match value.is_empty() {
+                        // What is not configured has no good value.
+                        true => StatusCode::BAD_WAITING_FOR_INITIAL_DATA,
+                        false => StatusCode::GOOD,
+                    };
+                    variable.set_with(value, status, now(), now());
                 }
                 Ok(())
             }
+            None => Err(BuildError::NoMember { type_id: self.id.clone(), path: path.to_owned() }),
+        }
+    }
+
+    /// Hides a member whose value names nodes from those who must not know of them.
+    fn show_to_those_who_know(&self, path: &str, named: &[NodeId]) -> Result<(), BuildError> {
+        match self.members.get(path) {
+            Some(id) => Ok(self.space.show_to_those_who_know(id, named)?),
             None => Err(BuildError::NoMember { type_id: self.id.clone(), path: path.to_owned() }),
         }
     }
@@ -373,6 +386,8 @@ impl<'a> Sync<'a> {
         added.set("DataSetClassId", meta_data.data_set_class_id)?;
         if let DataSetSource::Items(items) = &data_set.source {
             added.set("PublishedData", Variant::from_structures(items))?;
+            let named: Vec<NodeId> = items.iter().map(|item| item.published_variable.clone()).collect();
+            added.show_to_those_who_know("PublishedData", &named)?;
             if added.is_new {
                 methods::offer(self.space, &added.id, methods::of_items())?;
             }

@@ -147,6 +147,7 @@ fn read(outputs: Vec<Variant>) -> Option<SecurityKeys> {
         time_to_next_key: f64::try_from(time_to_next).ok()?,
         key_lifetime: f64::try_from(lifetime).ok()?,
         current_token_id: None,
+        nonces: None,
     })
 }
 

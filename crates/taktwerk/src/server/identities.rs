@@ -28,6 +28,10 @@ impl IdentityVerifier for Identities {
         verifier.as_ref().map_or_else(Verification::refused, |verifier| verifier.verify(credential))
     }
 
+    fn knows(&self, user_name: &str) -> bool {
+        self.passwords.as_ref().is_some_and(|verifier| verifier.knows(user_name))
+    }
+
     fn still_knows(&self, user_name: &str, credential: u64) -> bool {
         self.passwords.as_ref().is_some_and(|verifier| verifier.still_knows(user_name, credential))
     }

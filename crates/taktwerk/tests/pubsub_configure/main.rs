@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
 
 mod actions;
+mod permitted;
 mod shown;
 
 use std::net::UdpSocket;
@@ -51,8 +52,8 @@ struct Setup {
 
 async fn setup(configuration: Configuration) -> Setup {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().authorization(admin()).build().unwrap();
-    let level = server.objects().variable("Level", 1.5).add().unwrap();
-    let count = server.objects().variable("Count", 7).add().unwrap();
+    let level = server.objects().variable("Level", 1.5).writable().add().unwrap();
+    let count = server.objects().variable("Count", 7).writable().add().unwrap();
     let model = PubSubModel::add_to(&server, &configuration).unwrap();
     let publisher =
         Publisher::of(configuration.clone()).space(server.space()).on_event(model.publisher_events());

@@ -1,8 +1,10 @@
 //! Objects below the elements: what is configured can be read there, and follows when it changes.
 
 use super::{SETS, Setup, admin, empty, free_url, listen, ns0, setup, structure, until, variable};
+use std::time::Duration;
+use taktwerk::pubsub_model::PubSubModel;
 use taktwerk::types::{Guid, NodeId, QualifiedName, UaString, Variant};
-use taktwerk::{Client, StatusCode};
+use taktwerk::{Client, Server, StatusCode};
 use taktwerk_pubsub::PublisherId;
 use taktwerk_pubsub::config::build::field;
 use taktwerk_pubsub::config::{
@@ -301,4 +303,37 @@ async fn what_a_session_holds_is_free_when_it_has_ended() {
     assert_eq!(setup.client.read_value::<u16>(count).await.unwrap(), 0);
     let (_handle,): (u32,) = setup.client.call(file, open, (6u8,)).await.unwrap();
     setup.end().await;
+}
+
+/// No node under Objects is Good without a value, whatever is configured.
+#[tokio::test]
+async fn nothing_is_good_without_a_value() {
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().authorization(admin()).build().unwrap();
+    PubSubModel::add_to(&server, &with_settings()).unwrap();
+    let running = server.spawn().unwrap();
+    let client = Client::connect(&running.url()).await.unwrap();
+    let mut left = vec![ns0(object_ids::OBJECTS_FOLDER)];
+    let mut seen = std::collections::BTreeSet::new();
+    let (mut variables, mut wrong) = (0, Vec::new());
+    while let Some(node) = left.pop() {
+        for reference in client.browse(node).await.unwrap_or_default() {
+            let id = reference.node_id.node_id.clone();
+            if !seen.insert(id.clone()) {
+                continue;
+            }
+            if reference.node_class == NodeClass::VARIABLE {
+                variables += 1;
+                let value = client.read(id.clone()).await.unwrap();
+                let is_null = value.value.as_ref().is_none_or(Variant::is_empty);
+                if value.status().is_good() && is_null {
+                    wrong.push(id.clone());
+                }
+            }
+            left.push(id);
+        }
+    }
+    assert!(variables > 400, "{variables}");
+    assert!(wrong.is_empty(), "Good and null: {wrong:?}");
+    drop(client);
+    running.stop(Duration::from_secs(1));
 }

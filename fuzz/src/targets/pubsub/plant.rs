@@ -90,6 +90,7 @@ pub fn keys() -> SecurityKeys {
         time_to_next_key: 1000.0,
         key_lifetime: 1000.0,
         current_token_id: None,
+        nonces: None,
     }
 }
 

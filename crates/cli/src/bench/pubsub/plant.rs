@@ -220,6 +220,7 @@ fn keys() -> SecurityKeys {
         time_to_next_key: 1e9,
         key_lifetime: 1e9,
         current_token_id: None,
+        nonces: None,
     }
 }
 

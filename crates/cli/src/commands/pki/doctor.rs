@@ -12,6 +12,7 @@ use std::time::SystemTime;
 use taktwerk_crypto::CertificatePurpose;
 use taktwerk_crypto::certificate::{Certificate, ValidationOptions, ValidationReport, ValidationRequest};
 use taktwerk_pki::doctor::{Diagnosis, Patient, diagnose, expires_soon};
+use taktwerk_pki::store::THUMBPRINT_DIGITS_MIN;
 use taktwerk_pki::{
     ContentError, NewKey, OwnCertificate, Store, StoreValidator, encoding, first_certificate,
 };
@@ -156,7 +157,7 @@ fn prescribe(diagnosis: &Diagnosis, output: Output) -> Result<(), Failure> {
 /// Bytes that are no certificate.
 fn broken(case: &Case, store: &Store, output: Output) -> Result<(), Failure> {
     let validator = StoreValidator::new(store.clone(), ValidationOptions::default());
-    let purpose = CertificatePurpose::Client;
+    let purpose = CertificatePurpose::Client { address: None };
     let report = validator.report(&case.chain, &ValidationRequest::new(&purpose), true);
     let patient = Patient {
         store: store.root(),
@@ -202,7 +203,14 @@ fn findings(report: &ValidationReport) -> Value {
 
 fn case(arguments: &DoctorArgs, at: &Place, store: &Store) -> Result<Case, Failure> {
     let Some(what) = &arguments.what else {
-        let last = store.rejected(at.group(), &mut Vec::new()).into_iter().next().ok_or_else(|| {
+        let refused = store.rejected(at.group(), &mut Vec::new());
+        if refused.len() > 1 {
+            tell!(
+                "note: {} certificates were refused; this is about the last one. taktwerk pki show lists all",
+                refused.len()
+            );
+        }
+        let last = refused.into_iter().next().ok_or_else(|| {
             Failure::Usage(format!(
                 "nobody was refused in {}: name a file, a thumbprint or a server's URL",
                 store.root().display()
@@ -232,8 +240,9 @@ fn case(arguments: &DoctorArgs, at: &Place, store: &Store) -> Result<Case, Failu
 fn own_by_thumbprint(store: &Store, what: &str) -> Option<OwnCertificate> {
     let wanted: String =
         what.chars().filter(|c| !matches!(c, ':' | ' ')).flat_map(char::to_lowercase).collect();
-    let is_meant =
-        |own: &OwnCertificate| wanted.len() >= 4 && print_of(&own.certificate).starts_with(&wanted);
+    let is_meant = |own: &OwnCertificate| {
+        wanted.len() >= THUMBPRINT_DIGITS_MIN && print_of(&own.certificate).starts_with(&wanted)
+    };
     store.own(&mut Vec::new()).into_iter().find(is_meant)
 }
 
@@ -257,13 +266,13 @@ fn presented(url: &str) -> Result<Case, Failure> {
 /// What a server presented is kept, so that it can be trusted by its thumbprint.
 fn keep(store: &Store, at: &Place, chain: &[u8]) -> Option<PathBuf> {
     let folder = store.folder(at.group(), taktwerk_pki::Folder::Rejected);
-    taktwerk_pki::RejectedStore::new(folder).offer(chain)
+    taktwerk_pki::RejectedStore::new(folder).offer(chain, None)
 }
 
 fn purpose(role: Role, host: Option<String>, certificate: &Certificate) -> CertificatePurpose {
     match role {
-        Role::Client => CertificatePurpose::Client,
-        Role::User => CertificatePurpose::User,
+        Role::Client => CertificatePurpose::Client { address: None },
+        Role::User => CertificatePurpose::User { address: None },
         Role::Server => {
             // Without a host there is nothing to compare: any of its own will do.
             let extensions = certificate.extensions();

@@ -13,6 +13,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use taktwerk_crypto::certificate::{Certificate, thumbprint};
+use taktwerk_pki::store::THUMBPRINT_DIGITS_MIN;
 use taktwerk_pki::{Entry, Folder, Group, Problem, Store, thumbprint_text};
 
 /// Arguments of `taktwerk pki`.
@@ -97,21 +98,26 @@ impl Place {
             return Ok(Entry { path: path.to_owned(), certificate, behind: chain.collect() });
         }
         let mut found = store.find(self.group(), what);
-        // The same certificate may lie in several folders.
-        found.dedup_by(|a, b| a.1.certificate == b.1.certificate);
-        match found.len() {
-            1 => found.pop().map(|(_, entry)| entry).ok_or_else(|| missing(what, store)),
-            0 => Err(missing(what, store)),
-            several => Err(Failure::Usage(format!(
-                "{several} certificates have a thumbprint that begins with {what}: write more of it"
-            ))),
+        if found.len() > 1 {
+            let line = |(folder, entry): &(Folder, Entry)| {
+                let subject = entry.certificate.subject_text();
+                format!("  {}  {} ({})", entry.thumbprint(), subject, folder_name(*folder))
+            };
+            let lines: Vec<String> = found.iter().map(line).collect();
+            return Err(Failure::Usage(format!(
+                "the thumbprints of {} certificates begin with {what}; write more digits:\n{}",
+                found.len(),
+                lines.join("\n")
+            )));
         }
+        found.pop().map(|(_, entry)| entry).ok_or_else(|| missing(what, store))
     }
 }
 
 fn missing(what: &str, store: &Store) -> Failure {
     Failure::Usage(format!(
-        "{what} is neither a file nor the beginning (4 digits or more) of a thumbprint in {}; see taktwerk pki show",
+        "{what} is neither a file nor the beginning ({THUMBPRINT_DIGITS_MIN} digits or more) of a thumbprint in {}; see \
+         taktwerk pki show",
         store.root().display()
     ))
 }

@@ -2,15 +2,21 @@
 
 use super::{Place, document, print_of, unusable};
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, short};
 use clap::Args;
 use serde_json::json;
+use std::io::IsTerminal;
+use std::time::SystemTime;
 use taktwerk_crypto::certificate::{AwsLcVerifier, Certificate};
+use taktwerk_pki::store::THUMBPRINT_DIGITS_MIN;
+use taktwerk_pki::{Entry, Store};
+use taktwerk_types::UtcTime;
 
 /// Arguments of `taktwerk pki trust`.
 #[derive(Debug, Args)]
 pub(super) struct TrustArgs {
-    /// A file, or the beginning of the thumbprint of a certificate in the store; the last refused one without it.
+    /// A file, or a thumbprint or its first 8 digits or more. Without it the refused certificates are listed, and
+    /// you are asked which one.
     #[arg(value_name = "FILE|THUMBPRINT")]
     certificate: Option<String>,
 }
@@ -27,9 +33,13 @@ pub(super) fn trust(arguments: &TrustArgs, at: &Place, output: Output) -> Result
     let store = at.store()?;
     let entry = match &arguments.certificate {
         Some(what) => at.find(&store, what)?,
-        None => store.rejected(at.group(), &mut Vec::new()).into_iter().next().ok_or_else(|| {
-            Failure::Usage(format!("nobody was refused in {}: name a file", store.root().display()))
-        })?,
+        None => match ask(&store, at, output)? {
+            Some(entry) => entry,
+            None => {
+                tell!("nothing was trusted");
+                return Ok(());
+            }
+        },
     };
     store.create().map_err(|error| unusable(&store, &error))?;
     let path = store.trust(at.group(), &entry.certificate).map_err(|error| unusable(&store, &error))?;
@@ -58,6 +68,45 @@ pub(super) fn trust(arguments: &TrustArgs, at: &Place, output: Output) -> Result
         tell!("warning: {authority} is a certificate authority: everybody whom it certifies is trusted");
     }
     Ok(())
+}
+
+/// Lists the refused certificates and asks which one is trusted. The answer is digits of the thumbprint, not a position
+/// in the list: anybody can be refused at any time with any name, and only the thumbprint tells peers apart.
+fn ask(store: &Store, at: &Place, output: Output) -> Result<Option<Entry>, Failure> {
+    let refused = store.rejected(at.group(), &mut Vec::new());
+    if refused.is_empty() {
+        let root = store.root().display();
+        return Err(Failure::Usage(format!("no certificate was refused in {root}: name a file")));
+    }
+    let list = listed(store, at, &refused);
+    if output.is_json() || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(Failure::Usage(format!(
+            "name the thumbprint of the certificate to trust; refused in {}:\n{list}",
+            store.root().display()
+        )));
+    }
+    tell!("Refused in {}:\n{list}", store.root().display());
+    tell!("Compare the thumbprint with the one on the other machine (there: taktwerk pki show).");
+    tell_part!("Thumbprint to trust, {THUMBPRINT_DIGITS_MIN} digits or more (Enter for none): ");
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).map_err(|error| Failure::Environment(error.to_string()))?;
+    let answer = answer.trim();
+    if answer.is_empty() { Ok(None) } else { at.find(store, answer).map(Some) }
+}
+
+/// Certificates with what tells them apart: thumbprint, subject, where the peer was, when it was last refused.
+fn listed(store: &Store, at: &Place, entries: &[Entry]) -> String {
+    let addresses = store.rejected_addresses(at.group());
+    let line = |entry: &Entry| {
+        let thumbprint = entry.thumbprint();
+        let address = addresses.get(&thumbprint).map(|address| format!("from {address}, "));
+        let modified = std::fs::metadata(&entry.path).and_then(|metadata| metadata.modified());
+        let since = modified.ok().and_then(|modified| modified.duration_since(SystemTime::UNIX_EPOCH).ok());
+        let when = short(since.map(UtcTime::from_unix));
+        let subject = entry.certificate.subject_text();
+        format!("  {thumbprint}  {subject}\n    {}last refused {when}\n", address.unwrap_or_default())
+    };
+    entries.iter().map(line).collect()
 }
 
 fn vouches_for_others(certificate: &Certificate) -> Option<String> {

@@ -100,7 +100,7 @@ impl Setting {
             headers_len,
             sender_certificate: 20..headers_len,
             receiver_thumbprint: self.server.thumbprint(own),
-            purpose: CertificatePurpose::Client,
+            purpose: CertificatePurpose::Client { address: None },
             binding: b"binding".to_vec(),
         });
         self.server.take();

@@ -153,6 +153,24 @@ fn callers() -> Vec<Caller> {
     sets.into_iter().flat_map(with_modes).collect()
 }
 
+/// What is answered within the process, as PubSub asks.
+fn in_process(
+    server: &Server,
+    rights: &crate::space::Rights,
+    cases: &[Case],
+) -> [(Path, Vec<StatusCode>); 3] {
+    let ask =
+        |node: NodeId, permission| server.space.check_rights(rights, &node, permission).err().unwrap_or(GOOD);
+    let all = |permission, node: fn(&Case) -> NodeId| -> Vec<StatusCode> {
+        cases.iter().map(|case| ask(node(case), permission)).collect()
+    };
+    [
+        (Path::Published, all(PermissionType::READ, Case::variable)),
+        (Path::Target, all(PermissionType::WRITE, Case::variable)),
+        (Path::Action, all(PermissionType::CALL, Case::method)),
+    ]
+}
+
 /// What the server answers on each way, in the order of the cases.
 fn observe(server: &mut Server, client: &mut Client, cases: &[Case]) -> Vec<(Path, Vec<StatusCode>)> {
     let read = |server: &mut Server, client: &mut Client, attribute_id: u32| -> Vec<StatusCode> {
@@ -436,9 +454,11 @@ fn every_way_to_every_node_agrees_with_the_model() {
     let mut answers: BTreeMap<StatusCode, u32> = BTreeMap::new();
     for (count, caller) in (0..).zip(callers()) {
         let mode = MessageSecurityMode::from_number(i32::from(caller.mode)).unwrap();
-        let roles = caller.roles.iter().map(|name| role_id(name)).collect();
+        let roles: Vec<NodeId> = caller.roles.iter().map(|name| role_id(name)).collect();
+        let rights = server.space.rights(&roles, mode);
         server.shard.grant(&client.token, roles, mode, server.now);
         let mut all = observe(&mut server, &mut client, &cases);
+        all.extend(in_process(&server, &rights, &cases));
         all.extend(after_the_fact(&mut server, [&mut client, &mut giver], &cases, &caller, count));
         for (path, observed) in all {
             for (case, observed) in cases.iter().zip(observed) {

@@ -41,6 +41,10 @@ pub(super) enum Path {
     /// What a subscription of a session that had every right tells the one that takes it over.
     Transfer,
     Register,
+    /// What PubSub publishes, writes and calls for a caller, through messages that are secured like the mode.
+    Published,
+    Target,
+    Action,
 }
 
 pub(super) const GOOD: StatusCode = StatusCode::GOOD;
@@ -54,6 +58,9 @@ pub(super) fn answer(caller: &Caller, rules: &Rules, path: Path) -> StatusCode {
         Path::ReadValue | Path::FirstSample | Path::LaterSample | Path::Transfer => {
             may(caller, rules, "Read")
         }
+        Path::Published => may(caller, rules, "Read"),
+        Path::Target => may(caller, rules, "Write"),
+        Path::Action => may(caller, rules, "Call"),
         Path::ReadName | Path::BrowseFrom => may(caller, rules, "Browse"),
         Path::ReadRolePermissions => may(caller, rules, "ReadRolePermissions"),
         Path::Write => may(caller, rules, "Write"),

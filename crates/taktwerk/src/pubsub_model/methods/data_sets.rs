@@ -1,6 +1,7 @@
 //! What is published: folders and data sets of Variables (Part 14 §9.1.4).
 
 use super::{INVALID, Inputs, Outcome, called_on, passed, take_positions, usable};
+use crate::pubsub_model::authorized::Caller;
 use crate::pubsub_model::live::Live;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,8 +9,9 @@ use taktwerk_crypto::Entropy;
 use taktwerk_net::entropy::OsEntropy;
 use taktwerk_pubsub::config::update::{free_name, remove_writers_of};
 use taktwerk_pubsub::config::{Configuration, DataSetSource, Element, PublishedDataSet};
+use taktwerk_pubsub::uadp::SecurityMode;
 use taktwerk_schema::{
-    ConfigurationVersionDataType, DataSetFieldFlags, DataSetMetaDataType, FieldMetaData,
+    ConfigurationVersionDataType, DataSetFieldFlags, DataSetMetaDataType, FieldMetaData, PermissionType,
     PublishedVariableDataType,
 };
 use taktwerk_server::callback::CallContext;
@@ -47,8 +49,16 @@ fn candidates(
 }
 
 /// What a Variable is as a field.
-fn field(live: &Live, candidate: &Candidate, names: &BTreeSet<&str>) -> Result<FieldMetaData, StatusCode> {
+fn field(
+    live: &Live,
+    caller: &Caller<'_>,
+    mode: SecurityMode,
+    candidate: &Candidate,
+    names: &BTreeSet<&str>,
+) -> Result<FieldMetaData, StatusCode> {
     let variable = &candidate.variable;
+    // Before anything that only a node that exists could be told.
+    caller.check(mode, &variable.published_variable, PermissionType::READ)?;
     if variable.attribute_id != 0 && variable.attribute_id != VALUE {
         return Err(StatusCode::BAD_ATTRIBUTE_ID_INVALID);
     }
@@ -80,15 +90,19 @@ fn field(live: &Live, candidate: &Candidate, names: &BTreeSet<&str>) -> Result<F
 /// Adds Variables at the end of a data set, as far as they can be published.
 fn append(
     live: &Live,
+    caller: &CallContext,
+    mode: SecurityMode,
     data_set: &mut PublishedDataSet,
     candidates: Vec<Candidate>,
 ) -> Result<Vec<StatusCode>, StatusCode> {
     let DataSetSource::Items(items) = &mut data_set.source else { return Err(StatusCode::BAD_INVALID_STATE) };
+    let space = live.space()?;
+    let rights = Caller::new(&space, &caller.roles);
     let mut results = Vec::new();
     for candidate in candidates {
         let fields = &mut data_set.meta_data.fields;
         let names = fields.iter().map(|field| field.name.as_str()).collect();
-        results.push(match field(live, &candidate, &names) {
+        results.push(match field(live, &rights, mode, &candidate, &names) {
             Ok(field) => {
                 fields.push(field);
                 items.push(candidate.variable);
@@ -126,13 +140,13 @@ pub(super) fn add_items(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inp
     let promoted =
         flags.into_iter().map(|flags| DataSetFieldFlags(flags).contains(DataSetFieldFlags::PROMOTED_FIELD));
     let candidates = candidates(aliases, promoted.collect(), inputs.structures()?)?;
-    let results = live.change(|configuration, _| {
+    let results = live.change_for(caller, |configuration, _| {
         is_free(configuration, &name)?;
         let meta_data = DataSetMetaDataType { name: name.as_str().into(), ..DataSetMetaDataType::default() };
         let source = DataSetSource::Items(Vec::new());
         let mut data_set =
             PublishedDataSet { name: name.clone(), folder, meta_data, source, ..PublishedDataSet::default() };
-        let results = append(live, &mut data_set, candidates)?;
+        let results = append(live, caller, SecurityMode::SignAndEncrypt, &mut data_set, candidates)?;
         configuration.data_sets.push(data_set);
         Ok(results)
     })?;
@@ -153,9 +167,14 @@ pub(super) fn add_items_template(live: &Arc<Live>, caller: &CallContext, inputs:
     }
     let space = live.space()?;
     // The size is fixed, so a Variable that cannot be published is not there at all.
+    let rights = Caller::new(&space, &caller.roles);
+    let may = |variable: &PublishedVariableDataType| {
+        rights.check(SecurityMode::SignAndEncrypt, &variable.published_variable, PermissionType::READ)
+    };
     let results: Vec<StatusCode> = variables
         .iter()
         .map(|variable| match space.declared_shape(&variable.published_variable) {
+            _ if may(variable).is_err() => may(variable).err().unwrap_or_default(),
             None => StatusCode::BAD_NODE_ID_UNKNOWN,
             Some(_) if variable.attribute_id != 0 && variable.attribute_id != VALUE => {
                 StatusCode::BAD_ATTRIBUTE_ID_INVALID
@@ -169,7 +188,7 @@ pub(super) fn add_items_template(live: &Arc<Live>, caller: &CallContext, inputs:
     if results.iter().any(|status| status.is_bad()) {
         return Ok(vec![NodeId::NULL.into(), results.into()]);
     }
-    live.change(|configuration, _| {
+    live.change_for(caller, |configuration, _| {
         is_free(configuration, &name)?;
         let source = DataSetSource::Items(variables);
         let data_set =
@@ -191,7 +210,7 @@ pub(super) fn remove(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inputs
     let Element::DataSet { name } = passed(live, inputs)? else {
         return Err(StatusCode::BAD_NODE_ID_INVALID);
     };
-    live.change(|configuration, _| {
+    live.change_for(caller, |configuration, _| {
         let at = configuration.data_sets.iter().position(|set| set.name == name && set.folder == folder);
         configuration.data_sets.remove(at.ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?);
         remove_writers_of(configuration, &name);
@@ -209,7 +228,7 @@ pub(super) fn add_folder(live: &Arc<Live>, caller: &CallContext, inputs: &mut In
         return Err(StatusCode::BAD_RESOURCE_UNAVAILABLE);
     }
     path.push(name);
-    live.change(|configuration, inner| {
+    live.change_for(caller, |configuration, inner| {
         let is_used = configuration.data_sets.iter().any(|set| set.folder.starts_with(&path));
         if is_used || !inner.folders.insert(path.clone()) {
             return Err(StatusCode::BAD_BROWSE_NAME_DUPLICATED);
@@ -228,7 +247,7 @@ pub(super) fn remove_folder(live: &Arc<Live>, caller: &CallContext, inputs: &mut
     let node: NodeId = inputs.take()?;
     let path = live.folder(&node).filter(|path| path.len() == above.len() + 1 && path.starts_with(&above));
     let path = path.ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
-    live.change(|configuration, inner| {
+    live.change_for(caller, |configuration, inner| {
         inner.folders.retain(|folder| !folder.starts_with(&path));
         let (gone, kept) = core::mem::take(&mut configuration.data_sets)
             .into_iter()
@@ -267,8 +286,10 @@ pub(super) fn add_variables(live: &Arc<Live>, caller: &CallContext, inputs: &mut
     if candidates.is_empty() {
         return Err(StatusCode::BAD_NOTHING_TO_DO);
     }
-    let results = live
-        .change(|configuration, _| append(live, of_version(configuration, &name, &version)?, candidates))?;
+    let results = live.change_for(caller, |configuration, _| {
+        let mode = Caller::weakest_mode(configuration, &name);
+        append(live, caller, mode, of_version(configuration, &name, &version)?, candidates)
+    })?;
     Ok(vec![Variant::from_structure(&version_of(live, &name)), results.into()])
 }
 
@@ -282,7 +303,7 @@ pub(super) fn remove_variables(live: &Arc<Live>, caller: &CallContext, inputs: &
     if positions.is_empty() {
         return Err(StatusCode::BAD_NOTHING_TO_DO);
     }
-    let results = live.change(|configuration, _| {
+    let results = live.change_for(caller, |configuration, _| {
         let data_set = of_version(configuration, &name, &version)?;
         let DataSetSource::Items(items) = &mut data_set.source else {
             return Err(StatusCode::BAD_INVALID_STATE);

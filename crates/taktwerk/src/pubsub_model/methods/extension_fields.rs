@@ -50,7 +50,7 @@ pub(super) fn add(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inputs) -
         return Err(INVALID);
     }
     let node = extension_field_of(&element, &key);
-    live.change(|configuration, _| {
+    live.change_for(caller, |configuration, _| {
         let fields = &mut data_set(configuration, &element)?.extension_fields;
         if fields.iter().any(|field| field.key == key) {
             return Err(StatusCode::BAD_NODE_ID_EXISTS);
@@ -69,7 +69,7 @@ pub(super) fn remove(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inputs
     let element = of(live, caller)?;
     let field: NodeId = inputs.take()?;
     let space = live.space()?;
-    live.change(|configuration, _| {
+    live.change_for(caller, |configuration, _| {
         let is_it = |one: &KeyValuePair| extension_field_of(&element, &one.key) == field;
         if !data_set(configuration, &element)?.extension_fields.iter().any(is_it) {
             let is_other = space.contains(&field);

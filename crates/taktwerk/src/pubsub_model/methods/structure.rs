@@ -28,16 +28,17 @@ fn understood<T>(converted: Result<T, ConversionError>) -> Result<T, StatusCode>
 /// Adds what `edit` adds and gives its node.
 fn added(
     live: &Arc<Live>,
+    caller: &CallContext,
     element: &Element,
     edit: impl FnOnce(&mut Configuration) -> Result<(), StatusCode>,
 ) -> Outcome {
     usable(element.name())?;
-    live.change(|configuration, _| edit(configuration))?;
+    live.change_for(caller, |configuration, _| edit(configuration))?;
     Ok(vec![live.node(element).into()])
 }
 
-fn removed(live: &Arc<Live>, edit: impl FnOnce(&mut Configuration) -> bool) -> Outcome {
-    live.change(|configuration, _| if edit(configuration) { Ok(()) } else { Err(UNKNOWN) })?;
+fn removed(live: &Arc<Live>, caller: &CallContext, edit: impl FnOnce(&mut Configuration) -> bool) -> Outcome {
+    live.change_for(caller, |configuration, _| if edit(configuration) { Ok(()) } else { Err(UNKNOWN) })?;
     Ok(Vec::new())
 }
 
@@ -47,14 +48,14 @@ fn take_out<T>(list: &mut Vec<T>, fits: impl Fn(&T) -> bool) -> bool {
     at.map(|at| list.remove(at)).is_some()
 }
 
-pub(super) fn add_connection(live: &Arc<Live>, _: &CallContext, inputs: &mut Inputs) -> Outcome {
+pub(super) fn add_connection(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inputs) -> Outcome {
     let mut connection =
         understood(Connection::from_schema(&inputs.structure::<PubSubConnectionDataType>()?))?;
     if connection.publisher_id.is_none() {
         connection.publisher_id = Some(live.default_publisher_id(&connection.transport_profile_uri));
     }
     let element = Element::Connection { name: connection.name.clone() };
-    added(live, &element, |configuration| {
+    added(live, caller, &element, |configuration| {
         if configuration.connection(&connection.name).is_some() {
             return Err(DUPLICATE);
         }
@@ -63,9 +64,9 @@ pub(super) fn add_connection(live: &Arc<Live>, _: &CallContext, inputs: &mut Inp
     })
 }
 
-pub(super) fn remove_connection(live: &Arc<Live>, _: &CallContext, inputs: &mut Inputs) -> Outcome {
+pub(super) fn remove_connection(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inputs) -> Outcome {
     let Element::Connection { name } = passed(live, inputs)? else { return Err(UNKNOWN) };
-    removed(live, |configuration| take_out(&mut configuration.connections, |one| one.name == name))
+    removed(live, caller, |configuration| take_out(&mut configuration.connections, |one| one.name == name))
 }
 
 pub(super) fn add_writer_group(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inputs) -> Outcome {
@@ -79,7 +80,7 @@ pub(super) fn add_writer_group(live: &Arc<Live>, caller: &CallContext, inputs: &
         group.writer_group_id = id.ok_or(StatusCode::BAD_RESOURCE_UNAVAILABLE)?;
     }
     let element = Element::WriterGroup { connection: name.clone(), name: group.name.clone() };
-    added(live, &element, |configuration| {
+    added(live, caller, &element, |configuration| {
         let connection = configuration.connection_mut(&name).ok_or(UNKNOWN)?;
         has_no_group(connection, &group.name)?;
         connection.writer_groups.push(group);
@@ -93,7 +94,7 @@ pub(super) fn add_reader_group(live: &Arc<Live>, caller: &CallContext, inputs: &
     };
     let group = understood(ReaderGroup::from_schema(&inputs.structure::<ReaderGroupDataType>()?))?;
     let element = Element::ReaderGroup { connection: name.clone(), name: group.name.clone() };
-    added(live, &element, |configuration| {
+    added(live, caller, &element, |configuration| {
         let connection = configuration.connection_mut(&name).ok_or(UNKNOWN)?;
         has_no_group(connection, &group.name)?;
         connection.reader_groups.push(group);
@@ -110,7 +111,7 @@ fn has_no_group(connection: &Connection, name: &str) -> Result<(), StatusCode> {
 pub(super) fn remove_group(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inputs) -> Outcome {
     let of = called_on(live, caller)?;
     let group = passed(live, inputs)?;
-    removed(live, |configuration| match &group {
+    removed(live, caller, |configuration| match &group {
         Element::WriterGroup { connection, name } if connection == of.name() => {
             let connection = configuration.connection_mut(connection);
             connection.is_some_and(|one| take_out(&mut one.writer_groups, |group| group.name == *name))
@@ -135,7 +136,7 @@ pub(super) fn add_writer(live: &Arc<Live>, caller: &CallContext, inputs: &mut In
     }
     let element =
         Element::Writer { connection: connection.clone(), group: group.clone(), name: writer.name.clone() };
-    added(live, &element, |configuration| {
+    added(live, caller, &element, |configuration| {
         let connection = configuration.connection_mut(&connection).ok_or(UNKNOWN)?;
         let group = connection.writer_group_mut(&group).ok_or(UNKNOWN)?;
         if group.writer(&writer.name).is_some() {
@@ -152,7 +153,7 @@ pub(super) fn remove_writer(live: &Arc<Live>, caller: &CallContext, inputs: &mut
     if of != (Element::WriterGroup { connection: connection.clone(), name: group.clone() }) {
         return Err(UNKNOWN);
     }
-    removed(live, |configuration| {
+    removed(live, caller, |configuration| {
         let group = configuration.connection_mut(&connection).and_then(|one| one.writer_group_mut(&group));
         group.is_some_and(|group| take_out(&mut group.writers, |writer| writer.name == name))
     })
@@ -165,7 +166,7 @@ pub(super) fn add_reader(live: &Arc<Live>, caller: &CallContext, inputs: &mut In
     let reader = understood(DataSetReader::from_schema(&inputs.structure::<DataSetReaderDataType>()?))?;
     let element =
         Element::Reader { connection: connection.clone(), group: group.clone(), name: reader.name.clone() };
-    added(live, &element, |configuration| {
+    added(live, caller, &element, |configuration| {
         let connection = configuration.connection_mut(&connection).ok_or(UNKNOWN)?;
         let group = connection.reader_group_mut(&group).ok_or(UNKNOWN)?;
         if group.reader(&reader.name).is_some() {
@@ -182,7 +183,7 @@ pub(super) fn remove_reader(live: &Arc<Live>, caller: &CallContext, inputs: &mut
     if of != (Element::ReaderGroup { connection: connection.clone(), name: group.clone() }) {
         return Err(UNKNOWN);
     }
-    removed(live, |configuration| {
+    removed(live, caller, |configuration| {
         let group = configuration.connection_mut(&connection).and_then(|one| one.reader_group_mut(&group));
         group.is_some_and(|group| take_out(&mut group.readers, |reader| reader.name == name))
     })

@@ -1,12 +1,14 @@
 //! What is done with received values (Part 14 §9.1.8.5, §9.1.8.6, §9.1.9.4).
 
 use super::{Inputs, Outcome, called_below, called_on, passed, take_positions, usable};
+use crate::pubsub_model::authorized::Caller;
 use crate::pubsub_model::live::Live;
 use crate::pubsub_model::nodes::mirror_parent;
 use std::sync::Arc;
 use taktwerk_pubsub::config::{Configuration, DataSetReader, Element, SubscribedDataSet};
+use taktwerk_pubsub::uadp::SecurityMode;
 use taktwerk_schema::{
-    ConfigurationVersionDataType, FieldTargetDataType, StandaloneSubscribedDataSetDataType,
+    ConfigurationVersionDataType, FieldTargetDataType, PermissionType, StandaloneSubscribedDataSetDataType,
     SubscribedDataSetMirrorDataType, TargetVariablesDataType,
 };
 use taktwerk_server::callback::CallContext;
@@ -29,13 +31,25 @@ fn reader_of<'a>(
 }
 
 /// Whether received values can be written to a target.
-fn check(live: &Live, reader: &DataSetReader, target: &FieldTargetDataType) -> StatusCode {
+fn check(
+    live: &Live,
+    caller: &Caller<'_>,
+    mode: SecurityMode,
+    reader: &DataSetReader,
+    target: &FieldTargetDataType,
+) -> StatusCode {
+    // Before anything that only a node that exists could be told.
+    if target.target_node_id.is_null() {
+        return StatusCode::BAD_NODE_ID_INVALID;
+    }
+    if let Err(status) = caller.check(mode, &target.target_node_id, PermissionType::WRITE) {
+        return status;
+    }
     let fields = &reader.meta_data.fields;
     let is_known = target.data_set_field_id == Guid::NULL
         || fields.iter().any(|field| field.data_set_field_id == target.data_set_field_id);
     let declared = live.space().ok().and_then(|space| space.declared_shape(&target.target_node_id));
     match declared {
-        _ if target.target_node_id.is_null() => StatusCode::BAD_NODE_ID_INVALID,
         None => StatusCode::BAD_NODE_ID_UNKNOWN,
         Some(_) if target.attribute_id != 0 && target.attribute_id != VALUE => {
             StatusCode::BAD_ATTRIBUTE_ID_INVALID
@@ -46,6 +60,17 @@ fn check(live: &Live, reader: &DataSetReader, target: &FieldTargetDataType) -> S
         Some(_) if !is_known => StatusCode::BAD_NOT_FOUND,
         Some(_) => StatusCode::GOOD,
     }
+}
+
+/// How what a reader receives is secured.
+fn mode_of(configuration: &Configuration, element: &Element) -> SecurityMode {
+    let Element::Reader { connection, group, name } = element else { return SecurityMode::None };
+    let group = configuration.connection(connection).and_then(|one| one.reader_group(group));
+    let mode = group.and_then(|group| {
+        let reader = group.reader(name)?;
+        Some(reader.security.as_ref().unwrap_or(&group.security).mode)
+    });
+    mode.unwrap_or_default()
 }
 
 /// The reader whose metadata has the version that the caller knows.
@@ -64,6 +89,7 @@ fn of_version<'a>(
 /// Lets received values be written to more targets, as far as they can be; `keep` those that there are.
 fn add_targets(
     live: &Arc<Live>,
+    caller: &CallContext,
     element: &Element,
     inputs: &mut Inputs,
     keep: fn(&SubscribedDataSet) -> Result<Vec<FieldTargetDataType>, StatusCode>,
@@ -73,10 +99,14 @@ fn add_targets(
     if targets.is_empty() {
         return Err(StatusCode::BAD_NOTHING_TO_DO);
     }
-    let results = live.change(|configuration, _| {
+    let space = live.space()?;
+    let rights = Caller::new(&space, &caller.roles);
+    let results = live.change_for(caller, |configuration, _| {
+        let mode = mode_of(configuration, element);
         let reader = of_version(configuration, element, &version)?;
         let mut target_variables = keep(&reader.subscribed_data_set)?;
-        let results: Vec<StatusCode> = targets.iter().map(|target| check(live, reader, target)).collect();
+        let results: Vec<StatusCode> =
+            targets.iter().map(|target| check(live, &rights, mode, reader, target)).collect();
         let good = targets.into_iter().zip(&results).filter(|(_, status)| !status.is_bad());
         target_variables.extend(good.map(|(target, _)| target));
         if target_variables.len() > TARGETS_MAX {
@@ -97,7 +127,7 @@ pub(super) fn create_target_variables(
     caller: &CallContext,
     inputs: &mut Inputs,
 ) -> Outcome {
-    add_targets(live, &called_on(live, caller)?, inputs, |_| Ok(Vec::new()))
+    add_targets(live, caller, &called_on(live, caller)?, inputs, |_| Ok(Vec::new()))
 }
 
 fn targets_of(subscribed: &SubscribedDataSet) -> Result<Vec<FieldTargetDataType>, StatusCode> {
@@ -109,7 +139,7 @@ fn targets_of(subscribed: &SubscribedDataSet) -> Result<Vec<FieldTargetDataType>
 
 /// AddTargetVariables (Part 14 §9.1.9.2.2).
 pub(super) fn add_target_variables(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inputs) -> Outcome {
-    add_targets(live, &called_below(live, caller)?, inputs, targets_of)
+    add_targets(live, caller, &called_below(live, caller)?, inputs, targets_of)
 }
 
 /// RemoveTargetVariables (Part 14 §9.1.9.2.3): by their positions in the list of targets.
@@ -124,7 +154,7 @@ pub(super) fn remove_target_variables(
     if positions.is_empty() {
         return Err(StatusCode::BAD_NOTHING_TO_DO);
     }
-    let results = live.change(|configuration, _| {
+    let results = live.change_for(caller, |configuration, _| {
         let reader = of_version(configuration, &element, &version)?;
         let mut target_variables = targets_of(&reader.subscribed_data_set)?;
         // Targets without a field's id belong to the field at their own position, so they must not move.
@@ -150,7 +180,7 @@ pub(super) fn create_mirror(live: &Arc<Live>, caller: &CallContext, inputs: &mut
     let parent = inputs.text()?;
     usable(&parent)?;
     let role_permissions = inputs.structures()?;
-    live.change(|configuration, _| {
+    live.change_for(caller, |configuration, _| {
         let reader = reader_of(configuration, &element)?;
         if reader.meta_data.fields.is_empty() {
             return Err(StatusCode::BAD_INVALID_STATE);
@@ -164,11 +194,11 @@ pub(super) fn create_mirror(live: &Arc<Live>, caller: &CallContext, inputs: &mut
 }
 
 /// AddSubscribedDataSet (Part 14 §9.1.9.4.2).
-pub(super) fn add_subscribed(live: &Arc<Live>, _: &CallContext, inputs: &mut Inputs) -> Outcome {
+pub(super) fn add_subscribed(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inputs) -> Outcome {
     let set: StandaloneSubscribedDataSetDataType = inputs.structure()?;
     let name = set.name.as_str().to_owned();
     usable(&name)?;
-    live.change(|configuration, _| {
+    live.change_for(caller, |configuration, _| {
         if configuration.subscribed_data_sets.iter().any(|other| other.name == set.name) {
             return Err(StatusCode::BAD_BROWSE_NAME_DUPLICATED);
         }
@@ -179,11 +209,11 @@ pub(super) fn add_subscribed(live: &Arc<Live>, _: &CallContext, inputs: &mut Inp
 }
 
 /// RemoveSubscribedDataSet (Part 14 §9.1.9.4.3).
-pub(super) fn remove_subscribed(live: &Arc<Live>, _: &CallContext, inputs: &mut Inputs) -> Outcome {
+pub(super) fn remove_subscribed(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inputs) -> Outcome {
     let Element::SubscribedDataSet { name } = passed(live, inputs)? else {
         return Err(StatusCode::BAD_NODE_ID_INVALID);
     };
-    live.change(|configuration, _| {
+    live.change_for(caller, |configuration, _| {
         let sets = &mut configuration.subscribed_data_sets;
         let at = sets.iter().position(|set| set.name.as_str() == name);
         sets.remove(at.ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?);

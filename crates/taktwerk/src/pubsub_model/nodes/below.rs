@@ -140,7 +140,10 @@ impl<'a> Sync<'a> {
         if added.is_new {
             methods::offer(self.space, &added.id, methods::of_target_variables())?;
         }
-        added.set("TargetVariables", Variant::from_structures(&targets.target_variables))
+        added.set("TargetVariables", Variant::from_structures(&targets.target_variables))?;
+        let named: Vec<NodeId> =
+            targets.target_variables.iter().map(|target| target.target_node_id.clone()).collect();
+        added.show_to_those_who_know("TargetVariables", &named)
     }
 
     /// The Object with a Variable for each field that a mirrored data set has (Part 14 §9.1.9.3).

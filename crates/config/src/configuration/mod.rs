@@ -19,6 +19,7 @@ pub use tokens::TokensConfig;
 use crate::file;
 use core::fmt;
 use std::path::{Path, PathBuf};
+use taktwerk_pki::permissions::{self, Protection};
 
 /// A configuration with every setting, its default, and what it is for.
 pub const EXAMPLE: &str = include_str!("example.toml");
@@ -66,7 +67,9 @@ impl ConfigFile {
     /// # Errors
     /// The first mistake.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let text = file::read_text(path, FILE_LEN_MAX).map_err(|error| ConfigError {
+        let text =
+            permissions::check(path, Protection::Write).and_then(|()| file::read_text(path, FILE_LEN_MAX));
+        let text = text.map_err(|error| ConfigError {
             path: path.to_owned(),
             line: 0,
             problem: error.to_string(),

@@ -262,15 +262,29 @@ pub struct AuditSection {
     pub sessions: bool,
     /// Writes and method calls.
     pub updates: bool,
-    /// Records per second; the rest is counted.
+    /// Records per second, of each class; the rest is counted.
     pub records_per_second: u32,
     /// A file with one JSON object per line.
     pub file: Option<PathBuf>,
+    /// A new file begins after so many megabytes …
+    pub megabytes_per_file: u32,
+    /// … or so many hours.
+    pub hours_per_file: u32,
+    /// Files that are kept, the current one included.
+    pub files: usize,
 }
 
 impl Default for AuditSection {
     fn default() -> Self {
-        Self { sessions: true, updates: true, records_per_second: 1000, file: None }
+        Self {
+            sessions: true,
+            updates: true,
+            records_per_second: 1000,
+            file: None,
+            megabytes_per_file: 64,
+            hours_per_file: 24,
+            files: 30,
+        }
     }
 }
 

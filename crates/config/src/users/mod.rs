@@ -139,7 +139,7 @@ impl Users {
         let malformed =
             |line, problem: String| UsersError::Malformed { path: path.to_owned(), line, problem };
         let users: Self = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| crate::config::line_of(text, span.start));
+            let line = error.span().map_or(1, |span| crate::configuration::line_of(text, span.start));
             malformed(line, error.message().to_owned())
         })?;
         for (at, user) in users.users.iter().enumerate() {

@@ -8,6 +8,7 @@ use jsonwebtoken::DecodingKey;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use taktwerk_crypto::certificate::{Certificate, KeyKind, Malformed, read_public_key};
+use taktwerk_pki::permissions::{self, Protection};
 
 /// Largest file.
 const FILE_LEN_MAX: u64 = 1 << 20;
@@ -90,7 +91,8 @@ impl TokenKeys {
     pub fn load(files: &[PathBuf]) -> Result<Self, KeysError> {
         let mut keys = Self::default();
         for path in files {
-            let text = file::read_text(path, FILE_LEN_MAX)
+            let text = permissions::check(path, Protection::Write)
+                .and_then(|()| file::read_text(path, FILE_LEN_MAX))
                 .map_err(|source| KeysError::File { path: path.clone(), source })?;
             keys.add(path, &text)?;
         }

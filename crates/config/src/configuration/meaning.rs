@@ -2,6 +2,8 @@
 
 use super::sections::{NamespaceSection, RoleSection, Unspecified};
 use super::{ConfigError, ConfigFile};
+use crate::audit::Rotation;
+use core::time::Duration;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_schema::{AccessRestrictionType, PermissionType};
@@ -108,6 +110,14 @@ impl ConfigFile {
             ));
         }
         self.tokens()?;
+        let audit = &config.audit;
+        if audit.megabytes_per_file == 0 || audit.hours_per_file == 0 || audit.files == 0 {
+            return Err(self.section_error(
+                "audit",
+                "megabytes_per_file, hours_per_file and files are numbers greater than 0",
+                "leave them out for 64 MB, 24 hours and 30 files",
+            ));
+        }
         let limits = &config.limits;
         let spans = [limits.session_timeout, limits.publishing_interval_min];
         if !spans.iter().all(|span| span.is_finite() && *span > 0.0) || limits.sessions == 0 {
@@ -329,6 +339,17 @@ impl ConfigFile {
         limits.subscriptions.subscriptions_per_session_max = section.subscriptions_per_session;
         limits.subscriptions.monitored_items_per_subscription_max = section.monitored_items_per_subscription;
         limits.subscriptions.publishing_interval_min = section.publishing_interval_min;
+    }
+
+    /// When the audit begins a new file, and how many are kept.
+    #[must_use]
+    pub fn audit_rotation(&self) -> Rotation {
+        let section = &self.config().audit;
+        Rotation {
+            bytes_max: u64::from(section.megabytes_per_file) << 20,
+            age_max: Duration::from_secs(u64::from(section.hours_per_file) * 3600),
+            files: section.files,
+        }
     }
 
     /// What is noted.

@@ -33,6 +33,10 @@ impl IdentityVerifier for PasswordVerifier {
         }))
     }
 
+    fn knows(&self, user_name: &str) -> bool {
+        self.0.users().get(user_name).is_some()
+    }
+
     fn still_knows(&self, user_name: &str, credential: u64) -> bool {
         self.0.users().get(user_name).is_some_and(|user| self.0.credential(user) == credential)
     }

@@ -1,0 +1,20 @@
+//! Files that configure an installation of a server and that it keeps: configuration, users, tokens, audit.
+//!
+//! - [`ConfigFile`]: the configuration file of `taktwerk serve`;
+//! - [`users`]: the file with users and password hashes, and the verifiers of users; [`tokens`]: access tokens of an
+//!   authorization service;
+//! - [`audit`]: audit records as lines of JSON; [`file`]: files that are replaced whole, and their permissions.
+
+#![forbid(unsafe_code)]
+
+pub mod audit;
+mod configuration;
+pub mod file;
+pub mod tokens;
+pub mod users;
+
+pub use configuration::{
+    AuditSection, Config, ConfigError, ConfigFile, EXAMPLE, IdentitiesSection, JwtSection, LimitsSection,
+    NamespaceSection, PermissionsSection, PubSubSection, RoleSection, SecuritySection, ServerSection,
+    TokensConfig, Unspecified,
+};

@@ -36,11 +36,35 @@ pub enum Attack {
     Timing,
     /// Whether the time of a refused login tells whether the user exists.
     Passwords,
+    /// CreateSession without end while honest clients log on.
+    CreateSessions,
+    /// Connections from many addresses while honest clients log on.
+    Storm,
+    /// Failed logins that would drown the audit file, while honest clients log on.
+    Audit,
+    /// CreateSession with nonces and strings as long as a request may be.
+    SessionStrings,
+    /// Publish requests with a million acknowledgements.
+    Acknowledgements,
+    /// Monitored items with an IndexRange of a megabyte.
+    IndexRanges,
+}
+
+/// The server that an attack needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ServerKind {
+    /// `serve` as it is without a configuration.
+    Plain,
+    /// Users with passwords that are sent in clear, and no security policy: to encrypt the passwords would cost the attacker
+    /// more than the server.
+    ClearPasswords,
+    /// Security policies and None, users with passwords, anonymous users, and an audit file.
+    Users,
 }
 
 impl Attack {
     /// All attacks.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 21] = [
         Self::Idle,
         Self::HalfChunks,
         Self::OneAddress,
@@ -56,6 +80,12 @@ impl Attack {
         Self::Logins,
         Self::Timing,
         Self::Passwords,
+        Self::CreateSessions,
+        Self::Storm,
+        Self::Audit,
+        Self::SessionStrings,
+        Self::Acknowledgements,
+        Self::IndexRanges,
     ];
 
     /// The name that a user types.
@@ -108,18 +138,38 @@ impl Attack {
             Self::Passwords => {
                 ("passwords", "Whether the time of a refused login tells whether the user exists", 1_000)
             }
+            Self::CreateSessions => {
+                ("create-sessions", "CreateSession without end while honest clients log on", 24)
+            }
+            Self::Storm => ("storm", "Connections from many addresses while honest clients log on", 60_000),
+            Self::Audit => {
+                ("audit", "Failed logins that would drown the audit file, while honest clients log on", 20)
+            }
+            Self::SessionStrings => {
+                ("session-strings", "CreateSession with nonces and strings as long as a request may be", 300)
+            }
+            Self::Acknowledgements => {
+                ("acknowledgements", "Publish requests with a million acknowledgements", 3)
+            }
+            Self::IndexRanges => ("index-ranges", "Monitored items with an IndexRange of a megabyte", 10),
         }
     }
 
-    /// Whether it needs a server whose users have passwords that are sent in clear. Such a server offers no security policy.
-    pub(crate) const fn guesses(self) -> bool {
-        matches!(self, Self::Logins | Self::Passwords)
+    /// The server that it needs.
+    pub(crate) const fn server(self) -> ServerKind {
+        match self {
+            Self::Logins | Self::Passwords => ServerKind::ClearPasswords,
+            Self::CreateSessions | Self::Storm | Self::Audit => ServerKind::Users,
+            _ => ServerKind::Plain,
+        }
     }
 
     /// Files that the attack has open at the same time.
     pub(crate) const fn files(self, connections: usize) -> u64 {
         match self {
             Self::Logins | Self::Timing | Self::Passwords | Self::Forged => 200,
+            // Two threads with 200 connections each.
+            Self::Storm => 600,
             _ => connections as u64 + 100,
         }
     }

@@ -1,7 +1,7 @@
-//! A server whose users have passwords in a file, hashed as `taktwerk user` does it, and readable on the way: encrypting
-//! them would cost the attacker more than the server.
+//! Servers whose users have passwords in a file, hashed as `taktwerk user` does it.
 
-use crate::AttackError;
+use crate::attack::ServerKind;
+use crate::{AttackError, ServerProgram};
 use std::path::{Path, PathBuf};
 use taktwerk_config::users::Users;
 
@@ -12,7 +12,7 @@ pub(crate) const VICTIM: &str = "ann";
 /// What is guessed; nobody has it.
 pub(crate) const GUESS: &str = "a password that nobody has";
 
-const CONFIG: &str = "[server]
+const CLEAR: &str = "[server]
 bind = [\"127.0.0.1:0\"]
 [security]
 pki = \"server\"
@@ -26,14 +26,38 @@ users_file = \"users.toml\"
 unspecified = \"open\"
 ";
 
+/// The same with security policies and an audit file.
+const USERS: &str = "[security]
+pki = \"server\"
+none = true
+[identities]
+anonymous = true
+users_file = \"users.toml\"
+[permissions]
+unspecified = \"open\"
+[audit]
+file = \"audit.log\"
+";
+
 /// Writes the configuration and its users into a folder.
-pub(crate) fn write(folder: &Path) -> Result<PathBuf, AttackError> {
+pub(crate) fn write(
+    folder: &Path,
+    kind: ServerKind,
+    program: &ServerProgram,
+) -> Result<PathBuf, AttackError> {
     let mut users = Users::default();
     for (name, password) in [HONEST, (VICTIM, "a password that is not guessed")] {
         users.add(name, password.as_bytes(), Vec::new()).map_err(AttackError::environment)?;
     }
     users.save(&folder.join("users.toml")).map_err(AttackError::environment)?;
     let path = folder.join("server.toml");
-    std::fs::write(&path, CONFIG).map_err(AttackError::environment)?;
+    let ServerProgram { application_name: name, application_uri: uri, .. } = program;
+    let text = match kind {
+        ServerKind::Users => format!(
+            "[server]\nbind = [\"127.0.0.1:0\"]\napplication_name = {name:?}\napplication_uri = {uri:?}\n{USERS}"
+        ),
+        ServerKind::ClearPasswords | ServerKind::Plain => CLEAR.to_owned(),
+    };
+    std::fs::write(&path, text).map_err(AttackError::environment)?;
     Ok(path)
 }

@@ -9,10 +9,12 @@
 //! - [`services`]: sessions, subscriptions, items and requests beyond their limits; [`discovery`]: what anonymous clients are
 //!   answered; [`login`]: guessed passwords, at a server with [`guessed`] users; [`timing`], [`passwords`]: what the time of a
 //!   refusal tells;
-//! - [`canary`]: the honest client, [`keys`]: its certificates; [`connections`], [`wire`]: sockets; [`report`]: the result.
+//! - [`admission`]: floods that would keep others out; [`memory`]: fields as large as they can be;
+//! - [`canary`]: the honest client that is connected, [`newcomers`]: those that log on anew, [`keys`]: its certificates; [`connections`], [`wire`]: sockets; [`report`]: the result.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))] // a test fails by panicking
 
+mod admission;
 mod attack;
 mod canary;
 mod chunks;
@@ -23,6 +25,8 @@ mod guessed;
 mod idle;
 mod keys;
 mod login;
+mod memory;
+mod newcomers;
 mod options;
 mod passwords;
 mod reader;

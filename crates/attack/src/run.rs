@@ -1,11 +1,12 @@
 //! The server under attack: starts it and the canary, runs the attack and judges the result.
 
+use crate::attack::ServerKind;
 use crate::canary::{self, Canary};
 use crate::keys::Keys;
 use crate::report::{Findings, Memory, Report};
 use crate::{
-    Attack, Limits, Options, chunks, discovery, forged, guessed, idle, login, passwords, reader, services,
-    slow, storm, timing,
+    Attack, Limits, Options, admission, chunks, discovery, forged, guessed, idle, login, memory, passwords,
+    reader, services, slow, storm, timing,
 };
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -97,7 +98,7 @@ pub fn run(options: &Options, interrupt: &AtomicBool) -> Result<Report, AttackEr
     let (url, pid) = (server.url().to_owned(), server.pid());
     let address = address(&url)?;
     let process = Process::new(pid);
-    let provider = (!options.attack.guesses()).then(|| keys.canary());
+    let provider = (options.attack.server() != ServerKind::ClearPasswords).then(|| keys.canary());
     let mut canary = Canary::start(&url, provider)
         .map_err(|error| AttackError::Environment(format!("the canary does not start: {error}")))?;
     // What the first requests allocate is no part of the comparison.
@@ -154,6 +155,12 @@ fn attack(attack: Attack, run: &Run<'_>) -> Result<Findings, String> {
         Attack::Logins => login::guess(run),
         Attack::Timing => timing::handshakes(run),
         Attack::Passwords => passwords::compare(run),
+        Attack::CreateSessions => admission::sessions(run),
+        Attack::Storm => admission::storm(run),
+        Attack::Audit => admission::audit(run),
+        Attack::SessionStrings => memory::sessions(run),
+        Attack::Acknowledgements => memory::acknowledgements(run),
+        Attack::IndexRanges => memory::index_ranges(run),
     }
 }
 
@@ -175,14 +182,15 @@ fn start(options: &Options, keys: &Keys) -> Result<Running, AttackError> {
     let mut program = Program::new(options.server.path.clone())
         .args(["serve", "--update", "100", "--exit-with-stdin", "--signals"])
         .arg(canary::ITEMS);
-    if options.attack.guesses() {
-        let config = guessed::write(keys.folder())?;
-        program = program.arg("--config").arg(config.display());
-    } else {
+    let kind = options.attack.server();
+    if kind == ServerKind::Plain {
         program = program.args(["--port", "0", "--no-plant", "--pki"]).arg(keys.server().display());
         if options.limits == Limits::Strangers {
             program = program.arg("--guarded");
         }
+    } else {
+        let config = guessed::write(keys.folder(), kind, &options.server)?;
+        program = program.arg("--config").arg(config.display());
     }
     program.serve(Duration::from_secs(20)).map_err(AttackError::environment)
 }

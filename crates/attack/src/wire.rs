@@ -10,6 +10,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use taktwerk_channel::{Body, Channel, ChannelConfig, Event, OpenParams};
+use taktwerk_crypto::{NullProvider, Provider};
 use taktwerk_net::clock::monotonic;
 use taktwerk_schema::service::{Request, Response};
 use taktwerk_schema::{
@@ -171,6 +172,8 @@ impl Raw {
 pub(crate) struct Wire {
     stream: TcpStream,
     channel: Channel,
+    provider: Arc<dyn Provider>,
+    round_trip: Duration,
     inbox: Vec<u8>,
     out: Vec<u8>,
     token: NodeId,
@@ -186,15 +189,27 @@ impl Wire {
     }
 
     pub(crate) fn open_with(stream: TcpStream) -> Result<Self, WireError> {
+        let params = OpenParams::insecure("opc.tcp://localhost:4840");
+        Self::open_as(stream, Arc::new(NullProvider), params, Duration::ZERO)
+    }
+
+    /// Opens a channel over a link with a round trip of `round_trip`: whatever the server answers, what follows from it
+    /// reaches the server so much later.
+    pub(crate) fn open_as(
+        stream: TcpStream,
+        provider: Arc<dyn Provider>,
+        params: OpenParams,
+        round_trip: Duration,
+    ) -> Result<Self, WireError> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let mut out = Vec::new();
-        let config = Arc::new(ChannelConfig::default());
-        let params = OpenParams::insecure("opc.tcp://localhost:4840");
+        let config = Arc::new(ChannelConfig { provider: Arc::clone(&provider), ..ChannelConfig::default() });
         let channel = Channel::client(config, params, monotonic(), &mut out)
             .map_err(|error| WireError::Protocol(error.to_string()))?;
         let (inbox, token) = (Vec::new(), NodeId::NULL);
-        let mut wire = Self { stream, channel, inbox, out, token, handle: 0, received: 0 };
+        let mut wire =
+            Self { stream, channel, provider, round_trip, inbox, out, token, handle: 0, received: 0 };
         while !wire.channel.is_open() {
             wire.flush()?;
             wire.step()?;
@@ -209,6 +224,15 @@ impl Wire {
         wire.create_session()?;
         wire.activate(ExtensionObject::NULL)?;
         Ok(wire)
+    }
+
+    pub(crate) fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    /// Requests carry this token from now on.
+    pub(crate) fn set_token(&mut self, token: NodeId) {
+        self.token = token;
     }
 
     pub(crate) fn channel_id(&self) -> u32 {
@@ -253,6 +277,10 @@ impl Wire {
     }
 
     fn flush(&mut self) -> Result<(), WireError> {
+        // A Hello reaches the server together with the last packet of the connection's handshake.
+        if self.received > 0 && !self.out.is_empty() {
+            std::thread::sleep(self.round_trip);
+        }
         self.stream.write_all(&self.out)?;
         self.out.clear();
         Ok(())
@@ -293,6 +321,13 @@ impl Wire {
                     Some((request_id, bytes))
                 }
                 Event::Aborted { status, .. } => return Err(WireError::Fault(status)),
+                Event::Effect(job) => {
+                    let result = job.run(&*self.provider);
+                    self.channel
+                        .complete(result, monotonic(), &mut self.out)
+                        .map_err(|error| WireError::Protocol(error.to_string()))?;
+                    None
+                }
                 _ => None,
             };
             self.inbox.drain(..received.consumed);

@@ -90,13 +90,13 @@ const TABLES: usize = 256;
 
 /// Bytes of a session whose client and user have shown these.
 pub(crate) fn session_size(
-    client_nonce: &Box<[u8]>,
+    client_nonce: &[u8],
     user: Option<&User>,
     chain: Option<&Arc<[u8]>>,
 ) -> usize {
     size_of::<Session>()
         + TABLES
-        + client_nonce.heap_size()
+        + client_nonce.len()
         + user.map_or(0, User::heap_size)
         + chain.map_or(0, Arc::heap_size)
 }

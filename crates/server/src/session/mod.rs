@@ -89,11 +89,7 @@ pub(crate) struct Session {
 const TABLES: usize = 256;
 
 /// Bytes of a session whose client and user have shown these.
-pub(crate) fn session_size(
-    client_nonce: &[u8],
-    user: Option<&User>,
-    chain: Option<&Arc<[u8]>>,
-) -> usize {
+pub(crate) fn session_size(client_nonce: &[u8], user: Option<&User>, chain: Option<&Arc<[u8]>>) -> usize {
     size_of::<Session>()
         + TABLES
         + client_nonce.len()

@@ -2,7 +2,8 @@
 //!
 //! [`run`] starts the server, attacks it and returns a [`Report`]: figures, and claims that hold or not. Nothing is printed here.
 //!
-//! - [`attack`]: which attacks exist; [`options`]: what a user chooses; [`run`](mod@run): the server under attack;
+//! - [`attack`]: which attacks exist; [`options`]: what a user chooses; [`flood`]: starts everything and judges;
+//!   [`run`](mod@run): what an attack can use;
 //! - [`idle`], [`slow`]: connections that do (almost) nothing; [`reader`]: clients that do not read;
 //! - [`storm`]: connections and handshakes as fast as possible; [`forged`]: handshakes that the server checks; [`chunks`]:
 //!   messages that never end;
@@ -20,6 +21,8 @@ mod canary;
 mod chunks;
 mod connections;
 mod discovery;
+mod error;
+mod flood;
 mod forged;
 mod guessed;
 mod idle;
@@ -40,8 +43,9 @@ mod wire;
 
 pub use attack::{Attack, UnknownAttack};
 pub use canary::CanaryReport;
+pub use error::AttackError;
+pub use flood::run;
 pub use options::{Limits, Options, ServerProgram};
 pub use report::{Claim, Memory, Report};
-pub use run::{AttackError, run};
 
 use run::Run;

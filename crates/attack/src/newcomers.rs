@@ -48,11 +48,14 @@ enum Kind {
 impl Kind {
     const ALL: [Self; 3] = [Self::Known, Self::Certified, Self::Anonymous];
 
-    const fn title(self) -> &'static str {
+    /// What is said of them, and claimed.
+    const fn titles(self) -> (&'static str, &'static str) {
         match self {
-            Self::Known => "logins with certificate and password, known address",
-            Self::Certified => "logins with certificate and password, new addresses",
-            Self::Anonymous => "anonymous logins over None, new addresses",
+            Self::Known => ("newcomers, known address", "with certificate and password from a known address"),
+            Self::Certified => {
+                ("newcomers, new addresses", "with certificate and password from new addresses")
+            }
+            Self::Anonymous => ("newcomers, anonymous", "anonymous over None from new addresses"),
         }
     }
 
@@ -103,8 +106,9 @@ pub(crate) fn beside<T: Send>(
             at(count / 2),
             at(count.saturating_sub(1))
         );
-        findings.fact(kind.title(), format!("{figures}; failed: {failures}"));
-        findings.claim(format!("{LOGINS_MIN} of {LOGINS} {}", kind.title()), count >= LOGINS_MIN);
+        let (name, which) = kind.titles();
+        findings.fact(name, format!("{figures}; failed: {failures}"));
+        findings.claim(format!("{LOGINS_MIN} of {LOGINS} logins get in {which}"), count >= LOGINS_MIN);
     }
     outcome.map_err(|_| "the attacker's thread panicked".to_owned())
 }

@@ -17,7 +17,7 @@
 //! much.
 
 use crate::admission::{Network, Origin};
-use crate::shard::slab::Key;
+use crate::limits::Limits;
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -47,6 +47,14 @@ pub(crate) enum Class {
 
 impl Class {
     const ALL: [Self; 3] = [Self::Unsigned, Self::Familiar, Self::Signed];
+
+    /// Sessions that the server keeps altogether for a newcomer of the class.
+    pub(crate) fn sessions_max(self, limits: &Limits) -> usize {
+        match self {
+            Self::Unsigned => limits.sessions_max - limits.sessions_reserved.min(limits.sessions_max / 10),
+            Self::Familiar | Self::Signed => limits.sessions_max,
+        }
+    }
 
     /// How many of a class no less trusted newcomer evicts.
     const fn share(self, max: usize) -> usize {
@@ -88,11 +96,12 @@ impl Holder {
     }
 }
 
-/// A member: its shard and its key there.
+/// A member: its shard and its place there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Member {
     pub(crate) shard: usize,
-    pub(crate) key: Key,
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
 }
 
 /// The members of one group's parent, by how many each child holds.
@@ -175,7 +184,7 @@ impl Members {
         let address = addresses.largest([network, 0])?;
         let connection = connections.largest([network, address])?;
         let path = [network, address, connection];
-        let first = Member { shard: 0, key: Key { index: 0, generation: 0 } };
+        let first = Member { shard: 0, index: 0, generation: 0 };
         let (found, _, member) = self.leaves.range((path, 0, first)..).next()?;
         (*found == path).then_some(*member)
     }
@@ -295,7 +304,7 @@ mod tests {
     const MAX: usize = 100;
 
     fn member(index: usize) -> Member {
-        Member { shard: index % 2, key: Key { index: index as u32, generation: 0 } }
+        Member { shard: index % 2, index: index as u32, generation: 0 }
     }
 
     fn from(address: [u8; 4], connection: u64) -> Holder {
@@ -325,7 +334,7 @@ mod tests {
         }
         for number in 100..10_000 {
             let victim = evict(&all, Class::Unsigned).unwrap();
-            assert!(victim.key.index >= 10, "{victim:?}");
+            assert!(victim.index >= 10, "{victim:?}");
             all.add(Kind::Session, member(number), from([127, 0, 0, 1], number as u64 % 24));
         }
         assert_eq!(all.count(Kind::Session, Class::Signed), 10);
@@ -342,7 +351,7 @@ mod tests {
         }
         for _ in 0..43 {
             let victim = evict(&all, Class::Unsigned).unwrap();
-            assert!(victim.key.index >= 2, "{victim:?}");
+            assert!(victim.index >= 2, "{victim:?}");
         }
     }
 
@@ -366,11 +375,11 @@ mod tests {
         for number in 2..1_000 {
             all.add(Kind::Session, member(number), signed(1, number as u64));
             if number >= MAX {
-                assert!(evict(&all, Class::Signed).is_some_and(|victim| victim.key.index >= 2));
+                assert!(evict(&all, Class::Signed).is_some_and(|victim| victim.index >= 2));
             }
         }
         // It holds more than half of everything: others get in as well.
-        assert!(evict(&all, Class::Unsigned).is_some_and(|victim| victim.key.index >= 2));
+        assert!(evict(&all, Class::Unsigned).is_some_and(|victim| victim.index >= 2));
     }
 
     #[test]
@@ -392,7 +401,7 @@ mod tests {
             all.add(Kind::Session, member(number), known);
         }
         for number in 30..35 {
-            assert!(evict(&all, Class::Unsigned).is_some_and(|victim| victim.key.index < 30));
+            assert!(evict(&all, Class::Unsigned).is_some_and(|victim| victim.index < 30));
             all.add(Kind::Session, member(number), from([10, number as u8, 0, 1], number as u64));
         }
     }
@@ -401,7 +410,7 @@ mod tests {
     fn claims_on_other_shards_are_bounded() {
         let all = Evictable::default();
         for number in 0..200 {
-            let member = Member { shard: 1, key: Key { index: number, generation: 0 } };
+            let member = Member { shard: 1, index: number, generation: 0 };
             all.add(Kind::Connection, member, from([10, 0, 0, 1], u64::from(number)));
         }
         let claim = || all.evict(Kind::Connection, Class::Unsigned, 0, MAX);

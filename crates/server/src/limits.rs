@@ -370,17 +370,6 @@ impl Limits {
         NumericRange::parse(text)
     }
 
-    /// Sessions that a peer may have the server keep altogether, by its class.
-    #[must_use]
-    pub(crate) fn sessions_max_for(&self, class: crate::eviction::Class) -> usize {
-        match class {
-            crate::eviction::Class::Unsigned => {
-                self.sessions_max - self.sessions_reserved.min(self.sessions_max / 10)
-            }
-            crate::eviction::Class::Familiar | crate::eviction::Class::Signed => self.sessions_max,
-        }
-    }
-
     /// What request decoders accept.
     #[must_use]
     pub(crate) fn decode(&self) -> taktwerk_types::DecodeLimits {

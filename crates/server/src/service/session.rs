@@ -132,7 +132,7 @@ pub(crate) fn create(
     let limits = &config.limits;
     let counters = &live.counters;
     let class = cx.holder(cx.peer.connection).class;
-    let max = limits.sessions_max_for(class);
+    let max = class.sessions_max(limits);
     if counters.current_session_count.value() as usize >= max
         && !shared.evictable().is_there(Evicted::Session, class, max)
     {
@@ -308,7 +308,7 @@ fn finish_creation(
     );
     let entry = Arc::new(entry.map_err(full)?);
     let holder = cx.holder(peer.connection);
-    let max = limits.sessions_max_for(holder.class);
+    let max = holder.class.sessions_max(limits);
     if !live.counters.current_session_count.up_to(max) {
         // Part 4 §5.7.2.1: a session that was never activated is closed.
         let Some(victim) = shared.evictable().evict(Evicted::Session, holder.class, cx.sessions.shard(), max)
@@ -317,7 +317,7 @@ fn finish_creation(
             return Err(Fault::limit(StatusCode::BAD_TOO_MANY_SESSIONS, "sessions_max"));
         };
         if victim.shard == cx.sessions.shard() {
-            cx.evict_session(victim.key);
+            cx.evict_session(victim.into());
         } else {
             cx.transfers.evict(victim, Evicted::Session);
         }

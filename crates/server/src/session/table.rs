@@ -112,7 +112,7 @@ impl Sessions {
     }
 
     fn member(&self, key: SessionKey) -> Member {
-        Member { shard: self.shard(), key }
+        key.member(self.shard())
     }
 
     /// The token that a session's requests carry.

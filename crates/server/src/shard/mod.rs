@@ -36,7 +36,7 @@ pub use transfer::ShardMessage;
 use crate::account::{Account, Category, Charge};
 use crate::audit::AuditLog;
 use crate::authorization::Authorizer;
-use crate::eviction::{Class, Holder, Kind, Member};
+use crate::eviction::{Class, Holder, Kind};
 use crate::limits::cost;
 use crate::now::Now;
 use crate::session::{SessionKey, Sessions};
@@ -232,7 +232,7 @@ impl Shard {
             has_room = victim.is_some();
             match victim {
                 Some(victim) if victim.shard == self.index => {
-                    self.evict_connection(ConnectionId(victim.key), now);
+                    self.evict_connection(ConnectionId(victim.into()), now);
                 }
                 Some(victim) => self.transfers.evict(victim, Kind::Connection),
                 None => {}
@@ -341,7 +341,7 @@ impl Shard {
         let holder = is_evictable.then_some(connection.holder);
         if holder != connection.evictable {
             connection.evictable = holder;
-            let member = Member { shard: self.index, key: id.0 };
+            let member = id.0.member(self.index);
             match holder {
                 Some(holder) => self.shared.evictable().add(Kind::Connection, member, holder),
                 None => self.shared.evictable().remove(Kind::Connection, member),
@@ -352,7 +352,7 @@ impl Shard {
     /// A connection leaves the shard.
     fn forget_evictable(&self, id: ConnectionId, connection: &Connection) {
         if connection.evictable.is_some() {
-            let member = Member { shard: self.index, key: id.0 };
+            let member = id.0.member(self.index);
             self.shared.evictable().remove(Kind::Connection, member);
         }
     }

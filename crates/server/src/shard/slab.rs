@@ -1,10 +1,25 @@
 //! A table with small dense keys that notice reuse.
 
+use crate::eviction::Member;
+
 /// A place in a [`Slab`], checked against reuse by its generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct Key {
     pub(crate) index: u32,
     pub(crate) generation: u32,
+}
+
+impl Key {
+    /// What this shard has at the key, for evictions.
+    pub(crate) fn member(self, shard: usize) -> Member {
+        Member { shard, index: self.index, generation: self.generation }
+    }
+}
+
+impl From<Member> for Key {
+    fn from(Member { index, generation, .. }: Member) -> Self {
+        Self { index, generation }
+    }
 }
 
 #[derive(Debug)]

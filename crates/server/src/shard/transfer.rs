@@ -80,7 +80,7 @@ impl Transfers {
 
     /// Tells a shard that something of it is to be evicted.
     pub(crate) fn evict(&mut self, victim: Member, kind: Kind) {
-        self.messages.push_back((victim.shard, ShardMessage(Content::Evict(kind, victim.key))));
+        self.messages.push_back((victim.shard, ShardMessage(Content::Evict(kind, victim.into()))));
     }
 
     fn refuse(&mut self, ask: &Ask, status: StatusCode) {

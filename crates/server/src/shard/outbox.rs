@@ -51,6 +51,9 @@ impl Outbox<'_> {
         if connection.channel.is_closed() {
             self.transmit.ended.push(to);
         }
+        if connection.is_blocked() {
+            connection.account_unsent();
+        }
         schedule(to, connection, self.transmit);
     }
 

@@ -68,14 +68,17 @@ impl Shard {
         done
     }
 
-    /// Closes a connection whose incomplete messages pass the limit of its address, or those that hold most if the limit
-    /// of the server is passed.
+    /// Closes a connection whose messages pass the limit of its address, or those that hold most if the limit of the server
+    /// is passed.
     fn check_account(&mut self, id: ConnectionId, now: Now) {
-        let category = Category::IncompleteMessages;
         let Some(connection) = self.connections.get(id.0) else { return };
-        if connection.charged(category) == 0 {
-            return;
-        }
+        // What is unsent is looked at when the socket takes no more of it.
+        let is_unsent = connection.is_blocked() && connection.charged(Category::UnsentMessages) > 0;
+        let category = match connection.charged(Category::IncompleteMessages) {
+            0 if is_unsent => Category::UnsentMessages,
+            0 => return,
+            _ => Category::IncompleteMessages,
+        };
         if connection.account.parent().is_some_and(|address| address.is_over(category)) {
             self.close_over_limit(id, category, now);
         }
@@ -536,6 +539,7 @@ impl Shard {
         }
         self.audit_deferred(now);
         self.start_samples();
+        self.relieve(now);
     }
 
     /// Answers a request that waited, unless it goes on waiting. Gives the status if it was refused.

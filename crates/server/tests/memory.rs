@@ -120,7 +120,8 @@ impl Party {
         space.add_node(spec.access_level(AccessLevelType(3)), under, utc).unwrap();
         let shared = ServerShared::new(config, Arc::clone(&space), 1, utc);
         let shard = Shard::new(0, Arc::clone(&shared), Box::new(SeededEntropy::new(1)));
-        let mut party = Self { shard, shared, space, now, clients: Vec::new(), before: 0, writes: 0, is_deaf: false };
+        let mut party =
+            Self { shard, shared, space, now, clients: Vec::new(), before: 0, writes: 0, is_deaf: false };
         party.before = heap();
         for _ in 0..CLIENTS {
             party.join();
@@ -160,8 +161,7 @@ impl Party {
         };
         let id = created.subscription_id;
         self.clients[at].names.subscription = id;
-        let parameters =
-            MonitoringParameters { queue_size: 100, discard_oldest: true, ..Default::default() };
+        let parameters = MonitoringParameters { queue_size: 100, discard_oldest: true, ..Default::default() };
         let item = MonitoredItemCreateRequest {
             item_to_monitor: ReadValueId { node_id: node(), attribute_id: 13, ..Default::default() },
             monitoring_mode: MonitoringMode::REPORTING,

@@ -7,9 +7,9 @@ use taktwerk_schema::description::{
 use taktwerk_schema::{MessageSecurityMode, OpenSecureChannelRequest, OpenSecureChannelResponse};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{
-    BuiltInType, ByteString, DataValue, Decode, DecodeLimits, Decoder, DiagnosticInfo, Encode, ExpandedNodeId,
-    ExtensionObject, ExtensionObjectBody, Guid, Identifier, LocalizedText, NodeId, QualifiedName, StatusCode,
-    Structure, UaString, UtcTime, Variant,
+    BuiltInType, ByteString, DataValue, Decode, DecodeLimits, Decoder, DiagnosticInfo, Encode,
+    ExpandedNodeId, ExtensionObject, ExtensionObjectBody, Guid, Identifier, LocalizedText, NodeId,
+    QualifiedName, StatusCode, Structure, UaString, UtcTime, Variant,
 };
 
 /// DataType of RequestHeader.
@@ -158,7 +158,8 @@ impl Encoder<'_> {
             let text = if is_largest { "0,".repeat(self.sizes.string / 2 - 1) + "0" } else { String::new() };
             if text.is_empty() { UaString::NULL } else { UaString::from(text) }
         };
-        let bytes = || if is_largest { ByteString::from(vec![7; self.sizes.bytes]) } else { ByteString::NULL };
+        let bytes =
+            || if is_largest { ByteString::from(vec![7; self.sizes.bytes]) } else { ByteString::NULL };
         match built_in_type(field.type_id).unwrap_or(BuiltInType::ExtensionObject) {
             BuiltInType::Boolean => true.encode(out),
             BuiltInType::SByte => i8::MAX.encode(out),

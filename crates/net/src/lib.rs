@@ -6,7 +6,7 @@
 //! - `poll`, `socket`, `recv`, `wake`: epoll, TCP sockets, and waking a sleeping loop; [`affinity`]: pinning threads;
 //!   [`files`]: how many connections there can be;
 //! - [`capture`]: recording connections and keys, on purpose;
-//! - `workers`, `executor`: where slow work and futures run;
+//! - `workers`, `executor`: where slow work and futures run; `sources`: where the application's sources do;
 //! - [`error`]: what can go wrong here, with advice.
 //!
 //! Needs Linux 5.11 or later.
@@ -30,6 +30,7 @@ pub mod pubsub;
 mod recv;
 pub mod server;
 mod socket;
+mod sources;
 mod wake;
 mod workers;
 

@@ -23,6 +23,7 @@ pub(crate) struct Workers(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     ready: Condvar,
+    name: &'static str,
     threads_max: usize,
 }
 
@@ -46,9 +47,9 @@ impl Shared {
 }
 
 impl Workers {
-    pub(crate) fn new(threads_max: usize) -> Self {
-        let shared =
-            Shared { state: Mutex::default(), ready: Condvar::new(), threads_max: threads_max.max(1) };
+    pub(crate) fn new(name: &'static str, threads_max: usize) -> Self {
+        let threads_max = threads_max.max(1);
+        let shared = Shared { state: Mutex::default(), ready: Condvar::new(), name, threads_max };
         Self(Arc::new(shared))
     }
 
@@ -62,16 +63,17 @@ impl Workers {
             state.threads += 1;
             drop(state);
             let shared = Arc::clone(&self.0);
-            let thread = thread::Builder::new().name("taktwerk-worker".to_owned()).stack_size(STACK_LEN);
+            let thread = thread::Builder::new().name(self.0.name.to_owned()).stack_size(STACK_LEN);
             if let Err(error) = thread.spawn(move || work(&shared)) {
                 let mut state = self.0.lock();
                 state.threads -= 1;
-                // Without any thread the job would wait for ever: this one pays for it.
+                // Without any thread the jobs would wait for ever. Dropped, they answer that they have failed: whoever
+                // submits must not pay for work that blocks.
                 if state.threads == 0 {
-                    tracing::warn!(%error, "no worker thread can be started: slow work runs on the shard");
+                    tracing::error!(%error, "no {} thread can be started: its work fails", self.0.name);
                     let jobs = core::mem::take(&mut state.jobs);
                     drop(state);
-                    jobs.into_iter().for_each(run);
+                    drop(jobs);
                 }
             }
         }
@@ -112,7 +114,7 @@ mod tests {
 
     #[test]
     fn jobs_run_in_parallel_and_survive_panics() {
-        let workers = Workers::new(2);
+        let workers = Workers::new("test", 2);
         let (tell, told) = mpsc::channel();
         let (release, gate) = mpsc::channel::<()>();
         workers.submit(move || gate.recv().unwrap());

@@ -4,9 +4,11 @@
 //! other clients.
 
 use crate::diagnostics::session::SessionEntry;
+use crate::source::DEADLINE_DEFAULT;
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
+use core::time::Duration;
 use std::sync::{Arc, Weak};
 use taktwerk_types::{DataValue, NodeId, StatusCode, Variant};
 
@@ -67,6 +69,11 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub trait ValueSource: Send + Sync {
     /// How the value is made.
     fn read(&self) -> SourceRead;
+
+    /// How long that may take, if it is not made at once. Default: [`DEADLINE_DEFAULT`].
+    fn deadline(&self) -> Duration {
+        DEADLINE_DEFAULT
+    }
 }
 
 /// A source's answer.

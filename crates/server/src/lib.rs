@@ -32,6 +32,7 @@ mod service;
 mod session;
 pub mod shard;
 pub mod shared;
+pub mod source;
 pub mod space;
 mod subscription;
 #[cfg(test)]

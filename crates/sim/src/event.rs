@@ -7,6 +7,7 @@ use std::sync::Arc;
 use taktwerk_client::JobToken;
 use taktwerk_crypto::Provider;
 use taktwerk_server::Token;
+use taktwerk_server::source::Work;
 
 /// Something that is going to happen.
 pub(crate) enum Event {
@@ -16,6 +17,8 @@ pub(crate) enum Event {
     Timer { host: HostId, number: u64 },
     /// A server's effect is done; outdated if the server has been restarted since.
     ServerEffect { server: ServerId, incarnation: u32, token: Token, job: taktwerk_server::Job },
+    /// A server's source has worked long enough; outdated if the server has been restarted since.
+    SourceWork { server: ServerId, incarnation: u32, work: Work },
     /// A client's effect is done.
     ClientEffect {
         client: ClientId,
@@ -39,6 +42,7 @@ impl fmt::Debug for Event {
             Self::Wire(wire) => wire.fmt(f),
             Self::Timer { host, number } => write!(f, "Timer({host:?}, {number})"),
             Self::ServerEffect { server, token, .. } => write!(f, "ServerEffect({server:?}, {token:?})"),
+            Self::SourceWork { server, work, .. } => write!(f, "SourceWork({server:?}, {work:?})"),
             Self::ClientEffect { client, token, .. } => write!(f, "ClientEffect({client:?}, {token:?})"),
             Self::Action(number) => write!(f, "Action({number})"),
         }

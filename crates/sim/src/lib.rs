@@ -73,6 +73,7 @@ pub mod network;
 pub mod plant;
 pub mod queue;
 pub mod server;
+mod source;
 pub mod subscriber;
 pub mod violation;
 pub mod wire_check;

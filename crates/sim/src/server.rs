@@ -5,6 +5,7 @@ use crate::effect::{EffectTime, run};
 use crate::event::Event;
 use crate::fabric::Fabric;
 use crate::network::{End, LinkId};
+use crate::source::{VirtualSources, do_work};
 use crate::violation::Broken;
 use crate::world::{HostId, ServerId};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,8 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use taktwerk_crypto::SeededEntropy;
+use taktwerk_server::Now;
+use taktwerk_server::source::{SourceDriver, Work};
 use taktwerk_server::space::Wake;
 use taktwerk_server::{ConnectionId, Effect, Shard, Token};
 
@@ -27,7 +30,7 @@ pub struct ServerHost {
     name: Box<str>,
     running: Option<Running>,
     entropy: SeededEntropy,
-    /// How long effects take.
+    /// How long effects take, and work of sources.
     pub effect_time: EffectTime,
     /// Bytes of a response that may stand behind a full send budget.
     pub response_len_max: usize,
@@ -42,6 +45,7 @@ struct Running {
     shard: Shard,
     /// Set by writes to variables.
     woken: Arc<Awake>,
+    sources: Arc<VirtualSources>,
     sockets: BTreeMap<ConnectionId, Socket>,
     by_link: BTreeMap<LinkId, ConnectionId>,
     /// The shard wants no bytes of these: the network keeps them, and so the clients are held back.
@@ -67,7 +71,7 @@ impl Wake for Waker {
 }
 
 impl ServerHost {
-    pub(crate) fn new(id: ServerId, name: &str, shard: Shard, entropy: SeededEntropy) -> Self {
+    pub(crate) fn new(id: ServerId, name: &str, shard: Shard, entropy: SeededEntropy, now: Now) -> Self {
         let mut host = Self {
             id,
             name: name.into(),
@@ -78,7 +82,7 @@ impl ServerHost {
             incarnation: 0,
             alarm: Alarm::default(),
         };
-        host.start(shard);
+        host.start(shard, now);
         host
     }
 
@@ -98,13 +102,16 @@ impl ServerHost {
         self.running.as_mut().map(|running| &mut running.shard)
     }
 
-    pub(crate) fn start(&mut self, shard: Shard) {
+    pub(crate) fn start(&mut self, shard: Shard, now: Now) {
         let woken = Arc::<Awake>::default();
         shard.shared().space().set_waker(0, Box::new(Waker(Arc::clone(&woken))));
         self.incarnation += 1;
+        let sources = Arc::new(VirtualSources::new(now));
+        shard.shared().space().sources().start(Arc::clone(&sources) as Arc<dyn SourceDriver>);
         self.running = Some(Running {
             shard,
             woken,
+            sources,
             sockets: BTreeMap::new(),
             by_link: BTreeMap::new(),
             paused: BTreeSet::new(),
@@ -178,9 +185,40 @@ impl ServerHost {
         }
     }
 
+    /// A source gets on; a future that waits is asked again later.
+    pub(crate) fn source_works(&mut self, incarnation: u32, work: Work, fabric: &mut Fabric) {
+        let server = self.id;
+        let Some(running) = self.running.as_mut().filter(|_| incarnation == self.incarnation) else { return };
+        running.sources.set_now(fabric.now());
+        if let Some(work) = do_work(work) {
+            fabric.queue.schedule_in(POLL_EVERY, Event::SourceWork { server, incarnation, work });
+        }
+    }
+
+    /// Calls what is due for the sources, and hands out their work.
+    fn run_sources(&mut self, fabric: &mut Fabric) {
+        let (server, incarnation) = (self.id, self.incarnation);
+        let Some(running) = &mut self.running else { return };
+        running.sources.set_now(fabric.now());
+        loop {
+            if let Some(work) = running.sources.take_work() {
+                let (span, work) = match self.effect_time.draw(&mut self.entropy) {
+                    Some(span) => (span, Some(work)),
+                    None => (POLL_EVERY, do_work(work)),
+                };
+                if let Some(work) = work {
+                    fabric.queue.schedule_in(span, Event::SourceWork { server, incarnation, work });
+                }
+            } else if !running.sources.call_due() {
+                return;
+            }
+        }
+    }
+
     /// Does everything that the shard has to say or to do at this instant.
     pub(crate) fn settle(&mut self, fabric: &mut Fabric) {
         for _ in 0..TURNS_MAX {
+            self.run_sources(fabric);
             self.flush(fabric);
             let Some(running) = &mut self.running else { return };
             if running.resume(HostId::Server(self.id), fabric) {
@@ -192,7 +230,12 @@ impl ServerHost {
                 running.shard.timer(now);
                 continue;
             }
-            if let Some((at, _)) = running.shard.poll_timeout() {
+            // A shard that was just asked may have asked a source.
+            if running.sources.is_busy() {
+                continue;
+            }
+            let shard = running.shard.poll_timeout().map(|(at, _)| at);
+            if let Some(at) = shard.into_iter().chain(running.sources.next()).min() {
                 self.alarm.arm(HostId::Server(self.id), at, &mut fabric.queue);
             }
             return;
@@ -208,7 +251,12 @@ impl ServerHost {
         loop {
             running.transmit(fabric);
             if let Some(Effect { token, job }) = running.shard.poll_effect() {
-                let (span, job) = match self.effect_time.draw(&mut self.entropy) {
+                // A future only waits: what it waits for takes its time elsewhere.
+                let time = match job {
+                    taktwerk_server::Job::Future(_) => None,
+                    taktwerk_server::Job::Blocking(_) => self.effect_time.draw(&mut self.entropy),
+                };
+                let (span, job) = match time {
                     Some(span) => (span, job),
                     None => match run(job) {
                         Ok(result) => {

@@ -101,7 +101,8 @@ impl<A: Application> World<A> {
     pub fn add_server(&mut self, name: &str, shard: Shard) -> ServerId {
         let id = ServerId(u32::try_from(self.servers.len()).unwrap_or(u32::MAX));
         let entropy = self.fork_entropy();
-        self.servers.push(ServerHost::new(id, name, shard, entropy));
+        let now = self.fabric.now();
+        self.servers.push(ServerHost::new(id, name, shard, entropy, now));
         id
     }
 
@@ -310,7 +311,8 @@ impl<A: Application> World<A> {
     /// A server's process is started again.
     pub fn restart(&mut self, id: ServerId, shard: Shard) {
         self.crash(id);
-        self.server_mut(id).start(shard);
+        let now = self.fabric.now();
+        self.server_mut(id).start(shard, now);
         self.touched.insert(HostId::Server(id));
     }
 
@@ -382,6 +384,10 @@ impl<A: Application> World<A> {
             }
             Event::ServerEffect { server, incarnation, token, job } => {
                 self.servers[server.0 as usize].effect_done(incarnation, token, job, &mut self.fabric);
+                self.touched.insert(HostId::Server(server));
+            }
+            Event::SourceWork { server, incarnation, work } => {
+                self.servers[server.0 as usize].source_works(incarnation, work, &mut self.fabric);
                 self.touched.insert(HostId::Server(server));
             }
             Event::ClientEffect { client, token, job, provider } => {

@@ -67,7 +67,7 @@ pub mod value;
 pub use client::Client;
 pub use error::BuildError;
 pub use server::{RunningServer, Server, ServerBuilder};
-pub use space::{Namespace, Node, Variable};
+pub use space::{Namespace, Node, Readings, SourceBuilder, SourceHandle, Variable};
 pub use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 pub use taktwerk_net::StartError;
 pub use taktwerk_schema as schema;
@@ -86,4 +86,5 @@ struct Readme;
 /// Compiles what the library tutorial shows.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/tutorials/library.md")]
+#[doc = include_str!("../../../docs/sources.md")]
 struct LibraryTutorial;

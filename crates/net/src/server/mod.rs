@@ -68,7 +68,7 @@ impl<C: Core> Threads<C> {
         }
         let addresses = listeners.iter().map(Listener::address).collect();
         let options = Arc::new(options);
-        let workers = Workers::new(options.workers_max);
+        let workers = Workers::new("taktwerk-worker", options.workers_max);
         let executor = Arc::new(Executor::new());
         let mailboxes: Arc<[Arc<Mailbox<C>>]> = (0..cores.len())
             .map(|shard| Mailbox::new().map_err(|source| StartError::Thread { shard, source }))

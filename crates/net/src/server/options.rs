@@ -19,6 +19,9 @@ pub struct ServerOptions {
     /// Most threads for work that blocks (private-key operations, the application's callbacks). They exist only while
     /// there is such work.
     pub workers_max: usize,
+    /// Most threads for the application's sources that block. A source that hangs holds one, and a second one if a write
+    /// hangs, too. Default 64.
+    pub source_threads_max: usize,
     /// Options of the connections' sockets.
     pub socket: SocketOptions,
     /// Bytes that one read takes at most.
@@ -35,6 +38,7 @@ impl Default for ServerOptions {
             busy_poll: Duration::ZERO,
             cpus: Vec::new(),
             workers_max: 4,
+            source_threads_max: 64,
             socket: SocketOptions::default(),
             receive_buffer_len: 64 << 10,
             capture: None,

@@ -4,6 +4,7 @@ use super::{ServerOptions, Threads};
 use crate::entropy::OsEntropy;
 use crate::error::StartError;
 use crate::socket::Listener;
+use crate::sources::SourceThreads;
 use crate::wake::Waker;
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -19,6 +20,16 @@ const BACKLOG: i32 = 4096;
 pub struct RunningServer {
     threads: Threads<Shard>,
     shared: Arc<ServerShared>,
+    _sources: RunningSources,
+}
+
+/// The application's sources, which are asked as long as the server runs.
+struct RunningSources(Arc<ServerShared>);
+
+impl Drop for RunningSources {
+    fn drop(&mut self) {
+        self.0.space().sources().stop();
+    }
 }
 
 impl core::fmt::Debug for RunningServer {
@@ -53,13 +64,16 @@ impl RunningServer {
         listeners: Vec<Listener>,
         options: ServerOptions,
     ) -> Result<Self, StartError> {
+        let sources = Arc::new(SourceThreads::new(options.source_threads_max));
         let shards = (0..shared.shards())
             .map(|shard| Shard::new(shard, Arc::clone(shared), Box::new(OsEntropy)))
             .collect();
         let threads = Threads::start(shards, listeners, options, |shard, waker| {
             shared.space().set_waker(shard, Box::new(waker.clone()));
         })?;
-        Ok(Self { threads, shared: Arc::clone(shared) })
+        shared.space().sources().start(sources);
+        let _sources = RunningSources(Arc::clone(shared));
+        Ok(Self { threads, shared: Arc::clone(shared), _sources })
     }
 
     /// Where the server listens, with the ports that were really taken.

@@ -312,6 +312,7 @@ impl AddressSpace {
     /// # Errors
     /// There is no such Variable.
     pub fn set_source(&self, id: &NodeId, source: Arc<dyn ValueSource>) -> Result<(), NodeError> {
+        let source = self.sources().guard(source);
         let mut nodes = self.write();
         let ix = nodes.find(id)?;
         match (id.ns0(), nodes.variable_extra_mut(ix)) {

@@ -29,6 +29,7 @@ pub use rights::Rights;
 pub use slot::{SHARDS_MAX, Wake};
 pub use spec::NodeSpec;
 
+use crate::source::Sources;
 use nodes::Nodes;
 use slot::{SlotHandle, SlotStore};
 use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
@@ -42,6 +43,8 @@ pub struct AddressSpace {
     slots: Arc<SlotStore>,
     /// Goes up with everything that changes what somebody may do.
     access_generation: Arc<AtomicU64>,
+    /// What fetches values and may take its time.
+    sources: Arc<Sources>,
 }
 
 impl AddressSpace {
@@ -52,7 +55,13 @@ impl AddressSpace {
         let slots = Arc::new(SlotStore::new(shards, queue_len));
         let nodes = Nodes::new(Arc::clone(&slots), application_uri);
         let access_generation = nodes.access().shared_generation();
-        Self { nodes: RwLock::new(nodes), slots, access_generation }
+        Self { nodes: RwLock::new(nodes), slots, access_generation, sources: Arc::default() }
+    }
+
+    /// The sources of its values that take their time.
+    #[must_use]
+    pub fn sources(&self) -> &Arc<Sources> {
+        &self.sources
     }
 
     /// Tells how to wake a shard's driver.

@@ -206,6 +206,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Most threads for sources that block: as many can hang before others have to wait. Default: 64.
+    pub fn source_threads_max(mut self, count: usize) -> Self {
+        self.options.source_threads_max = count;
+        self
+    }
+
     /// Roles, who has them, and what they may do. Default: everybody may do everything that no node restricts.
     pub fn authorization(mut self, authorization: Authorization) -> Self {
         self.authorization = authorization;

@@ -16,7 +16,7 @@ pub use taktwerk_server::identity::{Accepted, Credential, IdentityVerifier, User
 pub use taktwerk_server::space::import::Imported;
 
 use crate::error::BuildError;
-use crate::space::{Namespace, Node, ns0};
+use crate::space::{Namespace, Node, SourceBuilder, ns0};
 use core::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,6 +73,11 @@ impl Server {
     #[must_use]
     pub fn objects(&self) -> Node {
         Node { space: Arc::clone(&self.space), id: ns0(object_ids::OBJECTS_FOLDER), namespace: 1 }
+    }
+
+    /// Begins a source that answers for many variables at once, such as a device. The name is for logs.
+    pub fn source(&self, name: &str) -> SourceBuilder {
+        SourceBuilder::new(Arc::clone(&self.space), name)
     }
 
     /// The address space itself, for what the builders do not offer.

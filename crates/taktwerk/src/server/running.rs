@@ -1,6 +1,6 @@
 //! A server while it runs.
 
-use crate::space::{Namespace, Node, ns0};
+use crate::space::{Namespace, Node, SourceBuilder, ns0};
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::sync::Arc;
@@ -58,6 +58,11 @@ impl RunningServer {
     #[must_use]
     pub fn namespace(&self, uri: &str) -> Namespace {
         Namespace::new(Arc::clone(self.space()), uri)
+    }
+
+    /// Begins a source that answers for many variables at once, such as a device. The name is for logs.
+    pub fn source(&self, name: &str) -> SourceBuilder {
+        SourceBuilder::new(Arc::clone(self.space()), name)
     }
 
     /// The Objects folder. Its children go into the server's own namespace, which has index 1.

@@ -1,16 +1,19 @@
 //! Building a server's address space: nodes with their children, values and callbacks.
 //!
 //! - [`node`]: namespaces and nodes, which folders, objects, variables and methods are added to;
-//! - [`object`], [`variable`], [`method`]: what is added, step by step.
+//! - [`object`], [`variable`], [`method`]: what is added, step by step;
+//! - [`source`]: what fetches the values of many variables at once.
 
 pub mod method;
 pub mod node;
 pub mod object;
+pub mod source;
 pub mod variable;
 
 pub use method::MethodBuilder;
 pub use node::{Namespace, Node};
 pub use object::ObjectBuilder;
+pub use source::{Readings, SourceBuilder, SourceHandle};
 pub use variable::{Variable, VariableBuilder};
 
 use std::sync::Arc;

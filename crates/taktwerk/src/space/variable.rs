@@ -9,10 +9,12 @@ use core::fmt;
 use core::future::Future;
 use core::marker::PhantomData;
 use core::ops::RangeInclusive;
+use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_schema::ids::{reference_type_ids, variable_type_ids};
 use taktwerk_schema::{AccessLevelType, Range};
 use taktwerk_server::callback::{CallContext, SourceRead, ValueSource, WriteHandler};
+use taktwerk_server::source::DEADLINE_DEFAULT;
 use taktwerk_server::space::build::ValueShape;
 use taktwerk_server::space::{NodeSpec, VariableHandle};
 use taktwerk_types::{DataValue, LocalizedText, NodeId, StatusCode, UtcTime, Variant};
@@ -31,6 +33,9 @@ pub struct VariableBuilder<T> {
     is_writable: bool,
     minimum_sampling_interval: f32,
     source: Option<Arc<dyn ValueSource>>,
+    /// One that takes its time.
+    slow_source: Option<Ask>,
+    source_deadline: Duration,
     on_write: Option<Arc<dyn WriteHandler>>,
     unit: Option<Unit>,
     range: Option<Range>,
@@ -56,6 +61,8 @@ impl<T: Value> VariableBuilder<T> {
             is_writable: false,
             minimum_sampling_interval: 0.0,
             source: None,
+            slow_source: None,
+            source_deadline: DEADLINE_DEFAULT,
             on_write: None,
             unit: None,
             range: None,
@@ -124,27 +131,34 @@ impl<T: Value> VariableBuilder<T> {
     /// Makes the value whenever it is read or sampled. Must not block: see [`Self::blocking_source`] and
     /// [`Self::async_source`].
     pub fn source(mut self, read: impl Fn() -> T + Send + Sync + 'static) -> Self {
-        self.source =
-            Some(Arc::new(Source(move || SourceRead::Now(stamped(DataValue::new(read().into_variant()))))));
+        self.source = Some(Arc::new(AtOnce(move || stamped(DataValue::new(read().into_variant())))));
         self
     }
 
     /// Like [`Self::source`], with status and timestamps.
     pub fn data_source(mut self, read: impl Fn() -> DataValue + Send + Sync + 'static) -> Self {
-        self.source = Some(Arc::new(Source(move || SourceRead::Now(stamped(read())))));
+        self.source = Some(Arc::new(AtOnce(move || stamped(read()))));
         self
     }
 
-    /// Like [`Self::source`], on a worker thread: for devices and databases.
+    /// How long a [`Self::blocking_source`] or [`Self::async_source`] may take. Then clients get the last value with
+    /// Uncertain_LastUsableValue, and after as long again Bad_NoCommunication. Default: five seconds.
+    pub fn source_deadline(mut self, deadline: Duration) -> Self {
+        self.source_deadline = deadline;
+        self
+    }
+
+    /// Like [`Self::source`], on a thread that may block: for devices and databases. It is called once at a time. See
+    /// [`source`](super::source) for what answers for many variables at once.
     pub fn blocking_source(
         mut self,
         read: impl Fn() -> Result<T, StatusCode> + Send + Sync + 'static,
     ) -> Self {
         let read = Arc::new(read);
-        self.source = Some(Arc::new(Source(move || {
+        self.slow_source = Some(Box::new(move || {
             let read = Arc::clone(&read);
             SourceRead::Blocking(Box::new(move || from_result(read())))
-        })));
+        }));
         self
     }
 
@@ -154,10 +168,10 @@ impl<T: Value> VariableBuilder<T> {
     where
         F: Future<Output = Result<T, StatusCode>> + Send + 'static,
     {
-        self.source = Some(Arc::new(Source(move || {
+        self.slow_source = Some(Box::new(move || {
             let read = read();
             SourceRead::Later(Box::pin(async move { from_result(read.await) }))
-        })));
+        }));
         self
     }
 
@@ -197,6 +211,10 @@ impl<T: Value> VariableBuilder<T> {
             .minimum_sampling_interval(self.minimum_sampling_interval);
         if let Some(source) = self.source {
             spec = spec.source(source);
+        }
+        if let Some(ask) = self.slow_source {
+            let source = Slow { ask, deadline: self.source_deadline };
+            spec = spec.source(parent.space.sources().guard(Arc::new(source)));
         }
         if let Some(handler) = self.on_write {
             spec = spec.write_handler(handler);
@@ -261,11 +279,30 @@ fn set_or_add(node: &Node, name: &str, value: impl Value) -> Result<(), BuildErr
     }
 }
 
-struct Source<F>(F);
+/// A source that makes its value at once.
+struct AtOnce<F>(F);
 
-impl<F: Fn() -> SourceRead + Send + Sync> ValueSource for Source<F> {
+impl<F: Fn() -> DataValue + Send + Sync> ValueSource for AtOnce<F> {
     fn read(&self) -> SourceRead {
-        (self.0)()
+        SourceRead::Now((self.0)())
+    }
+}
+
+type Ask = Box<dyn Fn() -> SourceRead + Send + Sync>;
+
+/// A source that takes its time.
+struct Slow {
+    ask: Ask,
+    deadline: Duration,
+}
+
+impl ValueSource for Slow {
+    fn read(&self) -> SourceRead {
+        (self.ask)()
+    }
+
+    fn deadline(&self) -> Duration {
+        self.deadline
     }
 }
 

@@ -3,8 +3,7 @@
 //! Callbacks marked slow run as [`Effect`](crate::Effect)s outside the shard, so no device or database can hold up
 //! other clients.
 
-use crate::diagnostics::session::SessionEntry;
-use crate::source::DEADLINE_DEFAULT;
+use core::any::Any;
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
@@ -42,11 +41,13 @@ impl CallContext {
 
 /// Tells whether a session has ended.
 #[derive(Clone, Default)]
-pub struct SessionLife(Option<Weak<SessionEntry>>);
+pub struct SessionLife(Option<Weak<dyn Any + Send + Sync>>);
 
 impl SessionLife {
-    pub(crate) fn of(session: &Arc<SessionEntry>) -> Self {
-        Self(Some(Arc::downgrade(session)))
+    /// Lives as long as something that the session keeps.
+    pub(crate) fn of<T: Any + Send + Sync>(session: &Arc<T>) -> Self {
+        let session: Weak<T> = Arc::downgrade(session);
+        Self(Some(session))
     }
 
     /// Whether the session has ended. What is nobody's (the default) does not end.
@@ -64,6 +65,9 @@ impl fmt::Debug for SessionLife {
 
 /// A future that a driver runs on its executor.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// How long a source may take to answer, unless it says otherwise.
+pub const DEADLINE_DEFAULT: Duration = Duration::from_secs(5);
 
 /// Produces a Variable's value when somebody asks (Part 4 §5.11.2) or at each sampling.
 pub trait ValueSource: Send + Sync {

@@ -97,12 +97,12 @@ fn since(site: &Site, client: ClientId, number: u32, from: Instant) -> Vec<Recei
 /// Whatever the seed: those that hang lose their values step by step and get them back; all others stay in time.
 #[test]
 fn a_device_that_hangs_costs_its_own_values() {
-    for_seeds(40, |seed| {
+    for_seeds(10, |seed| {
         let (mut site, client, hangs) = site(seed);
         site.run(secs(5) + millis(seed * 13 % 200));
         let start = site.world.now().instant;
         hangs.iter().for_each(|hangs| hangs.store(true, Ordering::Relaxed));
-        site.run(secs(30));
+        site.run(secs(10));
         let end = site.world.now().instant;
         hangs.iter().for_each(|hangs| hangs.store(false, Ordering::Relaxed));
         site.run(secs(5));
@@ -111,7 +111,7 @@ fn a_device_that_hangs_costs_its_own_values() {
             let is_hanging = number == 0 || (VARIABLES / 2..VARIABLES / 2 + GROUP).contains(&number);
             let statuses: Vec<_> = values.iter().map(|received| received.value.status()).collect();
             if !is_hanging {
-                assert!(values.len() > 100 && statuses.iter().all(|status| status.is_good()), "{number}");
+                assert!(values.len() > 30 && statuses.iter().all(|status| status.is_good()), "{number}");
                 let gap = values.windows(2).map(|pair| pair[1].at.since(pair[0].at)).max().unwrap();
                 assert!(gap <= millis(800), "{number}: {gap:?}");
                 continue;

@@ -58,7 +58,7 @@ async fn a_device_that_hangs_costs_its_own_values_and_nothing_else() {
         .allow_clear_passwords()
         .build()
         .unwrap();
-    let plant = server.namespace("urn:plant");
+    let plant = server.namespace("urn:plant").objects();
     let gate = Gate::default();
     for number in 0..50 {
         let device = plant.folder(&format!("Device {number}")).unwrap();
@@ -132,13 +132,20 @@ async fn a_device_that_hangs_costs_its_own_values_and_nothing_else() {
         }
     }
     assert_eq!(current.len(), 49, "{current:?}");
-    let value = client.read("nsu=urn:plant;s=Device 7/Value 3").await.unwrap();
-    assert_eq!(value.status(), StatusCode::BAD_NO_COMMUNICATION);
+    let hanging = "nsu=urn:plant;s=Device 7/Value 3";
+    let lost = async {
+        while client.read(hanging).await.unwrap().status() != StatusCode::BAD_NO_COMMUNICATION {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    within(SOON, "the loss", lost).await;
+    let value = client.read(hanging).await.unwrap();
+    assert_eq!(value.status(), StatusCode::BAD_NO_COMMUNICATION, "and it stays so");
     assert!(age(value.source_timestamp) < Duration::from_secs(2), "{value:?}");
     // The device comes back.
     gate.open();
     let back = async {
-        while !client.read("nsu=urn:plant;s=Device 7/Value 3").await.unwrap().status().is_good()
+        while !client.read(hanging).await.unwrap().status().is_good()
             || !client.read(slow(3)).await.unwrap().status().is_good()
         {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -151,11 +158,12 @@ async fn a_device_that_hangs_costs_its_own_values_and_nothing_else() {
 #[tokio::test]
 async fn asynchronous_sources_and_writes() {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
-    let plant = server.namespace("urn:plant");
+    let plant = server.namespace("urn:plant").objects();
     let values: Vec<_> = ["A", "B"].map(|name| plant.variable_of::<f64>(name).add().unwrap()).into();
     let device = Arc::new(Mutex::new([1.0, 2.0]));
     let (read, written) = (Arc::clone(&device), Arc::clone(&device));
     let rounds = Arc::<AtomicU64>::default();
+    let counted = Arc::clone(&rounds);
     let source = server
         .source("device")
         .variables(&values)
@@ -199,8 +207,14 @@ async fn asynchronous_sources_and_writes() {
     };
     reaches(2.0).await;
     // Past the one that panics and the one that hangs.
-    tokio::time::sleep(Duration::from_millis(600)).await;
-    assert!(client.read("nsu=urn:plant;s=A").await.unwrap().status().is_good());
+    let past = async {
+        while counted.load(Ordering::Relaxed) < 5
+            || !client.read("nsu=urn:plant;s=A").await.unwrap().status().is_good()
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    within(SOON, "the next answers", past).await;
     client.write("nsu=urn:plant;s=B", 5.0).await.unwrap();
     reaches(5.0).await;
     assert_eq!(*device.lock().unwrap(), [1.0, 5.0]);

@@ -1,10 +1,9 @@
 //! A source of many values, asked for all of them at an interval of its own.
 
 use super::line::{Asker, Begun, Line, Question, ask};
-use super::{DEADLINE_DEFAULT, SourceDriver, Sources, lock, lost};
+use super::{DEADLINE_DEFAULT, SourceDriver, Sources, Target, lock, lost};
 use crate::callback::{BoxFuture, CallContext, WriteHandler};
 use crate::now::Now;
-use crate::space::VariableHandle;
 use core::fmt;
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -75,7 +74,7 @@ pub struct GroupSpec {
     /// For logs.
     pub name: String,
     /// The variables that get the values.
-    pub variables: Vec<VariableHandle>,
+    pub variables: Vec<Box<dyn Target>>,
     /// How often it is asked.
     pub interval: Duration,
     /// How long an answer may take.
@@ -89,7 +88,13 @@ pub struct GroupSpec {
 impl GroupSpec {
     /// A source that is asked once per interval.
     #[must_use]
-    pub fn new(name: &str, variables: Vec<VariableHandle>, interval: Duration, read: ReadMany) -> Self {
+    pub fn new<T: Target + 'static>(
+        name: &str,
+        variables: Vec<T>,
+        interval: Duration,
+        read: ReadMany,
+    ) -> Self {
+        let variables = variables.into_iter().map(|variable| Box::new(variable) as Box<dyn Target>).collect();
         Self { name: name.to_owned(), variables, interval, deadline: DEADLINE_DEFAULT, read, write: None }
     }
 }
@@ -241,13 +246,13 @@ impl Group {
         let state = lock(&self.state);
         for (variable, lost_at) in self.spec.variables.iter().zip(&state.lost_at) {
             if let Some(since) = *lost_at {
-                store(variable, self.lost(variable, since, now), now);
+                store(&**variable, self.lost(&**variable, since, now), now);
             }
         }
     }
 
     /// What a value is while the source does not answer.
-    fn lost(&self, variable: &VariableHandle, since: Instant, now: Now) -> DataValue {
+    fn lost(&self, variable: &dyn Target, since: Instant, now: Now) -> DataValue {
         lost(Some(variable.get()), now.instant < since + self.interval(), now)
     }
 
@@ -258,7 +263,7 @@ impl Group {
         }
         let Some(now) = self.now() else { return };
         for variable in &self.spec.variables {
-            store(variable, lost(Some(variable.get()), true, now), now);
+            store(&**variable, lost(Some(variable.get()), true, now), now);
         }
     }
 
@@ -337,10 +342,10 @@ impl Asker for Group {
                 }
                 None => {
                     let since = *lost_at.get_or_insert(now.instant);
-                    self.lost(variable, since, now)
+                    self.lost(&**variable, since, now)
                 }
             };
-            store(variable, value, now);
+            store(&**variable, value, now);
         }
     }
 
@@ -353,7 +358,7 @@ impl Asker for Group {
         }
         for (variable, lost_at) in self.spec.variables.iter().zip(&mut state.lost_at) {
             let since = *lost_at.get_or_insert(now.instant);
-            store(variable, self.lost(variable, since, now), now);
+            store(&**variable, self.lost(&**variable, since, now), now);
         }
     }
 }
@@ -402,8 +407,8 @@ impl Asker for Writer {
     }
 }
 
-fn store(variable: &VariableHandle, value: DataValue, now: Now) {
+fn store(variable: &dyn Target, value: DataValue, now: Now) {
     let (status, source) = (value.status(), value.source_timestamp.unwrap_or(now.utc));
     let server = value.server_timestamp.unwrap_or(now.utc);
-    variable.set_with(value.value.unwrap_or_default(), status, source, server);
+    variable.set(value.value.unwrap_or_default(), status, source, server);
 }

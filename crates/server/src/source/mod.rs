@@ -19,13 +19,11 @@ mod single;
 use crate::callback::{BoxFuture, ValueSource};
 use crate::now::Now;
 use core::fmt;
-use core::time::Duration;
 use group::Group;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use taktwerk_types::{DataValue, Instant, StatusCode};
+use taktwerk_types::{DataValue, Instant, StatusCode, UtcTime, Variant};
 
-/// How long a source may take to answer, unless it says otherwise.
-pub const DEADLINE_DEFAULT: Duration = Duration::from_secs(5);
+pub use crate::callback::DEADLINE_DEFAULT;
 
 /// Work of a source. To drop it without running it is an answer, too: the source has failed.
 pub enum Work {
@@ -42,6 +40,14 @@ impl fmt::Debug for Work {
             Self::Later(_) => "Later",
         })
     }
+}
+
+/// Where a value goes, and stays until the next one.
+pub trait Target: Send + Sync {
+    /// The value that is there.
+    fn get(&self) -> DataValue;
+    /// Stores a value with its status, source time and server time.
+    fn set(&self, value: Variant, status: StatusCode, source: UtcTime, server: UtcTime);
 }
 
 /// What sources need of the operating system.

@@ -94,6 +94,16 @@ pub struct VariableHandle {
     slot: SlotHandle,
 }
 
+impl crate::source::Target for VariableHandle {
+    fn get(&self) -> DataValue {
+        Self::get(self)
+    }
+
+    fn set(&self, value: Variant, status: StatusCode, source: UtcTime, server: UtcTime) {
+        self.set_with(value, status, source, server);
+    }
+}
+
 impl VariableHandle {
     pub(crate) fn new(slot: SlotHandle) -> Self {
         Self { slot }

@@ -53,20 +53,31 @@ impl Readings {
 /// A value to be written, and the position of its variable.
 pub type Written = (usize, DataValue);
 
+/// Whether all is read or written, or why not.
+pub type Outcome = Result<(), StatusCode>;
+/// Reads on a thread that may block.
+pub type ReadBlocking = dyn Fn(&mut Readings) -> Outcome + Send + Sync;
+/// Reads on an executor.
+pub type ReadLater = dyn Fn(Readings) -> BoxFuture<Result<Readings, StatusCode>> + Send + Sync;
+/// Writes on a thread that may block.
+pub type WriteBlocking = dyn Fn(&[Written]) -> Outcome + Send + Sync;
+/// Writes on an executor.
+pub type WriteLater = dyn Fn(Vec<Written>) -> BoxFuture<Outcome> + Send + Sync;
+
 /// How values are read.
 pub enum ReadMany {
     /// On a thread that may block. An error counts for the values that were not set.
-    Blocking(Box<dyn Fn(&mut Readings) -> Result<(), StatusCode> + Send + Sync>),
+    Blocking(Box<ReadBlocking>),
     /// On an executor. It is dropped when the deadline has passed.
-    Later(Box<dyn Fn(Readings) -> BoxFuture<Result<Readings, StatusCode>> + Send + Sync>),
+    Later(Box<ReadLater>),
 }
 
 /// How values are written.
 pub enum WriteMany {
     /// On a thread that may block.
-    Blocking(Box<dyn Fn(&[Written]) -> Result<(), StatusCode> + Send + Sync>),
+    Blocking(Box<WriteBlocking>),
     /// On an executor. It is dropped when the deadline has passed.
-    Later(Box<dyn Fn(Vec<Written>) -> BoxFuture<Result<(), StatusCode>> + Send + Sync>),
+    Later(Box<WriteLater>),
 }
 
 /// A source of many values to be.
@@ -286,7 +297,7 @@ impl Group {
         let writer = &self.writer;
         let (Some(write), Begun::Question(number)) = (&self.spec.write, writer.line.begin()) else { return };
         let group = Arc::clone(self);
-        let question: Question<Result<(), StatusCode>> = match write {
+        let question: Question<Outcome> = match write {
             WriteMany::Blocking(_) => Question::Blocking(Box::new(move || {
                 let values = group.writer.take();
                 match &group.spec.write {
@@ -307,7 +318,7 @@ impl Group {
 }
 
 /// What was read, and an error that counts for what was not.
-type Answer = (Readings, Result<(), StatusCode>);
+type Answer = (Readings, Outcome);
 
 impl Asker for Group {
     type Answer = Answer;
@@ -370,13 +381,13 @@ impl Writer {
 }
 
 impl Asker for Writer {
-    type Answer = Result<(), StatusCode>;
+    type Answer = Outcome;
 
     fn line(&self) -> &Line {
         &self.line
     }
 
-    fn answered(self: &Arc<Self>, answer: Option<Result<(), StatusCode>>) {
+    fn answered(self: &Arc<Self>, answer: Option<Outcome>) {
         let Some(group) = lock(&self.group).upgrade() else { return };
         let Some(driver) = group.driver() else { return };
         match answer {

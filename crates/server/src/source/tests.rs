@@ -1,13 +1,14 @@
 //! Sources that hang, panic, answer late, partly, badly, or with old times.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-use super::group::{GroupSpec, ReadMany, Readings, WriteMany, Written};
+use super::group::{GroupSpec, Outcome, ReadMany, Readings, WriteMany, Written};
 use super::*;
 use crate::callback::{CallContext, SourceRead};
 use crate::space::build::Under;
 use crate::space::{AddressSpace, NodeSpec, VariableHandle};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::task::{Context, Poll, Waker};
+use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use taktwerk_types::{NodeId, QualifiedName, UtcTime, Variant};
@@ -111,7 +112,7 @@ fn variables(count: usize) -> (AddressSpace, Vec<VariableHandle>) {
 struct Setup {
     driver: Arc<Manual>,
     /// What the source answers next.
-    answer: Arc<Mutex<(Vec<Written>, Result<(), StatusCode>)>>,
+    answer: Arc<Mutex<(Vec<Written>, Outcome)>>,
     asked: Arc<AtomicUsize>,
     /// The next question takes until then.
     returns_at: Arc<Mutex<Option<u64>>>,

@@ -1,4 +1,4 @@
-//! The largest load that a system sustains: an adaptive search, and what counts as sustained.
+//! The largest load that a system sustains: an adaptive search, what counts as sustained, and when a miss says nothing.
 
 use crate::measurement::Measurement;
 use serde::Serialize;
@@ -128,11 +128,34 @@ pub fn usual(measurement: &Measurement) -> Option<f64> {
     (expected > 1.0).then(|| (expected - 1.0) / seconds)
 }
 
-/// Judges a subscription: the worst item counts, not the mean, and cycles must be kept. `usual` is what [`usual`] said of a
-/// small load: a server that starves all items alike has a median that agrees with them, and one that samples more slowly
-/// under load says itself that fewer values are to be expected.
+/// The share of a time that a program may wait for a CPU before it counts as disturbed by others.
+pub const WAITED: f64 = 0.1;
+
+/// Why a miss under a load says nothing about the server: another program had the generator's CPU. `None` if none had.
+fn disturbed(measurement: &Measurement) -> Option<String> {
+    let waited = measurement.get("generator.runqueue_wait_s")?;
+    let share = waited / measurement.get("window_s").filter(|window| *window > 0.0)?;
+    (share > WAITED).then(|| {
+        format!(
+            "the load generator waited for its CPU during {:.0} % of the window: other programs are running on this machine",
+            share * 100.0
+        )
+    })
+}
+
+/// Judges a subscription: the worst item counts, not the mean, and cycles must be kept. A miss counts only if the generator had
+/// its CPU. `usual` is what [`usual`] said of a small load: a server that starves all items alike has a median that agrees with
+/// them, and one that samples more slowly under load announces fewer values itself.
 #[must_use]
 pub fn judge(measurement: &Measurement, usual: Option<f64>) -> Verdict {
+    match (delivered(measurement, usual), disturbed(measurement)) {
+        (Verdict::NotSustained { .. }, Some(why)) => Verdict::Unknown { why },
+        (verdict, _) => verdict,
+    }
+}
+
+/// Whether everything arrived in time.
+fn delivered(measurement: &Measurement, usual: Option<f64>) -> Verdict {
     let not = |why: String, clear: bool| Verdict::NotSustained { why, clear };
     // Nothing came at all, or connections broke: that is the server. Everything else is the generator.
     let reasons = measurement.document.get("invalid").and_then(Value::as_array).into_iter().flatten();
@@ -262,6 +285,17 @@ mod tests {
         assert!(matches!(verdict, Verdict::NotSustained { why, clear: true } if why.contains("100 of 199")));
         assert_eq!(judge(&measured(|_| ()), before), Verdict::Sustained);
         assert_eq!(usual(&measured(|document| document["window_s"] = json!(0.0))), None);
+        // Another program had the generator's CPU: a miss says nothing, values that came all the same do.
+        let busy = |missed: u64| {
+            measured(|document| {
+                document["generator"] = json!({"runqueue_wait_s": 3.0});
+                document["progress"]["min_per_item"] = json!(missed);
+            })
+        };
+        assert!(
+            matches!(judge(&busy(90), None), Verdict::Unknown { why } if why.contains("15 % of the window"))
+        );
+        assert_eq!(judge(&busy(199), None), Verdict::Sustained);
         let silent = json!([{"reason": "no_samples", "message": "nothing came"}]);
         let verdict = judge(&measured(|document| document["invalid"] = silent), None);
         assert_eq!(verdict, Verdict::NotSustained { why: "nothing came".into(), clear: false });

@@ -48,6 +48,18 @@ impl Machine {
     }
 }
 
+/// How long all CPUs together were busy so far with whatever program, nanoseconds with the resolution of a clock tick; `None` if
+/// the kernel does not tell.
+#[must_use]
+pub fn busy() -> Option<u64> {
+    let text = fs::read_to_string("/proc/stat").ok()?;
+    let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+    let ticks = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
+    // user, nice, system, idle, iowait, irq, softirq: all but the two idle ones. Stolen time is nobody's work.
+    let busy = ticks.take(7).enumerate().filter(|(at, _)| ![3, 4].contains(at));
+    Some(busy.filter_map(|(_, ticks)| ticks.parse::<u64>().ok()).sum::<u64>() * tick)
+}
+
 /// The value of the first line `name : value`.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
@@ -68,5 +80,6 @@ mod tests {
         assert_eq!(field(text, "flags"), None);
         let machine = Machine::this();
         assert!(machine.cpus >= 1 && !machine.kernel.is_empty());
+        assert!(busy().is_none_or(|busy| busy > 0));
     }
 }

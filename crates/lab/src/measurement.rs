@@ -2,7 +2,7 @@
 
 use crate::cpu::Observed;
 use crate::latency::Times;
-use crate::scenario::Condition;
+use crate::scenario::{Condition, Kind};
 use crate::statistics::Repeated;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -103,6 +103,9 @@ fn flatten(prefix: &str, value: &Value, into: &mut BTreeMap<String, f64>) {
         Value::Number(number) => {
             into.extend(number.as_f64().map(|number| (prefix.to_owned(), number)));
         }
+        Value::Bool(is_so) => {
+            into.insert(prefix.to_owned(), f64::from(u8::from(*is_so)));
+        }
         Value::Object(map) => {
             for (name, value) in map {
                 // The machine stands in the run's fingerprint.
@@ -161,6 +164,12 @@ impl Group<'_> {
         Repeated::new(self.valid.iter().filter_map(|measurement| measurement.get(name)).collect())
     }
 
+    /// How many of the valid ones were measured before the load was steady.
+    #[must_use]
+    pub fn unsteady(&self) -> usize {
+        self.valid.iter().filter(|one| one.get("steady") == Some(0.0)).count()
+    }
+
     /// The mean of a figure.
     #[must_use]
     pub fn mean(&self, name: &str) -> Option<f64> {
@@ -178,6 +187,71 @@ impl Group<'_> {
             .for_each(|t| all.merge(t));
         all
     }
+}
+
+/// The figures that every valid measurement of our own server has, by kind of load: those that findings rest on.
+#[must_use]
+pub fn required(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Read => &[
+            "latency.uncorrected.count",
+            "latency.uncorrected.p50_us",
+            "per_second",
+            "server.cpu_percent",
+            "server.cpu_s",
+            "server.cpu_us_per_request",
+            "server.system_s",
+            "server.user_s",
+            "server.voluntary_switches",
+            "window_s",
+        ],
+        Kind::Subscribe => &[
+            "message_interval.mean_us",
+            "notifications",
+            "per_second",
+            "progress.cycle_p50_ms",
+            "progress.cycle_p99_ms",
+            "progress.worst_item_ratio",
+            "server.cpu_percent",
+            "server.cpu_us_per_signal",
+            "server.rss_bytes",
+            "transfer.p50_us",
+            "window_s",
+            "wire.total_bytes",
+        ],
+        Kind::Roundtrip => &["roundtrip.count", "roundtrip.mean_us", "roundtrip.p50_us", "wire.total_bytes"],
+        Kind::PubSub => &[
+            "cycles",
+            "cycles_missed",
+            "drift_ppm",
+            "making.p50_us",
+            "mean_period_error_ns",
+            "process_cpu_percent",
+            "signals_per_s",
+            "transfer.p50_us",
+        ],
+        Kind::Igmp => &["flooding.unjoined_percent", "snooping.unjoined_percent"],
+        Kind::Write | Kind::Browse | Kind::Connect | Kind::Fan | Kind::Probe | Kind::Update => &[],
+    }
+}
+
+/// Figures that our own server's measurements should have and lack, with the kind of load. A renamed figure would otherwise make
+/// its findings vanish.
+#[must_use]
+pub fn lacking(measurements: &[Measurement]) -> Vec<String> {
+    let mut names: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for one in measurements.iter().filter(|one| one.is_valid() && one.condition.stack == "own") {
+        for name in required(one.condition.kind).iter().filter(|name| one.get(name).is_none()) {
+            *names.entry((one.condition.kind.name(), name)).or_default() += 1;
+        }
+    }
+    let line = |((kind, name), count)| {
+        format!(
+            "{count} measurements of `bench {kind}` have no figure {name}: findings that need it are missing. Was it renamed, or \
+             written by another version?"
+        )
+    };
+    names.into_iter().map(line).collect()
 }
 
 /// Groups measurements by what they measured, in the order of their first appearance.

@@ -1,5 +1,5 @@
-//! What an experiment found: tables, charts, findings that hold or do not, and remarks. Printed on a terminal, in a
-//! report, or as JSON: all from the same.
+//! The outcome of an experiment: tables, charts, findings with their verdicts, and remarks. The terminal, the report and JSON
+//! show the same outcome.
 
 use crate::chart::Chart;
 use crate::figures;
@@ -39,12 +39,12 @@ impl Grid {
     }
 }
 
-/// Something the source says or theory predicts, and whether it came out here.
+/// A claim of the source or of theory with its verdict.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     /// What should hold.
     pub claim: String,
-    /// Whether it does; `None` if it cannot be told from what was measured.
+    /// The verdict; `None` is open: the measurements do not decide.
     pub holds: Option<bool>,
     /// The figures.
     pub evidence: String,
@@ -67,8 +67,11 @@ pub struct Outcome {
     pub findings: Vec<Finding>,
     /// What can be compared with the published figures and what cannot, and other remarks.
     pub remarks: Vec<String>,
-    /// Measurements that were worth nothing, and parts that were left out, each with its reason.
+    /// Invalid measurements and parts that were left out, each with its reason.
     pub skipped: Vec<String>,
+    /// Why findings may be missing that should be there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<String>,
 }
 
 impl Outcome {
@@ -114,6 +117,9 @@ impl Outcome {
                 &format!("{sign}  "),
                 &format!("{}: {}", finding.claim, finding.evidence),
             ));
+        }
+        for error in &self.errors {
+            text.push_str(&wrapped("ERROR  ", error));
         }
         for remark in &self.remarks {
             text.push_str(&wrapped("note   ", remark));

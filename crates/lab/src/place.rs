@@ -432,6 +432,7 @@ impl Place {
         let cpu = &condition.cpu;
         let cpus = match &cpu.server {
             Some(list) => list.parse()?,
+            None if cpu.condition == CpuCondition::Shared => CpuList::allowed(),
             None => CpuList::single(self.server_cpu()),
         };
         let class = cpu.class.as_ref().map(|class| class.parse()).transpose()?;
@@ -450,8 +451,8 @@ impl Place {
         };
         let list: CpuList = match (&condition.cpu.load, kind) {
             (Some(list), _) => list.parse()?,
-            (None, CpuCondition::Same) => server.clone(),
-            (None, CpuCondition::Isolated | CpuCondition::Shared) => {
+            (None, CpuCondition::Same | CpuCondition::Shared) => server.clone(),
+            (None, CpuCondition::Isolated | CpuCondition::Loaded) => {
                 let free = self.allowed.iter().find(|cpu| !is_servers(cpu));
                 free.or(server.cpus().first()).map_or_else(|| server.clone(), |cpu| CpuList::single(*cpu))
             }
@@ -461,7 +462,8 @@ impl Place {
         }
         let is_right = match kind {
             CpuCondition::Same => list.cpus().iter().any(is_servers),
-            CpuCondition::Isolated | CpuCondition::Shared => !list.cpus().iter().any(is_servers),
+            CpuCondition::Shared => true,
+            CpuCondition::Isolated | CpuCondition::Loaded => !list.cpus().iter().any(is_servers),
         };
         if is_right { Ok(list) } else { Err(contradiction(&list)) }
     }
@@ -485,6 +487,9 @@ impl Place {
         }
         if server.profile {
             program = program.arg("--profile");
+        }
+        if server.random {
+            program = program.arg("--random");
         }
         program
     }
@@ -631,8 +636,9 @@ impl Place {
         let server_cpus = wanted.cpus.clone();
         let load_cpus = self.load_cpus(condition, &server_cpus)?;
         let set = wanted.set()?;
-        let is_shared = condition.cpu.condition == CpuCondition::Shared;
-        let _bursts = is_shared.then(|| Bursts::on(server_cpus.clone())).transpose()?;
+        let is_pinned = condition.cpu.condition != CpuCondition::Shared;
+        let is_loaded = condition.cpu.condition == CpuCondition::Loaded;
+        let _bursts = is_loaded.then(|| Bursts::on(server_cpus.clone())).transpose()?;
         let mut program = Program::new(&self.exe).arg("bench").args(condition.arguments());
         let server = match condition.kind {
             Kind::Update => {
@@ -646,13 +652,13 @@ impl Place {
                 if let Some(id) = publisher.running.as_ref().and_then(|running| running.note("PUBLISHER")) {
                     program = program.args(["--publisher-id", id]);
                 }
-                if let Some(subscriber) = load_cpus.cpus().first() {
+                if let Some(subscriber) = load_cpus.cpus().first().filter(|_| is_pinned) {
                     program = program.arg("--subscriber-cpu").arg(subscriber);
                 }
                 Some(publisher)
             }
             Kind::PubSub => {
-                let pair = server_cpus.cpus().first().zip(load_cpus.cpus().first());
+                let pair = server_cpus.cpus().first().zip(load_cpus.cpus().first()).filter(|_| is_pinned);
                 if let Some((publisher, subscriber)) = pair {
                     program = program.arg("--publisher-cpu").arg(publisher);
                     program = program.arg("--subscriber-cpu").arg(subscriber);

@@ -1,8 +1,8 @@
-//! One HTML file with everything in it: it opens from a mail or a memory stick, without a network and without scripts.
+//! A run as one HTML file without scripts and without references to a network.
 
 use crate::chart::Chart;
 use crate::outcome::{Grid, Outcome};
-use crate::store::Run;
+use crate::store::{Run, State};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -40,23 +40,37 @@ pub fn page(run: &Run, outcomes: &[Outcome]) -> String {
     html.push_str("<section id=\"machine\"><h2>Machine and versions</h2>");
     fingerprint(&mut html, &run.fingerprint);
     html.push_str(
-        "<p class=\"note\">Absolute times belong to this machine and this day. Compare ratios, orderings and shapes; \
-         repeat a run before believing a difference of less than ten percent on a virtual machine.</p></section>",
+        "<p class=\"note\">Absolute times belong to this machine and this day. Compare ratios, orderings and shapes. \
+         On a virtual machine, repeat a run before you rely on a difference below ten percent.</p></section>",
     );
     html.push_str("</body></html>\n");
     html
 }
 
+/// Notes that say how a run departs from its protocol begin with this.
+pub const PROTOCOL: &str = "protocol: ";
+
+/// How much of its protocol a run is: the full one only if it is complete, nothing was changed and nothing left out.
+fn protocol(run: &Run) -> Option<String> {
+    if !run.what.starts_with("reproduce") {
+        return None;
+    }
+    let form = if run.quick { "short form" } else { "full protocol" };
+    let changes: Vec<&str> = run.notes.iter().filter_map(|note| note.strip_prefix(PROTOCOL)).collect();
+    let is_cut = run.state != State::Complete || changes.len() < run.notes.len();
+    Some(match (changes.is_empty(), is_cut) {
+        (true, false) => form.to_owned(),
+        (true, true) => format!("parts of the {form}"),
+        (false, _) => format!("changed {form} ({})", changes.join(", ")),
+    })
+}
+
 fn subtitle(run: &Run) -> String {
-    let length = if run.quick { "short form" } else { "full protocol" };
     let when = date(run.started_unix_ms);
-    format!(
-        "run {} · {when} · {length} · {} measurements, {} invalid · {}",
-        run.name,
-        run.measurements,
-        run.invalid,
-        run.state.name()
-    )
+    let measured = format!("{} measurements, {} invalid", run.measurements, run.invalid);
+    let parts = [Some(format!("run {}", run.name)), Some(when), protocol(run), Some(measured)];
+    let parts: Vec<String> = parts.into_iter().flatten().chain([run.state.name().to_owned()]).collect();
+    parts.join(" · ")
 }
 
 /// A date and time in UTC from milliseconds since 1970 (the civil calendar from days, proleptic Gregorian).
@@ -89,6 +103,9 @@ fn summary(html: &mut String, outcomes: &[Outcome]) {
         }
         if fails > 0 {
             signs.push(format!("<span class=\"fails\">{fails} fail</span>"));
+        }
+        if !outcome.errors.is_empty() {
+            signs.push(format!("<span class=\"fails\">{} errors</span>", outcome.errors.len()));
         }
         if open > 0 {
             signs.push(format!("<span class=\"open\">{open} open</span>"));
@@ -132,6 +149,9 @@ fn section(html: &mut String, outcome: &Outcome) {
         }
         html.push_str("</ul>");
     }
+    for error in &outcome.errors {
+        let _ = write!(html, "<p class=\"fails\">Error: {}</p>", escape(error));
+    }
     let charts: Vec<&Chart> = outcome.charts.iter().filter(|one| !one.is_empty()).collect();
     if !charts.is_empty() {
         html.push_str("<div class=\"charts\">");
@@ -158,10 +178,15 @@ fn chart(html: &mut String, chart: &Chart) {
     if !legend.is_empty() {
         html.push_str("<p class=\"legend\">");
         for (name, colour) in legend {
+            let style = colour % 8;
+            let key = if chart.is_dotted(&name) {
+                format!("<circle class=\"dot s{style}\" cx=\"13\" cy=\"5\" r=\"3.5\"/>")
+            } else {
+                format!("<path class=\"line s{style}\" d=\"M1 5h24\"/>")
+            };
             let _ = write!(
                 html,
-                "<span><svg viewBox=\"0 0 26 10\" class=\"key\"><path class=\"line s{}\" d=\"M1 5h24\"/></svg>{}</span> ",
-                colour % 8,
+                "<span><svg viewBox=\"0 0 26 10\" class=\"key\">{key}</svg>{}</span> ",
                 escape(&name)
             );
         }
@@ -225,7 +250,6 @@ fn plain(value: &Value) -> String {
 mod tests {
     use super::*;
     use crate::chart::{Axis, Mark, Point, Series};
-    use crate::store::State;
     use serde_json::json;
 
     fn run() -> Run {
@@ -249,6 +273,22 @@ mod tests {
         assert_eq!(date(0), "1970-01-01 00:00 UTC");
         assert_eq!(date(951_782_400_000), "2000-02-29 00:00 UTC");
         assert_eq!(date(1_795_284_000_000), "2026-11-21 18:00 UTC");
+    }
+
+    #[test]
+    fn only_the_full_protocol_is_called_so() {
+        let of = |change: fn(&mut Run)| {
+            let mut run = Run { quick: false, what: "reproduce all".into(), ..run() };
+            change(&mut run);
+            protocol(&run)
+        };
+        assert_eq!(of(|_| ()).unwrap(), "full protocol");
+        assert_eq!(of(|run| run.quick = true).unwrap(), "short form");
+        assert_eq!(of(|run| run.state = State::Incomplete).unwrap(), "parts of the full protocol");
+        assert_eq!(of(|run| run.notes = vec!["x: y".into()]).unwrap(), "parts of the full protocol");
+        let changed = of(|run| run.notes = vec![format!("{PROTOCOL}windows of 3 s"), "x: y".into()]);
+        assert_eq!(changed.unwrap(), "changed full protocol (windows of 3 s)");
+        assert_eq!(of(|run| run.what = "calibrate".into()), None);
     }
 
     #[test]

@@ -89,11 +89,14 @@ pub struct ServerSpec {
     /// Shows what the server itself uses as variables in its address space (own stack only).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub profile: bool,
+    /// Signals change to random values instead of counting (own stack only).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub random: bool,
 }
 
 impl Default for ServerSpec {
     fn default() -> Self {
-        Self { signals: 0, update_ms: 100.0, threads: 1, interop: false, profile: false }
+        Self { signals: 0, update_ms: 100.0, threads: 1, interop: false, profile: false, random: false }
     }
 }
 
@@ -198,6 +201,9 @@ pub struct LoadSpec {
     /// Threads that set values (`update`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<Sweep<u32>>,
+    /// The subscriber sleeps until a message arrives, instead of being awake when one is due (`pubsub`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asleep: bool,
 }
 
 impl LoadSpec {
@@ -217,6 +223,7 @@ impl LoadSpec {
             pause_ms: None,
             count: None,
             threads: None,
+            asleep: false,
         }
     }
 }
@@ -259,7 +266,8 @@ pub struct CpuSpec {
     pub server: Option<String>,
     /// Of the load.
     pub load: Option<String>,
-    /// `shared` adds a program that competes with the server for its CPU half of the time, `isolated` does not.
+    /// `isolated` pins the server to a CPU that nothing else of ours uses, `shared` pins nothing, `loaded` adds a program that
+    /// competes for the server's CPU half of the time, `same` puts the load on the server's CPU.
     pub condition: CpuCondition,
     /// Moves everything that can be moved off the server's CPUs, by control groups. Needs root, or a kernel that was
     /// started with `isolcpus`.
@@ -299,20 +307,25 @@ impl CpuSpec {
     }
 }
 
-/// Whether the server has its CPU for itself.
+/// What else runs on the server's CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CpuCondition {
-    /// Nothing else of ours runs there.
+    /// Nothing else of ours: server and load are pinned to CPUs of their own.
     #[default]
     Isolated,
-    /// The load runs on the server's CPU as well.
-    Same,
-    /// A program that computes in bursts competes for it.
+    /// Whatever the operating system puts there: neither server nor load is pinned.
     Shared,
+    /// A program that computes in bursts competes for it.
+    Loaded,
+    /// The load runs on it as well.
+    Same,
 }
 
 impl CpuCondition {
+    /// Those in which the load is not on the server's CPU on purpose.
+    pub const PLACED: [Self; 3] = [Self::Isolated, Self::Shared, Self::Loaded];
+
     /// As it is written.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -320,6 +333,7 @@ impl CpuCondition {
             Self::Isolated => "isolated",
             Self::Same => "same",
             Self::Shared => "shared",
+            Self::Loaded => "loaded",
         }
     }
 }
@@ -402,6 +416,8 @@ pub struct Condition {
     pub pause_ms: Option<f64>,
     pub count: Option<u64>,
     pub threads: Option<u32>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asleep: bool,
     pub security: SecuritySpec,
     pub cpu: CpuSpec,
     pub time: TimeSpec,
@@ -494,6 +510,7 @@ impl Scenario {
                                         pause_ms: load.pause_ms,
                                         count: load.count,
                                         threads,
+                                        asleep: load.asleep,
                                         security: self.security.clone(),
                                         cpu: self.cpu.clone(),
                                         time: self.time.clone(),
@@ -573,6 +590,7 @@ impl Condition {
             option("--pattern", Some("listen".to_owned()));
             option("-I", number(self.publishing_ms));
             option("-d", Some(format!("{}ms", self.time.duration_s * 1e3)));
+            arguments.extend(self.asleep.then(|| "--only-sleep".to_owned()));
             return arguments;
         }
         if self.kind == Kind::PubSub {
@@ -583,6 +601,7 @@ impl Condition {
             let update = self.server.update_ms;
             option("--update", (update > 0.0).then(|| format!("{update}")));
             arguments.push("--no-bare".to_owned());
+            arguments.extend(self.asleep.then(|| "--only-sleep".to_owned()));
             return arguments;
         }
         option("-c", Some(self.clients.to_string()));

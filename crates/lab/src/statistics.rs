@@ -71,6 +71,25 @@ pub fn mean_ci95(values: &[f64]) -> Option<(f64, f64)> {
     Some((centre - half, centre + half))
 }
 
+/// The same from the mean and the deviation of `count` samples.
+#[must_use]
+pub fn summary_ci95(mean: f64, deviation: f64, count: u64) -> Option<(f64, f64)> {
+    let degrees = count.checked_sub(1).filter(|degrees| *degrees > 0)? as f64;
+    let half = student_t95(degrees) * deviation / (count as f64).sqrt();
+    Some((mean - half, mean + half))
+}
+
+/// Wilson's confidence interval at 95 % of a share, of which `count` in `all` were seen; `None` if there was nothing to see.
+#[must_use]
+pub fn share_ci95(count: usize, all: usize) -> Option<(f64, f64)> {
+    const Z2: f64 = 1.959_96 * 1.959_96;
+    let all = Some(all).filter(|all| *all > 0)? as f64;
+    let share = count as f64 / all;
+    let centre = (share + Z2 / (2.0 * all)) / (1.0 + Z2 / all);
+    let half = (Z2 * (share * (1.0 - share) / all + Z2 / (4.0 * all * all))).sqrt() / (1.0 + Z2 / all);
+    Some((centre - half, centre + half))
+}
+
 /// Welch's confidence interval at 95 % of the difference of two means, which need not vary alike; `None` if one of them has
 /// fewer than two values.
 #[must_use]
@@ -223,6 +242,21 @@ mod tests {
         // From tables with fractions: 6.1 for 1.5, 3.6 for 2.5.
         assert!((5.9..6.4).contains(&student_t95(1.5)), "{}", student_t95(1.5));
         assert!((3.5..3.7).contains(&student_t95(2.5)), "{}", student_t95(2.5));
+    }
+
+    #[test]
+    fn shares_and_summaries_have_an_interval() {
+        // Newcombe 1998, Table I: 81 of 263 is 0.2553 to 0.3662.
+        let (low, high) = share_ci95(81, 263).unwrap();
+        assert!((low - 0.2553).abs() < 1e-4 && (high - 0.3662).abs() < 1e-4, "{low} {high}");
+        assert_eq!((share_ci95(0, 0), share_ci95(0, 10).map(|(low, _)| low < 1e-12)), (None, Some(true)));
+        assert_eq!(summary_ci95(1.0, 1.0, 1), None);
+        let (low, high) = summary_ci95(11.0, 1.5811, 5).unwrap();
+        assert!((low - 9.037).abs() < 0.001 && (high - 12.963).abs() < 0.001, "{low} {high}");
+        assert_eq!(
+            [within((0.0, 1.0), 1.0), within((1.1, 2.0), 1.0), within((0.9, 2.0), 1.0)],
+            [Some(true), Some(false), None]
+        );
     }
 
     #[test]

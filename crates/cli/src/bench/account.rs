@@ -8,6 +8,7 @@ use taktwerk_lab::clock;
 use taktwerk_lab::cpu::{Observed, observe};
 use taktwerk_lab::cycles::Cycles;
 use taktwerk_lab::energy::Energy;
+use taktwerk_lab::machine;
 use taktwerk_lab::process::{Process, Snapshot, Usage};
 use taktwerk_lab::validity::{self, Invalid};
 use taktwerk_lab::wire::{self, Carried, Wire};
@@ -16,6 +17,7 @@ use taktwerk_lab::wire::{self, Carried, Wire};
 pub(crate) struct Window {
     start: u64,
     own_cpu: u64,
+    machine: Option<u64>,
     own: Snapshot,
     server: Option<(Process, Snapshot)>,
     cycles: Option<Cycles>,
@@ -37,6 +39,8 @@ pub(crate) struct Account {
     /// Whether all waiting was polling, and nobody knows how much that was.
     is_spinning: bool,
     own: Usage,
+    /// What all programs of this machine used together, nanoseconds.
+    machine: Option<u64>,
     /// What the server used.
     pub(crate) server: Option<Usage>,
     cycles: Option<u64>,
@@ -79,6 +83,7 @@ impl Window {
         Ok(Self {
             start: clock::monotonic(),
             own_cpu: clock::own_cpu(),
+            machine: machine::busy(),
             own,
             server,
             cycles,
@@ -104,6 +109,7 @@ impl Window {
         let end = clock::monotonic();
         let joules = self.energy.as_ref().map(Energy::joules).unwrap_or_default();
         let own_cpu = clock::own_cpu().saturating_sub(self.own_cpu);
+        let machine = machine::busy().zip(self.machine).map(|(after, before)| after.saturating_sub(before));
         let environment =
             |error: taktwerk_lab::process::ProcessError| Failure::Environment(error.to_string());
         let server_process = self.server.as_ref().map(|(process, _)| *process);
@@ -133,6 +139,7 @@ impl Window {
             in_vain: 0,
             is_spinning: false,
             own,
+            machine,
             server,
             cycles,
             threads,
@@ -192,6 +199,8 @@ impl Account {
             "system_s": self.own.system_s,
             "voluntary_switches": self.own.voluntary_switches,
             "involuntary_switches": self.own.involuntary_switches,
+            "runqueue_wait_s": self.own.runqueue_wait_s,
+            "machine_percent": self.machine.map(|busy| busy as f64 / self.span.max(1) as f64 * 100.0),
             "rss_bytes": self.own.rss_bytes,
             "conditions": self.own_conditions,
         })

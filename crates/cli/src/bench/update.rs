@@ -1,5 +1,5 @@
 //! `bench update`: how long a server's application takes to set its values, by one or several threads (Burger et al.
-//! 2019, RQ6). It needs no network: the server is within this process.
+//! 2019, RQ6). The server is within this process; a client in another one subscribes to its values.
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -9,10 +9,11 @@ use crate::serve::load;
 use crate::span;
 use clap::Args;
 use serde_json::json;
+use std::process::{Child, Command, Stdio};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use taktwerk::Server;
+use taktwerk::{RunningServer, Server};
 use taktwerk_lab::clock;
 use taktwerk_lab::latency::Times;
 use taktwerk_lab::pin::CpuList;
@@ -47,6 +48,47 @@ pub(crate) struct UpdateArgs {
 /// Cycles before the first that counts.
 const WARM_UP: u64 = 3;
 
+/// Values that the client subscribes to at most: the paper's hundred.
+const SUBSCRIBED: u32 = 100;
+/// How long it may take to connect.
+const CONNECT: Duration = Duration::from_secs(20);
+
+/// A client in a process of its own. It ends when this is dropped, or this process.
+struct Client(Child);
+
+impl Client {
+    fn subscribe(server: &RunningServer, arguments: &UpdateArgs) -> Result<Self, Failure> {
+        let failed =
+            |error: std::io::Error| Failure::Environment(format!("cannot start the client: {error}"));
+        let interval = format!("{}", arguments.interval.as_secs_f64() * 1e3);
+        let items = arguments.signals.min(SUBSCRIBED).to_string();
+        let child = Command::new(std::env::current_exe().map_err(failed)?)
+            .args(["bench", "subscribe", &server.url(), "--policy", "None", "--exit-with-stdin", "-d", "1h"])
+            .args(["--items", &items, "-I", &interval, "--sampling", &interval])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let client = Self(child.map_err(failed)?);
+        let end = std::time::Instant::now() + CONNECT;
+        while server.connections() == 0 {
+            if std::time::Instant::now() >= end {
+                return Err(Failure::Environment(format!("the client did not connect to {}", server.url())));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(client)
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// What the threads share.
 struct Crew<'a> {
     handles: &'a [VariableHandle],
@@ -80,6 +122,8 @@ pub(crate) fn run(arguments: &UpdateArgs, output: Output, interrupt: &Interrupt)
         .build()
         .map_err(|error| Failure::Environment(error.to_string()))?;
     let handles = load::add(&server, arguments.signals)?;
+    let server = server.spawn().map_err(|error| Failure::Environment(error.to_string()))?;
+    let client = Client::subscribe(&server, arguments)?;
     let parts = arguments.threads as usize;
     let crew = Crew {
         handles: &handles,
@@ -124,7 +168,8 @@ pub(crate) fn run(arguments: &UpdateArgs, output: Output, interrupt: &Interrupt)
         crew.end.store(true, Ordering::Relaxed);
         crew.start.wait();
     });
-    let mut report = super::report::Report::new("update", "within this process");
+    drop(client);
+    let mut report = super::report::Report::new("update", &server.url());
     report.set(
         "requested",
         json!({"signals": arguments.signals, "threads": arguments.threads, "count": arguments.count,

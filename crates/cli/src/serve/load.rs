@@ -21,16 +21,21 @@ pub(crate) fn start(
     server: &Server,
     count: u32,
     period_ns: u64,
+    is_random: bool,
 ) -> Result<Option<Updater>, super::ServeError> {
     let handles = add(server, count)?;
     if count == 0 || period_ns == 0 {
         return Ok(None);
     }
-    let mut updates = 0;
+    let (mut updates, mut random) = (0, 1);
     let updater = Updater::start("signals", period_ns, move |_| {
         // Not the number of the cycle: what was never written because this thread came late would look lost on the way.
         updates += 1;
-        update(&handles, updates, clock::wall());
+        if is_random {
+            randomize(&handles, &mut random, clock::wall());
+        } else {
+            update(&handles, updates, clock::wall());
+        }
     })?;
     Ok(Some(updater))
 }
@@ -71,6 +76,17 @@ pub(crate) fn add(server: &Server, count: u32) -> Result<Vec<VariableHandle>, su
     space.add_nodes(signals, under_folder, now)?;
 
     Ok((0..count).map(|signal| space.variable(&id(FIRST + signal))).collect::<Result<_, _>>()?)
+}
+
+/// Every signal gets another random value between 0 and 1 (xorshift64*).
+fn randomize(handles: &[VariableHandle], random: &mut u64, now: UtcTime) {
+    for handle in handles {
+        *random ^= *random >> 12;
+        *random ^= *random << 25;
+        *random ^= *random >> 27;
+        let value = random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11;
+        handle.set_at(value as f64 / (1u64 << 53) as f64, now);
+    }
 }
 
 /// Signal k has the value t + k in update t; all carry the time of the update. Update 1 was the initial value.

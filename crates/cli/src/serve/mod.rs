@@ -72,6 +72,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "TYPE", default_value = "double", value_parser = ["double"])]
     r#type: String,
 
+    /// Set the signals to random values. Without it, they count.
+    #[arg(long)]
+    random: bool,
+
     /// Leave out the demo plant.
     #[arg(long)]
     no_plant: bool,
@@ -332,7 +336,7 @@ fn fill(server: &Server, content: &Content, arguments: &ServeArgs) -> Result<Vec
     }
     if arguments.signals > 0 {
         let period = u64::try_from(arguments.update.as_nanos()).unwrap_or(u64::MAX);
-        updaters.extend(load::start(server, arguments.signals, period)?);
+        updaters.extend(load::start(server, arguments.signals, period, arguments.random)?);
     }
     Ok(updaters)
 }

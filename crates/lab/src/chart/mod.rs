@@ -66,7 +66,7 @@ impl Point {
     }
 }
 
-/// The five numbers of a box plot, and the mean.
+/// The numbers of a box plot.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Quartiles {
     /// What it is of.
@@ -100,6 +100,15 @@ impl Quartiles {
             max: times.max() as f64 / 1e6,
         }
     }
+
+    /// Of a paper that prints mean, median, standard deviation, largest and smallest in milliseconds: the box is that of a normal
+    /// distribution.
+    #[must_use]
+    pub fn published(label: &str, [_, median, deviation, max, min]: [f64; 5]) -> Self {
+        let [first, third] = [-0.674, 0.674].map(|z| (median + z * deviation).clamp(min, max.max(min)));
+        let [low, high] = [-1.645, 1.645].map(|z| (median + z * deviation).clamp(min, max.max(min)));
+        Self { label: format!("{label}, published"), low, first, median, third, high, max }
+    }
 }
 
 /// How a series is drawn.
@@ -114,6 +123,19 @@ pub enum Mark {
     Steps(Vec<Point>),
     /// The area between the ends of each point's interval.
     Band(Vec<Point>),
+    /// A vertical line at a place on the horizontal axis.
+    Vertical(f64),
+}
+
+impl Mark {
+    /// What it is made of; nothing of a vertical line.
+    #[must_use]
+    pub fn points(&self) -> &[Point] {
+        match self {
+            Self::Line(points) | Self::Dots(points) | Self::Steps(points) | Self::Band(points) => points,
+            Self::Vertical(_) => &[],
+        }
+    }
 }
 
 /// Some of the data, with a name in the legend.
@@ -198,13 +220,23 @@ impl Chart {
         parts(title, lines, CURVES).into_iter().map(draw).collect()
     }
 
-    /// Box plots: in one chart, or in several as with [`Self::apart`] where their names would not fit below them.
+    /// Box plots of times in milliseconds: in one chart, or in several as with [`Self::apart`] where their names would not fit below
+    /// them. The axis is logarithmic where a linear one would flatten the boxes.
     #[must_use]
-    pub fn boxes_apart(title: &str, reading: &str, y: &Axis, boxes: Vec<Quartiles>) -> Vec<Self> {
+    pub fn boxes_apart(title: &str, boxes: Vec<Quartiles>) -> Vec<Self> {
+        const FLAT: f64 = 20.0;
+        let reading = "The box holds the middle half, the line in it is the median. Whiskers reach from the 5th to the 95th \
+                       percentile, the dot is the slowest.";
         let named = boxes.into_iter().map(|one| (one.label.clone(), one)).collect();
         let draw = |(title, part): (String, Vec<(String, Quartiles)>)| {
-            let boxes = part.into_iter().map(|(label, one)| Quartiles { label, ..one }).collect();
-            Self::boxes(&title, reading, y.clone(), boxes)
+            let boxes: Vec<Quartiles> =
+                part.into_iter().map(|(label, one)| Quartiles { label, ..one }).collect();
+            let [most, least] = [
+                part_of(&boxes, |one| one.max).fold(0.0, f64::max),
+                part_of(&boxes, |one| one.median).fold(f64::MAX, f64::min),
+            ];
+            let axis = if most > least * FLAT { Axis::log } else { Axis::linear };
+            Self::boxes(&title, reading, axis("time, ms"), boxes)
         };
         parts(title, named, COLUMNS).into_iter().map(draw).collect()
     }
@@ -262,57 +294,88 @@ impl Chart {
         });
         Self::plane(
             title,
-            "Each curve says what share of the samples was at least as fast as the time below it: further left is \
-             faster, steeper is steadier.",
+            "Each curve shows the share of samples that were at most as long as the time below it. Further left is faster, \
+             steeper is steadier.",
             Axis::log(&format!("time, {unit}")),
             Axis::linear("share of the samples, %"),
             series.collect(),
         )
     }
 
-    /// How often each time was seen: the empirical density that the papers print. Where a curve reaches many times further
-    /// right than the quickest has its middle, classes and axis are logarithmic: that one would be a line at the edge otherwise.
+    /// How often each time was seen: the empirical density that the papers print. All curves have the same classes. Where a curve
+    /// reaches many times further right than the quickest has its middle, classes and axis are logarithmic.
     #[must_use]
     pub fn density(title: &str, times: &[(String, Times)]) -> Self {
         const FAR_APART: f64 = 20.0;
+        const CLASSES: usize = 80;
         let (divisor, unit) = unit(times);
-        let of = |percent: f64| times.iter().map(move |(_, times)| times.percentile(percent) as f64);
+        let seen: Vec<(usize, &(String, Times))> =
+            times.iter().enumerate().filter(|(_, (_, times))| times.count() > 0).collect();
+        let of = |percent: f64| seen.iter().map(move |(_, (_, times))| times.percentile(percent) as f64);
         let least = of(50.0).filter(|time| *time > 0.0).fold(f64::MAX, f64::min);
-        let is_log = of(99.0).fold(0.0, f64::max) > least * FAR_APART;
+        // Beyond the 99th percentile there is nothing to see but emptiness.
+        let (first, last) = (of(0.0).fold(f64::MAX, f64::min), of(99.0).fold(0.0, f64::max));
+        let is_log = last > least * FAR_APART;
         let scaled = |value: f64| if is_log { value.max(1.0).ln() } else { value };
-        let series = times.iter().enumerate().filter(|(_, (_, times))| times.count() > 0);
-        let series = series.map(|(colour, (name, times))| {
-            // Beyond the 99th percentile there is nothing to see but emptiness.
-            let [low, high] = [0.0, 99.0].map(|percent| scaled(times.percentile(percent) as f64));
-            let bins = 48usize;
-            let width = ((high - low) / bins as f64).max(if is_log { 1e-3 } else { 1.0 });
-            let mut counts = vec![0u64; bins];
-            // The 99th percentile belongs to the last class, which it is the upper edge of.
+        let (low, high) = (scaled(first), scaled(last));
+        let width = ((high - low) / CLASSES as f64).max(if is_log { 1e-3 } else { 1.0 });
+        let series = seen.iter().map(|(colour, (name, times))| {
+            let mut counts = vec![0u64; CLASSES];
             for (value, count) in times.values() {
                 let place = scaled(value as f64);
-                let bin = ((place - low) / width).max(0.0) as usize;
-                let bin = if place <= high { bin.min(bins - 1) } else { bin };
-                if let Some(cell) = counts.get_mut(bin) {
+                let class = ((place - low) / width).max(0.0) as usize;
+                // The last class holds its upper edge.
+                let class = if place <= high { class.min(CLASSES - 1) } else { class };
+                if let Some(cell) = counts.get_mut(class) {
                     *cell += count;
                 }
             }
             let total = times.count() as f64;
-            let points = counts.iter().enumerate().map(|(bin, count)| {
-                let middle = low + (bin as f64 + 0.5) * width;
+            let shares: Vec<f64> = counts.iter().map(|count| *count as f64 / total * 100.0).collect();
+            let smooth = smoothed(&shares, times.count());
+            // Nothing is drawn where a curve has no samples, but for a class on either side.
+            let used = |share: &f64| *share > 0.01;
+            let begin = smooth.iter().position(used).unwrap_or(0).saturating_sub(1);
+            let end = smooth.iter().rposition(used).map_or(0, |at| at + 2);
+            let points = smooth.iter().enumerate().take(end).skip(begin).map(|(class, share)| {
+                let middle = low + (class as f64 + 0.5) * width;
                 let time = if is_log { middle.exp() } else { middle };
-                Point::new(time / divisor, *count as f64 / total * 100.0)
+                Point::new(time / divisor, *share)
             });
-            Series { name: name.clone(), mark: Mark::Line(points.collect()), colour }
+            Series { name: name.clone(), mark: Mark::Line(points.collect()), colour: *colour }
         });
         let axis = if is_log { Axis::log } else { Axis::linear };
         Self::plane(
             title,
-            "Each curve says how often a time was seen (48 classes up to the 99th percentile): a narrow peak is a steady \
-             system, a second peak a second way through it.",
+            &format!(
+                "Each curve estimates how often a time was seen (a Gaussian kernel over {CLASSES} classes that all curves share, up to \
+                 the 99th percentile). A narrow peak is a steady system."
+            ),
             axis(&format!("time, {unit}")),
-            Axis::linear("share of the samples, %"),
+            Axis::linear("share of the samples in a class, %"),
             series.collect(),
         )
+    }
+
+    /// Adds times that a paper published to a chart of times, as vertical lines. Each has a name and nanoseconds. Where they lie far
+    /// from what was measured, the axis becomes logarithmic.
+    #[must_use]
+    pub fn with_published(mut self, published: &[(String, f64)]) -> Self {
+        const FAR: f64 = 3.0;
+        let Content::Plane { x, series, .. } = &mut self.content else { return self };
+        if series.is_empty() {
+            return self;
+        }
+        let divisor = if x.label.ends_with("ms") { 1e6 } else { 1e3 };
+        let most = series.iter().flat_map(|one| one.mark.points()).map(|point| point.x).fold(0.0, f64::max);
+        for (name, nanos) in published {
+            if nanos / divisor > most * FAR {
+                x.scale = Scale::Log;
+            }
+            let mark = Mark::Vertical(nanos / divisor);
+            series.push(Series { name: format!("published: {name}"), mark, colour: svg::STYLES - 1 });
+        }
+        self
     }
 
     /// Charts of curves that are called `stack, network, …`: one, if its curves can be told apart, or else one for each of the
@@ -348,8 +411,8 @@ impl Chart {
         });
         Self::plane(
             title,
-            "One sample in so many (below) took at least so long (left): at 100 stands the 99th percentile, at 1 000 the \
-             99.9th; a flat curve has no tail.",
+            "One sample in so many (below) took at least so long (left): 100 is the 99th percentile, 1 000 the 99.9th. The last \
+             point is the slowest sample. A flat curve has no tail.",
             Axis::log("one in so many samples"),
             Axis::log(&format!("time, {unit}")),
             series.collect(),
@@ -360,11 +423,7 @@ impl Chart {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match &self.content {
-            Content::Plane { series, .. } => series.iter().all(|series| match &series.mark {
-                Mark::Line(points) | Mark::Dots(points) | Mark::Steps(points) | Mark::Band(points) => {
-                    points.is_empty()
-                }
-            }),
+            Content::Plane { series, .. } => series.iter().all(|series| series.mark.points().is_empty()),
             Content::Boxes { boxes, .. } => boxes.is_empty(),
             Content::Stack { parts, bars, .. } => parts.is_empty() || bars.is_empty(),
         }
@@ -376,13 +435,22 @@ impl Chart {
         svg::draw(self)
     }
 
+    /// Whether all that has a name is drawn as dots, without a line.
+    #[must_use]
+    pub fn is_dotted(&self, name: &str) -> bool {
+        let Content::Plane { series, .. } = &self.content else { return false };
+        series.iter().filter(|one| one.name == name).all(|one| matches!(one.mark, Mark::Dots(_)))
+    }
+
     /// Names and colours for a legend; empty if there is only one series.
     #[must_use]
     pub fn legend(&self) -> Vec<(String, usize)> {
         let mut names: Vec<(String, usize)> = Vec::new();
         match &self.content {
             Content::Plane { series, .. } => {
-                for series in series.iter().filter(|series| !series.name.is_empty()) {
+                // Vertical lines have their names beside them.
+                let named = |one: &&Series| !one.name.is_empty() && !matches!(one.mark, Mark::Vertical(_));
+                for series in series.iter().filter(named) {
                     if !names.iter().any(|(name, _)| *name == series.name) {
                         names.push((series.name.clone(), series.colour));
                     }
@@ -420,6 +488,39 @@ fn parts<T>(title: &str, all: Vec<(String, T)>, most: usize) -> Vec<(String, Vec
     let count = all.len().div_ceil(most);
     let mut rest = all.into_iter();
     (1..=count).map(|at| (format!("{title}, {at} of {count}"), rest.by_ref().take(most).collect())).collect()
+}
+
+/// A density from the shares of classes, by a Gaussian kernel with Silverman's bandwidth. Nothing gets lost at the ends.
+fn smoothed(shares: &[f64], samples: u64) -> Vec<f64> {
+    let total: f64 = shares.iter().sum();
+    let at = |wanted: f64| {
+        let mut sum = 0.0;
+        shares.iter().position(|share| {
+            sum += share;
+            sum >= wanted * total
+        })
+    };
+    let mean = shares.iter().enumerate().map(|(at, share)| at as f64 * share).sum::<f64>() / total.max(1e-9);
+    let variance =
+        shares.iter().enumerate().map(|(at, share)| (at as f64 - mean).powi(2) * share).sum::<f64>();
+    let quartiles = at(0.75).zip(at(0.25)).map_or(0.0, |(third, first)| (third - first) as f64 / 1.34);
+    // Quartiles in one class say nothing of the spread within it.
+    let spread = (variance / total.max(1e-9)).sqrt().min(quartiles.max(0.3));
+    let bandwidth = 0.9 * spread * (samples.max(1) as f64).powf(-0.2);
+    if bandwidth < 0.2 {
+        return shares.to_vec();
+    }
+    let mut smooth = vec![0.0; shares.len()];
+    for (from, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+        let weight = |to: usize| (-0.5 * ((to as f64 - from as f64) / bandwidth).powi(2)).exp();
+        let sum: f64 = (0..shares.len()).map(weight).sum();
+        smooth.iter_mut().enumerate().for_each(|(to, value)| *value += share * weight(to) / sum);
+    }
+    smooth
+}
+
+fn part_of(boxes: &[Quartiles], value: fn(&Quartiles) -> f64) -> impl Iterator<Item = f64> {
+    boxes.iter().map(value)
 }
 
 /// Nanoseconds per unit, and the unit, in which most of the times are read best.
@@ -484,7 +585,7 @@ mod tests {
         let mut few = Times::new();
         (1..=10u64).for_each(|value| few.record(value * 30_000_000));
         let sum: f64 = line(Chart::density("t", &[("a".into(), few)])).iter().map(|point| point.y).sum();
-        assert!((sum - 100.0).abs() < 1e-9, "{sum}");
+        assert!((sum - 100.0).abs() < 0.5, "{sum}");
         // One of ten thousand is what a tail is about.
         let mut tail = Times::new();
         (0..9_999).for_each(|_| tail.record(100_000));
@@ -519,7 +620,7 @@ mod tests {
         assert_eq!(split[1].1, "t, 2 of 2");
         let boxes = |count: usize| -> usize {
             let one = |at: usize| Quartiles::of(&format!("s{}, {} B", at / 3, at % 3), &times());
-            Chart::boxes_apart("t", "r", &Axis::linear("ms"), (0..count).map(one).collect()).len()
+            Chart::boxes_apart("t", (0..count).map(one).collect()).len()
         };
         assert_eq!((boxes(9), boxes(12)), (1, 3));
         // Three levels.
@@ -566,6 +667,66 @@ mod tests {
             let sum: f64 = points.iter().map(|point| point.y).sum();
             assert!((97.0..=100.1).contains(&sum), "{sum}");
         }
+    }
+
+    #[test]
+    fn a_few_samples_are_one_curve_and_not_a_comb() {
+        let mut few = Times::new();
+        (0..10u64).for_each(|at| few.record(1_000_000 + at * 90_000));
+        let Content::Plane { series, .. } = Chart::density("t", &[("a".into(), few)]).content else {
+            panic!()
+        };
+        let points = series[0].mark.points();
+        let peaks = points.windows(3).filter(|at| at[1].y > at[0].y && at[1].y >= at[2].y).count();
+        assert!(peaks <= 2, "{peaks}");
+    }
+
+    #[test]
+    fn densities_share_their_classes() {
+        let narrow = {
+            let mut narrow = Times::new();
+            (0..10_000u64).for_each(|value| narrow.record(5_000_000 + value * 10));
+            narrow
+        };
+        let all = [("wide".to_owned(), times()), ("narrow".to_owned(), narrow)];
+        let Content::Plane { series, .. } = Chart::density("t", &all).content else { panic!() };
+        let most = |at: usize| series[at].mark.points().iter().map(|point| point.y).fold(0.0, f64::max);
+        // Ten milliseconds against a tenth of one: in classes of its own, the narrow one would look as wide.
+        assert!(most(0) < 3.0 && most(1) > 40.0, "{} {}", most(0), most(1));
+        let step = |at: usize| series[at].mark.points()[1].x - series[at].mark.points()[0].x;
+        assert!((step(0) - step(1)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn published_times_are_lines_and_far_ones_make_the_axis_logarithmic() {
+        let chart =
+            |us: f64| Chart::density("t", &[("a".into(), times())]).with_published(&[("b".into(), us * 1e3)]);
+        let axis = |chart: &Chart| match &chart.content {
+            Content::Plane { x, .. } => x.scale,
+            _ => panic!(),
+        };
+        assert_eq!((axis(&chart(9_000.0)), axis(&chart(90_000.0))), (Scale::Linear, Scale::Log));
+        let chart = chart(9_000.0);
+        assert_eq!(chart.legend().len(), 1);
+        assert!(chart.svg().contains(">published: b</text>"), "{}", chart.svg());
+        assert!(Chart::density("t", &[]).with_published(&[("b".into(), 1.0)]).is_empty());
+    }
+
+    #[test]
+    fn an_outlier_does_not_flatten_boxes() {
+        let mut outlier = times();
+        outlier.record(3_000_000_000);
+        let scale = |times: &Times| match &Chart::boxes_apart("t", vec![Quartiles::of("a", times)])[0].content
+        {
+            Content::Boxes { y, .. } => y.scale,
+            _ => panic!(),
+        };
+        assert_eq!((scale(&times()), scale(&outlier)), (Scale::Linear, Scale::Log));
+        let published = Quartiles::published("opcua", [433.0, 420.0, 12.0, 1_236.0, 402.0]);
+        assert!(
+            published.low >= 402.0 && published.first < 420.0 && published.max == 1_236.0,
+            "{published:?}"
+        );
     }
 
     #[test]

@@ -169,6 +169,16 @@ impl Canvas {
             }
             Mark::Steps(points) => self.path(points, style, true),
             Mark::Band(points) => self.band(points, style),
+            Mark::Vertical(at) => {
+                let x = self.across(*at);
+                let beside = if x > WIDTH - RIGHT - 24.0 { x - 5.0 } else { x + 14.0 };
+                self.put(format_args!(
+                    r#"<path class="line s{style}" d="M{x:.1} {TOP}V{:.1}"/><text class="tick" transform="translate({beside:.1} {:.1}) rotate(-90)" text-anchor="end">{}</text>"#,
+                    HEIGHT - BOTTOM,
+                    TOP + 4.0,
+                    escape(&series.name)
+                ));
+            }
         }
     }
 
@@ -241,12 +251,6 @@ impl Canvas {
     }
 }
 
-fn points(series: &Series) -> &[Point] {
-    match &series.mark {
-        Mark::Line(points) | Mark::Dots(points) | Mark::Steps(points) | Mark::Band(points) => points,
-    }
-}
-
 /// A range that nothing is placed on: the horizontal one of charts with columns.
 fn columns() -> Range {
     Range::around(&super::Axis::linear(""), std::iter::empty())
@@ -255,14 +259,18 @@ fn columns() -> Range {
 pub(super) fn draw(chart: &Chart) -> String {
     match &chart.content {
         Content::Plane { x, y, series } => {
-            let all = || series.iter().flat_map(|series| points(series).iter());
+            let all = || series.iter().flat_map(|series| series.mark.points());
+            let vertical = series.iter().filter_map(|series| match series.mark {
+                Mark::Vertical(x) => Some(x),
+                _ => None,
+            });
             let heights = all().flat_map(|point| {
                 let (low, high) = point.interval.unwrap_or((point.y, point.y));
                 [point.y, low, high]
             });
             let mut canvas = Canvas::new(
                 &chart.title,
-                Range::around(x, all().map(|point| point.x)),
+                Range::around(x, all().map(|point| point.x).chain(vertical)),
                 Range::around(y, heights),
             );
             canvas.vertical_axis(&y.label);

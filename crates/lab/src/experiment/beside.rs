@@ -2,6 +2,7 @@
 
 use super::published::{burger, rocha_fanin};
 use super::{stack_name, times_as, valid_groups};
+use crate::chart::{Mark, Point, Series};
 use crate::figures;
 use crate::measurement::{Group, Measurement};
 use crate::outcome::{Grid, maybe};
@@ -41,6 +42,19 @@ pub(super) fn is_kept(group: &Group<'_>) -> bool {
     let is_late = group.mean("message_interval.mean_us").is_some_and(|us| us > 110_000.0);
     let is_behind = group.mean("progress.worst_item_ratio").is_some_and(|ratio| ratio < 0.9);
     !is_late && !is_behind
+}
+
+/// The same as a verdict: yes if every repetition kept it, no if none did, open otherwise.
+pub(super) fn kept(group: &Group<'_>) -> Option<bool> {
+    let is_kept = |one: &&&Measurement| {
+        !one.get("message_interval.mean_us").is_some_and(|us| us > 110_000.0)
+            && !one.get("progress.worst_item_ratio").is_some_and(|ratio| ratio < 0.9)
+    };
+    match group.valid.iter().filter(is_kept).count() {
+        0 => Some(false),
+        all if all == group.valid.len() => Some(true),
+        _ => None,
+    }
 }
 
 /// The group of so many clients whose rate is nearest to this one.
@@ -154,6 +168,25 @@ fn sustained<'a, 'm: 'a>(groups: impl Iterator<Item = &'a Group<'m>>) -> String 
     } else {
         format!("at least {most}")
     }
+}
+
+/// The paper's figures for CPU against signals per second, on a Raspberry Pi Zero.
+pub(super) fn published_cpu(colour: usize) -> Series {
+    let figure = |clients: &str| burger(&format!("cpu at 10000 signals/s with {clients}"));
+    let dots = ["1 client", "30 clients"].into_iter().filter_map(figure).map(|cpu| Point::new(10_000.0, cpu));
+    Series {
+        name: "published: 1 client (lower) and 30 (upper)".to_owned(),
+        mark: Mark::Dots(dots.collect()),
+        colour,
+    }
+}
+
+/// The paper's memory of all loads, as a band up to a rate.
+pub(super) fn published_memory(most: f64, colour: usize) -> Series {
+    let between = burger("server memory low").zip(burger("server memory high"));
+    let point = |x: f64| between.map(|(low, high)| Point { x, y: high, interval: Some((low, high)) });
+    let band = [0.0, most].into_iter().filter_map(point).collect();
+    Series { name: "published, all loads".to_owned(), mark: Mark::Band(band), colour }
 }
 
 /// RQ2: memory.

@@ -49,12 +49,16 @@ impl Experiment for Memory {
         outcome.grids.push(grid);
         let mut beside = Beside::new();
         for stack in stacks(measurements) {
+            let mut series = by_clients(&groups, &stack, "server.rss_bytes", 1e-6);
+            let most =
+                series.iter().flat_map(|one| one.mark.points()).map(|point| point.x).fold(0.0, f64::max);
+            series.push(beside::published_memory(most, series.len()));
             outcome.charts.push(Chart::plane(
                 &format!("Memory against signals per second: {}", stack_name(&stack)),
-                "Lines that lie apart are what sessions need, the slope is what nodes and items need.",
+                "The distance between lines is the memory of sessions, the slope that of nodes and items.",
                 Axis::linear("signals/s"),
                 Axis::linear("resident memory, MB"),
-                by_clients(&groups, &stack, "server.rss_bytes", 1e-6),
+                series,
             ));
             let sizes = of_stack(&groups, &stack).filter_map(|group| group.mean("server.rss_bytes"));
             let (low, high) = sizes.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
@@ -62,11 +66,6 @@ impl Experiment for Memory {
                 continue;
             }
             beside::memory(&stack, low, high, &mut beside);
-            outcome.finding(
-                "memory is not the bottleneck: below 64 MB in all loads",
-                Some(high < 64e6),
-                format!("{}: {} to {}", stack_name(&stack), figures::bytes(low), figures::bytes(high)),
-            );
         }
         outcome.grids.extend(beside.grid());
         outcome.remark(
@@ -128,7 +127,7 @@ impl Experiment for Network {
         outcome.grids.push(grid);
         outcome.charts.extend(Chart::lines_apart(
             "Bandwidth against signals per second",
-            "The slope is the size of a signal on the wire; what is left at the far left is the cost of messages and \
+            "The slope is the size of a signal on the wire. The offset at the far left is the cost of messages and \
              acknowledgements.",
             (Axis::linear("signals/s"), Axis::linear("Mbit/s")),
             bandwidth_lines(&groups, &stacks(measurements)),
@@ -142,12 +141,6 @@ impl Experiment for Network {
             let most = published.filter_map(|group| mbit_per_s(group)).fold(f64::NAN, f64::max);
             if most.is_finite() {
                 beside::network(&stack, most, &mut beside);
-                outcome.finding(
-                    "at the paper's rates (up to 50 000 signals/s) the network is not the bottleneck: less than a fifth of \
-                     Fast Ethernet",
-                    Some(most < 20.0),
-                    format!("{name}: {} Mbit/s at most", figures::number(most)),
-                );
             }
             first_to_fill(name, &own, outcome);
         }

@@ -17,12 +17,12 @@ mod rocha;
 mod sizing;
 
 use crate::latency::Times;
-use crate::measurement::{Group, Measurement, cpu_conditions, group};
+use crate::measurement::{Group, Measurement, cpu_conditions, group, lacking};
 use crate::outcome::{Grid, Outcome, interval};
 use crate::peers;
 use crate::place::Place;
-use crate::scenario::{Condition, Kind, Labels, Scenario, TimeSpec, stack_name};
-use crate::statistics::{Repeated, median_ratio};
+use crate::scenario::{Condition, CpuCondition, Kind, Labels, Scenario, TimeSpec, stack_name};
+use crate::statistics::{Repeated, median_ratio, within};
 
 /// How an experiment is to be run.
 #[derive(Debug)]
@@ -113,13 +113,30 @@ pub fn evaluate(experiment: &dyn Experiment, measurements: &[Measurement], notes
         outcome.skipped.push("nothing was measured in this run".to_owned());
         return outcome;
     }
+    outcome.errors = lacking(&own);
     experiment.evaluate(&own, &mut outcome);
     outcome.grids.extend(networks::grid(&own));
     // Where nothing valid was measured, titles of columns say nothing.
     outcome.grids.retain(|grid| !grid.rows.is_empty());
     outcome.remarks.extend(cpu_conditions(&own));
-    outcome.skipped.extend(invalid(&group(&own)));
+    let groups = group(&own);
+    outcome.remarks.extend(unsteady(&groups));
+    outcome.skipped.extend(invalid(&groups));
     outcome
+}
+
+/// Loads that did not become steady before they were measured.
+#[must_use]
+pub fn unsteady(groups: &[Group<'_>]) -> Vec<String> {
+    let labels = Labels::of(groups.iter().map(|group| group.condition));
+    let one = |(group, label): (&Group<'_>, &str)| {
+        let count = group.unsteady();
+        let all = group.valid.len();
+        (count > 0).then(|| {
+            format!("Not steady: {label}: {count} of {all} measurements. Their figures include the server's settling.")
+        })
+    };
+    groups.iter().zip(labels.iter()).filter_map(one).collect()
 }
 
 /// What was measured and is worth nothing, and why, by load.
@@ -177,6 +194,9 @@ fn valid_groups(measurements: &[Measurement]) -> Vec<Group<'_>> {
     groups
 }
 
+/// Samples that have to lie beyond a percentile that is shown.
+const BEYOND: f64 = 3.0;
+
 /// Percentiles of distributions as a table, in microseconds or milliseconds.
 fn times_grid(title: &str, first: &[&str], rows: &[(Vec<String>, Times)], is_ms: bool) -> Grid {
     let unit = if is_ms { "ms" } else { "µs" };
@@ -199,10 +219,13 @@ fn times_grid(title: &str, first: &[&str], rows: &[(Vec<String>, Times)], is_ms:
             summary.p999_us,
             summary.max_us,
         ];
-        let shown = |us: f64| {
-            if summary.count == 0 { "–".to_owned() } else { crate::figures::number(us / divisor) }
+        // A percentile needs samples beyond it.
+        let shares = [0.0, 0.0, 0.0, 0.5, 0.99, 0.999, 0.0];
+        let shown = |(us, share): (f64, f64)| {
+            let is_carried = summary.count > 0 && summary.count as f64 * (1.0 - share) >= BEYOND;
+            if is_carried { crate::figures::number(us / divisor) } else { "–".to_owned() }
         };
-        row.extend(figures.map(shown));
+        row.extend(figures.into_iter().zip(shares).map(shown));
         grid.rows.push(row);
     }
     grid
@@ -213,11 +236,11 @@ fn shown(group: &Group<'_>, metric: &str) -> String {
     interval(group.metric(metric).as_ref())
 }
 
-/// What repetitions of one load differ by in the same quarter of an hour, at most (docs/lab/figures.md, "What the noise is").
+/// The largest ratio of two windows of the same load within a quarter of an hour (docs/lab/figures.md, "What the noise is").
 const ONE_WINDOW: f64 = 1.5;
 
-/// Whether one figure is below another one; `None` if what repetitions differ by could turn it round. What was measured once has no
-/// interval, and says something if it is further away than windows of one and the same load are from each other.
+/// Whether one figure is below another one, by the 95 % interval of their ratio; `None` if the interval contains 1. With a single
+/// sample, differences below [`ONE_WINDOW`] times are not reported.
 fn is_less(one: &Repeated, other: &Repeated) -> Option<bool> {
     let (low, high) = if one.values.len().min(other.values.len()) < 2 {
         let ratio = one.median / other.median;
@@ -237,14 +260,11 @@ fn is_below(one: Option<&Repeated>, other: Option<&Repeated>) -> Option<bool> {
     is_less(one?, other?)
 }
 
-/// Whether a figure is below a fixed one, by the interval of its mean where it was repeated.
+/// Whether a figure is within a limit, by the 95 % interval of its mean. A single sample has none: it says something from
+/// [`ONE_WINDOW`] times the limit on.
 fn is_under(one: &Repeated, limit: f64) -> Option<bool> {
-    match one.mean_ci95 {
-        None => Some(one.median < limit),
-        Some((_, high)) if high < limit => Some(true),
-        Some((low, _)) if low > limit => Some(false),
-        Some(_) => None,
-    }
+    let single = [one.median / ONE_WINDOW, one.median * ONE_WINDOW];
+    within(one.mean_ci95.unwrap_or((single[0].min(single[1]), single[0].max(single[1]))), limit)
 }
 
 /// Whether all of these hold: not if one does not, and open if one is.
@@ -272,16 +292,22 @@ fn scaled(figure: &Repeated, factor: f64) -> Option<Repeated> {
     Repeated::new(figure.values.iter().map(|value| value * factor).collect())
 }
 
-/// That a CPU for itself shortens the tail of a stack's round trips.
-fn isolation_shortens(outcome: &mut Outcome, what: &str, alone: Option<Repeated>, shared: Option<Repeated>) {
-    let (Some(alone), Some(shared)) = (alone, shared) else { return };
+/// The claim that an isolated CPU shortens the tail of a stack's round trips, against a shared or a loaded one.
+fn isolation_shortens(
+    outcome: &mut Outcome,
+    what: &str,
+    alone: Option<Repeated>,
+    (cpu, other): (CpuCondition, Option<Repeated>),
+) {
+    let (Some(alone), Some(other)) = (alone, other) else { return };
     outcome.finding(
-        "an isolated CPU shortens the tail",
-        is_less(&alone, &shared),
+        &format!("an isolated CPU has a shorter tail than a {} one", cpu.name()),
+        is_less(&alone, &other),
         format!(
-            "{what}: p99 {} isolated, {} shared",
+            "{what}: p99 {} isolated, {} {}",
             crate::figures::micros(alone.median),
-            crate::figures::micros(shared.median)
+            crate::figures::micros(other.median),
+            cpu.name()
         ),
     );
 }
@@ -315,6 +341,23 @@ fn compiled_before_interpreted(outcome: &mut Outcome, what: &str, figures: &[(&s
             interpreted.0
         ),
     );
+}
+
+/// What a network is called in charts.
+fn network_name(link: Option<&str>) -> &str {
+    match link {
+        None => "loopback",
+        Some("ethernet-100m") => "Ethernet",
+        Some("ethernet-100m+vpn") => "Ethernet+VPN",
+        Some("wifi-802.11g") => "Wi-Fi",
+        Some("wifi-802.11g+vpn") => "Wi-Fi+VPN",
+        Some("3g+vpn") => "3G+VPN",
+        Some("wan-sao-paulo") => "São Paulo",
+        Some("wan-oregon") => "Oregon",
+        Some("wan-frankfurt") => "Frankfurt",
+        Some("wan-tokyo") => "Tokyo",
+        Some(other) => other,
+    }
 }
 
 /// So many clients, in words.
@@ -357,7 +400,8 @@ mod tests {
         assert_eq!(is_less(&one, &two), None);
         let limits = [9.0, 1.1, 0.1].map(|limit| is_under(low.as_ref().unwrap(), limit));
         assert_eq!(limits, [Some(true), None, Some(false)]);
-        assert_eq!(is_under(&of(&[1.0]).unwrap(), 1.1), Some(true));
+        let once = [1.6, 1.1, 0.6].map(|limit| is_under(&of(&[1.0]).unwrap(), limit));
+        assert_eq!(once, [Some(true), None, Some(false)]);
         assert_eq!(all_hold([Some(true), None]), None);
         assert_eq!(all_hold([None, Some(false), Some(true)]), Some(false));
         assert_eq!(all_hold([Some(true), Some(true)]), Some(true));

@@ -28,6 +28,20 @@ fn scenario(quick: bool, governor: Option<String>) -> Scenario {
     scenario
 }
 
+/// The same machine and server without reads but for one a second: what it needs when idle.
+fn idle(quick: bool, governor: Option<String>) -> Scenario {
+    let mut scenario = scenario(quick, governor);
+    scenario.load.count = None;
+    scenario.load.pause_ms = Some(1_000.0);
+    scenario.time.duration_s = if quick { 2.5 } else { 60.0 };
+    scenario
+}
+
+/// Whether a group is the idle machine.
+fn is_idle(group: &Group<'_>) -> bool {
+    group.condition.pause_ms.is_some()
+}
+
 /// A figure of a group for the paper's session of 100 000 reads.
 fn per_session(group: &Group<'_>, metric: &str) -> Option<f64> {
     let reads = group.mean("latency.uncorrected.count").filter(|reads| *reads > 0.0)?;
@@ -77,20 +91,21 @@ impl Experiment for Power {
             }
         };
         for governor in wanted {
-            let mut scenario = scenario(wish.quick, governor);
-            scenario.link = is_linked.then(|| LINK.to_owned());
-            plan.conditions.extend(conditions(wish, vec![scenario]));
+            let mut scenarios = [scenario(wish.quick, governor.clone()), idle(wish.quick, governor)];
+            scenarios.iter_mut().for_each(|one| one.link = is_linked.then(|| LINK.to_owned()));
+            plan.conditions.extend(conditions(wish, scenarios.into()));
         }
         plan
     }
     fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
         let groups = valid_groups(measurements);
         let mut grid = Grid::new(
-            "100 000 reads over Wi-Fi",
-            2,
+            "100 000 reads over Wi-Fi, and the idle machine",
+            3,
             &[
                 "stack",
                 "governor",
+                "load",
                 "completion s",
                 "CPU %",
                 "processor J",
@@ -101,23 +116,26 @@ impl Experiment for Power {
         );
         for group in &groups {
             let watts = group.mean("energy_j.package").zip(group.mean("window_s")).map(|(j, s)| j / s);
+            let session = |metric: &str| maybe(per_session(group, metric).filter(|_| !is_idle(group)));
             grid.row([
                 stack_name(&group.condition.stack).to_owned(),
                 group.condition.cpu.governor.clone().unwrap_or_else(|| "as it is".to_owned()),
-                maybe(per_session(group, "window_s")),
+                if is_idle(group) { "idle" } else { "reads" }.to_owned(),
+                session("window_s"),
                 shown(group, "server.cpu_percent"),
-                maybe(per_session(group, "energy_j.package")),
+                session("energy_j.package"),
                 maybe(watts),
                 maybe(group.mean("supply.ampere")),
-                maybe(per_session(group, "supply.joule")),
+                session("supply.joule"),
             ]);
         }
         for (governor, name) in [("enabled", "on"), ("disabled", "off")] {
-            if let Some((ampere, seconds)) = published::morato_power(governor) {
+            if let Some((ampere, seconds, idle)) = published::morato_power(governor) {
                 let joule = ampere * 5.0 * seconds;
                 grid.row([
                     "open62541 (published)".to_owned(),
                     name.to_owned(),
+                    "reads".to_owned(),
                     figures::number(seconds),
                     maybe(None),
                     maybe(None),
@@ -125,13 +143,27 @@ impl Experiment for Power {
                     figures::number(ampere),
                     figures::number(joule),
                 ]);
+                let unknown = || maybe(None);
+                grid.row([
+                    "open62541 (published)".to_owned(),
+                    name.to_owned(),
+                    "idle".to_owned(),
+                    unknown(),
+                    unknown(),
+                    unknown(),
+                    unknown(),
+                    figures::number(idle),
+                    unknown(),
+                ]);
             }
         }
         outcome.grids.push(grid);
         let of = |is_fast: bool| {
             let group = groups.iter().find(|group| {
                 let governor = group.condition.cpu.governor.as_deref();
-                group.condition.stack == "own" && governor.is_some_and(|it| (it == "performance") == is_fast)
+                group.condition.stack == "own"
+                    && !is_idle(group)
+                    && governor.is_some_and(|it| (it == "performance") == is_fast)
             });
             group.and_then(completion)
         };
@@ -172,10 +204,18 @@ mod tests {
         let all = [measure("performance", 2.0, 10.0), measure("powersave", 3.5, 9.0)];
         Power.evaluate(&all, &mut outcome);
         let rows = &outcome.grids[0].rows;
-        assert_eq!(rows.len(), 4);
+        assert_eq!(rows.len(), 6);
         let fast = rows.iter().find(|row| row[1] == "performance").unwrap();
-        assert_eq!((fast[2].as_str(), fast[4].as_str(), fast[5].as_str()), ("200", "1\u{202f}000", "5.00"));
+        assert_eq!((fast[3].as_str(), fast[5].as_str(), fast[6].as_str()), ("200", "1\u{202f}000", "5.00"));
         assert_eq!(outcome.findings[0].holds, Some(true));
-        assert!(rows[2][0].contains("published"), "{rows:?}");
+        assert!(
+            rows[2][0].contains("published") && rows[3][2] == "idle" && rows[3][7] == "0.393",
+            "{rows:?}"
+        );
+        let waiting = idle(true, None).conditions().remove(0);
+        let document = json!({"window_s": 2.0, "latency": {"uncorrected": {"count": 2}}});
+        let mut outcome = Outcome::default();
+        Power.evaluate(&[Measurement::from_document("morato-power", waiting, 0, document)], &mut outcome);
+        assert_eq!(outcome.grids[0].rows[0][2..4], ["idle".to_owned(), "–".to_owned()]);
     }
 }

@@ -50,10 +50,10 @@ pub(super) fn rocha_fanin(clients: u32, is_mqtt: bool) -> Vec<String> {
     rows(ROCHA_FANIN, &[]).into_iter().filter(of).filter_map(said).collect()
 }
 
-/// Morato, Table X: mean current in amperes and completion time in seconds.
-pub(super) fn morato_power(governor: &str) -> Option<(f64, f64)> {
+/// Morato, Table X: mean current in amperes, completion time in seconds, and the current of the idle machine.
+pub(super) fn morato_power(governor: &str) -> Option<(f64, f64, f64)> {
     let of = |name| figure(MORATO_POWER, &[("governor", governor)], name);
-    Some((of("current_mean_a")?, of("session_completion_ms")? / 1e3))
+    Some((of("current_mean_a")?, of("session_completion_ms")? / 1e3, of("current_idle_a")?))
 }
 
 /// Morato, Tables II and III.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use taktwerk::pubsub::{DataSetMessage, Prepare, RealTime, Sink};
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
+use taktwerk_lab::clock::own_cpu;
 use taktwerk_lab::latency::Times;
 use taktwerk_net::clock::{monotonic, thread_cpu};
 use taktwerk_net::pubsub::{
@@ -29,6 +30,8 @@ pub(super) fn warm_up(interval: Duration) -> Duration {
 /// What came of it.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
+    /// CPU time of the whole process in the windows.
+    pub(super) process_nanos: u64,
     pub(super) total: Times,
     pub(super) encode: Times,
     pub(super) send: Times,
@@ -191,11 +194,13 @@ pub(super) fn run(
         used.map_or(0, |used| u64::try_from(used.as_nanos()).unwrap_or(u64::MAX))
     };
     let subscriber_before = received_with();
+    let process_before = own_cpu();
     let start = monotonic();
     with(&ear, |heard| heard.counts = true);
     wait(round, interrupt);
     with(&ear, |heard| heard.counts = false);
     let end = monotonic();
+    outcome.process_nanos += own_cpu().saturating_sub(process_before);
     let (sent, lateness) = (publisher.sent(), publisher.lateness());
     let missed_after = missed(&publisher);
     outcome.subscriber_cpu_nanos += received_with().saturating_sub(subscriber_before);

@@ -268,6 +268,9 @@ fn report(
     report.set("datagrams_per_cycle", plant.datagrams.len() as u64);
     report.set("signals_per_s", signals as f64 / seconds.max(1e-9));
     report.set("publisher_cpu_percent", cpu_percent);
+    // All of this process but the subscriber's thread: what a server's process is measured by.
+    let process = engine.process_nanos.saturating_sub(engine.subscriber_cpu_nanos);
+    report.set("process_cpu_percent", process as f64 / engine.nanos.max(1) as f64 * 100.0);
     report.set("publisher_cpu_ns_per_signal", per_signal);
     let subscriber_percent = engine.subscriber_cpu_nanos as f64 / engine.nanos.max(1) as f64 * 100.0;
     if !arguments.no_subscriber {

@@ -347,7 +347,10 @@ fn warm_up(
         let until = if now < warm { warm.min(now + 10 * LOOK) } else { now + LOOK };
         fleet.run_until(Instant::from_nanos(until), observer).map_err(environment)?;
     }
-    if arguments.steady { await_steady(arguments, fleet, observer, interrupt) } else { Ok(()) }
+    if arguments.steady {
+        observer.steady = Some(await_steady(arguments, fleet, observer, interrupt)?);
+    }
+    Ok(())
 }
 
 /// How often a client should hear something: as often as the server publishes, samples and changes values, whichever is the
@@ -359,13 +362,13 @@ fn pace(arguments: &SubscribeArgs, observer: &Observer) -> Duration {
     Duration::from_secs_f64(slowest / 1e3)
 }
 
-/// Runs until messages come in time, with as many values as the ones before.
+/// Runs until messages come in time, with as many values as the ones before. Returns whether they did.
 fn await_steady(
     arguments: &SubscribeArgs,
     fleet: &mut Fleet,
     observer: &mut Observer,
     interrupt: &Interrupt,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let mut steady = Steady::new(steady::INTERVALS, 0.05);
     let pace = pace(arguments, observer);
     observer.expected = (nanos(pace), nanos(steady::slip(pace)));
@@ -377,11 +380,11 @@ fn await_steady(
         observer.heard = Slice::default();
         fleet.run_until(Instant::from_nanos(until), observer).map_err(environment)?;
         if steady.observe(observer.heard) {
-            return Ok(());
+            return Ok(true);
         }
     }
     tracing::warn!("the load did not become steady; it is measured as it is");
-    Ok(())
+    Ok(false)
 }
 
 fn report(
@@ -430,6 +433,12 @@ fn report(
     report.set("per_second", per_second);
     report.set("messages", observer.messages);
     report.set("lost_messages", observer.lost_messages);
+    if let Some(steady) = observer.steady {
+        report.set("steady", steady);
+        if !steady {
+            report.fact("steady", "no: these figures include the server's settling".to_owned());
+        }
+    }
     report.set("waiting_at_end", observer.waiting);
     report.set("delivery", json!(observer.delivery.summary()));
     report.set("message_interval", json!(observer.intervals.summary()));

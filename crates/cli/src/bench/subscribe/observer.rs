@@ -67,6 +67,8 @@ impl Revised {
 /// Counts for a fleet.
 pub(crate) struct Observer {
     pub(crate) progress: Progress,
+    /// Whether the load became steady, if that was waited for.
+    pub(crate) steady: Option<bool>,
     pub(crate) revised: Revised,
     /// Source timestamp to the application: one sample per message.
     pub(crate) delivery: Times,
@@ -107,6 +109,7 @@ impl Observer {
     pub(crate) fn new(clients: usize, items: usize) -> Self {
         Self {
             progress: Progress::new(items),
+            steady: None,
             revised: Revised::default(),
             delivery: Times::new(),
             transfer: Times::new(),

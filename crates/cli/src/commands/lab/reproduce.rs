@@ -12,6 +12,7 @@ use std::time::Duration;
 use taktwerk_lab::experiment::{self, Experiment, Wish};
 use taktwerk_lab::measurement::Measurement;
 use taktwerk_lab::place::Place;
+use taktwerk_lab::report::PROTOCOL;
 use taktwerk_lab::scenario::Condition;
 
 /// Arguments of `taktwerk lab reproduce`.
@@ -74,6 +75,20 @@ impl ReproduceArgs {
         let is_as_planned = self.window.is_none() && self.warmup.is_none() && self.repetitions.is_none();
         let is_ours = stacks.iter().all(|stack| stack == "own");
         self.within.or((self.quick && is_ours && is_as_planned).then_some(SHORT_FORM))
+    }
+}
+
+impl ReproduceArgs {
+    /// How the run departs from the protocol, as notes.
+    fn changes(&self) -> Vec<String> {
+        let span = |name: &str, value: Option<Duration>| {
+            value.map(|value| format!("{PROTOCOL}{name} of {} s", value.as_secs_f64()))
+        };
+        let repetitions = self.repetitions.map(|count| format!("{PROTOCOL}{count} repetitions"));
+        [span("windows", self.window), span("warm-up", self.warmup), repetitions]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 }
 
@@ -169,6 +184,7 @@ pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interru
     if arguments.isolate {
         isolate(&mut conditions, &place)?;
     }
+    let notes = [arguments.changes(), notes].concat();
     let what =
         if arguments.ids.iter().any(|id| id == "all") { "all".to_owned() } else { arguments.ids.join(" ") };
     if cfg!(debug_assertions) && arguments.session.program.is_none() {
@@ -195,7 +211,8 @@ pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interru
         }
         session::wrote(output, &arguments.output)?;
     }
-    let lacking = lacking(&conditions, &finished.measurements);
+    let mut lacking = lacking(&conditions, &finished.measurements);
+    lacking.extend(outcomes.iter().flat_map(|outcome| outcome.errors.clone()));
     if lacking.is_empty() { Ok(()) } else { Err(Failure::Worthless(lacking.join("; "))) }
 }
 
@@ -254,6 +271,15 @@ mod tests {
         assert_eq!(within("all", &["own"]), None);
         assert_eq!(within("burger --quick --repetitions 9", &["own"]), None);
         assert_eq!(within("all --within 1h", &["own", "milo"]), Some(3_600));
+        let changes = |line: &str| {
+            let words = ["x"].into_iter().chain(line.split(' '));
+            Line::try_parse_from(words).unwrap().reproduce.changes()
+        };
+        assert_eq!(
+            changes("all --window 3s --repetitions 9"),
+            ["protocol: windows of 3 s", "protocol: 9 repetitions"]
+        );
+        assert!(changes("all --quick").is_empty());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 use taktwerk_lab::chart::Chart;
-use taktwerk_lab::experiment::invalid;
+use taktwerk_lab::experiment::{invalid, unsteady};
 use taktwerk_lab::figures;
 use taktwerk_lab::measurement::{Measurement, cpu_conditions, group};
 use taktwerk_lab::outcome::{Grid, Outcome, interval};
@@ -103,6 +103,7 @@ pub(super) fn outcome(measurements: &[Measurement]) -> Option<Outcome> {
     outcome.grids.push(grid);
     outcome.remark(format!("All loads: {}", labels.shared()));
     outcome.remarks.extend(cpu_conditions(measurements));
+    outcome.remarks.extend(unsteady(&groups));
     outcome.charts.extend(Chart::apart(Chart::distribution, distribution(kind), &curves));
     outcome.charts.extend(Chart::apart(Chart::percentiles, "The tail", &curves));
     Some(outcome)

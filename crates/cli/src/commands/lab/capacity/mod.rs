@@ -1,8 +1,10 @@
 //! `lab capacity`: the largest load that a server sustains, in sessions and in signals per second.
 //!
-//! - [`moving`]: what is monitored; [`watch`]: what others notice; [`blame`]: whose fault it is that a load did not come about.
+//! - [`machine`]: whether this machine is quiet enough; [`moving`]: what is monitored; [`watch`]: what others notice;
+//!   [`blame`]: whose fault it is that a load did not come about.
 
 mod blame;
+mod machine;
 mod moving;
 mod watch;
 
@@ -165,6 +167,8 @@ struct Outcome {
     stopped: Option<String>,
     /// Whether that was a failure of what searches.
     has_failed: bool,
+    /// Why what it found says nothing about the server: the generator or this machine was the limit.
+    invalid: Option<String>,
     /// What an item received per second under the first load that was sustained.
     usual: Option<f64>,
 }
@@ -176,6 +180,9 @@ type Limit = (&'static str, Value);
 pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     if let Some(path) = &arguments.output {
         session::can_write(path)?;
+    }
+    if let Some(why) = machine::disturbance() {
+        return Err(Failure::Worthless(why));
     }
     let begin = Instant::now();
     let url = arguments.connection.endpoint.to_string();
@@ -239,6 +246,12 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
         let why = failed.stopped.as_deref().unwrap_or_default();
         return Err(Failure::Environment(format!("the search for {} ended: {why}", failed.what.name())));
     }
+    let invalid =
+        results.iter().filter_map(|one| Some(format!("{}: {}", one.what.name(), one.invalid.as_ref()?)));
+    let invalid: Vec<String> = invalid.collect();
+    if !invalid.is_empty() {
+        return Err(Failure::Worthless(invalid.join("; ")));
+    }
     if results.iter().all(|one| one.found.sustained.is_none()) {
         let first = match tried.first().map(|tried| (tried.load, &tried.verdict)) {
             Some((load, Verdict::NotSustained { why, .. } | Verdict::Unknown { why })) => {
@@ -286,6 +299,7 @@ impl Searching<'_> {
         };
         let mut search = Search::new(first, most, growth, 0.1);
         let (mut stopped, mut has_failed, mut before) = (None, false, None);
+        let (mut invalid, mut disturbed) = (None, None);
         while let Some(load) = search.next() {
             if self.interrupt.asked() {
                 stopped = Some("interrupted".to_owned());
@@ -336,8 +350,11 @@ impl Searching<'_> {
                         self.recover();
                     }
                 }
+                // Once more: another program may have run for a moment.
+                Verdict::Unknown { .. } if disturbed != Some(load) => disturbed = Some(load),
                 Verdict::Unknown { why } => {
-                    stopped = Some(format!("the generator was the limit: {why}"));
+                    let why = format!("{load} cannot be judged: {why}");
+                    (stopped, invalid) = (Some(why.clone()), Some(why));
                     search.stop();
                 }
             }
@@ -346,7 +363,7 @@ impl Searching<'_> {
         if stopped.is_none() && search.found().failed.is_none() {
             stopped = Some(format!("no more than {most} was tried"));
         }
-        Outcome { what, found: search.found(), stopped, has_failed, usual: before }
+        Outcome { what, found: search.found(), stopped, has_failed, invalid, usual: before }
     }
 
     fn tell(&self, what: What, load: u64, found: Found) {
@@ -525,6 +542,7 @@ fn document(
                 "usual_per_item_s": one.usual,
                 "ended_because": one.stopped,
                 "failed": one.has_failed,
+                "invalid": one.invalid,
             })
         })
         .collect();
@@ -748,6 +766,7 @@ mod tests {
             found: Found { sustained, failed: Some(400) },
             stopped: None,
             has_failed: false,
+            invalid: None,
             usual: Some(9.8),
         };
         assert_eq!(delivered(&tried, &outcome(What::Signals, Some(200))), Some(1_960.0));

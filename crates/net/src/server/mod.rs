@@ -39,6 +39,7 @@ use effects::Effects;
 use mailbox::{Mail, Mailbox};
 use rustix::thread::set_current_timer_slack;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
@@ -119,12 +120,15 @@ impl<C: Core> Threads<C> {
     /// Waits until the threads have ended, which they do when they are told to stop or when epoll fails.
     pub(crate) fn join(&mut self) {
         for thread in self.threads.drain(..) {
-            match thread.join() {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::error!(%error, "a shard ended"),
-                Err(_) => tracing::error!("a shard panicked; its connections are closed"),
+            if let Ok(Err(error)) = thread.join() {
+                tracing::error!(%error, "a shard ended");
             }
         }
+    }
+
+    /// Whether a shard has ended, in order or not. The others end then too.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.threads.iter().any(JoinHandle::is_finished)
     }
 }
 
@@ -142,10 +146,23 @@ fn exact_timers() {
     }
 }
 
+/// Runs a shard until it is told to stop. If it fails or panics, the whole server ends: what a shard knew after a panic
+/// cannot be trusted, and a server that lacks a shard would serve some clients and refuse others. Whoever runs the
+/// server starts it again.
+fn run<C: Core>(turn: &mut Loop<C>, mailboxes: &[Arc<Mailbox<C>>]) -> io::Result<()> {
+    let result = catch_unwind(AssertUnwindSafe(|| turn.run()))
+        .unwrap_or_else(|_| Err(io::Error::other("a shard panicked; the server ends")));
+    if result.is_err() {
+        mailboxes.iter().for_each(|mailbox| mailbox.post(Mail::Stop(monotonic())));
+    }
+    result
+}
+
 /// Starts a shard's thread and waits until it has found its place and can run.
 fn spawn<C: Core>(seat: Seat<C>) -> io::Result<JoinHandle<io::Result<()>>> {
     let (ready, wait) = mpsc::channel();
     let name = format!("taktwerk-{}", seat.number);
+    let mailboxes = Arc::clone(&seat.mailboxes);
     let thread = thread::Builder::new().name(name).stack_size(STACK_LEN).spawn(move || {
         exact_timers();
         // Pinned first, so that the memory comes from where it is used.
@@ -157,7 +174,7 @@ fn spawn<C: Core>(seat: Seat<C>) -> io::Result<JoinHandle<io::Result<()>>> {
         };
         // The other end waits for exactly this.
         let _ = ready.send(told);
-        turn.map_or(Ok(()), |mut turn| turn.run())
+        turn.map_or(Ok(()), |mut turn| run(&mut turn, &mailboxes))
     })?;
     match wait.recv() {
         Ok(Ok(())) => Ok(thread),

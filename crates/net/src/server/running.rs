@@ -99,6 +99,12 @@ impl RunningServer {
         self.threads.stop(grace);
     }
 
+    /// Whether the server has ended by itself: epoll failed, or a shard panicked. The log says which. Start a new one.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.threads.has_ended()
+    }
+
     /// Waits until the server ends, which without [`Self::stop`] happens only if the kernel fails it.
     pub fn join(mut self) {
         self.threads.join();

@@ -23,6 +23,8 @@ const MOVE: u8 = 202;
 const FLOOD: u8 = 203;
 /// After frames of this length the core reads nothing until its echo is sent.
 const FULL: u8 = 205;
+/// Frames of this length make the core panic.
+const PANIC: u8 = 206;
 /// Frames of this length stop the whole loop until the test lets it go on.
 const HOLD: u8 = 204;
 
@@ -85,6 +87,7 @@ impl Core for Echo {
                 }
                 FLOOD => peer.out.extend(std::iter::repeat_n(7, 1 << 18)),
                 FULL => peer.is_full = true,
+                PANIC => panic!("a frame that makes the core panic"),
                 HOLD => {
                     if let Some((held, go_on)) = &self.hold {
                         held.send(()).unwrap();
@@ -223,6 +226,20 @@ fn frames_cut_anywhere_come_back_whole() {
     }
     drop(streams);
     wait_until("all are gone", || threads.connections() == 0);
+}
+
+#[test]
+fn a_shard_that_panics_ends_the_whole_server() {
+    let (threads, address) = start(2, ServerOptions::default());
+    let mut streams: Vec<TcpStream> = (0..4).map(|_| connect(address)).collect();
+    wait_until("all are accepted", || threads.connections() == 4);
+    assert!(!threads.has_ended());
+    streams[0].write_all(&frame(PANIC)).unwrap();
+    // Connections of both shards end: nobody is left with half a server.
+    for stream in &mut streams {
+        assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)));
+    }
+    wait_until("it has ended", || threads.has_ended());
 }
 
 #[test]

@@ -76,6 +76,13 @@ impl RunningServer {
         self.inner.stop(grace);
     }
 
+    /// Whether the server has ended by itself, after a fault of the system or a defect of its own. The log says which.
+    /// Start a new one.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.inner.has_ended()
+    }
+
     /// Waits until the server ends, which without [`Self::stop`] happens only if the kernel fails it.
     pub fn join(self) {
         self.inner.join();

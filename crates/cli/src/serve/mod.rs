@@ -232,7 +232,9 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
         // Signals end the sleep early only in the main thread, which this is; 100 ms is soon enough for the rest.
         std::thread::sleep(Duration::from_millis(100));
         if running.has_ended() {
-            return Err(Failure::Environment("the server ended by itself; see the log, then start it again".to_owned()));
+            return Err(Failure::Environment(
+                "the server ended by itself; see the log, then start it again".to_owned(),
+            ));
         }
         if let Some(configured) = &configured {
             configured.refresh(running.shared());

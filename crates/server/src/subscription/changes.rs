@@ -4,7 +4,6 @@ use super::Engine;
 use super::item::{AT_PUBLISH, EVERY_WRITE, Item, Sample, flag};
 use super::sampling::Group;
 use super::subscription::Subscription;
-use super::timer::{Due, Timers};
 use crate::space::slot::{PAGE_SLOTS, QueuedChange};
 use taktwerk_types::Instant;
 
@@ -12,7 +11,7 @@ impl Engine {
     /// Takes over everything that writers have marked since the last call.
     pub(super) fn drain_changes(&mut self, now: Instant) {
         self.drain_queued();
-        let Self { shard, store, pages, watch, items, subscriptions, groups, timers, .. } = self;
+        let Self { shard, store, pages, watch, items, subscriptions, groups, timers, phases, .. } = self;
         store.take_dirty_pages(*shard, pages.len(), |number| {
             let Some(page) = pages.get(number) else { return };
             page.take_dirty(*shard, |at| {
@@ -20,7 +19,9 @@ impl Engine {
                 let mut index = watch.first(slot);
                 while let Some(item) = items.get_mut(index as usize) {
                     let next = item.next;
-                    mark_dirty(index, item, subscriptions, groups, timers, now);
+                    mark_dirty(index, item, subscriptions, groups, &mut |group, state| {
+                        state.arm(group, now, phases, timers);
+                    });
                     index = next;
                 }
             });
@@ -82,8 +83,7 @@ fn mark_dirty(
     item: &mut Item,
     subscriptions: &mut [Option<Box<Subscription>>],
     groups: &mut [Group],
-    timers: &mut Timers,
-    now: Instant,
+    arm: &mut impl FnMut(u32, &mut Group),
 ) {
     match item.group {
         AT_PUBLISH => {
@@ -102,10 +102,7 @@ fn mark_dirty(
             let Some(state) = groups.get_mut(group as usize) else { return };
             item.flags |= flag::PENDING;
             state.pending.push(index);
-            if !state.armed {
-                state.arm(now);
-                timers.push(state.next, Due::Group(group));
-            }
+            arm(group, state);
         }
     }
 }

@@ -166,6 +166,14 @@ impl Sample {
         }
     }
 
+    /// When the server got the value.
+    pub(crate) fn server(&self) -> UtcTime {
+        match self {
+            Self::Slot(snapshot) => snapshot.server,
+            Self::Value(value) => value.server_timestamp.unwrap_or(UtcTime::NULL),
+        }
+    }
+
     pub(super) fn set_status(&mut self, status: StatusCode) {
         match self {
             Self::Slot(snapshot) => snapshot.status = status,
@@ -343,12 +351,6 @@ impl Item {
     #[inline]
     pub(crate) fn see(&mut self, new: &Snapshot) {
         self.last_change = new.change;
-    }
-
-    /// How often the variable changed since the last report, up to this snapshot. None for the first report.
-    #[inline]
-    pub(crate) fn changes_until(&self, new: &Snapshot) -> Option<u32> {
-        (!self.has(flag::FORCED)).then(|| new.change.wrapping_sub(self.last_change) & 0x00ff_ffff)
     }
 
     /// Remembers a value as the one that was reported last.

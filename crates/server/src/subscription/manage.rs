@@ -2,12 +2,12 @@
 
 use super::filter::Filter;
 use super::item::{AT_PUBLISH, EVERY_WRITE, Item, ItemExt, NONE, Sample, flag};
-use super::phase::PhaseFinder;
+use super::phase::Phase;
 use super::publish::{PublishQueue, Responder};
 #[cfg(test)]
 use super::state::State;
 use super::subscription::{Kept, Parameters, Subscription};
-use super::timer::{Due, align_up, grid};
+use super::timer::Due;
 use super::{Engine, SessionKey};
 use crate::account::{Account, Exhausted};
 use crate::authorization::{Decisions, Denial};
@@ -135,9 +135,10 @@ impl Engine {
         let kept = Kept::new(self.queue_mut(session).account()).map_err(Exhausted::status)?;
         let id = self.take_id();
         let interval = nanos_from_millis(parameters.publishing_interval);
-        let first = align_up(now.instant + core::time::Duration::from_nanos(interval), grid(interval));
+        let phase = Phase::new(now.instant, interval, &mut self.phases);
+        let first = phase.first();
         let subscription =
-            Box::new(Subscription::new(id, session, parameters, publishing_enabled, decisions, first, kept));
+            Box::new(Subscription::new(id, session, parameters, publishing_enabled, decisions, phase, kept));
         let place = self.insert_subscription(subscription);
         let queue = self.queue_mut(session);
         queue.subscriptions.push(place);
@@ -186,13 +187,12 @@ impl Engine {
         subscription.reset_lifetime();
         subscription.reset_keep_alive();
         if changed {
-            let Self { subscriptions, meetings, .. } = self;
-            let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return };
-            meetings.leave(&mut subscription.seat);
-            let next = align_up(now.instant + core::time::Duration::from_nanos(interval), grid(interval));
-            subscription.next_publish = next;
-            subscription.phase = PhaseFinder::default();
-            self.timers.push(next, Due::Publish(place));
+            let phase = Phase::new(now.instant, interval, &mut self.phases);
+            let first = phase.first();
+            if let Some(subscription) = self.subscription_mut(place) {
+                (subscription.next_publish, subscription.phase) = (first, phase);
+            }
+            self.timers.push(first, Due::Publish(place));
         }
     }
 
@@ -236,7 +236,6 @@ impl Engine {
         let Some(mut subscription) = self.subscriptions.get_mut(place as usize).and_then(Option::take) else {
             return;
         };
-        self.meetings.leave(&mut subscription.seat);
         for index in core::mem::take(&mut subscription.items) {
             self.forget_item(index);
         }
@@ -344,7 +343,6 @@ impl Engine {
         let index = self.place_item(item);
         if let Some(subscription) = self.subscription_mut(place) {
             subscription.items.push(index);
-            subscription.phase.restart();
             if let Some(ids) = &mut subscription.ids {
                 ids.create(index);
             }

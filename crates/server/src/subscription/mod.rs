@@ -8,7 +8,7 @@
 //! - [`state`]: the publishing state table; [`subscription`]: its variables;
 //! - [`item`], [`filter`], [`kept_values`]: MonitoredItems; [`sampling`]: rate groups; [`changes`], [`watch`]: from dirty slots to
 //!   ready lists;
-//! - [`phase`]: where in its interval a subscription publishes; [`meeting`]: together with which others;
+//! - [`phase`]: when in its interval a subscription publishes;
 //! - [`publish`]: cycles, messages and the sessions' Publish queues; [`retransmission`]: what can be republished;
 //! - [`manage`]: creating, modifying and deleting, as the services ask; `methods`: as methods ask; `places`: where
 //!   items lie; [`timer`]: deadlines;
@@ -24,7 +24,6 @@ mod item_ids;
 mod kept_values;
 mod limits;
 pub(crate) mod manage;
-mod meeting;
 mod methods;
 pub(crate) mod moving;
 mod phase;
@@ -49,7 +48,7 @@ use crate::account::Account;
 use crate::space::slot::{PAGE_SLOTS, Page, SlotStore, Snapshot};
 use homes::Homes;
 use item::Item;
-use meeting::Meetings;
+use phase::SharedPhases;
 use publish::PublishQueue;
 use retransmission::BufferPool;
 use sampling::{Group, SampleJob};
@@ -90,7 +89,7 @@ pub(crate) struct Engine {
     queues: Vec<Option<Box<PublishQueue>>>,
     groups: Vec<Group>,
     timers: Timers,
-    meetings: Meetings,
+    phases: SharedPhases,
     pool: BufferPool,
     next_id: u32,
     served: u64,
@@ -125,7 +124,7 @@ impl Engine {
             queues: Vec::new(),
             groups: Vec::new(),
             timers: Timers::default(),
-            meetings: Meetings::default(),
+            phases: SharedPhases::default(),
             pool: BufferPool::default(),
             next_id: first_id.max(1),
             served: 0,

@@ -110,7 +110,6 @@ impl Engine {
         self.refresh_pages();
         self.drain_changes(now.instant);
         let mut subscription = self.subscriptions.get_mut(place as usize).and_then(Option::take)?;
-        self.meetings.leave(&mut subscription.seat);
         self.by_id.remove(&subscription.id);
         self.free_subscriptions.push(place);
         // Its session keeps it no longer; the address does until it has arrived.

@@ -1,427 +1,617 @@
-//! Where in its interval a subscription publishes: not where its values are being written.
+//! When in its interval a subscription publishes: right behind the writes of its variables.
 //!
-//! A source that writes as often as a subscription publishes is seen exactly once per cycle, except if both happen at
-//! about the same time: then a write that is a little late is missed by one cycle, and the next cycle finds two, of
-//! which a queue of one keeps the newest. Nothing is wrong with either side, and still values are lost. So a
-//! subscription watches for some cycles when its values were written, and if its own cycle stands too close, or values
-//! were lost this way, it moves once, into the widest gap. There it stands nearer to the writes before it than to those
-//! behind it: values are fresher, and a shard with many items to publish is done before they change again. Sources of any
-//! other rate leave it where it is.
+//! 1. Each message tells when its values were written. Most writers have a rhythm, and most often that of the interval.
+//! 2. If the last writes stand together in one part of the interval, the phase moves right behind that part. Of several
+//!    such parts it takes the one behind which the mean age of all values is smallest.
+//! 3. From then on the phase follows the last write of each burst, at a distance that covers how much it varies.
+//! 4. If items that came in every cycle are missing, the burst is late or still under way: the cycle waits for them, a
+//!    quarter of the interval at most, or three if nothing is there. If it waits again and again, the phase moves later.
+//! 5. A distance that has grown is tried shorter now and then: if all items are there earlier, the cycle is earlier.
+//! 6. The phase follows a drift of up to 1 ‰, so that the mean interval stays the revised one. A writer that is off by
+//!    more passes through, and the phase stays where it is.
+//! 7. A move makes one cycle shorter, at most by half, because a shorter cycle never loses a value. Moves become rare if
+//!    they do not help.
+//! 8. Without a rhythm every phase is as good as another: such subscriptions stand where others of their interval do, so
+//!    that one turn serves them all.
 
-/// The interval is cut into so many pieces.
-const PIECES: u32 = u32::BITS;
-/// Pieces before a cycle that have to be free of writes: a quarter of the interval. Sources give one time to many
-/// values, and go on writing for a while after it.
-const MARGIN_BEFORE: u32 = PIECES / 4;
-/// Pieces behind a cycle that have to be free: a quarter as well, because publishing takes time, above all if many
-/// subscriptions of a shard do it together.
-const MARGIN_BEHIND: u32 = PIECES / 4;
-/// What has to be left of both for a cycle that has found its place: a move costs a value or two, and times vary.
-const MARGIN_KEPT: u32 = PIECES / 8;
-/// Subscriptions that move share so many pieces.
-const SPREAD: u32 = PIECES / 4;
-/// Changes in one cycle that tell of a lost value, where one is the rule.
-pub(crate) const TORN: u32 = 2;
-/// A gap of fewer pieces is not worth a move.
-const GAP_MIN: u32 = PIECES / 2;
-/// Cycles that are watched before anything is decided.
-const WINDOW: u32 = 6;
-/// Cycles with changes that a rate can be told from.
-const CYCLES_MIN: u32 = 4;
-/// Cycles between windows while all is well: clocks of sources drift.
-const PAUSE: u32 = 64;
-/// Moves that did not help make the pauses longer, up to `PAUSE << BACKOFF_MAX` cycles.
-const BACKOFF_MAX: u32 = 8;
+use taktwerk_types::Instant;
 
-/// What one subscription has seen of its writers.
-#[derive(Debug)]
-pub(crate) struct PhaseFinder {
-    /// Cycles left in this window or pause.
-    left: u32,
-    watching: bool,
-    /// The cycle that has been moved, and is longer or shorter than the others, says nothing.
-    moving: bool,
-    /// Whether its place was found to be good, or chosen.
-    settled: bool,
-    /// Moves in a row.
-    moves: u32,
-    /// Whether the writers were as fast as the cycles when they were watched last.
-    matched: bool,
-    /// Whether the last window said that they were not; one hiccup of theirs is no rate.
-    doubted: bool,
-    /// Whether a value was overwritten by the next one before it was published.
-    torn: bool,
-    /// Pieces in which writes fell; bit 0 is the piece just before the cycle.
-    written: u32,
-    /// Changes that the items went through, those included that were overwritten.
-    changes: u64,
-    /// Cycles since the first change was seen, that one included: items report their first value without a change.
-    cycles: u32,
-    /// Items seen in this cycle, and in the fullest one.
-    items: u32,
-    items_most: u32,
-}
+/// The interval is cut into so many pieces to see where writes stand.
+const PIECES: usize = 32;
+/// The weight of one message's writes in the histogram, which forgets an eighth with each message.
+const WEIGHT: u32 = 512;
+/// Phases are multiples of this part of the interval, or of this time in ns if it is shorter: so subscriptions behind one
+/// burst share wake-ups.
+const STEPS: i64 = 256;
+const STEP_MAX: i64 = 250_000;
+/// The shortest distance between the last write and the cycle, ns: timers are no better.
+const DISTANCE_MIN: i64 = 50_000;
+/// The phase of others is good enough to share it if it is later by no more than so many steps.
+const STEPS_SHARED: i64 = 4;
+/// The phase comes closer to a burst by no less than so many steps.
+const STEPS_CLOSER: i64 = 2;
+/// Messages, or cycles, that are looked at together.
+const BLOCK: u32 = 32;
+/// The same after a move, to come close soon.
+const BLOCK_FIRST: u32 = 4;
+/// Cycles between two moves, at least; doubled with each up to `<< BACKOFF_MAX`.
+const MOVE_PAUSE: u32 = 16;
+const BACKOFF_MAX: u32 = 6;
+/// The phase follows a drift of one part in so many. What takes it further than this part of the interval is no drift.
+const DRIFT: i64 = 1000;
+const FOLLOWED_MAX: i64 = 2;
+/// Cycles between two tries of a shorter distance, and after all of them were made.
+const TRY_PAUSE: u32 = 8;
+const TRIED_PAUSE: u32 = 256;
 
-impl Default for PhaseFinder {
-    fn default() -> Self {
-        Self {
-            left: WINDOW,
-            watching: true,
-            moving: false,
-            settled: false,
-            moves: 0,
-            matched: false,
-            doubted: false,
-            torn: false,
-            written: 0,
-            changes: 0,
-            cycles: 0,
-            items: 0,
-            items_most: 0,
-        }
-    }
-}
+/// Of how many values of a message the times are looked at.
+pub(crate) const SAMPLES: usize = 64;
 
-impl PhaseFinder {
-    /// Whether [`PhaseFinder::note`] is wanted.
-    #[inline]
-    pub(crate) fn is_watching(&self) -> bool {
-        self.watching
-    }
-
-    /// An item is published: how often its variable changed since the last time, and how long ago the newest change
-    /// was (100 ns), with the interval in the same unit.
-    #[inline]
-    pub(crate) fn note(&mut self, changes: u32, age: i64, interval: i64) {
-        self.changes += u64::from(changes);
-        self.torn |= changes == TORN;
-        self.items += 1;
-        if interval > 0 {
-            // A clock that was set back makes an age negative for one cycle.
-            let piece = i128::from(age.rem_euclid(interval)) * i128::from(PIECES) / i128::from(interval);
-            self.written |= 1 << (piece as u32 & (PIECES - 1));
-        }
-    }
-
-    /// In a cycle that was not watched some item had changed [`TORN`] times.
-    pub(crate) fn was_torn(&mut self) {
-        if self.matched {
-            self.left = self.left.min(1);
-        }
-    }
-
-    /// Items were added: what has been seen so far says nothing about them.
-    pub(crate) fn restart(&mut self) {
-        self.watch(true, WINDOW + 1);
-        self.settled = false;
-    }
-
-    /// A cycle begins. Sometimes it says where the next ones may stand.
-    pub(crate) fn turn(&mut self) -> Option<Room> {
-        if self.moving {
-            self.watch(self.watching, self.left);
-            return None;
-        }
-        self.cycles += u32::from(self.items > 0 || self.cycles > 0);
-        self.items_most = self.items_most.max(self.items);
-        self.items = 0;
-        self.left = self.left.saturating_sub(1);
-        if self.left > 0 {
-            return None;
-        }
-        if !self.watching {
-            self.watch(true, WINDOW);
-            return None;
-        }
-        if self.changes == 0 {
-            // Nobody wrote.
-            self.watch(true, WINDOW);
-            return Some(Room::ANYWHERE);
-        }
-        self.matched = self.is_matched();
-        if !self.matched && !self.doubted {
-            self.doubted = true;
-            self.watch(true, WINDOW);
-            return None;
-        }
-        self.doubted = false;
-        let room = if self.matched { self.verdict() } else { Some(Room::ANYWHERE) };
-        self.settled = self.matched;
-        if !room.is_some_and(|room| room.must) {
-            self.moves = 0;
-            self.watch(false, PAUSE);
-            return room;
-        }
-        // One move should be enough; who has to move again and again has a source that no phase suits.
-        self.moves += 1;
-        match self.moves {
-            1 => self.watch(true, WINDOW),
-            more => self.watch(false, PAUSE << more.min(BACKOFF_MAX)),
-        }
-        self.moving = true;
-        room
-    }
-
-    fn watch(&mut self, watching: bool, cycles: u32) {
-        *self = Self {
-            left: cycles,
-            watching,
-            settled: self.settled,
-            moves: self.moves,
-            matched: self.matched,
-            doubted: self.doubted,
-            ..Self::default()
-        };
-    }
-
-    /// Whether values change about once per cycle; at another rate there is nothing to avoid.
-    fn is_matched(&self) -> bool {
-        let expected = u64::from(self.items_most) * u64::from(self.cycles);
-        self.cycles >= CYCLES_MIN && (expected * 4 / 5..=expected * 5 / 4).contains(&self.changes)
-    }
-
-    /// Where a cycle may stand, if anywhere.
-    fn verdict(&self) -> Option<Room> {
-        let written = self.written;
-        if written == 0 {
-            return Some(Room::ANYWHERE);
-        }
-        let (before, behind) = (written.trailing_zeros(), written.leading_zeros());
-        let (margin_before, margin_behind) =
-            if self.settled { (MARGIN_KEPT, MARGIN_KEPT) } else { (MARGIN_BEFORE, MARGIN_BEHIND) };
-        let must = self.torn || before < margin_before || behind < margin_behind;
-        let (start, len) = if must { widest_gap(written) } else { (PIECES - behind, before + behind) };
-        (len >= GAP_MIN).then(|| Room {
-            first: (start + MARGIN_BEHIND) % PIECES,
-            places: len - MARGIN_BEFORE - MARGIN_BEHIND + 1,
-            must,
-        })
-    }
-}
-
-/// Where the cycles of a subscription may stand, in pieces of its interval before where they stand now.
+/// What a subscription does when its publishing timer expires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Room {
-    first: u32,
-    places: u32,
-    /// Whether they cannot stay.
-    pub(crate) must: bool,
+pub(crate) enum Expiry {
+    /// The cycle runs now, and the timer expires again at this time.
+    Publish(Instant),
+    /// Items are missing: the timer expires again at this time, and the cycle has not run.
+    Wait(Instant),
 }
 
-impl Room {
-    /// Nothing speaks against any place.
-    pub(crate) const ANYWHERE: Self = Self { first: 0, places: PIECES, must: false };
+/// Where subscriptions of each interval publish, to share wake-ups: the interval and the phase in ns.
+#[derive(Debug, Default)]
+pub(crate) struct SharedPhases {
+    phases: Vec<(i64, i64)>,
+}
 
-    /// Whether `ago` ns before where it stands now is in it. Pieces are counted from where each stands: for who need not
-    /// move, a piece more on both sides is what others may have found good.
-    pub(crate) fn holds(&self, ago: u64, interval: u64) -> bool {
-        let piece = u128::from(ago) * u128::from(PIECES) / u128::from(interval.max(1));
-        let slack = u32::from(!self.must);
-        (piece as u32 + PIECES + slack - self.first) % PIECES < self.places + 2 * slack
+impl SharedPhases {
+    /// Intervals that are remembered; there are rarely more than a handful.
+    const MAX: usize = 64;
+
+    fn get(&self, interval: i64) -> Option<i64> {
+        self.phases.iter().find(|(of, _)| *of == interval).map(|(_, phase)| *phase)
     }
 
-    /// The place that is best, as a move in ns, later if positive; `seed` spreads subscriptions that look for the
-    /// same gap.
-    pub(crate) fn best(&self, interval: u64, seed: u32) -> i64 {
-        let usable = self.places.min(SPREAD);
-        let spread = seed.wrapping_mul(0x9e37_79b9) >> 16;
-        let ago = (self.first + (self.places - usable) * 2 / 3 + spread % usable) % PIECES;
-        let interval = i64::try_from(interval).unwrap_or(i64::MAX);
-        shorter_way(i64::from(ago).saturating_mul(interval / i64::from(PIECES)), interval)
+    fn set(&mut self, interval: i64, phase: i64) {
+        match self.phases.iter_mut().find(|(of, _)| *of == interval) {
+            Some(entry) => entry.1 = phase,
+            None => {
+                if self.phases.len() >= Self::MAX {
+                    self.phases.remove(0);
+                }
+                self.phases.push((interval, phase));
+            }
+        }
+    }
+
+    /// The first instant after `now` at which subscriptions of an interval publish; multiples of it if there are none.
+    pub(crate) fn first_after(&self, now: Instant, interval: u64) -> Instant {
+        let (now, interval) = (signed(now.as_nanos()), signed(interval).max(1));
+        let phase = self.get(interval).unwrap_or(0);
+        instant(now + interval - (now - phase).rem_euclid(interval))
     }
 }
 
-/// A cycle that should have been `ago` earlier can as well be `interval - ago` later.
-pub(crate) fn shorter_way(ago: i64, interval: i64) -> i64 {
-    if ago <= interval / 2 { -ago } else { interval - ago }
+/// The phase of one subscription. All times are ns.
+#[derive(Debug)]
+pub(crate) struct Phase {
+    interval: i64,
+    /// When the cycle is due that comes next.
+    planned: i64,
+    /// When the one before it was due.
+    previous: i64,
+    /// How long this cycle has waited for missing items, and how long the one before it had.
+    waited: i64,
+    waited_before: i64,
+    /// When the last two cycles ran.
+    ran: [i64; 2],
+    /// By how much cycles have yet to become earlier, because a move does not fit one.
+    moving: i64,
+    /// Whether this cycle is longer or shorter than the others.
+    is_moved: bool,
+    /// Cycles until the next move is allowed, and how often that was doubled.
+    pause: u32,
+    backoff: u32,
+    /// Cycles since the last move.
+    calm: u32,
+    /// Where in the interval values were written lately.
+    histogram: [u32; PIECES],
+    /// Messages in it, up to a bound.
+    messages: u32,
+    /// How many items were ready.
+    ready: Blocks<Ready>,
+    /// The burst that is followed.
+    rhythm: Option<Rhythm>,
 }
 
-/// The longest run of pieces without writes, in a circle: where it starts and how long it is.
-fn widest_gap(written: u32) -> (u32, u32) {
-    (0..PIECES)
-        .map(|start| (start, written.rotate_right(start).trailing_zeros()))
-        .max_by_key(|(start, len)| (*len, core::cmp::Reverse(*start)))
-        .unwrap_or((0, 0))
+/// A burst that is followed. Its times count from when cycles are due, negative before it.
+#[derive(Debug)]
+struct Rhythm {
+    /// The last write of the burst.
+    edge: Blocks<Edge>,
+    /// How long after its last write the burst was complete.
+    lag: i64,
+    /// A part of the lag that is tried to be left out, and in how many cycles.
+    cut: i64,
+    try_in: u32,
+    /// Whether the timer expires early for such a try.
+    is_try: bool,
+    /// Which of the last cycles waited, a bit each.
+    waits: u32,
+    /// How far the phase has followed the burst lately.
+    followed: i64,
+    /// Whether the phase may come closer now.
+    may_close_up: bool,
+}
+
+/// What was measured in the block that grows and in the one before it.
+#[derive(Debug, Default)]
+struct Blocks<T> {
+    now: T,
+    len: u32,
+    before: Option<T>,
+}
+
+impl<T: Default> Blocks<T> {
+    /// Counts a measurement. Returns whether a block is complete.
+    fn count(&mut self) -> bool {
+        self.len += 1;
+        let is_complete = self.len >= if self.before.is_some() { BLOCK } else { BLOCK_FIRST };
+        if is_complete {
+            self.before = Some(core::mem::take(&mut self.now));
+            self.len = 0;
+        }
+        is_complete
+    }
+}
+
+/// How many items were ready in the cycles of a block.
+#[derive(Debug)]
+struct Ready {
+    /// The fewest, as negative numbers, the fewest first.
+    fewest: [i64; Self::FEW],
+    most: i64,
+    len: usize,
+}
+
+impl Default for Ready {
+    fn default() -> Self {
+        Self { fewest: [i64::MIN; Self::FEW], most: 0, len: 0 }
+    }
+}
+
+impl Ready {
+    /// In one of so many cycles fewer may be ready than are expected.
+    const FEW: usize = 6;
+
+    fn add(&mut self, ready: usize) {
+        let ready = i64::try_from(ready).unwrap_or(i64::MAX);
+        insert(&mut self.fewest, -ready);
+        self.most = self.most.max(ready);
+        self.len += 1;
+    }
+
+    /// How many are ready in most cycles, and in the fullest.
+    fn usual(&self) -> Option<(i64, i64)> {
+        let fewest =
+            self.fewest.get((self.len + 2) / Self::FEW).filter(|_| self.len >= BLOCK_FIRST as usize)?;
+        Some((-fewest, self.most))
+    }
+}
+
+/// When the last writes of a block's bursts were.
+#[derive(Debug)]
+struct Edge {
+    /// The three latest, the latest first.
+    latest: [i64; 3],
+    sum: i64,
+    len: i64,
+}
+
+impl Default for Edge {
+    fn default() -> Self {
+        Self { latest: [i64::MIN; 3], sum: 0, len: 0 }
+    }
+}
+
+impl Edge {
+    fn add(&mut self, at: i64) {
+        self.sum += at;
+        self.len += 1;
+        insert(&mut self.latest, at);
+    }
+
+    /// Cycles are due later by so much.
+    fn shift(&mut self, by: i64) {
+        self.sum -= by * self.len;
+        for at in &mut self.latest {
+            *at = at.saturating_sub(by);
+        }
+    }
+
+    /// When the burst is over, with what its variation needs, which few bursts say little about. So many may be later.
+    fn end(&self, later: usize) -> Option<i64> {
+        let latest = *self.latest.get(later).filter(|_| self.len > later as i64)?;
+        let varies = (latest - self.sum.checked_div(self.len)?).max(0);
+        Some(latest + varies / 2 + varies * i64::from(BLOCK_FIRST) / i64::from(BLOCK_FIRST).max(self.len))
+    }
+}
+
+impl Rhythm {
+    fn new(lag: i64) -> Self {
+        Self {
+            edge: Blocks::default(),
+            lag,
+            cut: 0,
+            try_in: TRY_PAUSE,
+            is_try: false,
+            waits: 0,
+            followed: 0,
+            may_close_up: false,
+        }
+    }
+
+    /// When the burst is over. Where cycles wait for it, it may be later now and then.
+    fn end(&self, waits: bool) -> Option<i64> {
+        let Some(before) = &self.edge.before else { return Some(self.edge.now.end(0)? + self.lag) };
+        let later = if waits { 2 } else { 0 };
+        let before = before.end(if before.len > i64::from(BLOCK_FIRST) { later } else { 0 });
+        Some(before.max(self.edge.now.end(later))? + self.lag)
+    }
+
+    /// The burst is complete no sooner than so long after its last write.
+    fn lags(&mut self, by: i64, interval: i64, try_in: u32) {
+        let by = by.min(interval / 2);
+        if by > self.lag {
+            self.try_in = try_in;
+            self.followed -= by - self.lag;
+            (self.lag, self.cut) = (by, by / 2);
+        }
+    }
+
+    /// The last write of a burst was at `at`.
+    fn follow(&mut self, at: i64) {
+        self.edge.now.add(at);
+        self.may_close_up |= self.edge.count();
+    }
+
+    /// Cycles are due later by so much.
+    fn shift(&mut self, by: i64) {
+        self.followed += by;
+        self.edge.now.shift(by);
+        if let Some(before) = &mut self.edge.before {
+            before.shift(by);
+        }
+    }
+
+    /// A shorter lag was tried.
+    fn tried(&mut self, is_complete: bool) {
+        self.is_try = false;
+        if is_complete {
+            (self.lag, self.followed) = (self.lag - self.cut, self.followed + self.cut);
+            self.cut = self.cut.min(self.lag / 2);
+            self.may_close_up = true;
+        } else {
+            self.cut /= 2;
+        }
+    }
+
+    /// By how much the next cycle is earlier to try a shorter lag, if it is.
+    fn next_try(&mut self, interval: i64) -> Option<i64> {
+        let least = distance_min(interval);
+        if self.lag < least {
+            return None;
+        }
+        self.try_in = self.try_in.saturating_sub(1);
+        if self.try_in > 0 {
+            return None;
+        }
+        if self.cut < least / 2 {
+            (self.cut, self.try_in) = (self.lag / 2, TRIED_PAUSE);
+            return None;
+        }
+        (self.try_in, self.is_try) = (TRY_PAUSE, true);
+        Some(self.cut)
+    }
+}
+
+impl Phase {
+    /// The phase of a subscription that begins now. Its first cycle ends after an interval, or before it when others of the
+    /// interval publish.
+    pub(crate) fn new(now: Instant, interval: u64, shared: &mut SharedPhases) -> Self {
+        let interval = signed(interval).max(1);
+        let end = signed(now.as_nanos()).saturating_add(interval);
+        let planned = match shared.get(interval) {
+            Some(phase) => end - (end - phase).rem_euclid(interval),
+            None => {
+                let planned = step_up(end, interval);
+                shared.set(interval, planned.rem_euclid(interval));
+                planned
+            }
+        };
+        Self {
+            interval,
+            planned,
+            previous: planned - interval,
+            waited: 0,
+            waited_before: 0,
+            ran: [planned - interval; 2],
+            moving: 0,
+            is_moved: true,
+            pause: 0,
+            backoff: 0,
+            calm: 0,
+            histogram: [0; PIECES],
+            messages: 0,
+            ready: Blocks::default(),
+            rhythm: None,
+        }
+    }
+
+    /// When the first cycle ends.
+    pub(crate) fn first(&self) -> Instant {
+        instant(self.planned)
+    }
+
+    /// The publishing timer has expired, and so many items are ready.
+    pub(crate) fn expired(&mut self, now: Instant, ready: usize, shared: &mut SharedPhases) -> Expiry {
+        if let Some(at) = self.wait_until(ready) {
+            return Expiry::Wait(instant(at));
+        }
+        self.count(ready);
+        let late = (signed(now.as_nanos()) - self.planned).max(0) / self.interval;
+        self.ran = [self.ran[1], signed(now.as_nanos())];
+        self.previous = self.planned;
+        self.planned = self.follow(self.planned + (late + 1) * self.interval, shared);
+        let can_try = self.moving == 0 && self.expected() > 0;
+        let rhythm = self.rhythm.as_mut().filter(|_| can_try);
+        let earlier = rhythm.and_then(|rhythm| rhythm.next_try(self.interval)).unwrap_or(0);
+        Expiry::Publish(instant(self.planned - earlier))
+    }
+
+    /// How many items are ready in every cycle; 0 if that cannot be told.
+    fn expected(&self) -> usize {
+        if self.rhythm.is_none() {
+            return 0;
+        }
+        let blocks = [Some(&self.ready.now), self.ready.before.as_ref()];
+        let usual = blocks.into_iter().flatten().filter_map(Ready::usual);
+        let usual = usual.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+        usual.map_or(0, |(few, most)| usize::try_from(few - 2 * (most - few)).unwrap_or(0))
+    }
+
+    /// Until when the cycle waits for items that are missing.
+    fn wait_until(&mut self, ready: usize) -> Option<i64> {
+        let is_complete = ready >= self.expected();
+        let most = self.interval / 4 * if ready == 0 { 3 } else { 1 };
+        if let Some(rhythm) = self.rhythm.as_mut().filter(|rhythm| rhythm.is_try) {
+            rhythm.tried(is_complete);
+            return (!is_complete).then_some(self.planned);
+        }
+        if is_complete || self.is_moved {
+            return None;
+        }
+        if self.waited >= most {
+            // They were not late but left out.
+            self.waited = 0;
+            return None;
+        }
+        // Longer each time: few looks, however long it takes.
+        self.waited = (2 * self.waited + distance_min(self.interval)).min(most);
+        Some(self.planned + self.waited)
+    }
+
+    /// Notes how many items were ready in a cycle.
+    fn count(&mut self, ready: usize) {
+        self.calm = self.calm.saturating_add(1);
+        self.pause = self.pause.saturating_sub(1);
+        if let Some(rhythm) = &mut self.rhythm {
+            rhythm.waits = rhythm.waits << 1 | u32::from(self.waited > 0);
+        }
+        if !core::mem::take(&mut self.is_moved) {
+            let expected = self.expected();
+            self.ready.now.add(ready);
+            if ready == 0 && expected > 0 && self.expected() == 0 {
+                // The writers have stopped. They may go on at any time.
+                self.forget();
+            }
+            self.ready.count();
+        }
+        self.waited_before = core::mem::take(&mut self.waited);
+    }
+
+    /// When the next cycle is due, which would be at `next` if nothing had changed.
+    fn follow(&mut self, next: i64, shared: &mut SharedPhases) -> i64 {
+        let interval = self.interval;
+        let own = next.rem_euclid(interval);
+        let common = shared.get(interval).unwrap_or(own);
+        if self.moving == 0 && self.rhythm.is_none() && self.calm.is_multiple_of(2 * BLOCK) {
+            // Wherever others are is as good.
+            self.moving = (own - common).rem_euclid(interval);
+        }
+        let at = if self.moving == 0 {
+            self.follow_burst(next, common)
+        } else {
+            let part = self.moving.min(interval / 2);
+            self.moving -= part;
+            self.is_moved = true;
+            next - part
+        };
+        // Others follow who stood here, or who could as well.
+        let near = STEPS_SHARED * step(interval);
+        let since_common = (own - common + near).rem_euclid(interval) - near;
+        if since_common <= near && (at != next || since_common > 0) {
+            shared.set(interval, at.rem_euclid(interval));
+        }
+        at
+    }
+
+    /// The same with nothing else to heed than the burst, and where others publish.
+    fn follow_burst(&mut self, next: i64, common: i64) -> i64 {
+        let interval = self.interval;
+        let waits = self.expected() > 0;
+        let Some(rhythm) = &mut self.rhythm else { return next };
+        rhythm.followed -= rhythm.followed.clamp(-interval / DRIFT, interval / DRIFT);
+        let Some(end) = rhythm.end(waits) else { return next };
+        let by = (end + distance_min(interval)).clamp(-interval / 2, interval / 4);
+        let wanted = next + by;
+        let to_common = (common - wanted).rem_euclid(interval);
+        let is_common = to_common <= STEPS_SHARED * step(interval);
+        let at = if is_common { wanted + to_common } else { step_up(wanted, interval) };
+        let may_close_up = core::mem::take(&mut rhythm.may_close_up);
+        if at <= next && !(may_close_up && at <= next - STEPS_CLOSER * step(interval)) {
+            return next;
+        }
+        rhythm.shift(at - next);
+        if rhythm.followed.abs() > interval / FOLLOWED_MAX {
+            self.forget();
+            self.rest();
+            return next;
+        }
+        at
+    }
+
+    /// Looks for a rhythm from the beginning.
+    fn forget(&mut self) {
+        self.rhythm = None;
+        (self.histogram, self.messages, self.pause) = ([0; PIECES], 0, 0);
+    }
+
+    /// No move for a while, and for longer after each one that did not help for long.
+    fn rest(&mut self) {
+        if self.calm > MOVE_PAUSE << (self.backoff + 4) {
+            self.backoff = 0;
+        }
+        self.pause = MOVE_PAUSE << self.backoff;
+        self.backoff = (self.backoff + 1).min(BACKOFF_MAX);
+        self.calm = 0;
+    }
+
+    /// A message has values that were written at these times: at most [`SAMPLES`] of all that it has.
+    pub(crate) fn observe(&mut self, written: &[i64]) {
+        let Some(share) = WEIGHT.checked_div(u32::try_from(written.len()).unwrap_or(0)) else { return };
+        let interval = self.interval;
+        self.messages = (self.messages + 1).min(BLOCK);
+        for weight in &mut self.histogram {
+            *weight -= weight.div_ceil(8);
+        }
+        // Counted from when cycles are due from now on; later than that is what the last cycle waited for, or missed.
+        let due = self.planned - interval;
+        let last = self.waited_before.max(interval / 16);
+        // The last sixteenth of the writes: a few values without a rhythm say nothing about many that have one.
+        let mut latest = [i64::MIN; SAMPLES / 16 + 1];
+        // Values of a time before the last cycle may have come after it all the same. For how long that cycle was too early.
+        let (mut missed, mut early) = (0, 0);
+        let lag = self.rhythm.as_ref().map_or(0, |rhythm| rhythm.lag);
+        for at in written {
+            let since = self.ran[0].saturating_sub(*at);
+            if (1..interval / 2).contains(&since) {
+                (missed, early) = (missed + 1, early.max(since));
+            }
+            if let Some(weight) = self.histogram.get_mut(piece(at.saturating_add(lag), interval)) {
+                *weight += share;
+            }
+            let since = at.rem_euclid(interval) - (due + last).rem_euclid(interval);
+            insert(&mut latest, since.rem_euclid(interval) + last - interval);
+        }
+        let is_moving = self.moving != 0 || self.is_moved;
+        if let (Some(rhythm), Some(at), false) = (&mut self.rhythm, latest.get(written.len() / 16), is_moving)
+        {
+            let least = distance_min(interval);
+            if self.waited_before > 0 && rhythm.waits.count_ones() > 1 {
+                rhythm.lags(self.previous + self.waited_before - due - at - least, interval, TRY_PAUSE);
+            }
+            if 32 * missed > written.len() {
+                rhythm.lags(2 * early, interval, TRIED_PAUSE / 4);
+            }
+            rhythm.follow(*at);
+        }
+        self.waited_before = 0;
+        self.choose();
+    }
+
+    /// Finds the part of the interval behind which values are freshest.
+    fn choose(&mut self) {
+        let interval = self.interval;
+        let total: i64 = self.histogram.iter().map(|weight| i64::from(*weight)).sum();
+        if self.moving != 0 || self.pause > 0 || total == 0 {
+            return;
+        }
+        // Twice the sum of all ages at the beginning of each piece, in pieces.
+        let ages = self.histogram.iter().enumerate();
+        let mut age: i64 = ages.map(|(at, weight)| i64::from(*weight) * (2 * (PIECES - at) as i64 - 1)).sum();
+        let here = piece(self.planned, interval);
+        let (mut best, mut least, mut age_here) = (0, i64::MAX, i64::MAX);
+        for (at, weight) in self.histogram.iter().enumerate() {
+            if age < least {
+                (best, least) = (at, age);
+            }
+            if at == here || at == (here + 1) % PIECES {
+                age_here = age_here.min(age);
+            }
+            age += 2 * total - 2 * PIECES as i64 * i64::from(*weight);
+        }
+        let mean_is_at_most = |pieces: i64| least <= 2 * pieces * total;
+        let is_worth_it = match self.rhythm {
+            Some(_) => least + 2 * 5 * total < age_here,
+            None => {
+                (self.messages >= 3 && mean_is_at_most(2)) || (self.messages >= 12 && mean_is_at_most(10))
+            }
+        };
+        if !is_worth_it {
+            return;
+        }
+        let ago = (self.planned - best as i64 * interval / PIECES as i64).rem_euclid(interval);
+        self.moving = match ago {
+            // It follows from here.
+            near if near <= interval / 16 => 0,
+            ago => ago,
+        };
+        self.rest();
+        if self.rhythm.is_none() {
+            self.ready = Blocks::default();
+        }
+        let lag = self.rhythm.as_ref().map_or(0, |rhythm| rhythm.lag);
+        self.rhythm = Some(Rhythm::new(lag));
+    }
+}
+
+/// Puts a number among the largest, which are sorted.
+fn insert(largest: &mut [i64], number: i64) {
+    let mut number = number;
+    for place in largest {
+        if number > *place {
+            core::mem::swap(&mut number, place);
+        }
+    }
+}
+
+/// The piece of the interval in which an instant lies.
+fn piece(at: i64, interval: i64) -> usize {
+    (i128::from(at.rem_euclid(interval)) * PIECES as i128 / i128::from(interval)) as usize
+}
+
+/// The first phase that subscriptions share at or after an instant.
+fn step_up(at: i64, interval: i64) -> i64 {
+    let (phase, step) = (at.rem_euclid(interval), step(interval));
+    at + ((step - phase % step) % step).min(interval - phase)
+}
+
+/// How far apart phases are.
+fn step(interval: i64) -> i64 {
+    (interval / STEPS).clamp(1, STEP_MAX)
+}
+
+/// The shortest distance between the last write and the cycle.
+fn distance_min(interval: i64) -> i64 {
+    step(interval).max(DISTANCE_MIN)
+}
+
+fn signed(nanos: u64) -> i64 {
+    i64::try_from(nanos).unwrap_or(i64::MAX)
+}
+
+fn instant(nanos: i64) -> Instant {
+    Instant::from_nanos(u64::try_from(nanos).unwrap_or(0))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// 100 ms in ns and in 100 ns.
-    const INTERVAL: u64 = 100_000_000;
-    const TICKS: i64 = 1_000_000;
-
-    /// By how much the next cycle moves if no other one attracts it, ns.
-    fn turn(finder: &mut PhaseFinder) -> i64 {
-        finder.turn().filter(|room| room.must).map_or(0, |room| room.best(INTERVAL, 7))
-    }
-
-    /// Runs cycles; `write` gives changes and age (100 ns) of one item in a cycle at a phase. Returns the final phase
-    /// and the number of moves.
-    fn run(cycles: u64, mut phase: i64, write: impl Fn(u64, i64) -> (u32, i64)) -> (i64, u32) {
-        let mut finder = PhaseFinder::default();
-        let mut moves = 0;
-        for cycle in 0..cycles {
-            if finder.is_watching() {
-                let (changes, age) = write(cycle, phase);
-                if changes > 0 {
-                    finder.note(changes, age, TICKS);
-                }
-            }
-            let shift = turn(&mut finder) / 100;
-            moves += u32::from(shift != 0);
-            phase = (phase + shift).rem_euclid(TICKS);
-        }
-        (phase, moves)
-    }
-
-    #[test]
-    fn a_cycle_behind_its_writer_moves_away_once() {
-        // Writes at phase 0.
-        let (phase, moves) = run(200, 10_000, |_, phase| (1, phase));
-        assert_eq!(moves, 1);
-        assert!((330_000..600_000).contains(&phase), "{phase}");
-        let (phase, moves) = run(200, 990_000, |_, phase| (1, phase));
-        assert_eq!(moves, 1);
-        assert!((330_000..600_000).contains(&phase), "{phase}");
-    }
-
-    #[test]
-    fn torn_cycles_are_recognised() {
-        // The writer is on time every other cycle: nothing, then two.
-        let (phase, moves) = run(200, 5_000, |cycle, phase| match (phase, cycle % 2) {
-            (5_000, 0) => (0, 0),
-            (5_000, _) => (2, 1_000),
-            _ => (1, phase),
-        });
-        assert_eq!(moves, 1);
-        assert!((330_000..600_000).contains(&phase), "{phase}");
-    }
-
-    #[test]
-    fn torn_cycles_end_a_pause() {
-        let mut finder = PhaseFinder::default();
-        let cycle = |finder: &mut PhaseFinder, changes| {
-            if finder.is_watching() {
-                finder.note(changes, 700_000, TICKS);
-            } else if changes == TORN {
-                finder.was_torn();
-            }
-            turn(finder)
-        };
-        while finder.is_watching() {
-            assert_eq!(cycle(&mut finder, 1), 0);
-        }
-        assert_eq!(cycle(&mut finder, TORN), 0);
-        assert!(finder.is_watching());
-        // Times look well, but the values say that the writers are still at it.
-        let moved: Vec<i64> =
-            (0..WINDOW).map(|at| cycle(&mut finder, if at == 3 { TORN } else { 1 })).collect();
-        assert_eq!(moved.iter().filter(|shift| **shift != 0).count(), 1);
-        // Into the first half of the gap.
-        let age = 70_000_000 + moved.last().unwrap();
-        assert!((33_000_000..60_000_000).contains(&age), "{age}");
-    }
-
-    #[test]
-    fn first_values_and_a_hiccup_do_not_hide_the_rate() {
-        // Two items, one a little early, one a little late; nothing in the first cycle, as after items were added.
-        for silent in [0..1, 0..2, 3..5, 0..4] {
-            let mut finder = PhaseFinder::default();
-            finder.restart();
-            let mut moves = 0;
-            for cycle in 0..40 {
-                if finder.is_watching() && !silent.contains(&cycle) {
-                    finder.note(1 + cycle % 2 * (cycle / 4 % 2), 10_000, TICKS);
-                    finder.note(1, 1_000, TICKS);
-                }
-                moves += u32::from(turn(&mut finder) != 0);
-            }
-            assert!(moves > 0, "{silent:?}");
-        }
-    }
-
-    #[test]
-    fn a_cycle_in_the_middle_stays() {
-        assert_eq!(run(500, 500_000, |_, phase| (1, phase)), (500_000, 0));
-    }
-
-    #[test]
-    fn other_rates_are_left_alone() {
-        assert_eq!(run(500, 1_000, |_, _| (10, 1_000)), (1_000, 0));
-        assert_eq!(run(500, 1_000, |cycle, _| (u32::from(cycle % 10 == 0), 1_000)), (1_000, 0));
-        assert_eq!(run(500, 1_000, |_, _| (0, 0)), (1_000, 0));
-    }
-
-    #[test]
-    fn a_source_that_no_phase_suits_is_given_up() {
-        // Always written right before we look, wherever that is.
-        let (_, moves) = run(10_000, 1_000, |_, _| (1, 1_000));
-        assert!((2..12).contains(&moves), "{moves}");
-    }
-
-    #[test]
-    fn rooms_hold_what_is_free() {
-        // Written just before the cycle, and nowhere else.
-        let finder = PhaseFinder { written: 1, ..PhaseFinder::default() };
-        let room = finder.verdict().unwrap();
-        assert!(room.must);
-        let holds = |percent: u64| room.holds(INTERVAL / 100 * percent, INTERVAL);
-        assert_eq!([0, 20, 30, 50, 70, 80, 99].map(holds), [false, false, true, true, true, false, false]);
-        // In the middle: it may stay, and stand a little earlier or later.
-        let finder = PhaseFinder { written: 1 << 16, ..PhaseFinder::default() };
-        let room = finder.verdict().unwrap();
-        assert!(!room.must);
-        let holds = |percent: u64| room.holds(INTERVAL / 100 * percent, INTERVAL);
-        assert_eq!([0, 20, 35, 50, 65, 80, 99].map(holds), [true, true, false, false, false, true, true]);
-        assert!((0..100).all(|percent| Room::ANYWHERE.holds(INTERVAL / 100 * percent, INTERVAL)));
-    }
-
-    #[test]
-    fn who_has_a_place_keeps_it_until_writes_come_really_near() {
-        let must = |settled, piece: u32| {
-            let finder = PhaseFinder { written: 1 << piece, settled, ..PhaseFinder::default() };
-            finder.verdict().unwrap().must
-        };
-        assert_eq!([3, 5, 7, 8, 16, 23, 24, 26, 28].map(|piece| must(false, piece)), {
-            [true, true, true, false, false, false, true, true, true]
-        });
-        assert_eq!([3, 5, 7, 8, 16, 23, 24, 26, 28].map(|piece| must(true, piece)), {
-            [true, false, false, false, false, false, false, false, true]
-        });
-    }
-
-    proptest! {
-        #[test]
-        fn the_best_place_is_in_the_room(written: u32, torn: bool, seed: u32) {
-            let finder = PhaseFinder { written, torn, ..PhaseFinder::default() };
-            if let Some(room) = finder.verdict() {
-                let ago = (-room.best(INTERVAL, seed)).rem_euclid(INTERVAL as i64);
-                prop_assert!(room.holds(ago as u64, INTERVAL), "{room:?} {ago}");
-            }
-        }
-
-        #[test]
-        fn the_gap_is_free_and_the_widest(written in 1u32..) {
-            let (start, len) = widest_gap(written);
-            for piece in 0..len {
-                prop_assert_eq!(written >> ((start + piece) % PIECES) & 1, 0);
-            }
-            for other in 0..PIECES {
-                prop_assert!(written.rotate_right(other).trailing_zeros() <= len);
-            }
-        }
-
-        #[test]
-        fn moves_end_in_the_free_part(from in 0i64..TICKS, width in 0i64..200_000) {
-            // Writes spread over the first `width` of each interval.
-            let (phase, moves) = run(400, from, |cycle, phase| (1, phase - (cycle as i64 * 37_777) % (width + 1)));
-            prop_assert!(moves <= 1, "{moves}");
-            if moves == 1 {
-                prop_assert!(phase > width + 200_000 && phase < TICKS - 200_000, "{phase} {width}");
-            }
-        }
-    }
-}
+mod tests;

@@ -1,8 +1,7 @@
 //! Publishing cycles, NotificationMessages and the sessions' queues of Publish requests (Part 4 §5.14.5).
 
-use super::item::{AT_PUBLISH, Item, SEMANTICS_BITS, encode_sample, encode_snapshot, flag};
-use super::meeting::Cycle;
-use super::phase::TORN;
+use super::item::{Item, SEMANTICS_BITS, encode_sample, encode_snapshot, flag};
+use super::phase::{Expiry, SAMPLES};
 use super::state::{Action, Conditions, Event, State, step};
 use super::subscription::Subscription;
 use super::timer::Due;
@@ -16,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use taktwerk_schema::ids::encoding_ids;
 use taktwerk_types::codec::{encode_len, encode_sized};
-use taktwerk_types::{Encode, Instant, NodeId, StatusCode};
+use taktwerk_types::{Encode, Instant, NodeId, StatusCode, UtcTime};
 
 /// A Publish request that waits for something to answer with.
 #[derive(Debug)]
@@ -148,21 +147,15 @@ impl Engine {
 
     /// A subscription's publishing timer has expired.
     fn cycle(&mut self, place: u32, now: Now, responder: &mut dyn Responder, budget: &mut Budget) {
-        let Self { subscriptions, meetings, .. } = self;
+        let Self { subscriptions, phases, timers, .. } = self;
         let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return };
-        // The phase never drifts: the next cycle starts a whole number of intervals after the first one, unless it has
-        // to keep out of its writers' way or meets others.
-        let late = now.instant.as_nanos().saturating_sub(subscription.next_publish.as_nanos());
-        let interval = subscription.interval.max(1);
-        let next = subscription.next_publish.as_nanos().saturating_add((late / interval + 1) * interval);
-        let (next, items) = (Instant::from_nanos(next), subscription.items.len());
-        let cycle = Cycle { next, interval, items, seed: subscription.id };
-        let at = match subscription.phase.turn() {
-            Some(room) => meetings.settle(&mut subscription.seat, room, cycle),
-            None => next,
-        };
-        subscription.next_publish = at;
-        self.timers.push(at, Due::Publish(place));
+        let expiry = subscription.phase.expired(now.instant, subscription.ready_len(), phases);
+        let (Expiry::Publish(next) | Expiry::Wait(next)) = expiry;
+        subscription.next_publish = next;
+        timers.push(next, Due::Publish(place));
+        if matches!(expiry, Expiry::Wait(_)) {
+            return;
+        }
         // Looked for once in a cycle: it samples items.
         let has_notifications = self.has_notifications(place);
         if !has_notifications && self.stays_silent(place) {
@@ -469,10 +462,9 @@ impl Engine {
         NodeId::numeric(0, encoding_ids::DATA_CHANGE_NOTIFICATION_BINARY).encode(&mut out);
         out.push(1);
         let mut count = 0u32;
-        let watching = subscription.phase.is_watching();
-        let mut torn = false;
-        // In 100 ns, as the times of the changes are.
-        let interval = i64::try_from(subscription.interval / 100).unwrap_or(i64::MAX);
+        // When a sample of the values was written, ns.
+        let mut written = SmallVec::<[i64; SAMPLES]>::new();
+        let sample_every = waiting.div_ceil(SAMPLES).max(1) as u32;
         encode_sized(&mut out, |out| {
             let count_at = out.len();
             encode_len(0, out);
@@ -492,12 +484,9 @@ impl Engine {
                         let bits = if item.has(flag::SEMANTICS) { SEMANTICS_BITS } else { 0 };
                         let status = StatusCode(snapshot.status.0 | bits);
                         encode_snapshot(out, item.client_handle, &snapshot, status, item.timestamps);
-                        match item.changes_until(&snapshot).filter(|_| item.group == AT_PUBLISH) {
-                            Some(changes) if watching => {
-                                let age = now.utc.ticks().saturating_sub(snapshot.server.ticks());
-                                subscription.phase.note(changes, age, interval);
-                            }
-                            changes => torn |= changes == Some(TORN),
+                        // The first report has a value that was there before.
+                        if count.is_multiple_of(sample_every) && !item.has(flag::FORCED) {
+                            note(&mut written, now, snapshot.server);
                         }
                         item.remember(&snapshot);
                         item.flags &= !flag::SEMANTICS;
@@ -507,14 +496,18 @@ impl Engine {
                     subscription.ready_head += 1;
                     continue;
                 } else {
-                    let (written, left) = encode_item(out, item, pages, count_max - count, len_max);
-                    count += written;
+                    let is_first = item.has(flag::FORCED);
+                    let (encoded, newest, left) = encode_item(out, item, pages, count_max - count, len_max);
+                    if count.is_multiple_of(sample_every) && !is_first {
+                        note(&mut written, now, newest);
+                    }
+                    count += encoded;
                     if left {
                         break;
                     }
                     item.flags &= !(flag::READY | flag::TRIGGERED);
                     subscription.ready_head += 1;
-                    written > 0
+                    encoded > 0
                 };
                 if fired {
                     fire_links(index, place, items, subscription);
@@ -525,9 +518,7 @@ impl Engine {
             }
             encode_len(0, out);
         });
-        if torn {
-            subscription.phase.was_torn();
-        }
+        subscription.phase.observe(&written);
         subscription.counters.data_changes += 1;
         if count > 0 {
             subscription.notification_len = out.len() / count as usize + 1;
@@ -586,35 +577,47 @@ fn is_ready(item: &Item, place: u32) -> bool {
     item.flags & (flag::READY | flag::ALIVE) == flag::READY | flag::ALIVE && item.subscription == place
 }
 
-/// Encodes what an item that is not plain has to say. Returns the number of notifications and whether some are left.
+/// Notes when a value was written, by the driver's clock.
+#[inline]
+fn note(written: &mut SmallVec<[i64; SAMPLES]>, now: Now, time: UtcTime) {
+    if written.len() < SAMPLES && !time.is_null() {
+        let age = now.utc.ticks().saturating_sub(time.ticks()).saturating_mul(100);
+        written.push(i64::try_from(now.instant.as_nanos()).unwrap_or(i64::MAX).saturating_sub(age));
+    }
+}
+
+/// Encodes what an item that is not plain has to say. Returns the number of notifications, the server time of the newest,
+/// and whether some are left.
 fn encode_item(
     out: &mut Vec<u8>,
     item: &mut Item,
     pages: &[std::sync::Arc<crate::space::slot::Page>],
     count_max: u32,
     len_max: usize,
-) -> (u32, bool) {
-    let mut written = 0;
+) -> (u32, UtcTime, bool) {
+    let (mut written, mut newest) = (0, UtcTime::NULL);
     if item.is_queued() {
         while written < count_max && out.len() < len_max {
             let Some(sample) = item.ext.as_mut().and_then(|ext| ext.values.pop_front()) else { break };
             encode_sample(out, item, &sample, 0);
+            newest = sample.server();
             written += 1;
         }
         let left = item.ext.as_ref().is_some_and(|ext| !ext.values.is_empty());
-        return (written, left);
+        return (written, newest, left);
     }
     if let Some(snapshot) = item.sample(pages) {
         if item.passes(&snapshot) {
             let bits = if item.has(flag::SEMANTICS) { SEMANTICS_BITS } else { 0 };
             item.remember(&snapshot);
             item.flags &= !flag::SEMANTICS;
+            newest = snapshot.server;
             encode_sample(out, item, &super::item::Sample::Slot(snapshot), bits);
             written = 1;
         }
     }
     item.flags &= !flag::DIRTY;
-    (written, false)
+    (written, newest, false)
 }
 
 /// Makes the items ready that a triggering item fires (Part 4 §5.13.1.6).

@@ -7,7 +7,8 @@
 use super::Engine;
 use super::changes::make_ready;
 use super::item::{Sample, flag};
-use super::timer::{Due, align_up};
+use super::phase::SharedPhases;
+use super::timer::{Due, Timers};
 use crate::authorization::{Decisions, attribute as attribute_of};
 use crate::callback::SourceRead;
 use crate::now::Now;
@@ -33,11 +34,14 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Sets the next tick: multiples of the interval, so that all groups of a server tick together.
-    pub(super) fn arm(&mut self, now: Instant) {
-        let after = Instant::from_nanos(now.as_nanos().saturating_add(1));
-        self.next = align_up(after, self.interval);
-        self.armed = true;
+    /// Starts the timer of group `number` if it stands still: when subscriptions of the interval publish, so that these have
+    /// fresh samples.
+    pub(super) fn arm(&mut self, number: u32, now: Instant, phases: &SharedPhases, timers: &mut Timers) {
+        if !self.armed {
+            self.next = phases.first_after(now, self.interval);
+            self.armed = true;
+            timers.push(self.next, Due::Group(number));
+        }
     }
 }
 
@@ -77,10 +81,7 @@ impl Engine {
     /// Starts a group's timer if it stands still.
     pub(super) fn arm_group(&mut self, group: u32, now: Instant) {
         if let Some(state) = self.groups.get_mut(group as usize) {
-            if !state.armed {
-                state.arm(now);
-                self.timers.push(state.next, Due::Group(group));
-            }
+            state.arm(group, now, &self.phases, &mut self.timers);
         }
     }
 

@@ -1,8 +1,7 @@
 //! One Subscription's variables (Part 4 §5.14.1.3).
 
 use super::item_ids::ItemIds;
-use super::meeting::Seat;
-use super::phase::PhaseFinder;
+use super::phase::Phase;
 use super::retransmission::Retransmission;
 use super::state::State;
 use super::{SessionKey, SubscriptionLimits};
@@ -125,10 +124,9 @@ pub(crate) struct Subscription {
     pub(crate) parameters: Parameters,
     /// ns.
     pub(crate) interval: u64,
+    /// When the publishing timer expires.
     pub(crate) next_publish: Instant,
-    pub(crate) phase: PhaseFinder,
-    /// Where its cycles meet others.
-    pub(crate) seat: Option<Seat>,
+    pub(crate) phase: Phase,
     pub(crate) publishing_enabled: bool,
     pub(crate) state: State,
     pub(crate) message_sent: bool,
@@ -168,7 +166,7 @@ impl Subscription {
         parameters: Parameters,
         publishing_enabled: bool,
         decisions: Arc<Decisions>,
-        next_publish: Instant,
+        phase: Phase,
         kept: Kept,
     ) -> Self {
         Self {
@@ -176,9 +174,8 @@ impl Subscription {
             session: Some(session),
             parameters,
             interval: nanos_from_millis(parameters.publishing_interval),
-            next_publish,
-            phase: PhaseFinder::default(),
-            seat: None,
+            next_publish: phase.first(),
+            phase,
             publishing_enabled,
             state: State::Normal,
             message_sent: false,
@@ -228,6 +225,11 @@ impl Subscription {
         u32::try_from(self.items.len()).unwrap_or(u32::MAX).saturating_sub(self.enabled_items)
     }
 
+    /// How many items may have something to report.
+    pub(crate) fn ready_len(&self) -> usize {
+        self.ready.len().saturating_sub(self.ready_head)
+    }
+
     /// Adds an item to the ready list.
     #[inline]
     pub(crate) fn push_ready(&mut self, item: u32) {
@@ -241,6 +243,7 @@ impl Subscription {
 
 #[cfg(test)]
 mod tests {
+    use super::super::phase::SharedPhases;
     use super::*;
 
     #[test]
@@ -277,7 +280,7 @@ mod tests {
             parameters,
             true,
             Arc::new(Decisions::nothing()),
-            Instant::ZERO,
+            Phase::new(Instant::ZERO, 1_000_000, &mut SharedPhases::default()),
             Kept::new(&Account::server(crate::Limits::default().maxima())).unwrap(),
         );
         assert_eq!(subscription.take_sequence_number(), 1);

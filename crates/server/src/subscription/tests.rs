@@ -7,7 +7,6 @@ use super::publish::{Responder, Ticket};
 use super::subscription::Parameters;
 use super::*;
 
-mod meeting;
 mod moving;
 mod phase;
 mod places;

@@ -28,8 +28,8 @@ struct Bucket {
 /// How many buckets are remembered by their instant; a power of two.
 const RECENT: usize = 64;
 
-/// What is due when: a heap of instants, and behind each all that is due then. Cycles lie on a grid and meet
-/// ([`super::meeting`]), so a thousand subscriptions of one interval cost the heap one entry per cycle, not a thousand.
+/// What is due when: a heap of instants, and behind each all that is due then. Subscriptions of one interval mostly share
+/// their phase ([`super::phase`]), so a thousand of them cost the heap one entry per cycle, not a thousand.
 /// Allocates only while it grows. Entries are never removed early: the owner compares [`Timers::pop`]'s instant with its
 /// own deadline and drops stale ones.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Timers {
             Due::Group(group) => (false, group),
             Due::Publish(place) => (true, place),
         };
-        // Grid points are multiples of each other's powers of ten: multiplied, their upper bits differ.
+        // Instants are often multiples of large numbers: multiplied, their upper bits differ.
         let hash = (at.as_nanos() ^ u64::from(is_publish)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let Some(recent) = self.recent.get_mut((hash >> (u64::BITS - RECENT.ilog2())) as usize) else {
             return;
@@ -101,18 +101,6 @@ impl Timers {
         let number = number?;
         Some((at, if is_publish { Due::Publish(number) } else { Due::Group(number) }))
     }
-}
-
-/// How far apart cycle starts of an interval are kept, ns: cycles of many subscriptions then share wake-ups, and
-/// their phases still spread over the interval.
-pub(crate) fn grid(interval: u64) -> u64 {
-    (interval / 20).clamp(1_000_000, 5_000_000)
-}
-
-/// The first grid point not before `at`.
-pub(crate) fn align_up(at: Instant, grid: u64) -> Instant {
-    let grid = grid.max(1);
-    Instant::from_nanos(at.as_nanos().div_ceil(grid).saturating_mul(grid))
 }
 
 #[cfg(test)]
@@ -176,13 +164,5 @@ mod tests {
                 prop_assert_eq!(timers.next(), model.iter().map(|(at, _)| *at).min());
             }
         }
-    }
-
-    #[test]
-    fn grid_points() {
-        assert_eq!(grid(100_000_000), 5_000_000);
-        assert_eq!(grid(1_000_000), 1_000_000);
-        assert_eq!(align_up(Instant::from_nanos(7), 5), Instant::from_nanos(10));
-        assert_eq!(align_up(Instant::from_nanos(10), 5), Instant::from_nanos(10));
     }
 }

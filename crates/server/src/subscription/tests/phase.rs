@@ -1,4 +1,4 @@
-//! A source that writes as often as a subscription publishes, at about the same time: nothing may be lost for long.
+//! Sources that write as often as a subscription publishes: values arrive soon, and nothing is lost for long.
 
 use super::*;
 use proptest::prelude::*;
@@ -51,4 +51,68 @@ proptest! {
         prop_assert!(missing <= 2, "{missing} of {cycles}: {seen:?}");
         prop_assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "{seen:?}");
     }
+}
+
+/// How late the values of steady writes arrive once the phase is found, ms rounded up.
+fn delays(phase_ms: u64, settings: Settings) -> Vec<u64> {
+    let mut world = World::new(1);
+    let place = world.subscribe(100.0, 3_000, 10, 0);
+    world.item(place, 0, REPORTING, settings);
+    let mut delays = Vec::new();
+    for ms in 0..6_000 {
+        world.advance(MS);
+        while world.engine.queues[0].as_ref().is_some_and(|queue| queue.requests.len() < 10) {
+            world.publish().unwrap();
+        }
+        if ms % 100 == phase_ms {
+            world.set(0, ms as f64 + 1.0);
+        }
+        let arrived = world.take_values().into_iter().filter(|_| ms > 3_000);
+        delays.extend(arrived.map(|(_, value, _)| ms + 1 - value as u64));
+    }
+    delays
+}
+
+#[test]
+fn values_arrive_right_behind_their_write_whatever_keeps_them() {
+    for phase in [0, 1, 17, 50, 99] {
+        for (sampling, queue) in [(100.0, 1), (0.0, 1), (0.0, 10), (100.0, 10), (10.0, 10)] {
+            let delays = delays(phase, World::settings(sampling, queue));
+            assert!(delays.len() >= 28, "{phase} {sampling} {queue}: {delays:?}");
+            // When a tick picks a value up is found out by halves.
+            let most = if sampling == 10.0 { 25 } else { 2 };
+            assert!(delays.iter().all(|delay| *delay <= most), "{phase} {sampling} {queue}: {delays:?}");
+        }
+    }
+}
+
+#[test]
+fn subscriptions_of_one_interval_publish_together() {
+    let mut world = World::new(1);
+    let mut places = Vec::new();
+    let phases = |world: &World, places: &[u32]| {
+        let phase =
+            |place: &u32| world.engine.subscription(*place).unwrap().next_publish.as_nanos() % (100 * MS);
+        places.iter().map(phase).collect::<std::collections::BTreeSet<_>>()
+    };
+    for wait in [3, 41, 7, 88, 20] {
+        world.advance(wait * MS);
+        let place = world.subscribe(100.0, 3_000, 10, 0);
+        world.item(place, 0, REPORTING, World::settings(100.0, 1));
+        places.push(place);
+    }
+    // Without writes, where the first one began.
+    world.advance(200 * MS);
+    assert_eq!(phases(&world, &places).len(), 1);
+    let before = phases(&world, &places);
+    for cycle in 0..60 {
+        world.advance(100 * MS);
+        world.set(0, 1.0 + f64::from(cycle));
+        while world.engine.queues[0].as_ref().is_some_and(|queue| queue.requests.len() < 10) {
+            world.publish().unwrap();
+        }
+    }
+    let together = phases(&world, &places);
+    assert_eq!(together.len(), 1, "{together:?}");
+    assert_ne!(together, before);
 }

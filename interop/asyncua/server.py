@@ -10,6 +10,7 @@ import pathlib
 import signal
 import socket
 import sys
+import time
 from datetime import datetime, timezone
 
 import testnodes as tn
@@ -240,7 +241,8 @@ async def serve(args):
 
     async def update(n):
         for i, node_id in enumerate(ids):
-            await server.write_attribute_value(node_id, stamped(float(n + i), ua.VariantType.Double))
+            value = time.time() if args.signal_values == "time" else float(n + i)
+            await server.write_attribute_value(node_id, stamped(value, ua.VariantType.Double))
 
     stop = asyncio.Event()
     for sig in (signal.SIGTERM, signal.SIGINT):
@@ -264,6 +266,7 @@ def main():
     p.add_argument("--bind", default="127.0.0.1")
     p.add_argument("--variables", type=int, default=0)
     p.add_argument("--update", type=float, default=0, metavar="MS", help="0 = never")
+    p.add_argument("--signal-values", choices=["count", "time"], default="count")
     p.add_argument("--policies", choices=["none", "all"], default="none")
     p.add_argument("--cert", metavar="FILE")
     p.add_argument("--key", metavar="FILE")

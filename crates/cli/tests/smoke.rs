@@ -262,6 +262,27 @@ fn loads() {
 }
 
 #[test]
+fn values_that_tell_when_they_were_written() {
+    for (values, tell) in [("time", true), ("count", false)] {
+        let signals = ["--no-plant", "--signals", "20", "--update", "50", "--signal-values", values];
+        let server = serve(&signals);
+        let load =
+            ["bench", "subscribe", server.url(), "-I", "50", "--update", "50", "--time-in-value", "--json"];
+        let output = taktwerk().args(load).args(["-d", "0.5s", "--warmup", "0.5s"]).run(LIMIT).unwrap();
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(result["source_timestamps_made_when_sampled"], false, "{result}");
+        let count = result["delay"]["count"].as_u64().unwrap();
+        if tell {
+            assert!(count > 20 && result["values_without_time"] == 0, "{result}");
+            assert!(result["delay"]["p50_us"].as_f64().unwrap() < 1e6, "{result}");
+        } else {
+            assert_eq!((count, output.status.code()), (0, Some(5)), "{result}");
+        }
+        server.stop().unwrap();
+    }
+}
+
+#[test]
 fn who_never_sleeps_is_not_therefore_at_the_end_of_its_strength() {
     let server = serve(&["--no-plant", "--interop", "--signals", "10", "--update", "50"]);
     let url = server.url();

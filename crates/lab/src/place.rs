@@ -489,7 +489,7 @@ impl Place {
             program = program.arg("--profile");
         }
         if server.random {
-            program = program.arg("--random");
+            program = program.args(["--signal-values", "random"]);
         }
         program
     }

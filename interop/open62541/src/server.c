@@ -32,7 +32,7 @@
 typedef struct {
     unsigned port, variables, max_sessions;
     double update_ms;
-    bool secure, trust_all, exit_with_stdin, external_values;
+    bool secure, trust_all, exit_with_stdin, external_values, time_values;
     const char *bind, *cert, *key, *trust;
 } Options;
 
@@ -48,6 +48,8 @@ static void on_signal(int sig) {
 static struct {
     unsigned count;
     double tick;
+    /* Values are the time of their write, in seconds since 1970. */
+    bool time_values;
     /* With --values external the server reads straight from here; otherwise unused. */
     UA_Double *value;
     UA_DataValue *data;
@@ -62,13 +64,20 @@ static void fill_value(UA_DataValue *dv, UA_Double *storage, UA_DateTime now) {
     dv->hasSourceTimestamp = true;
 }
 
+static double next_value(unsigned i, UA_DateTime *now) {
+    if(!signals.time_values)
+        return signals.tick + (double)i;
+    *now = UA_DateTime_now();
+    return (double)(*now - UA_DATETIME_UNIX_EPOCH) / UA_DATETIME_SEC;
+}
+
 static void write_signals(UA_Server *server, void *data) {
     (void)data;
     UA_DateTime now = UA_DateTime_now();
     signals.tick += 1.0;
     if(signals.data) {
         for(unsigned i = 0; i < signals.count; i++) {
-            signals.value[i] = signals.tick + (double)i;
+            signals.value[i] = next_value(i, &now);
             signals.data[i].sourceTimestamp = now;
         }
         return;
@@ -78,7 +87,8 @@ static void write_signals(UA_Server *server, void *data) {
     UA_DataValue_init(&dv);
     fill_value(&dv, &v, now);
     for(unsigned i = 0; i < signals.count; i++) {
-        v = signals.tick + (double)i;
+        v = next_value(i, &now);
+        dv.sourceTimestamp = now;
         UA_Server_writeDataValue(server, UA_NODEID_NUMERIC(1, FIRST_SIGNAL + i), dv);
     }
 }
@@ -92,6 +102,7 @@ static void add_signals(UA_Server *server, const Options *o) {
                             NULL);
 
     signals.count = o->variables;
+    signals.time_values = o->time_values;
     if(o->external_values && o->variables > 0) {
         signals.value = calloc(o->variables, sizeof *signals.value);
         signals.data = calloc(o->variables, sizeof *signals.data);
@@ -458,19 +469,20 @@ static void run_without_diagnostics(char **argv) {
 
 static void usage(FILE *f) {
     fputs("o6-server [--port P] [--bind ADDR] [--variables N] [--update MS] [--type double]\n"
-          "          [--values write|external] [--policies none|all] [--cert FILE --key FILE]\n"
+          "          [--values write|external] [--signal-values count|time] [--policies none|all] [--cert FILE --key FILE]\n"
           "          [--trust FILE | --trust-all] [--max-sessions N] [--no-diagnostics]\n"
           "          [--exit-with-stdin] [--cpu N] [--verbose]\n",
           f);
 }
 
 static Options parse(int argc, char **argv) {
-    enum { PORT = 1, BIND, VARIABLES, UPDATE, TYPE, VALUES, POLICIES, CERT, KEY, TRUST, TRUST_ALL,
+    enum { PORT = 1, BIND, VARIABLES, UPDATE, TYPE, VALUES, SIGNAL_VALUES, POLICIES, CERT, KEY, TRUST, TRUST_ALL,
            SESSIONS, NO_DIAG, STDIN, CPU, VERBOSE, HELP };
     static const struct option names[] = {
         {"port", 1, 0, PORT},           {"bind", 1, 0, BIND},
         {"variables", 1, 0, VARIABLES}, {"update", 1, 0, UPDATE},
         {"type", 1, 0, TYPE},           {"values", 1, 0, VALUES},
+        {"signal-values", 1, 0, SIGNAL_VALUES},
         {"policies", 1, 0, POLICIES},   {"cert", 1, 0, CERT},
         {"key", 1, 0, KEY},             {"trust", 1, 0, TRUST},
         {"trust-all", 0, 0, TRUST_ALL}, {"max-sessions", 1, 0, SESSIONS},
@@ -493,6 +505,7 @@ static Options parse(int argc, char **argv) {
             }
             break;
         case VALUES: o.external_values = strcmp(optarg, "external") == 0; break;
+        case SIGNAL_VALUES: o.time_values = strcmp(optarg, "time") == 0; break;
         case POLICIES: o.secure = strcmp(optarg, "all") == 0; break;
         case CERT: o.cert = optarg; break;
         case KEY: o.key = optarg; break;

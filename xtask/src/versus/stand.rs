@@ -332,16 +332,32 @@ impl Stand {
 
     /// A server of a side on its CPU, with `signals` variables that change every `update_ms`.
     pub(super) fn server(&self, side: Side, signals: usize, update_ms: u32) -> Result<Running, StandError> {
+        Ok(self.server_program(side, signals, update_ms).serve(START_LIMIT)?)
+    }
+
+    fn server_program(&self, side: Side, signals: usize, update_ms: u32) -> Program {
         let program = match side {
             Side::Peer => Program::new(&self.peer).args(["--variables"]),
             Side::Ours | Side::Floor => Program::new(&self.ours).args(["serve", "--no-plant", "--signals"]),
         };
-        let program = program
+        program
             .arg(signals)
             .args(["--update", &update_ms.to_string(), "--port", "0", "--max-sessions", "2000"])
             .arg("--exit-with-stdin")
-            .on(CpuList::single(SERVER_CPU));
-        Ok(program.serve(START_LIMIT)?)
+            .on(CpuList::single(SERVER_CPU))
+    }
+
+    /// The same with values that tell when they were written.
+    pub(super) fn server_with_times(
+        &self,
+        side: Side,
+        signals: usize,
+        update_ms: u32,
+    ) -> Result<Running, StandError> {
+        Ok(self
+            .server_program(side, signals, update_ms)
+            .args(["--signal-values", "time"])
+            .serve(START_LIMIT)?)
     }
 
     /// A program that has our library and nothing else in it, as the peer's server has theirs.

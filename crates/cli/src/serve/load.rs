@@ -1,6 +1,7 @@
 //! Signals for load: many Double variables that change together, as `interop/TESTNODES.md` describes them.
 
 use super::updater::Updater;
+use clap::ValueEnum;
 use taktwerk::Server;
 use taktwerk_net::clock;
 use taktwerk_schema::AccessLevelType;
@@ -16,12 +17,23 @@ pub(crate) const FIRST: u32 = 100_000;
 /// All of this is in the server's own namespace.
 const NAMESPACE: u16 = 1;
 
+/// What the values of signals say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SignalValues {
+    /// The number of the update plus the number of the signal.
+    Count,
+    /// A random number between 0 and 1.
+    Random,
+    /// When the value was written, in seconds since 1970: clients can tell how old it is.
+    Time,
+}
+
 /// Adds `count` signals and, unless the period is zero, starts to update them.
 pub(crate) fn start(
     server: &Server,
     count: u32,
     period_ns: u64,
-    is_random: bool,
+    values: SignalValues,
 ) -> Result<Option<Updater>, super::ServeError> {
     let handles = add(server, count)?;
     if count == 0 || period_ns == 0 {
@@ -31,10 +43,10 @@ pub(crate) fn start(
     let updater = Updater::start("signals", period_ns, move |_| {
         // Not the number of the cycle: what was never written because this thread came late would look lost on the way.
         updates += 1;
-        if is_random {
-            randomize(&handles, &mut random, clock::wall());
-        } else {
-            update(&handles, updates, clock::wall());
+        match values {
+            SignalValues::Count => update(&handles, updates, clock::wall()),
+            SignalValues::Random => randomize(&handles, &mut random, clock::wall()),
+            SignalValues::Time => tell_time(&handles),
         }
     })?;
     Ok(Some(updater))
@@ -86,6 +98,14 @@ fn randomize(handles: &[VariableHandle], random: &mut u64, now: UtcTime) {
         *random ^= *random >> 27;
         let value = random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11;
         handle.set_at(value as f64 / (1u64 << 53) as f64, now);
+    }
+}
+
+/// Each signal has the time of its own write.
+fn tell_time(handles: &[VariableHandle]) {
+    for handle in handles {
+        let now = clock::wall();
+        handle.set_at(now.unix_nanos() as f64 / 1e9, now);
     }
 }
 

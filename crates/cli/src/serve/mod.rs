@@ -19,6 +19,7 @@ use crate::recording::Recording;
 use crate::span;
 use clap::Args;
 use configured::Configured;
+use load::SignalValues;
 use serde_json::json;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -68,13 +69,13 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "MS", default_value = "100", value_parser = span::millis)]
     update: Duration,
 
+    /// What the signals are set to: a count, random numbers, or the time of the write in seconds since 1970.
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "count")]
+    signal_values: SignalValues,
+
     /// The type of the signals.
     #[arg(long, value_name = "TYPE", default_value = "double", value_parser = ["double"])]
     r#type: String,
-
-    /// Set the signals to random values. Without it, they count.
-    #[arg(long)]
-    random: bool,
 
     /// Leave out the demo plant.
     #[arg(long)]
@@ -341,7 +342,7 @@ fn fill(server: &Server, content: &Content, arguments: &ServeArgs) -> Result<Vec
     }
     if arguments.signals > 0 {
         let period = u64::try_from(arguments.update.as_nanos()).unwrap_or(u64::MAX);
-        updaters.extend(load::start(server, arguments.signals, period, arguments.random)?);
+        updaters.extend(load::start(server, arguments.signals, period, arguments.signal_values)?);
     }
     Ok(updaters)
 }

@@ -59,7 +59,7 @@ struct Cycles {
 
 impl Cycles {
     fn new(now: u64, period: u64) -> Self {
-        Self { start: phase(now), period: period.max(1), number: 0 }
+        Self { start: now, period: period.max(1), number: 0 }
     }
 
     /// The cycle that is due, and how many before it were missed since the last one; or when the next one is due.
@@ -72,14 +72,6 @@ impl Cycles {
         self.number += 1 + missed;
         Ok((self.number, missed))
     }
-}
-
-/// The server's publishing cycles start at multiples of 5 ms, or of 1 ms for short intervals. Updates start half a
-/// step beside both: an update that met a cycle would be published sometimes before and sometimes after it, and a
-/// subscription that keeps only the newest value would seem to miss some.
-fn phase(now: u64) -> u64 {
-    const GRID: u64 = 5_000_000;
-    now.div_ceil(GRID) * GRID + GRID / 2
 }
 
 impl Drop for Updater {
@@ -100,8 +92,8 @@ mod tests {
 
     #[test]
     fn cycles_do_not_drift_and_late_ones_are_skipped() {
-        let mut cycles = Cycles::new(1, 100);
-        let start = 7_500_000;
+        let start = 7;
+        let mut cycles = Cycles::new(start, 100);
         assert_eq!(cycles.next(start), Err(start + 100));
         assert_eq!(cycles.next(start + 100), Ok((1, 0)));
         // Late by less than a period: the one after it is due as if it had not been.

@@ -1,6 +1,7 @@
 //! What is measured, and what must hold.
 
 mod allocations;
+mod delay;
 mod memory;
 mod pubsub;
 mod read;
@@ -30,7 +31,7 @@ pub(super) trait Figure {
 
 /// All figures in the order of the table; `quick` shortens the windows.
 pub(super) fn all(quick: bool) -> Vec<Box<dyn Figure>> {
-    vec![
+    let mut all: Vec<Box<dyn Figure>> = vec![
         Box::new(read::RoundTrip { quick }),
         Box::new(read::ThousandNodes { quick }),
         Box::new(subscribe::PerSignal { quick }),
@@ -55,5 +56,7 @@ pub(super) fn all(quick: bool) -> Vec<Box<dyn Figure>> {
         Box::new(pubsub::Delivery { quick }),
         Box::new(pubsub::Clients { quick }),
         Box::new(pubsub::Overhead),
-    ]
+    ];
+    all.extend(delay::Delay::all(quick));
+    all
 }

@@ -2,6 +2,7 @@
 
 mod heavy;
 mod observer;
+mod written;
 
 use super::account::Window;
 use super::common::{CommonArgs, environment, nanos};
@@ -28,6 +29,7 @@ use taktwerk_net::client::{Fleet, MemberId};
 use taktwerk_schema::ids::variable_ids;
 use taktwerk_schema::{MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, ReadValueId};
 use taktwerk_types::{Instant, NodeId, Variant};
+use written::Written;
 
 /// Arguments of `taktwerk bench subscribe`.
 #[derive(Debug, Args)]
@@ -64,6 +66,11 @@ pub(crate) struct SubscribeArgs {
     /// Which nodes: a NodeId or a browse path with * and ?; may be given several times. Items are spread over them.
     #[arg(long, value_name = "NODE")]
     nodes: Vec<NodeSpec>,
+
+    /// Values tell when they were written (a Double in seconds since 1970, or a DateTime): measure how old they are.
+    /// `serve --signal-values time` writes such values.
+    #[arg(long)]
+    time_in_value: bool,
 
     /// Begin only when messages arrive steadily, in time and with equally many values, for ten intervals.
     #[arg(long)]
@@ -107,6 +114,7 @@ pub(crate) fn run(arguments: &SubscribeArgs, output: Output, interrupt: &Interru
     };
 
     let mut observer = Observer::new(common.clients as usize, items as usize);
+    observer.written = arguments.time_in_value.then(Written::default);
     let mut fleet = common.fleet(64)?;
     let target = common.target()?;
     for _ in 0..common.clients {
@@ -143,7 +151,7 @@ pub(crate) fn run(arguments: &SubscribeArgs, output: Output, interrupt: &Interru
     let account = window.close()?.polling(fleet.stats().in_vain.saturating_sub(polled));
     drop(heavy);
     leave(&mut fleet, &mut observer, common.clients);
-    let mut report = report(arguments, &observer, &account, found.nodes.len(), items);
+    let mut report = report(arguments, &observer, &account, &found, items);
     if let Some(before) = before_stall {
         report.set("delivery_before_stall", json!(before.summary()));
         report.times("delivery before the stall", &before);
@@ -188,6 +196,8 @@ struct Found {
     nodes: Vec<NodeId>,
     /// How many items are created with one request: as many as was asked for, or as the server takes.
     per_request: usize,
+    /// Whether source timestamps are made when the server samples.
+    is_stamped_when_sampled: bool,
 }
 
 impl Found {
@@ -199,14 +209,18 @@ impl Found {
 fn find_nodes(arguments: &SubscribeArgs) -> Result<Found, Failure> {
     let per_request = arguments.per_request as usize;
     if arguments.items == Some(0) {
-        return Ok(Found { nodes: Vec::new(), per_request });
+        return Ok(Found { nodes: Vec::new(), per_request, is_stamped_when_sampled: false });
     }
     let mut session = Session::connect(&arguments.common.connection)?;
     let wanted = arguments.items.into_iter().chain(arguments.heavy).max();
     let nodes = nodes::find(&mut session, &arguments.nodes, wanted)?;
     let taken = items_per_call(&mut session)?.unwrap_or(usize::MAX);
+    let is_stamped_when_sampled = match nodes.first() {
+        Some(node) => written::is_stamped_when_sampled(&mut session, node)?,
+        None => false,
+    };
     session.close();
-    Ok(Found { nodes, per_request: per_request.min(taken) })
+    Ok(Found { nodes, per_request: per_request.min(taken), is_stamped_when_sampled })
 }
 
 /// MaxMonitoredItemsPerCall of a server that has it and means something by it (Part 5 §6.3.11).
@@ -391,7 +405,7 @@ fn report(
     arguments: &SubscribeArgs,
     observer: &Observer,
     account: &super::account::Account,
-    nodes: usize,
+    found: &Found,
     items: u32,
 ) -> Report {
     let common = &arguments.common;
@@ -410,11 +424,12 @@ fn report(
             "warmup_s": common.warmup.as_secs_f64(),
             "heavy": arguments.heavy,
             "stall": arguments.stall,
+            "time_in_value": arguments.time_in_value,
         }),
     );
     let revised = &observer.revised;
     report.set("revised", json!(revised));
-    report.set("nodes", nodes);
+    report.set("nodes", found.nodes.len());
     report.fact(
         "publishing interval",
         format!("requested {} ms, revised {}", millis(arguments.interval), revised.publishing()),
@@ -441,6 +456,14 @@ fn report(
     }
     report.set("waiting_at_end", observer.waiting);
     report.set("delivery", json!(observer.delivery.summary()));
+    let is_stamped_late = observer.written.as_ref().is_some_and(Written::is_stamped_late);
+    report.set("source_timestamps_made_when_sampled", found.is_stamped_when_sampled || is_stamped_late);
+    if let Some(written) = &observer.written {
+        report.set("delay", json!(written.delay.summary()));
+        report.set("write_to_source_timestamp", json!(written.stamped.summary()));
+        report.set("values_without_time", written.untold);
+        report.histogram("delay", &written.delay);
+    }
     report.set("message_interval", json!(observer.intervals.summary()));
     report.set("unstamped_messages", observer.unstamped);
     report.histogram("delivery", &observer.delivery);
@@ -452,7 +475,17 @@ fn report(
     }
     report.histogram("cycle", observer.progress.cycles());
     if items > 0 {
+        if let Some(written) = &observer.written {
+            report.times("delay (write to here)", &written.delay);
+            report.times("write to source time", &written.stamped);
+        }
         report.times("delivery (source time to here)", &observer.delivery);
+        if found.is_stamped_when_sampled || is_stamped_late {
+            report.fact(
+                "source timestamps",
+                "made when the server samples, not when values were written: delivery does not say how old values are",
+            );
+        }
         if observer.unstamped == 0 || observer.transfer.count() > 0 {
             report.times("transfer (publish time to here)", &observer.transfer);
         }
@@ -520,7 +553,8 @@ fn report(
     if observer.lost_connections > 0 {
         report.invalid([Invalid::ConnectionsLost { lost: observer.lost_connections }]);
     }
-    if items > 0 && notifications == 0 {
+    let tells_no_time = observer.written.as_ref().is_some_and(|written| written.delay.count() == 0);
+    if items > 0 && (notifications == 0 || tells_no_time) {
         report.invalid([Invalid::NoSamples]);
     }
     report

@@ -1,5 +1,6 @@
 //! What the clients are told: every notification is counted for its item.
 
+use super::written::Written;
 use serde::Serialize;
 use taktwerk_client::{
     ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent, SubscriptionHandle,
@@ -72,6 +73,8 @@ pub(crate) struct Observer {
     pub(crate) revised: Revised,
     /// Source timestamp to the application: one sample per message.
     pub(crate) delivery: Times,
+    /// What values tell of their writes, if they do.
+    pub(crate) written: Option<Written>,
     /// The time at which the server says it published to the application: one sample per message.
     pub(crate) transfer: Times,
     /// What was received since the beginning, in the window or not.
@@ -112,6 +115,7 @@ impl Observer {
             steady: None,
             revised: Revised::default(),
             delivery: Times::new(),
+            written: None,
             transfer: Times::new(),
             heard: Slice::default(),
             expected: (0, u64::MAX),
@@ -156,6 +160,7 @@ impl Observer {
     pub(crate) fn start_again(&mut self) -> Times {
         self.is_open = false;
         (self.messages, self.unstamped) = (0, 0);
+        self.written = self.written.take().map(|_| Written::default());
         self.transfer = Times::new();
         self.intervals = Times::new();
         std::mem::take(&mut self.delivery)
@@ -262,8 +267,10 @@ impl FleetSink for Observer {
         let at = now.as_nanos();
         // When the application is given it, as a subscriber of PubSub is asked as well: `now` was read when the bytes came.
         let given = clock::monotonic().as_nanos();
+        let arrived = self.origin.unix_nanos() + i128::from(given);
         let mut source = None;
         let published = changes.publish_time;
+        let mut written = self.written.as_mut().filter(|_| self.is_open);
         changes.inspect_all(|item, value| {
             self.heard.values += 1;
             self.progress.notify(item as usize, at);
@@ -276,6 +283,9 @@ impl FleetSink for Observer {
                 }
             }
             source = source.or(value.source_timestamp);
+            if let Some(written) = &mut written {
+                written.arrived(value, arrived);
+            }
         });
         let Some(last) = self.last_message.get_mut(member.0 as usize) else { return };
         let before = std::mem::replace(last, at);
@@ -287,7 +297,6 @@ impl FleetSink for Observer {
         if before != 0 {
             self.intervals.record(at.saturating_sub(before));
         }
-        let arrived = self.origin.unix_nanos() + i128::from(given);
         self.stamped(published, arrived);
         if let Some(source) = source {
             self.delivery.record(u64::try_from(arrived - source.unix_nanos()).unwrap_or(0));

@@ -35,6 +35,13 @@ fn serve(config: &str) -> Running {
     program.args(["serve", "--exit-with-stdin", "--config", config]).serve(LIMIT).unwrap()
 }
 
+/// The thumbprint of the only certificate that was refused in a store.
+fn refused(pki: &str) -> Option<String> {
+    let mut files = std::fs::read_dir(std::path::Path::new(pki).join("rejected/certs")).ok()?;
+    let name = files.next()?.ok()?.file_name().to_string_lossy().into_owned();
+    name.strip_suffix(".der").map(str::to_owned)
+}
+
 #[test]
 fn a_configuration_is_begun_checked_and_refused_with_the_line() {
     let folder = tempfile::tempdir().unwrap();
@@ -282,7 +289,7 @@ fn a_configured_server_is_secured_and_lets_in_whom_it_trusts() {
     let read = ["read", url.as_str(), node];
     // Strangers to each other; then each is trusted by somebody who looked. The server is asked first.
     run(3, &[&read[..], &secured, &olaf].concat());
-    run(0, &["pki", "trust", "--pki", &server_pki]);
+    run(0, &["pki", "trust", &refused(&server_pki).unwrap(), "--pki", &server_pki]);
     let until = |what: &str, is_done: &dyn Fn() -> bool| {
         let deadline = std::time::Instant::now() + LIMIT;
         while !is_done() {
@@ -291,7 +298,9 @@ fn a_configured_server_is_secured_and_lets_in_whom_it_trusts() {
     };
     until("the server does not look at its trust list again", &|| {
         assert_eq!(taktwerk(&[&read[..], &secured, &olaf].concat()).status.code(), Some(3));
-        taktwerk(&["pki", "trust", "--pki", &client_pki]).status.code() == Some(0)
+        refused(&client_pki).is_some_and(|thumbprint| {
+            taktwerk(&["pki", "trust", &thumbprint, "--pki", &client_pki]).status.code() == Some(0)
+        })
     });
     run(0, &[&read[..], &secured, &olaf].concat());
     // Whoever was not asked in stays outside: without security, and without a user.

@@ -414,6 +414,7 @@ writers = [{{ name = "sum", id = 1, data-set = "sum" }}, {{ name = "greeting", i
     let (code, made, _) = run(&["pubsub", "keys", "plant"]);
     assert_eq!(code, Some(0));
     std::fs::write(&keys, made).unwrap();
+    std::fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let secured = ["--security", "sign-and-encrypt", "--keys", keys.to_str().unwrap(), "--timeout", "0.5"];
     let call = ["pubsub", "call", &url, "--responder", "7", "--interface", "lo"];
     let (code, _, said) = run(&[call.as_slice(), secured.as_slice()].concat());

@@ -10,6 +10,7 @@ mod security;
 mod updater;
 
 pub(crate) use configured::check_files;
+#[cfg(feature = "attack")]
 pub(crate) use security::{APPLICATION_NAME, APPLICATION_URI};
 
 use crate::failure::Failure;

@@ -12,6 +12,8 @@ use taktwerk_types::{NodeId, StatusCode};
 const FIRST_SIGNAL: u32 = 100_000;
 /// No more signals than this are looked for.
 const SIGNALS_MAX: u32 = 8_000_000;
+/// Values that are read at once to see whether there are some.
+const READ_AT_ONCE: usize = 500;
 /// How deep variables are looked for.
 const DEPTH_MAX: usize = 6;
 
@@ -84,14 +86,39 @@ fn exists(session: &mut Session, namespace: u16, index: u32) -> Result<bool, Fai
     Ok(session.read(vec![id])?.first().is_some_and(|result| result.status() == StatusCode::GOOD))
 }
 
-/// Variables below Objects, but not those of the Server object: they say more about the server than about the load.
+/// Adds those Variables that have a value, until there are `most`.
+fn add_with_values(
+    session: &mut Session,
+    variables: &[NodeId],
+    found: &mut Vec<NodeId>,
+    most: usize,
+) -> Result<(), Failure> {
+    for some in variables.chunks(READ_AT_ONCE) {
+        let value = |id: &NodeId| ReadValueId {
+            node_id: id.clone(),
+            attribute_id: Attribute::VALUE.id(),
+            ..Default::default()
+        };
+        let values = session.read(some.iter().map(value).collect())?;
+        let readable = some.iter().zip(&values).filter(|(_, value)| !value.status().is_bad());
+        found.extend(readable.map(|(id, _)| id.clone()));
+        if found.len() >= most {
+            found.truncate(most);
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Variables below Objects that have a value, but not those of the Server object: they say more about the server than about
+/// the load.
 fn browse(session: &mut Session, most: usize) -> Result<Vec<NodeId>, Failure> {
     let server = NodeId::numeric(0, object_ids::SERVER);
     let mut found = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     let mut level = vec![NodeId::numeric(0, object_ids::OBJECTS_FOLDER)];
     for _ in 0..DEPTH_MAX {
-        let mut next = Vec::new();
+        let (mut next, mut variables) = (Vec::new(), Vec::new());
         for children in walk::children(session, &level)? {
             // A node that may not be browsed is not part of the load.
             for child in children.unwrap_or_default() {
@@ -99,14 +126,15 @@ fn browse(session: &mut Session, most: usize) -> Result<Vec<NodeId>, Failure> {
                     continue;
                 }
                 match child.node_class {
-                    NodeClass::VARIABLE => found.push(child.node_id),
+                    NodeClass::VARIABLE => variables.push(child.node_id),
                     NodeClass::OBJECT => next.push(child.node_id),
                     _ => {}
                 }
-                if found.len() >= most {
-                    return Ok(found);
-                }
             }
+        }
+        add_with_values(session, &variables, &mut found, most)?;
+        if found.len() >= most {
+            break;
         }
         if next.is_empty() {
             break;

@@ -1,7 +1,7 @@
 //! What strangers can make a server use: the resident memory of the program, while they send what costs most and keep it
 //! for as long as the protocol allows. `Limits::memory_max` says what is allowed.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)] // a test fails by panicking
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)] // a test fails by panicking
 
 #[path = "../../server/tests/generated/mod.rs"]
 #[allow(dead_code)] // one of the two tests does not need all of it
@@ -68,10 +68,7 @@ impl Client {
     }
 
     /// Sends a request and waits for the next response of one type; `None` if another comes or the connection ends.
-    fn ask<T: Structure>(&mut self, request: &impl Structure) -> Option<T>
-    where
-        T: for<'a> Decode<'a>,
-    {
+    fn ask<T: Structure + for<'a> Decode<'a>>(&mut self, request: &impl Structure) -> Option<T> {
         if !self.send(request) {
             return None;
         }

@@ -344,10 +344,7 @@ fn encode_message<T: Structure>(message: &T, out: &mut Vec<u8>) {
 }
 
 /// The responses of one chunk each, of a type, in what a server has sent.
-pub(crate) fn responses<T: Structure>(received: &[u8]) -> Vec<T>
-where
-    T: for<'a> Decode<'a>,
-{
+pub(crate) fn responses<T: Structure + for<'a> Decode<'a>>(received: &[u8]) -> Vec<T> {
     let mut rest = received;
     let mut found = Vec::new();
     while let Some(head) = rest.get(..8) {

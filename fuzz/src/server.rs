@@ -314,7 +314,7 @@ impl Server {
             client.expect("only what is open sends").inbox.extend_from_slice(bytes);
             self.shard.sent(id, len);
         }
-        while let Some(Effect { token, job }) = self.shard.poll_effect() {
+        while let Some(Effect { token, job, .. }) = self.shard.poll_effect() {
             busy = true;
             let Job::Blocking(run) = job else { panic!("nothing here gives a future") };
             self.shard.done(token, run(), self.now);

@@ -209,7 +209,7 @@ impl Channel {
         self.policy = policy;
         self.mode = mode;
         let legacy = policy.info().legacy_sequence_numbers;
-        self.sent = sequence::Sent::new(legacy);
+        self.sent = self.sent.switched(legacy);
     }
 
     /// Whether messages can be sent.
@@ -265,6 +265,12 @@ impl Channel {
     #[must_use]
     pub fn token_lifetime_ms(&self) -> Option<u32> {
         self.tokens.as_ref().map(|tokens| tokens.newest().lifetime_ms)
+    }
+
+    /// How many chunks were made to be sent, modulo 2^32.
+    #[must_use]
+    pub fn chunks_sent(&self) -> u32 {
+        self.sent.count()
     }
 
     /// Largest chunk that can arrive, in bytes: the receive buffer has to hold one.

@@ -13,21 +13,34 @@ const LEGACY_WRAP_BELOW: u32 = 1024;
 pub(crate) struct Sent {
     legacy: bool,
     next: u32,
+    /// How many were taken, modulo 2^32.
+    count: u32,
 }
 
 impl Sent {
     pub(crate) const fn new(legacy: bool) -> Self {
-        Self { legacy, next: if legacy { 1 } else { 0 } }
+        Self { legacy, next: if legacy { 1 } else { 0 }, count: 0 }
     }
 
     #[cfg(test)]
     pub(crate) const fn starting_at(legacy: bool, next: u32) -> Self {
-        Self { legacy, next }
+        Self { legacy, next, count: 0 }
+    }
+
+    /// How many numbers were taken, modulo 2^32.
+    pub(crate) const fn count(self) -> u32 {
+        self.count
+    }
+
+    /// Numbers by the rule of another policy.
+    pub(crate) const fn switched(self, legacy: bool) -> Self {
+        Self { count: self.count, ..Self::new(legacy) }
     }
 
     #[inline]
     pub(crate) fn take(&mut self) -> u32 {
         let number = self.next;
+        self.count = self.count.wrapping_add(1);
         self.next = if self.legacy && number > LEGACY_WRAP_AFTER { 1 } else { number.wrapping_add(1) };
         number
     }

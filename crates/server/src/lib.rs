@@ -37,6 +37,7 @@ pub mod space;
 mod subscription;
 #[cfg(test)]
 mod tests;
+pub mod work;
 
 pub use account::{Account, Category};
 pub use admission::{Rate, Refusal};
@@ -46,7 +47,11 @@ pub use error::Fault;
 pub use identity::{Accepted, Credential, IdentityVerifier, User, Verdict, Verification};
 pub use limits::Limits;
 pub use now::Now;
-pub use shard::{Command, ConnectionId, ConnectionState, Effect, Job, JobResult, Shard, ShardMessage, Token};
+pub use shard::{
+    Command, ConnectionId, ConnectionState, Effect, Job, JobKind, JobResult, Shard, ShardMessage, Token,
+    UserProofKind,
+};
 pub use shared::ServerShared;
 pub use space::AddressSpace;
 pub use subscription::SubscriptionLimits;
+pub use work::Work;

@@ -250,7 +250,7 @@ impl ServerHost {
         let Some(running) = &mut self.running else { return };
         loop {
             running.transmit(fabric);
-            if let Some(Effect { token, job }) = running.shard.poll_effect() {
+            if let Some(Effect { token, job, .. }) = running.shard.poll_effect() {
                 // A future only waits: what it waits for takes its time elsewhere.
                 let time = match job {
                     taktwerk_server::Job::Future(_) => None,

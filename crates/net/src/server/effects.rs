@@ -21,7 +21,7 @@ impl<C: Core> Effects<C> {
     }
 
     pub(super) fn run(&self, effect: Effect) {
-        let Effect { token, job } = effect;
+        let Effect { token, job, .. } = effect;
         let mut answer = Answer { mailbox: Arc::clone(&self.mailbox), token: Some(token) };
         match job {
             Job::Blocking(function) => self.workers.submit(move || {

@@ -15,13 +15,13 @@ use crate::audit::{AuditAction, AuditRecord};
 use crate::config::{UserTokenConfig, UserTokenKind};
 use crate::error::Fault;
 use crate::identity::{Accepted, Credential, User, Verdict, Verification};
-use crate::session::continuation::Continuations;
+use crate::session::continuation::Points;
 use crate::session::lockout::{Attempt, Client, Suspect};
 use crate::session::proof::{OfferedKey, Proof, Proved, Proven, Refusal, SignatureProof};
 use crate::session::table::TokenOwner;
 use crate::session::{NONCE_LEN, Session, SessionKey, session_size};
 use crate::shard::deferred::{Asked, Checked, Kind, Refused, deadline};
-use crate::shard::effect::{Job, JobResult, SessionResult, SessionWork};
+use crate::shard::effect::{Job, JobKind, JobResult, SessionResult, SessionWork, Task};
 use crate::shard::{ConnectionId, ReplyTo};
 use std::sync::Arc;
 use taktwerk_channel::ephemeral;
@@ -175,9 +175,10 @@ pub(crate) fn activate(
             return Err(exhausted.into());
         }
     };
-    let job = Job::Blocking(Box::new(move || {
+    let kind = proof.kind();
+    let job = Task::blocking(kind, move || {
         JobResult::Session(SessionResult(SessionWork::Proved(proof.run(&*provider))))
-    }));
+    });
     wait(cx, activation, job.charged(charge))
 }
 
@@ -224,7 +225,7 @@ pub(super) fn names(signature: &SignatureData, policy: SecurityPolicy) -> bool {
     !signature.signature.as_bytes().is_empty() && (named.is_empty() || uri.is_empty() || named == uri)
 }
 
-fn wait(cx: &mut Context<'_>, activation: Activation, job: Job) -> Result<Outcome, Fault> {
+fn wait(cx: &mut Context<'_>, activation: Activation, job: Task) -> Result<Outcome, Fault> {
     if !cx.deferrals.has_room_for(activation.connection, 1) {
         activation.settle(None, cx.now.instant);
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_max"));
@@ -238,7 +239,7 @@ fn wait(cx: &mut Context<'_>, activation: Activation, job: Job) -> Result<Outcom
 }
 
 /// Lets the activation wait for its turn to have a credential checked by something that blocks.
-fn check(cx: &mut Context<'_>, activation: Activation, job: Job) -> Result<Outcome, Fault> {
+fn check(cx: &mut Context<'_>, activation: Activation, job: Task) -> Result<Outcome, Fault> {
     let account = Arc::clone(cx.account(Some(activation.key)));
     let asked = activation.asked(&account);
     match cx.deferrals.check(asked, Box::new(activation), job) {
@@ -383,10 +384,13 @@ fn verify(
         Verification::Now(verdict) => {
             return verified(cx, activation, verdict, reply).map(|()| Outcome::Answered);
         }
-        Verification::Blocking(run) => return check(cx, activation, Job::blocking(run, wrap)),
+        Verification::Blocking(run) => {
+            let check_it = Task::new(JobKind::CheckCredential, Job::blocking(run, wrap));
+            return check(cx, activation, check_it);
+        }
         Verification::Later(future) => Job::future(future, wrap),
     };
-    wait(cx, activation, job)
+    wait(cx, activation, Task::new(JobKind::CheckCredential, job))
 }
 
 /// The application has decided.
@@ -574,12 +578,15 @@ fn finish(
 /// happened (Part 2 §6, Part 4 §5.7.3.1).
 fn drop_what_was_begun(cx: &mut Context<'_>, key: SessionKey) {
     if let Some(session) = cx.sessions.get_mut(key) {
-        session.continuations = Continuations::new(&session.account);
+        session.points = Points::new(&session.account);
     }
     for deferred in cx.deferrals.cancel_operations(key) {
         if let Some(to) = deferred.reply_to {
             cx.outbox.fault_to(to, StatusCode::BAD_REQUEST_CANCELLED_BY_CLIENT);
         }
+    }
+    for to in cx.turns.cancel(key, None) {
+        cx.outbox.fault_to(to, StatusCode::BAD_REQUEST_CANCELLED_BY_CLIENT);
     }
 }
 

@@ -3,16 +3,18 @@
 use super::Outcome;
 use super::context::Context;
 use super::gate::Caller;
+use super::list::{self, Cursor, List};
 use super::read::unknown;
-use super::reply::{Reply, no_diagnostics};
+use super::reply::Reply;
 use super::request::Request;
 use crate::authorization::Decisions;
 use crate::error::Fault;
 use crate::limits::Limits;
-use crate::session::continuation::{Continuation, Continuations};
+use crate::session::continuation::{BrowsePoint, Point, Points};
 use crate::space::nodes::Nodes;
 use crate::space::view::NodeView;
 use crate::space::{NodeIx, Reference};
+use crate::work::unit;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{BrowseNextResponse, BrowseResponse, NodeClass, PermissionType};
 use taktwerk_types::codec::{encode_bytes, encode_len};
@@ -58,7 +60,7 @@ impl<'a> Description<'a> {
         nodes: &Nodes,
         decisions: &Decisions,
         count_max: usize,
-    ) -> Result<Continuation, StatusCode> {
+    ) -> Result<BrowsePoint, StatusCode> {
         let node = nodes.resolve(self.node_id).ok_or_else(|| unknown(self.node_id))?;
         decisions.check(nodes, node, PermissionType::BROWSE)?;
         let reference_type = reference_type(nodes, self.reference_type)?;
@@ -68,7 +70,7 @@ impl<'a> Description<'a> {
             2 => (true, true),
             _ => return Err(StatusCode::BAD_BROWSE_DIRECTION_INVALID),
         };
-        Ok(Continuation {
+        Ok(BrowsePoint {
             node,
             reference_type,
             include_subtypes: self.include_subtypes,
@@ -110,44 +112,67 @@ pub(crate) fn reference_type(nodes: &Nodes, id: NodeIdRef<'_>) -> Result<Option<
     if is_type { Ok(Some(ix)) } else { Err(invalid) }
 }
 
+/// A Browse under way.
+#[derive(Debug)]
+pub(crate) struct Browse {
+    /// References at a time.
+    count_max: usize,
+    walk: Option<Walk>,
+}
+
+/// A BrowseNext under way.
+#[derive(Debug)]
+pub(crate) struct BrowseNext {
+    /// Points are only to be released.
+    release: bool,
+    walk: Option<Walk>,
+}
+
+/// An operation under way: its BrowseResult (Part 4 §7.6) is written while the references are followed.
+#[derive(Debug)]
+struct Walk {
+    point: BrowsePoint,
+    /// Where the BrowseResult begins in the response.
+    start: usize,
+    /// References in it.
+    count: u32,
+}
+
+/// Why a walk stopped.
+enum Stop {
+    /// There are no more references.
+    Finished,
+    /// The rest is for BrowseNext.
+    Full,
+    /// Others have their turn.
+    Paused,
+}
+
 pub(crate) fn browse(
     cx: &mut Context<'_>,
     caller: &Caller<'_>,
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    let shared = cx.shared;
-    let bounds = Bounds::new(&shared.config().limits, cx.peer.response_len_max);
-    let decisions = &*caller.decisions;
-    let Some(session) = cx.sessions.get_mut(caller.session) else {
-        return Err(Fault::local(StatusCode::BAD_SESSION_ID_INVALID, "the session was there"));
-    };
     let mut body = request.body.clone();
     let view_id = NodeIdRef::decode(&mut body)?;
     let _view_timestamp = UtcTime::decode(&mut body)?;
     let _view_version = u32::decode(&mut body)?;
     let max_references = u32::decode(&mut body)?;
-    let limits = &shared.config().limits;
     if !view_id.is_null() {
         // The whole address space is the only view there is.
         return Err(Fault::peer(StatusCode::BAD_VIEW_ID_UNKNOWN, "Part 4 §5.9.2.3"));
     }
-    let (count, mut body) = (caller.count, caller.operations.clone());
+    let limit = cx.shared.config().limits.references_per_browse_max;
     let count_max = match max_references as usize {
-        0 => limits.references_per_browse_max,
-        wanted => wanted.min(limits.references_per_browse_max),
+        0 => limit,
+        wanted => wanted.min(limit),
     };
-    session.continuations.begin_request();
-    let nodes = shared.space().read();
-    reply.begin::<BrowseResponse>();
-    encode_len(count, reply.out());
-    for _ in 0..count {
-        let description = Description::decode(&mut body)?;
-        let start = description.start(&nodes, decisions, count_max);
-        result(&nodes, decisions, start, &mut session.continuations, bounds, reply);
+    if let Some(session) = cx.sessions.get_mut(caller.session) {
+        session.points.begin_request();
     }
-    no_diagnostics(reply.out());
-    Ok(Outcome::Answered)
+    encode_len(caller.count, reply.begin::<BrowseResponse>());
+    list::start(cx, caller, request, Cursor::Browse(Browse { count_max, walk: None }), reply)
 }
 
 pub(crate) fn browse_next(
@@ -156,119 +181,176 @@ pub(crate) fn browse_next(
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
+    let release = bool::decode(&mut request.body.clone())?;
+    if let Some(session) = cx.sessions.get_mut(caller.session) {
+        session.points.begin_request();
+    }
+    // Part 4 §5.9.3.2: a release has no results.
+    encode_len(if release { 0 } else { caller.count }, reply.begin::<BrowseNextResponse>());
+    list::start(cx, caller, request, Cursor::BrowseNext(BrowseNext { release, walk: None }), reply)
+}
+
+impl Browse {
+    pub(super) fn work(
+        &mut self,
+        cx: &mut Context<'_>,
+        caller: &Caller<'_>,
+        list: &mut List<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Fault> {
+        let Self { count_max, walk } = self;
+        let decisions = &*caller.decisions;
+        follow(cx, caller, walk, list, reply, |nodes, _, list| {
+            Ok(Description::decode(&mut list.body)?.start(nodes, decisions, *count_max))
+        })
+    }
+}
+
+impl BrowseNext {
+    pub(super) fn work(
+        &mut self,
+        cx: &mut Context<'_>,
+        caller: &Caller<'_>,
+        list: &mut List<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Fault> {
+        let Self { release, walk } = self;
+        if *release {
+            let Some(session) = cx.sessions.get_mut(caller.session) else { return Ok(()) };
+            while list.goes_on(reply)? {
+                let _ = session.points.take(list.body.bytes()?.unwrap_or_default());
+                list.done(1, 0);
+            }
+            return Ok(());
+        }
+        follow(cx, caller, walk, list, reply, |nodes, points, list| {
+            let Point::Browse(point) = match points.take(list.body.bytes()?.unwrap_or_default()) {
+                Ok(point) => point,
+                Err(status) => return Ok(Err(status)),
+            };
+            // What was allowed when it began may no longer be.
+            let allowed = caller.decisions.check(nodes, point.node, PermissionType::BROWSE);
+            Ok(allowed.map(|()| point))
+        })
+    }
+}
+
+/// Does operations; `start` reads the next one and says where it begins.
+fn follow<'a>(
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    walk: &mut Option<Walk>,
+    list: &mut List<'a>,
+    reply: &mut Reply<'_>,
+    start: impl Fn(&Nodes, &mut Points, &mut List<'a>) -> Result<Result<BrowsePoint, StatusCode>, DecodeError>,
+) -> Result<(), Fault> {
     let shared = cx.shared;
     let bounds = Bounds::new(&shared.config().limits, cx.peer.response_len_max);
-    let decisions = &*caller.decisions;
     let Some(session) = cx.sessions.get_mut(caller.session) else {
         return Err(Fault::local(StatusCode::BAD_SESSION_ID_INVALID, "the session was there"));
     };
-    let mut body = request.body.clone();
-    let release = bool::decode(&mut body)?;
-    let (count, mut body) = (caller.count, caller.operations.clone());
-    session.continuations.begin_request();
-    reply.begin::<BrowseNextResponse>();
-    if release {
-        // Part 4 §5.9.3.2: a release has no results.
-        for _ in 0..count {
-            let _ = session.continuations.take(body.bytes()?.unwrap_or_default());
+    let (nodes, decisions) = (shared.space().read(), &*caller.decisions);
+    while list.goes_on(reply)? {
+        let point = match walk.take() {
+            None => match start(&nodes, &mut session.points, list)? {
+                Ok(point) => Ok(Walk::begin(point, reply)),
+                Err(status) => Err((reply.len(), status)),
+            },
+            // It was left: rights may have changed since.
+            Some(walk) => match decisions.check(&nodes, walk.point.node, PermissionType::BROWSE) {
+                Ok(()) => Ok(walk),
+                Err(status) => Err((walk.start, status)),
+            },
+        };
+        let before = reply.len();
+        let result = point.and_then(|mut current| {
+            match current.references(&nodes, decisions, bounds, list, reply) {
+                Stop::Finished => {}
+                Stop::Paused => *walk = Some(current),
+                Stop::Full => {
+                    let start = current.start;
+                    let id = session.points.keep(Point::Browse(current.point), bounds.points_max);
+                    reply.put_bytes(start + 4, &id.map_err(|status| (start, status))?);
+                }
+            }
+            Ok(())
+        });
+        if let Err((start, status)) = result {
+            reply.truncate(start);
+            let out = reply.out();
+            status.encode(out);
+            encode_bytes(None, out);
+            encode_len(0, out);
         }
-        encode_len(0, reply.out());
-    } else {
-        let nodes = shared.space().read();
-        encode_len(count, reply.out());
-        for _ in 0..count {
-            let point = session.continuations.take(body.bytes()?.unwrap_or_default());
-            // What was allowed when it began may no longer be.
-            let point = point.and_then(|point| {
-                decisions.check(&nodes, point.node, PermissionType::BROWSE)?;
-                Ok(point)
-            });
-            result(&nodes, decisions, point, &mut session.continuations, bounds, reply);
-        }
-    }
-    no_diagnostics(reply.out());
-    Ok(Outcome::Answered)
-}
-
-/// Appends a BrowseResult (Part 4 §7.6).
-fn result(
-    nodes: &Nodes,
-    decisions: &Decisions,
-    start: Result<Continuation, StatusCode>,
-    continuations: &mut Continuations,
-    limits: Bounds,
-    reply: &mut Reply<'_>,
-) {
-    let result = start.and_then(|mut point| {
-        let start = reply.out().len();
-        StatusCode::GOOD.encode(reply.out());
-        // Almost all results end without a continuation point: it is put in afterwards.
-        encode_bytes(None, reply.out());
-        if references(nodes, decisions, &mut point, limits, reply) {
+        let bytes = reply.len().saturating_sub(before);
+        if walk.is_some() {
+            list.units -= unit::bytes(bytes);
             return Ok(());
         }
-        let id = continuations.keep(point, limits.points_max).inspect_err(|_| {
-            reply.out().truncate(start);
-        })?;
+        list.done(unit::OPERATION, bytes);
+    }
+    Ok(())
+}
+
+impl Walk {
+    /// Begins a BrowseResult.
+    fn begin(point: BrowsePoint, reply: &mut Reply<'_>) -> Self {
+        let start = reply.len();
         let out = reply.out();
-        if let Some(gap) = out.get_mut(start + 4..start + 8) {
-            gap.copy_from_slice(&(id.len() as u32).to_le_bytes());
-        }
-        out.splice(start + 8..start + 8, id);
-        Ok(())
-    });
-    if let Err(status) = result {
-        let out = reply.out();
-        status.encode(out);
+        StatusCode::GOOD.encode(out);
+        // Almost all results end without a continuation point: it is put in afterwards.
         encode_bytes(None, out);
         encode_len(0, out);
+        Self { point, start, count: 0 }
+    }
+
+    /// Appends references from where `point` stands.
+    fn references(
+        &mut self,
+        nodes: &Nodes,
+        decisions: &Decisions,
+        limits: Bounds,
+        list: &mut List<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Stop {
+        let Self { point, start, count } = self;
+        // A response that is long already gives each further operation one reference, so that clients get on.
+        let len_max = limits.len_max;
+        let (mut stop, mut position) = (Stop::Finished, point.position);
+        nodes.references_from(point.node, point.position, |here, reference| {
+            position = here;
+            if list.units <= 0 {
+                stop = Stop::Paused;
+                return false;
+            }
+            list.units -= unit::REFERENCE;
+            list.references += 1;
+            if !matches(nodes, point, reference) {
+                return true;
+            }
+            // Part 3 §8.55, Browse: references are seen by those who may see both of their ends.
+            if !decisions.allows(nodes, reference.target, PermissionType::BROWSE) {
+                return true;
+            }
+            let Some(view) = nodes.view(reference.target) else { return true };
+            if point.class_mask != 0 && point.class_mask & view.class().0 as u32 == 0 {
+                return true;
+            }
+            if *count as usize >= point.count_max || (*count > 0 && reply.len() >= len_max) {
+                stop = Stop::Full;
+                return false;
+            }
+            encode_reference(nodes, decisions, point.result_mask, reference, &view, reply.out());
+            *count += 1;
+            true
+        });
+        point.position = position;
+        reply.put_u32(*start + 8, *count);
+        stop
     }
 }
 
-/// Appends the array of references from where `point` stands; false if some are left.
-fn references(
-    nodes: &Nodes,
-    decisions: &Decisions,
-    point: &mut Continuation,
-    limits: Bounds,
-    reply: &mut Reply<'_>,
-) -> bool {
-    let count_at = reply.out().len();
-    encode_len(0, reply.out());
-    // A response that is long already gives each further operation one reference, so that clients get on.
-    let len_max = limits.len_max;
-    let (mut count, mut at, mut finished) = (0u32, 0usize, true);
-    nodes.references(point.node, |reference| {
-        let here = at;
-        at += 1;
-        if here < point.position || !matches(nodes, point, reference) {
-            return true;
-        }
-        // Part 3 §8.55, Browse: references are seen by those who may see both of their ends.
-        if !decisions.allows(nodes, reference.target, PermissionType::BROWSE) {
-            return true;
-        }
-        let Some(view) = nodes.view(reference.target) else { return true };
-        if point.class_mask != 0 && point.class_mask & view.class().0 as u32 == 0 {
-            return true;
-        }
-        let full = count as usize >= point.count_max || (count > 0 && reply.len() >= len_max);
-        if full {
-            point.position = here;
-            finished = false;
-            return false;
-        }
-        encode_reference(nodes, decisions, point.result_mask, reference, &view, reply.out());
-        count += 1;
-        true
-    });
-    if let Some(gap) = reply.out().get_mut(count_at..count_at + 4) {
-        gap.copy_from_slice(&count.to_le_bytes());
-    }
-    finished
-}
-
-fn matches(nodes: &Nodes, point: &Continuation, reference: Reference) -> bool {
+fn matches(nodes: &Nodes, point: &BrowsePoint, reference: Reference) -> bool {
     let wanted = if reference.is_forward { point.forward } else { point.inverse };
     wanted
         && match point.reference_type {

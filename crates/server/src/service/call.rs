@@ -4,8 +4,9 @@ use super::Outcome;
 use super::context::Context;
 use super::data_type::{Expected, Fit};
 use super::gate::Caller;
+use super::list::{self, Cursor, List};
 use super::read::unknown;
-use super::reply::{Reply, no_diagnostics};
+use super::reply::Reply;
 use super::request::Request;
 use crate::account::{Category, HeapSize};
 use crate::audit::note::known_id;
@@ -15,10 +16,11 @@ use crate::callback::{CallContext, MethodCall, MethodHandler, MethodResult};
 use crate::error::Fault;
 use crate::session::SessionKey;
 use crate::shard::deferred::{Fill, Gap, deadline};
-use crate::shard::effect::{Job, JobResult};
+use crate::shard::effect::{Job, JobKind, JobResult, Task};
 use crate::space::NodeIx;
 use crate::space::nodes::{Nodes, ValueAt};
 use crate::space::view::is_builtin_method;
+use crate::work::unit;
 use std::sync::Arc;
 use taktwerk_schema::ids::{method_ids, reference_type_ids};
 use taktwerk_schema::{Argument, CallResponse, NodeClass, PermissionType};
@@ -47,37 +49,70 @@ enum Callee {
     Builtin(u32),
 }
 
+/// A Call under way.
+#[derive(Debug)]
+pub(crate) struct Call {
+    /// Results that come later.
+    pub(super) gaps: Vec<(Gap, Task)>,
+}
+
 pub(crate) fn call(
     cx: &mut Context<'_>,
     caller: &Caller<'_>,
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    let (key, decisions) = (caller.session, &*caller.decisions);
-    let (count, mut body) = (caller.count, caller.operations.clone());
-    let limits = &cx.shared.config().limits;
-    let mut gaps = Vec::new();
-    let start = reply.begin::<CallResponse>().len();
-    encode_len(count, reply.out());
-    for _ in 0..count {
-        let object_id = NodeId::decode(&mut body)?;
-        let method_id = NodeId::decode(&mut body)?;
-        let inputs: Vec<Variant> = body.array()?;
+    encode_len(caller.count, reply.begin::<CallResponse>());
+    list::start(cx, caller, request, Cursor::Call(Call { gaps: Vec::new() }), reply)
+}
+
+impl Call {
+    pub(super) fn work(
+        &mut self,
+        cx: &mut Context<'_>,
+        caller: &Caller<'_>,
+        request: &Request<'_>,
+        list: &mut List<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Fault> {
+        while list.goes_on(reply)? {
+            let before = reply.len() + list.body.remaining();
+            let object_id = NodeId::decode(&mut list.body)?;
+            let method_id = NodeId::decode(&mut list.body)?;
+            let inputs: Vec<Variant> = list.body.array()?;
+            self.call_one(cx, caller, request, object_id, &method_id, inputs, reply);
+            let bytes = (reply.len() + list.body.remaining()).abs_diff(before);
+            list.done(unit::ITEM, bytes);
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)] // the fields of one wire structure
+    fn call_one(
+        &mut self,
+        cx: &mut Context<'_>,
+        caller: &Caller<'_>,
+        request: &Request<'_>,
+        object_id: NodeId,
+        method_id: &NodeId,
+        inputs: Vec<Variant>,
+        reply: &mut Reply<'_>,
+    ) {
+        let (key, decisions) = (caller.session, &*caller.decisions);
         let input_count = inputs.len();
         let note = cx.audit.notes_updates().then(|| {
-            let action = note(&cx.shared.space().read(), &object_id, &method_id, &inputs);
+            let action = note(&cx.shared.space().read(), &object_id, method_id, &inputs);
             Box::new(cx.audit_record(Some(key), request, StatusCode::GOOD, action))
         });
         let prepared = {
             let nodes = cx.shared.space().read();
-            prepare(&nodes, decisions, &object_id, &method_id, inputs)
+            prepare(&nodes, decisions, &object_id, method_id, inputs)
         };
         let (callee, inputs) = match prepared {
             Ok(prepared) => prepared,
             Err(refusal) => {
                 encode_refusal(&refusal, reply.out());
-                noted(cx, note, refusal.status);
-                continue;
+                return noted(cx, note, refusal.status);
             }
         };
         let handler = match callee {
@@ -85,45 +120,48 @@ pub(crate) fn call(
             Callee::Builtin(id) => {
                 let result = builtin(cx, key, id, &inputs);
                 encode_result(&result, input_count, reply.out());
-                noted(cx, note, status_of(&result));
-                continue;
+                return noted(cx, note, status_of(&result));
             }
         };
-        let caller = cx.sessions.get(key).map(|session| session.call_context(object_id)).unwrap_or_default();
+        let who = cx.sessions.get(key).map(|session| session.call_context(object_id)).unwrap_or_default();
         let wrap: fn(MethodResult) -> JobResult = JobResult::Method;
         // The work owns the arguments until it is done, whatever becomes of the request.
         let charge = match cx.account(Some(key)).charge(Category::Requests, inputs.heap_size()) {
             Ok(charge) => charge,
             Err(exhausted) => {
                 encode_result(&Err(exhausted.status()), input_count, reply.out());
-                noted(cx, note, exhausted.status());
-                continue;
+                return noted(cx, note, exhausted.status());
             }
         };
-        let job = match handler.call(&caller, inputs) {
+        let job = match handler.call(&who, inputs) {
             MethodCall::Now(result) => {
                 encode_result(&result, input_count, reply.out());
-                noted(cx, note, status_of(&result));
-                continue;
+                return noted(cx, note, status_of(&result));
             }
-            _ if !cx.deferrals.has_room_for(cx.peer.connection, gaps.len() + 1) => {
+            _ if !cx.deferrals.has_room_for(cx.peer.connection, self.gaps.len() + 1) => {
                 encode_result(&Err(StatusCode::BAD_SERVER_TOO_BUSY), input_count, reply.out());
-                noted(cx, note, StatusCode::BAD_SERVER_TOO_BUSY);
-                continue;
+                return noted(cx, note, StatusCode::BAD_SERVER_TOO_BUSY);
             }
             MethodCall::Blocking(run) => Job::blocking(run, wrap),
             MethodCall::Later(future) => Job::future(future, wrap),
         };
-        let at = reply.out().len() - start;
-        gaps.push((Gap::new(at, Fill::Method { inputs: input_count, note }), job.charged(charge)));
+        let fill = Fill::Method { inputs: input_count, note };
+        let task = Task::new(JobKind::CallMethod, job).charged(charge);
+        self.gaps.push((Gap::new(reply.body_len(), fill), task));
     }
-    no_diagnostics(reply.out());
-    if gaps.is_empty() {
-        return Ok(Outcome::Answered);
-    }
-    let until = deadline(cx.now.instant, request.header.timeout_hint, limits.deferred_timeout);
-    let body = reply.take_body();
-    cx.gather(request, key, until, CallResponse::BINARY_ENCODING_ID, body, gaps)
+}
+
+/// Waits for the results of methods.
+pub(super) fn wait(
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+    gaps: Vec<(Gap, Task)>,
+) -> Result<Outcome, Fault> {
+    let max = cx.shared.config().limits.deferred_timeout;
+    let until = deadline(cx.now.instant, request.header.timeout_hint, max);
+    cx.gather(request, caller.session, until, CallResponse::BINARY_ENCODING_ID, gaps, reply)
 }
 
 /// Calls a Method for somebody who has no session: checked as a Call is, and nothing is noted.

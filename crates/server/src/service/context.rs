@@ -7,19 +7,22 @@ use crate::authorization::Authorizer;
 use crate::error::Fault;
 use crate::eviction::Holder;
 use crate::now::Now;
+use crate::service::reply::Reply;
 use crate::service::request::Request;
 use crate::session::{SessionKey, Sessions};
 use crate::shard::deferred::{Asked, Deferrals, Gap};
-use crate::shard::effect::Job;
+use crate::shard::effect::Task;
 use crate::shard::outbox::Outbox;
 use crate::shard::transfer::Transfers;
+use crate::shard::turns::Turns;
 use crate::shard::{ConnectionId, ReplyTo};
 use crate::shared::ServerShared;
 use crate::subscription::Engine;
+use crate::work::Work;
 use core::net::IpAddr;
 use std::sync::Arc;
 use taktwerk_crypto::{Entropy, MessageSecurityMode, SecurityPolicy};
-use taktwerk_types::Instant;
+use taktwerk_types::{Instant, StatusCode};
 
 /// The connection that a request came through.
 #[derive(Debug, Clone)]
@@ -52,6 +55,14 @@ pub(crate) struct Context<'a> {
     pub(crate) attached: &'a mut Vec<(ConnectionId, SessionKey, bool)>,
     /// When the shard last said how its subscriptions are doing.
     pub(crate) published: &'a mut Instant,
+    /// What the shard has done.
+    pub(crate) work: &'a mut Work,
+    /// Units that the request may spend before others have their turn.
+    pub(crate) units: i64,
+    /// The session that ends behind the response, which says why.
+    pub(crate) ends: Option<SessionKey>,
+    /// Requests that were left.
+    pub(crate) turns: &'a mut Turns,
     /// Answers to requests that waited.
     pub(crate) outbox: Outbox<'a>,
 }
@@ -105,13 +116,19 @@ impl Context<'_> {
         session: SessionKey,
         deadline: Instant,
         encoding_id: u32,
-        body: Vec<u8>,
-        gaps: Vec<(Gap, Job)>,
+        gaps: Vec<(Gap, Task)>,
+        reply: &mut Reply<'_>,
     ) -> Result<Outcome, Fault> {
         let (reply_to, account) = (self.reply_to(request), Arc::clone(self.account(Some(session))));
         let asked = Asked { reply_to, session: Some(session), deadline, account: &account };
-        self.deferrals.gather(asked, encoding_id, body, gaps, self.peer.response_len_max)?;
-        Ok(Outcome::Deferred)
+        let (body, len_max) = (reply.take_body(), self.peer.response_len_max);
+        Ok(match self.deferrals.gather(asked, encoding_id, body, gaps, len_max, self.now)? {
+            None => Outcome::Deferred,
+            Some(full) => {
+                full.write(reply.begin_id(encoding_id, StatusCode::GOOD));
+                Outcome::Answered
+            }
+        })
     }
 
     /// Whether a connection may have one more session.

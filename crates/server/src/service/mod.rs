@@ -1,7 +1,7 @@
 //! The services (Part 4 §5): from a request's type id to its answer.
 //!
 //! - [`request`], [`reply`]: the two headers; [`context`]: what services reach; [`value`], [`data_type`]: values;
-//! - [`table`]: what there is to know of each service; [`gate`]: the check on the way in;
+//! - [`table`]: what there is to know of each service; [`gate`]: the check on the way in; [`list`]: requests that can be left;
 //! - [`discovery`], [`session`], [`activate`], [`identity`]: before and around sessions;
 //! - [`browse`], [`translate`], [`register`]: the View services;
 //! - [`read`], [`write`], [`call`]: values and methods;
@@ -15,6 +15,7 @@ pub(crate) mod data_type;
 pub(crate) mod discovery;
 pub(crate) mod gate;
 pub(crate) mod identity;
+pub(crate) mod list;
 pub(crate) mod monitored_item;
 pub(crate) mod read;
 pub(crate) mod register;
@@ -30,10 +31,12 @@ pub(crate) mod value;
 pub(crate) mod write;
 
 use crate::error::{Fault, Severity};
+use crate::session::SessionKey;
 use crate::session::table::TokenOwner;
 use crate::subscription::publish::Ticket;
 use context::Context;
 use gate::{Caller, admit};
+use list::Paused;
 use reply::Reply;
 use request::Request;
 use smallvec::SmallVec;
@@ -44,7 +47,7 @@ use taktwerk_schema as schema;
 use taktwerk_types::StatusCode;
 
 /// What became of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Outcome {
     /// The response stands in the reply.
     Answered,
@@ -52,6 +55,8 @@ pub(crate) enum Outcome {
     Deferred,
     /// The request is for a session of another shard: the connection has to go there, with the request.
     Move(usize),
+    /// Others have their turn before the request goes on. Its response, as far as it got, stands in the reply.
+    Suspended(SessionKey, Box<Paused>),
 }
 
 /// Answers a request: every one is answered, now or later.
@@ -62,7 +67,39 @@ pub(crate) fn dispatch(
     reply: &mut Reply<'_>,
 ) -> Outcome {
     let owner = cx.sessions.owner(request.header.token);
+    cx.work.requests += 1;
     let result = run(cx, service, owner, request, reply);
+    conclude(cx, service, owner, request, result, reply)
+}
+
+/// Goes on with a request that was left.
+pub(crate) fn resume(
+    cx: &mut Context<'_>,
+    service: &Service,
+    session: SessionKey,
+    paused: Paused,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Outcome {
+    // What its user may do is looked up again: it may have changed while others had their turn.
+    let owner = TokenOwner::Here(session);
+    let result =
+        admit(cx, service, owner, request).and_then(|caller| paused.resume(cx, &caller, request, reply));
+    conclude(cx, service, owner, request, result, reply)
+}
+
+/// Notes what became of a request, and writes the fault of one that is refused.
+fn conclude(
+    cx: &mut Context<'_>,
+    service: &Service,
+    owner: TokenOwner,
+    request: &Request<'_>,
+    result: Result<Outcome, Fault>,
+    reply: &mut Reply<'_>,
+) -> Outcome {
+    if let Ok(outcome @ Outcome::Suspended(..)) = result {
+        return outcome;
+    }
     if cx.audit.notes_sessions() {
         cx.audit_service(request, result.as_ref().err().map_or(StatusCode::GOOD, |fault| fault.status()));
     }
@@ -79,7 +116,7 @@ pub(crate) fn dispatch(
     count_refusal(cx, owner, fault);
     if let (Severity::CloseSession, TokenOwner::Here(key)) = (fault.severity(), owner) {
         cx.shared.live().counters.session_abort_count.up();
-        cx.close_session(key, true, None);
+        cx.ends = Some(key);
     }
     reply.fault(fault);
     Outcome::Answered
@@ -182,7 +219,6 @@ fn with_engine<T>(
         space: cx.shared.space(),
         limits: &cx.shared.config().limits,
         account: session.map_or(cx.shared.account(), |session| &session.account),
-        count: caller.count,
         responder: &mut cx.outbox,
     };
     run(&mut context)

@@ -1,7 +1,13 @@
 //! The MonitoredItem service set (Part 4 §5.13). Requests are decoded item by item and answered on the way: a request
 //! with a hundred thousand items needs no list of them.
 
+use super::context::Context;
+use super::gate::Caller;
+use super::list::{self, Cursor, List};
+use super::reply::Reply;
+use super::request::Request;
 use super::subscription_context::SubscriptionContext;
+use super::{Outcome, with_engine};
 use crate::authorization::{Decisions, Denial, attribute as attribute_of, attribute_permission};
 use crate::error::Fault;
 use crate::space::NodeIx;
@@ -10,8 +16,12 @@ use crate::space::view::attribute;
 use crate::subscription::filter::Filter;
 use crate::subscription::item::NONE;
 use crate::subscription::manage::{ItemSpec, Revised, Settings};
+use crate::work::unit;
 use taktwerk_schema::ids::data_type_ids;
-use taktwerk_schema::{EventFilter, MonitoringMode, Range};
+use taktwerk_schema::{
+    CreateMonitoredItemsResponse, DeleteMonitoredItemsResponse, EventFilter, ModifyMonitoredItemsResponse,
+    MonitoringMode, Range, SetMonitoringModeResponse,
+};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{
     Decode, DecodeError, Decoder, Encode, ExtensionObject, NodeIdRef, NumericRange, QualifiedName,
@@ -91,28 +101,83 @@ fn eu_range(nodes: &Nodes, node: NodeIx) -> Option<Range> {
     }
 }
 
+/// A CreateMonitoredItems or ModifyMonitoredItems under way.
+#[derive(Debug)]
+pub(crate) struct Items {
+    creates: bool,
+    subscription_id: u32,
+    timestamps: TimestampsToReturn,
+}
+
 /// CreateMonitoredItems (Part 4 §5.13.2).
 pub(crate) fn create_monitored_items(
-    context: &mut SubscriptionContext<'_>,
-    decoder: &mut Decoder<'_>,
-    out: &mut Vec<u8>,
-) -> Result<(), Fault> {
-    let place = context.subscription(decoder)?;
-    let timestamps = timestamps(decoder)?;
-    let count = context.operations(decoder)?;
-    encode_len(count, out);
-    for _ in 0..count {
-        let result = create_one(context, place, timestamps, decoder)?;
-        let (status, revised) = match result {
-            Ok(revised) => (StatusCode::GOOD, revised),
-            Err(status) => (status, NOTHING),
-        };
-        status.encode(out);
-        revised.item_id.encode(out);
-        encode_revised(&revised, out);
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    let items = Items::begin(cx, caller, request, true)?;
+    encode_len(caller.count, reply.begin::<CreateMonitoredItemsResponse>());
+    list::start(cx, caller, request, Cursor::Items(items), reply)
+}
+
+/// ModifyMonitoredItems (Part 4 §5.13.3).
+pub(crate) fn modify_monitored_items(
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    let items = Items::begin(cx, caller, request, false)?;
+    encode_len(caller.count, reply.begin::<ModifyMonitoredItemsResponse>());
+    list::start(cx, caller, request, Cursor::Items(items), reply)
+}
+
+impl Items {
+    fn begin(
+        cx: &mut Context<'_>,
+        caller: &Caller<'_>,
+        request: &Request<'_>,
+        creates: bool,
+    ) -> Result<Self, Fault> {
+        let mut body = request.body.clone();
+        let subscription_id = u32::decode(&mut body)?;
+        with_engine(cx, caller, |context| context.begin(subscription_id))?;
+        Ok(Self { creates, subscription_id, timestamps: timestamps(&mut body)? })
     }
-    encode_len(0, out);
-    Ok(())
+
+    pub(super) fn work(
+        &mut self,
+        cx: &mut Context<'_>,
+        caller: &Caller<'_>,
+        list: &mut List<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Fault> {
+        with_engine(cx, caller, |context| {
+            // The subscription may have ended while others had their turn.
+            let place = context.find(self.subscription_id)?;
+            while list.goes_on(reply)? {
+                let before = list.body.remaining();
+                let (decoder, out) = (&mut list.body, reply.out());
+                let result = if self.creates {
+                    create_one(context, place, self.timestamps, decoder)?
+                } else {
+                    modify_one(context, place, self.timestamps, decoder)?
+                };
+                let (status, revised) = match result {
+                    Ok(revised) => (StatusCode::GOOD, revised),
+                    Err(status) => (status, NOTHING),
+                };
+                status.encode(out);
+                if self.creates {
+                    revised.item_id.encode(out);
+                }
+                encode_revised(&revised, out);
+                list.done(unit::ITEM, before - list.body.remaining());
+            }
+            Ok(())
+        })
+    }
 }
 
 /// What a failed operation says it revised.
@@ -221,52 +286,25 @@ fn checked_mode(mode: MonitoringMode) -> Result<MonitoringMode, StatusCode> {
     if (0..=2).contains(&mode.0) { Ok(mode) } else { Err(StatusCode::BAD_MONITORING_MODE_INVALID) }
 }
 
-/// ModifyMonitoredItems (Part 4 §5.13.3).
-pub(crate) fn modify_monitored_items(
+/// Reads and changes one item.
+fn modify_one(
     context: &mut SubscriptionContext<'_>,
+    place: u32,
+    timestamps: TimestampsToReturn,
     decoder: &mut Decoder<'_>,
-    out: &mut Vec<u8>,
-) -> Result<(), Fault> {
-    let place = context.subscription(decoder)?;
-    let timestamps = timestamps(decoder)?;
-    let count = context.operations(decoder)?;
-    encode_len(count, out);
-    for _ in 0..count {
-        let id = u32::decode(decoder)?;
-        let parameters = Parameters::decode(decoder)?;
-        let result = context.engine.find_item(place, id).and_then(|index| {
-            let (node, attribute_id) =
-                context.engine.item_target(index).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
-            let settings = {
-                let nodes = context.space.read();
-                parameters.settings(&nodes, node, attribute_id)?
-            };
-            let handle = parameters.client_handle;
-            Ok(context.engine.modify_item(index, handle, timestamps, settings, context.now))
-        });
-        let (status, revised) = match result {
-            Ok(revised) => (StatusCode::GOOD, revised),
-            Err(status) => (status, NOTHING),
+) -> Result<Result<Revised, StatusCode>, DecodeError> {
+    let id = u32::decode(decoder)?;
+    let parameters = Parameters::decode(decoder)?;
+    Ok(context.engine.find_item(place, id).and_then(|index| {
+        let (node, attribute_id) =
+            context.engine.item_target(index).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+        let settings = {
+            let nodes = context.space.read();
+            parameters.settings(&nodes, node, attribute_id)?
         };
-        status.encode(out);
-        encode_revised(&revised, out);
-    }
-    encode_len(0, out);
-    Ok(())
-}
-
-/// SetMonitoringMode (Part 4 §5.13.4).
-pub(crate) fn set_monitoring_mode(
-    context: &mut SubscriptionContext<'_>,
-    decoder: &mut Decoder<'_>,
-    out: &mut Vec<u8>,
-) -> Result<(), Fault> {
-    let place = context.subscription(decoder)?;
-    let mode = checked_mode(MonitoringMode(i32::decode(decoder)?))
-        .map_err(|status| Fault::peer(status, "Part 4 §7.23"))?;
-    each_item(context, decoder, out, place, |context, index| {
-        context.engine.set_mode(index, mode, context.now, context.space);
-    })
+        let handle = parameters.client_handle;
+        Ok(context.engine.modify_item(index, handle, timestamps, settings, context.now))
+    }))
 }
 
 /// SetTriggering (Part 4 §5.13.5).
@@ -291,37 +329,87 @@ pub(crate) fn set_triggering(
     Ok(())
 }
 
-/// DeleteMonitoredItems (Part 4 §5.13.6).
-pub(crate) fn delete_monitored_items(
-    context: &mut SubscriptionContext<'_>,
-    decoder: &mut Decoder<'_>,
-    out: &mut Vec<u8>,
-) -> Result<(), Fault> {
-    let place = context.subscription(decoder)?;
-    each_item(context, decoder, out, place, |context, index| context.engine.delete_item(index))
+/// A service that does the same to each of a list of ids, and answers with a StatusCode for each.
+#[derive(Debug)]
+pub(crate) enum Ids {
+    /// SetMonitoringMode of items of a subscription.
+    SetMonitoringMode(u32, MonitoringMode),
+    /// DeleteMonitoredItems of a subscription.
+    DeleteMonitoredItems(u32),
+    /// SetPublishingMode of subscriptions.
+    SetPublishingMode(bool),
+    /// DeleteSubscriptions.
+    DeleteSubscriptions,
 }
 
-/// Applies one change to each of the MonitoredItems whose ids follow, and answers with a StatusCode for each.
-fn each_item(
-    context: &mut SubscriptionContext<'_>,
-    decoder: &mut Decoder<'_>,
-    out: &mut Vec<u8>,
-    place: u32,
-    mut change: impl FnMut(&mut SubscriptionContext<'_>, u32),
-) -> Result<(), Fault> {
-    let count = context.operations(decoder)?;
-    encode_len(count, out);
-    for _ in 0..count {
-        let id = u32::decode(decoder)?;
-        let status = match context.engine.find_item(place, id) {
-            Ok(index) => {
-                change(context, index);
-                StatusCode::GOOD
+/// SetMonitoringMode (Part 4 §5.13.4).
+pub(crate) fn set_monitoring_mode(
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    let mut body = request.body.clone();
+    let subscription_id = u32::decode(&mut body)?;
+    with_engine(cx, caller, |context| context.begin(subscription_id))?;
+    let mode = checked_mode(MonitoringMode(i32::decode(&mut body)?))
+        .map_err(|status| Fault::peer(status, "Part 4 §7.23"))?;
+    encode_len(caller.count, reply.begin::<SetMonitoringModeResponse>());
+    list::start(cx, caller, request, Cursor::Ids(Ids::SetMonitoringMode(subscription_id, mode)), reply)
+}
+
+/// DeleteMonitoredItems (Part 4 §5.13.6).
+pub(crate) fn delete_monitored_items(
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    let subscription_id = u32::decode(&mut request.body.clone())?;
+    with_engine(cx, caller, |context| context.begin(subscription_id))?;
+    encode_len(caller.count, reply.begin::<DeleteMonitoredItemsResponse>());
+    list::start(cx, caller, request, Cursor::Ids(Ids::DeleteMonitoredItems(subscription_id)), reply)
+}
+
+impl Ids {
+    pub(super) fn work(
+        &mut self,
+        cx: &mut Context<'_>,
+        caller: &Caller<'_>,
+        list: &mut List<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Fault> {
+        with_engine(cx, caller, |context| {
+            // The subscription may have ended while others had their turn.
+            let place = match self {
+                Self::SetMonitoringMode(id, _) | Self::DeleteMonitoredItems(id) => context.find(*id)?,
+                Self::SetPublishingMode(_) | Self::DeleteSubscriptions => NONE,
+            };
+            while list.goes_on(reply)? {
+                let id = u32::decode(&mut list.body)?;
+                let mut units = unit::ITEM;
+                let result = match self {
+                    Self::SetMonitoringMode(_, mode) => context
+                        .engine
+                        .find_item(place, id)
+                        .map(|index| context.engine.set_mode(index, *mode, context.now, context.space)),
+                    Self::DeleteMonitoredItems(_) => {
+                        context.engine.find_item(place, id).map(|index| context.engine.delete_item(index))
+                    }
+                    Self::SetPublishingMode(enabled) => context
+                        .engine
+                        .find(context.session, id)
+                        .map(|place| context.engine.set_publishing_mode(place, *enabled)),
+                    Self::DeleteSubscriptions => context.engine.find(context.session, id).map(|place| {
+                        let items = context.engine.subscription(place).map_or(0, |gone| gone.items.len());
+                        units += unit::ITEM * items as i64 / 4;
+                        context.engine.delete_subscription(place, context.responder);
+                    }),
+                };
+                result.err().unwrap_or(StatusCode::GOOD).encode(reply.out());
+                list.done(units, 0);
             }
-            Err(status) => status,
-        };
-        status.encode(out);
+            Ok(())
+        })
     }
-    encode_len(0, out);
-    Ok(())
 }

@@ -3,7 +3,8 @@
 use super::Outcome;
 use super::context::Context;
 use super::gate::Caller;
-use super::reply::{Reply, no_diagnostics};
+use super::list::{self, Cursor, List};
+use super::reply::Reply;
 use super::request::Request;
 use super::value::{encode_failure, encode_parts, encode_raw, encode_scalar, encode_snapshot, select};
 use crate::authorization::{Decisions, attribute as attribute_of};
@@ -13,11 +14,12 @@ use crate::error::Fault;
 use crate::limits::Limits;
 use crate::now::Now;
 use crate::shard::deferred::{Fill, Gap, deadline};
-use crate::shard::effect::{Job, JobResult};
+use crate::shard::effect::{Job, JobKind, JobResult, Task};
 use crate::space::NodeIx;
 use crate::space::nodes::{Nodes, ValueAt};
 use crate::space::slot::{SlotHandle, Snapshot};
 use crate::space::view::attribute;
+use crate::work::unit;
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_schema::ids::data_type_ids;
@@ -112,7 +114,7 @@ impl Params<'_> {
 }
 
 /// What reading an item came to.
-enum Read {
+enum Reading {
     /// Encoded.
     Done,
     /// The address space has to be let go before the value's source is asked.
@@ -121,13 +123,22 @@ enum Read {
     Refresh,
 }
 
+/// A Read under way.
+#[derive(Debug)]
+pub(crate) struct Read {
+    /// ms.
+    max_age: f64,
+    timestamps: TimestampsToReturn,
+    /// Values that come later.
+    pub(super) gaps: Vec<(Gap, Task)>,
+}
+
 pub(crate) fn read(
     cx: &mut Context<'_>,
     caller: &Caller<'_>,
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    let decisions = &*caller.decisions;
     let mut body = request.body.clone();
     let max_age = f64::decode(&mut body)?;
     if max_age < 0.0 || max_age.is_nan() {
@@ -135,74 +146,101 @@ pub(crate) fn read(
     }
     let timestamps = TimestampsToReturn::from_wire(i32::decode(&mut body)?)
         .map_err(|status| Fault::peer(status, "Part 4 §7.40"))?;
-    let limits = &cx.shared.config().limits;
-    let (count, mut body) = (caller.count, caller.operations.clone());
-    let mut params = Params {
-        max_age,
-        timestamps,
-        now: cx.now,
-        start_time: cx.shared.config().start_time,
-        refreshed: false,
-        limits,
-    };
-    let mut gaps = Vec::new();
-    let start = reply.begin::<ReadResponse>().len();
-    encode_len(count, reply.out());
-    let mut nodes = cx.shared.space().read();
-    for _ in 0..count {
-        if reply.len() > cx.peer.response_len_max {
-            return Err(Fault::limit(StatusCode::BAD_RESPONSE_TOO_LARGE, "response_len_max"));
-        }
-        if let Some((namespace, number, len)) = plain_numeric(body.rest())
-            && let Some(scalar) = nodes.readable_scalar(decisions, namespace, number)
-        {
-            body.take(len)?;
-            encode_scalar(scalar, timestamps, params.now.utc, reply.out());
-            continue;
-        }
-        let item = Item::decode(&mut body)?;
-        let mut read = read_item(&nodes, decisions, &item, &params, reply.out());
-        if matches!(read, Read::Refresh) {
-            // Counting all sessions is not for every request to ask for.
-            if *cx.published + REFRESH_EVERY <= cx.now.instant {
-                *cx.published = cx.now.instant;
-                diagnostics::publish(cx.shared, cx.sessions, cx.engine);
+    encode_len(caller.count, reply.begin::<ReadResponse>());
+    list::start(cx, caller, request, Cursor::Read(Read { max_age, timestamps, gaps: Vec::new() }), reply)
+}
+
+impl Read {
+    #[inline]
+    pub(super) fn work(
+        &mut self,
+        cx: &mut Context<'_>,
+        caller: &Caller<'_>,
+        list: &mut List<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Fault> {
+        let decisions = &*caller.decisions;
+        let mut params = Params {
+            max_age: self.max_age,
+            timestamps: self.timestamps,
+            now: cx.now,
+            start_time: cx.shared.config().start_time,
+            refreshed: false,
+            limits: &cx.shared.config().limits,
+        };
+        let mut nodes = cx.shared.space().read();
+        while list.goes_on(reply)? {
+            if let Some((namespace, number, len)) = plain_numeric(list.body.rest())
+                && let Some(scalar) = nodes.readable_scalar(decisions, namespace, number)
+            {
+                list.body.take(len)?;
+                encode_scalar(scalar, params.timestamps, params.now.utc, reply.out());
+                list.left -= 1;
+                list.units -= 1;
+                continue;
             }
-            params.refreshed = true;
-            read = read_item(&nodes, decisions, &item, &params, reply.out());
+            let before = reply.len();
+            let item = Item::decode(&mut list.body)?;
+            let mut read = read_item(&nodes, decisions, &item, &params, reply.out());
+            if matches!(read, Reading::Refresh) {
+                // Counting all sessions is not for every request to ask for.
+                if *cx.published + REFRESH_EVERY <= cx.now.instant {
+                    *cx.published = cx.now.instant;
+                    diagnostics::publish(cx.shared, cx.sessions, cx.engine);
+                }
+                params.refreshed = true;
+                read = read_item(&nodes, decisions, &item, &params, reply.out());
+            }
+            if let Reading::Ask(source, slot) = read {
+                // A source is the application's code: it must not run while the address space is locked.
+                drop(nodes);
+                let range = params.limits.index_range(item.index_range).unwrap_or_default();
+                self.ask(cx, &*source, slot, range, &params, reply);
+                nodes = cx.shared.space().read();
+            }
+            list.done(unit::OPERATION, reply.len() - before);
         }
-        let Read::Ask(source, slot) = read else { continue };
-        // A source is the application's code: it must not run while the address space is locked.
-        drop(nodes);
-        let range = limits.index_range(item.index_range).unwrap_or_default();
+        Ok(())
+    }
+
+    /// Asks the source of a value.
+    fn ask(
+        &mut self,
+        cx: &Context<'_>,
+        source: &dyn crate::callback::ValueSource,
+        slot: Option<SlotHandle>,
+        range: Option<NumericRange>,
+        params: &Params,
+        reply: &mut Reply<'_>,
+    ) {
         let wrap: fn(DataValue) -> JobResult = JobResult::Value;
+        let (timestamps, now) = (params.timestamps, params.now.utc);
         let job = match source.read() {
             SourceRead::Now(value) => {
-                let value = complete(value, params.now.utc);
-                encode_value(value, range.as_ref(), timestamps, params.now.utc, reply.out());
-                None
+                return encode_value(complete(value, now), range.as_ref(), timestamps, now, reply.out());
             }
-            _ if !cx.deferrals.has_room_for(cx.peer.connection, gaps.len() + 1) => {
-                encode_failure(StatusCode::BAD_SERVER_TOO_BUSY, params.server(), reply.out());
-                None
+            _ if !cx.deferrals.has_room_for(cx.peer.connection, self.gaps.len() + 1) => {
+                return encode_failure(StatusCode::BAD_SERVER_TOO_BUSY, params.server(), reply.out());
             }
-            SourceRead::Blocking(run) => Some(Job::blocking(run, wrap)),
-            SourceRead::Later(future) => Some(Job::future(future, wrap)),
+            SourceRead::Blocking(run) => Job::blocking(run, wrap),
+            SourceRead::Later(future) => Job::future(future, wrap),
         };
-        if let Some(job) = job {
-            let at = reply.out().len() - start;
-            gaps.push((Gap::new(at, Fill::Value { slot, range, timestamps }), job));
-        }
-        nodes = cx.shared.space().read();
+        let fill = Fill::Value { slot, range, timestamps };
+        self.gaps.push((Gap::new(reply.body_len(), fill), Task::new(JobKind::ReadValue, job)));
     }
-    drop(nodes);
-    no_diagnostics(reply.out());
-    if gaps.is_empty() {
-        return Ok(Outcome::Answered);
-    }
-    let limit = deadline(cx.now.instant, request.header.timeout_hint, limits.deferred_timeout);
-    let body = reply.take_body();
-    cx.gather(request, caller.session, limit, ReadResponse::BINARY_ENCODING_ID, body, gaps)
+}
+
+/// Waits for the values of sources.
+pub(super) fn wait(
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+    gaps: Vec<(Gap, Task)>,
+) -> Result<Outcome, Fault> {
+    let max = cx.shared.config().limits.deferred_timeout;
+    let until = deadline(cx.now.instant, request.header.timeout_hint, max);
+    cx.gather(request, caller.session, until, ReadResponse::BINARY_ENCODING_ID, gaps, reply)
 }
 
 #[inline]
@@ -212,22 +250,22 @@ fn read_item(
     item: &Item<'_>,
     params: &Params<'_>,
     out: &mut Vec<u8>,
-) -> Read {
+) -> Reading {
     let Some(ix) = nodes.resolve(item.node_id) else {
         encode_failure(unknown(item.node_id), params.server(), out);
-        return Read::Done;
+        return Reading::Done;
     };
     if item.is_plain_value()
         && let Some(snapshot) = nodes.readable_slot(decisions, ix)
     {
         encode_snapshot(&snapshot, params.timestamps, params.now.utc, out);
-        return Read::Done;
+        return Reading::Done;
     }
     match read_general(nodes, decisions, ix, item, params, out) {
         Ok(read) => read,
         Err(status) => {
             encode_failure(status, params.server(), out);
-            Read::Done
+            Reading::Done
         }
     }
 }
@@ -245,7 +283,7 @@ fn read_general(
     item: &Item<'_>,
     params: &Params<'_>,
     out: &mut Vec<u8>,
-) -> Result<Read, StatusCode> {
+) -> Result<Reading, StatusCode> {
     let view = nodes.view(ix).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
     if !decisions.knows(nodes, ix) {
         // First of all, so that no other answer tells that the node exists.
@@ -261,7 +299,7 @@ fn read_general(
             value = range.read(&value)?;
         }
         encode_parts(Some(&value), None, None, params.server(), out);
-        return Ok(Read::Done);
+        return Ok(Reading::Done);
     }
     if !view.has_value() {
         return Err(StatusCode::BAD_ATTRIBUTE_ID_INVALID);
@@ -283,9 +321,9 @@ fn read_general(
             let cached = nodes.slot(slot).filter(|snapshot| is_fresh(snapshot, params.max_age, utc));
             if let Some(snapshot) = cached {
                 encode_selected(&snapshot, range.as_ref(), params, out);
-                return Ok(Read::Done);
+                return Ok(Reading::Done);
             }
-            return Ok(Read::Ask(Arc::clone(source), nodes.slot_handle(ix)));
+            return Ok(Reading::Ask(Arc::clone(source), nodes.slot_handle(ix)));
         }
         ValueAt::Static(bytes) if range.is_none() => {
             // The blob's values are as old as the server.
@@ -299,7 +337,7 @@ fn read_general(
             encode_value(value, range.as_ref(), params.timestamps, utc, out);
         }
         ValueAt::Computed(ix) if !params.refreshed && Live::shows_subscriptions(ix) => {
-            return Ok(Read::Refresh);
+            return Ok(Reading::Refresh);
         }
         ValueAt::Computed(ix) => {
             let value = nodes.computed(ix, utc)?;
@@ -310,7 +348,7 @@ fn read_general(
             encode_value(value, range.as_ref(), params.timestamps, utc, out);
         }
     }
-    Ok(Read::Done)
+    Ok(Reading::Done)
 }
 
 /// DataEncoding (Part 4 §5.11.2.2): only structures have one, and only the binary one is made here.

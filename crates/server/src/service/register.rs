@@ -6,6 +6,7 @@
 use super::Outcome;
 use super::context::Context;
 use super::gate::Caller;
+use super::list::{self, Cursor, List};
 use super::reply::Reply;
 use super::request::Request;
 use crate::error::Fault;
@@ -16,35 +17,44 @@ use taktwerk_types::{Decode, Encode, NodeIdRef, StatusCode};
 pub(crate) fn register(
     cx: &mut Context<'_>,
     caller: &Caller<'_>,
-    _request: &Request<'_>,
+    request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    let (count, mut body) = (caller.count, caller.operations.clone());
-    let out = reply.begin::<RegisterNodesResponse>();
-    encode_len(count, out);
+    encode_len(caller.count, reply.begin::<RegisterNodesResponse>());
+    list::start(cx, caller, request, Cursor::Register, reply)
+}
+
+pub(super) fn work(cx: &Context<'_>, list: &mut List<'_>, reply: &mut Reply<'_>) -> Result<(), Fault> {
     let namespaces = cx.shared.space().namespace_count();
-    for _ in 0..count {
-        let id = NodeIdRef::decode(&mut body)?;
+    while list.goes_on(reply)? {
+        let before = list.body.remaining();
+        let id = NodeIdRef::decode(&mut list.body)?;
         // An id that cannot be a node's has the whole request refused (Part 4 §5.9.5.3). Whether there is such a node is
         // not said: who may not see it would learn of it.
         if id.is_null() || usize::from(id.namespace_index) >= namespaces {
             return Err(Fault::peer(StatusCode::BAD_NODE_ID_INVALID, "Part 4 §5.9.5.3"));
         }
-        id.encode(out);
+        id.encode(reply.out());
+        list.done(1, before - list.body.remaining());
     }
-    Ok(Outcome::Answered)
+    Ok(())
 }
 
 pub(crate) fn unregister(
-    _cx: &mut Context<'_>,
+    cx: &mut Context<'_>,
     caller: &Caller<'_>,
-    _request: &Request<'_>,
+    request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    let (count, mut body) = (caller.count, caller.operations.clone());
-    for _ in 0..count {
-        NodeIdRef::decode(&mut body)?;
-    }
     reply.begin::<UnregisterNodesResponse>();
-    Ok(Outcome::Answered)
+    list::start(cx, caller, request, Cursor::Unregister, reply)
+}
+
+/// Passes over ids that were never registered.
+pub(super) fn pass(list: &mut List<'_>) -> Result<(), Fault> {
+    while list.left > 0 && list.units > 0 {
+        NodeIdRef::decode(&mut list.body)?;
+        list.done(1, 0);
+    }
+    Ok(())
 }

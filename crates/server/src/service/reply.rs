@@ -70,9 +70,39 @@ impl<'a> Reply<'a> {
         self.out
     }
 
+    /// Drops everything from an offset in the response on.
+    pub(crate) fn truncate(&mut self, at: usize) {
+        self.out.truncate(self.start + at);
+    }
+
+    /// Overwrites four bytes at an offset in the response.
+    pub(crate) fn put_u32(&mut self, at: usize, value: u32) {
+        let at = self.start + at;
+        if let Some(gap) = self.out.get_mut(at..at + 4) {
+            gap.copy_from_slice(&value.to_le_bytes());
+        }
+    }
+
+    /// Replaces the null ByteString at an offset in the response.
+    pub(crate) fn put_bytes(&mut self, at: usize, bytes: &[u8]) {
+        self.put_u32(at, bytes.len() as u32);
+        let at = self.start + at + 4;
+        self.out.splice(at..at, bytes.iter().copied());
+    }
+
     /// Bytes of the response so far.
     pub(crate) fn len(&self) -> usize {
         self.out.len() - self.start
+    }
+
+    /// Bytes behind the ResponseHeader so far.
+    pub(crate) fn body_len(&self) -> usize {
+        self.len().saturating_sub(HEADER_LEN)
+    }
+
+    /// The response to a request that was left, as far as it got.
+    pub(crate) fn resume(out: &'a mut Vec<u8>, request_handle: u32, time: UtcTime) -> Self {
+        Self { out, start: 0, request_handle, time }
     }
 
     /// Takes what was written behind the ResponseHeader out of the buffer: for responses that come later.

@@ -14,12 +14,13 @@ use crate::diagnostics::session::SessionEntry;
 use crate::error::Fault;
 use crate::eviction::Kind as Evicted;
 use crate::limits::Limits;
-use crate::session::continuation::Continuations;
+use crate::session::continuation::Points;
 use crate::session::proof::{Introduced, Introduction, OfferedKey};
+use crate::session::table::TokenOwner;
 use crate::session::{NONCE_LEN, SECRET_LEN, Session, SessionKey, session_size};
 use crate::shard::ConnectionId;
 use crate::shard::deferred::{Asked, Deferred, Kind, deadline};
-use crate::shard::effect::{Job, JobResult, SessionResult, SessionWork};
+use crate::shard::effect::{JobKind, JobResult, SessionResult, SessionWork, Task};
 use std::sync::Arc;
 use taktwerk_channel::ephemeral;
 use taktwerk_crypto::der::leaf;
@@ -171,9 +172,10 @@ pub(crate) fn create(
     let account = Arc::clone(cx.account(None));
     // The work has a copy of its own of what it is about.
     let charge = account.charge(Category::Requests, creation.size())?;
-    let job = Job::Blocking(Box::new(move || {
+    let kind = JobKind::SignSession { policy: introduction.policy, offers_key: introduction.key.is_some() };
+    let job = Task::blocking(kind, move || {
         JobResult::Session(SessionResult(SessionWork::Introduced(introduction.run(&*provider))))
-    }));
+    });
     let deadline = deadline(cx.now.instant, request.header.timeout_hint, limits.deferred_timeout);
     let asked = Asked { reply_to: cx.reply_to(request), session: None, deadline, account: &account };
     let kind = Kind::Create(Box::new(creation));
@@ -330,7 +332,7 @@ fn finish_creation(
     let session = Session {
         charge,
         looked_at: Instant::FAR,
-        continuations: Continuations::new(&account),
+        points: Points::new(&account),
         account: Arc::clone(&account),
         entry: Arc::clone(&entry),
         secret,
@@ -438,11 +440,22 @@ pub(crate) fn cancel(
     let key = caller.session;
     let wanted: CancelRequest = request.decode()?;
     let mut cancel_count = cx.engine.cancel(key.into(), wanted.request_handle, &mut cx.outbox);
-    for deferred in cx.deferrals.cancel(key, Some(wanted.request_handle)) {
+    let handle = wanted.request_handle;
+    for deferred in cx.deferrals.cancel(key, Some(handle)) {
         cancel_count += 1;
         if let Some(to) = deferred.reply_to {
             cx.outbox.fault_to(to, StatusCode::BAD_REQUEST_CANCELLED_BY_CLIENT);
         }
+    }
+    // Those that were left, and those that wait behind them.
+    let mut left = cx.turns.cancel(key, Some(handle));
+    let (limits, sessions) = (cx.shared.config().limits.decode(), &cx.sessions);
+    left.extend(cx.turns.cancel_waiting(cx.peer.connection, limits, |request| {
+        request.header.handle == handle && sessions.owner(request.header.token) == TokenOwner::Here(key)
+    }));
+    for to in left {
+        cancel_count += 1;
+        cx.outbox.fault_to(to, StatusCode::BAD_REQUEST_CANCELLED_BY_CLIENT);
     }
     reply.send(|response_header| CancelResponse { response_header, cancel_count });
     Ok(Outcome::Answered)
@@ -484,6 +497,9 @@ impl Context<'_> {
             if let Some(to) = deferred.reply_to {
                 self.outbox.fault_to(to, StatusCode::BAD_SESSION_CLOSED);
             }
+        }
+        for to in self.turns.cancel(key, None) {
+            self.outbox.fault_to(to, StatusCode::BAD_SESSION_CLOSED);
         }
         if let (false, Some(owner)) = (delete_subscriptions, session.owner()) {
             let left = self.engine.session_subscriptions(key.into()).map(|subscription| subscription.id);

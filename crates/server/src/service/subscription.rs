@@ -1,6 +1,13 @@
 //! The Subscription service set (Part 4 §5.14). What it means stands in the engine; this reads requests, revises
 //! parameters and writes responses.
 
+use super::Outcome;
+use super::context::Context;
+use super::gate::Caller;
+use super::list::{self, Cursor};
+use super::monitored_item::Ids;
+use super::reply::Reply;
+use super::request::Request;
 use super::subscription_context::SubscriptionContext;
 use crate::account::{Category, allocation};
 use crate::error::Fault;
@@ -8,6 +15,7 @@ use crate::subscription::publish::Ticket;
 use crate::subscription::subscription::Parameters;
 use smallvec::SmallVec;
 use std::sync::Arc;
+use taktwerk_schema::{DeleteSubscriptionsResponse, SetPublishingModeResponse};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{Decode, Decoder, Encode, Instant, StatusCode};
 
@@ -69,49 +77,25 @@ pub(crate) fn modify_subscription(
 
 /// SetPublishingMode (Part 4 §5.14.4).
 pub(crate) fn set_publishing_mode(
-    context: &mut SubscriptionContext<'_>,
-    decoder: &mut Decoder<'_>,
-    out: &mut Vec<u8>,
-) -> Result<(), Fault> {
-    let enabled = bool::decode(decoder)?;
-    let count = context.operations(decoder)?;
-    encode_len(count, out);
-    for _ in 0..count {
-        let id = u32::decode(decoder)?;
-        let status = match context.engine.find(context.session, id) {
-            Ok(place) => {
-                context.engine.set_publishing_mode(place, enabled);
-                StatusCode::GOOD
-            }
-            Err(status) => status,
-        };
-        status.encode(out);
-    }
-    encode_len(0, out);
-    Ok(())
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    let enabled = bool::decode(&mut request.body.clone())?;
+    encode_len(caller.count, reply.begin::<SetPublishingModeResponse>());
+    list::start(cx, caller, request, Cursor::Ids(Ids::SetPublishingMode(enabled)), reply)
 }
 
 /// DeleteSubscriptions (Part 4 §5.14.8).
 pub(crate) fn delete_subscriptions(
-    context: &mut SubscriptionContext<'_>,
-    decoder: &mut Decoder<'_>,
-    out: &mut Vec<u8>,
-) -> Result<(), Fault> {
-    let count = context.operations(decoder)?;
-    encode_len(count, out);
-    for _ in 0..count {
-        let id = u32::decode(decoder)?;
-        let status = match context.engine.find(context.session, id) {
-            Ok(place) => {
-                context.engine.delete_subscription(place, context.responder);
-                StatusCode::GOOD
-            }
-            Err(status) => status,
-        };
-        status.encode(out);
-    }
-    encode_len(0, out);
-    Ok(())
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    encode_len(caller.count, reply.begin::<DeleteSubscriptionsResponse>());
+    list::start(cx, caller, request, Cursor::Ids(Ids::DeleteSubscriptions), reply)
 }
 
 /// Republish (Part 4 §5.14.6).

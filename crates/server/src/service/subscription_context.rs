@@ -21,8 +21,6 @@ pub(crate) struct SubscriptionContext<'a> {
     pub(crate) limits: &'a Limits,
     /// The session's.
     pub(crate) account: &'a Arc<Account>,
-    /// Operations of the request, as checked on its way in.
-    pub(crate) count: usize,
     pub(crate) responder: &'a mut dyn Responder,
 }
 
@@ -30,15 +28,18 @@ impl SubscriptionContext<'_> {
     /// Reads a SubscriptionId and finds the session's subscription.
     pub(crate) fn subscription(&mut self, decoder: &mut Decoder<'_>) -> Result<u32, Fault> {
         let id = u32::decode(decoder)?;
-        let place =
-            self.engine.find(self.session, id).map_err(|status| Fault::peer(status, "Part 4 §5.14"))?;
+        self.begin(id)
+    }
+
+    /// Finds the session's subscription that a request is about, which shows that its client is alive.
+    pub(crate) fn begin(&mut self, id: u32) -> Result<u32, Fault> {
+        let place = self.find(id)?;
         self.engine.touch(place);
         Ok(place)
     }
 
-    /// Moves behind the length of the list of operations and gives it.
-    pub(crate) fn operations(&self, decoder: &mut Decoder<'_>) -> Result<usize, Fault> {
-        decoder.take(4)?;
-        Ok(self.count)
+    /// Finds a subscription of the session.
+    pub(crate) fn find(&self, id: u32) -> Result<u32, Fault> {
+        self.engine.find(self.session, id).map_err(|status| Fault::peer(status, "Part 4 §5.14"))
     }
 }

@@ -33,6 +33,12 @@ pub(crate) struct Service {
     pub(crate) handler: Handler,
 }
 
+impl core::fmt::Debug for Service {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(schema::message_name(self.request).unwrap_or("unknown"))
+    }
+}
+
 /// What a service needs of a session (Part 4 §5.7.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gate {
@@ -196,17 +202,17 @@ static TABLE: [Service; 37] = [
         list(0, 2, &REGISTER),
         register::unregister,
     ),
-    alone(engine::<schema::CreateMonitoredItemsRequest>(
+    alone(session::<schema::CreateMonitoredItemsRequest>(
         C::CreateMonitoredItems,
         list(8, 40, &ITEMS),
         item::create_monitored_items,
     )),
-    engine::<schema::ModifyMonitoredItemsRequest>(
+    session::<schema::ModifyMonitoredItemsRequest>(
         C::ModifyMonitoredItems,
         list(8, 24, &ITEMS),
         item::modify_monitored_items,
     ),
-    engine::<schema::SetMonitoringModeRequest>(
+    session::<schema::SetMonitoringModeRequest>(
         C::SetMonitoringMode,
         list(8, 4, &ITEMS),
         item::set_monitoring_mode,
@@ -216,7 +222,7 @@ static TABLE: [Service; 37] = [
         Some(Operations { at: ListAt::Offset(8), len_min: 4, lists: 2, limit: &ITEMS }),
         item::set_triggering,
     ),
-    engine::<schema::DeleteMonitoredItemsRequest>(
+    session::<schema::DeleteMonitoredItemsRequest>(
         C::DeleteMonitoredItems,
         list(4, 4, &ITEMS),
         item::delete_monitored_items,
@@ -227,12 +233,12 @@ static TABLE: [Service; 37] = [
         None,
         subscription::modify_subscription,
     ),
-    engine::<schema::SetPublishingModeRequest>(
+    session::<schema::SetPublishingModeRequest>(
         C::SetPublishingMode,
         list(1, 4, &SUBSCRIPTIONS),
         subscription::set_publishing_mode,
     ),
-    engine::<schema::DeleteSubscriptionsRequest>(
+    session::<schema::DeleteSubscriptionsRequest>(
         C::DeleteSubscriptions,
         list(0, 4, &SUBSCRIPTIONS),
         subscription::delete_subscriptions,

@@ -4,8 +4,9 @@ use super::Outcome;
 use super::context::Context;
 use super::data_type::{Expected, Fit};
 use super::gate::Caller;
+use super::list::{self, Cursor, List};
 use super::read::unknown;
-use super::reply::{Reply, no_diagnostics};
+use super::reply::Reply;
 use super::request::Request;
 use crate::audit::note::known_id;
 use crate::audit::record::cut;
@@ -17,6 +18,7 @@ use crate::space::NodeIx;
 use crate::space::nodes::{Nodes, ValueAt};
 use crate::space::slot::SlotHandle;
 use crate::space::view::attribute;
+use crate::work::unit;
 use std::sync::Arc;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{AccessLevelType, PermissionType, WriteResponse};
@@ -98,27 +100,39 @@ pub(crate) fn write(
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
+    encode_len(caller.count, reply.begin::<WriteResponse>());
+    list::start(cx, caller, request, Cursor::Write, reply)
+}
+
+#[inline]
+pub(super) fn work(
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    list: &mut List<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<(), Fault> {
     let (key, decisions) = (caller.session, &*caller.decisions);
-    let (count, mut body) = (caller.count, caller.operations.clone());
     // A session's identity is only put together when a handler wants to know it.
-    let mut caller: Option<CallContext> = None;
-    let out = reply.begin::<WriteResponse>();
-    encode_len(count, out);
+    let mut who: Option<CallContext> = None;
     let space = cx.shared.space();
     let notes = cx.audit.notes_updates();
     let mut nodes = space.read();
-    for _ in 0..count {
-        let id = NodeIdRef::decode(&mut body)?;
-        let attribute_id = u32::decode(&mut body)?;
-        let index_range = body.str()?.unwrap_or("");
-        let mut value = DataValue::decode(&mut body)?;
+    while list.goes_on(reply)? {
+        let before = list.body.remaining();
+        let id = NodeIdRef::decode(&mut list.body)?;
+        let attribute_id = u32::decode(&mut list.body)?;
+        let index_range = list.body.str()?.unwrap_or("");
+        let mut value = DataValue::decode(&mut list.body)?;
         let mut note = notes.then(|| Note::new(&nodes, id, attribute_id, index_range, &value));
         if note.is_none()
             && attribute_id == attribute::VALUE
             && index_range.is_empty()
             && write_plain(&nodes, decisions, id, &mut value, cx.now.utc)
         {
-            StatusCode::GOOD.encode(out);
+            StatusCode::GOOD.encode(reply.out());
+            list.left -= 1;
+            list.units -= 2;
             continue;
         }
         let range = || cx.shared.config().limits.index_range(index_range);
@@ -138,10 +152,10 @@ pub(crate) fn write(
                 // A handler is the application's code: it runs with the address space unlocked.
                 drop(nodes);
                 let sessions = &cx.sessions;
-                let caller = caller.get_or_insert_with(|| {
+                let who = who.get_or_insert_with(|| {
                     sessions.get(key).map(|session| session.call_context(NodeId::NULL)).unwrap_or_default()
                 });
-                let status = match handler.write(caller, value) {
+                let status = match handler.write(who, value) {
                     Ok(value) => {
                         note.iter_mut().for_each(|note| note.replaces(&slot));
                         store_whole(&slot, value, cx.now.utc);
@@ -154,15 +168,14 @@ pub(crate) fn write(
                 status
             }
         };
-        status.encode(out);
+        status.encode(reply.out());
         if let Some(Note(action)) = note {
             let record = cx.audit_record(Some(key), request, status, action);
             cx.audit.push_made(cx.now, record);
         }
+        list.done(unit::OPERATION, before - list.body.remaining());
     }
-    drop(nodes);
-    no_diagnostics(out);
-    Ok(Outcome::Answered)
+    Ok(())
 }
 
 /// What is noted of a write.

@@ -1,4 +1,4 @@
-//! Continuation points (Part 4 §7.9): where a Browse goes on.
+//! Continuation points (Part 4 §7.9): where an operation goes on that had more to give than fits one response.
 
 use crate::account::{Account, Category, Charge, allocation};
 use crate::space::NodeIx;
@@ -6,9 +6,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use taktwerk_types::StatusCode;
 
+/// Where an operation goes on. It owns all it needs, so that it stays good whatever other clients do.
+#[derive(Debug)]
+pub(crate) enum Point {
+    /// A Browse or BrowseNext operation.
+    Browse(BrowsePoint),
+}
+
 /// A Browse operation that has more to give.
 #[derive(Debug, Clone)]
-pub(crate) struct Continuation {
+pub(crate) struct BrowsePoint {
     pub(crate) node: NodeIx,
     /// `None` is every ReferenceType.
     pub(crate) reference_type: Option<NodeIx>,
@@ -26,30 +33,30 @@ pub(crate) struct Continuation {
 
 /// The continuation points of one session; no memory until there is one.
 #[derive(Debug)]
-pub(crate) struct Continuations {
-    waiting: Option<Box<Waiting>>,
+pub(crate) struct Points {
+    kept: Option<Box<Kept>>,
     charge: Charge,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct Kept {
     /// Oldest first.
-    points: VecDeque<(u64, Continuation)>,
+    points: VecDeque<(u64, Point)>,
     next: u64,
     /// The first id of the request under way.
     request_start: u64,
 }
 
-impl Continuations {
+impl Points {
     /// For the session that has the account.
     pub(crate) fn new(account: &Arc<Account>) -> Self {
-        Self { waiting: None, charge: account.nothing(Category::Sessions) }
+        Self { kept: None, charge: account.nothing(Category::Sessions) }
     }
 
     /// Notes the start of a request: points from before it may give way to its own (Part 4 §7.9).
     pub(crate) fn begin_request(&mut self) {
-        if let Some(waiting) = &mut self.waiting {
-            waiting.request_start = waiting.next;
+        if let Some(kept) = &mut self.kept {
+            kept.request_start = kept.next;
         }
     }
 
@@ -57,20 +64,20 @@ impl Continuations {
     ///
     /// # Errors
     /// Bad_NoContinuationPoints if the request under way alone has taken all of them, or if there is no memory for them.
-    pub(crate) fn keep(&mut self, continuation: Continuation, max: usize) -> Result<[u8; 8], StatusCode> {
-        let bytes = allocation(size_of::<Waiting>()) + allocation(max * size_of::<(u64, Continuation)>());
+    pub(crate) fn keep(&mut self, point: Point, max: usize) -> Result<[u8; 8], StatusCode> {
+        let bytes = allocation(size_of::<Kept>()) + allocation(max * size_of::<(u64, Point)>());
         self.charge.resize(bytes).map_err(|_| StatusCode::BAD_NO_CONTINUATION_POINTS)?;
-        let waiting = self.waiting.get_or_insert_default();
-        waiting.points.reserve_exact(max.saturating_sub(waiting.points.len()));
-        while waiting.points.len() >= max {
-            match waiting.points.front() {
-                Some((id, _)) if *id < waiting.request_start => waiting.points.pop_front(),
+        let kept = self.kept.get_or_insert_default();
+        kept.points.reserve_exact(max.saturating_sub(kept.points.len()));
+        while kept.points.len() >= max {
+            match kept.points.front() {
+                Some((id, _)) if *id < kept.request_start => kept.points.pop_front(),
                 _ => return Err(StatusCode::BAD_NO_CONTINUATION_POINTS),
             };
         }
-        let id = waiting.next;
-        waiting.next += 1;
-        waiting.points.push_back((id, continuation));
+        let id = kept.next;
+        kept.next += 1;
+        kept.points.push_back((id, point));
         Ok(id.to_le_bytes())
     }
 
@@ -78,12 +85,12 @@ impl Continuations {
     ///
     /// # Errors
     /// Bad_ContinuationPointInvalid if it is not there.
-    pub(crate) fn take(&mut self, id: &[u8]) -> Result<Continuation, StatusCode> {
+    pub(crate) fn take(&mut self, id: &[u8]) -> Result<Point, StatusCode> {
         let invalid = StatusCode::BAD_CONTINUATION_POINT_INVALID;
         let id = u64::from_le_bytes(id.try_into().map_err(|_| invalid)?);
-        let waiting = self.waiting.as_deref_mut().ok_or(invalid)?;
-        let at = waiting.points.iter().position(|(known, _)| *known == id).ok_or(invalid)?;
-        waiting.points.remove(at).map(|(_, continuation)| continuation).ok_or(invalid)
+        let kept = self.kept.as_deref_mut().ok_or(invalid)?;
+        let at = kept.points.iter().position(|(known, _)| *known == id).ok_or(invalid)?;
+        kept.points.remove(at).map(|(_, point)| point).ok_or(invalid)
     }
 }
 
@@ -91,8 +98,8 @@ impl Continuations {
 mod tests {
     use super::*;
 
-    fn point() -> Continuation {
-        Continuation {
+    fn point() -> Point {
+        Point::Browse(BrowsePoint {
             node: NodeIx::ns0(84),
             reference_type: None,
             include_subtypes: false,
@@ -102,16 +109,16 @@ mod tests {
             result_mask: 0,
             count_max: 1,
             position: 0,
-        }
+        })
     }
 
     #[test]
     fn earlier_requests_give_way_and_the_own_does_not() {
-        let mut all = Continuations::new(&Account::server(crate::Limits::default().maxima()));
+        let mut all = Points::new(&Account::server(crate::Limits::default().maxima()));
         all.begin_request();
         let first = all.keep(point(), 2).unwrap();
         let second = all.keep(point(), 2).unwrap();
-        assert_eq!(all.keep(point(), 2), Err(StatusCode::BAD_NO_CONTINUATION_POINTS));
+        assert_eq!(all.keep(point(), 2).unwrap_err(), StatusCode::BAD_NO_CONTINUATION_POINTS);
         all.begin_request();
         let third = all.keep(point(), 2).unwrap();
         assert!(all.take(&first).is_err());

@@ -20,7 +20,7 @@ use crate::diagnostics::session::SessionEntry;
 use crate::identity::User;
 use crate::shard::ConnectionId;
 use crate::shard::slab::Key;
-use continuation::Continuations;
+use continuation::Points;
 use std::sync::Arc;
 use taktwerk_crypto::{EphemeralKey, MessageSecurityMode, SecurityPolicy};
 use taktwerk_types::{Instant, NodeId};
@@ -82,7 +82,7 @@ pub(crate) struct Session {
     pub(crate) last_contact: Instant,
     /// Longest response that the client accepts, in bytes; 0 is no limit.
     pub(crate) max_response_len: u32,
-    pub(crate) continuations: Continuations,
+    pub(crate) points: Points,
 }
 
 /// What a session's entries in the tables of its shard take, in bytes.

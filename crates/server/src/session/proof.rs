@@ -2,6 +2,7 @@
 //! worker thread does it.
 
 use crate::account::{HeapSize, allocation, heap_size};
+use crate::shard::effect::{JobKind, UserProofKind};
 use core::fmt;
 use core::net::IpAddr;
 use std::sync::Arc;
@@ -203,6 +204,19 @@ pub(crate) enum Refusal {
 impl Proof {
     pub(crate) fn is_empty(&self) -> bool {
         self.client.is_none() && self.user.is_none() && self.next_key.is_none()
+    }
+
+    /// What the work is, for whoever plans it.
+    pub(crate) fn kind(&self) -> JobKind {
+        JobKind::ProveSession {
+            client: self.client.as_ref().map(|proof| proof.policy),
+            user: match &self.user {
+                None => UserProofKind::None,
+                Some(UserProof::Certificate(proof)) => UserProofKind::Signature(proof.policy),
+                Some(UserProof::Secret(secret)) => UserProofKind::Secret(secret.policy),
+            },
+            offers_key: self.next_key.is_some(),
+        }
     }
 
     /// Checks everything.

@@ -49,6 +49,14 @@ pub(crate) struct Connection {
     incomplete: Charge,
     /// For messages that the client has not taken, beyond the allowance.
     unsent: Charge,
+    /// For requests that were left and those behind them, beyond the allowance.
+    backlog: Charge,
+    /// Work units that it may spend before others have their turn; negative if it has spent more.
+    pub(crate) allowance: i64,
+    /// When it got them.
+    pub(crate) refilled: Instant,
+    /// Chunks sent that are counted.
+    pub(crate) chunks_counted: u32,
     /// The change of the trust lists as of which the peer's certificate was accepted.
     pub(crate) trusted_at: u64,
     /// The same of a handshake under way.
@@ -77,6 +85,7 @@ impl Connection {
             _base: account.charge_anyway(Category::Connections, cost::CONNECTION),
             incomplete: account.nothing(Category::IncompleteMessages),
             unsent: account.nothing(Category::UnsentMessages),
+            backlog: account.nothing(Category::Requests),
             account,
             channel,
             out: Vec::new(),
@@ -92,6 +101,9 @@ impl Connection {
             holder,
             address,
             heard: now,
+            allowance: 0,
+            refilled: Instant::ZERO,
+            chunks_counted: 0,
             trusted_at: 0,
             checked_at: 0,
             tried: None,
@@ -138,11 +150,20 @@ impl Connection {
         }
     }
 
+    /// Brings the charge up to date for requests that were left: `len` bytes of requests and responses.
+    pub(crate) fn account_backlog(&mut self, len: usize) {
+        let kept = len.saturating_sub(ALLOWANCE);
+        if kept != self.backlog.amount() {
+            self.backlog.resize_anyway(kept);
+        }
+    }
+
     /// Bytes of a category beyond the allowance.
     pub(crate) fn charged(&self, category: Category) -> usize {
         match category {
             Category::IncompleteMessages => self.incomplete.amount(),
             Category::UnsentMessages => self.unsent.amount(),
+            Category::Requests => self.backlog.amount(),
             _ => 0,
         }
     }
@@ -151,6 +172,7 @@ impl Connection {
     pub(crate) fn release(&mut self) {
         self.incomplete.resize_anyway(0);
         self.unsent.resize_anyway(0);
+        self.backlog.resize_anyway(0);
     }
 
     pub(crate) fn is_blocked(&self) -> bool {

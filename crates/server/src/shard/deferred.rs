@@ -4,7 +4,7 @@
 //! come in, and with the last one the response is sent.
 
 use super::desk::{self, Desk, Place};
-use super::effect::{Effect, Job, JobResult, Token};
+use super::effect::{Effect, JobResult, Task, Token};
 use super::slab::{Key, Slab};
 use super::transfer::Waiting;
 use super::{ConnectionId, ReplyTo};
@@ -172,6 +172,19 @@ impl Gap {
         Self { at, fill, bytes: None }
     }
 
+    /// Answers without having asked.
+    fn refuse(&mut self, status: StatusCode, noted: &mut Vec<AuditRecord>, now: Now) {
+        if let Fill::Value { slot, .. } = &mut self.fill {
+            // What is known of the value stays as it is.
+            *slot = None;
+        }
+        let result = match &self.fill {
+            Fill::Value { .. } => JobResult::Value(taktwerk_types::DataValue::from_status(status)),
+            Fill::Method { .. } => JobResult::Method(Err(status)),
+        };
+        self.fill(result, noted, now);
+    }
+
     fn fill(&mut self, result: JobResult, noted: &mut Vec<AuditRecord>, now: Now) {
         let mut bytes = Vec::new();
         match (&mut self.fill, result) {
@@ -270,7 +283,8 @@ impl Deferrals {
             && (self.outstanding + more <= self.per_connection_max || own() + more <= self.per_connection_max)
     }
 
-    /// Lets a request wait for the results of `jobs`, one per gap. `len_max` is the longest body that its client takes.
+    /// Lets a request wait for the results of jobs, one per gap; gives it back if there is nothing to wait for. `len_max`
+    /// is the longest body that its client takes.
     ///
     /// # Errors
     /// A limit of the session's account that it would pass.
@@ -279,16 +293,27 @@ impl Deferrals {
         asked: Asked<'_>,
         encoding_id: u32,
         body: Vec<u8>,
-        gaps: Vec<(Gap, Job)>,
+        gaps: Vec<(Gap, Task)>,
         len_max: usize,
-    ) -> Result<(), Exhausted> {
-        let (gaps, jobs): (Vec<Gap>, Vec<Job>) = gaps.into_iter().unzip();
-        let missing = gaps.len();
+        now: Now,
+    ) -> Result<Option<Gather>, Exhausted> {
+        let (mut gaps, mut jobs): (Vec<Gap>, Vec<Task>) = gaps.into_iter().unzip();
+        // There was room for each when it was asked for. Others may have taken it while the request was left.
+        while !jobs.is_empty() && !self.has_room_for(asked.reply_to.connection, jobs.len()) {
+            jobs.pop();
+        }
+        let missing = jobs.len();
+        for gap in gaps.iter_mut().skip(missing) {
+            gap.refuse(StatusCode::BAD_SERVER_TOO_BUSY, &mut self.noted, now);
+        }
         let gather = Gather { encoding_id, body, gaps, missing, len_max, is_given_up: false };
+        if missing == 0 {
+            return Ok(Some(gather));
+        }
         match asked.keep(Kind::Gather(gather), JOB * jobs.len()) {
             Ok(deferred) => {
                 self.start(deferred, jobs);
-                Ok(())
+                Ok(None)
             }
             Err(Refused { kind, exhausted }) => {
                 let mut kind = kind;
@@ -302,14 +327,14 @@ impl Deferrals {
     ///
     /// # Errors
     /// A limit of the account that it would pass, with what was to wait.
-    pub(crate) fn wait(&mut self, asked: Asked<'_>, kind: Kind, job: Job) -> Result<(), Refused> {
+    pub(crate) fn wait(&mut self, asked: Asked<'_>, kind: Kind, job: Task) -> Result<(), Refused> {
         let deferred = asked.keep(kind, JOB)?;
         self.start(deferred, [job]);
         Ok(())
     }
 
     /// Runs what no request waits for.
-    pub(crate) fn run_apart(&mut self, kind: Kind, job: Job) {
+    pub(crate) fn run_apart(&mut self, kind: Kind, job: Task) {
         let deferred = Deferred { reply_to: None, session: None, deadline: Instant::FAR, kind, charge: None };
         self.start(deferred, [job]);
     }
@@ -320,7 +345,7 @@ impl Deferrals {
         &mut self,
         asked: Asked<'_>,
         activation: Box<activate::Activation>,
-        job: Job,
+        job: Task,
     ) -> Checked {
         let (client, is_familiar) = (activation.client(), activation.is_familiar());
         let gives_way = match self.desk.place(client, is_familiar) {
@@ -340,9 +365,9 @@ impl Deferrals {
 
     /// Has the next credentials checked.
     fn call_next(&mut self) {
-        while let Some((key, job)) = self.desk.next() {
+        while let Some((key, Task { kind, job })) = self.desk.next() {
             let token = Token { index: key.index, generation: key.generation, part: desk::PART };
-            self.effects.push_back(Effect { token, job });
+            self.effects.push_back(Effect { token, kind, job });
             self.outstanding += 1;
         }
     }
@@ -392,16 +417,16 @@ impl Deferrals {
         }
     }
 
-    fn start(&mut self, deferred: Deferred, jobs: impl IntoIterator<Item = Job>) -> Key {
+    fn start(&mut self, deferred: Deferred, jobs: impl IntoIterator<Item = Task>) -> Key {
         let deadline = deferred.deadline;
         self.apart += usize::from(deferred.kind.is_apart());
         let key = self.slab.insert(deferred);
         if deadline != Instant::FAR {
             self.deadlines.insert((deadline, key));
         }
-        for (part, job) in (0..).zip(jobs) {
+        for (part, Task { kind, job }) in (0..).zip(jobs) {
             let token = Token { index: key.index, generation: key.generation, part };
-            self.effects.push_back(Effect { token, job });
+            self.effects.push_back(Effect { token, kind, job });
             self.outstanding += 1;
         }
         key

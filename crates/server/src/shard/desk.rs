@@ -5,7 +5,7 @@
 //! after the other, however many guesses each of them has handed in; and whoever has logged on from there before comes
 //! first. When the places are used up, the client that takes most of them gives one back.
 
-use super::effect::Job;
+use super::effect::Task;
 use super::slab::Key;
 use crate::session::lockout::Client;
 use std::collections::{BTreeMap, VecDeque};
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) const PART: u32 = u32::MAX;
 
 /// A request and its check.
-type Check = (Key, Job);
+type Check = (Key, Task);
 
 /// Whether there is a place for one more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Desk {
     }
 
     /// Hands a check in.
-    pub(crate) fn put(&mut self, key: Key, job: Job, client: Client, is_familiar: bool) {
+    pub(crate) fn put(&mut self, key: Key, job: Task, client: Client, is_familiar: bool) {
         if is_familiar {
             return self.familiar.push_back((key, job));
         }
@@ -135,7 +135,7 @@ impl Desk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shard::JobResult;
+    use crate::shard::{JobKind, JobResult};
     use core::net::IpAddr;
     use proptest::prelude::*;
 
@@ -148,7 +148,8 @@ mod tests {
     }
 
     fn put(desk: &mut Desk, index: u32, from: u8, is_familiar: bool) {
-        desk.put(key(index), Job::Blocking(Box::new(|| JobResult::Failed)), client(from), is_familiar);
+        let check = Task::blocking(JobKind::CheckCredential, || JobResult::Failed);
+        desk.put(key(index), check, client(from), is_familiar);
     }
 
     fn next(desk: &mut Desk) -> Option<u32> {

@@ -17,7 +17,7 @@
 //!
 //! - `connection`, `outbox`, `buffers`: buffers and flow control; `effect`, `deferred`: slow work; `desk`: credentials
 //!   that wait to be checked; `slab`: tables;
-//! - `turn`: requests and deadlines; `transfer`: what shards tell each other.
+//! - `turn`: requests and deadlines; `turns`: requests that are worked on in slices; `transfer`: what shards tell each other.
 
 pub(crate) mod buffers;
 pub(crate) mod connection;
@@ -29,8 +29,9 @@ pub(crate) mod slab;
 pub(crate) mod transfer;
 mod trust;
 mod turn;
+pub(crate) mod turns;
 
-pub use effect::{Effect, Job, JobResult, SessionResult, Token};
+pub use effect::{Effect, Job, JobKind, JobResult, SessionResult, Token, UserProofKind};
 pub use transfer::ShardMessage;
 
 use crate::account::{Account, Category, Charge};
@@ -42,6 +43,7 @@ use crate::now::Now;
 use crate::session::{SessionKey, Sessions};
 use crate::shared::ServerShared;
 use crate::subscription::Engine;
+use crate::work::Work;
 use buffers::Buffers;
 use connection::Connection;
 use core::net::IpAddr;
@@ -51,9 +53,10 @@ use slab::{Key, Slab};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use taktwerk_channel::Channel;
-use taktwerk_crypto::Entropy;
+use taktwerk_crypto::{Entropy, MessageSecurityMode};
 use taktwerk_types::{Instant, StatusCode};
 use transfer::Transfers;
+use turns::Turns;
 
 /// A connection's place in its shard. Places are reused, ids are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -93,8 +96,8 @@ pub struct ConnectionState {
     address: Option<IpAddr>,
     holder: Holder,
     unsent: Vec<u8>,
-    /// The request that asked for the move: its RequestId and body.
-    request: Option<(u32, Vec<u8>)>,
+    /// The request that asked for the move and those that came after it: their RequestIds and bodies.
+    requests: Vec<(u32, Vec<u8>)>,
     /// The change of the trust lists as of which the peer's certificate was accepted.
     trusted_at: u64,
 }
@@ -116,8 +119,10 @@ pub struct Shard {
     /// Connections that the driver has to close.
     closes: VecDeque<ConnectionId>,
     moves: VecDeque<(ConnectionId, usize)>,
-    /// Requests that moved connections take along.
-    moving: Vec<(ConnectionId, u32, Vec<u8>)>,
+    /// Requests that were left.
+    pub(crate) turns: Turns,
+    /// What the shard has done.
+    work: Work,
     /// Connections whose congestion is over.
     resumed: Vec<ConnectionId>,
     /// When to look at which connection.
@@ -176,7 +181,8 @@ impl Shard {
             transmit: Transmit::default(),
             closes: VecDeque::new(),
             moves: VecDeque::new(),
-            moving: Vec::new(),
+            turns: Turns::default(),
+            work: Work::default(),
             resumed: Vec::new(),
             deadlines: BTreeSet::new(),
             attached: Vec::new(),
@@ -311,6 +317,7 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let sessions = core::mem::take(&mut connection.sessions);
         self.deferrals.disconnect(id);
+        self.turns.remove(id);
         for key in sessions {
             if self.sessions.get(key).is_some_and(|session| !session.is_activated()) {
                 // It can be activated over this channel only (Part 4 §5.7.3.1).
@@ -388,7 +395,7 @@ impl Shard {
     /// Closes the connections that hold most until the limits of the whole server are kept.
     pub(super) fn relieve(&mut self, now: Now) {
         let shared = Arc::clone(&self.shared);
-        for category in [Category::IncompleteMessages, Category::UnsentMessages] {
+        for category in [Category::IncompleteMessages, Category::UnsentMessages, Category::Requests] {
             while shared.account().is_over(category) {
                 // What shows for other shards is theirs to give back.
                 let Some(id) = self.largest(category) else { break };
@@ -448,6 +455,7 @@ impl Shard {
     pub fn sent(&mut self, id: ConnectionId, len: usize) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let budget = self.shared.config().limits.send_budget;
+        count_sent(connection, len, &mut self.work);
         let was_over = connection.unsent_len() > budget;
         connection.on_sent(len, &mut self.buffers);
         connection.account_unsent();
@@ -458,6 +466,7 @@ impl Shard {
         }
         if was_over && connection.unsent_len() <= budget {
             self.resumed.push(id);
+            self.turns.unblock(id);
         }
     }
 
@@ -495,7 +504,10 @@ impl Shard {
     pub fn wants_read(&self, id: ConnectionId) -> bool {
         let budget = self.shared.config().limits.send_budget;
         self.connections.get(id.0).is_some_and(|connection| {
-            !connection.is_ending() && !connection.is_moving && connection.unsent_len() <= budget
+            !connection.is_ending()
+                && !connection.is_moving
+                && connection.unsent_len() <= budget
+                && self.turns.accepts(id)
         })
     }
 
@@ -513,7 +525,16 @@ impl Shard {
 
     /// The next piece of work for the driver.
     pub fn poll_effect(&mut self) -> Option<Effect> {
-        self.deferrals.poll_effect()
+        let effect = self.deferrals.poll_effect();
+        self.work.jobs += u64::from(effect.is_some());
+        effect
+    }
+
+    /// What the shard has done since the last call. Drivers take it once per turn, or as seldom as they like.
+    pub fn take_work(&mut self) -> Work {
+        let mut work = core::mem::take(&mut self.work);
+        work += self.engine.take_work();
+        work
     }
 
     // ---- moving
@@ -531,27 +552,24 @@ impl Shard {
 
     /// Takes a connection out.
     pub fn export(&mut self, id: ConnectionId, now: Now) -> Option<ConnectionState> {
+        let requests: Vec<(u32, Vec<u8>)> =
+            self.turns.remove(id).into_iter().map(|request| (request.request_id, request.body)).collect();
         self.detach(id, now);
         let connection = self.connections.remove(id.0)?;
         self.forget_evictable(id, &connection);
         self.deadlines.remove(&(connection.timer, id));
-        let request = self
-            .moving
-            .iter()
-            .position(|(moving, ..)| *moving == id)
-            .map(|at| self.moving.swap_remove(at))
-            .map(|(_, request_id, body)| (request_id, body));
         let unsent = connection.unsent().to_vec();
         let account = connection.account.parent().unwrap_or_else(|| Arc::clone(self.shared.account()));
-        let bytes = unsent.capacity() + request.as_ref().map_or(0, |(_, body)| body.capacity());
+        let waiting: usize = requests.iter().map(|(_, body)| body.capacity()).sum();
+        let bytes = unsent.capacity() + waiting;
         let _charge = account.charge_anyway(Category::Connections, cost::CONNECTION + bytes);
         let Connection { channel, address, holder, trusted_at, .. } = connection;
-        Some(ConnectionState { channel, account, _charge, address, holder, unsent, request, trusted_at })
+        Some(ConnectionState { channel, account, _charge, address, holder, unsent, requests, trusted_at })
     }
 
     /// Takes a connection in and answers the request that made it move.
     pub fn import(&mut self, state: ConnectionState, now: Now) -> ConnectionId {
-        let ConnectionState { channel, account, _charge, address, holder, unsent, request, trusted_at } =
+        let ConnectionState { channel, account, _charge, address, holder, unsent, requests, trusted_at } =
             state;
         let response_len_max = self.shared.config().limits.response_len_max;
         let mut connection =
@@ -562,7 +580,7 @@ impl Shard {
         let id = ConnectionId(self.connections.insert(connection));
         // What the shard that it comes from had under way does not reach it any more.
         self.check_certificate_if_due(id);
-        if let Some((request_id, body)) = request {
+        for (request_id, body) in requests {
             self.request(id, request_id, &body, now);
         }
         self.settle(id, now);
@@ -595,6 +613,19 @@ fn first_subscription_id(index: usize, shards: usize, entropy: &mut dyn Entropy)
     let shards = shards.max(1) as u64;
     let rounds = entropy.below((1 << 30) / shards);
     u32::try_from(rounds * shards + index as u64 + 1).unwrap_or(1)
+}
+
+/// Counts what was sent.
+#[inline]
+fn count_sent(connection: &mut Connection, len: usize, work: &mut Work) {
+    let sent = connection.channel.chunks_sent();
+    let chunks = u64::from(sent.wrapping_sub(connection.chunks_counted));
+    connection.chunks_counted = sent;
+    work.bytes_sent += len as u64;
+    work.chunks_sent += chunks;
+    if connection.channel.mode() != MessageSecurityMode::None {
+        work.signatures += chunks;
+    }
 }
 
 fn outbox<'a>(

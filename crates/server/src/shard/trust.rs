@@ -10,7 +10,7 @@
 //! to another: each knows as of which change its certificate was accepted, and is looked at again if that is not the last.
 
 use super::deferred::Kind;
-use super::effect::{Job, JobResult};
+use super::effect::{JobKind, JobResult, Task};
 use super::{ConnectionId, Shard};
 use crate::identity::User;
 use crate::now::Now;
@@ -21,10 +21,10 @@ use taktwerk_crypto::{CertificatePurpose, CryptoError, Provider};
 use taktwerk_types::StatusCode;
 
 /// Validates a certificate.
-fn validation(provider: &Arc<dyn Provider>, certificate: Arc<[u8]>, purpose: CertificatePurpose) -> Job {
+fn validation(provider: &Arc<dyn Provider>, certificate: Arc<[u8]>, purpose: CertificatePurpose) -> Task {
     let provider = Arc::clone(provider);
     let job = taktwerk_crypto::Job::Validate { certificate, purpose };
-    Job::Blocking(Box::new(move || JobResult::Crypto(job.run(&*provider))))
+    Task::blocking(JobKind::ValidateCertificate, move || JobResult::Crypto(job.run(&*provider)))
 }
 
 /// The status of a certificate that is not accepted. Whoever could not be looked at is not accepted either.

@@ -1,8 +1,9 @@
 //! What happens in a turn: received chunks, requests, deadlines, results.
 
-use super::deferred::{Deferred, Kind};
-use super::effect::{Job, JobResult, SessionResult, SessionWork, Token};
+use super::deferred::{Deferred, Kind, deadline};
+use super::effect::{Job, JobKind, JobResult, SessionResult, SessionWork, Task, Token};
 use super::outbox::{finish, schedule};
+use super::turns::{Suspended, Waiting};
 use super::{ConnectionId, ReplyTo, Shard, outbox, rearm};
 use crate::account::Category;
 use crate::audit::AuditAction;
@@ -12,8 +13,10 @@ use crate::now::Now;
 use crate::service::context::{Context, Peer};
 use crate::service::reply::Reply;
 use crate::service::request::Request;
-use crate::service::{Outcome, activate, dispatch, session, table, transfer};
+use crate::service::table::{self, Service};
+use crate::service::{Outcome, activate, dispatch, session, transfer};
 use crate::subscription::publish::Responder;
+use crate::work::unit;
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_channel::{Event, Received};
@@ -27,17 +30,36 @@ const SCRATCH_LEN_MAX: usize = 1 << 20;
 /// How often a shard says how its subscriptions are doing, while somebody looks.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 
+/// What a channel asks for.
+fn handshake_kind(job: &taktwerk_crypto::Job) -> JobKind {
+    use taktwerk_crypto::Job as Crypto;
+    match job {
+        Crypto::OpenChunk(open) => JobKind::OpenChannel(open.policy),
+        Crypto::SealChunk(seal) => JobKind::AnswerChannel(seal.policy),
+        _ => JobKind::ValidateCertificate,
+    }
+}
+
 impl Shard {
     /// Bytes have arrived: `buf` holds everything that was received and not consumed. Returns how many bytes from its
     /// start are done with; the driver keeps the rest.
     pub fn received(&mut self, id: ConnectionId, buf: &mut [u8], now: Now) -> usize {
         let mut done = 0;
+        let quantum = self.turns.quantum();
         if let Some(connection) = self.connections.get_mut(id.0) {
             connection.heard = now.instant;
+            if connection.refilled != now.instant {
+                connection.refill(quantum, now.instant);
+            }
         }
         while self.wants_read(id) {
             let Some(connection) = self.connections.get_mut(id.0) else { break };
             let Some(rest) = buf.get_mut(done..) else { break };
+            if connection.allowance <= 0 && !rest.is_empty() && !self.turns.is_busy(id) {
+                // Others have their turn first.
+                self.turns.rest(id);
+                break;
+            }
             connection.ensure_buffer(&mut self.buffers);
             let Received { consumed, event } =
                 match connection.channel.receive(rest, now.instant, &mut connection.out) {
@@ -59,7 +81,9 @@ impl Shard {
                 other => self.on_event(id, other, now),
             }
             done += consumed;
+            self.work.chunks_received += 1;
         }
+        self.work.bytes_received += done as u64;
         if let Some(connection) = self.connections.get_mut(id.0) {
             connection.account_incomplete(buf.len() - done);
         }
@@ -68,21 +92,21 @@ impl Shard {
         done
     }
 
-    /// Closes a connection whose messages pass the limit of its address, or those that hold most if the limit of the server
-    /// is passed.
-    fn check_account(&mut self, id: ConnectionId, now: Now) {
-        let Some(connection) = self.connections.get(id.0) else { return };
-        // What is unsent is looked at when the socket takes no more of it.
-        let is_unsent = connection.is_blocked() && connection.charged(Category::UnsentMessages) > 0;
-        let category = match connection.charged(Category::IncompleteMessages) {
-            0 if is_unsent => Category::UnsentMessages,
-            0 => return,
-            _ => Category::IncompleteMessages,
-        };
-        if connection.account.parent().is_some_and(|address| address.is_over(category)) {
-            self.close_over_limit(id, category, now);
+    /// Closes a connection whose messages or unanswered requests pass the limit of its address, or those that hold most if
+    /// the limit of the server is passed.
+    pub(super) fn check_account(&mut self, id: ConnectionId, now: Now) {
+        for category in [Category::IncompleteMessages, Category::UnsentMessages, Category::Requests] {
+            let Some(connection) = self.connections.get(id.0) else { return };
+            // What is unsent is looked at when the socket takes no more of it.
+            let is_looked_at = category != Category::UnsentMessages || connection.is_blocked();
+            if !is_looked_at || connection.charged(category) == 0 {
+                continue;
+            }
+            if connection.account.parent().is_some_and(|address| address.is_over(category)) {
+                self.close_over_limit(id, category, now);
+            }
+            self.relieve(now);
         }
-        self.relieve(now);
     }
 
     /// What a channel says besides messages.
@@ -94,7 +118,8 @@ impl Shard {
                 {
                     self.handshake_begins(id, &mut job);
                     let provider = Arc::clone(&self.shared.config().provider);
-                    let job = Job::Blocking(Box::new(move || JobResult::Crypto(job.run(&*provider))));
+                    let kind = handshake_kind(&job);
+                    let job = Task::blocking(kind, move || JobResult::Crypto(job.run(&*provider)));
                     self.deferrals.run_apart(Kind::Channel(id, charge), job);
                 } else {
                     // Before any cryptography (Part 2 §5.1.2.2).
@@ -180,25 +205,26 @@ impl Shard {
             entropy: &mut *self.entropy,
             attached: &mut self.attached,
             published: &mut self.published,
+            turns: &mut self.turns,
+            work: &mut self.work,
+            units: i64::MAX,
+            ends: None,
             outbox: outbox(&mut self.connections, &mut self.transmit, &mut self.buffers, now, limits),
         }
     }
 
-    /// Answers one request.
+    /// A request has come.
     pub(super) fn request(&mut self, id: ConnectionId, request_id: u32, body: &[u8], now: Now) {
-        self.refresh_authorization(now);
-        self.refresh_trust(now);
-        let limits = self.shared.config().limits.decode();
-        let Some(connection) = self.connections.get_mut(id.0) else { return };
-        let parsed = Request::parse(body, limits);
-        let service = table::find(parsed.as_ref().map_or(0, |request| request.type_id));
-        let (alone, handle) = match &parsed {
-            Ok(request) => (service.answers_alone, request.header.handle),
-            Err((_, handle)) => (true, *handle),
-        };
-        connection.ensure_buffer(&mut self.buffers);
+        if !self.waits(id, request_id, body, now) {
+            self.answer(id, request_id, body, now.instant, now);
+        }
+    }
+
+    /// Who asks.
+    pub(super) fn peer(&self, id: ConnectionId, request_id: u32) -> Option<Peer> {
+        let connection = self.connections.get(id.0)?;
         let channel = &connection.channel;
-        let peer = Peer {
+        Some(Peer {
             connection: id,
             channel_id: channel.id(),
             policy: channel.policy(),
@@ -206,54 +232,126 @@ impl Shard {
             certificate: channel.peer_certificate().cloned(),
             response_len_max: connection.response_len_max(),
             request_id,
+        })
+    }
+
+    /// Answers one request, or the part of it that fits the connection's allowance.
+    pub(super) fn answer(
+        &mut self,
+        id: ConnectionId,
+        request_id: u32,
+        body: &[u8],
+        arrived: Instant,
+        now: Now,
+    ) {
+        self.refresh_authorization(now);
+        self.refresh_trust(now);
+        let limits = &self.shared.config().limits;
+        let parsed = Request::parse(body, limits.decode());
+        let service = table::find(parsed.as_ref().map_or(0, |request| request.type_id));
+        let (alone, handle, hint) = match &parsed {
+            Ok(request) => (service.answers_alone, request.header.handle, request.header.timeout_hint),
+            Err((_, handle)) => (true, *handle, 0),
         };
+        let until = deadline(arrived, hint, limits.deferred_timeout);
+        let Some(peer) = self.peer(id, request_id) else { return };
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        connection.ensure_buffer(&mut self.buffers);
+        let units = connection.allowance;
         // The response is written behind what waits to be sent, or aside if other responses may come before it.
         let (mut out, start) = if alone {
-            let start = channel.begin(&mut connection.out);
+            let start = connection.channel.begin(&mut connection.out);
             (core::mem::take(&mut connection.out), Some(start))
         } else {
             (core::mem::take(&mut self.scratch), None)
         };
         let before = out.len();
         let mut reply = Reply::new(&mut out, handle, now.utc);
+        let mut cx = self.context(Some(peer), now);
+        cx.units = units - unit::REQUEST;
         let outcome = match parsed {
-            Ok(request) => dispatch(&mut self.context(Some(peer), now), service, &request, &mut reply),
+            // It has waited for too long behind others.
+            Ok(_) if until <= now.instant => {
+                reply.fault(Fault::limit(StatusCode::BAD_TIMEOUT, "deferred_timeout"));
+                Outcome::Answered
+            }
+            Ok(request) => dispatch(&mut cx, service, &request, &mut reply),
             Err((fault, _)) => {
                 reply.fault(fault);
                 Outcome::Answered
             }
         };
-        if let Outcome::Move(shard) = outcome {
-            self.moves.push_back((id, shard));
-            self.moving.push((id, request_id, body.to_vec()));
-        }
-        let answered = outcome == Outcome::Answered;
+        let (after, ends) = (cx.units, cx.ends);
+        self.spend(id, units - after);
         let Some(connection) = self.connections.get_mut(id.0) else { return };
-        connection.is_moving |= matches!(outcome, Outcome::Move(_));
-        match start {
-            Some(start) => {
-                if !answered {
-                    out.truncate(start.offset());
-                }
+        let answered = matches!(outcome, Outcome::Answered);
+        if answered && let Some(start) = start {
+            debug_assert!(connection.out.is_empty(), "the service did not answer alone");
+            connection.out = out;
+            finish(connection, start, request_id, handle, now);
+        } else {
+            if answered {
+                connection.ensure_buffer(&mut self.buffers);
+                let start = connection.channel.begin(&mut connection.out);
+                connection.out.extend_from_slice(out.get(before..).unwrap_or_default());
+                finish(connection, start, request_id, handle, now);
+            }
+            let response = match &outcome {
+                Outcome::Suspended(..) => out.get(before..).unwrap_or_default().to_vec(),
+                _ => Vec::new(),
+            };
+            if let Some(start) = start {
+                out.truncate(start.offset());
                 debug_assert!(connection.out.is_empty(), "the service did not answer alone");
                 connection.out = out;
-                if answered {
-                    finish(connection, start, request_id, handle, now);
+            } else if out.capacity() <= SCRATCH_LEN_MAX {
+                out.clear();
+                self.scratch = out;
+            }
+            self.put_off(id, request_id, handle, service, body, response, until, outcome, now);
+        }
+        if let Some(key) = ends {
+            self.context(None, now).close_session(key, true, None);
+        }
+        self.after_request(now);
+    }
+
+    /// Keeps a request that is not answered yet.
+    #[allow(clippy::too_many_arguments)] // what a request is known by
+    fn put_off(
+        &mut self,
+        id: ConnectionId,
+        request_id: u32,
+        handle: u32,
+        service: &'static Service,
+        body: &[u8],
+        response: Vec<u8>,
+        deadline: Instant,
+        outcome: Outcome,
+        now: Now,
+    ) {
+        match outcome {
+            Outcome::Answered | Outcome::Deferred => return,
+            Outcome::Move(shard) => {
+                self.moves.push_back((id, shard));
+                self.turns.hold(id, Waiting { request_id, body: body.to_vec(), arrived: now.instant });
+                if let Some(connection) = self.connections.get_mut(id.0) {
+                    connection.is_moving = true;
                 }
             }
-            None => {
-                if answered {
-                    connection.ensure_buffer(&mut self.buffers);
-                    let start = connection.channel.begin(&mut connection.out);
-                    connection.out.extend_from_slice(out.get(before..).unwrap_or_default());
-                    finish(connection, start, request_id, handle, now);
-                }
-                if out.capacity() <= SCRATCH_LEN_MAX {
-                    out.clear();
-                    self.scratch = out;
-                }
+            Outcome::Suspended(session, paused) => {
+                self.work.suspensions += 1;
+                let body = body.to_vec();
+                let left =
+                    Suspended { request_id, handle, session, service, paused, body, response, deadline };
+                self.turns.suspend(id, left);
             }
         }
+        self.account_backlog(id);
+    }
+
+    /// Brings the shard's books up to date behind a request.
+    pub(super) fn after_request(&mut self, now: Now) {
         self.count_engine();
         self.apply_attached(now);
         self.audit_deferred(now);
@@ -313,6 +411,7 @@ impl Shard {
         consider(self.audit.next_deadline(), "audit");
         consider(self.deadlines.first().map(|(at, _)| *at), "connection");
         consider(self.buffers.tidy_at(), "spare buffers");
+        consider((!self.turns.is_idle()).then_some(Instant::ZERO), "requests under way");
         consider((!self.resumed.is_empty()).then_some(Instant::ZERO), "congestion is over");
         consider((!self.transmit.ended.is_empty()).then_some(Instant::ZERO), "a channel has ended");
         if self.looks != self.shared.live().looks() {
@@ -351,6 +450,8 @@ impl Shard {
             self.deadlines.remove(&(at, id));
             self.look_at(id, now);
         }
+        // Behind everything that has a time of its own.
+        self.take_turns(now);
         self.audit_deferred(now);
         self.count_engine();
         let looks = self.shared.live().looks();
@@ -383,7 +484,7 @@ impl Shard {
                 SourceRead::Later(future) => Job::future(future, wrap),
             };
             let kind = Kind::Sample { item: sample.item, slot: sample.slot };
-            self.deferrals.run_apart(kind, job);
+            self.deferrals.run_apart(kind, Task::new(JobKind::SampleValue, job));
         }
     }
 
@@ -559,7 +660,7 @@ impl Shard {
             reply.fault(fault);
             Outcome::Answered
         });
-        if outcome == Outcome::Answered {
+        if matches!(outcome, Outcome::Answered) {
             let body = &out;
             cx.outbox.send(to.connection, to.request_id, to.request_handle, |into| {
                 into.extend_from_slice(body);

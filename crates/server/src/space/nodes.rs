@@ -234,36 +234,62 @@ impl Nodes {
     }
 
     /// Calls `each` with every reference of a node, static ones first, until it returns false.
+    #[inline]
     pub(crate) fn references(&self, ix: NodeIx, mut each: impl FnMut(Reference) -> bool) {
+        self.references_from(ix, 0, |_, reference| each(reference));
+    }
+
+    /// The same from the one with the number `from` on, and with their numbers: where to go on, as long as no
+    /// reference of the node is deleted.
+    pub(crate) fn references_from(
+        &self,
+        ix: NodeIx,
+        from: usize,
+        mut each: impl FnMut(usize, Reference) -> bool,
+    ) {
         if let Some(node) = SessionNode::from_ix(ix) {
-            return node.references(each);
+            let mut numbers = 0..;
+            return node.references(|reference| {
+                let at = numbers.next().unwrap_or(usize::MAX);
+                at < from || each(at, reference)
+            });
         }
-        let mut give = |reference_type: u32, is_forward: bool, target: u32| -> bool {
+        let mut at = from;
+        let mut give = |at: usize, reference_type: u32, is_forward: bool, target: u32| -> bool {
             match (self.ix(reference_type), self.ix(target)) {
                 (Some(reference_type), Some(target)) => {
-                    each(Reference { reference_type, is_forward, target })
+                    each(at, Reference { reference_type, is_forward, target })
                 }
                 _ => true,
             }
         };
+        let mut before = 0;
         let packed: &[PackedReference] = if ix.index < NodeIx::DYNAMIC {
-            for reference in Ns0::get().references(ix.index) {
-                if !give(reference.reference_type, reference.is_forward, reference.target) {
+            let fixed = Ns0::get().references(ix.index);
+            before = fixed.len();
+            for reference in fixed.skip(from) {
+                if !give(at, reference.reference_type, reference.is_forward, reference.target) {
                     return;
                 }
+                at += 1;
             }
             self.ns0_references.get(&ix.index).map_or(&[], Vec::as_slice)
         } else {
             self.dynamic(ix).map_or(&[], |node| node.references.as_slice())
         };
-        for reference in packed {
-            if !give(reference.reference_type(), reference.is_forward(), reference.target) {
+        for reference in packed.get(at - before..).unwrap_or_default() {
+            if !give(at, reference.reference_type(), reference.is_forward(), reference.target) {
                 return;
             }
+            at += 1;
         }
         if ix == NodeIx::ns0(object_ids::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY) {
             if let Some(live) = &self.live {
-                summary_references(live, each);
+                let mut numbers = before + packed.len()..;
+                summary_references(live, |reference| {
+                    let at = numbers.next().unwrap_or(usize::MAX);
+                    at < from || each(at, reference)
+                });
             }
         }
     }

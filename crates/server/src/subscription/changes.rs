@@ -11,6 +11,7 @@ impl Engine {
     /// Takes over everything that writers have marked since the last call.
     pub(super) fn drain_changes(&mut self, now: Instant) {
         self.drain_queued();
+        let mut walked = 0;
         let Self { shard, store, pages, watch, items, subscriptions, groups, timers, phases, .. } = self;
         store.take_dirty_pages(*shard, pages.len(), |number| {
             let Some(page) = pages.get(number) else { return };
@@ -23,9 +24,11 @@ impl Engine {
                         state.arm(group, now, phases, timers);
                     });
                     index = next;
+                    walked += 1;
                 }
             });
         });
+        self.work.items_walked += walked;
     }
 
     /// Moves single values to the items that want every write.
@@ -46,6 +49,7 @@ impl Engine {
             while let Some(item) = self.items.get_mut(index as usize) {
                 let here = index;
                 index = item.next;
+                self.work.items_walked += 1;
                 if item.has(flag::DENIED) {
                     continue;
                 }

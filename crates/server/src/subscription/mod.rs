@@ -46,6 +46,7 @@ pub use limits::SubscriptionLimits;
 
 use crate::account::Account;
 use crate::space::slot::{PAGE_SLOTS, Page, SlotStore, Snapshot};
+use crate::work::Work;
 use homes::Homes;
 use item::Item;
 use phase::SharedPhases;
@@ -94,9 +95,16 @@ pub(crate) struct Engine {
     next_id: u32,
     served: u64,
     jobs: VecDeque<SampleJob>,
+    /// What was done, until somebody asks.
+    work: Work,
 }
 
 impl Engine {
+    /// What was done since the last call.
+    pub(crate) fn take_work(&mut self) -> Work {
+        core::mem::take(&mut self.work)
+    }
+
     /// An empty engine. `first_id` is where subscription ids start; ids of different shards must not meet.
     pub(crate) fn new(
         shard: usize,
@@ -129,6 +137,7 @@ impl Engine {
             next_id: first_id.max(1),
             served: 0,
             jobs: VecDeque::new(),
+            work: Work::default(),
         }
     }
 

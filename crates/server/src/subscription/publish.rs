@@ -362,6 +362,7 @@ impl Engine {
         budget: &mut Budget,
     ) {
         self.served += 1;
+        self.work.publish_responses += 1;
         let served = self.served;
         let Some(subscription) = self.subscription_mut(place) else { return };
         subscription.served = served;
@@ -399,7 +400,10 @@ impl Engine {
                 return;
             }
             match self.take_ticket(place, now.instant, responder) {
-                Some(next) => ticket = next,
+                Some(next) => {
+                    ticket = next;
+                    self.work.publish_responses += 1;
+                }
                 None => return,
             }
         }
@@ -525,6 +529,7 @@ impl Engine {
         }
         subscription.counters.notifications = subscription.counters.notifications.wrapping_add(count);
         compact(subscription);
+        self.work.notifications += u64::from(count);
         out
     }
 

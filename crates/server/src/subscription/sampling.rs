@@ -91,6 +91,7 @@ impl Engine {
         self.drain_changes(now.instant);
         let Some(state) = self.groups.get_mut(group as usize) else { return };
         let mut pending = core::mem::take(&mut state.pending);
+        self.work.items_walked += pending.len() as u64;
         for index in pending.drain(..) {
             self.sample(index, group);
         }

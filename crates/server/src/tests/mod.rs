@@ -162,7 +162,7 @@ impl Server {
 
     /// Runs one effect and gives its result back.
     pub(crate) fn run_effect(&mut self) -> bool {
-        let Some(Effect { token, job }) = self.shard.poll_effect() else { return false };
+        let Some(Effect { token, job, .. }) = self.shard.poll_effect() else { return false };
         let result = match job {
             Job::Blocking(run) => run(),
             Job::Future(_) => panic!("tests use blocking effects"),
@@ -175,10 +175,23 @@ impl Server {
 impl Client {
     /// Sends what there is to send, takes what comes back.
     pub(crate) fn exchange(&mut self, server: &mut Server) {
-        let mut sent = core::mem::take(&mut self.out);
-        let done = server.shard.received(self.connection, &mut sent, server.now);
-        self.out = sent.split_off(done);
+        self.push(server);
         self.drain(server);
+        // Long requests take turns.
+        while !server.shard.turns.is_idle() {
+            server.shard.timer(server.now);
+            self.push(server);
+            self.drain(server);
+        }
+    }
+
+    /// Sends what there is to send.
+    pub(crate) fn push(&mut self, server: &mut Server) {
+        if server.shard.wants_read(self.connection) {
+            let mut sent = core::mem::take(&mut self.out);
+            let done = server.shard.received(self.connection, &mut sent, server.now);
+            self.out = sent.split_off(done);
+        }
     }
 
     /// Takes what the server has sent.

@@ -362,7 +362,7 @@ impl Server {
 
     /// Runs the oldest check. False if there is none.
     fn run_check(&mut self, checks: &mut VecDeque<Effect>) -> bool {
-        let Some(Effect { token, job: Job::Blocking(run) }) = checks.pop_front() else { return false };
+        let Some(Effect { token, job: Job::Blocking(run), .. }) = checks.pop_front() else { return false };
         self.shard.done(token, run(), self.now);
         self.run_all_but_checks(checks);
         true

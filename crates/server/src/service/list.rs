@@ -1,0 +1,176 @@
+//! Services that work through a list of operations. Such a request can be left, between two operations or within a long
+//! one, and taken up again when other connections have had their turn.
+
+use super::browse::{Browse, BrowseNext};
+use super::call::Call;
+use super::context::Context;
+use super::gate::Caller;
+use super::monitored_item::{Ids, Items};
+use super::read::Read;
+use super::reply::{Reply, no_diagnostics};
+use super::request::Request;
+use super::translate::Translate;
+use super::{Outcome, call, read, register, write};
+use crate::error::Fault;
+use crate::work::unit;
+use taktwerk_types::{Decoder, StatusCode};
+
+/// The operations that are left of a request.
+pub(crate) struct List<'a> {
+    /// At the next operation.
+    pub(crate) body: Decoder<'a>,
+    /// Operations that are not done.
+    pub(crate) left: usize,
+    /// Units that may be spent before others have their turn.
+    pub(crate) units: i64,
+    /// References followed.
+    pub(crate) references: u64,
+    /// Longest response, in bytes.
+    pub(crate) len_max: usize,
+}
+
+impl List<'_> {
+    /// Whether there is another operation to do now.
+    ///
+    /// # Errors
+    /// Bad_ResponseTooLarge: what is done already is more than the client takes.
+    #[inline]
+    pub(crate) fn goes_on(&self, reply: &Reply<'_>) -> Result<bool, Fault> {
+        if reply.len() > self.len_max {
+            return Err(Fault::limit(StatusCode::BAD_RESPONSE_TOO_LARGE, "response_len_max"));
+        }
+        Ok(self.left > 0 && self.units > 0)
+    }
+
+    /// An operation is done: what it cost besides the bytes that it has added to the response.
+    #[inline]
+    pub(crate) fn done(&mut self, units: i64, bytes: usize) {
+        self.left -= 1;
+        self.units -= units + unit::bytes(bytes);
+    }
+}
+
+/// How far a service has got: what it has to know besides the operations that are left.
+#[derive(Debug)]
+pub(crate) enum Cursor {
+    Read(Read),
+    Write,
+    Call(Call),
+    Browse(Browse),
+    BrowseNext(BrowseNext),
+    Translate(Translate),
+    Register,
+    Unregister,
+    Items(Items),
+    Ids(Ids),
+}
+
+impl Cursor {
+    /// Does operations until none is left or others have their turn. Operations that are not done stay in `list`.
+    fn work(
+        &mut self,
+        cx: &mut Context<'_>,
+        caller: &Caller<'_>,
+        request: &Request<'_>,
+        list: &mut List<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Fault> {
+        match self {
+            Self::Read(read) => read.work(cx, caller, list, reply),
+            Self::Write => write::work(cx, caller, request, list, reply),
+            Self::Call(call) => call.work(cx, caller, request, list, reply),
+            Self::Browse(browse) => browse.work(cx, caller, list, reply),
+            Self::BrowseNext(browse) => browse.work(cx, caller, list, reply),
+            Self::Translate(translate) => translate.work(cx, caller, list, reply),
+            Self::Register => register::work(cx, list, reply),
+            Self::Unregister => register::pass(list),
+            Self::Items(items) => items.work(cx, caller, list, reply),
+            Self::Ids(ids) => ids.work(cx, caller, list, reply),
+        }
+    }
+
+    /// All operations are done.
+    fn finish(
+        self,
+        cx: &mut Context<'_>,
+        caller: &Caller<'_>,
+        request: &Request<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<Outcome, Fault> {
+        match self {
+            // UnregisterNodesResponse and RegisterNodesResponse carry no DiagnosticInfos.
+            Self::Register | Self::Unregister => Ok(Outcome::Answered),
+            Self::Read(Read { gaps, .. }) if !gaps.is_empty() => {
+                no_diagnostics(reply.out());
+                read::wait(cx, caller, request, reply, gaps)
+            }
+            Self::Call(Call { gaps }) if !gaps.is_empty() => {
+                no_diagnostics(reply.out());
+                call::wait(cx, caller, request, reply, gaps)
+            }
+            _ => {
+                no_diagnostics(reply.out());
+                Ok(Outcome::Answered)
+            }
+        }
+    }
+}
+
+/// A request that was left.
+#[derive(Debug)]
+pub(crate) struct Paused {
+    cursor: Cursor,
+    /// Operations that are not done.
+    left: usize,
+    /// Bytes of the request that they take.
+    rest: usize,
+}
+
+/// Starts a request.
+pub(crate) fn start(
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    cursor: Cursor,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    go_on(cx, caller, request, cursor, caller.operations.clone(), caller.count, reply)
+}
+
+impl Paused {
+    /// Goes on with a request that was left. `body` is the whole request.
+    pub(crate) fn resume(
+        self,
+        cx: &mut Context<'_>,
+        caller: &Caller<'_>,
+        request: &Request<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<Outcome, Fault> {
+        let mut rest = request.body.clone();
+        rest.take(rest.remaining().saturating_sub(self.rest))?;
+        go_on(cx, caller, request, self.cursor, rest, self.left, reply)
+    }
+}
+
+fn go_on(
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    mut cursor: Cursor,
+    body: Decoder<'_>,
+    left: usize,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    let units = cx.units;
+    let mut list = List { body, left, units, references: 0, len_max: cx.peer.response_len_max };
+    let result = cursor.work(cx, caller, request, &mut list, reply);
+    cx.units = list.units;
+    cx.work.operations += (left - list.left) as u64;
+    cx.work.references += list.references;
+    result?;
+    if list.left > 0 {
+        let paused = Paused { cursor, left: list.left, rest: list.body.remaining() };
+        return Ok(Outcome::Suspended(caller.session, Box::new(paused)));
+    }
+    cursor.finish(cx, caller, request, reply)
+}

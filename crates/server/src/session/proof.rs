@@ -212,7 +212,7 @@ impl Proof {
             client: self.client.as_ref().map(|proof| proof.policy),
             user: match &self.user {
                 None => UserProofKind::None,
-                Some(UserProof::Certificate(proof)) => UserProofKind::Signature(proof.policy),
+                Some(UserProof::Certificate { proof, .. }) => UserProofKind::Signature(proof.policy),
                 Some(UserProof::Secret(secret)) => UserProofKind::Secret(secret.policy),
             },
             offers_key: self.next_key.is_some(),

@@ -45,7 +45,7 @@ impl Shard {
     /// start are done with; the driver keeps the rest.
     pub fn received(&mut self, id: ConnectionId, buf: &mut [u8], now: Now) -> usize {
         let mut done = 0;
-        let quantum = self.turns.quantum();
+        let quantum = self.turns.quantum(now.instant);
         if let Some(connection) = self.connections.get_mut(id.0) {
             connection.heard = now.instant;
             if connection.refilled != now.instant {

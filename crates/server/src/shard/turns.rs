@@ -28,7 +28,7 @@ use taktwerk_types::{
 /// Units that one call of [`Shard::timer`] spends on requests: about a millisecond.
 const TURN_UNITS: i64 = 40_000;
 /// Units that a connection has per turn in any case: most requests fit.
-const QUANTUM_MIN: i64 = 4_000;
+const QUANTUM_MIN: i64 = 2_000;
 /// Bytes of requests that wait behind one that was left. Beyond, the connection is not read any more.
 const WAITING_LEN_MAX: usize = 16 << 10;
 
@@ -41,6 +41,9 @@ pub(crate) struct Turns {
     order: VecDeque<ConnectionId>,
     turn_units: i64,
     quantum_min: i64,
+    /// When units were spent last, and how many at that time.
+    spent_at: Instant,
+    spent: i64,
 }
 
 /// What a connection has to do.
@@ -92,6 +95,8 @@ impl Default for Turns {
             order: VecDeque::new(),
             turn_units: TURN_UNITS,
             quantum_min: QUANTUM_MIN,
+            spent_at: Instant::ZERO,
+            spent: 0,
         }
     }
 }
@@ -125,11 +130,20 @@ impl Turns {
             })
     }
 
-    /// Units that a connection may spend in a turn.
+    /// Units that a connection may spend on what it has just sent.
     #[inline]
-    pub(crate) fn quantum(&self) -> i64 {
+    pub(crate) fn quantum(&mut self, now: Instant) -> i64 {
+        if self.spent_at != now {
+            (self.spent_at, self.spent) = (now, 0);
+        }
+        self.share(self.turn_units - self.spent)
+    }
+
+    /// A connection's share of what can be spent.
+    #[inline]
+    fn share(&self, units: i64) -> i64 {
         let busy = self.order.len() as i64 + 1;
-        (self.turn_units / busy).max(self.quantum_min)
+        (units / busy).max(self.quantum_min)
     }
 
     fn backlog(&mut self, id: ConnectionId) -> &mut Backlog {
@@ -246,7 +260,7 @@ impl Shard {
                 return;
             }
             let Some(id) = self.turns.order.pop_front() else { return };
-            let quantum = self.turns.quantum();
+            let quantum = self.turns.share(left);
             let Some(connection) = self.connections.get_mut(id.0) else {
                 self.turns.remove(id);
                 continue;
@@ -340,6 +354,7 @@ impl Shard {
         if let Some(connection) = self.connections.get_mut(id.0) {
             connection.allowance -= units;
         }
+        self.turns.spent += units;
         self.work.units += u64::try_from(units).unwrap_or(0);
     }
 

@@ -14,6 +14,7 @@ mod secured;
 mod session;
 mod transfer;
 mod truth;
+mod turns;
 mod users;
 mod view;
 
@@ -185,6 +186,11 @@ impl Client {
         }
     }
 
+    /// Bytes that are to be sent.
+    pub(crate) fn queued(&self) -> usize {
+        self.out.len()
+    }
+
     /// Sends what there is to send.
     pub(crate) fn push(&mut self, server: &mut Server) {
         if server.shard.wants_read(self.connection) {
@@ -249,12 +255,18 @@ impl Client {
 
     /// Sends a request; gives its RequestId.
     pub(crate) fn send(&mut self, server: &mut Server, type_id: u32, body: &impl Encode) -> u32 {
+        let request_id = self.enqueue(type_id, body);
+        self.exchange(server);
+        request_id
+    }
+
+    /// Puts a request behind what is to be sent; gives its RequestId.
+    pub(crate) fn enqueue(&mut self, type_id: u32, body: &impl Encode) -> u32 {
         let start = self.channel.begin(&mut self.out);
         NodeId::numeric(0, type_id).encode(&mut self.out);
         body.encode(&mut self.out);
         let request_id = self.channel.next_request_id();
         self.channel.finish(start, request_id, &mut self.out).unwrap();
-        self.exchange(server);
         request_id
     }
 

@@ -1,0 +1,712 @@
+//! Fair turns: long requests are cut into slices, others have their turn in between, and nothing else changes.
+
+use super::attribute::{add, variable};
+use super::flow::subscribe;
+use super::*;
+use crate::authorization::access::Access;
+use crate::callback::{SourceRead, ValueSource};
+use proptest::prelude::*;
+use schema::{
+    BrowseDescription, BrowseDirection, BrowseNextRequest, BrowsePath, BrowseRequest, BrowseResponse,
+    CallMethodRequest, CallRequest, CancelRequest, CloseSessionRequest, CreateMonitoredItemsRequest,
+    DeleteMonitoredItemsRequest, DeleteSubscriptionsRequest, ModifyMonitoredItemsRequest,
+    MonitoredItemCreateRequest, MonitoredItemModifyRequest, MonitoringMode, MonitoringParameters,
+    PermissionType, PublishRequest, ReadRequest, ReadResponse, ReadValueId, RegisterNodesRequest,
+    RelativePath, RelativePathElement, SetMonitoringModeRequest, SetPublishingModeRequest,
+    TimestampsToReturn, TranslateBrowsePathsToNodeIdsRequest, UnregisterNodesRequest, WriteRequest,
+    WriteResponse, WriteValue,
+};
+use taktwerk_schema::ids::{method_ids, object_ids, reference_type_ids, variable_ids};
+use taktwerk_types::{BuiltInType, ByteString, DataValue, QualifiedName, Variant};
+
+/// Units of a turn and the least that a connection has of them, in the server as it is.
+const TURN: i64 = 40_000;
+const QUANTUM: i64 = 2_000;
+
+fn with_variables(count: u32) -> Server {
+    let server = Server::new();
+    for number in 1..=count {
+        add(&server, variable(number, BuiltInType::Double, f64::from(number)));
+    }
+    server
+}
+
+/// Makes turns short.
+fn slow(server: &mut Server) {
+    server.shard.turns.set_units(100, 100);
+    server.now.instant = server.now.instant + Duration::from_micros(10);
+}
+
+/// Puts a request on its way without giving anybody a turn.
+fn post<R: Request>(client: &mut Client, server: &mut Server, request: &R) -> u32
+where
+    R::Response: Response,
+{
+    let id = client.enqueue(R::BINARY_ENCODING_ID, request);
+    client.push(server);
+    client.drain(server);
+    id
+}
+
+/// A turn of the driver: time goes on, and what is due is done.
+fn turn(server: &mut Server, client: &mut Client) {
+    server.now.instant = server.now.instant + Duration::from_micros(10);
+    server.shard.timer(server.now);
+    client.push(server);
+    client.drain(server);
+}
+
+fn values(numbers: impl IntoIterator<Item = u32>) -> Vec<ReadValueId> {
+    let node =
+        |number| ReadValueId { node_id: NodeId::numeric(1, number), attribute_id: 13, ..Default::default() };
+    numbers.into_iter().map(node).collect()
+}
+
+fn read(client: &mut Client, nodes_to_read: Vec<ReadValueId>) -> ReadRequest {
+    ReadRequest {
+        request_header: client.header(),
+        timestamps_to_return: TimestampsToReturn::BOTH,
+        nodes_to_read,
+        ..Default::default()
+    }
+}
+
+fn write(client: &mut Client, numbers: impl IntoIterator<Item = u32>, value: f64) -> WriteRequest {
+    let node = |number| WriteValue {
+        node_id: NodeId::numeric(1, number),
+        attribute_id: 13,
+        value: DataValue::new(value),
+        ..Default::default()
+    };
+    let nodes_to_write = numbers.into_iter().map(node).collect();
+    WriteRequest { request_header: client.header(), nodes_to_write }
+}
+
+fn browse(client: &mut Client, id: u32, count: usize) -> BrowseRequest {
+    let what = BrowseDescription { node_id: id.into(), result_mask: 63, ..Default::default() };
+    BrowseRequest {
+        request_header: client.header(),
+        nodes_to_browse: vec![what; count],
+        ..Default::default()
+    }
+}
+
+// ---- cutting changes nothing
+
+/// What a client asks for, one after the other; the bodies of all responses.
+fn conversation(server: &mut Server, picks: &[(u8, u8)]) -> Vec<Vec<u8>> {
+    let mut client = server.session();
+    let mut bodies = Vec::new();
+    let subscription_id = subscribe(&mut client, server, NodeId::numeric(1, 1));
+    let mut items = vec![1];
+    let mut point = ByteString::from(b"none".as_slice());
+    for (what, size) in picks {
+        let size = usize::from(*size % 40) + 1;
+        let header = client.header();
+        let numbers = (0..size as u32).map(|at| at * 7 % 35);
+        let node = |number: u32| NodeId::numeric(1, number);
+        macro_rules! ask {
+            ($request:expr) => {{
+                let request = $request;
+                ask(&mut client, server, &request)
+            }};
+        }
+        let body = match what % 14 {
+            0 => {
+                let mut nodes = values(numbers);
+                for (at, node) in nodes.iter_mut().enumerate() {
+                    match at % 5 {
+                        1 => node.attribute_id = at as u32,
+                        2 => node.node_id = 2256.into(),
+                        3 => node.index_range = "1:2".into(),
+                        _ => {}
+                    }
+                }
+                ask!(read(&mut client, nodes))
+            }
+            1 => ask!(write(&mut client, numbers, size as f64)),
+            2 => {
+                let call = |at: usize| CallMethodRequest {
+                    object_id: object_ids::SERVER.into(),
+                    method_id: method_ids::SERVER_GET_MONITORED_ITEMS.into(),
+                    input_arguments: vec![(subscription_id + (at as u32 % 2)).into()],
+                };
+                ask!(CallRequest { request_header: header, methods_to_call: (0..size).map(call).collect() })
+            }
+            3 | 4 => {
+                let mut request = browse(&mut client, object_ids::SERVER, size);
+                request.requested_max_references_per_node = (size % 4) as u32 * 9;
+                for (at, what) in request.nodes_to_browse.iter_mut().enumerate() {
+                    what.browse_direction = BrowseDirection((at % 4) as i32);
+                    what.node_id = [85, 2253, 84, 12345][at % 4].into();
+                    what.node_class_mask = if at % 3 == 0 { 2 } else { 0 };
+                }
+                let body = ask!(request);
+                let mut decoder = Decoder::new(&body[4..], DecodeLimits::DEFAULT);
+                let results = BrowseResponse::decode(&mut decoder).unwrap().results;
+                let given = results.into_iter().map(|result| result.continuation_point);
+                point = given.filter(|point| !point.is_null()).last().unwrap_or(point);
+                body
+            }
+            5 => ask!(BrowseNextRequest {
+                request_header: header,
+                release_continuation_points: size == 7,
+                continuation_points: vec![point.clone(), b"unknown".as_slice().into()],
+            }),
+            6 => {
+                let element = |name: &str| RelativePathElement {
+                    reference_type_id: reference_type_ids::HIERARCHICAL_REFERENCES.into(),
+                    include_subtypes: true,
+                    target_name: QualifiedName::new(0, name),
+                    ..Default::default()
+                };
+                let path = |at: usize| BrowsePath {
+                    starting_node: 84.into(),
+                    relative_path: RelativePath {
+                        elements: ["Objects", "Server", "ServerStatus", "Nothing"][..at % 5]
+                            .iter()
+                            .map(|name| element(name))
+                            .collect(),
+                    },
+                };
+                let browse_paths = (0..size).map(path).collect();
+                ask!(TranslateBrowsePathsToNodeIdsRequest { request_header: header, browse_paths })
+            }
+            7 => ask!(RegisterNodesRequest {
+                request_header: header,
+                nodes_to_register: numbers.map(node).collect()
+            }),
+            8 => ask!(UnregisterNodesRequest {
+                request_header: header,
+                nodes_to_unregister: numbers.map(node).collect()
+            }),
+            9 => {
+                let item = |number| MonitoredItemCreateRequest {
+                    item_to_monitor: values([number]).remove(0),
+                    monitoring_mode: MonitoringMode::REPORTING,
+                    requested_parameters: MonitoringParameters { queue_size: number, ..Default::default() },
+                };
+                items.extend(2..=size as u32);
+                ask!(CreateMonitoredItemsRequest {
+                    request_header: header,
+                    subscription_id,
+                    timestamps_to_return: TimestampsToReturn::BOTH,
+                    items_to_create: numbers.map(item).collect(),
+                })
+            }
+            10 => {
+                let item = |id: &u32| MonitoredItemModifyRequest {
+                    monitored_item_id: *id,
+                    requested_parameters: MonitoringParameters { queue_size: *id, ..Default::default() },
+                };
+                ask!(ModifyMonitoredItemsRequest {
+                    request_header: header,
+                    subscription_id,
+                    timestamps_to_return: TimestampsToReturn::SOURCE,
+                    items_to_modify: items.iter().map(item).collect(),
+                })
+            }
+            11 => ask!(SetMonitoringModeRequest {
+                request_header: header,
+                subscription_id,
+                monitoring_mode: MonitoringMode::SAMPLING,
+                monitored_item_ids: items.clone(),
+            }),
+            12 => ask!(DeleteMonitoredItemsRequest {
+                request_header: header,
+                subscription_id,
+                monitored_item_ids: items.iter().skip(1).copied().collect(),
+            }),
+            _ => ask!(SetPublishingModeRequest {
+                request_header: header,
+                publishing_enabled: size > 20,
+                subscription_ids: (0..size as u32).map(|at| subscription_id + at % 2).collect(),
+            }),
+        };
+        bodies.push(body);
+    }
+    let request_header = client.header();
+    let subscription_ids = vec![subscription_id, 77];
+    bodies.push(ask(&mut client, server, &DeleteSubscriptionsRequest { request_header, subscription_ids }));
+    bodies
+}
+
+/// The body of a response.
+fn ask<R: Request>(client: &mut Client, server: &mut Server, request: &R) -> Vec<u8>
+where
+    R::Response: Response,
+{
+    let id = client.send(server, R::BINARY_ENCODING_ID, request);
+    let at = client.responses.iter().position(|(of, _)| *of == id).expect("every request is answered");
+    client.responses.remove(at).1
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_request_that_is_cut_anywhere_is_answered_with_the_same_bytes(
+        picks in prop::collection::vec((any::<u8>(), any::<u8>()), 1..12),
+        units in 1i64..120,
+    ) {
+        let mut whole = with_variables(30);
+        let mut cut = with_variables(30);
+        cut.shard.turns.set_units(units, units.min(40));
+        let expected = conversation(&mut whole, &picks);
+        prop_assert_eq!(whole.shard.take_work().suspensions, 0);
+        let bodies = conversation(&mut cut, &picks);
+        prop_assert!(units > 10 || cut.shard.take_work().suspensions > 0);
+        for (at, (body, expected)) in bodies.iter().zip(&expected).enumerate() {
+            prop_assert_eq!(body, expected, "response {} of {:?}", at, &picks);
+        }
+        prop_assert_eq!(bodies.len(), expected.len());
+        prop_assert!(cut.shard.turns.is_idle());
+    }
+}
+
+// ---- fairness
+
+/// Fifty connections with requests of thousands of long operations, and one that reads a value now and then.
+#[test]
+fn an_honest_reader_is_answered_within_few_units() {
+    const GREEDY: usize = 50;
+    let mut server = Server::new();
+    for number in 1..=300 {
+        add(&server, variable(number, BuiltInType::Double, 1.0));
+    }
+    let mut greedy: Vec<Client> = (0..GREEDY).map(|_| server.session()).collect();
+    let mut honest = server.session();
+    let array =
+        variable_ids::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY_SESSION_DIAGNOSTICS_ARRAY;
+    server.shard.take_work();
+    let mut longest = 0;
+    for round in 0..60 {
+        server.now.instant = server.now.instant + Duration::from_millis(1);
+        let mut units = 0;
+        let is_asking = round % 3 == 0;
+        for (at, client) in greedy.iter_mut().enumerate() {
+            // The honest one is somewhere among them.
+            if is_asking && at == round % GREEDY {
+                let request = read(&mut honest, values([1]));
+                let before = server.shard.take_work();
+                let id = post(&mut honest, &mut server, &request);
+                let own = server.shard.take_work();
+                assert!(honest.response::<ReadResponse>(id).is_some(), "it waits for nobody");
+                assert!(own.units < 20, "{own:?}");
+                units += before.units;
+            }
+            if round == 0 {
+                let request = browse(client, object_ids::OBJECTS_FOLDER, 2_000);
+                client.enqueue(BrowseRequest::BINARY_ENCODING_ID, &request);
+                let node = ReadValueId { node_id: array.into(), attribute_id: 13, ..Default::default() };
+                let request = read(client, vec![node; 2_000]);
+                client.enqueue(ReadRequest::BINARY_ENCODING_ID, &request);
+            }
+            client.push(&mut server);
+        }
+        server.shard.timer(server.now);
+        units += server.shard.take_work().units;
+        longest = longest.max(units);
+    }
+    // What the driver does from one look at its sockets to the next: a quantum for each, and what is left of a turn, when
+    // it reads, and a turn when it goes on. Single operations go beyond.
+    let most = 2 * TURN + (GREEDY as i64 + 1) * (QUANTUM + 700);
+    assert!(longest > 0 && longest <= most as u64, "{longest} of {most}");
+    assert!(greedy.iter().all(|client| !client.closed));
+}
+
+#[test]
+fn connections_with_much_to_do_get_the_same() {
+    let mut server = with_variables(1);
+    server.shard.turns.set_units(1_000, 200);
+    let mut clients: Vec<Client> = (0..5).map(|_| server.session()).collect();
+    // One asks for much at a time, the others for little, as often as they like.
+    let mut answered = [0u64; 5];
+    for _ in 0..100 {
+        server.now.instant = server.now.instant + Duration::from_millis(1);
+        for (at, client) in clients.iter_mut().enumerate() {
+            let count = if at == 0 { 2_000 } else { 50 };
+            while client.queued() < 5_000 {
+                let request = read(client, vec![values([1]).remove(0); count]);
+                client.enqueue(ReadRequest::BINARY_ENCODING_ID, &request);
+            }
+            client.push(&mut server);
+        }
+        server.shard.timer(server.now);
+        while let Some(id) = server.shard.poll_transmit() {
+            let bytes = server.shard.unsent(id).to_vec();
+            server.shard.sent(id, bytes.len());
+            let at = clients.iter().position(|client| client.connection == id).unwrap();
+            answered[at] += bytes.len() as u64;
+            clients[at].deliver(&bytes, server.now.instant);
+            clients[at].responses.clear();
+        }
+    }
+    let (least, most) = (answered.iter().min().unwrap(), answered.iter().max().unwrap());
+    assert!(*least * 4 > *most * 3, "{answered:?}");
+}
+
+#[test]
+fn what_is_due_comes_before_long_requests() {
+    let mut server = with_variables(600);
+    let mut watcher = server.session();
+    subscribe(&mut watcher, &mut server, NodeId::numeric(1, 1));
+    let request = PublishRequest { request_header: watcher.header(), ..Default::default() };
+    let publish = post(&mut watcher, &mut server, &request);
+    let mut greedy = server.session();
+    let request = browse(&mut greedy, object_ids::OBJECTS_FOLDER, 10_000);
+    let id = post(&mut greedy, &mut server, &request);
+    assert!(greedy.response::<BrowseResponse>(id).is_none());
+    // The publishing interval is over while the Browse is under way: one turn, and the message is there.
+    server.now.instant = server.now.instant + Duration::from_millis(200);
+    server.shard.timer(server.now);
+    watcher.drain(&mut server);
+    assert!(watcher.response::<schema::PublishResponse>(publish).is_some());
+    assert!(!server.shard.turns.is_idle());
+}
+
+// ---- what may change in between
+
+/// A server with a client whose Read of 600 values and a structure is under way.
+fn under_way() -> (Server, Client, u32) {
+    let mut server = with_variables(600);
+    let mut client = server.session();
+    slow(&mut server);
+    let request = read(&mut client, values(1..=600));
+    let id = post(&mut client, &mut server, &request);
+    assert!(client.responses.is_empty() && !server.shard.turns.is_idle());
+    (server, client, id)
+}
+
+#[test]
+fn requests_of_a_connection_stay_in_order() {
+    let (mut server, mut client, first) = under_way();
+    let request = write(&mut client, 1..=600, 77.0);
+    let second = post(&mut client, &mut server, &request);
+    let request = read(&mut client, values(1..=600));
+    let third = post(&mut client, &mut server, &request);
+    let mut order = Vec::new();
+    while !server.shard.turns.is_idle() {
+        turn(&mut server, &mut client);
+        let new = client.responses.iter().map(|(id, _)| *id).filter(|id| !order.contains(id));
+        order.extend(new.collect::<Vec<_>>());
+    }
+    assert_eq!(order, [first, second, third]);
+    let before = client.response::<ReadResponse>(first).unwrap().unwrap().results;
+    assert_eq!(before[599].value, Some(Variant::from(600.0)), "it came before the Write");
+    assert_eq!(client.response::<WriteResponse>(second).unwrap().unwrap().results, [StatusCode::GOOD; 600]);
+    let after = client.response::<ReadResponse>(third).unwrap().unwrap().results;
+    assert!(after.iter().all(|value| value.value == Some(Variant::from(77.0))));
+}
+
+#[test]
+fn a_client_that_asks_on_is_not_read_any_more() {
+    let (mut server, mut client, _) = under_way();
+    let mut asked = 0;
+    while server.shard.wants_read(client.connection) {
+        let request = read(&mut client, values(1..=600));
+        post(&mut client, &mut server, &request);
+        asked += 1;
+        assert!(asked < 100);
+    }
+    // All of them are answered in the end, and nothing stays charged.
+    while !server.shard.turns.is_idle() {
+        turn(&mut server, &mut client);
+    }
+    assert_eq!(client.responses.len(), asked + 1);
+    assert_eq!(server.shard.shared().budgets().unsent.used(), 0);
+}
+
+#[test]
+fn what_is_kept_is_charged_and_released() {
+    let mut server = with_variables(1);
+    let mut client = server.session();
+    slow(&mut server);
+    let request = read(&mut client, values(1..=9_000));
+    post(&mut client, &mut server, &request);
+    assert!(server.shard.shared().budgets().unsent.used() > 100_000);
+    server.shard.closed(client.connection, server.now);
+    assert_eq!(server.shard.shared().budgets().unsent.used(), 0);
+    assert!(server.shard.turns.is_idle());
+    assert_eq!(server.shard.session_count(), 1);
+}
+
+#[test]
+fn a_cancel_ends_requests_that_are_under_way_and_those_behind_them() {
+    let (mut server, mut client, first) = under_way();
+    let first_handle = client.header().request_handle - 1;
+    let request = write(&mut client, 1..=600, 5.0);
+    let write_handle = request.request_header.request_handle;
+    let second = post(&mut client, &mut server, &request);
+    for (handle, id) in [(first_handle, first), (write_handle, second)] {
+        let cancel = CancelRequest { request_header: client.header(), request_handle: handle };
+        let cancel = post(&mut client, &mut server, &cancel);
+        let cancelled = client.response::<schema::CancelResponse>(cancel).unwrap().unwrap();
+        assert_eq!(cancelled.cancel_count, 1);
+        let fault = client.response::<ReadResponse>(id).unwrap().unwrap_err();
+        assert_eq!(fault, StatusCode::BAD_REQUEST_CANCELLED_BY_CLIENT);
+    }
+    while !server.shard.turns.is_idle() {
+        turn(&mut server, &mut client);
+    }
+    assert!(client.responses.is_empty());
+    let value = super::attribute::read(&mut client, &mut server, NodeId::numeric(1, 600), 13);
+    assert_eq!(value.value, Some(Variant::from(600.0)), "the Write was never begun");
+}
+
+#[test]
+fn a_publish_does_not_wait_for_a_long_request() {
+    let mut server = with_variables(600);
+    let mut client = server.session();
+    subscribe(&mut client, &mut server, NodeId::numeric(1, 1));
+    slow(&mut server);
+    let request = read(&mut client, values(1..=600));
+    let id = post(&mut client, &mut server, &request);
+    let request = PublishRequest { request_header: client.header(), ..Default::default() };
+    let publish = post(&mut client, &mut server, &request);
+    server.now.instant = server.now.instant + Duration::from_millis(200);
+    turn(&mut server, &mut client);
+    assert!(client.response::<schema::PublishResponse>(publish).is_some());
+    assert!(client.response::<ReadResponse>(id).is_none());
+}
+
+#[test]
+fn a_session_that_ends_takes_its_requests_along() {
+    let (mut server, mut client, id) = under_way();
+    let key = server.shard.sessions.iter().next().unwrap().0;
+    server.shard.context(None, server.now).close_session(key, true, None);
+    client.drain(&mut server);
+    assert_eq!(client.response::<ReadResponse>(id).unwrap().unwrap_err(), StatusCode::BAD_SESSION_CLOSED);
+    while !server.shard.turns.is_idle() {
+        turn(&mut server, &mut client);
+    }
+    assert!(client.responses.is_empty());
+}
+
+#[test]
+fn a_close_session_waits_for_what_was_asked_before() {
+    let (mut server, mut client, id) = under_way();
+    let request = CloseSessionRequest { request_header: client.header(), delete_subscriptions: true };
+    let close = post(&mut client, &mut server, &request);
+    assert_eq!(server.shard.session_count(), 1);
+    while !server.shard.turns.is_idle() {
+        turn(&mut server, &mut client);
+    }
+    assert_eq!(client.response::<ReadResponse>(id).unwrap().unwrap().results.len(), 600);
+    client.response::<schema::CloseSessionResponse>(close).unwrap().unwrap();
+    assert_eq!(server.shard.session_count(), 0);
+}
+
+#[test]
+fn a_request_is_given_up_when_its_time_is_over() {
+    let (mut server, mut client, id) = under_way();
+    let mut request = read(&mut client, values([1]));
+    request.request_header.timeout_hint = 50;
+    let behind = post(&mut client, &mut server, &request);
+    server.now.instant = server.now.instant + Duration::from_secs(11);
+    while !server.shard.turns.is_idle() {
+        turn(&mut server, &mut client);
+    }
+    for id in [id, behind] {
+        assert_eq!(client.response::<ReadResponse>(id).unwrap().unwrap_err(), StatusCode::BAD_TIMEOUT);
+    }
+}
+
+#[test]
+fn rights_that_change_hold_for_what_is_left() {
+    let (mut server, mut client, id) = under_way();
+    let nobody = Access {
+        role_permissions: Some(vec![(
+            object_ids::WELL_KNOWN_ROLE_OPERATOR.into(),
+            PermissionType::READ | PermissionType::BROWSE,
+        )]),
+        access_restrictions: None,
+    };
+    for number in [1, 600] {
+        server.space.set_access(&NodeId::numeric(1, number), nobody.clone()).unwrap();
+    }
+    while !server.shard.turns.is_idle() {
+        turn(&mut server, &mut client);
+    }
+    let results = client.response::<ReadResponse>(id).unwrap().unwrap().results;
+    assert_eq!(results[0].value, Some(Variant::from(1.0)), "it was read while that was allowed");
+    assert_eq!(results[599].status(), StatusCode::BAD_NODE_ID_UNKNOWN);
+}
+
+#[test]
+fn nodes_may_go_while_they_are_browsed() {
+    let mut server = with_variables(600);
+    let mut client = server.session();
+    slow(&mut server);
+    let request = browse(&mut client, object_ids::OBJECTS_FOLDER, 2);
+    let id = post(&mut client, &mut server, &request);
+    for number in 300..=600 {
+        server.space.delete_node(&NodeId::numeric(1, number)).unwrap();
+    }
+    while !server.shard.turns.is_idle() {
+        turn(&mut server, &mut client);
+    }
+    let results = client.response::<BrowseResponse>(id).unwrap().unwrap().results;
+    assert!(results.iter().all(|result| result.status_code == StatusCode::GOOD));
+    let names = |at: usize| results[at].references.iter().filter(|to| to.browse_name.name.as_str() == "v299");
+    assert_eq!((names(0).count(), names(1).count()), (1, 1));
+    assert!(results[1].references.iter().all(|to| to.browse_name.name.as_str() != "v600"));
+}
+
+#[test]
+fn a_subscription_may_end_while_items_are_made() {
+    let mut server = with_variables(600);
+    let mut client = server.session();
+    let subscription_id = subscribe(&mut client, &mut server, NodeId::numeric(1, 1));
+    slow(&mut server);
+    let item = |number| MonitoredItemCreateRequest {
+        item_to_monitor: values([number]).remove(0),
+        monitoring_mode: MonitoringMode::REPORTING,
+        ..Default::default()
+    };
+    let request = CreateMonitoredItemsRequest {
+        request_header: client.header(),
+        subscription_id,
+        timestamps_to_return: TimestampsToReturn::BOTH,
+        items_to_create: (1..=600).map(item).collect(),
+    };
+    let id = post(&mut client, &mut server, &request);
+    assert!(server.shard.context(None, server.now).engine.item_count() > 1);
+    let key = server.shard.sessions.iter().next().unwrap().0;
+    {
+        let cx = &mut server.shard.context(None, server.now);
+        let place = cx.engine.find(key.into(), subscription_id).unwrap();
+        cx.engine.delete_subscription(place, &mut cx.outbox);
+    }
+    turn(&mut server, &mut client);
+    let fault = client.response::<schema::CreateMonitoredItemsResponse>(id).unwrap().unwrap_err();
+    assert_eq!(fault, StatusCode::BAD_SUBSCRIPTION_ID_INVALID);
+    assert_eq!(server.shard.context(None, server.now).engine.item_count(), 0);
+}
+
+/// A source that answers on another thread.
+struct Slow;
+
+impl ValueSource for Slow {
+    fn read(&self) -> SourceRead {
+        SourceRead::Blocking(Box::new(|| DataValue::new(4.5)))
+    }
+}
+
+#[test]
+fn slow_values_of_a_request_that_was_left_are_waited_for() {
+    let mut server = with_variables(600);
+    let spec = variable(1000, BuiltInType::Double, 0.0).source(Arc::new(Slow));
+    add(&server, spec);
+    let mut client = server.session();
+    slow(&mut server);
+    let nodes = values((1..=300).chain([1000]).chain(301..=600).chain([1000]));
+    let request = read(&mut client, nodes);
+    let id = post(&mut client, &mut server, &request);
+    while !server.shard.turns.is_idle() {
+        turn(&mut server, &mut client);
+    }
+    assert!(client.responses.is_empty());
+    while server.run_effect() {}
+    client.drain(&mut server);
+    let results = client.response::<ReadResponse>(id).unwrap().unwrap().results;
+    let got: Vec<f64> = results
+        .iter()
+        .map(|value| match value.value {
+            Some(Variant::Double(value)) => value,
+            ref other => panic!("{other:?}"),
+        })
+        .collect();
+    let expected: Vec<f64> =
+        (1..=300).map(f64::from).chain([4.5]).chain((301..=600).map(f64::from)).chain([4.5]).collect();
+    assert_eq!(got, expected);
+}
+
+// ---- answers that are too large
+
+#[test]
+fn an_answer_that_grows_too_large_is_given_up_at_once() {
+    let mut server = with_variables(2);
+    let mut client = server.connect();
+    let create = schema::CreateSessionRequest {
+        request_header: client.header(),
+        endpoint_url: URL.into(),
+        requested_session_timeout: 60_000.0,
+        max_response_message_size: 10_000,
+        ..Default::default()
+    };
+    client.token = client.call(&mut server, &create).unwrap().authentication_token;
+    client.activate(&mut server).unwrap();
+    let array =
+        variable_ids::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY_SESSION_DIAGNOSTICS_ARRAY;
+    let node = |id: u32| ReadValueId { node_id: id.into(), attribute_id: 13, ..Default::default() };
+    let requests: [(&str, Box<dyn Fn(&mut Client, &mut Server) -> StatusCode>); 4] = [
+        (
+            "Read",
+            Box::new(move |client, server| {
+                let request = read(client, vec![node(array); 9_999]);
+                client.call(server, &request).unwrap_err()
+            }),
+        ),
+        (
+            "Call",
+            Box::new(|client, server| {
+                let method = CallMethodRequest::default();
+                let methods_to_call = vec![method; 999];
+                let request = CallRequest { request_header: client.header(), methods_to_call };
+                client.call(server, &request).unwrap_err()
+            }),
+        ),
+        (
+            "TranslateBrowsePathsToNodeIds",
+            Box::new(|client, server| {
+                let path = BrowsePath { starting_node: 84.into(), ..Default::default() };
+                let request = TranslateBrowsePathsToNodeIdsRequest {
+                    request_header: client.header(),
+                    browse_paths: vec![path; 9_999],
+                };
+                client.call(server, &request).unwrap_err()
+            }),
+        ),
+        (
+            "Browse",
+            Box::new(|client, server| {
+                let request = browse(client, object_ids::OBJECTS_FOLDER, 9_999);
+                client.call(server, &request).unwrap_err()
+            }),
+        ),
+    ];
+    for (name, ask) in requests {
+        server.shard.take_work();
+        assert_eq!(ask(&mut client, &mut server), StatusCode::BAD_RESPONSE_TOO_LARGE, "{name}");
+        let work = server.shard.take_work();
+        // An operation's result is at least eight bytes.
+        assert!(work.operations <= 10_000 / 8, "{name}: {work:?}");
+    }
+}
+
+#[test]
+fn work_is_counted() {
+    let mut server = with_variables(10);
+    let mut client = server.session();
+    subscribe(&mut client, &mut server, NodeId::numeric(1, 1));
+    server.shard.take_work();
+    let request = read(&mut client, values(1..=10));
+    client.call(&mut server, &request).unwrap();
+    let work = server.shard.take_work();
+    assert_eq!((work.requests, work.operations, work.suspensions), (1, 10, 0));
+    assert_eq!((work.chunks_received, work.chunks_sent, work.signatures), (1, 1, 0));
+    assert!(work.bytes_received > 100 && work.bytes_sent > 100 && work.units >= 18, "{work:?}");
+    let request = browse(&mut client, object_ids::OBJECTS_FOLDER, 1);
+    client.call(&mut server, &request).unwrap();
+    assert!(server.shard.take_work().references >= 10);
+    let request = PublishRequest { request_header: client.header(), ..Default::default() };
+    post(&mut client, &mut server, &request);
+    server.space.variable(&NodeId::numeric(1, 1)).unwrap().set_at(5.0, server.now.utc);
+    server.pass(Duration::from_millis(250));
+    client.drain(&mut server);
+    let work = server.shard.take_work();
+    assert_eq!((work.publish_responses, work.notifications), (1, 1));
+    assert!(work.items_walked >= 1);
+    assert_eq!(server.shard.take_work(), crate::Work::default(), "it was taken");
+}

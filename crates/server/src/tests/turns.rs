@@ -3,6 +3,7 @@
 use super::attribute::{add, variable};
 use super::flow::subscribe;
 use super::*;
+use crate::account::Category;
 use crate::authorization::access::Access;
 use crate::callback::{SourceRead, ValueSource};
 use proptest::prelude::*;
@@ -414,7 +415,7 @@ fn a_client_that_asks_on_is_not_read_any_more() {
         turn(&mut server, &mut client);
     }
     assert_eq!(client.responses.len(), asked + 1);
-    assert_eq!(server.shard.shared().budgets().unsent.used(), 0);
+    assert_eq!(server.shard.shared().account().used(Category::Requests), 0);
 }
 
 #[test]
@@ -424,9 +425,9 @@ fn what_is_kept_is_charged_and_released() {
     slow(&mut server);
     let request = read(&mut client, values(1..=9_000));
     post(&mut client, &mut server, &request);
-    assert!(server.shard.shared().budgets().unsent.used() > 100_000);
+    assert!(server.shard.shared().account().used(Category::Requests) > 100_000);
     server.shard.closed(client.connection, server.now);
-    assert_eq!(server.shard.shared().budgets().unsent.used(), 0);
+    assert_eq!(server.shard.shared().account().used(Category::Requests), 0);
     assert!(server.shard.turns.is_idle());
     assert_eq!(server.shard.session_count(), 1);
 }

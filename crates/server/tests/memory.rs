@@ -198,7 +198,17 @@ impl Party {
     fn send(&mut self, at: usize, mut bytes: Vec<u8>) {
         let client = &mut self.clients[at];
         if !client.is_gone {
-            self.shard.received(client.connection, &mut bytes, self.now);
+            let mut done = self.shard.received(client.connection, &mut bytes, self.now);
+            // What it leaves is given again when others have had their turn.
+            for _ in 0..100 {
+                if done == bytes.len()
+                    || self.shard.poll_timeout().is_none_or(|(at, _)| at > self.now.instant)
+                {
+                    break;
+                }
+                self.shard.timer(self.now);
+                done += self.shard.received(client.connection, &mut bytes[done..], self.now);
+            }
         }
     }
 
@@ -223,7 +233,7 @@ impl Party {
                 gone.for_each(|client| client.is_gone = true);
             }
             while self.shard.poll_audit().is_some() {}
-            let Some(Effect { token, job }) = self.shard.poll_effect() else { return received };
+            let Some(Effect { token, job, .. }) = self.shard.poll_effect() else { return received };
             let Job::Blocking(run) = job else { panic!("no such work here") };
             self.shard.done(token, run(), self.now);
         }

@@ -1,4 +1,5 @@
-//! Threads for work that blocks: cryptography with private keys, certificate checks, the application's callbacks.
+//! Threads for work that blocks: cryptography with private keys, certificate checks, the application's callbacks. Each kind
+//! of work has a pool of its own.
 //!
 //! Threads start when work comes and end when none has come for a while: an idle server has none.
 

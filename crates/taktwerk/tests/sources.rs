@@ -224,3 +224,44 @@ async fn asynchronous_sources_and_writes() {
     let refused = client.write("nsu=urn:plant;s=B", 6.0).await.unwrap_err();
     assert_eq!(refused.status(), StatusCode::BAD_NO_COMMUNICATION);
 }
+
+/// Methods that hang, more of them than there are threads, hold up no login: those have threads of their own.
+#[tokio::test]
+async fn methods_that_hang_hold_up_no_login() {
+    let server = Server::builder()
+        .bind("127.0.0.1:0")
+        .users(|name: &str, password: &[u8]| {
+            if (name, password) == ("joe", b"secret") {
+                Ok(())
+            } else {
+                Err(StatusCode::BAD_USER_ACCESS_DENIED)
+            }
+        })
+        .allow_clear_passwords()
+        .build()
+        .unwrap();
+    let gate = Gate::default();
+    let held = gate.clone();
+    let hangs = move |_: &taktwerk::CallContext, ()| {
+        held.pass();
+        Ok(())
+    };
+    server.namespace("urn:plant").objects().method("Hang").blocking_handler(hangs).unwrap();
+    let server = server.spawn().unwrap();
+    let client = log_on(&server).await;
+    let calls: Vec<_> = (0..20)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.call::<(), ()>("i=85", "nsu=urn:plant;s=Hang", ()).await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    for _ in 0..5 {
+        within(SOON, "the end", log_on(&server).await.disconnect()).await;
+    }
+    assert!(calls.iter().all(|call| !call.is_finished()), "they still hang");
+    gate.open();
+    for call in calls {
+        within(SOON, "the call", call).await.unwrap().unwrap();
+    }
+}

@@ -2,29 +2,57 @@
 
 use super::core::Core;
 use super::mailbox::{Mail, Mailbox};
+use super::options::ServerOptions;
 use crate::executor::Executor;
 use crate::workers::Workers;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use taktwerk_server::{Effect, Job, JobResult, Token};
+use taktwerk_server::{Effect, Job, JobKind, JobResult, Token};
+
+/// The worker threads of all shards. Each kind of work has its own: an application's callbacks that hang hold up neither
+/// logins nor handshakes, and guessed passwords hold up no handshakes.
+#[derive(Clone)]
+pub(super) struct Pools {
+    security: Workers,
+    credentials: Workers,
+    callbacks: Workers,
+}
+
+impl Pools {
+    pub(super) fn new(options: &ServerOptions) -> Self {
+        Self {
+            security: Workers::new("taktwerk-crypto", options.security_threads_max),
+            credentials: Workers::new("taktwerk-login", options.credential_threads_max),
+            callbacks: Workers::new("taktwerk-call", options.callback_threads_max),
+        }
+    }
+
+    fn of(&self, kind: JobKind) -> &Workers {
+        match kind {
+            JobKind::CheckCredential => &self.credentials,
+            JobKind::ReadValue | JobKind::SampleValue | JobKind::CallMethod => &self.callbacks,
+            _ => &self.security,
+        }
+    }
+}
 
 /// Where the effects of one shard run. How many run at a time is bounded by the shard.
 pub(super) struct Effects<C: Core> {
     mailbox: Arc<Mailbox<C>>,
-    workers: Workers,
+    pools: Pools,
     executor: Arc<Executor>,
 }
 
 impl<C: Core> Effects<C> {
-    pub(super) fn new(mailbox: Arc<Mailbox<C>>, workers: Workers, executor: Arc<Executor>) -> Self {
-        Self { mailbox, workers, executor }
+    pub(super) fn new(mailbox: Arc<Mailbox<C>>, pools: Pools, executor: Arc<Executor>) -> Self {
+        Self { mailbox, pools, executor }
     }
 
     pub(super) fn run(&self, effect: Effect) {
-        let Effect { token, job, .. } = effect;
+        let Effect { token, kind, job } = effect;
         let mut answer = Answer { mailbox: Arc::clone(&self.mailbox), token: Some(token) };
         match job {
-            Job::Blocking(function) => self.workers.submit(move || {
+            Job::Blocking(function) => self.pools.of(kind).submit(move || {
                 answer.give(catch_unwind(AssertUnwindSafe(function)).unwrap_or(JobResult::Failed));
             }),
             Job::Future(future) => {

@@ -29,13 +29,12 @@ use crate::error::StartError;
 use crate::executor::Executor;
 use crate::socket::Listener;
 use crate::wake::Waker;
-use crate::workers::Workers;
 use ::core::net::SocketAddr;
 use ::core::num::NonZeroU64;
 use ::core::time::Duration;
 use accept::Acceptor;
 use core::Core;
-use effects::Effects;
+use effects::{Effects, Pools};
 use mailbox::{Mail, Mailbox};
 use rustix::thread::set_current_timer_slack;
 use std::io;
@@ -69,7 +68,7 @@ impl<C: Core> Threads<C> {
         }
         let addresses = listeners.iter().map(Listener::address).collect();
         let options = Arc::new(options);
-        let workers = Workers::new("taktwerk-worker", options.workers_max);
+        let pools = Pools::new(&options);
         let executor = Arc::new(Executor::new());
         let mailboxes: Arc<[Arc<Mailbox<C>>]> = (0..cores.len())
             .map(|shard| Mailbox::new().map_err(|source| StartError::Thread { shard, source }))
@@ -87,7 +86,7 @@ impl<C: Core> Threads<C> {
                 options: Arc::clone(&options),
                 mailboxes: Arc::clone(&mailboxes),
                 acceptor: acceptor.take(),
-                effects: Effects::new(Arc::clone(mailbox), workers.clone(), Arc::clone(&executor)),
+                effects: Effects::new(Arc::clone(mailbox), pools.clone(), Arc::clone(&executor)),
             };
             match spawn(seat) {
                 Ok(thread) => this.threads.push(thread),

@@ -16,9 +16,15 @@ pub struct ServerOptions {
     pub busy_poll: Duration,
     /// CPUs to pin the shards' threads to, the first shard to the first; empty pins none.
     pub cpus: Vec<usize>,
-    /// Most threads for work that blocks (private-key operations, the application's callbacks). They exist only while
+    /// Most threads for handshakes, signatures and certificates. Default 4. Like all worker threads, they exist only while
     /// there is such work.
-    pub workers_max: usize,
+    pub security_threads_max: usize,
+    /// Most threads for passwords and other credentials. Default 4;
+    /// [`Limits::credential_checks_max`](taktwerk_server::Limits::credential_checks_max) says how many are checked at a
+    /// time.
+    pub credential_threads_max: usize,
+    /// Most threads for the application's methods. Default 8: as many can hang before other methods have to wait.
+    pub callback_threads_max: usize,
     /// Most threads for the application's sources that block. A source that hangs holds one, and a second one if a write
     /// hangs, too. Default 64.
     pub source_threads_max: usize,
@@ -37,7 +43,9 @@ impl Default for ServerOptions {
         Self {
             busy_poll: Duration::ZERO,
             cpus: Vec::new(),
-            workers_max: 4,
+            security_threads_max: 4,
+            credential_threads_max: 4,
+            callback_threads_max: 8,
             source_threads_max: 64,
             socket: SocketOptions::default(),
             receive_buffer_len: 64 << 10,

@@ -200,9 +200,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Most threads for callbacks that block. Default: 4.
-    pub fn workers_max(mut self, count: usize) -> Self {
-        self.options.workers_max = count;
+    /// Most threads for methods that block: as many can hang before other methods have to wait. Default: 8.
+    pub fn callback_threads_max(mut self, count: usize) -> Self {
+        self.options.callback_threads_max = count;
         self
     }
 

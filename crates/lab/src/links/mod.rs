@@ -1,6 +1,7 @@
 //! Emulated networks: delay, jitter, loss and rate between a client and a server on one machine.
 //!
 //! - [`address`]: which of a server's addresses it leads to;
+//!
 //! The properties of a link and the emulator are in [`taktwerk_netem`]. Here is what needs an operating system:
 //!
 //! - [`link`]: a link in use, made by the kernel alone, by IP packets through the emulator ([`tun`]), or by a relay in

@@ -66,6 +66,10 @@ fn nothing_is_good_that_is_not_there() {
             }
             NodeClass::OBJECT => {
                 let notifier = read(&mut client, &mut server, id, attribute::EVENT_NOTIFIER);
+                // Some objects are for administrators only.
+                if notifier.status() == StatusCode::BAD_USER_ACCESS_DENIED {
+                    continue;
+                }
                 assert_eq!(notifier.value, Some(0u8.into()), "{id}: no events can be had");
             }
             _ => {}

@@ -15,6 +15,11 @@ use taktwerk_server::{ServerShared, Shard};
 /// Connections that the kernel holds until they are accepted; the kernel caps it at net.core.somaxconn.
 const BACKLOG: i32 = 4096;
 
+/// How often a thread that waits for another one yields before it sleeps.
+const PAUSE_YIELDS: u32 = 8;
+/// How long it sleeps then: about what the kernel needs to let the other one go on.
+const PAUSE: Duration = Duration::from_micros(50);
+
 /// A server whose shards run on threads of their own. Dropping it closes all connections at once; use
 /// [`RunningServer::stop`] to let them end.
 pub struct RunningServer {
@@ -68,6 +73,7 @@ impl RunningServer {
         let shards = (0..shared.shards())
             .map(|shard| Shard::new(shard, Arc::clone(shared), Box::new(OsEntropy)))
             .collect();
+        shared.space().set_pause(pause);
         let threads = Threads::start(shards, listeners, options, |shard, waker| {
             shared.space().set_waker(shard, Box::new(waker.clone()));
         })?;
@@ -108,6 +114,16 @@ impl RunningServer {
     /// Waits until the server ends, which without [`Self::stop`] happens only if the kernel fails it.
     pub fn join(mut self) {
         self.threads.join();
+    }
+}
+
+/// Lets other threads run for somebody who waits for one of them. One that was preempted by a thread of higher priority
+/// only gets on when that one sleeps.
+fn pause(count: u32) {
+    if count < PAUSE_YIELDS {
+        std::thread::yield_now();
+    } else {
+        std::thread::sleep(PAUSE);
     }
 }
 

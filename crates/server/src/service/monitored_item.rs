@@ -246,9 +246,9 @@ fn check(
             return Err(StatusCode::BAD_NOT_READABLE);
         }
         match nodes.value_at(node) {
-            ValueAt::Slot(slot) => (slot, false),
-            ValueAt::Source(_, slot) => (slot, true),
-            ValueAt::Static(_) | ValueAt::Computed(_) | ValueAt::None => (NONE, false),
+            ValueAt::Slot(_) => (nodes.slot_handle(node), false),
+            ValueAt::Source(..) => (nodes.slot_handle(node), true),
+            ValueAt::Static(_) | ValueAt::Computed(_) | ValueAt::None => (None, false),
         }
     } else {
         if denial == Denial::No {
@@ -257,7 +257,7 @@ fn check(
         if index_range.is_some() {
             return Err(StatusCode::BAD_INDEX_RANGE_INVALID);
         }
-        (NONE, false)
+        (None, false)
     };
     if !data_encoding.is_null() {
         if !is_value {

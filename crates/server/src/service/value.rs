@@ -138,14 +138,14 @@ pub(crate) fn select(mut value: DataValue, range: &NumericRange) -> DataValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::slot::SlotStore;
+    use crate::space::store::SlotStore;
     use std::sync::Arc;
     use taktwerk_types::{Decode, DecodeLimits};
 
     #[test]
     fn snapshots_encode_as_their_data_values() {
         let store = Arc::new(SlotStore::new(1, 1));
-        let slot = store.allocate();
+        let slot = store.handle(&store.allocate());
         let (source, server) = (UtcTime::from_ticks(11), UtcTime::from_ticks(22));
         for value in [
             Variant::Boolean(true),

@@ -16,7 +16,7 @@ use crate::callback::{CallContext, WriteHandler};
 use crate::error::Fault;
 use crate::space::NodeIx;
 use crate::space::nodes::{Nodes, ValueAt};
-use crate::space::slot::SlotHandle;
+use crate::space::store::SlotHandle;
 use crate::space::view::attribute;
 use crate::work::unit;
 use std::sync::Arc;

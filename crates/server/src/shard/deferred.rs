@@ -15,7 +15,8 @@ use crate::now::Now;
 use crate::service::transfer::Transferred;
 use crate::service::{activate, call, read, session};
 use crate::session::SessionKey;
-use crate::space::slot::SlotHandle;
+use crate::space::store::SlotHandle;
+use crate::subscription::sampling::PendingSample;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use taktwerk_types::{Instant, NumericRange, StatusCode, TimestampsToReturn};
@@ -75,7 +76,7 @@ pub(crate) enum Kind {
     /// The certificate of a session's user after a trust list has changed; there is no request.
     UserTrust(SessionKey, Arc<[u8]>),
     /// The value of a monitored item; there is no request.
-    Sample { item: u32, slot: u32 },
+    Sample(PendingSample),
     /// A TransferSubscriptions that other shards have to answer.
     Transfer { send_initial_values: bool, results: Vec<Option<Transferred>> },
 }

@@ -16,6 +16,7 @@ use crate::service::request::Request;
 use crate::service::table::{self, Service};
 use crate::service::{Outcome, activate, dispatch, session, transfer};
 use crate::subscription::publish::Responder;
+use crate::subscription::sampling::SampleJob;
 use crate::work::unit;
 use core::time::Duration;
 use std::sync::Arc;
@@ -476,15 +477,14 @@ impl Shard {
     /// Starts asynchronous samples, as many as there is room for; the others wait.
     fn start_samples(&mut self) {
         while self.deferrals.has_room(1) {
-            let Some(sample) = self.engine.take_job() else { return };
+            let Some(SampleJob { sample, read }) = self.engine.take_job() else { return };
             let wrap: fn(taktwerk_types::DataValue) -> JobResult = JobResult::Value;
-            let job = match sample.read {
+            let job = match read {
                 SourceRead::Now(value) => Job::Blocking(Box::new(move || JobResult::Value(value))),
                 SourceRead::Blocking(run) => Job::blocking(run, wrap),
                 SourceRead::Later(future) => Job::future(future, wrap),
             };
-            let kind = Kind::Sample { item: sample.item, slot: sample.slot };
-            self.deferrals.run_apart(kind, Task::new(JobKind::SampleValue, job));
+            self.deferrals.run_apart(Kind::Sample(sample), Task::new(JobKind::SampleValue, job));
         }
     }
 
@@ -628,12 +628,12 @@ impl Shard {
             (Kind::UserTrust(key, certificate), result) => {
                 self.user_checked(key, &certificate, result, now);
             }
-            (Kind::Sample { item, slot }, result) => {
+            (Kind::Sample(sample), result) => {
                 let value = match result {
                     Some(JobResult::Value(value)) => value,
                     _ => taktwerk_types::DataValue::from_status(StatusCode::BAD_INTERNAL_ERROR),
                 };
-                self.engine.sample_done(item, slot, value, now, self.shared.space());
+                self.engine.sample_done(&sample, value, now);
             }
             // No effect belongs to it.
             (Kind::Transfer { .. }, _) => {}

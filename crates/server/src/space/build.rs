@@ -18,6 +18,8 @@ use taktwerk_types::{BuiltInType, Identifier, NodeId, QualifiedName, UtcTime, Va
 
 /// Types nest a few levels deep; the bound stops declarations that contain their own type.
 const INSTANCE_DEPTH_MAX: usize = 16;
+/// Nodes that are added before those who wait to read get their turn: some hundred microseconds.
+const NODES_PER_LOCK: usize = 128;
 
 /// Where a new node hangs and what it is an instance of.
 #[derive(Debug, Clone, Copy)]
@@ -247,7 +249,8 @@ impl AddressSpace {
         add_under(&mut self.write(), spec, under, now).map(|_| ())
     }
 
-    /// Adds many nodes under the same parent with one lock: what fills a space with 100 000 variables.
+    /// Adds many nodes under the same parent, some at a time: what fills a space with 100 000 variables. Services go on
+    /// meanwhile and see those that are there already.
     ///
     /// # Errors
     /// As [`Self::add_node`]; the nodes before the one that failed stay.
@@ -257,8 +260,17 @@ impl AddressSpace {
         under: Under<'_>,
         now: UtcTime,
     ) -> Result<(), NodeError> {
-        let mut nodes = self.write();
-        specs.into_iter().try_for_each(|spec| add_under(&mut nodes, spec, under, now).map(|_| ()))
+        let mut specs = specs.into_iter().peekable();
+        while specs.peek().is_some() {
+            let batch: Vec<NodeSpec> = specs.by_ref().take(NODES_PER_LOCK).collect();
+            let mut nodes = self.write();
+            for spec in batch {
+                add_under(&mut nodes, spec, under, now)?;
+            }
+            drop(nodes);
+            self.give_way();
+        }
+        Ok(())
     }
 
     /// Adds a reference and its inverse.

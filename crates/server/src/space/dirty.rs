@@ -1,24 +1,30 @@
-//! The top of a shard's dirty set: which pages of slots have changed.
+//! Which slots have changed: one bit per slot, one per word of slots, one per page, for each shard.
+//!
+//! A bit is set bottom-up: whoever turns a word from zero also marks the level above. It is taken top-down, so a shard
+//! that takes bits either sees a new one or is told again.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use super::sync::AtomicU64;
+use core::sync::atomic::Ordering;
 
 /// Words of the top level; page numbers beyond `64 * WORDS` share bits, which costs an empty look, never a loss.
-const WORDS: usize = 64;
+const WORDS: usize = if cfg!(loom) { 1 } else { 64 };
 
 /// One bit per page of slots.
 #[derive(Debug)]
 pub(crate) struct DirtyTop {
-    words: [AtomicU64; WORDS],
+    words: Box<[AtomicU64]>,
 }
 
 impl DirtyTop {
     pub(crate) fn new() -> Self {
-        Self { words: [const { AtomicU64::new(0) }; WORDS] }
+        Self { words: (0..WORDS).map(|_| AtomicU64::new(0)).collect() }
     }
 
     #[inline]
     pub(crate) fn mark(&self, page: usize) {
-        self.words[page / 64 % WORDS].fetch_or(1 << (page % 64), Ordering::AcqRel);
+        if let Some(word) = self.words.get(page / 64 % WORDS) {
+            word.fetch_or(1 << (page % 64), Ordering::AcqRel);
+        }
     }
 
     /// Takes all marks; calls `each` with every page number below `page_count` that a mark may stand for.
@@ -27,16 +33,68 @@ impl DirtyTop {
             if word.load(Ordering::Relaxed) == 0 {
                 continue;
             }
-            let mut bits = word.swap(0, Ordering::AcqRel);
-            while bits != 0 {
-                let bit = bits.trailing_zeros() as usize;
-                bits &= bits - 1;
+            each_bit(word.swap(0, Ordering::AcqRel), |bit| {
                 let mut page = index * 64 + bit;
                 while page < page_count {
                     each(page);
                     page += 64 * WORDS;
                 }
-            }
+            });
         }
+    }
+}
+
+/// One bit per slot of a page and shard.
+#[derive(Debug)]
+pub(crate) struct SlotBits {
+    /// `words_per_shard` words per shard, at most 64.
+    words: Box<[AtomicU64]>,
+    /// One word per shard: which of its words are not zero.
+    summary: Box<[AtomicU64]>,
+    words_per_shard: usize,
+}
+
+impl SlotBits {
+    pub(crate) fn new(slots: usize, shards: usize) -> Self {
+        let words_per_shard = slots.div_ceil(64);
+        Self {
+            words: (0..words_per_shard * shards).map(|_| AtomicU64::new(0)).collect(),
+            summary: (0..shards).map(|_| AtomicU64::new(0)).collect(),
+            words_per_shard,
+        }
+    }
+
+    /// Sets a slot's bit. Says whether no bit of the shard was set before.
+    #[inline]
+    pub(crate) fn mark(&self, at: usize, shard: usize) -> bool {
+        let index = at / 64;
+        let (Some(word), Some(summary)) =
+            (self.words.get(shard * self.words_per_shard + index), self.summary.get(shard))
+        else {
+            return false;
+        };
+        word.fetch_or(1 << (at % 64), Ordering::AcqRel) == 0
+            && summary.fetch_or(1 << index, Ordering::AcqRel) == 0
+    }
+
+    /// Takes a shard's bits, word by word.
+    #[inline]
+    pub(crate) fn take(&self, shard: usize, mut each: impl FnMut(usize)) {
+        let Some(summary) = self.summary.get(shard) else { return };
+        if summary.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        each_bit(summary.swap(0, Ordering::AcqRel), |index| {
+            let Some(word) = self.words.get(shard * self.words_per_shard + index) else { return };
+            each_bit(word.swap(0, Ordering::AcqRel), |bit| each(index * 64 + bit));
+        });
+    }
+}
+
+#[inline]
+fn each_bit(mut bits: u64, mut each: impl FnMut(usize)) {
+    while bits != 0 {
+        each(bits.trailing_zeros() as usize);
+        bits &= bits - 1;
     }
 }

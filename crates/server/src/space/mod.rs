@@ -1,14 +1,15 @@
 //! The address space: nodes, references and values (Part 3, design §4).
 //!
-//! - `slot`: where values live; `dirty`: how writes tell shards what changed;
+//! - `slot`: where a value lives; `page`: writing it and telling shards; `dirty`: which slots have changed; `store`: who
+//!   holds which slot; `sync`: the shared memory they are made of;
 //! - `node`: nodes on the heap; namespace 0 itself is read from the schema's static blob;
 //! - `spec`: what new nodes are to be; `error`: why they cannot be;
 //! - `nodes`: the tables, lookups and changes; `view`: one node's attributes, wherever it lives;
 //! - `call`, `rights`: calling Methods and asking for permissions from within the process;
 //! - [`build`]: builders for applications; [`import`]: NodeSets at run time.
 
-use core::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 pub mod build;
 mod call;
@@ -17,21 +18,25 @@ pub(crate) mod error;
 pub mod import;
 pub(crate) mod node;
 pub(crate) mod nodes;
+pub(crate) mod page;
 mod rights;
 pub(crate) mod slot;
 pub(crate) mod spec;
+pub(crate) mod store;
+mod sync;
 pub(crate) mod view;
 
 pub use error::NodeError;
 pub use node::NodeIx;
 pub use nodes::Reference;
 pub use rights::Rights;
-pub use slot::{SHARDS_MAX, Wake};
+pub use slot::SHARDS_MAX;
 pub use spec::NodeSpec;
+pub use store::Wake;
 
 use crate::source::Sources;
 use nodes::Nodes;
-use slot::{SlotHandle, SlotStore};
+use store::{SlotHandle, SlotStore};
 use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
 
 /// A server's address space, shared by its shards and the application's threads.
@@ -45,7 +50,12 @@ pub struct AddressSpace {
     access_generation: Arc<AtomicU64>,
     /// What fetches values and may take its time.
     sources: Arc<Sources>,
+    /// How many threads wait to read the structure.
+    waiting: AtomicUsize,
 }
+
+/// Looks at waiting readers before a change in many steps goes on all the same.
+const GIVE_WAY_MAX: u32 = 32;
 
 impl AddressSpace {
     /// The namespace 0 alone, for a server with `shards` shards. `queue_len` bounds the values on their way to items
@@ -55,7 +65,8 @@ impl AddressSpace {
         let slots = Arc::new(SlotStore::new(shards, queue_len));
         let nodes = Nodes::new(Arc::clone(&slots), application_uri);
         let access_generation = nodes.access().shared_generation();
-        Self { nodes: RwLock::new(nodes), slots, access_generation, sources: Arc::default() }
+        let (sources, waiting) = (Arc::default(), AtomicUsize::new(0));
+        Self { nodes: RwLock::new(nodes), slots, access_generation, sources, waiting }
     }
 
     /// The sources of its values that take their time.
@@ -69,8 +80,38 @@ impl AddressSpace {
         self.slots.set_waker(shard, waker);
     }
 
+    /// Tells how a thread lets others run: somebody who waits for a value that is being written calls it again and
+    /// again, with a number that goes up. Without it waiting threads spin. Only the first call counts.
+    pub fn set_pause(&self, pause: fn(u32)) {
+        self.slots.set_pause(pause);
+    }
+
+    #[inline]
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Nodes> {
-        self.nodes.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+        match self.nodes.try_read() {
+            Ok(nodes) => nodes,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => self.wait_to_read(),
+        }
+    }
+
+    #[cold]
+    fn wait_to_read(&self) -> RwLockReadGuard<'_, Nodes> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let nodes = self.nodes.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        nodes
+    }
+
+    /// Lets threads read that wait to, between the steps of a long change. The lock alone does not: its next holder may
+    /// well be who has just given it back.
+    pub(crate) fn give_way(&self) {
+        for count in 0..GIVE_WAY_MAX {
+            if self.waiting.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+            self.slots.pause(count);
+        }
     }
 
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Nodes> {

@@ -3,6 +3,7 @@
 //! A node with one variable and its slot is to cost less than 200 bytes, so rare attributes stand behind boxes and
 //! references are packed words.
 
+use super::store::SlotShare;
 use crate::callback::{MethodHandler, ValueSource, WriteHandler};
 use compact_str::CompactString;
 use smallvec::SmallVec;
@@ -159,7 +160,8 @@ impl NodeKind {
 /// The attributes of a Variable but its value, which stands in a slot.
 #[derive(Debug)]
 pub(crate) struct VariableNode {
-    pub(crate) slot: u32,
+    /// Its share of the slot; none before it is added.
+    pub(crate) slot: Option<SlotShare>,
     /// Index into the space's table of data types.
     pub(crate) data_type: u16,
     pub(crate) access_level: u8,

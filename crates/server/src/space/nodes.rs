@@ -2,8 +2,10 @@
 
 use super::error::NodeError;
 use super::node::{Node, NodeIx, NodeKind, PackedReference, VariableExtra, VariableNode};
-use super::slot::{PAGE_SLOTS, Page, Scalar, SlotHandle, SlotStore, Snapshot};
+use super::page::{PAGE_SLOTS, Page};
+use super::slot::{Scalar, Snapshot};
 use super::spec::NodeSpec;
+use super::store::{SlotHandle, SlotShare, SlotStore};
 use super::view::NodeView;
 use crate::authorization::{Access, AccessTable, Decisions};
 use crate::callback::ValueSource;
@@ -36,9 +38,9 @@ pub struct Reference {
 #[derive(Debug)]
 pub(crate) enum ValueAt<'a> {
     /// A slot; read it with [`Nodes::slot`].
-    Slot(u32),
+    Slot(&'a SlotShare),
     /// A callback, with the slot that its last value is kept in.
-    Source(&'a Arc<dyn ValueSource>, u32),
+    Source(&'a Arc<dyn ValueSource>, &'a SlotShare),
     /// The binary encoding of a Variant in the static blob.
     Static(&'static [u8]),
     /// Made from the server's own state when somebody asks, by [`Nodes::computed`].
@@ -78,7 +80,7 @@ pub(crate) struct Nodes {
 /// What replaces the blob's value of a static Variable.
 #[derive(Debug)]
 struct Ns0Value {
-    slot: u32,
+    slot: SlotShare,
     source: Option<Arc<dyn ValueSource>>,
 }
 
@@ -391,8 +393,8 @@ impl Nodes {
                 return ValueAt::Computed(ix);
             }
             return match self.ns0_values.get(&ix.index) {
-                Some(Ns0Value { slot, source: Some(source) }) => ValueAt::Source(source, *slot),
-                Some(Ns0Value { slot, source: None }) => ValueAt::Slot(*slot),
+                Some(Ns0Value { slot, source: Some(source) }) => ValueAt::Source(source, slot),
+                Some(Ns0Value { slot, source: None }) => ValueAt::Slot(slot),
                 None => match Ns0::get().node(ix.index).and_then(|node| node.extras().value) {
                     Some(bytes) => ValueAt::Static(bytes),
                     None => ValueAt::None,
@@ -400,9 +402,9 @@ impl Nodes {
             };
         }
         match self.dynamic(ix).map(|node| (&node.kind, node)) {
-            Some((NodeKind::Variable(variable), node)) => match node.source() {
-                Some(source) => ValueAt::Source(source, variable.slot),
-                None => ValueAt::Slot(variable.slot),
+            Some((NodeKind::Variable(VariableNode { slot: Some(slot), .. }), node)) => match node.source() {
+                Some(source) => ValueAt::Source(source, slot),
+                None => ValueAt::Slot(slot),
             },
             _ if SessionNode::from_ix(ix).is_some() => ValueAt::Computed(ix),
             _ => ValueAt::None,
@@ -446,8 +448,8 @@ impl Nodes {
 
     /// A consistent copy of a slot.
     #[inline]
-    pub(crate) fn slot(&self, index: u32) -> Option<Snapshot> {
-        Some(self.pages.get(index as usize / PAGE_SLOTS)?.slot(index as usize % PAGE_SLOTS)?.read())
+    pub(crate) fn slot(&self, slot: &SlotShare) -> Option<Snapshot> {
+        Some(self.pages.get(slot.index() as usize / PAGE_SLOTS)?.read(slot.index()))
     }
 
     /// The inline value of an ordinary Variable with a numeric id: the fast way through a Read, one hash and one
@@ -470,8 +472,8 @@ impl Nodes {
         }
         match &node.kind {
             NodeKind::Variable(variable) if variable.is_readable() && node.source().is_none() => {
-                let slot = variable.slot as usize;
-                self.pages.get(slot / PAGE_SLOTS)?.slot(slot % PAGE_SLOTS)?.read_scalar()
+                let slot = variable.slot.as_ref()?.index();
+                self.pages.get(slot as usize / PAGE_SLOTS)?.read_scalar(slot)
             }
             _ => None,
         }
@@ -487,7 +489,7 @@ impl Nodes {
         }
         match &node.kind {
             NodeKind::Variable(variable) if variable.is_readable() && node.source().is_none() => {
-                self.slot(variable.slot)
+                self.slot(variable.slot.as_ref()?)
             }
             _ => None,
         }
@@ -496,25 +498,28 @@ impl Nodes {
     /// A handle to a Variable's slot, made on the spot for static Variables. `None` if `ix` is no Variable.
     pub(crate) fn slot_handle(&self, ix: NodeIx) -> Option<SlotHandle> {
         match self.value_at(ix) {
-            ValueAt::Slot(slot) | ValueAt::Source(_, slot) => self.slots.handle(slot),
+            ValueAt::Slot(slot) | ValueAt::Source(_, slot) => Some(self.slots.handle(slot)),
             ValueAt::Static(_) | ValueAt::Computed(_) | ValueAt::None => None,
         }
     }
 
     /// A handle to the slot of a static Variable; its value replaces the blob's.
     pub(crate) fn ns0_slot(&mut self, id: u32) -> SlotHandle {
-        if let Some(handle) = self.ns0_values.get(&id).and_then(|value| self.slots.handle(value.slot)) {
-            return handle;
+        if let Some(value) = self.ns0_values.get(&id) {
+            return self.slots.handle(&value.slot);
         }
-        let handle = self.allocate_slot();
-        self.ns0_values.insert(id, Ns0Value { slot: handle.index(), source: None });
+        let slot = self.allocate_slot();
+        let handle = self.slots.handle(&slot);
+        self.ns0_values.insert(id, Ns0Value { slot, source: None });
         handle
     }
 
     /// Lets a callback make the value of a static Variable.
     pub(crate) fn set_ns0_source(&mut self, id: u32, source: Arc<dyn ValueSource>) {
-        let slot = self.ns0_slot(id).index();
-        self.ns0_values.insert(id, Ns0Value { slot, source: Some(source) });
+        self.ns0_slot(id);
+        if let Some(value) = self.ns0_values.get_mut(&id) {
+            value.source = Some(source);
+        }
     }
 
     /// Implements a static Method.
@@ -526,13 +531,13 @@ impl Nodes {
         self.ns0_methods.get(&id)
     }
 
-    fn allocate_slot(&mut self) -> SlotHandle {
-        let handle = self.slots.allocate();
+    fn allocate_slot(&mut self) -> SlotShare {
+        let slot = self.slots.allocate();
         let known = self.pages.len();
-        if handle.index() as usize / PAGE_SLOTS >= known {
+        if slot.index() as usize / PAGE_SLOTS >= known {
             self.pages.extend(self.slots.pages_from(known));
         }
-        handle
+        slot
     }
 
     /// Stores a scalar in an ordinary Variable of just its built-in type: the fast way through a Write. Gives the value
@@ -564,12 +569,13 @@ impl Nodes {
                 && value.as_array().is_none()
                 && value.built_in_type().is_some_and(|built_in| built_in.number() == kind)
         });
-        let Some((variable, page)) =
-            fits.and_then(|variable| Some((variable, self.pages.get(variable.slot as usize / PAGE_SLOTS)?)))
+        let slot = fits.and_then(|variable| variable.slot.as_ref()).map(SlotShare::index);
+        let Some((slot, page)) =
+            slot.and_then(|slot| Some((slot, self.pages.get(slot as usize / PAGE_SLOTS)?)))
         else {
             return Some(value);
         };
-        self.slots.set_in(page, variable.slot, value, StatusCode::GOOD, source, server);
+        page.set(slot, value, StatusCode::GOOD, source, server);
         None
     }
 
@@ -627,12 +633,14 @@ impl Nodes {
             NodeKind::Variable(variable) => {
                 variable.data_type = self.intern_data_type(&data_type);
                 let slot = self.allocate_slot();
-                variable.slot = slot.index();
-                match value.filter(|value| !value.is_empty()) {
-                    Some(value) => slot.set(value, StatusCode::GOOD, now, now),
-                    // Somebody will say: nothing is no good value.
-                    None => slot.set(Variant::Empty, StatusCode::BAD_WAITING_FOR_INITIAL_DATA, now, now),
+                // Somebody will say: nothing is no good value.
+                if let (Some(value), Some(page)) = (
+                    value.filter(|value| !value.is_empty()),
+                    self.pages.get(slot.index() as usize / PAGE_SLOTS),
+                ) {
+                    page.set(slot.index(), value, StatusCode::GOOD, now, now);
                 }
+                variable.slot = Some(slot);
             }
             NodeKind::VariableType(variable_type) => {
                 variable_type.data_type = self.intern_data_type(&data_type);
@@ -735,13 +743,10 @@ impl Nodes {
         if let Ok(entry) = self.table.find_entry(hash, |candidate| *candidate == at) {
             entry.remove();
         }
-        if let NodeKind::Variable(variable) = &node.kind {
-            // Items that still watch see this as their last value.
-            if let Some(slot) = self.slots.handle(variable.slot) {
-                let null = UtcTime::NULL;
-                slot.set(Variant::Empty, StatusCode::BAD_NODE_ID_UNKNOWN, null, null);
-            }
-            self.slots.disown(variable.slot);
+        if let NodeKind::Variable(VariableNode { slot: Some(slot), .. }) = node.kind {
+            // Items that still watch see this as their last value, whatever is still on its way.
+            self.slots.handle(&slot).close();
+            self.slots.release(slot);
         }
         self.free.push(at);
         Ok(())

@@ -46,7 +46,7 @@ impl NodeSpec {
         value: Option<Variant>,
     ) -> Self {
         let kind = NodeKind::Variable(VariableNode {
-            slot: 0,
+            slot: None,
             data_type: 0,
             access_level: AccessLevelType::CURRENT_READ.0,
             value_rank: -1,

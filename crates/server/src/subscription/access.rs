@@ -3,7 +3,7 @@
 //! The decision stands in two bits of each item. It is made when the item is, and again when its client's identity or
 //! anything about permissions changes; in between, sampling and publishing look at nothing but those bits.
 
-use super::item::{NONE, Sample, flag};
+use super::item::flag;
 use super::{Engine, SessionKey};
 use crate::authorization::{Decisions, Denial, Grant, attribute_permission};
 use crate::now::Now;
@@ -81,7 +81,7 @@ impl Engine {
         if !item.has(flag::ENABLED) {
             return;
         }
-        if item.slot == NONE {
+        if item.slot.is_none() {
             return self.fetch(index, now, space);
         }
         if !item.is_queued() {
@@ -89,10 +89,10 @@ impl Engine {
             return self.after_enqueue(index, false);
         }
         let Some(snapshot) = item.sample(&self.pages) else { return };
-        item.remember(&snapshot);
         // Writes that are still on their way are older than this.
-        item.set(flag::FRESH, denial == Denial::No);
-        let lost = item.enqueue(Sample::Slot(snapshot));
+        item.remember(&snapshot);
+        let sample = item.reported(snapshot);
+        let lost = item.enqueue(sample);
         self.after_enqueue(index, lost);
     }
 }

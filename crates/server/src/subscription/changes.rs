@@ -1,10 +1,11 @@
 //! From dirty slots to ready lists.
 
 use super::Engine;
-use super::item::{AT_PUBLISH, EVERY_WRITE, Item, Sample, flag};
+use super::item::{AT_PUBLISH, EVERY_WRITE, Item, flag};
 use super::sampling::Group;
 use super::subscription::Subscription;
-use crate::space::slot::{PAGE_SLOTS, QueuedChange};
+use crate::space::page::PAGE_SLOTS;
+use crate::space::slot::Snapshot;
 use taktwerk_types::Instant;
 
 impl Engine {
@@ -12,62 +13,134 @@ impl Engine {
     pub(super) fn drain_changes(&mut self, now: Instant) {
         self.drain_queued();
         let mut walked = 0;
+        let (mut behind, mut meanings) =
+            (core::mem::take(&mut self.behind), core::mem::take(&mut self.meanings));
         let Self { shard, store, pages, watch, items, subscriptions, groups, timers, phases, .. } = self;
         store.take_dirty_pages(*shard, pages.len(), |number| {
             let Some(page) = pages.get(number) else { return };
+            page.take_meanings(*shard, |at| meanings.push((number * PAGE_SLOTS + at) as u32));
             page.take_dirty(*shard, |at| {
                 let slot = number * PAGE_SLOTS + at;
                 let mut index = watch.first(slot);
+                let mut newest: Option<Snapshot> = None;
+                let mut is_behind = false;
                 while let Some(item) = items.get_mut(index as usize) {
                     let next = item.next;
-                    mark_dirty(index, item, subscriptions, groups, &mut |group, state| {
-                        state.arm(group, now, phases, timers);
-                    });
+                    if item.group == EVERY_WRITE {
+                        let newest = newest.get_or_insert_with(|| page.read(slot as u32));
+                        is_behind |= newest.is_after(item.seen());
+                    } else {
+                        mark_dirty(index, item, subscriptions, groups, &mut |group, state| {
+                            state.arm(group, now, phases, timers);
+                        });
+                    }
                     index = next;
                     walked += 1;
                 }
+                behind.extend(newest.filter(|_| is_behind).map(|newest| (slot as u32, newest)));
             });
         });
         self.work.items_walked += walked;
+        for slot in meanings.drain(..) {
+            self.semantics_changed(slot, &mut behind);
+        }
+        if !behind.is_empty() {
+            self.catch_up(&mut behind);
+        }
+        (self.behind, self.meanings) = (behind, meanings);
     }
 
     /// Moves single values to the items that want every write.
     pub(super) fn drain_queued(&mut self) {
-        // Asked before the ring is emptied: a value lost after that belongs to the next call.
-        let overflowed = self.store.take_overflowed(self.shard);
         // Bounded, so that a writer in a tight loop cannot hold the shard here.
-        for _ in 0..65_536 {
-            let Some(change) = self.store.pop_queued(self.shard) else { break };
-            let (slot, value) = match change {
-                QueuedChange::Value { slot, value } => (slot, value),
-                QueuedChange::Semantics { slot } => {
-                    self.semantics_changed(slot);
-                    continue;
-                }
-            };
-            let mut index = self.watch.first(slot as usize);
-            while let Some(item) = self.items.get_mut(index as usize) {
-                let here = index;
+        for _ in 0..self.store.queued_len(self.shard) {
+            let Some(queued) = self.store.pop_queued(self.shard) else { break };
+            let mut index = self.watch.first(queued.slot as usize);
+            while let Some(item) = self.items.get(index as usize) {
+                let (here, wants) = (index, item.group == EVERY_WRITE);
                 index = item.next;
                 self.work.items_walked += 1;
-                if item.has(flag::DENIED) {
-                    continue;
-                }
-                if item.group == EVERY_WRITE && item.is_news(&value) {
-                    if !item.passes(&value) {
-                        item.see(&value);
-                        continue;
-                    }
-                    item.remember(&value);
-                    let lost = item.enqueue(Sample::Slot(value.clone()));
-                    self.after_enqueue(here, lost);
+                if wants {
+                    self.take_write(here, &queued.value);
                 }
             }
         }
-        if overflowed {
-            for item in self.items.iter_mut().filter(|item| item.group == EVERY_WRITE) {
-                item.mark_overflow();
+    }
+
+    /// Brings the items of slots up to the values that were found in them. Those values were handed over before they
+    /// could be found, so what is not in the queue by now had no room there.
+    pub(super) fn catch_up(&mut self, behind: &mut Vec<(u32, Snapshot)>) {
+        self.drain_queued();
+        for (slot, value) in behind.drain(..) {
+            let mut index = self.watch.first(slot as usize);
+            while let Some(item) = self.items.get(index as usize) {
+                let (here, wants) = (index, item.group == EVERY_WRITE);
+                index = item.next;
+                if wants {
+                    self.take_write(here, &value);
+                    self.repeat(here, &value);
+                }
             }
+        }
+    }
+
+    /// Takes a write over for an item that wants every one, if it is a new one.
+    pub(super) fn take_write(&mut self, index: u32, value: &Snapshot) {
+        let Some(item) = self.items.get_mut(index as usize) else { return };
+        if !value.is_after(item.seen()) {
+            return;
+        }
+        if item.has(flag::DENIED) {
+            item.see(value);
+            return;
+        }
+        let missed = item.has_missed(value);
+        if !missed && !item.passes(value) {
+            item.see(value);
+            return;
+        }
+        item.remember(value);
+        let mut sample = item.reported(value.clone());
+        if missed {
+            sample.set_overflow();
+        }
+        let lost = item.enqueue(sample);
+        self.after_enqueue(index, lost || missed);
+    }
+
+    /// Tells of a value once more if its meaning is another one since it was told.
+    fn repeat(&mut self, index: u32, value: &Snapshot) {
+        let Some(item) = self.items.get_mut(index as usize) else { return };
+        if item.has(flag::SEMANTICS) && !item.has(flag::DENIED) && item.seen() == value.write {
+            let sample = item.reported(value.clone());
+            let lost = item.enqueue(sample);
+            self.after_enqueue(index, lost);
+        }
+    }
+
+    /// A property that gives a variable its meaning was written: every item on it says so with its next value
+    /// (Part 8 §5.2, SemanticsChanged).
+    fn semantics_changed(&mut self, slot: u32, behind: &mut Vec<(u32, Snapshot)>) {
+        let mut index = self.watch.first(slot as usize);
+        let mut is_waited_for = false;
+        while let Some(item) = self.items.get_mut(index as usize) {
+            let here = index;
+            index = item.next;
+            item.flags |= flag::SEMANTICS | flag::DIRTY;
+            if item.group == EVERY_WRITE {
+                is_waited_for = true;
+            } else if item.is_queued() {
+                if let Some(snapshot) = item.sample(&self.pages) {
+                    let sample = item.reported(snapshot);
+                    let lost = item.enqueue(sample);
+                    self.after_enqueue(here, lost);
+                }
+            } else {
+                self.after_enqueue(here, false);
+            }
+        }
+        if is_waited_for {
+            behind.extend(super::read_slot(&self.pages, slot).map(|value| (slot, value)));
         }
     }
 
@@ -80,30 +153,25 @@ impl Engine {
     }
 }
 
-/// Notes that an item's variable was written.
+/// Notes that an item's variable was written, for items that do not want every write.
 #[inline]
-fn mark_dirty(
+pub(super) fn mark_dirty(
     index: u32,
     item: &mut Item,
     subscriptions: &mut [Option<Box<Subscription>>],
     groups: &mut [Group],
     arm: &mut impl FnMut(u32, &mut Group),
 ) {
-    match item.group {
-        AT_PUBLISH => {
-            item.flags |= flag::DIRTY;
-            if !item.has(flag::READY) {
-                if let Some(Some(subscription)) = subscriptions.get_mut(item.subscription as usize) {
-                    make_ready(index, item, subscription);
-                }
+    if item.group & AT_PUBLISH != 0 {
+        item.flags |= flag::DIRTY;
+        if !item.has(flag::READY) {
+            if let Some(Some(subscription)) = subscriptions.get_mut(item.subscription as usize) {
+                make_ready(index, item, subscription);
             }
         }
-        EVERY_WRITE => {}
-        group => {
-            if item.has(flag::PENDING) {
-                return;
-            }
-            let Some(state) = groups.get_mut(group as usize) else { return };
+    } else if !item.has(flag::PENDING) {
+        let group = item.group;
+        if let Some(state) = groups.get_mut(group as usize) {
             item.flags |= flag::PENDING;
             state.pending.push(index);
             arm(group, state);

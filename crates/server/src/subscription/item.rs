@@ -8,17 +8,22 @@ use crate::account::{Account, Category, Charge, Exhausted, HeapSize, allocation}
 use crate::authorization::Denial;
 use crate::limits::cost;
 use crate::space::NodeIx;
-use crate::space::slot::{Page, Snapshot, inline_len};
+use crate::space::page::Page;
+use crate::space::slot::{Snapshot, inline_len};
+use crate::space::store::SlotShare;
 use std::sync::Arc;
 use taktwerk_types::{DataValue, Encode, NumericRange, StatusCode, TimestampsToReturn, UtcTime, data_value};
 
-/// "No index": of a slot, of the next item in a list, of a group.
+/// "No index": of the next item in a list, of a position.
 pub(crate) const NONE: u32 = u32::MAX;
 /// The group of items whose sampling interval is no longer than their publishing interval and that keep only the
-/// newest value: they need no tick of their own, publishing is their sampling.
-pub(crate) const AT_PUBLISH: u32 = u32::MAX;
+/// newest value: they need no tick of their own, publishing is their sampling. The other bits are their sampling
+/// interval, which counts again when the publishing interval is modified, in [`INTERVAL_UNIT`].
+pub(crate) const AT_PUBLISH: u32 = 1 << 31;
+/// Unit of the sampling interval of items sampled at publish, ns.
+pub(crate) const INTERVAL_UNIT: u64 = 100_000;
 /// The group of items that want every single write (sampling interval 0 with a queue).
-pub(crate) const EVERY_WRITE: u32 = u32::MAX - 1;
+pub(crate) const EVERY_WRITE: u32 = AT_PUBLISH - 1;
 
 /// Bits of [`Item::flags`].
 pub(crate) mod flag {
@@ -38,12 +43,8 @@ pub(crate) mod flag {
     pub(crate) const REPORTING: u16 = 1 << 6;
     /// The mode is Sampling or Reporting.
     pub(crate) const ENABLED: u16 = 1 << 7;
-    /// An asynchronous source is working on the next sample.
-    pub(crate) const SAMPLING: u16 = 1 << 8;
     /// The entry is in use.
     pub(crate) const ALIVE: u16 = 1 << 9;
-    /// The last value came straight from the slot: older ones may still be on their way.
-    pub(crate) const FRESH: u16 = 1 << 10;
     /// Two bits: why the client does not get values, see [`Denial`](crate::authorization::Denial); 0 if it does.
     pub(crate) const DENIED: u16 = 3 << 11;
     /// Two bits: the [`Trigger`](super::Trigger).
@@ -64,8 +65,9 @@ pub(crate) type Deadband = Option<f64>;
 /// A MonitoredItem.
 #[derive(Debug)]
 pub(crate) struct Item {
-    /// The variable's slot, or [`NONE`] for items on other attributes and on constants.
-    pub(crate) slot: u32,
+    /// The variable's slot, which serves no other node as long as the item is there; none for items on other attributes
+    /// and on constants.
+    pub(crate) slot: Option<SlotShare>,
     /// The subscription's place in the engine.
     pub(crate) subscription: u32,
     pub(crate) client_handle: u32,
@@ -75,7 +77,7 @@ pub(crate) struct Item {
     pub(crate) previous: u32,
     /// Where the item stands in its subscription's list.
     pub(crate) position: u32,
-    /// The rate group, [`AT_PUBLISH`] or [`EVERY_WRITE`].
+    /// The rate group, [`AT_PUBLISH`] with an interval, or [`EVERY_WRITE`].
     pub(crate) group: u32,
     /// What was reported last, to see whether the filter lets the next value pass.
     last_bits: u64,
@@ -103,6 +105,10 @@ pub(crate) struct ItemExt {
     pub(crate) links: Vec<u32>,
     /// The attribute of items that are not on a slot, and Value for those on polled sources.
     pub(crate) polled: Option<u32>,
+    /// Which asynchronous sample is on its way: the number of its job, or 0.
+    pub(crate) sampling: u64,
+    /// The number of the last write that the item has looked at.
+    pub(super) seen: u32,
     /// For everything here but the values.
     charge: Charge,
 }
@@ -120,6 +126,8 @@ impl ItemExt {
             index_range: None,
             links: Vec::new(),
             polled: None,
+            sampling: 0,
+            seen: 0,
             charge: account.charge_anyway(Category::MonitoredItems, cost::RARE_MONITORED_ITEM),
         }
     }
@@ -174,6 +182,12 @@ impl Sample {
         }
     }
 
+    /// Says that values before this one were lost (Part 4 §7.38.1).
+    pub(crate) fn set_overflow(&mut self) {
+        let status = self.status().with_overflow();
+        self.set_status(status);
+    }
+
     pub(super) fn set_status(&mut self, status: StatusCode) {
         match self {
             Self::Slot(snapshot) => snapshot.status = status,
@@ -197,6 +211,7 @@ impl Sample {
                     source: value.source_timestamp.unwrap_or(UtcTime::NULL),
                     server: value.server_timestamp.unwrap_or(UtcTime::NULL),
                     change: 0,
+                    write: 0,
                 });
             }
         }
@@ -204,7 +219,7 @@ impl Sample {
 }
 
 impl Item {
-    pub(crate) fn new(subscription: u32, client_handle: u32, slot: u32, node: NodeIx) -> Self {
+    pub(crate) fn new(subscription: u32, client_handle: u32, slot: Option<SlotShare>, node: NodeIx) -> Self {
         Self {
             slot,
             subscription,
@@ -265,10 +280,29 @@ impl Item {
     /// The value of the item's slot, or what its client is told instead.
     #[inline]
     pub(crate) fn sample(&self, pages: &[Arc<Page>]) -> Option<Snapshot> {
+        let slot = self.slot.as_ref()?;
         if self.has(flag::DENIED) {
-            return (self.slot != NONE).then(|| self.refusal());
+            return Some(self.refusal());
         }
-        super::read_slot(pages, self.slot)
+        super::read_slot(pages, slot.index())
+    }
+
+    /// The index of the item's slot. It means that slot as long as the item is there.
+    #[inline]
+    pub(crate) fn slot_index(&self) -> Option<u32> {
+        self.slot.as_ref().map(SlotShare::index)
+    }
+
+    /// Whether publishing is its sampling.
+    #[inline]
+    pub(crate) fn is_at_publish(&self) -> bool {
+        self.group & AT_PUBLISH != 0
+    }
+
+    /// The number of the last write that the item has looked at; exact for items that want every one.
+    #[inline]
+    pub(crate) fn seen(&self) -> u32 {
+        self.ext.as_ref().map_or(0, |ext| ext.seen)
     }
 
     /// A status without a value, that differs from what came before but not from itself.
@@ -282,13 +316,20 @@ impl Item {
             source: UtcTime::NULL,
             server: UtcTime::NULL,
             change: self.last_change,
+            write: self.seen(),
         }
+    }
+
+    /// Whether sampled values wait to be published.
+    #[inline]
+    pub(crate) fn has_samples(&self) -> bool {
+        self.ext.as_ref().is_some_and(|ext| !ext.values.is_empty())
     }
 
     /// Whether more than the newest value is kept.
     #[inline]
     pub(crate) fn is_queued(&self) -> bool {
-        self.ext.as_ref().is_some_and(|ext| ext.queue_size > 1 || self.slot == NONE)
+        self.ext.as_ref().is_some_and(|ext| ext.queue_size > 1 || self.slot.is_none())
     }
 
     /// Whether the item has its value from the slot at publish, and nothing rare to look at.
@@ -297,15 +338,14 @@ impl Item {
         self.ext.is_none()
     }
 
-    /// Whether a value on its way is no older than the last one, which may have overtaken it.
-    pub(crate) fn is_news(&mut self, new: &Snapshot) -> bool {
-        if !self.has(flag::FRESH) {
-            return true;
+    /// Whether writes were lost between the last one that the item has looked at and this one, as far as its filter
+    /// could have let them pass.
+    pub(crate) fn has_missed(&self, new: &Snapshot) -> bool {
+        match self.trigger() {
+            Trigger::StatusValueTimestamp => new.write.wrapping_sub(self.seen()) > 1,
+            // Writes of the same value are no changes.
+            _ => new.change.wrapping_sub(self.last_change) & 0x00ff_ffff > 1,
         }
-        // Changes are counted modulo 2^24. With an equal count it is the same value, and the filter decides.
-        let ahead = new.change.wrapping_sub(self.last_change) & 0x00ff_ffff;
-        self.set(flag::FRESH, ahead == 0 || ahead >= 0x0080_0000);
-        ahead < 0x0080_0000
     }
 
     /// Whether the filter lets a value pass.
@@ -313,6 +353,9 @@ impl Item {
     pub(crate) fn passes(&self, new: &Snapshot) -> bool {
         if self.has(flag::FORCED | flag::SEMANTICS) {
             return true;
+        }
+        if self.ext.as_ref().is_some_and(|ext| ext.index_range.is_some()) {
+            return self.part_passes(new);
         }
         if new.status != self.last_status {
             return true;
@@ -341,9 +384,47 @@ impl Item {
         }
     }
 
-    /// The number of the last change that the item has looked at. Exact for items that want every write.
-    pub(crate) fn last_seen(&self) -> u32 {
-        self.last_change
+    /// The same for an item with an IndexRange: what lies outside does not count.
+    fn part_passes(&self, new: &Snapshot) -> bool {
+        let Some(ext) = &self.ext else { return false };
+        let trigger = self.trigger();
+        if trigger == Trigger::StatusValueTimestamp && ext.last_source != new.source {
+            return true;
+        }
+        let part = self.select(new.to_data_value());
+        if part.status() != self.last_status {
+            return true;
+        }
+        trigger != Trigger::Status
+            && match (ext.values.last(), &part.value.unwrap_or_default(), ext.deadband) {
+                (Some(old), new, Some(deadband)) => super::filter::array_moved(old, new, deadband),
+                (Some(old), new, None) => !old.same_as(new),
+                (None, ..) => true,
+            }
+    }
+
+    /// The part of a value that the item's IndexRange names. A value that is missing for another reason says that one.
+    fn select(&self, mut value: DataValue) -> DataValue {
+        let range = self.ext.as_ref().and_then(|ext| ext.index_range.as_ref());
+        let Some((range, whole)) = range.zip(value.value.as_ref()) else { return value };
+        match range.read(whole) {
+            Ok(part) => value.value = Some(part),
+            Err(_) if whole.is_empty() && value.status() != StatusCode::GOOD => value.value = None,
+            Err(status) => {
+                value.value = None;
+                value.status = Some(status);
+            }
+        }
+        value
+    }
+
+    /// What a client is told of a value.
+    #[inline]
+    pub(crate) fn reported(&self, value: Snapshot) -> Sample {
+        if self.ext.as_ref().is_some_and(|ext| ext.index_range.is_some()) {
+            return Sample::Value(Box::new(self.select(value.to_data_value())));
+        }
+        Sample::Slot(value)
     }
 
     /// Notes that the item has looked at a change, whether the filter let it pass or not: what comes with the same
@@ -351,6 +432,9 @@ impl Item {
     #[inline]
     pub(crate) fn see(&mut self, new: &Snapshot) {
         self.last_change = new.change;
+        if let Some(ext) = &mut self.ext {
+            ext.seen = new.write;
+        }
     }
 
     /// Remembers a value as the one that was reported last.
@@ -361,11 +445,29 @@ impl Item {
         self.last_status = new.status;
         self.last_change = new.change;
         self.flags &= !(flag::FORCED | flag::DIRTY);
-        if let Some(ext) = &mut self.ext {
-            ext.last_source = new.source;
-            if ext.deadband.is_some() && new.payload.is_some() {
-                ext.values.set_last(new.value());
-            }
+        if self.ext.is_some() {
+            self.remember_more(new);
+        }
+    }
+
+    /// Fills in what a plain item did not keep of its last report, if that was of the present value.
+    pub(super) fn complete_memory(&mut self, present: &Snapshot) {
+        if present.change == self.last_change && !self.has(flag::FORCED) {
+            self.remember_more(present);
+        }
+    }
+
+    fn remember_more(&mut self, new: &Snapshot) {
+        let is_part = self.ext.as_ref().is_some_and(|ext| ext.index_range.is_some());
+        let part = is_part.then(|| self.select(new.to_data_value()));
+        let Some(ext) = &mut self.ext else { return };
+        ext.last_source = new.source;
+        ext.seen = new.write;
+        if let Some(part) = part {
+            self.last_status = part.status();
+            ext.values.set_last(part.value.unwrap_or_default());
+        } else if ext.deadband.is_some() && new.payload.is_some() {
+            ext.values.set_last(new.value());
         }
     }
 
@@ -400,20 +502,21 @@ impl Item {
         true
     }
 
-    /// Whether a value that is not in a slot differs from the last one, which it then becomes.
-    pub(crate) fn differs(&mut self, new: &DataValue) -> bool {
+    /// What a client is told of a value that is not in a slot, if it differs from the last one, which it then becomes.
+    pub(crate) fn differing(&mut self, new: DataValue) -> Option<Sample> {
+        let new = self.select(new);
         let forced = self.has(flag::FORCED | flag::SEMANTICS);
-        let Some(ext) = &mut self.ext else { return false };
+        let ext = self.ext.as_mut()?;
         let value = new.value.clone().unwrap_or_default();
         let same =
             self.last_status == new.status() && ext.values.last().is_some_and(|last| last.same_as(&value));
         if same && !forced {
-            return false;
+            return None;
         }
         self.last_status = new.status();
         ext.values.set_last(value);
         self.flags &= !flag::FORCED;
-        true
+        Some(Sample::Value(Box::new(new)))
     }
 
     /// The last value of an item that is not on a slot.
@@ -423,11 +526,31 @@ impl Item {
         Some(DataValue { value: Some(value), status, ..DataValue::default() })
     }
 
-    /// Sets the Overflow bit on the newest queued value: values were lost before they reached the queue.
-    pub(crate) fn mark_overflow(&mut self) {
-        if let Some(ext) = &mut self.ext {
+    /// Makes a queue as long as it is to be; there is room for it. What is discarded for that leaves the Overflow bit, as
+    /// in [`Item::enqueue`]; a queue of one keeps the newest value whatever the policy says (Part 4 §5.13.1.5).
+    pub(crate) fn resize_queue(&mut self, queue_size: u32, discard_oldest: bool) {
+        let Some(ext) = &mut self.ext else { return };
+        (ext.queue_size, ext.discard_oldest) = (queue_size, discard_oldest);
+        let len = queue_size.max(1) as usize;
+        let excess = ext.values.len().saturating_sub(len);
+        if excess > 0 && (discard_oldest || len == 1) {
+            for _ in 0..excess {
+                ext.values.pop_front();
+            }
+            if len > 1 {
+                ext.values.mark_oldest();
+            }
+        } else if excess > 0
+            && let Some(newest) = ext.values.pop_back()
+        {
+            // The newest takes the place of the last one, as when it is enqueued.
+            for _ in 0..excess {
+                ext.values.pop_back();
+            }
+            ext.values.push_back(newest);
             ext.values.mark_newest();
         }
+        ext.values.reserve(queue_size);
     }
 }
 
@@ -445,9 +568,7 @@ impl ItemExt {
         }
         let Some(value) = &new.payload else { return true };
         match (self.deadband, self.values.last()) {
-            (Some(deadband), Some(last)) => {
-                crate::subscription::filter::array_moved(last, value, deadband, self.index_range.as_ref())
-            }
+            (Some(deadband), Some(last)) => super::filter::array_moved(last, value, deadband),
             _ => true,
         }
     }
@@ -503,26 +624,15 @@ pub(crate) fn encode_snapshot(
     out.extend_from_slice(&line[..len]);
 }
 
-/// Appends a MonitoredItemNotification with any sample, IndexRange applied.
+/// Appends a MonitoredItemNotification with any sample.
 pub(crate) fn encode_sample(out: &mut Vec<u8>, item: &Item, sample: &Sample, status_bits: u32) {
-    let range = item.ext.as_ref().and_then(|ext| ext.index_range.as_ref());
-    let mut value = match (sample, range) {
-        (Sample::Slot(snapshot), None) => {
+    let mut value = match sample {
+        Sample::Slot(snapshot) => {
             let status = StatusCode(snapshot.status.0 | status_bits);
             return encode_snapshot(out, item.client_handle, snapshot, status, item.timestamps);
         }
-        (Sample::Slot(snapshot), Some(_)) => snapshot.to_data_value(),
-        (Sample::Value(value), _) => (**value).clone(),
+        Sample::Value(value) => (**value).clone(),
     };
-    if let (Some(range), Some(whole)) = (range, &value.value) {
-        match range.read(whole) {
-            Ok(part) => value.value = Some(part),
-            Err(status) => {
-                value.value = None;
-                value.status = Some(status);
-            }
-        }
-    }
     if status_bits != 0 {
         value.status = Some(StatusCode(value.status().0 | status_bits));
     }
@@ -550,11 +660,12 @@ mod tests {
             source: UtcTime::from_ticks(10),
             server: UtcTime::from_ticks(20),
             change,
+            write: change,
         }
     }
 
     fn item() -> Item {
-        let mut item = Item::new(0, 7, 0, NodeIx::ns0(1));
+        let mut item = Item::new(0, 7, Some(SlotShare::forged(0)), NodeIx::ns0(1));
         item.remember(&snapshot(1.0, 1));
         item
     }
@@ -645,7 +756,7 @@ mod tests {
                 assert_eq!(value.source_timestamp.is_some(), timestamps.source());
                 assert_eq!(value.server_timestamp.is_some(), timestamps.server());
                 let mut general = Vec::new();
-                let item = Item { timestamps, ..Item::new(0, 7, 0, NodeIx::ns0(1)) };
+                let item = Item { timestamps, ..Item::new(0, 7, Some(SlotShare::forged(0)), NodeIx::ns0(1)) };
                 let sample = Sample::Value(Box::new(snapshot.to_data_value()));
                 encode_sample(&mut general, &item, &sample, 0);
                 assert_eq!(general, fast);

@@ -1,7 +1,7 @@
 //! Creating, modifying and deleting subscriptions and items: what the services ask of the engine.
 
 use super::filter::Filter;
-use super::item::{AT_PUBLISH, EVERY_WRITE, Item, ItemExt, NONE, Sample, flag};
+use super::item::{Item, ItemExt, NONE, flag};
 use super::phase::Phase;
 use super::publish::{PublishQueue, Responder};
 #[cfg(test)]
@@ -12,6 +12,7 @@ use super::{Engine, SessionKey};
 use crate::account::{Account, Exhausted};
 use crate::authorization::{Decisions, Denial};
 use crate::now::Now;
+use crate::space::store::SlotHandle;
 use crate::space::view::attribute;
 use crate::space::{AddressSpace, NodeIx};
 use std::sync::Arc;
@@ -24,8 +25,8 @@ use taktwerk_types::{NumericRange, StatusCode, TimestampsToReturn};
 pub(crate) struct ItemSpec {
     pub(crate) node: NodeIx,
     pub(crate) attribute_id: u32,
-    /// The slot of the Value attribute, or [`NONE`].
-    pub(crate) slot: u32,
+    /// The slot of the Value attribute, if the value is in one.
+    pub(crate) slot: Option<SlotHandle>,
     /// Whether the value has to be fetched at each sampling.
     pub(crate) is_polled: bool,
     /// Why the client is not to see values.
@@ -193,6 +194,7 @@ impl Engine {
                 (subscription.next_publish, subscription.phase) = (first, phase);
             }
             self.timers.push(first, Due::Publish(place));
+            self.regroup_items(place, now);
         }
     }
 
@@ -325,9 +327,10 @@ impl Engine {
         if subscription.items.len() >= per_subscription {
             return Err(StatusCode::BAD_TOO_MANY_MONITORED_ITEMS);
         }
-        let ext = if spec.is_polled || spec.slot == NONE || spec.index_range.is_some() {
+        let is_polled = spec.is_polled || spec.slot.is_none();
+        let ext = if is_polled || spec.index_range.is_some() {
             let mut ext = Box::new(ItemExt::new(subscription.kept.account()));
-            ext.polled = (spec.is_polled || spec.slot == NONE).then_some(spec.attribute_id);
+            ext.polled = is_polled.then_some(spec.attribute_id);
             ext.set_index_range(spec.index_range).map_err(Exhausted::status)?;
             Some(ext)
         } else {
@@ -335,7 +338,8 @@ impl Engine {
         };
         subscription.kept.resize(subscription.items.len() + 1).map_err(Exhausted::status)?;
         let position = u32::try_from(subscription.items.len()).unwrap_or(NONE);
-        let mut item = Item::new(place, spec.client_handle, spec.slot, spec.node);
+        let slot = spec.slot.map(|slot| slot.share());
+        let mut item = Item::new(place, spec.client_handle, slot, spec.node);
         item.timestamps = spec.timestamps;
         item.position = position;
         item.deny(spec.denial);
@@ -375,160 +379,6 @@ impl Engine {
         Some((item.node, attribute_id))
     }
 
-    /// Row of ModifyMonitoredItems (Part 4 §5.13.3).
-    pub(crate) fn modify_item(
-        &mut self,
-        index: u32,
-        client_handle: u32,
-        timestamps: TimestampsToReturn,
-        settings: Settings,
-        now: Now,
-    ) -> Revised {
-        if let Some(item) = self.items.get_mut(index as usize) {
-            item.client_handle = client_handle;
-            item.timestamps = timestamps;
-        }
-        self.leave_group(index);
-        self.apply_settings(index, settings, now)
-    }
-
-    /// Revises the sampling and queue settings and puts the item into its group.
-    fn apply_settings(&mut self, index: u32, settings: Settings, now: Now) -> Revised {
-        let limits = &self.limits;
-        let Some(item) = self.items.get(index as usize) else {
-            return Revised { item_id: 0, sampling_interval: 0.0, queue_size: 0 };
-        };
-        let place = item.subscription as usize;
-        let publishing = self
-            .subscriptions
-            .get(place)
-            .and_then(Option::as_ref)
-            .map_or(1000.0, |subscription| subscription.parameters.publishing_interval);
-        let polled = item.ext.as_ref().is_some_and(|ext| ext.polled.is_some());
-        let fastest = limits.sampling_interval_min.max(settings.minimum_sampling_interval);
-        let sampling_interval = match settings.sampling_interval {
-            asked if asked.is_nan() || asked < 0.0 => publishing.max(settings.minimum_sampling_interval),
-            0.0 if polled || settings.minimum_sampling_interval > 0.0 => fastest,
-            0.0 => 0.0,
-            asked => asked.clamp(fastest, limits.sampling_interval_max.max(fastest)),
-        };
-        let mut queue_size = settings.queue_size.clamp(1, limits.queue_size_max.max(1));
-        let rare = queue_size > 1
-            || settings.filter.deadband.is_some()
-            || settings.filter.trigger == super::item::Trigger::StatusValueTimestamp;
-        let Self { items, subscriptions, .. } = self;
-        if let (Some(item), Some(Some(subscription))) =
-            (items.get_mut(index as usize), subscriptions.get(place))
-            && (rare || item.ext.is_some())
-        {
-            let ext = item.ext.get_or_insert_with(|| Box::new(ItemExt::new(subscription.kept.account())));
-            queue_size = ext.values.resize(queue_size);
-        }
-        let group = if sampling_interval == 0.0 {
-            if queue_size > 1 { EVERY_WRITE } else { AT_PUBLISH }
-        } else if queue_size == 1 && !polled && sampling_interval <= publishing {
-            AT_PUBLISH
-        } else {
-            self.group(nanos_from_millis(sampling_interval).max(1))
-        };
-        let Some(item) = self.items.get_mut(index as usize) else {
-            return Revised { item_id: 0, sampling_interval: 0.0, queue_size: 0 };
-        };
-        item.group = group;
-        item.set_trigger(settings.filter.trigger);
-        if let Some(ext) = &mut item.ext {
-            ext.deadband = settings.filter.deadband;
-            ext.discard_oldest = settings.discard_oldest;
-            ext.queue_size = queue_size;
-            // Part 4 §5.13.3.2: a smaller queue discards by its policy.
-            while ext.values.len() > queue_size as usize {
-                if settings.discard_oldest {
-                    ext.values.pop_front();
-                } else {
-                    ext.values.pop_back();
-                }
-            }
-            ext.values.reserve(queue_size);
-        }
-        if item.has(flag::ENABLED) {
-            self.join_group(index, now);
-        }
-        Revised { item_id: self.id_of(index), sampling_interval, queue_size }
-    }
-
-    /// The id that the client knows an item by.
-    fn id_of(&self, index: u32) -> u32 {
-        let Some(item) = self.items.get(index as usize) else { return 0 };
-        self.subscription(item.subscription).map_or(0, |subscription| id_of(subscription, item, index))
-    }
-
-    pub(super) fn join_group(&mut self, index: u32, now: Now) {
-        let Some(item) = self.items.get(index as usize) else { return };
-        let (group, slot) = (item.group, item.slot);
-        let polled = item.ext.as_ref().is_some_and(|ext| ext.polled.is_some());
-        let queued = item.is_queued();
-        if group == EVERY_WRITE {
-            if let Some(handle) = self.store.handle(slot) {
-                handle.set_queued(true);
-            }
-            // What was written for other items before is no news to this one.
-            if let Some(item) = self.items.get_mut(index as usize) {
-                item.flags |= flag::FRESH;
-            }
-        }
-        if let Some(state) = self.groups.get_mut(group as usize) {
-            if polled {
-                if !state.polled.contains(&index) {
-                    state.polled.push(index);
-                }
-            } else if queued {
-                state.every_tick += 1;
-            }
-            if polled || queued {
-                self.arm_group(group, now.instant);
-            }
-        }
-    }
-
-    pub(super) fn leave_group(&mut self, index: u32) {
-        let Some(item) = self.items.get_mut(index as usize) else { return };
-        item.flags &= !flag::PENDING;
-        if !item.has(flag::ENABLED) {
-            return;
-        }
-        let (group, slot) = (item.group, item.slot);
-        let polled = item.ext.as_ref().is_some_and(|ext| ext.polled.is_some());
-        let queued = item.is_queued();
-        if let Some(state) = self.groups.get_mut(group as usize) {
-            if polled {
-                // Those that go together go from the end.
-                if let Some(at) = state.polled.iter().rposition(|other| *other == index) {
-                    state.polled.remove(at);
-                }
-            } else if queued {
-                state.every_tick = state.every_tick.saturating_sub(1);
-            }
-        }
-        if group == EVERY_WRITE {
-            let mut others = false;
-            self.each_watcher(slot, |other, item| others |= other != index && item.group == EVERY_WRITE);
-            // Another shard may still want every write; it then gets single values of which it makes no use.
-            if !others && self.store.shards() == 1 {
-                if let Some(handle) = self.store.handle(slot) {
-                    handle.set_queued(false);
-                }
-            }
-        }
-    }
-
-    fn each_watcher(&self, slot: u32, mut each: impl FnMut(u32, &Item)) {
-        let mut index = self.watch.first(slot as usize);
-        while let Some(item) = self.items.get(index as usize) {
-            each(index, item);
-            index = item.next;
-        }
-    }
-
     /// SetMonitoringMode (Part 4 §5.13.4).
     pub(crate) fn set_mode(&mut self, index: u32, mode: MonitoringMode, now: Now, space: &AddressSpace) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
@@ -556,7 +406,7 @@ impl Engine {
         if enabled {
             item.flags |= flag::ENABLED | flag::FORCED | flag::DIRTY;
             self.start_watching(index);
-            self.join_group(index, now);
+            self.join_group(index, now, false);
             self.first_sample(index, now, space);
         } else {
             // Part 4 §5.13.1.3: disabling deletes what is queued.
@@ -575,58 +425,13 @@ impl Engine {
     fn first_sample(&mut self, index: u32, now: Now, space: &AddressSpace) {
         self.fetch(index, now, space);
         let Some(item) = self.items.get_mut(index as usize) else { return };
-        if item.slot == NONE {
+        if item.slot.is_none() {
             return;
         }
         if item.is_queued() {
-            if let Some(snapshot) = item.sample(&self.pages) {
-                item.remember(&snapshot);
-                let lost = item.enqueue(Sample::Slot(snapshot));
-                self.after_enqueue(index, lost);
-            }
+            self.sample_now(index);
         } else {
             self.after_enqueue(index, false);
-        }
-    }
-
-    pub(super) fn start_watching(&mut self, index: u32) {
-        let Some(item) = self.items.get_mut(index as usize) else { return };
-        let slot = item.slot;
-        if slot == NONE {
-            return;
-        }
-        let next = self.watch.put_first(slot as usize, index);
-        (item.next, item.previous) = (next, NONE);
-        if let Some(next) = self.items.get_mut(next as usize) {
-            next.previous = index;
-        }
-        if let Some(handle) = self.store.handle(slot) {
-            handle.set_watched(self.shard, true);
-            handle.touch(self.shard);
-        }
-    }
-
-    pub(super) fn stop_watching(&mut self, index: u32) {
-        let Some(item) = self.items.get_mut(index as usize) else { return };
-        let slot = item.slot;
-        let next = core::mem::replace(&mut item.next, NONE);
-        let previous = core::mem::replace(&mut item.previous, NONE);
-        let Some(head) = self.watch.head(slot as usize) else { return };
-        if *head == index {
-            *head = next;
-        } else if let Some(previous) = self.items.get_mut(previous as usize) {
-            previous.next = next;
-        } else {
-            // It stands in no list.
-            return;
-        }
-        if let Some(next) = self.items.get_mut(next as usize) {
-            next.previous = previous;
-        }
-        if self.watch.first(slot as usize) == NONE {
-            if let Some(handle) = self.store.handle(slot) {
-                handle.set_watched(self.shard, false);
-            }
         }
     }
 
@@ -677,6 +482,9 @@ impl Engine {
         if let Some(item) = self.items.get_mut(index as usize) {
             item.flags = 0;
             item.ext = None;
+            if let Some(slot) = item.slot.take() {
+                self.store.release(slot);
+            }
             self.free_place(index);
         }
     }
@@ -734,25 +542,6 @@ impl Engine {
             })
             .collect();
         (added, removed)
-    }
-
-    /// A property that gives a variable its meaning was written: every item on it says so with its next value
-    /// (Part 8 §5.2, SemanticsChanged).
-    pub(super) fn semantics_changed(&mut self, slot: u32) {
-        let mut index = self.watch.first(slot as usize);
-        while let Some(item) = self.items.get_mut(index as usize) {
-            let here = index;
-            index = item.next;
-            item.flags |= flag::SEMANTICS | flag::DIRTY;
-            if item.is_queued() {
-                if let Some(snapshot) = item.sample(&self.pages) {
-                    let lost = item.enqueue(Sample::Slot(snapshot));
-                    self.after_enqueue(here, lost);
-                }
-            } else {
-                self.after_enqueue(here, false);
-            }
-        }
     }
 
     /// Whether a subscription waits for a Publish request.

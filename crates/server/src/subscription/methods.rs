@@ -1,14 +1,19 @@
 //! The methods of the Server object that are about subscriptions (Part 5 §9.1, §9.2).
 
 use super::Engine;
-use super::item::{Sample, flag};
+use super::item::{EVERY_WRITE, Item, Sample, flag};
 use super::manage::id_of;
 
 impl Engine {
     /// ResendData (Part 5 §9.2): the current value of every reporting item goes into the next message.
     pub(crate) fn resend_data(&mut self, place: u32) {
         // Values on their way come before the present one, not behind it.
-        self.drain_queued();
+        let slots = self.subscription(place).into_iter().flat_map(|subscription| &subscription.items);
+        let slots = slots.filter_map(|index| self.items.get(*index as usize));
+        let slots = slots.filter(|item| item.group == EVERY_WRITE).filter_map(Item::slot_index);
+        let mut present: Vec<_> =
+            slots.filter_map(|slot| Some((slot, super::read_slot(&self.pages, slot)?))).collect();
+        self.catch_up(&mut present);
         let Self { subscriptions, items, pages, .. } = self;
         let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return };
         subscription.reset_lifetime();
@@ -22,9 +27,14 @@ impl Engine {
                 item.flags |= flag::FORCED | flag::DIRTY;
             } else if item.ext.as_ref().is_some_and(|ext| ext.values.is_empty()) {
                 if let Some(snapshot) = item.sample(pages) {
+                    // A write since then may still be on its way: it is then told of here.
+                    let missed = item.group == EVERY_WRITE && item.has_missed(&snapshot);
                     item.remember(&snapshot);
-                    item.flags |= flag::FRESH;
-                    item.enqueue(Sample::Slot(snapshot));
+                    let mut sample = item.reported(snapshot);
+                    if missed {
+                        sample.set_overflow();
+                    }
+                    item.enqueue(sample);
                 } else if let Some(value) = item.last_other() {
                     item.enqueue(Sample::Value(Box::new(value)));
                 }

@@ -10,7 +10,7 @@
 //!   ready lists;
 //! - [`phase`]: when in its interval a subscription publishes;
 //! - [`publish`]: cycles, messages and the sessions' Publish queues; [`retransmission`]: what can be republished;
-//! - [`manage`]: creating, modifying and deleting, as the services ask; `methods`: as methods ask; `places`: where
+//! - [`manage`]: creating, modifying and deleting, as the services ask; `settings`: how items sample and queue; `methods`: as methods ask; `places`: where
 //!   items lie; [`timer`]: deadlines;
 //! - `access`: items that their client may see, or not any more;
 //! - [`moving`]: to another session, and to another shard's engine; [`item_ids`], [`homes`]: what finds them there.
@@ -24,13 +24,15 @@ mod item_ids;
 mod kept_values;
 mod limits;
 pub(crate) mod manage;
+mod message;
 mod methods;
 pub(crate) mod moving;
 mod phase;
 mod places;
 pub(crate) mod publish;
 mod retransmission;
-mod sampling;
+pub(crate) mod sampling;
+mod settings;
 mod state;
 #[allow(clippy::module_inception)]
 // the engine's directory and one Subscription bear the specification's name
@@ -45,7 +47,9 @@ pub(crate) use item::Sample;
 pub use limits::SubscriptionLimits;
 
 use crate::account::Account;
-use crate::space::slot::{PAGE_SLOTS, Page, SlotStore, Snapshot};
+use crate::space::page::{PAGE_SLOTS, Page};
+use crate::space::slot::Snapshot;
+use crate::space::store::SlotStore;
 use crate::work::Work;
 use homes::Homes;
 use item::Item;
@@ -97,6 +101,12 @@ pub(crate) struct Engine {
     jobs: VecDeque<SampleJob>,
     /// What was done, until somebody asks.
     work: Work,
+    /// The number of the last one.
+    last_job: u64,
+    /// Room for one look at the changes: slots with items that may not have got every write, and the newest one.
+    behind: Vec<(u32, Snapshot)>,
+    /// Room for one look at the changes: slots whose values have another meaning.
+    meanings: Vec<u32>,
 }
 
 impl Engine {
@@ -138,6 +148,9 @@ impl Engine {
             served: 0,
             jobs: VecDeque::new(),
             work: Work::default(),
+            last_job: 0,
+            behind: Vec::new(),
+            meanings: Vec::new(),
         }
     }
 
@@ -182,6 +195,11 @@ impl Engine {
 }
 
 #[inline]
+fn page_of(pages: &[Arc<Page>], slot: u32) -> Option<&Page> {
+    pages.get(slot as usize / PAGE_SLOTS).map(|page| &**page)
+}
+
+#[inline]
 fn read_slot(pages: &[Arc<Page>], slot: u32) -> Option<Snapshot> {
-    Some(pages.get(slot as usize / PAGE_SLOTS)?.slot(slot as usize % PAGE_SLOTS)?.read())
+    Some(page_of(pages, slot)?.read(slot))
 }

@@ -5,7 +5,7 @@
 //! knows that, nothing has to be watched on the way: it is compared with its variable on arrival. What was written once
 //! meanwhile is news, and what was written several times sets the Overflow bit of items that want every write.
 
-use super::item::{AT_PUBLISH, EVERY_WRITE, Item, ItemExt, NONE, Sample, flag};
+use super::item::{Item, ItemExt, NONE, flag};
 use super::item_ids::ItemIds;
 use super::manage::item_id;
 use super::publish::Responder;
@@ -14,7 +14,6 @@ use super::timer::Due;
 use super::{Engine, SessionKey};
 use crate::now::Now;
 use crate::space::NodeIx;
-use crate::space::slot::SlotHandle;
 use std::sync::Arc;
 use taktwerk_types::StatusCode;
 
@@ -41,8 +40,6 @@ struct MovedItem {
     item: Item,
     /// The interval of its rate group, ns, if it is in one.
     interval: Option<u64>,
-    /// Keeps the variable's slot from serving another node meanwhile.
-    slot: Option<SlotHandle>,
 }
 
 impl Subscription {
@@ -183,20 +180,22 @@ impl Engine {
     }
 
     fn export_item(&mut self, index: u32, id: u32) -> Option<MovedItem> {
-        let (slot, group) = self.items.get(index as usize).map(|item| (item.slot, item.group))?;
-        let handle = if slot == NONE { None } else { self.store.handle(slot) };
+        let group = self.items.get(index as usize)?.group;
         let interval = self.groups.get(group as usize).map(|group| group.interval);
         self.leave_group(index);
         if self.items.get(index as usize).is_some_and(|item| item.has(flag::ENABLED)) {
             self.stop_watching(index);
         }
-        let mut gone = Item::new(NONE, 0, NONE, NodeIx::ns0(0));
+        let mut gone = Item::new(NONE, 0, None, NodeIx::ns0(0));
         gone.flags = 0;
         let mut item = core::mem::replace(self.items.get_mut(index as usize)?, gone);
         self.free_place(index);
         // A source that is working for this engine answers to this engine; the other one asks again.
-        item.flags &= !(flag::READY | flag::PENDING | flag::SAMPLING);
-        Some(MovedItem { id, item, interval, slot: handle })
+        item.flags &= !(flag::READY | flag::PENDING);
+        if let Some(ext) = &mut item.ext {
+            ext.sampling = 0;
+        }
+        Some(MovedItem { id, item, interval })
     }
 
     /// Takes a subscription in, for a session or for none. Returns its place.
@@ -218,11 +217,9 @@ impl Engine {
         self.refresh_pages();
         let mut ids = ItemIds::default();
         let mut indexes = Vec::with_capacity(items.len());
-        let mut slots = Vec::new();
-        for MovedItem { id, item, interval, slot } in items {
+        for MovedItem { id, item, interval } in items {
             let index = self.insert_item(item, interval, place, indexes.len());
             ids.push(id, index);
-            slots.push(slot);
             indexes.push(index);
         }
         if has_links {
@@ -241,16 +238,13 @@ impl Engine {
         for index in &indexes {
             self.resume_item(*index, now);
         }
-        // From here on the watched slots hold themselves.
-        drop(slots);
         place
     }
 
     fn insert_item(&mut self, mut item: Item, interval: Option<u64>, place: u32, position: usize) -> u32 {
         item.group = match interval {
             Some(interval) => self.group(interval),
-            None if item.group == EVERY_WRITE => EVERY_WRITE,
-            None => AT_PUBLISH,
+            None => item.group,
         };
         item.subscription = place;
         item.position = u32::try_from(position).unwrap_or(NONE);
@@ -278,30 +272,6 @@ impl Engine {
         }
         // This marks the slot, so that what was written on the way is looked at with the next change.
         self.start_watching(index);
-        self.join_group(index, now);
-        if self.items.get(index as usize).is_some_and(|item| item.group == EVERY_WRITE) {
-            self.catch_up(index);
-        }
-    }
-
-    /// Takes over what was written while nobody collected single values for the item.
-    fn catch_up(&mut self, index: u32) {
-        let Some(item) = self.items.get_mut(index as usize) else { return };
-        if item.has(flag::DENIED) {
-            return;
-        }
-        let Some(snapshot) = super::read_slot(&self.pages, item.slot) else { return };
-        // Of changes the item knows how many it has seen, modulo 2^24.
-        let missed = snapshot.change.wrapping_sub(item.last_seen()) & 0x00ff_ffff;
-        if missed <= 1 && !item.passes(&snapshot) {
-            item.see(&snapshot);
-            return;
-        }
-        item.remember(&snapshot);
-        let lost = item.enqueue(Sample::Slot(snapshot));
-        if missed > 1 {
-            item.mark_overflow();
-        }
-        self.after_enqueue(index, lost);
+        self.join_group(index, now, true);
     }
 }

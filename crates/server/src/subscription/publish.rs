@@ -1,6 +1,7 @@
 //! Publishing cycles, NotificationMessages and the sessions' queues of Publish requests (Part 4 §5.14.5).
 
 use super::item::{Item, SEMANTICS_BITS, encode_sample, encode_snapshot, flag};
+use super::message::MessageWriter;
 use super::phase::{Expiry, SAMPLES};
 use super::state::{Action, Conditions, Event, State, step};
 use super::subscription::Subscription;
@@ -14,7 +15,7 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use taktwerk_schema::ids::encoding_ids;
-use taktwerk_types::codec::{encode_len, encode_sized};
+use taktwerk_types::codec::encode_len;
 use taktwerk_types::{Encode, Instant, NodeId, StatusCode, UtcTime};
 
 /// A Publish request that waits for something to answer with.
@@ -115,6 +116,11 @@ impl Budget {
 impl Engine {
     /// Does what is due at `now`, a bounded amount of it; [`Engine::next_deadline`] is still due if more is left.
     pub(crate) fn run(&mut self, now: Now, space: &AddressSpace, responder: &mut dyn Responder) {
+        if self.store.take_pressed(self.shard) {
+            // Before values are lost that nobody would look at until the next deadline.
+            self.refresh_pages();
+            self.drain_queued();
+        }
         if self.next_deadline().is_none_or(|at| at > now.instant) {
             return;
         }
@@ -161,17 +167,23 @@ impl Engine {
         if !has_notifications && self.stays_silent(place) {
             return;
         }
-        let conditions = self.conditions(place, has_notifications, now.instant, responder);
+        let mut conditions = self.conditions(place, has_notifications, now.instant, responder);
         let Some(subscription) = self.subscription_mut(place) else { return };
-        let row = step(subscription.state, Event::TimerExpired, conditions);
-        let was_late = subscription.state == State::Late;
+        let state = subscription.state;
+        let mut row = step(state, Event::TimerExpired, conditions);
+        if row.action == Action::ReturnNotifications && !self.notify(place, now, responder, budget) {
+            conditions.found_nothing();
+            row = step(state, Event::TimerExpired, conditions);
+        }
+        let Some(subscription) = self.subscription_mut(place) else { return };
+        let was_late = state == State::Late;
         subscription.state = row.next;
+        if row.action == Action::ReturnNotifications {
+            return;
+        }
         subscription.lifetime_counter = subscription.lifetime_counter.saturating_sub(1);
         match row.action {
-            Action::ReturnNotifications | Action::ReturnKeepAlive => {
-                let Some(ticket) = self.take_ticket(place, now.instant, responder) else { return };
-                self.answer(place, row.action, ticket, now, responder, budget);
-            }
+            Action::ReturnKeepAlive => self.keep_alive(place, now, responder, budget),
             Action::ResetKeepAlive => {
                 subscription.reset_keep_alive();
                 // This cycle is the first without a message.
@@ -184,7 +196,7 @@ impl Engine {
                 }
             }
             Action::Close => self.expire(place, responder),
-            Action::Enqueue => {}
+            Action::Enqueue | Action::ReturnNotifications => {}
         }
     }
 
@@ -292,17 +304,22 @@ impl Engine {
             }
             self.refresh_pages();
             let has_notifications = self.has_notifications(place);
-            let conditions = self.conditions(place, has_notifications, now.instant, responder);
+            let mut conditions = self.conditions(place, has_notifications, now.instant, responder);
             let Some(subscription) = self.subscription_mut(place) else { return };
-            let row = step(subscription.state, Event::PublishReceived, conditions);
-            subscription.state = row.next;
-            if row.action == Action::Enqueue {
-                // More notifications were announced, but what was left has gone since.
-                subscription.more_notifications = false;
-                continue;
+            let state = subscription.state;
+            let mut row = step(state, Event::PublishReceived, conditions);
+            if row.action == Action::ReturnNotifications && !self.notify(place, now, responder, budget) {
+                conditions.found_nothing();
+                row = step(state, Event::PublishReceived, conditions);
             }
-            let Some(ticket) = self.take_ticket(place, now.instant, responder) else { return };
-            self.answer(place, row.action, ticket, now, responder, budget);
+            let Some(subscription) = self.subscription_mut(place) else { return };
+            subscription.state = row.next;
+            match row.action {
+                // More notifications were announced, but what was left has gone since.
+                Action::Enqueue => subscription.more_notifications = false,
+                Action::ReturnKeepAlive => self.keep_alive(place, now, responder, budget),
+                _ => {}
+            }
         }
     }
 
@@ -351,41 +368,30 @@ impl Engine {
         self.queues.get_mut(session.0 as usize)?.as_mut()?.requests.pop_front()
     }
 
-    /// Answers with notifications, as many messages as there are requests for, or with a keep-alive.
-    fn answer(
-        &mut self,
-        place: u32,
-        action: Action,
-        ticket: Ticket,
-        now: Now,
-        responder: &mut dyn Responder,
-        budget: &mut Budget,
-    ) {
-        self.served += 1;
-        self.work.publish_responses += 1;
-        let served = self.served;
-        let Some(subscription) = self.subscription_mut(place) else { return };
-        subscription.served = served;
-        subscription.message_sent = true;
-        subscription.reset_lifetime();
-        subscription.reset_keep_alive();
-        if action == Action::ReturnKeepAlive {
-            subscription.more_notifications = false;
-            subscription.counters.publish_requests += 1;
-            respond_keep_alive(responder, &ticket, now, subscription);
-            budget.spend(64);
-            return;
-        }
-        let mut ticket = ticket;
-        loop {
+    /// Answers with notifications, as many messages as there are requests for. Says whether there were any: a value may
+    /// be again what it was when it was told of last.
+    fn notify(&mut self, place: u32, now: Now, responder: &mut dyn Responder, budget: &mut Budget) -> bool {
+        let mut is_first = true;
+        // Part 4 §5.14.1.4, ReturnNotifications: further requests carry what did not fit.
+        while let Some(ticket) = self.take_ticket(place, now.instant, responder) {
             let body_max = responder.body_len_max(ticket.connection);
-            let message = self.create_message(place, now, body_max);
+            let Some(message) = self.create_message(place, now, body_max) else {
+                self.give_ticket_back(place, ticket);
+                if let Some(subscription) = self.subscription_mut(place) {
+                    subscription.more_notifications = false;
+                }
+                return !is_first;
+            };
+            if core::mem::take(&mut is_first) {
+                self.serve(place);
+            }
+            self.work.publish_responses += 1;
             let more = self.has_notifications(place);
             let len = message.len();
             let len_max = self.limits.retransmission_len_max as usize;
             let bytes_max = self.limits.retransmission_bytes_max;
             let Self { subscriptions, pool, .. } = self;
-            let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return };
+            let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return true };
             let sequence_number = subscription.take_sequence_number();
             subscription.more_notifications = more;
             subscription.counters.publish_requests += 1;
@@ -395,17 +401,42 @@ impl Engine {
             respond_notifications(responder, &ticket, now, subscription, sequence_number);
             subscription.counters.discarded_messages += subscription.retransmission.forget_excess(pool);
             budget.spend(len);
-            // Part 4 §5.14.1.4, ReturnNotifications: further requests carry what did not fit.
             if !more || budget.is_spent() {
-                return;
+                break;
             }
-            match self.take_ticket(place, now.instant, responder) {
-                Some(next) => {
-                    ticket = next;
-                    self.work.publish_responses += 1;
-                }
-                None => return,
-            }
+        }
+        !is_first
+    }
+
+    /// Answers with a keep-alive.
+    fn keep_alive(&mut self, place: u32, now: Now, responder: &mut dyn Responder, budget: &mut Budget) {
+        let Some(ticket) = self.take_ticket(place, now.instant, responder) else { return };
+        self.work.publish_responses += 1;
+        self.serve(place);
+        let Some(subscription) = self.subscription_mut(place) else { return };
+        subscription.more_notifications = false;
+        subscription.counters.publish_requests += 1;
+        respond_keep_alive(responder, &ticket, now, subscription);
+        budget.spend(64);
+    }
+
+    /// A subscription is going to answer a request.
+    fn serve(&mut self, place: u32) {
+        self.served += 1;
+        let served = self.served;
+        let Some(subscription) = self.subscription_mut(place) else { return };
+        subscription.served = served;
+        subscription.message_sent = true;
+        subscription.reset_lifetime();
+        subscription.reset_keep_alive();
+    }
+
+    /// A request that was taken is the next one again.
+    fn give_ticket_back(&mut self, place: u32, ticket: Ticket) {
+        let session = self.subscription(place).and_then(|subscription| subscription.session);
+        let queue = session.and_then(|session| self.queues.get_mut(session.0 as usize)?.as_mut());
+        if let Some(queue) = queue {
+            queue.requests.push_front(ticket);
         }
     }
 
@@ -416,25 +447,17 @@ impl Engine {
         let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return false };
         while let Some(index) = subscription.ready.get(subscription.ready_head).copied() {
             if let Some(item) = items.get_mut(index as usize).filter(|item| is_ready(item, place)) {
-                if item.is_queued() {
-                    let has = item.ext.as_ref().is_some_and(|ext| !ext.values.is_empty());
-                    if has && item.has(flag::REPORTING | flag::TRIGGERED) {
+                if !item.has(flag::REPORTING | flag::TRIGGERED) {
+                    look_silently(index, place, items, pages, subscription);
+                } else if item.has_samples() {
+                    return true;
+                } else if !item.is_queued()
+                    && let Some(snapshot) = item.sample(pages)
+                {
+                    if item.passes(&snapshot) {
                         return true;
                     }
-                    if has {
-                        // Sampling mode with links: it fires them and keeps its values.
-                        fire_links(index, place, items, subscription);
-                    }
-                } else if let Some(snapshot) = item.sample(pages) {
-                    if item.passes(&snapshot) {
-                        if item.has(flag::REPORTING | flag::TRIGGERED) {
-                            return true;
-                        }
-                        item.remember(&snapshot);
-                        fire_links(index, place, items, subscription);
-                    } else {
-                        item.flags &= !flag::DIRTY;
-                    }
+                    item.flags &= !flag::DIRTY;
                 }
                 if let Some(item) = items.get_mut(index as usize) {
                     item.flags &= !(flag::READY | flag::TRIGGERED);
@@ -448,11 +471,11 @@ impl Engine {
     }
 
     /// Encodes the next NotificationMessage from the ready list (Part 4 §7.26), up to the subscription's number of
-    /// notifications and `body_max` bytes.
-    fn create_message(&mut self, place: u32, now: Now, body_max: usize) -> Vec<u8> {
+    /// notifications and `body_max` bytes; none if there is nothing to tell after all.
+    fn create_message(&mut self, place: u32, now: Now, body_max: usize) -> Option<Vec<u8>> {
         let mut out = self.pool.take();
-        let Self { subscriptions, items, pages, .. } = self;
-        let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return out };
+        let Self { subscriptions, items, pages, pool, .. } = self;
+        let subscription = subscriptions.get_mut(place as usize)?.as_mut()?;
         // Response header, acknowledgement results and available sequence numbers also need room.
         let len_max = body_max.saturating_sub(1024).max(1024);
         let count_max = subscription.parameters.max_notifications;
@@ -460,17 +483,13 @@ impl Engine {
         let waiting = subscription.ready.len() - subscription.ready_head;
         let expected = waiting.min(count_max as usize).saturating_mul(subscription.notification_len) + 64;
         out.reserve_exact(expected.min(len_max));
-        subscription.next_sequence_number.encode(&mut out);
-        now.utc.encode(&mut out);
-        encode_len(1, &mut out);
-        NodeId::numeric(0, encoding_ids::DATA_CHANGE_NOTIFICATION_BINARY).encode(&mut out);
-        out.push(1);
-        let mut count = 0u32;
+        let mut message = MessageWriter::begin(&mut out, subscription.next_sequence_number, now.utc);
         // When a sample of the values was written, ns.
         let mut written = SmallVec::<[i64; SAMPLES]>::new();
         let sample_every = waiting.div_ceil(SAMPLES).max(1) as u32;
-        encode_sized(&mut out, |out| {
+        let count = message.block(encoding_ids::DATA_CHANGE_NOTIFICATION_BINARY, |out| {
             let count_at = out.len();
+            let mut count = 0u32;
             encode_len(0, out);
             while count < count_max && out.len() < len_max {
                 let Some(index) = subscription.ready.get(subscription.ready_head).copied() else { break };
@@ -478,6 +497,14 @@ impl Engine {
                     subscription.ready_head += 1;
                     continue;
                 };
+                if !item.has(flag::REPORTING | flag::TRIGGERED) {
+                    look_silently(index, place, items, pages, subscription);
+                    if let Some(item) = items.get_mut(index as usize) {
+                        item.flags &= !flag::READY;
+                    }
+                    subscription.ready_head += 1;
+                    continue;
+                }
                 let fired = if item.is_plain() {
                     let Some(snapshot) = item.sample(pages) else {
                         subscription.ready_head += 1;
@@ -521,16 +548,20 @@ impl Engine {
                 gap.copy_from_slice(&count.to_le_bytes());
             }
             encode_len(0, out);
+            count
         });
+        let says_something = message.finish();
         subscription.phase.observe(&written);
-        subscription.counters.data_changes += 1;
-        if count > 0 {
-            subscription.notification_len = out.len() / count as usize + 1;
-        }
-        subscription.counters.notifications = subscription.counters.notifications.wrapping_add(count);
         compact(subscription);
         self.work.notifications += u64::from(count);
-        out
+        if !says_something {
+            pool.give(out);
+            return None;
+        }
+        subscription.counters.data_changes += 1;
+        subscription.notification_len = out.len() / count.max(1) as usize + 1;
+        subscription.counters.notifications = subscription.counters.notifications.wrapping_add(count);
+        Some(out)
     }
 
     /// Answers all queued requests of a session with a fault.
@@ -596,7 +627,7 @@ fn note(written: &mut SmallVec<[i64; SAMPLES]>, now: Now, time: UtcTime) {
 fn encode_item(
     out: &mut Vec<u8>,
     item: &mut Item,
-    pages: &[std::sync::Arc<crate::space::slot::Page>],
+    pages: &[std::sync::Arc<crate::space::page::Page>],
     count_max: u32,
     len_max: usize,
 ) -> (u32, UtcTime, bool) {
@@ -612,17 +643,49 @@ fn encode_item(
         return (written, newest, left);
     }
     if let Some(snapshot) = item.sample(pages) {
+        // What a queue of more than one had left is older.
+        let kept = item.ext.as_mut().and_then(|ext| ext.values.pop_front());
         if item.passes(&snapshot) {
             let bits = if item.has(flag::SEMANTICS) { SEMANTICS_BITS } else { 0 };
             item.remember(&snapshot);
             item.flags &= !flag::SEMANTICS;
             newest = snapshot.server;
-            encode_sample(out, item, &super::item::Sample::Slot(snapshot), bits);
+            let sample = item.reported(snapshot);
+            encode_sample(out, item, &sample, bits);
+            written = 1;
+        } else if let Some(kept) = kept {
+            newest = kept.server();
+            encode_sample(out, item, &kept, 0);
             written = 1;
         }
     }
     item.flags &= !flag::DIRTY;
     (written, newest, false)
+}
+
+/// Looks at an item in Sampling mode: if it has a new value, it fires the items that it triggers and keeps the value.
+fn look_silently(
+    index: u32,
+    place: u32,
+    items: &mut [Item],
+    pages: &[std::sync::Arc<crate::space::page::Page>],
+    subscription: &mut Subscription,
+) {
+    let Some(item) = items.get_mut(index as usize) else { return };
+    if item.is_queued() {
+        if item.has_samples() {
+            fire_links(index, place, items, subscription);
+        }
+    } else if item.ext.as_ref().is_some_and(|ext| !ext.links.is_empty())
+        && let Some(snapshot) = item.sample(pages)
+    {
+        if item.passes(&snapshot) {
+            item.remember(&snapshot);
+            fire_links(index, place, items, subscription);
+        } else {
+            item.flags &= !flag::DIRTY;
+        }
+    }
 }
 
 /// Makes the items ready that a triggering item fires (Part 4 §5.13.1.6).
@@ -718,9 +781,7 @@ fn respond_keep_alive(responder: &mut dyn Responder, ticket: &Ticket, now: Now, 
         encode_header(out, ticket, now);
         encode_before(out, subscription.id, subscription.retransmission.sequence_numbers(), false);
         // The number that the next message with notifications will have.
-        subscription.next_sequence_number.encode(out);
-        now.utc.encode(out);
-        encode_len(0, out);
+        MessageWriter::begin(out, subscription.next_sequence_number, now.utc).finish();
         encode_after(out, ticket);
     });
 }
@@ -736,16 +797,14 @@ fn respond_status_change(
     responder.respond(ticket, &mut |out| {
         encode_header(out, ticket, now);
         encode_before(out, id, core::iter::empty(), false);
-        sequence_number.encode(out);
-        now.utc.encode(out);
-        encode_len(1, out);
-        NodeId::numeric(0, encoding_ids::STATUS_CHANGE_NOTIFICATION_BINARY).encode(out);
-        out.push(1);
-        encode_sized(out, |out| {
+        let mut message = MessageWriter::begin(out, sequence_number, now.utc);
+        message.block(encoding_ids::STATUS_CHANGE_NOTIFICATION_BINARY, |out| {
             status.encode(out);
             // An empty DiagnosticInfo.
             out.push(0);
+            1
         });
+        message.finish();
         encode_after(out, ticket);
     });
 }

@@ -6,13 +6,14 @@
 
 use super::Engine;
 use super::changes::make_ready;
-use super::item::{Sample, flag};
+use super::item::flag;
 use super::phase::SharedPhases;
 use super::timer::{Due, Timers};
 use crate::authorization::{Decisions, attribute as attribute_of};
 use crate::callback::SourceRead;
 use crate::now::Now;
 use crate::space::nodes::ValueAt;
+use crate::space::store::SlotHandle;
 use crate::space::view::attribute;
 use crate::space::{AddressSpace, NodeIx};
 use std::sync::Arc;
@@ -47,17 +48,26 @@ impl Group {
 
 /// A sample whose source answers later.
 pub(crate) struct SampleJob {
-    /// The item that waits; [`Engine::sample_done`] takes it back.
-    pub(crate) item: u32,
-    /// The slot that gets the value.
-    pub(crate) slot: u32,
+    /// What [`Engine::sample_done`] takes back.
+    pub(crate) sample: PendingSample,
     /// What to run.
     pub(crate) read: SourceRead,
 }
 
+/// A sample that is on its way.
+#[derive(Debug)]
+pub(crate) struct PendingSample {
+    /// The item that waits for it.
+    item: u32,
+    /// The number of the job. Another item may have the place of the one that waited.
+    number: u64,
+    /// The slot that gets the value: it serves no other node until then.
+    slot: SlotHandle,
+}
+
 impl core::fmt::Debug for SampleJob {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("SampleJob").field("slot", &self.slot).finish_non_exhaustive()
+        f.debug_struct("SampleJob").field("sample", &self.sample).finish_non_exhaustive()
     }
 }
 
@@ -115,7 +125,8 @@ impl Engine {
             let Some(snapshot) = item.sample(&self.pages) else { return };
             if item.passes(&snapshot) {
                 item.remember(&snapshot);
-                let lost = item.enqueue(Sample::Slot(snapshot));
+                let sample = item.reported(snapshot);
+                let lost = item.enqueue(sample);
                 self.after_enqueue(index, lost);
             }
         } else {
@@ -147,27 +158,27 @@ impl Engine {
         let Some(item) = self.items.get_mut(index as usize) else { return };
         let Some(attribute_id) = item.ext.as_ref().and_then(|ext| ext.polled) else { return };
         let node = item.node;
-        if !item.has(flag::ENABLED) || item.has(flag::SAMPLING) {
+        if !item.has(flag::ENABLED) || item.ext.as_ref().is_some_and(|ext| ext.sampling != 0) {
             return;
         }
         if item.has(flag::DENIED) {
             // Nobody is asked for a value that nobody gets.
             let status = item.denial().status();
-            if item.slot == super::item::NONE {
+            if item.slot.is_none() {
                 let value = DataValue { server_timestamp: Some(now.utc), ..DataValue::from_status(status) };
                 self.offer_value(index, value);
             }
             return;
         }
         let nodes = space.read();
-        if item.slot == super::item::NONE {
+        let Some(slot) = &item.slot else {
             let subscription = self.subscriptions.get(item.subscription as usize).and_then(Option::as_ref);
             let Some(subscription) = subscription else { return };
             let value = attribute_value(&nodes, &subscription.decisions, node, attribute_id, now);
             drop(nodes);
             self.offer_value(index, value);
             return;
-        }
+        };
         let source = match nodes.value_at(node) {
             ValueAt::Source(source, _) => Arc::clone(source),
             ValueAt::Slot(_) | ValueAt::Static(_) | ValueAt::Computed(_) | ValueAt::None => return,
@@ -175,35 +186,33 @@ impl Engine {
         // A source is the application's code: it must not run while the address space is locked.
         drop(nodes);
         match source.read() {
-            SourceRead::Now(value) => store_value(space, item.slot, value, now),
+            SourceRead::Now(value) => store_value(&self.store.handle(slot), value, now),
             later => {
-                item.flags |= flag::SAMPLING;
-                let slot = item.slot;
-                self.jobs.push_back(SampleJob { item: index, slot, read: later });
+                self.last_job += 1;
+                let sample =
+                    PendingSample { item: index, number: self.last_job, slot: self.store.handle(slot) };
+                if let Some(ext) = &mut item.ext {
+                    ext.sampling = self.last_job;
+                }
+                self.jobs.push_back(SampleJob { sample, read: later });
             }
         }
     }
 
     /// An asynchronous source has answered.
-    pub(crate) fn sample_done(
-        &mut self,
-        item: u32,
-        slot: u32,
-        value: DataValue,
-        now: Now,
-        space: &AddressSpace,
-    ) {
-        store_value(space, slot, value, now);
-        if let Some(item) = self.items.get_mut(item as usize).filter(|item| item.slot == slot) {
-            item.flags &= !flag::SAMPLING;
+    pub(crate) fn sample_done(&mut self, sample: &PendingSample, value: DataValue, now: Now) {
+        store_value(&sample.slot, value, now);
+        let ext = self.items.get_mut(sample.item as usize).and_then(|item| item.ext.as_mut());
+        if let Some(ext) = ext.filter(|ext| ext.sampling == sample.number) {
+            ext.sampling = 0;
         }
     }
 
     /// Queues a value that is not in a slot, if it differs from the last one.
     pub(super) fn offer_value(&mut self, index: u32, value: DataValue) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
-        if item.differs(&value) {
-            let lost = item.enqueue(Sample::Value(Box::new(value)));
+        if let Some(sample) = item.differing(value) {
+            let lost = item.enqueue(sample);
             self.after_enqueue(index, lost);
         }
     }
@@ -236,8 +245,7 @@ pub(crate) fn attribute_value(
 }
 
 /// Stores a source's answer, with the times that it left out.
-pub(crate) fn store_value(space: &AddressSpace, slot: u32, value: DataValue, now: Now) {
-    let Some(handle) = space.slots().handle(slot) else { return };
+fn store_value(handle: &SlotHandle, value: DataValue, now: Now) {
     let status = value.status();
     let source: UtcTime = value.source_timestamp.unwrap_or(now.utc);
     let server = value.server_timestamp.unwrap_or(now.utc);

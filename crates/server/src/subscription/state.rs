@@ -38,6 +38,14 @@ pub(crate) struct Conditions {
     pub(crate) lifetime_over: bool,
 }
 
+impl Conditions {
+    /// There was less to say than it seemed.
+    pub(crate) fn found_nothing(&mut self) {
+        self.notifications_available = false;
+        self.more_notifications = false;
+    }
+}
+
 /// What the row asks for besides restarting the publishing timer, which every expiry does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Action {

@@ -10,11 +10,11 @@ use super::*;
 mod moving;
 mod phase;
 mod places;
+mod values;
 
 use crate::authorization::{Decisions, Denial};
 use crate::now::Now;
 use crate::shard::ConnectionId;
-use crate::space::nodes::ValueAt;
 use crate::space::{AddressSpace, NodeIx, NodeSpec, VariableHandle};
 use proptest::prelude::*;
 use taktwerk_schema::{DataChangeNotification, MonitoringMode, PublishResponse, StatusChangeNotification};
@@ -30,6 +30,8 @@ struct Recorder {
     faults: Vec<(u32, StatusCode)>,
     congested: bool,
     body_len_max: usize,
+    /// Happens once, between the decision to send a message and its first byte.
+    before_message: core::cell::RefCell<Option<Box<dyn Fn()>>>,
 }
 
 impl Responder for Recorder {
@@ -38,6 +40,9 @@ impl Responder for Recorder {
     }
 
     fn body_len_max(&self, _: ConnectionId) -> usize {
+        if let Some(happens) = self.before_message.take() {
+            happens();
+        }
         if self.body_len_max == 0 { usize::MAX } else { self.body_len_max }
     }
 
@@ -127,7 +132,8 @@ impl World {
 
     fn item(&mut self, place: u32, variable: usize, mode: MonitoringMode, settings: Settings) -> u32 {
         let (node, _) = self.variables[variable];
-        let ValueAt::Slot(slot) = self.space.read().value_at(node) else { panic!("no slot") };
+        let slot = self.space.read().slot_handle(node);
+        assert!(slot.is_some());
         let spec = ItemSpec {
             node,
             attribute_id: 13,

@@ -1,7 +1,8 @@
 //! Which items look at a slot: the first one of each slot's list.
 
+use super::Engine;
 use super::item::NONE;
-use crate::space::slot::PAGE_SLOTS;
+use crate::space::page::PAGE_SLOTS;
 
 /// The first item on each slot, in pages like the slots themselves: growing copies nothing and leaves no holes in
 /// the heap, and pages that nobody watches do not exist.
@@ -32,6 +33,50 @@ impl Watch {
         let Some(place) = self.pages.get_mut(number) else { return NONE };
         let page = place.get_or_insert_with(|| vec![NONE; PAGE_SLOTS].into_boxed_slice());
         page.get_mut(slot % PAGE_SLOTS).map_or(NONE, |head| core::mem::replace(head, item))
+    }
+}
+
+impl Engine {
+    /// Puts an item into its slot's list. What is written from now on makes it dirty.
+    pub(super) fn start_watching(&mut self, index: u32) {
+        let Some(slot) = self.items.get(index as usize).and_then(|item| item.slot_index()) else { return };
+        let next = self.watch.put_first(slot as usize, index);
+        if let Some(item) = self.items.get_mut(index as usize) {
+            (item.next, item.previous) = (next, NONE);
+        }
+        if let Some(next) = self.items.get_mut(next as usize) {
+            next.previous = index;
+        }
+        if let Some(page) = super::page_of(&self.pages, slot) {
+            page.set_watched(slot, self.shard, true);
+            // What was written before it watched is looked at too.
+            page.touch(slot, self.shard);
+        }
+    }
+
+    /// Takes an item out of its slot's list.
+    pub(super) fn stop_watching(&mut self, index: u32) {
+        let Some(item) = self.items.get_mut(index as usize) else { return };
+        let Some(slot) = item.slot_index() else { return };
+        let next = core::mem::replace(&mut item.next, NONE);
+        let previous = core::mem::replace(&mut item.previous, NONE);
+        let Some(head) = self.watch.head(slot as usize) else { return };
+        if *head == index {
+            *head = next;
+        } else if let Some(previous) = self.items.get_mut(previous as usize) {
+            previous.next = next;
+        } else {
+            // It stands in no list.
+            return;
+        }
+        if let Some(next) = self.items.get_mut(next as usize) {
+            next.previous = previous;
+        }
+        if self.watch.first(slot as usize) == NONE
+            && let Some(page) = super::page_of(&self.pages, slot)
+        {
+            page.set_watched(slot, self.shard, false);
+        }
     }
 }
 

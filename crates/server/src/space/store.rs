@@ -1,0 +1,355 @@
+//! All slots of a server: which are in use, who holds them, and what the shards are told of their writes.
+
+use super::dirty::DirtyTop;
+use super::page::{PAGE_SLOTS, Page};
+use super::slot::{SHARDS_MAX, Snapshot};
+use super::sync::{AtomicBool, Ring};
+use arc_swap::ArcSwapOption;
+use core::fmt;
+use core::num::NonZeroU32;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use taktwerk_types::{StatusCode, UtcTime, Variant};
+
+/// How often somebody who waits for a writer looks again before others get the processor.
+const SPINS: u32 = 64;
+
+/// A write that must not be overtaken by a newer one, for items with a queue.
+#[derive(Debug, Clone)]
+pub(crate) struct QueuedValue {
+    /// The slot that was written. It may have served another node then: numbers of writes tell.
+    pub(crate) slot: u32,
+    /// What was written.
+    pub(crate) value: Snapshot,
+}
+
+/// What wakes a sleeping shard; the driver provides it.
+pub trait Wake: Send + Sync {
+    /// Makes the shard's driver take a turn soon. Cheap and callable from any thread.
+    fn wake(&self);
+}
+
+/// A share of a slot: as long as there is one, the slot serves no other node. As small as an index, so it does not find
+/// back by itself: it is given back with [`SlotStore::release`]. A [`SlotHandle`] does that when it is dropped.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SlotShare(NonZeroU32);
+
+impl SlotShare {
+    /// Room for the largest index: indexes are counted from zero, shares from one.
+    fn new(index: u32) -> Self {
+        Self(NonZeroU32::MIN.saturating_add(index))
+    }
+
+    /// The slot's index. It means this slot for as long as the share is held.
+    #[inline]
+    pub(crate) fn index(&self) -> u32 {
+        self.0.get() - 1
+    }
+
+    /// Of no store.
+    #[cfg(test)]
+    pub(crate) fn forged(index: u32) -> Self {
+        Self::new(index)
+    }
+}
+
+/// All slots of a server and the change sets of its shards.
+pub(crate) struct SlotStore {
+    pages: RwLock<Vec<Arc<Page>>>,
+    page_count: AtomicUsize,
+    hub: Arc<Hub>,
+}
+
+/// The change sets of all shards, and which slots are free.
+pub(super) struct Hub {
+    shards: Box<[ShardChanges]>,
+    free: Mutex<Allocator>,
+    /// Lets other threads run; the longer somebody has waited, the larger the number.
+    pause: OnceLock<fn(u32)>,
+}
+
+#[derive(Default)]
+struct Allocator {
+    next: u32,
+    free: Vec<u32>,
+}
+
+/// What writers tell one shard.
+struct ShardChanges {
+    top: DirtyTop,
+    /// Values for items that queue. When it is full the newest are dropped: their items miss a number, or find their
+    /// slot dirty and another value in it.
+    queued: Ring<QueuedValue>,
+    /// The queue is half full, and the shard was told.
+    pressed: AtomicBool,
+    waker: ArcSwapOption<Box<dyn Wake>>,
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub").field("shards", &self.shards.len()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for SlotStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SlotStore").field("shards", &self.hub.shards.len()).finish_non_exhaustive()
+    }
+}
+
+impl SlotStore {
+    pub(crate) fn new(shards: usize, queue_len: usize) -> Self {
+        let shards = (0..shards.clamp(1, SHARDS_MAX)).map(|_| ShardChanges {
+            top: DirtyTop::new(),
+            queued: Ring::new(queue_len.max(1)),
+            pressed: AtomicBool::new(false),
+            waker: ArcSwapOption::empty(),
+        });
+        let hub = Hub { shards: shards.collect(), free: Mutex::default(), pause: OnceLock::new() };
+        Self { pages: RwLock::default(), page_count: AtomicUsize::new(0), hub: Arc::new(hub) }
+    }
+
+    pub(crate) fn set_waker(&self, shard: usize, waker: Box<dyn Wake>) {
+        if let Some(changes) = self.hub.shards.get(shard) {
+            changes.waker.store(Some(Arc::new(waker)));
+        }
+    }
+
+    /// Tells how a thread lets others run. Only the first call counts.
+    pub(crate) fn set_pause(&self, pause: fn(u32)) {
+        // A second server on the same address space has the same operating system.
+        let _ = self.hub.pause.set(pause);
+    }
+
+    /// Lets other threads run; the longer somebody has waited, the larger the number.
+    pub(crate) fn pause(&self, count: u32) {
+        self.hub.pause(SPINS.saturating_add(count));
+    }
+
+    /// A fresh slot, null and with Bad_WaitingForInitialData: a share for its node.
+    pub(crate) fn allocate(&self) -> SlotShare {
+        let index = {
+            let mut allocator = lock(&self.hub.free);
+            allocator.free.pop().unwrap_or_else(|| {
+                let index = allocator.next;
+                allocator.next += 1;
+                index
+            })
+        };
+        let page = self.page_of(index);
+        page.slot(index).owners.store(1, Ordering::Relaxed);
+        page.open(index);
+        SlotShare::new(index)
+    }
+
+    /// The page of an index, made if need be.
+    fn page_of(&self, index: u32) -> Arc<Page> {
+        let number = index as usize / PAGE_SLOTS;
+        let known = self.pages.read().unwrap_or_else(PoisonError::into_inner).get(number).cloned();
+        known.unwrap_or_else(|| self.add_pages(index))
+    }
+
+    /// Adds pages up to the one of an index.
+    fn add_pages(&self, index: u32) -> Arc<Page> {
+        let number = index as usize / PAGE_SLOTS;
+        let mut pages = self.pages.write().unwrap_or_else(PoisonError::into_inner);
+        while pages.len() <= number {
+            let page = Arc::new(Page::new(pages.len(), Arc::clone(&self.hub)));
+            pages.push(page);
+        }
+        self.page_count.store(pages.len(), Ordering::Release);
+        Arc::clone(&pages[number])
+    }
+
+    /// Takes a share back. With the last one the slot can serve another node.
+    pub(crate) fn release(&self, share: SlotShare) {
+        self.page_of(share.index()).release(share);
+    }
+
+    /// A handle to a slot, with a share of its own.
+    pub(crate) fn handle(&self, share: &SlotShare) -> SlotHandle {
+        SlotHandle::new(self.page_of(share.index()), share.index())
+    }
+
+    /// How many pages there are, without waiting for a lock in the common case.
+    pub(crate) fn page_count(&self) -> usize {
+        self.page_count.load(Ordering::Acquire)
+    }
+
+    /// The pages from `from` on, for a shard's own list.
+    pub(crate) fn pages_from(&self, from: usize) -> Vec<Arc<Page>> {
+        let pages = self.pages.read().unwrap_or_else(PoisonError::into_inner);
+        pages.get(from..).unwrap_or_default().to_vec()
+    }
+
+    pub(crate) fn shards(&self) -> usize {
+        self.hub.shards.len()
+    }
+
+    /// The numbers of the pages that have dirty slots for a shard.
+    pub(crate) fn take_dirty_pages(&self, shard: usize, page_count: usize, each: impl FnMut(usize)) {
+        if let Some(changes) = self.hub.shards.get(shard) {
+            changes.top.take(page_count, each);
+        }
+    }
+
+    /// The next value for items that queue.
+    pub(crate) fn pop_queued(&self, shard: usize) -> Option<QueuedValue> {
+        self.hub.shards.get(shard)?.queued.pop()
+    }
+
+    /// How many values wait for items that queue.
+    pub(crate) fn queued_len(&self, shard: usize) -> usize {
+        self.hub.shards.get(shard).map_or(0, |changes| changes.queued.len())
+    }
+
+    /// Whether the queue became half full since the last call.
+    #[inline]
+    pub(crate) fn take_pressed(&self, shard: usize) -> bool {
+        self.hub.shards.get(shard).is_some_and(|changes| {
+            changes.pressed.load(Ordering::Relaxed) && changes.pressed.swap(false, Ordering::AcqRel)
+        })
+    }
+
+    /// How many slots wait to serve a node.
+    #[cfg(test)]
+    pub(crate) fn free_slots(&self) -> usize {
+        lock(&self.hub.free).free.len()
+    }
+}
+
+impl Hub {
+    pub(super) fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// What somebody does who waits for a writer, at each look.
+    pub(super) fn pause(&self, count: u32) {
+        #[cfg(loom)]
+        loom::thread::yield_now();
+        match self.pause.get() {
+            Some(pause) if count >= SPINS => pause(count - SPINS),
+            _ => core::hint::spin_loop(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn mark(&self, shard: usize, page: usize) {
+        if let Some(changes) = self.shards.get(shard) {
+            changes.top.mark(page);
+        }
+    }
+
+    /// Hands a value to a shard, if there is room. Says whether the shard has to be woken for it.
+    pub(super) fn push(&self, shard: usize, value: QueuedValue) -> bool {
+        let Some(changes) = self.shards.get(shard) else { return false };
+        let full = changes.queued.push(value).is_err();
+        (full || changes.queued.len() * 2 >= changes.queued.capacity())
+            && !changes.pressed.swap(true, Ordering::AcqRel)
+    }
+
+    pub(super) fn wake(&self, shard: usize) {
+        if let Some(changes) = self.shards.get(shard)
+            && let Some(waker) = &*changes.waker.load()
+        {
+            waker.wake();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Page {
+    fn release(&self, share: SlotShare) {
+        if self.slot(share.index()).owners.fetch_sub(1, Ordering::AcqRel) == 1 {
+            lock(&self.hub.free).free.push(share.index());
+        }
+    }
+}
+
+/// A writer's and reader's handle to one slot, from any thread. It holds a share of the slot.
+#[derive(Debug)]
+pub(crate) struct SlotHandle {
+    page: Arc<Page>,
+    index: u32,
+}
+
+impl Clone for SlotHandle {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.page), self.index)
+    }
+}
+
+impl Drop for SlotHandle {
+    fn drop(&mut self) {
+        self.page.release(SlotShare::new(self.index));
+    }
+}
+
+impl SlotHandle {
+    /// For callers that have a share.
+    fn new(page: Arc<Page>, index: u32) -> Self {
+        page.slot(index).owners.fetch_add(1, Ordering::Relaxed);
+        Self { page, index }
+    }
+
+    #[cfg(any(test, loom))]
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// A share of the slot for somebody else.
+    pub(crate) fn share(&self) -> SlotShare {
+        self.page.slot(self.index).owners.fetch_add(1, Ordering::Relaxed);
+        SlotShare::new(self.index)
+    }
+
+    #[inline]
+    pub(crate) fn read(&self) -> Snapshot {
+        self.page.read(self.index)
+    }
+
+    /// Stores a value and tells the watching shards.
+    #[inline]
+    pub(crate) fn set(&self, value: Variant, status: StatusCode, source: UtcTime, server: UtcTime) {
+        self.page.set(self.index, value, status, source, server);
+    }
+
+    /// As [`Page::update`].
+    pub(crate) fn update(
+        &self,
+        status: StatusCode,
+        source: UtcTime,
+        server: UtcTime,
+        change: impl FnMut(Variant) -> Result<Variant, StatusCode>,
+    ) -> Result<(), StatusCode> {
+        self.page.update(self.index, status, source, server, change)
+    }
+
+    /// Tells the watching shards that the variable's values mean something else from now on.
+    pub(crate) fn semantics_changed(&self) {
+        self.page.semantics_changed(self.index);
+    }
+
+    /// The node is gone: nobody can write any more.
+    pub(crate) fn close(&self) {
+        self.page.close(self.index);
+    }
+
+    /// Starts or stops telling a shard about writes.
+    #[cfg(any(test, loom))]
+    pub(crate) fn set_watched(&self, shard: usize, watched: bool) -> Snapshot {
+        self.page.set_watched(self.index, shard, watched)
+    }
+
+    /// Starts or stops handing every write over to a shard.
+    #[cfg(any(test, loom))]
+    pub(crate) fn set_queued(&self, shard: usize, queued: bool) -> Snapshot {
+        self.page.set_queued(self.index, shard, queued)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -208,11 +208,14 @@ fn generated_requests(server: &Running) -> Vec<Client> {
     clients
 }
 
+/// Makes a server keep something, for as long as the clients live.
+type Attack = fn(&Running) -> Vec<Client>;
+
 #[test]
 fn memory_stays_below_the_sum_of_the_limits() {
     let limits = Limits::default();
     let allowed = limits.memory_max(&ChannelLimits::default(), 1);
-    let attacks: [(&str, fn(&Running) -> Vec<Client>); 4] = [
+    let attacks: [(&str, Attack); 4] = [
         ("sessions", sessions),
         ("acknowledgements", acknowledgements),
         ("index ranges", index_ranges),

@@ -145,8 +145,8 @@ fn conversation(server: &mut Server, picks: &[(u8, u8)]) -> Vec<Vec<u8>> {
                 let body = ask!(request);
                 let mut decoder = Decoder::new(&body[4..], DecodeLimits::DEFAULT);
                 let results = BrowseResponse::decode(&mut decoder).unwrap().results;
-                let given = results.into_iter().map(|result| result.continuation_point);
-                point = given.filter(|point| !point.is_null()).last().unwrap_or(point);
+                let mut given = results.into_iter().map(|result| result.continuation_point);
+                point = given.rfind(|point| !point.is_null()).unwrap_or(point);
                 body
             }
             5 => ask!(BrowseNextRequest {
@@ -626,6 +626,7 @@ fn slow_values_of_a_request_that_was_left_are_waited_for() {
 // ---- answers that are too large
 
 #[test]
+#[allow(clippy::type_complexity)] // a table of requests
 fn an_answer_that_grows_too_large_is_given_up_at_once() {
     let mut server = with_variables(2);
     let mut client = server.connect();

@@ -50,7 +50,12 @@ fn publish_one(nodes: &mut Nodes, index: u16) -> Result<(), NodeError> {
             let access = Access::roles(admins.map(|role| (NodeId::numeric(0, role), look)));
             nodes.set_access(property, access)?;
         }
-        set(nodes, property, value.unwrap_or_default());
+        match value {
+            Some(value) => set(nodes, property, value, StatusCode::GOOD),
+            // No restrictions is a value; no permissions by default would lock everybody out, which is not what happens.
+            None if name == ACCESS_RESTRICTIONS => set(nodes, property, Variant::from(0u16), StatusCode::GOOD),
+            None => set(nodes, property, Variant::Empty, StatusCode::BAD_NOT_SUPPORTED),
+        }
     }
     Ok(())
 }
@@ -75,7 +80,7 @@ fn add_object(nodes: &mut Nodes, index: u16) -> Result<NodeIx, NodeError> {
     let added = add_instance(nodes, spec, under, &optional, UtcTime::NULL)?;
     let (_, id, object) = added.into_iter().next().ok_or(NodeError::Unknown(NodeId::NULL))?;
     let property = property(nodes, object, NAMESPACE_URI).ok_or(NodeError::Unknown(id))?;
-    set(nodes, property, uri.as_str().into());
+    set(nodes, property, uri.as_str().into(), StatusCode::GOOD);
     Ok(object)
 }
 
@@ -83,12 +88,12 @@ fn property(nodes: &Nodes, object: NodeIx, name: &str) -> Option<NodeIx> {
     nodes.child_by(object, reference_type_ids::HAS_PROPERTY, &QualifiedName::new(0, name))
 }
 
-fn set(nodes: &mut Nodes, variable: NodeIx, value: Variant) {
+fn set(nodes: &mut Nodes, variable: NodeIx, value: Variant, status: StatusCode) {
     let slot = match nodes.id_of(variable).ns0() {
         Some(id) => Some(nodes.ns0_slot(id)),
         None => nodes.slot_handle(variable),
     };
     if let Some(slot) = slot {
-        slot.set(value, StatusCode::GOOD, UtcTime::NULL, UtcTime::NULL);
+        slot.set(value, status, UtcTime::NULL, UtcTime::NULL);
     }
 }

@@ -53,7 +53,9 @@ fn publish_one(nodes: &mut Nodes, index: u16) -> Result<(), NodeError> {
         match value {
             Some(value) => set(nodes, property, value, StatusCode::GOOD),
             // No restrictions is a value; no permissions by default would lock everybody out, which is not what happens.
-            None if name == ACCESS_RESTRICTIONS => set(nodes, property, Variant::from(0u16), StatusCode::GOOD),
+            None if name == ACCESS_RESTRICTIONS => {
+                set(nodes, property, Variant::from(0u16), StatusCode::GOOD)
+            }
             None => set(nodes, property, Variant::Empty, StatusCode::BAD_NOT_SUPPORTED),
         }
     }

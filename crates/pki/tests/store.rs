@@ -117,7 +117,7 @@ fn private_keys_are_private() {
     assert_eq!(mode(&path) & 0o400, 0o400);
     fs::set_permissions(&key_path, fs::Permissions::from_mode(0o644)).unwrap();
     let mut problems = Vec::new();
-    assert_eq!(store.own(&mut problems).len(), 1, "it is used nevertheless, but not silently");
+    assert_eq!(store.own(&mut problems).len(), 0, "a key that others can read is refused");
     assert!(problems[0].what.contains("chmod 600"), "{problems:?}");
     assert!(!format!("{key:?}").contains("pkcs8"), "keys are not printed");
 }

@@ -20,7 +20,7 @@ fn examples(page: &str) -> Vec<&str> {
 
 #[test]
 fn the_examples_are_configurations() {
-    for name in ["pubsub-configuration.md", "pubsub.md"] {
+    for name in ["pubsub-configuration.md", "reference/pubsub-actions.md"] {
         let page = page(name);
         let examples = examples(&page);
         assert!(!examples.is_empty(), "{name}");

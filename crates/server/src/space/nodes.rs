@@ -411,12 +411,17 @@ impl Nodes {
         }
     }
 
-    /// The value of a [`ValueAt::None`]: a list has nothing in it.
+    /// The value of a [`ValueAt::None`]: a list has nothing in it, and a type or an InstanceDeclaration need not have a
+    /// value (Part 3 §5.6.2, §6.2.6).
     ///
     /// # Errors
     /// Bad_NotSupported for anything else: the Variable belongs to something that this server does not do.
     pub(crate) fn unset_value(&self, ix: NodeIx) -> Result<Variant, StatusCode> {
         let view = self.view(ix).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+        let is_declaration = self.forward_target(ix, reference_type_ids::HAS_MODELLING_RULE).is_some();
+        if is_declaration || view.class() == taktwerk_schema::NodeClass::VARIABLE_TYPE {
+            return Ok(Variant::Empty);
+        }
         let data_type = view.data_type().and_then(|id| self.resolve(id.as_ref()));
         let kind = data_type.and_then(|ix| crate::service::data_type::built_in(self, ix));
         match (view.value_rank(), kind) {

@@ -62,7 +62,7 @@ class ViewSteps(Steps):
         allowed = {
             getattr(ua.StatusCodes, n)
             for n in ("BadAttributeIdInvalid", "BadNotReadable", "BadUserAccessDenied",
-                      "BadWaitingForInitialData", "BadOutOfService",
+                      "BadWaitingForInitialData", "BadNotSupported", "BadOutOfService",
                       "BadSecurityModeInsufficient")
         }  # fmt: skip
         good, errors, skipped, begin = 0, [], 0, time.monotonic()

@@ -330,6 +330,7 @@ static void read_attributes(Smoke *s, const UA_NodeId *ids, size_t n, Walk *w, s
         case UA_STATUSCODE_BADNOTREADABLE:
         case UA_STATUSCODE_BADUSERACCESSDENIED:
         case UA_STATUSCODE_BADWAITINGFORINITIALDATA:
+        case UA_STATUSCODE_BADNOTSUPPORTED:
         case UA_STATUSCODE_BADOUTOFSERVICE:
         case UA_STATUSCODE_BADSECURITYMODEINSUFFICIENT:
             if(node_class)

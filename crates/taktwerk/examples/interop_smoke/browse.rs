@@ -119,11 +119,12 @@ impl Smoke {
 
     /// Counts what is neither good nor a refusal that a server may rightly give.
     async fn read_all_attributes(&mut self, nodes: &[NodeId]) {
-        const REFUSALS: [StatusCode; 6] = [
+        const REFUSALS: [StatusCode; 7] = [
             StatusCode::BAD_ATTRIBUTE_ID_INVALID,
             StatusCode::BAD_NOT_READABLE,
             StatusCode::BAD_USER_ACCESS_DENIED,
             StatusCode::BAD_WAITING_FOR_INITIAL_DATA,
+            StatusCode::BAD_NOT_SUPPORTED,
             StatusCode::BAD_OUT_OF_SERVICE,
             StatusCode::BAD_SECURITY_MODE_INSUFFICIENT,
         ];

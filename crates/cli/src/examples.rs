@@ -82,7 +82,7 @@ Examples:
 
 pub(crate) const LAB: &str = "\
 Examples:
-  taktwerk lab reproduce all --quick  all experiments in ten minutes
+  taktwerk lab reproduce all --quick  all experiments in twelve minutes
   taktwerk lab run scenario.toml      a scenario of your own
   taktwerk lab compare BASE RUN       two runs";
 

@@ -167,7 +167,7 @@ fn discipline(conditions: &Conditions, mtu: u16) -> Option<Vec<String>> {
         Jitter::None => None,
         Jitter::Normal { std } => Some((Duration::ZERO, std, "normal")),
         Jitter::Uniform { max } => Some((max / 2, max / 2, "uniform")),
-        Jitter::Exponential { .. } | Jitter::LogNormal { .. } => return None,
+        Jitter::Exponential { .. } | Jitter::LogNormal { .. } | Jitter::Pareto { .. } => return None,
     };
     if jitter.is_some() && rate.is_none() {
         // Without a rate, netem lets packets overtake each other whenever their delays differ; no such link does.

@@ -26,6 +26,11 @@ pub enum Jitter {
         /// Mean, and at the same time standard deviation.
         mean: Duration,
     },
+    /// A heavy tail (Pareto, shape 3, counted from its smallest value), as `tc netem` has it.
+    Pareto {
+        /// Standard deviation; the mean is this divided by √3.
+        std: Duration,
+    },
     /// A long tail: mobile networks and long distances.
     LogNormal {
         /// Mean.
@@ -78,6 +83,7 @@ impl Delay {
             Jitter::None | Jitter::Normal { .. } => 0.0,
             Jitter::Uniform { max } => max.as_secs_f64() / 2.0,
             Jitter::Exponential { mean } | Jitter::LogNormal { mean, .. } => mean.as_secs_f64(),
+            Jitter::Pareto { std } => std.as_secs_f64() / 3f64.sqrt(),
         };
         let repeats = self.repeats.map_or(0.0, |it| {
             it.each.as_secs_f64() * it.probability / (1.0 - it.probability.clamp(0.0, 0.99))
@@ -91,7 +97,9 @@ impl Delay {
         let jitter = match self.jitter {
             Jitter::None => 0.0,
             Jitter::Uniform { max } => max.as_secs_f64() / 12f64.sqrt(),
-            Jitter::Normal { std } | Jitter::LogNormal { std, .. } => std.as_secs_f64(),
+            Jitter::Normal { std } | Jitter::LogNormal { std, .. } | Jitter::Pareto { std } => {
+                std.as_secs_f64()
+            }
             Jitter::Exponential { mean } => mean.as_secs_f64(),
         };
         let repeats = self.repeats.map_or(0.0, |it| {
@@ -109,6 +117,10 @@ impl Delay {
             Jitter::Uniform { max } => max.as_secs_f64() * random.unit(),
             Jitter::Normal { std } => std.as_secs_f64() * random.normal(),
             Jitter::Exponential { mean } => mean.as_secs_f64() * random.exponential(),
+            // Smallest value σ: (u^(−1/3) − 1) σ has the mean σ/2 and the standard deviation σ √3/2.
+            Jitter::Pareto { std } => {
+                std.as_secs_f64() * 2.0 / 3f64.sqrt() * ((1.0 - random.unit()).cbrt().recip() - 1.0)
+            }
             Jitter::LogNormal { mean, std } => log_normal(mean.as_secs_f64(), std.as_secs_f64(), random),
         };
         let repeats = self.repeats.map_or(0.0, |it| {
@@ -159,6 +171,28 @@ mod tests {
                 square.sqrt()
             );
         }
+    }
+
+    /// The fourth moment of this distribution is infinite, so a drawn deviation says little: its quantiles do.
+    #[test]
+    fn a_heavy_tail_has_the_quantiles_of_its_distribution() {
+        let std = 2.0;
+        let delay = Delay {
+            base: milliseconds(20.0),
+            jitter: Jitter::Pareto { std: milliseconds(std) },
+            repeats: None,
+        };
+        let mut random = Random::new(3);
+        let mut drawn: Vec<f64> = (0..100_000).map(|_| delay.draw(&mut random) as f64 / 1e6 - 20.0).collect();
+        drawn.sort_by(f64::total_cmp);
+        let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
+        assert!((mean / (delay.mean() * 1e3 - 20.0) - 1.0).abs() < 0.02, "{mean}");
+        for share in [0.1, 0.5, 0.9, 0.99] {
+            let expected = std * 2.0 / 3f64.sqrt() * ((1.0f64 - share).powf(-1.0 / 3.0) - 1.0);
+            let found = drawn[(share * drawn.len() as f64) as usize];
+            assert!((found / expected - 1.0).abs() < 0.05, "{share}: {found}, not {expected}");
+        }
+        assert!((delay.std() * 1e3 - std).abs() < 1e-9);
     }
 
     #[test]

@@ -138,6 +138,7 @@ impl fmt::Display for Conditions {
                 Jitter::Uniform { max } => write!(f, " + 0…{}", ms(max))?,
                 Jitter::Normal { std } => write!(f, " ± {}", ms(std))?,
                 Jitter::Exponential { mean } => write!(f, " + exp({})", ms(mean))?,
+                Jitter::Pareto { std } => write!(f, " + pareto({})", ms(std))?,
                 Jitter::LogNormal { mean, std } => write!(f, " + {} ± {}", ms(mean), ms(std))?,
             }
             f.write_str(" ms")?;

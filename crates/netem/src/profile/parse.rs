@@ -133,13 +133,14 @@ fn apply_jitter(
     let jitter = match distribution.as_deref() {
         None | Some("normal") => Jitter::Normal { std: size },
         Some("uniform") => Jitter::Uniform { max: size },
+        Some("pareto") => Jitter::Pareto { std: size },
         Some("exponential") => Jitter::Exponential { mean: size },
         Some("lognormal") => Jitter::LogNormal { mean: size, std: size },
         Some(other) => {
             return Err(ParseProfileError::Value {
                 key: "distribution".to_owned(),
                 value: other.to_owned(),
-                expected: "there are normal, uniform, exponential and lognormal",
+                expected: "there are normal, uniform, exponential, lognormal and pareto",
             });
         }
     };
@@ -243,6 +244,8 @@ mod tests {
             parsed("up-rate=1mbit,down-rate=0.5gbit,up-delay=300us,jitter=1ms,distribution=exponential");
         assert_eq!((other.up.rate, other.down.rate), (Some(1_000_000), Some(500_000_000)));
         assert_eq!(other.down.delay.base, Duration::ZERO);
+        let heavy = parsed("delay=5ms,jitter=1ms,distribution=pareto");
+        assert_eq!(heavy.up.delay.jitter, Jitter::Pareto { std: Duration::from_millis(1) });
         assert_eq!(other.down.delay.jitter, Jitter::Exponential { mean: Duration::from_millis(1) });
         let bursts = parsed("loss=2%,burst=4");
         assert!(

@@ -447,7 +447,7 @@ impl Channel {
 mod tests {
     use super::*;
     use crate::receive::Event;
-    use taktwerk_crypto::dummy::{DummyProvider, certificate};
+    use taktwerk_crypto_dummy::{DummyProvider, certificate};
 
     /// Carries bytes and jobs between two channels until both are silent; says how many messages arrived.
     fn settle(one: &mut Channel, other: &mut Channel, out: &mut Vec<u8>) -> usize {

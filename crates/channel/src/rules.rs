@@ -6,8 +6,8 @@ use crate::sequence::{Received, Sent};
 use crate::{ChannelConfig, ChannelError, PeerFault};
 use core::time::Duration;
 use std::sync::Arc;
-use taktwerk_crypto::dummy::DummyProvider;
 use taktwerk_crypto::{CryptoError, Job, MessageSecurityMode, SealChunk, SecurityPolicy};
+use taktwerk_crypto_dummy::DummyProvider;
 use taktwerk_types::StatusCode;
 
 type Security = (SecurityPolicy, MessageSecurityMode);

@@ -183,7 +183,7 @@ fn a_client_refuses_a_server_that_changes_its_certificate_or_policy() {
     let setup = secured(SecurityPolicy::Basic256Sha256, MessageSecurityMode::SignAndEncrypt);
     let mut pair = setup.pair();
     // The server's own certificate is not the one the client was told.
-    pair.server.provider = std::sync::Arc::new(taktwerk_crypto::dummy::DummyProvider::new("other", 2048));
+    pair.server.provider = std::sync::Arc::new(taktwerk_crypto_dummy::DummyProvider::new("other", 2048));
     pair.settle();
     assert!(pair.server.take_seen().iter().any(|seen| matches!(seen, Seen::Failed(ChannelError::Crypto(_)))));
     let mut other = Setup { ..secured(SecurityPolicy::Basic256Sha256, MessageSecurityMode::Sign) };

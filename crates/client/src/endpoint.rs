@@ -198,7 +198,7 @@ fn compared(endpoint: &EndpointDescription) -> Vec<u8> {
 mod tests {
     use super::*;
     use taktwerk_crypto::NullProvider;
-    use taktwerk_crypto::dummy::DummyProvider;
+    use taktwerk_crypto_dummy::DummyProvider;
 
     fn endpoint(policy: SecurityPolicy, mode: MessageSecurityMode, url: &str) -> EndpointDescription {
         EndpointDescription {

@@ -10,8 +10,8 @@ use taktwerk_channel::{ChannelConfig, ChannelError};
 use taktwerk_client::{
     ClientError, Event, Identity, Misuse, Note, OperationKind, Restored, Security, SecurityProblem, Target,
 };
-use taktwerk_crypto::dummy::{self, DummyProvider};
 use taktwerk_crypto::{CryptoError, MessageSecurityMode, NullProvider, Provider, SecurityPolicy};
+use taktwerk_crypto_dummy::{self as dummy, DummyProvider};
 use taktwerk_schema::{
     ActivateSessionRequest, CreateSessionRequest, FindServersRequest, GetEndpointsRequest,
     GetEndpointsResponse, ReadRequest, ReadResponse, UserNameIdentityToken, UserTokenPolicy, UserTokenType,

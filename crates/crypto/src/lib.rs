@@ -12,7 +12,6 @@
 //! - [`null`]: the provider that supports policy None only;
 //! - `aws_lc` (feature `aws-lc`): the provider for real security;
 //! - [`pubsub`]: the same seam for the message security of PubSub;
-//! - `dummy` (feature `dummy`): toy cryptography with the right sizes, for tests, fuzzers and the simulator;
 //! - [`entropy`]: randomness as an argument; [`der`]: the first certificate of a chain.
 //!
 //! It does no I/O and reads no clock.
@@ -23,8 +22,6 @@
 pub mod aws_lc;
 pub mod certificate;
 pub mod der;
-#[cfg(feature = "dummy")]
-pub mod dummy;
 pub mod entropy;
 pub mod error;
 pub mod job;
@@ -35,8 +32,6 @@ pub mod provider;
 pub mod pubsub;
 #[cfg(feature = "aws-lc")]
 pub mod pubsub_aws;
-#[cfg(feature = "dummy")]
-pub mod pubsub_dummy;
 pub mod secret;
 pub mod session_signature;
 pub mod validator;

@@ -566,7 +566,7 @@ fn old_and_undated_messages_are_refused_where_that_is_asked_for() {
         let fresh = |age_max| {
             let mut options = SubscriberOptions::default();
             options.message_age_max_nanos = age_max;
-            let provider = std::sync::Arc::new(taktwerk_crypto::pubsub_dummy::DummyPubSubProvider);
+            let provider = std::sync::Arc::new(taktwerk_crypto_dummy::DummyPubSubProvider);
             let reading = Configuration::subscriber_of(&configuration);
             let mut receiving = Subscriber::new(reading, options, provider).unwrap();
             let mut got = Got::default();

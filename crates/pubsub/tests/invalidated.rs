@@ -5,8 +5,8 @@ mod common;
 
 use common::{Got, at, configuration, values};
 use std::sync::Arc;
-use taktwerk_crypto::pubsub_dummy::DummyPubSubProvider;
 use taktwerk_crypto::{PubSubSecurityPolicy, SeededEntropy};
+use taktwerk_crypto_dummy::DummyPubSubProvider;
 use taktwerk_pubsub::config::{Configuration, DataSetWriter, WriterGroup};
 use taktwerk_pubsub::security::{KeyService, KeyStoreOptions, SecurityError};
 use taktwerk_pubsub::subscriber::Drop;

@@ -6,7 +6,7 @@ mod common;
 
 use common::{Got, at, configuration, publisher, subscriber};
 use std::sync::Arc;
-use taktwerk_crypto::pubsub_dummy::DummyPubSubProvider;
+use taktwerk_crypto_dummy::DummyPubSubProvider;
 use taktwerk_pubsub::config::{
     Configuration, DataSetWriter, DataSetWriterMessage, WriterGroup, WriterGroupMessage,
 };

@@ -8,7 +8,7 @@ use endurance::{Plan, run};
 use std::sync::Arc;
 use taktwerk_crypto::PubSubProvider;
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
-use taktwerk_crypto::pubsub_dummy::DummyPubSubProvider;
+use taktwerk_crypto_dummy::DummyPubSubProvider;
 
 fn check(plan: Plan, provider: Arc<dyn PubSubProvider>) {
     let report = run(plan, provider, |_| {});

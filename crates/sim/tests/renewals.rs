@@ -13,10 +13,10 @@ use std::sync::Arc;
 use taktwerk_channel::ChannelConfig;
 use taktwerk_client::{Client, ClientConfig, Security, SubscriptionEvent, Target};
 use taktwerk_crypto::aws_lc::{AwsLcProvider, Identity};
-use taktwerk_crypto::dummy::DummyProvider;
 use taktwerk_crypto::{
     CertificatePurpose, CertificateValidator, CryptoError, MessageSecurityMode, Provider, SecurityPolicy,
 };
+use taktwerk_crypto_dummy::DummyProvider;
 use taktwerk_schema::{ReadRequest, ReadResponse, WriteRequest, WriteResponse, WriteValue};
 use taktwerk_server::EndpointConfig;
 use taktwerk_sim::plant::{Plant, monitor, url, value_of};

@@ -8,8 +8,8 @@ use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_channel::ChannelConfig;
 use taktwerk_client::{Client, ClientConfig, Event, Identity, Restored, Security, Target};
-use taktwerk_crypto::dummy::DummyProvider;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+use taktwerk_crypto_dummy::DummyProvider;
 use taktwerk_schema::ReadRequest;
 use taktwerk_server::{
     Accepted, Credential, EndpointConfig, IdentityVerifier, ServerConfig, UserTokenConfig, Verification,

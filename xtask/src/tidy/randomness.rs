@@ -14,8 +14,8 @@ const OWN: &str = "SeededEntropy";
 const REPEATABLE: [&str; 4] = [
     "crates/crypto/src/entropy.rs",
     "crates/crypto/src/lib.rs",
-    "crates/crypto/src/dummy.rs",
-    "crates/crypto/src/pubsub_dummy.rs",
+    "crates/crypto-dummy/src/lib.rs",
+    "crates/crypto-dummy/src/pubsub.rs",
 ];
 /// The comment that allows one elsewhere, with its reason behind it.
 const ALLOWED: &str = "tidy: repeatable";

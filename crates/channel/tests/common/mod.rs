@@ -7,8 +7,8 @@ use std::sync::Arc;
 use taktwerk_channel::{
     Body, Channel, ChannelConfig, ChannelError, ChannelLimits, Closed, Event, OpenParams,
 };
-use taktwerk_crypto::dummy::{DummyProvider, certificate};
 use taktwerk_crypto::{Job, MessageSecurityMode, NullProvider, Provider, SecurityPolicy};
+use taktwerk_crypto_dummy::{DummyProvider, certificate};
 use taktwerk_types::{Instant, StatusCode};
 
 /// What an end has seen, owned so that tests can compare it.

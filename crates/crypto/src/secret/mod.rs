@@ -14,8 +14,6 @@ mod header;
 mod legacy;
 mod payload;
 mod rsa;
-#[cfg(all(test, feature = "dummy"))]
-mod tests;
 
 use crate::policy::{AsymmetricEncryption, KeyExchange};
 use crate::{CryptoError, EphemeralKey, Provider, SecurityPolicy};

@@ -6,8 +6,8 @@ use crate::time::Now;
 use crate::transmit::Transmit;
 use crate::uadp::SecurityMode;
 use std::sync::Arc;
-use taktwerk_crypto::pubsub_dummy::DummyPubSubProvider;
 use taktwerk_crypto::{Entropy, PubSubSecurityPolicy, SeededEntropy};
+use taktwerk_crypto_dummy::DummyPubSubProvider;
 use taktwerk_types::{Instant, StatusCode, UtcTime, Variant};
 
 mod forms;

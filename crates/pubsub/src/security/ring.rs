@@ -457,7 +457,7 @@ pub(crate) fn nonce_number(nonce: &Nonce) -> u32 {
 mod tests {
     use super::*;
     use taktwerk_crypto::SeededEntropy;
-    use taktwerk_crypto::pubsub_dummy::DummyPubSubProvider;
+    use taktwerk_crypto_dummy::DummyPubSubProvider;
 
     fn answer(first: u32, count: u8, time_to_next: f64) -> SecurityKeys {
         SecurityKeys {

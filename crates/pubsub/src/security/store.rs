@@ -314,7 +314,7 @@ impl Group {
 mod tests {
     use super::*;
     use taktwerk_crypto::PubSubSecurityPolicy;
-    use taktwerk_crypto::pubsub_dummy::DummyPubSubProvider;
+    use taktwerk_crypto_dummy::DummyPubSubProvider;
 
     fn at(millis: u64) -> Instant {
         Instant::from_nanos(millis * 1_000_000)

@@ -2,8 +2,8 @@
 #![allow(dead_code, unreachable_pub)] // not every test uses all of it
 
 use std::sync::Arc;
-use taktwerk_crypto::pubsub_dummy::DummyPubSubProvider;
 use taktwerk_crypto::{PubSubSecurityPolicy, SeededEntropy};
+use taktwerk_crypto_dummy::DummyPubSubProvider;
 use taktwerk_pubsub::config::build::field;
 use taktwerk_pubsub::config::{Configuration, Connection, DataSetWriter, PublishedDataSet, WriterGroup};
 use taktwerk_pubsub::security::SecurityKeys;

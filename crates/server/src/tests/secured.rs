@@ -8,9 +8,9 @@ use schema::{
     CreateSessionResponse, ReadRequest, SignatureData,
 };
 use taktwerk_channel::ephemeral;
-use taktwerk_crypto::dummy::{DummyProvider, certificate};
 use taktwerk_crypto::secret::uses_ephemeral_keys;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy, SessionBinding, SignedData};
+use taktwerk_crypto_dummy::{DummyProvider, certificate};
 use taktwerk_types::ExtensionObject;
 
 pub(super) type Security = (SecurityPolicy, MessageSecurityMode);

@@ -14,9 +14,9 @@ use schema::{
 };
 use std::collections::VecDeque;
 use taktwerk_channel::ephemeral;
-use taktwerk_crypto::dummy::{DummyProvider, certificate};
 use taktwerk_crypto::secret::uses_ephemeral_keys;
 use taktwerk_crypto::{MessageSecurityMode, SealSecret, Secret, SecurityPolicy};
+use taktwerk_crypto_dummy::{DummyProvider, certificate};
 use taktwerk_types::ExtensionObject;
 
 const NONE: Security = (SecurityPolicy::None, MessageSecurityMode::None);

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use taktwerk_channel::ephemeral;
 use taktwerk_client::EndpointUrl;
-use taktwerk_crypto::dummy::{DummyProvider, certificate};
+use taktwerk_crypto_dummy::{DummyProvider, certificate};
 use taktwerk_crypto::secret::uses_ephemeral_keys;
 use taktwerk_crypto::{
     EphemeralKey, MessageSecurityMode, OpenSecret, Provider, SealSecret, SecurityPolicy, SessionBinding,

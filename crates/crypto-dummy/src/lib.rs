@@ -3,13 +3,17 @@
 //! **It protects nothing.** It lets tests, fuzzers and the simulator reach every code path behind a secured channel,
 //! deterministically and fast. Signatures are checksums that anybody can compute; "encryption" is XOR.
 
-use crate::policy::KeyExchange;
-use crate::{
+pub mod pubsub;
+
+pub use pubsub::DummyPubSubProvider;
+
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use taktwerk_crypto::policy::{AsymmetricEncryption, KeyExchange};
+use taktwerk_crypto::{
     CertificatePurpose, ChunkLayout, ChunkNonce, CryptoError, Entropy, EphemeralKey, KeyAgreement,
     MessageSecurityMode, PayloadKeys, PeerKey, Provider, Role, SecurityPolicy, SeededEntropy, SymmetricKeys,
 };
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
 use taktwerk_types::{StatusCode, UtcTime};
 use zeroize::Zeroizing;
 
@@ -99,7 +103,7 @@ fn signature_len(policy: SecurityPolicy, key_bits: u16) -> usize {
 
 fn cipher_block_len(policy: SecurityPolicy, key_bits: u16) -> usize {
     match policy.info().asymmetric_encryption {
-        crate::policy::AsymmetricEncryption::None => 0,
+        AsymmetricEncryption::None => 0,
         _ => usize::from(key_bits) / 8,
     }
 }
@@ -456,7 +460,7 @@ impl SymmetricKeys for DummyKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Agreed, Agreement, Job, JobOutput, OpenChunk, SealChunk};
+    use taktwerk_crypto::{Agreed, Agreement, Job, JobOutput, OpenChunk, SealChunk};
 
     /// A chunk secured by one provider opens at the other, for every policy and key size, and keys agree.
     #[test]

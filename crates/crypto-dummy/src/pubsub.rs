@@ -1,7 +1,9 @@
 //! Toy message security for PubSub with the right sizes. It protects nothing.
 
-use crate::CryptoError;
-use crate::pubsub::{MESSAGE_NONCE_LEN, PubSubKeys, PubSubProvider, PubSubSecurityPolicy, counter_block};
+use taktwerk_crypto::CryptoError;
+use taktwerk_crypto::pubsub::{
+    MESSAGE_NONCE_LEN, PubSubKeys, PubSubProvider, PubSubSecurityPolicy, counter_block,
+};
 
 /// A provider whose signatures are checksums and whose cipher is a keyed exclusive-or.
 #[derive(Debug, Clone, Copy, Default)]

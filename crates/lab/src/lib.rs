@@ -7,7 +7,6 @@
 //! - [`progress`]: what each monitored item received; the worst one counts, not the mean;
 //! - [`process`]: CPU time, context switches and memory of a process, from `/proc`;
 //! - [`outliers`]: what a slow sample can be put down to;
-//! - [`statistics`]: medians, spread, confidence intervals;
 //! - [`steady`]: when a warm-up is over;
 //! - [`validity`]: reasons why a measurement is worth nothing (the generator was late or saturated);
 //! - [`pin`], [`clock`], [`files`], [`machine`], [`program`]: CPU affinity, time, the limit of open files, what machine
@@ -18,12 +17,13 @@
 //! - [`mqtt`]: a client to measure brokers with;
 //! - [`peers`]: other stacks and brokers, installed from their registries and started in one way;
 //! - [`orphans`]: programs that outlived a laboratory that was killed;
-//! - [`table`], [`figures`]: output for people.
+//! - [`table`]: output for people.
+//!
+//! [`statistics`] and [`figures`] are those of the crate `model`.
 //!
 //! With the feature `laboratory`, what makes many measurements out of one: [`scenario`] says what to measure, [`place`]
 //! does it once, [`runner`] often and in a fair order, [`store`] keeps it, [`experiment`] knows the published protocols,
-//! [`model`] learns from it, [`plant`] asks whether it will fit, [`capacity`]
-//! searches for the limit, and [`outcome`], [`chart`] and [`report`] show it.
+//! [`model`] learns from it, [`capacity`] searches for the limit, and [`outcome`], [`chart`] and [`report`] show it.
 
 #[cfg(feature = "laboratory")]
 pub mod capacity;
@@ -36,7 +36,6 @@ pub mod cycles;
 pub mod energy;
 #[cfg(feature = "laboratory")]
 pub mod experiment;
-pub mod figures;
 pub mod files;
 pub mod latency;
 pub mod links;
@@ -54,8 +53,6 @@ pub mod peers;
 pub mod pin;
 #[cfg(feature = "laboratory")]
 pub mod place;
-#[cfg(feature = "laboratory")]
-pub mod plant;
 pub mod process;
 pub mod program;
 pub mod progress;
@@ -66,7 +63,6 @@ pub mod runner;
 #[cfg(feature = "laboratory")]
 pub mod scenario;
 pub mod schedule;
-pub mod statistics;
 pub mod steady;
 #[cfg(feature = "laboratory")]
 pub mod store;
@@ -74,3 +70,5 @@ pub mod table;
 pub mod validity;
 #[cfg(feature = "laboratory")]
 pub mod wire;
+
+pub use taktwerk_model::{figures, statistics};

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The pure crates of design §2: no clock, socket, thread, environment or file, and no order that depends on a hash.
-pub(crate) const CORE: [&str; 9] =
-    ["types", "schema", "nodeset", "crypto", "channel", "server", "client", "pubsub", "netem"];
+pub(crate) const CORE: [&str; 10] =
+    ["types", "schema", "nodeset", "crypto", "channel", "server", "client", "pubsub", "netem", "model"];
 
 /// What is wrong, and where.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,10 +7,10 @@ use clap::Args;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use taktwerk_lab::figures;
-use taktwerk_lab::model::Model;
+use taktwerk_model::figures;
+use taktwerk_model::Model;
 use taktwerk_lab::outcome::wrapped;
-use taktwerk_lab::plant::{Change, Need, Plant, Sized, Verdict};
+use taktwerk_model::plant::{Change, Need, Plant, Sized, Verdict};
 use taktwerk_lab::table::{Align, Table};
 
 /// Arguments of `taktwerk size`.

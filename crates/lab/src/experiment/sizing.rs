@@ -4,7 +4,7 @@ use super::{Experiment, Plan, Wish, stack_name, stacks};
 use crate::chart::{Axis, Chart, Mark, Point, Series};
 use crate::figures;
 use crate::measurement::{Group, Measurement, group};
-use crate::model::{ALLOWED, Fit, Form, Model, Noise, Observation, Split, Trial, median_abs};
+use crate::model::{ALLOWED, Fit, Form, Model, Noise, Observation, Split, Trial, median_abs, observation};
 use crate::outcome::{Grid, Outcome};
 use std::fmt::Write;
 
@@ -14,13 +14,13 @@ struct Modelling;
 struct Sizing;
 
 fn observations(measurements: &[Measurement], stack: &str) -> Vec<Observation> {
-    measurements.iter().filter(|one| one.condition.stack == stack).filter_map(Observation::of).collect()
+    measurements.iter().filter(|one| one.condition.stack == stack).filter_map(observation).collect()
 }
 
 /// The same, load by load.
 fn by_load(measurements: &[Measurement], stack: &str) -> Vec<Vec<Observation>> {
     let own = measurements.iter().filter(|one| one.condition.stack == stack);
-    let valid = |load: &Group<'_>| load.valid.iter().filter_map(|one| Observation::of(one)).collect();
+    let valid = |load: &Group<'_>| load.valid.iter().filter_map(|one| observation(one)).collect();
     group(own).iter().map(valid).filter(|load: &Vec<_>| !load.is_empty()).collect()
 }
 

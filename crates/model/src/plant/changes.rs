@@ -1,7 +1,7 @@
 //! What can be done about a node: the smallest change of each kind that makes it fit.
 
 use super::{Hardware, Needs, Node, needs};
-use crate::model::Model;
+use crate::cpu::Model;
 use serde::Serialize;
 
 /// A change that brings a node further from its limits.
@@ -121,7 +121,7 @@ pub(super) fn changes(node: &Node, hardware: &Hardware, model: &Model, first: &'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::tests_support::synthetic_model;
+    use crate::cpu::tests_support::synthetic_model;
 
     fn node() -> Node {
         Node {

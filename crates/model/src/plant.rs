@@ -4,7 +4,7 @@ mod changes;
 
 pub use changes::Change;
 
-use crate::model::{Model, Observation};
+use crate::cpu::{Model, Observation};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -400,7 +400,7 @@ fn first_limit(node: &Node, hardware: &Hardware, model: &Model) -> (&'static str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::tests_support::synthetic_model;
+    use crate::cpu::tests_support::synthetic_model;
 
     const TEXT: &str = r#"
         name = "case 1"
@@ -456,7 +456,7 @@ mod tests {
         assert!(plant.needs_a_model());
         let all = text.replace("clients = 2\n", "clients = 2\n        hardware = \"small\"\n");
         assert!(!Plant::parse(&all, "x").unwrap().needs_a_model());
-        let slow: Vec<Observation> = crate::model::tests_support::synthetic()
+        let slow: Vec<Observation> = crate::cpu::tests_support::synthetic()
             .into_iter()
             .map(|one| Observation { cpu_percent: one.cpu_percent * 20.0, ..one })
             .collect();

@@ -17,8 +17,6 @@ pub use trial::{ALLOWED, Split, Trial};
 use linear::Linear;
 
 use crate::figures;
-use crate::measurement::{Measurement, group};
-use crate::scenario::{CpuCondition, Kind};
 use crate::statistics::{deviation, mean, median, quantile};
 use serde::{Deserialize, Serialize};
 
@@ -42,33 +40,6 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// From a valid measurement of a subscription that the server kept up with; `None` for others. A server that is
-    /// overloaded uses all of its CPU whatever it delivers, and one that shares its CPU on purpose has another's costs in its
-    /// own: those are no prices.
-    #[must_use]
-    pub fn of(measurement: &Measurement) -> Option<Self> {
-        let condition = &measurement.condition;
-        if measurement.get("progress.worst_item_ratio").is_some_and(|ratio| ratio < KEPT_UP) {
-            return None;
-        }
-        if condition.cpu.condition != CpuCondition::Isolated {
-            return None;
-        }
-        let interval = condition.publishing_ms.filter(|interval| *interval > 0.0)?;
-        let cpu_percent = measurement.get("server.cpu_percent").filter(|cpu| *cpu > 0.0)?;
-        (measurement.is_valid() && condition.kind == Kind::Subscribe).then_some(Self {
-            clients: f64::from(condition.clients),
-            signals_per_s: measurement.get("per_second")?,
-            messages_per_s: f64::from(condition.clients) * 1e3 / interval,
-            encrypted: !condition.security.is_none(),
-            cpu_percent,
-            wakes_per_s: measurement
-                .get("server.voluntary_switches")
-                .zip(measurement.get("server.seconds").filter(|seconds| *seconds > 0.0))
-                .map(|(switches, seconds)| switches / seconds),
-        })
-    }
-
     /// A load that is to be predicted: `items` values over all clients, all of which change at least once per interval.
     #[must_use]
     pub fn planned(items: f64, clients: f64, publishing_ms: f64, encrypted: bool) -> Self {
@@ -82,6 +53,32 @@ impl Observation {
             wakes_per_s: None,
         }
     }
+}
+
+/// The memory of a server under a load.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MemorySample {
+    /// Which load it is of, by any number: repetitions of a load have the same one.
+    pub load: usize,
+    /// Monitored items over all clients.
+    pub items: f64,
+    /// Clients.
+    pub clients: f64,
+    /// Resident memory in bytes.
+    pub bytes: f64,
+}
+
+/// The bandwidth of a load.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WireSample {
+    /// Which load it is of, by any number: repetitions of a load have the same one.
+    pub load: usize,
+    /// Values delivered per second over all clients.
+    pub signals_per_s: f64,
+    /// Messages per second over all clients.
+    pub messages_per_s: f64,
+    /// Bytes per second as Ethernet carries them, both directions.
+    pub bytes_per_s: f64,
 }
 
 /// A form with its weights.
@@ -281,9 +278,6 @@ pub struct Prediction {
     pub extrapolated: bool,
 }
 
-/// Share of its values that the worst item has to receive of a server that keeps up.
-const KEPT_UP: f64 = 0.9;
-
 /// A form that was tried.
 struct Tried {
     candidate: Candidate,
@@ -354,31 +348,21 @@ impl Model {
         if self.stack == "own" { "taktwerk" } else { &self.stack }
     }
 
-    /// Fits everything to measurements of a stack: CPU, and memory and bandwidth if they were measured.
+    /// Fits memory and bandwidth too. What has too little data stays unknown.
     #[must_use]
-    pub fn of(stack: &str, measurements: &[Measurement]) -> Option<Self> {
-        let own: Vec<&Measurement> =
-            measurements.iter().filter(|one| one.condition.stack == stack && one.is_valid()).collect();
-        let data: Vec<Observation> = own.iter().filter_map(|one| Observation::of(one)).collect();
-        let mut model = Self::new(stack, &data)?;
-        let (mut memory, mut wire) = (Linear::default(), Linear::default());
-        for (load, repetitions) in group(own).iter().enumerate() {
-            for one in &repetitions.valid {
-                if let (Some(items), Some(rss)) = (one.condition.items, one.get("server.rss_bytes")) {
-                    memory.add(load, vec![1.0, f64::from(items), f64::from(one.condition.clients)], rss);
-                }
-                let total =
-                    one.get("wire.total_bytes").zip(one.get("window_s")).filter(|(_, window)| *window > 0.0);
-                if let (Some(of), Some((total, window))) = (Observation::of(one), total) {
-                    wire.add(load, vec![of.signals_per_s, of.messages_per_s], total / window);
-                }
-            }
+    pub fn with_resources(mut self, memory: &[MemorySample], wire: &[WireSample]) -> Self {
+        let (mut of_memory, mut of_wire) = (Linear::default(), Linear::default());
+        for one in memory {
+            of_memory.add(one.load, vec![1.0, one.items, one.clients], one.bytes);
         }
-        model.memory = memory.fit(|_| true).unwrap_or_default();
-        model.memory_ratio90 = memory.ratio90().unwrap_or_else(unknown);
-        model.wire = wire.fit(|_| true).unwrap_or_default();
-        model.wire_ratio90 = wire.ratio90().unwrap_or_else(unknown);
-        Some(model)
+        for one in wire {
+            of_wire.add(one.load, vec![one.signals_per_s, one.messages_per_s], one.bytes_per_s);
+        }
+        self.memory = of_memory.fit(|_| true).unwrap_or_default();
+        self.memory_ratio90 = of_memory.ratio90().unwrap_or_else(unknown);
+        self.wire = of_wire.fit(|_| true).unwrap_or_default();
+        self.wire_ratio90 = of_wire.ratio90().unwrap_or_else(unknown);
+        self
     }
 
     /// Why it cannot be one that this program has written: what is read from a file can be of anybody. `None` if it can.
@@ -521,8 +505,6 @@ mod tests {
             Model::new("synthetic", &data.collect::<Vec<_>>()).unwrap().fit.form
         };
         assert_eq!(with(|one| one.clients.powf(0.3)), Form::Shared);
-        assert_eq!(with(|one| (one.signals_per_s / 1e3).sqrt()), Form::Caches);
-        assert_eq!(with(|one| one.clients.powf(0.3) + (one.signals_per_s / 1e3).sqrt()), Form::Full);
         let paper = synthetic().into_iter().map(|one| Observation {
             cpu_percent: one.cpu_percent / (0.3 + one.signals_per_s * 0.4e-4 + one.messages_per_s * 20e-4)
                 * (0.5 + 1e-4 * one.signals_per_s * one.clients.powf(0.3)),
@@ -575,22 +557,6 @@ mod tests {
         let fit = Fit::new(Form::Messages, &data).unwrap();
         let error = median_abs(&fit.errors(&synthetic())).unwrap();
         assert!(error < 0.03, "{error} {:?}", fit.weights);
-    }
-
-    #[test]
-    fn a_price_that_grows_with_the_items_is_found() {
-        let mut data = synthetic();
-        for one in &mut data {
-            let items = one.signals_per_s / 10.0;
-            one.cpu_percent =
-                1.0 + one.signals_per_s * (1e-4 + 1e-6 * items.sqrt()) + one.messages_per_s * 20e-4;
-        }
-        for form in [Form::Caches, Form::Full] {
-            let fit = Fit::new(form, &data).unwrap();
-            let [_, signal, _, growing, ..] = fit.weights[..] else { panic!() };
-            assert!((signal / 1e-4 - 1.0).abs() < 0.05 && (growing / 1e-6 - 1.0).abs() < 0.05, "{fit:?}");
-        }
-        assert!(Form::price("signals/s·√items", 1e-4).starts_with("1.00 µs per signal"));
     }
 
     #[test]
@@ -651,26 +617,6 @@ mod tests {
         };
         assert!(clients.contains("40 clients") && clients.contains("1 to 30"), "{clients}");
         assert!(encryption.contains("encryption"), "{encryption}");
-    }
-
-    #[test]
-    fn only_loads_that_the_server_kept_up_with_have_a_price() {
-        use crate::scenario::{LoadSpec, Scenario};
-        use serde_json::json;
-        let mut load = LoadSpec::new(Kind::Subscribe);
-        load.publishing_ms = Some(100.0.into());
-        let mut condition = Scenario::new("x", load).conditions().remove(0);
-        let of = |ratio: f64| {
-            let document = json!({
-                "per_second": 1_000.0, "server": {"cpu_percent": 99.0}, "progress": {"worst_item_ratio": ratio},
-            });
-            Observation::of(&Measurement::from_document("", condition.clone(), 0, document))
-        };
-        assert_eq!(of(1.0).unwrap().messages_per_s, 10.0);
-        assert_eq!(of(0.75), None);
-        condition.cpu.condition = CpuCondition::Shared;
-        let document = json!({"per_second": 1_000.0, "server": {"cpu_percent": 99.0}});
-        assert_eq!(Observation::of(&Measurement::from_document("", condition, 0, document)), None);
     }
 
     #[test]

@@ -15,13 +15,8 @@ pub enum Form {
     Paper,
     /// A price per signal and one per message.
     Messages,
-    /// A price per message, and one per signal that grows with the square root of the items: a cache that is too small
-    /// misses by such a rule (Hartstein et al. 2006, "Cache miss behavior: is it √2?").
-    Caches,
     /// A price per message, and one per signal that grows with the clients as the paper's does.
     Shared,
-    /// A price per message, and one per signal that grows with the items and with the clients.
-    Full,
 }
 
 impl fmt::Display for Form {
@@ -29,9 +24,7 @@ impl fmt::Display for Form {
         f.write_str(match self {
             Self::Paper => "paper",
             Self::Messages => "messages",
-            Self::Caches => "caches",
             Self::Shared => "shared",
-            Self::Full => "full",
         })
     }
 }
@@ -39,11 +32,6 @@ impl fmt::Display for Form {
 /// Encryption has a price per signal and one per message in every form but the paper's.
 fn encrypted(load: &Observation, value: f64) -> f64 {
     if load.encrypted { value } else { 0.0 }
-}
-
-/// Items over all clients: each gives a signal in each of its client's messages.
-fn items(load: &Observation) -> f64 {
-    load.signals_per_s * load.clients / load.messages_per_s.max(1e-9)
 }
 
 /// Rounds of iterative reweighting.
@@ -74,7 +62,7 @@ fn alone(data: &[Observation]) -> Option<f64> {
 
 impl Form {
     /// All of them, the simplest first.
-    pub const ALL: [Self; 5] = [Self::Paper, Self::Messages, Self::Caches, Self::Shared, Self::Full];
+    pub const ALL: [Self; 3] = [Self::Paper, Self::Messages, Self::Shared];
 
     /// Whether its only price depends on the number of clients: data with one number of clients cannot test such a form.
     #[must_use]
@@ -91,27 +79,10 @@ impl Form {
             Self::Messages => {
                 &["1", "signals/s", "messages/s", "encrypted signals/s", "encrypted messages/s"]
             }
-            Self::Caches => &[
-                "1",
-                "signals/s",
-                "messages/s",
-                "signals/s·√items",
-                "encrypted signals/s",
-                "encrypted messages/s",
-            ],
             Self::Shared => &[
                 "1",
                 "signals/s",
                 "messages/s",
-                "ns·spr·nc^0.3",
-                "encrypted signals/s",
-                "encrypted messages/s",
-            ],
-            Self::Full => &[
-                "1",
-                "signals/s",
-                "messages/s",
-                "signals/s·√items",
                 "ns·spr·nc^0.3",
                 "encrypted signals/s",
                 "encrypted messages/s",
@@ -127,7 +98,6 @@ impl Form {
             "1" => format!("{} % when idle", figures::number(weight)),
             "signals/s" => format!("{time} per signal"),
             "messages/s" => format!("{time} per message"),
-            "signals/s·√items" => format!("{time} per signal · √items"),
             "ns·spr·nc^0.3" => format!("{time} per signal · clients^0.3"),
             "encrypted signals/s" => format!("{time} more per encrypted signal"),
             "encrypted messages/s" => format!("{time} more per encrypted message"),
@@ -138,16 +108,11 @@ impl Form {
     fn features(self, load: &Observation) -> Vec<f64> {
         let Observation { clients, signals_per_s, messages_per_s, .. } = *load;
         let secret = [encrypted(load, signals_per_s), encrypted(load, messages_per_s)];
-        let growing = || signals_per_s * items(load).sqrt();
         let paper = || signals_per_s * clients.powf(0.3);
         match self {
             Self::Paper => vec![1.0, paper()],
             Self::Messages => vec![1.0, signals_per_s, messages_per_s, secret[0], secret[1]],
-            Self::Caches => vec![1.0, signals_per_s, messages_per_s, growing(), secret[0], secret[1]],
             Self::Shared => vec![1.0, signals_per_s, messages_per_s, paper(), secret[0], secret[1]],
-            Self::Full => {
-                vec![1.0, signals_per_s, messages_per_s, growing(), paper(), secret[0], secret[1]]
-            }
         }
     }
 

@@ -1,0 +1,15 @@
+//! What loads cost, as pure code: no socket, clock, file or thread.
+//!
+//! - [`cpu`] fits formulas for the CPU, memory and bandwidth of a load to measurements and predicts other loads;
+//! - [`plant`] checks whether a plant fits its hardware;
+//! - [`statistics`] has medians, spread and confidence intervals;
+//! - [`figures`] formats numbers for people.
+//!
+//! Measuring belongs to the laboratory, which turns its measurements into [`cpu::Observation`]s.
+
+pub mod cpu;
+pub mod figures;
+pub mod plant;
+pub mod statistics;
+
+pub use cpu::{Form, Model, Observation};

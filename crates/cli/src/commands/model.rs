@@ -99,7 +99,8 @@ pub(crate) fn fit_all(measurements: &[Measurement]) -> Result<Vec<Model>, Failur
             stacks.push(stack);
         }
     }
-    let models: Vec<Model> = stacks.iter().filter_map(|stack| taktwerk_lab::model::fit(stack, measurements)).collect();
+    let models: Vec<Model> =
+        stacks.iter().filter_map(|stack| taktwerk_lab::model::fit(stack, measurements)).collect();
     if models.is_empty() {
         return Err(Failure::Usage(
             "this run has too few valid measurements of subscriptions for a model: run taktwerk lab calibrate --quick"

@@ -7,11 +7,11 @@ use clap::Args;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use taktwerk_model::figures;
-use taktwerk_model::Model;
 use taktwerk_lab::outcome::wrapped;
-use taktwerk_model::plant::{Change, Need, Plant, Sized, Verdict};
 use taktwerk_lab::table::{Align, Table};
+use taktwerk_model::Model;
+use taktwerk_model::figures;
+use taktwerk_model::plant::{Change, Need, Plant, Sized, Verdict};
 
 /// Arguments of `taktwerk size`.
 #[derive(Debug, Args)]

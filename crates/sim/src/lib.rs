@@ -14,6 +14,7 @@
 //! - [`server`], [`client`]: what `taktwerk-net` does, without the system; [`effect`]: how long slow work takes;
 //! - [`network`]: links with delay, jitter, rate and loss that are cut, partitioned and congested; [`queue`];
 //! - [`wire_check`]: an observer that trusts neither end;
+//! - [`publishing`]: a plant that publishes, with settings to try: delays, bandwidth and load of the processors;
 //! - [`plant`], [`subscriber`]: a small server and an application, for tests and as examples.
 //!
 //! # Example
@@ -71,6 +72,7 @@ mod event;
 mod fabric;
 pub mod network;
 pub mod plant;
+pub mod publishing;
 pub mod queue;
 pub mod server;
 mod source;

@@ -45,7 +45,8 @@ impl Plant {
         let mut config = ServerConfig::new(name, &application_uri, &url(name), utc_origin);
         change(&mut config);
         let space = Arc::new(AddressSpace::new(1, QUEUED_CHANGES_MAX, &application_uri));
-        let handles = (0..variables).map(|number| add_variable(&space, number, utc_origin));
+        let handles =
+            (0..variables).map(|number| add_variable(&space, number, Variant::from(0i64), utc_origin));
         let handles = handles.collect::<Result<_, _>>()?;
         let shared = ServerShared::new(config, Arc::clone(&space), 1, utc_origin);
         Ok(Self { shard: Shard::new(0, shared, entropy), space, variables: handles })
@@ -64,9 +65,17 @@ pub const fn variable_id(number: u32) -> NodeId {
     NodeId::numeric(NAMESPACE, 1000 + number)
 }
 
-fn add_variable(space: &AddressSpace, number: u32, now: UtcTime) -> Result<VariableHandle, NodeError> {
+/// Adds a variable with a first value, which decides on its type. Its id is [`variable_id`] of `number`.
+///
+/// # Errors
+/// There is such a variable.
+pub fn add_variable(
+    space: &AddressSpace,
+    number: u32,
+    value: Variant,
+    now: UtcTime,
+) -> Result<VariableHandle, NodeError> {
     let id = variable_id(number);
-    let value = Variant::from(0i64);
     let name = format!("V{number}");
     let shape = space.shape_of(&value);
     let spec = NodeSpec::variable(id.clone(), QualifiedName::new(NAMESPACE, name), NodeId::NULL, Some(value))

@@ -1,6 +1,11 @@
 //! What lies between two hosts, in one direction.
 
 use core::time::Duration;
+use taktwerk_netem::Profile;
+use taktwerk_netem::emulator::Conditions;
+
+/// Bytes of the headers of IPv4 and TCP with timestamps.
+const HEADERS: usize = 52;
 
 /// One direction of a path through a network, and the TCP buffers at its ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +82,20 @@ impl Route {
     #[must_use]
     pub const fn symmetric(path: Path) -> Self {
         Self { to_server: path, to_client: path }
+    }
+
+    /// A connection alone on a link.
+    #[must_use]
+    pub fn over(link: &Profile) -> Self {
+        let path = |conditions: &Conditions| Path {
+            delay: conditions.delay.base,
+            rate: conditions.usable_rate().map(|rate| rate as u64),
+            loss_ppm: (conditions.loss.share() * 1e6) as u32,
+            segment_len: usize::from(link.mtu).saturating_sub(HEADERS).max(1),
+            overhead: conditions.overhead + HEADERS,
+            ..Path::IDEAL
+        };
+        Self { to_server: path(&link.up), to_client: path(&link.down) }
     }
 
     /// Delay of both directions, with the most that jitter adds.

@@ -1,0 +1,272 @@
+//! One simulation.
+
+use super::collector::{Collector, Group};
+use super::{Delays, HostUse, LineUse, Outcome, PublishRequests, Settings, Setup, SimulateError};
+use crate::network::{End, Route, Side, Traffic};
+use crate::plant::{Plant, add_variable, monitor, url};
+use crate::world::{ClientId, World};
+use core::time::Duration;
+use std::sync::Arc;
+use taktwerk_channel::ChannelConfig;
+use taktwerk_client::{Client, ClientConfig, Security, SubscriptionParams, Target};
+use taktwerk_crypto::SecurityPolicy;
+use taktwerk_crypto_dummy::DummyProvider;
+use taktwerk_netem::emulator::Conditions;
+use taktwerk_schema::TimestampsToReturn;
+use taktwerk_server::space::{NodeError, VariableHandle};
+use taktwerk_server::{EndpointConfig, ServerConfig, UserTokenConfig};
+use taktwerk_types::{ByteString, Variant};
+
+/// Most signals: beyond, the laboratory's large plants are the place.
+const SIGNALS_MAX: u32 = 100_000;
+/// Values that are late have so long to arrive after counting has ended.
+const GRACE: Duration = Duration::from_secs(5);
+/// Longest wait for a session.
+const CONNECT_MAX: Duration = Duration::from_secs(300);
+/// Longest queue: what a server of default limits grants.
+const QUEUE_MAX: u32 = 10_000;
+/// Longest time that is simulated.
+const SPAN_MAX: Duration = Duration::from_secs(24 * 3600);
+const NAME: &str = "plant";
+/// Bits of RSA keys of the toy certificates: their sizes on the wire are right.
+const KEY_BITS: u16 = 2048;
+
+/// What a subscription with these settings delivers in this plant.
+///
+/// # Errors
+/// [`SimulateError`]: fields that contradict each other, a link that lets no session come about.
+pub fn simulate(setup: &Setup, settings: &Settings) -> Result<Outcome, SimulateError> {
+    check(setup, settings)?;
+    let mut world = World::new(setup.seed);
+    let entropy = Box::new(world.fork_entropy());
+    let origin = world.utc_origin();
+    let (policy, mode) = settings.security;
+    let plant = Plant::new(NAME, 0, origin, entropy, |config| configure_server(config, settings));
+    let plant = plant.map_err(|error| invalid("signals", &error, "variables that the server can have"))?;
+    let mut variables: Vec<Vec<VariableHandle>> = Vec::new();
+    let mut collector = Collector::new(params(settings), setup.signals.len());
+    let mut number = 0;
+    for (at, signals) in setup.signals.iter().enumerate() {
+        let mut group = Vec::new();
+        for _ in 0..signals.count {
+            let handle = add_variable(&plant.space, number, value(signals.value_len, 0), origin);
+            group.push(handle.map_err(|error: NodeError| {
+                invalid("signals", &error, "variables that the server can have")
+            })?);
+            let mut item = monitor(number, queue_size(settings, signals.period));
+            item.requested_parameters.sampling_interval = settings.sampling_interval.as_secs_f64() * 1e3;
+            collector.items.push(item);
+            collector.group_of.push(at);
+            number += 1;
+        }
+        variables.push(group);
+    }
+    world.add_server(NAME, plant.shard);
+
+    let channel = ChannelConfig {
+        provider: Arc::new(DummyProvider::new("client", KEY_BITS)),
+        utc_origin: origin,
+        ..ChannelConfig::default()
+    };
+    let mut config = ClientConfig { channel: Arc::new(channel), ..ClientConfig::default() };
+    config.reconnect.retry_first = true;
+    if let PublishRequests::AtMost(most) = settings.publish_requests {
+        config.publish_max = most;
+    }
+    let client = Client::new(Arc::new(config), Box::new(world.fork_entropy()));
+    let client = world.add_client(client, collector, Route::over(&setup.link));
+    let mut target = Target::new(&url(NAME)).map_err(|error| invalid("name", &error, "a host name"))?;
+    target.security = Security::Exactly(policy, mode);
+    let start = world.now().instant;
+    let connected = world.with_client(client, |client, _, now| client.connect(target, now.instant));
+    connected.map_err(|error| SimulateError::NoSession(Duration::ZERO, error.to_string()))?;
+    let is_up = |world: &World<Collector>| world.client(client).application.connected_at.is_some();
+    if !world.run_while(CONNECT_MAX, |world| !is_up(world))? {
+        let trouble = world.client(client).application.trouble.clone();
+        return Err(SimulateError::NoSession(CONNECT_MAX, trouble.unwrap_or_else(|| "no answer".to_owned())));
+    }
+    let up = world.now().instant.since(start);
+
+    for (signals, group) in setup.signals.iter().zip(variables) {
+        let mut count = 0i64;
+        let len = signals.value_len;
+        world.every(signals.period, move |world| {
+            count += 1;
+            let now = world.now().utc;
+            group.iter().for_each(|variable| variable.set_at(value(len, count), now));
+            true
+        });
+    }
+    world.run_for(setup.warmup)?;
+    let from = world.now();
+    let until = from.utc.plus(setup.measured);
+    let application = &mut world.client_mut(client).application;
+    (application.from, application.until) = (from.utc, until);
+    let before = traffic(&world, client);
+    world.run_for(setup.measured)?;
+    let after = traffic(&world, client);
+    world.run_for(GRACE)?;
+
+    let application = &world.client(client).application;
+    let seconds = setup.measured.as_secs_f64();
+    let line = |side: Side, conditions: &Conditions| {
+        line_use(before[side as usize], after[side as usize], seconds, conditions)
+    };
+    Ok(Outcome {
+        groups: setup
+            .signals
+            .iter()
+            .zip(&application.groups)
+            .map(|(signals, group)| {
+                delays(
+                    signals.count,
+                    writes(setup, signals.period, from.instant.since(start).saturating_sub(up)),
+                    group,
+                )
+            })
+            .collect(),
+        values: application.values.clone(),
+        up: line(Side::Client, &setup.link.up),
+        down: line(Side::Server, &setup.link.down),
+        client: HostUse::default(),
+        server: HostUse::default(),
+        publishing_interval: application.interval_ms / 1e3,
+        messages_per_second: application.messages as f64 / seconds,
+        session_up: up.as_secs_f64(),
+        simulated: world.now().instant.since(start).as_secs_f64(),
+        events: world.events(),
+    })
+}
+
+fn invalid(key: &'static str, value: &dyn core::fmt::Display, expected: &'static str) -> SimulateError {
+    SimulateError::Invalid { key, value: value.to_string(), expected }
+}
+
+fn check(setup: &Setup, settings: &Settings) -> Result<(), SimulateError> {
+    let span = |span: Duration| format!("{span:?}");
+    let count = setup.signals.iter().fold(0u32, |sum, signals| sum.saturating_add(signals.count));
+    if !(1..=SIGNALS_MAX).contains(&count) {
+        return Err(invalid("signals", &count, "at least one signal and at most 100 000"));
+    }
+    if let Some(signals) = setup.signals.iter().find(|signals| signals.period < Duration::from_micros(100)) {
+        return Err(invalid("signals.period", &span(signals.period), "at least 100 µs"));
+    }
+    if let Some(signals) = setup.signals.iter().find(|signals| signals.value_len > 1 << 16) {
+        return Err(invalid("signals.value_len", &signals.value_len, "at most 65 536 bytes"));
+    }
+    if setup.measured.is_zero() || setup.measured + setup.warmup > SPAN_MAX {
+        return Err(invalid(
+            "measured",
+            &span(setup.measured),
+            "more than zero, and at most a day with the warm-up",
+        ));
+    }
+    if settings.publishing_interval.is_zero() {
+        return Err(invalid("publishing_interval", &span(settings.publishing_interval), "more than zero"));
+    }
+    if settings.queue_size == Some(0) {
+        return Err(invalid("queue_size", &0, "at least 1"));
+    }
+    if settings.publish_requests == PublishRequests::AtMost(0) {
+        return Err(invalid("publish_requests", &0, "at least 1: without, the server cannot publish"));
+    }
+    if !matches!(settings.timestamps, TimestampsToReturn::SOURCE | TimestampsToReturn::BOTH) {
+        return Err(invalid(
+            "timestamps",
+            &format!("{:?}", settings.timestamps),
+            "SOURCE or BOTH: delays count from them",
+        ));
+    }
+    Ok(())
+}
+
+fn configure_server(config: &mut ServerConfig, settings: &Settings) {
+    let (policy, mode) = settings.security;
+    if policy != SecurityPolicy::None {
+        config.provider = Arc::new(DummyProvider::new("server", KEY_BITS));
+        config.application_uri = "urn:dummy:server".to_owned();
+    }
+    config.endpoints = vec![EndpointConfig {
+        url: url(NAME),
+        policy,
+        mode,
+        user_tokens: vec![UserTokenConfig::anonymous()],
+    }];
+}
+
+fn params(settings: &Settings) -> SubscriptionParams {
+    SubscriptionParams {
+        publishing_interval_ms: settings.publishing_interval.as_secs_f64() * 1e3,
+        keep_alive_count: settings.keep_alive_count,
+        lifetime_count: settings.keep_alive_count.saturating_mul(3).max(100_000),
+        notifications_max: settings.notifications_max,
+        timestamps: settings.timestamps,
+        ..SubscriptionParams::default()
+    }
+}
+
+/// Every value of two publishing intervals and a second.
+fn queue_size(settings: &Settings, period: Duration) -> u32 {
+    settings.queue_size.unwrap_or_else(|| {
+        let span = settings.publishing_interval.as_secs_f64() * 2.0 + 1.0;
+        // `as` saturates.
+        ((span / period.as_secs_f64()).ceil() as u32).clamp(2, QUEUE_MAX)
+    })
+}
+
+/// A value of so many bytes that differs from the one before.
+fn value(len: usize, count: i64) -> Variant {
+    let [low, next, ..] = count.to_le_bytes();
+    match len {
+        1 => Variant::from(low),
+        2 => Variant::from(i16::from_le_bytes([low, next])),
+        4 => Variant::from(count as i32),
+        8 => Variant::from(count),
+        len => {
+            let bytes: Vec<u8> = count.to_le_bytes().into_iter().cycle().take(len).collect();
+            Variant::from(ByteString::from(bytes))
+        }
+    }
+}
+
+/// How often a signal is written while counting: at `period`, 2 `period`, … after the session was up.
+fn writes(setup: &Setup, period: Duration, from: Duration) -> u64 {
+    let period = period.as_nanos().max(1);
+    // The first instant counts, the last does not. A write at zero does not happen.
+    let before = |at: Duration| at.as_nanos().div_ceil(period).max(1) - 1;
+    u64::try_from(before(from + setup.measured) - before(from)).unwrap_or(u64::MAX)
+}
+
+fn traffic(world: &World<Collector>, client: ClientId) -> [Traffic; 2] {
+    let of = |side| {
+        let link = world.client(client).link();
+        link.map_or_else(Traffic::default, |link| world.network().traffic(End { link, side }))
+    };
+    [of(Side::Client), of(Side::Server)]
+}
+
+fn line_use(before: Traffic, after: Traffic, seconds: f64, conditions: &Conditions) -> LineUse {
+    let of = |count: fn(&Traffic) -> u64| count(&after).saturating_sub(count(&before));
+    let bits_per_second = of(|traffic| traffic.wire_bytes) as f64 * 8.0 / seconds;
+    LineUse {
+        bits_per_second,
+        packets_per_second: of(|traffic| traffic.segments) as f64 / seconds,
+        utilisation: conditions.rate.map(|rate| bits_per_second / rate.max(1) as f64 + conditions.busy),
+        lost: of(|traffic| traffic.repetitions),
+    }
+}
+
+fn delays(count: u32, writes: u64, group: &Group) -> Delays {
+    let messages = group.messages.max(1) as f64;
+    let written = writes * u64::from(count);
+    Delays {
+        values: group.values.clone(),
+        messages: group.messages,
+        message_min: group.min as f64 / messages / 1e9,
+        message_mean: group.mean / messages / 1e9,
+        message_max: group.max as f64 / messages / 1e9,
+        written,
+        lost: written.saturating_sub(group.arrived),
+        overflows: group.overflows,
+    }
+}

@@ -1,0 +1,65 @@
+//! What a plant publishes with given settings.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use core::time::Duration;
+use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+use taktwerk_sim::publishing::{PublishRequests, Settings, Setup, Signals, SimulateError, simulate};
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn setup(link: &str) -> Setup {
+    let signals = |period| Signals { count: 5, period: millis(period), value_len: 4 };
+    let setup = Setup::new(link.parse().unwrap(), vec![signals(5), signals(10), signals(15)]);
+    Setup { measured: Duration::from_secs(3), ..setup }
+}
+
+#[test]
+fn every_value_arrives_and_delay_grows_with_the_interval() {
+    let setup = setup("ppp-2m,busy=30%");
+    let outcomes = [10, 50, 200].map(|interval| simulate(&setup, &Settings::new(millis(interval))).unwrap());
+    for outcome in &outcomes {
+        assert_eq!(outcome.lost(), 0);
+        for (group, per_second) in outcome.groups.iter().zip([200u64, 100, 67]) {
+            let wanted = per_second * 3 * 5;
+            assert!(group.written.abs_diff(wanted) <= 15, "{} written", group.written);
+            assert_eq!(group.values.count(), group.written);
+            assert!(group.message_min <= group.message_mean && group.message_mean <= group.message_max);
+        }
+        assert!(outcome.down.utilisation.unwrap() > 0.3 && outcome.down.utilisation.unwrap() < 1.0);
+    }
+    assert!(outcomes.windows(2).all(|pair| pair[0].values.mean() < pair[1].values.mean()));
+    assert!(outcomes.windows(2).all(|pair| pair[0].up.bits_per_second > pair[1].up.bits_per_second));
+    assert!((outcomes[1].publishing_interval - 0.05).abs() < 1e-9);
+}
+
+#[test]
+fn equal_input_gives_equal_output_and_security_costs_bandwidth() {
+    let setup = setup("ppp-5m");
+    let plain = Settings::new(millis(20));
+    let one = simulate(&setup, &plain).unwrap();
+    assert_eq!(one, simulate(&setup, &plain).unwrap());
+    let security = (SecurityPolicy::Basic256Sha256, MessageSecurityMode::SignAndEncrypt);
+    let secured = simulate(&setup, &Settings { security, ..plain }).unwrap();
+    assert!(secured.down.bits_per_second > one.down.bits_per_second);
+    assert!(secured.session_up > one.session_up);
+}
+
+#[test]
+fn nonsense_is_refused_and_named() {
+    let good = setup("ppp-2m");
+    let settings = Settings::new(millis(20));
+    let key = |setup: &Setup, settings: &Settings| match simulate(setup, settings) {
+        Err(SimulateError::Invalid { key, .. }) => key,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(key(&Setup { signals: vec![], ..good.clone() }, &settings), "signals");
+    let fast = Signals { count: 1, period: Duration::ZERO, value_len: 4 };
+    assert_eq!(key(&Setup { signals: vec![fast], ..good.clone() }, &settings), "signals.period");
+    assert_eq!(key(&Setup { measured: Duration::ZERO, ..good.clone() }, &settings), "measured");
+    assert_eq!(key(&good, &Settings::new(Duration::ZERO)), "publishing_interval");
+    assert_eq!(key(&good, &Settings { queue_size: Some(0), ..settings.clone() }), "queue_size");
+    let none = Settings { publish_requests: PublishRequests::AtMost(0), ..settings };
+    assert_eq!(key(&good, &none), "publish_requests");
+}

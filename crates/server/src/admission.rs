@@ -5,34 +5,12 @@
 //! which a flood does not get: for addresses from which somebody has logged on with a credential, and for addresses and
 //! networks that have asked for little of late. What is remembered of addresses is bounded.
 
-use crate::limits::Limits;
+use crate::limits::{ENTRIES_MAX, FAMILIAR_MAX, Limits, Rate};
+use crate::origin::{Network, Origin};
 use core::net::IpAddr;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use taktwerk_types::Instant;
-
-/// So many per second on average, and so many at once.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rate {
-    /// On average.
-    pub per_second: f64,
-    /// At once, after a while of silence; at least 1.
-    pub burst: u32,
-}
-
-impl Rate {
-    /// A rate.
-    #[must_use]
-    pub const fn new(per_second: f64, burst: u32) -> Self {
-        Self { per_second, burst }
-    }
-
-    /// Time that one takes, ns. A rate that is no positive number lets nothing pass but the burst.
-    fn cost(self) -> u64 {
-        let nanos = 1e9 / self.per_second;
-        if nanos.is_finite() && nanos >= 0.0 { nanos as u64 } else { u64::MAX / 4 }
-    }
-}
 
 /// A token bucket, kept as the time at which it will be full again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,45 +56,6 @@ pub enum Refusal {
     /// `connection_rate`.
     #[error("connections come too fast")]
     ServerRate,
-}
-
-/// Where a connection comes from: an IPv4 address, or the network of 64 bits of an IPv6 address, because a host has all
-/// addresses of such a network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Origin(u64);
-
-impl Origin {
-    pub(crate) fn number(self) -> u64 {
-        self.0
-    }
-}
-
-impl From<IpAddr> for Origin {
-    fn from(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            // No network of IPv6 begins with 16 ones and is not multicast, so the two do not meet.
-            IpAddr::V4(address) => Self(0xffff << 48 | u64::from(u32::from(address))),
-            IpAddr::V6(address) => Self((u128::from(address) >> 64) as u64),
-        }
-    }
-}
-
-/// The network around an [`Origin`]: 24 bits of an IPv4 address, 48 of an IPv6 address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Network(u64);
-
-impl Network {
-    pub(crate) fn number(self) -> u64 {
-        self.0
-    }
-}
-
-impl From<IpAddr> for Network {
-    fn from(address: IpAddr) -> Self {
-        let Origin(origin) = address.into();
-        let host_bits = if address.to_canonical().is_ipv4() { 8 } else { 16 };
-        Self(origin >> host_bits << host_bits)
-    }
 }
 
 /// What an address or network with few arrivals of late may take from a reserve: four or eight at once,
@@ -259,10 +198,6 @@ struct State {
 /// Fewest entries at which it is worth to look for idle ones, and how often that is done in any case.
 const TIDY_MIN: usize = 1024;
 const TIDY_EVERY_MS: f64 = 60_000.0;
-/// Addresses, and networks, that are remembered at most besides those that are connected.
-pub(crate) const ENTRIES_MAX: usize = 64 << 10;
-/// Addresses from which somebody has logged on that are remembered at most.
-pub(crate) const FAMILIAR_MAX: usize = 4 << 10;
 
 impl Admission {
     pub(crate) fn new(limits: &Limits) -> Self {

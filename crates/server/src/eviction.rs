@@ -16,8 +16,8 @@
 //! at once and tells the other shard. Until that shard has acted, the server is over its limit; [`CLAIMS_MAX`] bounds by how
 //! much.
 
-use crate::admission::{Network, Origin};
 use crate::limits::Limits;
+use crate::origin::{Network, Origin};
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -23,15 +23,21 @@ pub mod authorization;
 pub mod callback;
 pub mod config;
 pub mod diagnostics;
+mod effect;
 pub mod error;
 mod eviction;
 pub mod identity;
+mod ids;
+mod job_kind;
 pub mod limits;
+mod node_ix;
 pub mod now;
+mod origin;
 mod service;
 mod session;
 pub mod shard;
 pub mod shared;
+mod slab;
 pub mod source;
 pub mod space;
 mod subscription;
@@ -40,12 +46,12 @@ mod tests;
 pub mod work;
 
 pub use account::{Account, Category};
-pub use admission::{Rate, Refusal};
+pub use admission::Refusal;
 pub use authorization::Authorization;
 pub use config::{BuildInfo, ConfigProblem, EndpointConfig, ServerConfig, UserTokenConfig, UserTokenKind};
 pub use error::Fault;
 pub use identity::{Accepted, Credential, IdentityVerifier, User, Verdict, Verification};
-pub use limits::Limits;
+pub use limits::{Limits, Rate, SubscriptionLimits};
 pub use now::Now;
 pub use shard::{
     Command, ConnectionId, ConnectionState, Effect, Job, JobKind, JobResult, Shard, ShardMessage, Token,
@@ -53,5 +59,4 @@ pub use shard::{
 };
 pub use shared::ServerShared;
 pub use space::AddressSpace;
-pub use subscription::SubscriptionLimits;
 pub use work::Work;

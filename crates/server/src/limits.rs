@@ -3,9 +3,14 @@
 //! What the specification has a Variable for is published under ServerCapabilities (Part 5 §6.3.2) from the same
 //! numbers that are enforced.
 
+mod rate;
+mod subscription;
+
+pub use rate::Rate;
+pub(crate) use rate::{ENTRIES_MAX, FAMILIAR_MAX};
+pub use subscription::SubscriptionLimits;
+
 use crate::account::{Category, Maxima};
-use crate::admission::Rate;
-use crate::subscription::SubscriptionLimits;
 use taktwerk_channel::ChannelLimits;
 use taktwerk_types::range::dimension_count;
 use taktwerk_types::{NumericRange, StatusCode};
@@ -241,7 +246,7 @@ pub(crate) mod cost {
     /// What a rare MonitoredItem has besides: an IndexRange of a few dimensions, links.
     pub(crate) const RARE_MONITORED_ITEM: usize = 256;
     /// A place in a queue.
-    pub(crate) const QUEUE_PLACE: usize = size_of::<crate::subscription::Sample>();
+    pub(crate) const QUEUE_PLACE: usize = 56;
     /// What is remembered of an address or a network.
     pub(crate) const ADDRESS: usize = 128;
     /// Buffers that a shard keeps: spare send buffers, spare messages, its receive buffer and stack.
@@ -331,7 +336,7 @@ impl Limits {
         [
             kept,
             self.handshakes_max.saturating_mul(2 * channel.open_size_max as usize),
-            (2 * crate::admission::ENTRIES_MAX + crate::admission::FAMILIAR_MAX) * cost::ADDRESS,
+            (2 * ENTRIES_MAX + FAMILIAR_MAX) * cost::ADDRESS,
             shards.saturating_mul(in_work),
         ]
         .into_iter()

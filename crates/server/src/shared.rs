@@ -3,7 +3,7 @@
 use crate::account::Account;
 use crate::account::addresses::Addresses;
 use crate::admission::{Admission, Refusal};
-use crate::authorization::{Authorization, role_set};
+use crate::authorization::Authorization;
 use crate::config::ServerConfig;
 use crate::diagnostics::Live;
 use crate::eviction::Evictable;
@@ -12,6 +12,7 @@ use crate::service::table;
 use crate::session::lockout::LockOut;
 use crate::space::AddressSpace;
 use crate::space::nodes::Nodes;
+use crate::space::role_set;
 use crate::subscription::homes::Homes;
 use arc_swap::ArcSwap;
 use core::net::IpAddr;

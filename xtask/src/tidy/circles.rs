@@ -17,7 +17,7 @@ const KNOWN: [(&str, usize); 9] = [
     ("client", 6),
     ("pki", 3),
     ("pubsub", 9),
-    ("server", 14),
+    ("server", 3),
     ("sim", 7),
     ("taktwerk", 2),
     ("types", 2),

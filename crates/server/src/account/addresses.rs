@@ -1,7 +1,7 @@
 //! The accounts of addresses.
 
 use super::{Account, Level};
-use crate::admission::Origin;
+use crate::origin::Origin;
 use core::net::IpAddr;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -10,10 +10,9 @@
 //! strangers suppresses nothing of what users, trusted applications and the server itself do.
 //!
 //! - [`record`]: what a record says; [`value`]: what is shown of a value;
-//! - `note`: what services and channels note; `log`: the shard's queue.
+//! - `log`: the shard's queue.
 
 mod log;
-pub(crate) mod note;
 pub mod record;
 pub mod value;
 

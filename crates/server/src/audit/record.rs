@@ -453,6 +453,17 @@ fn certificate_event_type(status: StatusCode) -> u32 {
     }
 }
 
+/// Bytes in hexadecimal digits.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> Box<str> {
+    use core::fmt::Write;
+    let mut digits = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // Writing to a String cannot fail.
+        let _ = write!(digits, "{byte:02X}");
+    }
+    digits.into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

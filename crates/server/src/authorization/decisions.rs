@@ -1,8 +1,6 @@
 //! What a session may do with each set of nodes.
 
 use super::access::{AccessTable, Allowed};
-use crate::space::NodeIx;
-use crate::space::nodes::Nodes;
 use std::sync::Arc;
 use taktwerk_crypto::MessageSecurityMode;
 use taktwerk_schema::{AccessRestrictionType, PermissionType};
@@ -98,64 +96,10 @@ impl Decisions {
         self.table.get(usize::from(set)).map_or(PermissionType::EMPTY, |decision| decision.effective)
     }
 
-    /// What may be done with a node.
-    #[inline]
-    pub(crate) fn of(&self, nodes: &Nodes, ix: NodeIx) -> PermissionType {
-        self.of_set(nodes.access_set(ix))
-    }
-
-    /// Whether something may be done with a node.
-    #[inline]
-    pub(crate) fn allows(&self, nodes: &Nodes, ix: NodeIx, permission: PermissionType) -> bool {
-        self.of(nodes, ix).contains(permission)
-    }
-
-    /// Whether something may be done with a node, and what to answer if not.
-    ///
-    /// # Errors
-    /// Bad_SecurityModeInsufficient, Bad_UserAccessDenied; Bad_NodeIdUnknown for nodes that are not for the session to
-    /// know of.
-    #[inline]
-    pub(crate) fn check(
-        &self,
-        nodes: &Nodes,
-        ix: NodeIx,
-        permission: PermissionType,
-    ) -> Result<(), StatusCode> {
-        let set = nodes.access_set(ix);
-        if self.of_set(set).contains(permission) { Ok(()) } else { Err(self.refusal(set, ix, permission)) }
-    }
-
-    /// Whether the session may know that a node exists.
-    pub(crate) fn knows(&self, nodes: &Nodes, ix: NodeIx) -> bool {
-        is_public(ix) || !self.granted(nodes.access_set(ix)).is_empty()
-    }
-
-    /// Whether a node is one that everybody knows to exist: the specification's own, and what sessions mirror of them.
-    pub(crate) fn is_public(ix: NodeIx) -> bool {
-        is_public(ix)
-    }
-
-    fn granted(&self, set: u16) -> PermissionType {
+    /// What the roles alone allow with the nodes of a set.
+    pub(crate) fn granted(&self, set: u16) -> PermissionType {
         self.table.get(usize::from(set)).map_or(PermissionType::EMPTY, |decision| decision.granted)
     }
-
-    #[cold]
-    fn refusal(&self, set: u16, ix: NodeIx, permission: PermissionType) -> StatusCode {
-        let granted = self.granted(set);
-        if granted.contains(permission) {
-            StatusCode::BAD_SECURITY_MODE_INSUFFICIENT
-        } else if !granted.is_empty() || is_public(ix) {
-            StatusCode::BAD_USER_ACCESS_DENIED
-        } else {
-            StatusCode::BAD_NODE_ID_UNKNOWN
-        }
-    }
-}
-
-/// Whether a node is one that everybody knows to exist: the specification's own, and what sessions mirror of them.
-fn is_public(ix: NodeIx) -> bool {
-    ix.index < NodeIx::DYNAMIC || crate::diagnostics::nodes::SessionNode::from_ix(ix).is_some()
 }
 
 /// Part 3 §4.9.3: the permissions of all roles together; §8.56: without those that the channel is too weak for.

@@ -8,10 +8,7 @@
 //!
 //! - [`role`]: the well-known roles and what a role is granted for; [`identity`]: what is known of a client;
 //! - [`access`]: RolePermissions and AccessRestrictions of nodes and namespaces;
-//! - `decisions`: what a session may do with each kind of node, and the answer for what it may not;
-//! - `attributes`: the attributes that depend on who asks; `role_set`, `metadata`: what the RoleSet and
-//!   NamespaceMetadata objects show;
-//! - `refresh`: sessions and monitored items after a change.
+//! - `decisions`: what a session may do with each kind of node, and the answer for what it may not.
 //!
 //! # What a client is told
 //! - Its roles allow it, but not over this channel: Bad_SecurityModeInsufficient.
@@ -20,22 +17,16 @@
 //!   specification's own namespace exist on every server, so for them it is Bad_UserAccessDenied (Part 3 §4.9.3).
 
 pub mod access;
-mod attributes;
 mod decisions;
 pub mod identity;
-pub(crate) mod metadata;
-mod refresh;
 pub mod role;
-pub(crate) mod role_set;
 
 pub use access::Access;
 pub use identity::{Identity, UserIdentity};
 pub use role::{EndpointRestriction, IdentityRule, Restriction, Role};
 
 pub(crate) use access::AccessTable;
-pub(crate) use attributes::{attribute, attribute_permission};
 pub(crate) use decisions::{Decisions, Denial, Grant};
-pub(crate) use refresh::Authorizer;
 
 use std::collections::BTreeMap;
 use taktwerk_schema::PermissionType;

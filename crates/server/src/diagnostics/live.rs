@@ -122,7 +122,7 @@ impl Live {
     }
 
     /// Whether a Variable shows what shards have to publish first.
-    pub(crate) fn shows_subscriptions(ix: crate::space::NodeIx) -> bool {
+    pub(crate) fn shows_subscriptions(ix: crate::node_ix::NodeIx) -> bool {
         SessionNode::from_ix(ix).is_some()
             || ix.index == v::SERVER_SERVER_DIAGNOSTICS_SUBSCRIPTION_DIAGNOSTICS_ARRAY
             || ix.index == v::SERVER_SERVER_DIAGNOSTICS_SERVER_DIAGNOSTICS_SUMMARY

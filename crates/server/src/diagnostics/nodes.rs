@@ -5,7 +5,7 @@
 //! node, and nothing has to be cleaned up.
 
 use super::live::Live;
-use crate::space::{NodeIx, Reference};
+use crate::node_ix::{NodeIx, Reference};
 use taktwerk_schema::ids::{
     object_ids, object_type_ids, reference_type_ids, variable_ids, variable_type_ids,
 };

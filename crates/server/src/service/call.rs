@@ -1,23 +1,24 @@
 //! Call (Part 4 §5.12.2).
 
 use super::Outcome;
+use super::audit::known_id;
 use super::context::Context;
-use super::data_type::{Expected, Fit};
 use super::gate::Caller;
 use super::list::{self, Cursor, List};
 use super::read::unknown;
 use super::reply::Reply;
 use super::request::Request;
 use crate::account::{Category, HeapSize};
-use crate::audit::note::known_id;
 use crate::audit::{AuditAction, AuditRecord, AuditValue};
 use crate::authorization::{Decisions, Grant};
 use crate::callback::{CallContext, MethodCall, MethodHandler, MethodResult};
+use crate::effect::{Job, JobResult, Task};
 use crate::error::Fault;
+use crate::job_kind::JobKind;
 use crate::session::SessionKey;
 use crate::shard::deferred::{Fill, Gap, deadline};
-use crate::shard::effect::{Job, JobKind, JobResult, Task};
 use crate::space::NodeIx;
+use crate::space::data_type::{Expected, Fit};
 use crate::space::nodes::{Nodes, ValueAt};
 use crate::space::view::is_builtin_method;
 use crate::work::unit;

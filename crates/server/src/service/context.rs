@@ -1,21 +1,21 @@
 //! What a service can reach.
 
 use super::Outcome;
+use super::authorize::Authorizer;
 use crate::account::Account;
 use crate::audit::AuditLog;
-use crate::authorization::Authorizer;
+use crate::effect::Task;
 use crate::error::Fault;
 use crate::eviction::Holder;
+use crate::ids::{ConnectionId, ReplyTo};
 use crate::now::Now;
 use crate::service::reply::Reply;
 use crate::service::request::Request;
 use crate::session::{SessionKey, Sessions};
 use crate::shard::deferred::{Asked, Deferrals, Gap};
-use crate::shard::effect::Task;
 use crate::shard::outbox::Outbox;
 use crate::shard::transfer::Transfers;
 use crate::shard::turns::Turns;
-use crate::shard::{ConnectionId, ReplyTo};
 use crate::shared::ServerShared;
 use crate::subscription::Engine;
 use crate::work::Work;

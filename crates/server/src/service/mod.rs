@@ -1,6 +1,6 @@
 //! The services (Part 4 §5): from a request's type id to its answer.
 //!
-//! - [`request`], [`reply`]: the two headers; [`context`]: what services reach; [`value`], [`data_type`]: values;
+//! - [`request`], [`reply`]: the two headers; [`context`]: what services reach; [`value`]: values;
 //! - [`table`]: what there is to know of each service; [`gate`]: the check on the way in; [`list`]: requests that can be left;
 //! - [`discovery`], [`session`], [`activate`], [`identity`]: before and around sessions;
 //! - [`browse`], [`translate`], [`register`]: the View services;
@@ -8,10 +8,13 @@
 //! - [`subscription`], [`monitored_item`]: what the subscription engine does; [`transfer`]: between engines too.
 
 pub(crate) mod activate;
+pub(crate) mod audit;
+pub(crate) mod authorize;
 pub(crate) mod browse;
 pub(crate) mod call;
+mod call_in_process;
 pub(crate) mod context;
-pub(crate) mod data_type;
+pub(crate) mod diagnostics;
 pub(crate) mod discovery;
 pub(crate) mod gate;
 pub(crate) mod identity;

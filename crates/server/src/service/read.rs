@@ -2,20 +2,23 @@
 
 use super::Outcome;
 use super::context::Context;
+use super::diagnostics;
 use super::gate::Caller;
 use super::list::{self, Cursor, List};
 use super::reply::Reply;
 use super::request::Request;
 use super::value::{encode_failure, encode_parts, encode_raw, encode_scalar, encode_snapshot, select};
-use crate::authorization::{Decisions, attribute as attribute_of};
+use crate::authorization::Decisions;
 use crate::callback::SourceRead;
-use crate::diagnostics::{self, Live};
+use crate::diagnostics::Live;
+use crate::effect::{Job, JobResult, Task};
 use crate::error::Fault;
+use crate::job_kind::JobKind;
 use crate::limits::Limits;
 use crate::now::Now;
 use crate::shard::deferred::{Fill, Gap, deadline};
-use crate::shard::effect::{Job, JobKind, JobResult, Task};
 use crate::space::NodeIx;
+use crate::space::attribute as attribute_of;
 use crate::space::nodes::{Nodes, ValueAt};
 use crate::space::slot::Snapshot;
 use crate::space::store::SlotHandle;

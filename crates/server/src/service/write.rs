@@ -1,20 +1,21 @@
 //! Write (Part 4 §5.11.4).
 
 use super::Outcome;
+use super::audit::known_id;
 use super::context::Context;
-use super::data_type::{Expected, Fit};
 use super::gate::Caller;
 use super::list::{self, Cursor, List};
 use super::read::unknown;
 use super::reply::Reply;
 use super::request::Request;
-use crate::audit::note::known_id;
 use crate::audit::record::cut;
 use crate::audit::{AuditAction, AuditValue};
-use crate::authorization::{Decisions, attribute as attribute_of};
+use crate::authorization::Decisions;
 use crate::callback::{CallContext, WriteHandler};
 use crate::error::Fault;
 use crate::space::NodeIx;
+use crate::space::attribute as attribute_of;
+use crate::space::data_type::{Expected, Fit};
 use crate::space::nodes::{Nodes, ValueAt};
 use crate::space::store::SlotHandle;
 use crate::space::view::attribute;

@@ -5,7 +5,7 @@
 //!
 //! Who has logged on is remembered in the same way: whoever comes again is checked before strangers are.
 
-use crate::admission::Origin;
+use crate::origin::Origin;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_types::Instant;

@@ -2,7 +2,7 @@
 //! worker thread does it.
 
 use crate::account::{HeapSize, allocation, heap_size};
-use crate::shard::effect::{JobKind, UserProofKind};
+use crate::job_kind::{JobKind, UserProofKind};
 use core::fmt;
 use core::net::IpAddr;
 use std::sync::Arc;

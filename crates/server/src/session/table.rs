@@ -4,7 +4,7 @@ use super::owner::Owner;
 use super::{SECRET_LEN, Session, SessionKey};
 use crate::account::{Account, Category, Charged};
 use crate::eviction::{Evictable, Holder, Kind, Member};
-use crate::shard::slab::{Key, Slab};
+use crate::slab::{Key, Slab};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use taktwerk_types::{Identifier, IdentifierRef, Instant, NodeId, NodeIdRef};

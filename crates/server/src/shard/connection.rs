@@ -2,7 +2,6 @@
 
 use super::buffers::Buffers;
 use crate::account::{Account, Category, Charge, Level};
-use crate::audit::note::Tried;
 use crate::eviction::Holder;
 use crate::limits::{ALLOWANCE, cost};
 use crate::session::SessionKey;
@@ -10,7 +9,16 @@ use core::net::IpAddr;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taktwerk_channel::Channel;
+use taktwerk_crypto::SecurityPolicy;
 use taktwerk_types::Instant;
+
+/// What an OpenSecureChannel request says of itself in the part that is not encrypted.
+#[derive(Debug, Clone)]
+pub(crate) struct Tried {
+    pub(crate) policy: SecurityPolicy,
+    /// Of the certificate that was shown, in hexadecimal digits.
+    pub(crate) thumbprint: Box<str>,
+}
 
 /// A connection of a shard.
 #[derive(Debug)]

@@ -4,17 +4,17 @@
 //! come in, and with the last one the response is sent.
 
 use super::desk::{self, Desk, Place};
-use super::effect::{Effect, JobResult, Task, Token};
-use super::slab::{Key, Slab};
 use super::transfer::Waiting;
-use super::{ConnectionId, ReplyTo};
 use crate::account::{Account, Category, Charge, Exhausted, HeapSize, heap_size};
 use crate::audit::AuditRecord;
+use crate::effect::{Effect, JobResult, Task, Token};
+use crate::ids::{ConnectionId, ReplyTo};
 use crate::limits::Limits;
 use crate::now::Now;
 use crate::service::transfer::Transferred;
 use crate::service::{activate, call, read, session};
 use crate::session::SessionKey;
+use crate::slab::{Key, Slab};
 use crate::space::store::SlotHandle;
 use crate::subscription::sampling::PendingSample;
 use std::collections::{BTreeSet, VecDeque};

@@ -5,9 +5,9 @@
 //! after the other, however many guesses each of them has handed in; and whoever has logged on from there before comes
 //! first. When the places are used up, the client that takes most of them gives one back.
 
-use super::effect::Task;
-use super::slab::Key;
+use crate::effect::Task;
 use crate::session::lockout::Client;
+use crate::slab::Key;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The [`part`](super::Token::part) of a check's token: it has no other parts.

@@ -15,33 +15,36 @@
 //! again with what follows. While [`Shard::wants_read`] is false it neither reads nor passes anything; when it turns
 //! true again, it passes the bytes it kept.
 //!
-//! - `connection`, `outbox`, `buffers`: buffers and flow control; `effect`, `deferred`: slow work; `desk`: credentials
-//!   that wait to be checked; `slab`: tables;
+//! - `connection`, `outbox`, `buffers`: buffers and flow control; `deferred`: slow work; `desk`: credentials that wait to
+//!   be checked;
 //! - `turn`: requests and deadlines; `turns`: requests that are worked on in slices; `transfer`: what shards tell each other.
 
+mod audit;
+mod authorize;
 pub(crate) mod buffers;
 pub(crate) mod connection;
 pub(crate) mod deferred;
 pub(crate) mod desk;
-pub(crate) mod effect;
 pub(crate) mod outbox;
-pub(crate) mod slab;
 pub(crate) mod transfer;
 mod trust;
 mod turn;
 pub(crate) mod turns;
 
-pub use effect::{Effect, Job, JobKind, JobResult, SessionResult, Token, UserProofKind};
+pub use crate::effect::{Effect, Job, JobResult, SessionResult, Token};
+pub use crate::ids::ConnectionId;
+pub use crate::job_kind::{JobKind, UserProofKind};
 pub use transfer::ShardMessage;
 
 use crate::account::{Account, Category, Charge};
 use crate::audit::AuditLog;
-use crate::authorization::Authorizer;
 use crate::eviction::{Class, Holder, Kind};
 use crate::limits::cost;
 use crate::now::Now;
+use crate::service::authorize::Authorizer;
 use crate::session::{SessionKey, Sessions};
 use crate::shared::ServerShared;
+use crate::slab::Slab;
 use crate::subscription::Engine;
 use crate::work::Work;
 use buffers::Buffers;
@@ -49,7 +52,6 @@ use connection::Connection;
 use core::net::IpAddr;
 use deferred::Deferrals;
 use outbox::{Outbox, Transmit, schedule};
-use slab::{Key, Slab};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use taktwerk_channel::Channel;
@@ -57,26 +59,6 @@ use taktwerk_crypto::{Entropy, MessageSecurityMode};
 use taktwerk_types::{Instant, StatusCode};
 use transfer::Transfers;
 use turns::Turns;
-
-/// A connection's place in its shard. Places are reused, ids are not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct ConnectionId(pub(crate) Key);
-
-impl ConnectionId {
-    /// The place as a small number, for the driver's own tables.
-    #[must_use]
-    pub fn index(self) -> usize {
-        self.0.index as usize
-    }
-}
-
-/// Where the response to a request goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ReplyTo {
-    pub(crate) connection: ConnectionId,
-    pub(crate) request_id: u32,
-    pub(crate) request_handle: u32,
-}
 
 /// What the application asks of a running shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

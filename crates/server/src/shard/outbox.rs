@@ -2,11 +2,11 @@
 
 use super::buffers::Buffers;
 use super::connection::Connection;
-use super::slab::Slab;
-use super::{ConnectionId, ReplyTo};
 use crate::error::Fault;
+use crate::ids::{ConnectionId, ReplyTo};
 use crate::now::Now;
 use crate::service::reply::Reply;
+use crate::slab::Slab;
 use crate::subscription::publish::{Responder, Ticket};
 use std::collections::VecDeque;
 use taktwerk_channel::ChannelError;

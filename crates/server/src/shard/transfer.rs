@@ -6,13 +6,14 @@
 //! waits. Whatever has become of the request meanwhile, what was given is taken in: it then has no session, and its user
 //! can ask for it again until its lifetime is over.
 
-use super::slab::Key;
-use super::{ConnectionId, Shard, outbox};
+use super::{Shard, outbox};
 use crate::eviction::{Kind, Member};
+use crate::ids::ConnectionId;
 use crate::now::Now;
 use crate::service::transfer::{self, Transferred};
 use crate::session::Session;
 use crate::session::owner::Owner;
+use crate::slab::Key;
 use crate::subscription::moving::MovedSubscription;
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -9,10 +9,12 @@
 //! A handshake or an activation may have been under way when the list changed, or a connection on its way from one shard
 //! to another: each knows as of which change its certificate was accepted, and is looked at again if that is not the last.
 
+use super::Shard;
 use super::deferred::Kind;
-use super::effect::{JobKind, JobResult, Task};
-use super::{ConnectionId, Shard};
+use crate::effect::{JobResult, Task};
 use crate::identity::User;
+use crate::ids::ConnectionId;
+use crate::job_kind::JobKind;
 use crate::now::Now;
 use crate::service::context::Context;
 use crate::session::SessionKey;

@@ -1,14 +1,16 @@
 //! What happens in a turn: received chunks, requests, deadlines, results.
 
 use super::deferred::{Deferred, Kind, deadline};
-use super::effect::{Job, JobKind, JobResult, SessionResult, SessionWork, Task, Token};
 use super::outbox::{finish, schedule};
 use super::turns::{Suspended, Waiting};
-use super::{ConnectionId, ReplyTo, Shard, outbox, rearm};
+use super::{Shard, outbox, rearm};
 use crate::account::Category;
 use crate::audit::AuditAction;
 use crate::callback::SourceRead;
+use crate::effect::{Job, JobResult, SessionResult, SessionWork, Task, Token};
 use crate::error::Fault;
+use crate::ids::{ConnectionId, ReplyTo};
+use crate::job_kind::JobKind;
 use crate::now::Now;
 use crate::service::context::{Context, Peer};
 use crate::service::reply::Reply;
@@ -185,7 +187,7 @@ impl Shard {
     pub(crate) fn context(&mut self, peer: Option<Peer>, now: Now) -> Context<'_> {
         let limits = &self.shared.config().limits;
         let peer = peer.unwrap_or(Peer {
-            connection: ConnectionId(super::slab::Key { index: u32::MAX, generation: 0 }),
+            connection: ConnectionId(crate::slab::Key { index: u32::MAX, generation: 0 }),
             channel_id: 0,
             policy: SecurityPolicy::None,
             mode: MessageSecurityMode::None,
@@ -690,6 +692,6 @@ impl Shard {
     fn publish_diagnostics(&mut self, now: Now) {
         self.looks = self.shared.live().looks();
         self.published = now.instant;
-        crate::diagnostics::publish(&self.shared, &self.sessions, &self.engine);
+        crate::service::diagnostics::publish(&self.shared, &self.sessions, &self.engine);
     }
 }

@@ -9,9 +9,10 @@
 //! kinds of request may overtake one that was left. A Cancel must be able to end it, and a Publish has nothing to do with
 //! it: its subscriptions would be late.
 
+use super::Shard;
 use super::connection::Connection;
 use super::outbox::finish;
-use super::{ConnectionId, ReplyTo, Shard};
+use crate::ids::{ConnectionId, ReplyTo};
 use crate::now::Now;
 use crate::service::list::Paused;
 use crate::service::reply::Reply;

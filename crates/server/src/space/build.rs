@@ -2,14 +2,15 @@
 //!
 //! Everything here is given the time and takes the structure lock for one call.
 
+use super::NodeIx;
+use super::data_type::built_in;
 use super::error::NodeError;
-use super::node::{NodeIx, NodeKind};
+use super::node::NodeKind;
 use super::nodes::Nodes;
 use super::spec::NodeSpec;
 use super::{AddressSpace, VariableHandle};
 use crate::authorization::Access;
 use crate::callback::{MethodHandler, ValueSource, WriteHandler};
-use crate::service::data_type::built_in;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use taktwerk_schema::ids::{object_ids, reference_type_ids};

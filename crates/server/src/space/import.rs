@@ -4,9 +4,10 @@
 //! the address space as it was.
 
 use super::AddressSpace;
+use super::NodeIx;
 use super::build::{ValueShape, wants_inverse};
 use super::error::NodeError;
-use super::node::{DataTypeNode, NodeIx, NodeKind, ReferenceTypeNode, VariableTypeNode};
+use super::node::{DataTypeNode, NodeKind, ReferenceTypeNode, VariableTypeNode};
 use super::nodes::Nodes;
 use super::spec::NodeSpec;
 use crate::authorization::Access;

@@ -5,30 +5,36 @@
 //! - `node`: nodes on the heap; namespace 0 itself is read from the schema's static blob;
 //! - `spec`: what new nodes are to be; `error`: why they cannot be;
 //! - `nodes`: the tables, lookups and changes; `view`: one node's attributes, wherever it lives;
-//! - `call`, `rights`: calling Methods and asking for permissions from within the process;
+//! - `attributes`: the attributes that depend on the session; `decisions`: what a session may do with a node; `rights`: the
+//!   same for the application's own code; `data_type`: which built-in type a DataType is encoded as;
+//! - `metadata`, `role_set`: what the NamespaceMetadata objects and the RoleSet show;
 //! - [`build`]: builders for applications; [`import`]: NodeSets at run time.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
+mod attributes;
 pub mod build;
-mod call;
+pub(crate) mod data_type;
+mod decisions;
 pub(crate) mod dirty;
 pub(crate) mod error;
 pub mod import;
+mod metadata;
 pub(crate) mod node;
 pub(crate) mod nodes;
 pub(crate) mod page;
 mod rights;
+pub(crate) mod role_set;
 pub(crate) mod slot;
 pub(crate) mod spec;
 pub(crate) mod store;
 mod sync;
 pub(crate) mod view;
 
+pub use crate::node_ix::{NodeIx, Reference};
+pub(crate) use attributes::{attribute, attribute_permission};
 pub use error::NodeError;
-pub use node::NodeIx;
-pub use nodes::Reference;
 pub use rights::Rights;
 pub use slot::SHARDS_MAX;
 pub use spec::NodeSpec;

@@ -11,25 +11,6 @@ use std::sync::Arc;
 use taktwerk_schema::{AccessLevelType, NodeClass};
 use taktwerk_types::{Encode, ExtensionObject, Identifier, LocalizedText, NodeId, NodeIdRef, Variant};
 
-/// A node's place in the address space: dense, `Copy`, and checked against reuse by its generation.
-///
-/// Indexes below `NodeIx::DYNAMIC` are the numeric ids of namespace 0 itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeIx {
-    pub(crate) index: u32,
-    pub(crate) generation: u32,
-}
-
-impl NodeIx {
-    /// First index of nodes outside the static namespace 0.
-    pub(crate) const DYNAMIC: u32 = 0x1_0000;
-
-    /// A node of the static namespace 0, by its numeric id.
-    pub(crate) const fn ns0(id: u32) -> Self {
-        Self { index: id, generation: 0 }
-    }
-}
-
 /// One end of a reference: the type, the direction and the other node, in eight bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PackedReference {

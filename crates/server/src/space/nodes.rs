@@ -1,12 +1,13 @@
 //! The node tables: finding, adding and deleting nodes and references.
 
 use super::error::NodeError;
-use super::node::{Node, NodeIx, NodeKind, PackedReference, VariableExtra, VariableNode};
+use super::node::{Node, NodeKind, PackedReference, VariableExtra, VariableNode};
 use super::page::{PAGE_SLOTS, Page};
 use super::slot::{Scalar, Snapshot};
 use super::spec::NodeSpec;
 use super::store::{SlotHandle, SlotShare, SlotStore};
 use super::view::NodeView;
+use super::{NodeIx, Reference};
 use crate::authorization::{Access, AccessTable, Decisions};
 use crate::callback::ValueSource;
 use crate::diagnostics::Live;
@@ -22,17 +23,6 @@ use taktwerk_types::{
     Array, ArrayValues, BuiltInType, IdentifierRef, NodeId, NodeIdRef, QualifiedName, StatusCode, UaString,
     UtcTime, Variant,
 };
-
-/// A reference as services see it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reference {
-    /// The ReferenceType node.
-    pub reference_type: NodeIx,
-    /// From the node that was asked to the target.
-    pub is_forward: bool,
-    /// The other node.
-    pub target: NodeIx,
-}
 
 /// Where a Variable's value comes from.
 #[derive(Debug)]
@@ -148,13 +138,13 @@ impl Nodes {
     /// Takes over what the configuration says about roles.
     pub(crate) fn configure_access(&mut self, authorization: &crate::authorization::Authorization) {
         self.access.configure(authorization, &self.namespaces);
-        crate::authorization::metadata::publish(self);
+        super::metadata::publish(self);
     }
 
     /// Sets the defaults of a namespace.
     pub(crate) fn set_namespace_access(&mut self, index: u16, access: Access) {
         self.access.set_namespace(index, access);
-        crate::authorization::metadata::publish(self);
+        super::metadata::publish(self);
     }
 
     /// Which of the sets a node belongs to; one that nobody may do anything with if the node is gone.
@@ -423,7 +413,7 @@ impl Nodes {
             return Ok(Variant::Empty);
         }
         let data_type = view.data_type().and_then(|id| self.resolve(id.as_ref()));
-        let kind = data_type.and_then(|ix| crate::service::data_type::built_in(self, ix));
+        let kind = data_type.and_then(|ix| super::data_type::built_in(self, ix));
         match (view.value_rank(), kind) {
             (Some(1), Some(kind)) => Ok(Variant::Array(Box::new(Array {
                 values: ArrayValues::empty(kind),

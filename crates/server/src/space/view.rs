@@ -1,6 +1,7 @@
 //! One node's attributes (Part 3 §5), whether the node stands in the static blob or on the heap.
 
-use super::node::{Node, NodeIx, NodeKind};
+use super::NodeIx;
+use super::node::{Node, NodeKind};
 use super::nodes::Nodes;
 use crate::diagnostics::nodes::{OBJECT, SessionNode};
 use std::borrow::Cow;

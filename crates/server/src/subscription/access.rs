@@ -5,9 +5,10 @@
 
 use super::item::flag;
 use super::{Engine, SessionKey};
-use crate::authorization::{Decisions, Denial, Grant, attribute_permission};
+use crate::authorization::{Decisions, Denial, Grant};
 use crate::now::Now;
 use crate::space::AddressSpace;
+use crate::space::attribute_permission;
 use std::sync::Arc;
 
 impl Engine {

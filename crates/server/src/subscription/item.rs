@@ -166,6 +166,9 @@ pub(crate) enum Sample {
     Value(Box<DataValue>),
 }
 
+/// [`cost::QUEUE_PLACE`] says how much a place in a queue takes.
+const _: () = assert!(size_of::<Sample>() <= cost::QUEUE_PLACE);
+
 impl Sample {
     pub(super) fn status(&self) -> StatusCode {
         match self {

@@ -22,7 +22,6 @@ pub(crate) mod homes;
 pub(crate) mod item;
 mod item_ids;
 mod kept_values;
-mod limits;
 pub(crate) mod manage;
 mod message;
 mod methods;
@@ -43,10 +42,8 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use item::Sample;
-pub use limits::SubscriptionLimits;
-
 use crate::account::Account;
+use crate::limits::SubscriptionLimits;
 use crate::space::page::{PAGE_SLOTS, Page};
 use crate::space::slot::Snapshot;
 use crate::space::store::SlotStore;

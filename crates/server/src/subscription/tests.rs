@@ -13,8 +13,8 @@ mod places;
 mod values;
 
 use crate::authorization::{Decisions, Denial};
+use crate::ids::ConnectionId;
 use crate::now::Now;
-use crate::shard::ConnectionId;
 use crate::space::{AddressSpace, NodeIx, NodeSpec, VariableHandle};
 use proptest::prelude::*;
 use taktwerk_schema::{DataChangeNotification, MonitoringMode, PublishResponse, StatusChangeNotification};

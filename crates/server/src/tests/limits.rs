@@ -2,7 +2,7 @@
 
 use super::attribute::{add, read, variable};
 use super::*;
-use crate::admission::Rate;
+use crate::limits::Rate;
 use crate::service::table;
 use crate::{Limits, Refusal};
 use core::net::{IpAddr, Ipv4Addr};

@@ -5,14 +5,14 @@
 //! when there is something to be shown. DefaultUserRolePermissions would be another list for each session and is left
 //! out: the UserRolePermissions of nodes say the same.
 
-use super::access::Access;
+use super::NodeIx;
 use super::attributes::structures;
-use super::role::well_known;
-use crate::space::NodeIx;
-use crate::space::build::{Under, add_instance};
-use crate::space::error::NodeError;
-use crate::space::nodes::Nodes;
-use crate::space::spec::NodeSpec;
+use super::build::{Under, add_instance};
+use super::error::NodeError;
+use super::nodes::Nodes;
+use super::spec::NodeSpec;
+use crate::authorization::Access;
+use crate::authorization::role::well_known;
 use taktwerk_schema::PermissionType;
 use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids};
 use taktwerk_types::{NodeId, QualifiedName, StatusCode, UtcTime, Variant};

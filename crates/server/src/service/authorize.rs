@@ -1,13 +1,10 @@
-//! Sessions and what they monitor, when they are activated and when roles or permissions change.
+//! The roles of a session, and what it may monitor with them.
 
-use super::decisions::{Decisions, Grant};
-use super::identity::{Identity, UserIdentity};
+use super::context::Context;
+use crate::authorization::{Decisions, Grant, Identity, UserIdentity};
 use crate::diagnostics::session::Security;
 use crate::identity::User;
-use crate::now::Now;
-use crate::service::context::Context;
 use crate::session::{Session, SessionKey};
-use crate::shard::Shard;
 use crate::shared::ServerShared;
 use std::sync::Arc;
 
@@ -18,7 +15,7 @@ const TABLES_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Authorizer {
     /// What the shard's sessions were authorised by.
-    generation: u64,
+    pub(crate) generation: u64,
     tables: Vec<Arc<Decisions>>,
 }
 
@@ -97,31 +94,5 @@ fn security(identity: &Identity, session: &Session) -> Security {
         mode: identity.mode as i32,
         policy_uri: identity.policy.uri(),
         certificate: session.client_certificate.clone(),
-    }
-}
-
-impl Shard {
-    /// Authorises all sessions and subscriptions anew if roles or permissions have changed. One comparison if not.
-    #[inline]
-    pub(crate) fn refresh_authorization(&mut self, now: Now) {
-        let generation = self.shared.space().access_generation();
-        if generation != self.authorizer.generation {
-            self.authorizer.generation = generation;
-            self.authorize_all(now);
-        }
-    }
-
-    #[cold]
-    fn authorize_all(&mut self, now: Now) {
-        let keys: Vec<SessionKey> = self.sessions.iter().map(|(key, _)| key).collect();
-        let mut cx = self.context(None, now);
-        for key in keys {
-            cx.authorize(key);
-        }
-        // Those that wait for their client to come back.
-        for (place, grant) in cx.engine.orphans() {
-            let decisions = cx.authorizer.decisions(cx.shared, grant);
-            cx.engine.authorize(place, &decisions, now, cx.shared.space());
-        }
     }
 }

@@ -1,9 +1,9 @@
 //! Calling Methods from within the server's process: as Actions of PubSub do (Part 14 §6.2.3.10.6).
 
-use super::AddressSpace;
+use super::call::call_in_process;
 use crate::authorization::Grant;
 use crate::callback::{CallContext, MethodCall};
-use crate::service::call::call_in_process;
+use crate::space::AddressSpace;
 use taktwerk_crypto::MessageSecurityMode;
 use taktwerk_types::{NodeId, StatusCode, Variant};
 

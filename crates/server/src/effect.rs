@@ -3,9 +3,10 @@
 use crate::account::Charge;
 use crate::callback::{BoxFuture, MethodResult};
 use crate::identity::Verdict;
+use crate::job_kind::JobKind;
 use crate::session::proof::{Introduced, Proved, Refusal};
 use core::fmt;
-use taktwerk_crypto::{CryptoError, JobOutput, SecurityPolicy};
+use taktwerk_crypto::{CryptoError, JobOutput};
 use taktwerk_types::{DataValue, StatusCode};
 
 /// Names an effect; its result is given back with it.
@@ -27,55 +28,6 @@ pub struct Effect {
     pub kind: JobKind,
     /// What to do.
     pub job: Job,
-}
-
-/// What an effect does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum JobKind {
-    /// An OpenSecureChannel request: the certificate is validated, one block or more decrypted with the server's key, and
-    /// the signature verified.
-    OpenChannel(SecurityPolicy),
-    /// An OpenSecureChannel response: keys are agreed on and derived, the response is signed and encrypted.
-    AnswerChannel(SecurityPolicy),
-    /// A certificate in use is validated again, because a trust list has changed.
-    ValidateCertificate,
-    /// CreateSession: the server's signature, and if `offers_key` a key pair for the user's secret with a second one.
-    SignSession {
-        /// Whose algorithms are used.
-        policy: SecurityPolicy,
-        /// The response offers a key.
-        offers_key: bool,
-    },
-    /// ActivateSession, before the user is known.
-    ProveSession {
-        /// The client's signature is verified with these algorithms; `None` without security.
-        client: Option<SecurityPolicy>,
-        /// What the user's token needs.
-        user: UserProofKind,
-        /// The response offers a key for the user's next secret.
-        offers_key: bool,
-    },
-    /// The application checks a user name and password, a certificate, or an issued token.
-    CheckCredential,
-    /// A value source answers a Read.
-    ReadValue,
-    /// A value source gives the value of a monitored item.
-    SampleValue,
-    /// A method runs.
-    CallMethod,
-}
-
-/// What it takes to look into a user's identity token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum UserProofKind {
-    /// Nothing: Anonymous, or a secret that was not encrypted.
-    None,
-    /// A signature is verified, and the user's certificate validated.
-    Signature(SecurityPolicy),
-    /// A password or token is decrypted.
-    Secret(SecurityPolicy),
 }
 
 /// A job and what kind it is.

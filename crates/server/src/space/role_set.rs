@@ -2,8 +2,8 @@
 //! see that. Roles are changed in the configuration. The objects' methods cannot be executed, and are not there for anybody
 //! but administrators on an encrypted channel.
 
-use super::{Authorization, Restriction, Role};
-use crate::space::nodes::Nodes;
+use super::nodes::Nodes;
+use crate::authorization::{Authorization, Restriction, Role};
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{EndpointType, IdentityMappingRuleType, MessageSecurityMode};
 use taktwerk_types::{QualifiedName, StatusCode, UaString, UtcTime, Variant};

@@ -1,9 +1,9 @@
 //! The attributes that depend on who asks (Part 3 §5.2.9 to §5.2.11, §5.6.2, §5.7).
 
-use super::decisions::Decisions;
-use crate::space::NodeIx;
-use crate::space::nodes::Nodes;
-use crate::space::view::{NodeView, attribute as a};
+use super::NodeIx;
+use super::nodes::Nodes;
+use super::view::{NodeView, attribute as a};
+use crate::authorization::Decisions;
 use taktwerk_schema::{AccessLevelType, PermissionType, RolePermissionType};
 use taktwerk_types::{ExtensionObject, NodeId, StatusCode, Variant};
 

@@ -1,8 +1,8 @@
 //! Whether a value fits a DataType, a ValueRank and ArrayDimensions: for Write and for the arguments of Call.
 
-use crate::space::NodeIx;
-use crate::space::nodes::Nodes;
-use crate::space::view::NodeView;
+use super::NodeIx;
+use super::nodes::Nodes;
+use super::view::NodeView;
 use taktwerk_schema::ids::{data_type_ids, reference_type_ids};
 use taktwerk_types::{
     Array, ArrayValues, BuiltInType, ByteString, ExtensionObject, NodeIdRef, StatusCode, Variant,

@@ -1,0 +1,31 @@
+//! Names of nodes and references within a server.
+
+/// A node's place in the address space: dense, `Copy`, and checked against reuse by its generation.
+///
+/// Indexes below `NodeIx::DYNAMIC` are the numeric ids of namespace 0 itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeIx {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+impl NodeIx {
+    /// First index of nodes outside the static namespace 0.
+    pub(crate) const DYNAMIC: u32 = 0x1_0000;
+
+    /// A node of the static namespace 0, by its numeric id.
+    pub(crate) const fn ns0(id: u32) -> Self {
+        Self { index: id, generation: 0 }
+    }
+}
+
+/// A reference as services see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reference {
+    /// The ReferenceType node.
+    pub reference_type: NodeIx,
+    /// From the node that was asked to the target.
+    pub is_forward: bool,
+    /// The other node.
+    pub target: NodeIx,
+}

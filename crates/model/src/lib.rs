@@ -1,7 +1,8 @@
-//! What loads cost, as pure code: no socket, clock, file or thread.
+//! What loads cost and which settings suit a plant, as pure code: no socket, clock, file or thread.
 //!
 //! - [`cpu`] fits formulas for the CPU, memory and bandwidth of a load to measurements and predicts other loads;
 //! - [`plant`] checks whether a plant fits its hardware;
+//! - [`tune`](mod@tune) searches settings with the best trade-off between delay and cost;
 //! - [`statistics`] has medians, spread and confidence intervals;
 //! - [`figures`] formats numbers for people.
 //!
@@ -11,5 +12,6 @@ pub mod cpu;
 pub mod figures;
 pub mod plant;
 pub mod statistics;
+pub mod tune;
 
 pub use cpu::{Form, Model, Observation};

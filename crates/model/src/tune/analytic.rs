@@ -1,0 +1,239 @@
+//! Delay and bandwidth by formulas: quick, and good enough to sort out settings that cannot be good.
+//!
+//! A message of a subscription has a fixed part and a part per value. Each cycle carries one message and the Publish request for
+//! the next. Values wait half an interval on average, then for the line. A line that is nearly full makes messages queue (M/D/1).
+//! Sizes are those of UA Binary with source and server timestamps.
+
+use super::problem::Problem;
+use super::search::{Evaluate, EvaluateError};
+use super::settings::{Figures, Security, Settings, Transport};
+use crate::cpu::{Model, Observation};
+
+/// Headers of IPv4 and TCP with timestamps.
+const TCP: f64 = 52.0;
+/// Headers of IPv4 and UDP.
+const UDP: f64 = 28.0;
+/// A Publish response without values, with its chunk header.
+const RESPONSE: f64 = 124.0;
+/// A Publish request with one acknowledgement, with its chunk header.
+const REQUEST: f64 = 110.0;
+/// Client handle, encoding mask, type and two timestamps beside a value.
+const PER_VALUE: f64 = 22.0;
+/// Signature, padding and its length on average.
+const SECURED: f64 = 48.0;
+/// A NetworkMessage with one DataSetMessage: headers, writer ids, sequence number, timestamp.
+const NETWORK_MESSAGE: f64 = 36.0;
+
+/// The formulas, with a cost model of the server's CPU if there is one.
+#[derive(Debug)]
+pub struct Analytic<'a> {
+    problem: &'a Problem,
+    cpu: Option<&'a Model>,
+}
+
+impl<'a> Analytic<'a> {
+    /// For a problem.
+    #[must_use]
+    pub fn new(problem: &'a Problem, cpu: Option<&'a Model>) -> Self {
+        Self { problem, cpu }
+    }
+
+    /// CPU of the server in percent of one core for a load; `None` without a cost model.
+    #[must_use]
+    pub fn server_cpu(&self, settings: &Settings) -> Option<f64> {
+        let delivered: f64 = self
+            .problem
+            .signals
+            .iter()
+            .map(|one| f64::from(one.count) * 1e3 / spacing(one.period_ms, settings))
+            .sum();
+        let clients =
+            if settings.transport == Transport::PubSub { 1.0 } else { f64::from(self.problem.clients) };
+        let load = Observation {
+            clients,
+            signals_per_s: delivered * clients,
+            messages_per_s: clients * 1e3 / settings.publishing_ms,
+            encrypted: settings.security.is_secured(),
+            cpu_percent: f64::NAN,
+            wakes_per_s: None,
+        };
+        Some(self.cpu?.predict(&load).cpu_percent)
+    }
+}
+
+/// Milliseconds between the values of a signal that travel.
+fn spacing(period_ms: f64, settings: &Settings) -> f64 {
+    let sampled = period_ms.max(settings.sampling_ms);
+    let kept = match settings.transport {
+        // A cycle has one value of each signal.
+        Transport::PubSub => settings.publishing_ms,
+        // A queue of so many values is emptied once per interval.
+        Transport::Session if settings.queue_size > 0 => {
+            settings.publishing_ms / f64::from(settings.queue_size)
+        }
+        Transport::Session => 0.0,
+    };
+    sampled.max(kept)
+}
+
+/// What busy-polling and energy do to figures, the same for formulas and simulation.
+///
+/// A server that sleeps takes [`Problem::wake_us`] longer for each message. One that polls longer than an interval never sleeps:
+/// its threads use all of their CPUs.
+pub fn complete(problem: &Problem, settings: &Settings, figures: &mut Figures) {
+    let awake = f64::from(settings.busy_poll_us) / 1e3 / settings.publishing_ms;
+    if awake < 1.0 {
+        for delay in [&mut figures.delay_mean_ms, &mut figures.delay_p99_ms, &mut figures.delay_max_ms] {
+            *delay += problem.wake_us / 1e3;
+        }
+    }
+    if settings.busy_poll_us > 0 {
+        let polling = 100.0 * awake.min(1.0) * f64::from(settings.threads);
+        figures.server_cpu = figures.server_cpu.map(|cpu| cpu.max(polling));
+    }
+    figures.energy_w = figures.server_cpu.zip(problem.core_watts).map(|(cpu, watts)| cpu / 100.0 * watts);
+}
+
+impl Evaluate for Analytic<'_> {
+    fn name(&self) -> &'static str {
+        "model"
+    }
+
+    fn evaluate(&self, settings: &Settings, _seed: u64) -> Result<Figures, EvaluateError> {
+        let problem = self.problem;
+        let interval_s = settings.publishing_ms / 1e3;
+        let secured = if settings.security == Security::None { 0.0 } else { SECURED };
+        let is_session = settings.transport == Transport::Session;
+        let (mut values, mut bytes, mut written, mut wait_ms) = (0.0, 0.0, 0.0, 0.0);
+        for one in &problem.signals {
+            let count = f64::from(one.count);
+            let spacing = spacing(one.period_ms, settings);
+            let per_s = count * 1e3 / spacing;
+            written += count * 1e3 / one.period_ms;
+            values += per_s;
+            let size = one.bytes as f64 + if is_session { PER_VALUE } else { 1.0 };
+            bytes += per_s * size * interval_s;
+            // Until it is sampled, and then until it is published.
+            let sampling = (settings.sampling_ms - one.period_ms).max(0.0) / 2.0;
+            let publishing =
+                if is_session { settings.publishing_ms } else { one.period_ms.min(settings.publishing_ms) };
+            wait_ms += per_s * (sampling + publishing / 2.0);
+        }
+        let wait_ms = wait_ms / values.max(1e-9);
+        let per_message = values * interval_s;
+        let split = match settings.notifications_max {
+            0 => 1.0,
+            most => (per_message / f64::from(most)).ceil().max(1.0),
+        };
+        let clients = if is_session { f64::from(problem.clients) } else { 1.0 };
+        let payload = f64::from(problem.link.mtu) - TCP;
+        let down = &problem.link.down;
+        let fixed = if is_session { RESPONSE } else { NETWORK_MESSAGE } + secured;
+        let headers = if is_session { TCP } else { UDP } + down.overhead as f64;
+        let message = bytes + split * fixed;
+        // Packets of the messages, and acknowledgements of the requests.
+        let packets = (message / payload).ceil().max(split);
+        let acknowledged = if is_session { split * (TCP + down.overhead as f64) } else { 0.0 };
+        let down_bits = (message + packets * headers + acknowledged) * 8.0 / interval_s * clients;
+        let up = &problem.link.up;
+        let request = REQUEST + secured + TCP + up.overhead as f64;
+        let acknowledge = (packets / 2.0).ceil() * (TCP + up.overhead as f64);
+        let up_bits =
+            if is_session { (split * request + acknowledge) * 8.0 / interval_s * clients } else { 0.0 };
+        let load = |bits: f64, usable: Option<f64>| usable.map_or(0.0, |usable| bits / usable);
+        let busiest = load(down_bits, down.usable_rate()).max(load(up_bits, up.usable_rate()));
+        if busiest >= 1.0 {
+            return Err(EvaluateError::Saturated { share: busiest });
+        }
+        let line_ms = down.usable_rate().map_or(0.0, |rate| (message + packets * headers) * 8.0 / rate * 1e3);
+        let queueing_ms = busiest / (2.0 * (1.0 - busiest)) * line_ms;
+        let travel_ms = down.delay.mean() * 1e3;
+        let share = |conditions: &taktwerk_netem::emulator::Conditions, bits: f64| {
+            conditions.rate.map(|rate| bits / rate as f64 + conditions.busy)
+        };
+        let utilisation = share(down, down_bits).zip(share(up, up_bits)).map(|(down, up)| down.max(up));
+        let mean = wait_ms + line_ms + queueing_ms + travel_ms;
+        let lost = if is_session { 0.0 } else { down.loss.share() };
+        let mut figures = Figures {
+            delay_mean_ms: mean,
+            delay_p99_ms: 2.0 * wait_ms * 0.99
+                + line_ms
+                + queueing_ms * 3.0
+                + travel_ms
+                + down.delay.std() * 2_300.0,
+            delay_max_ms: 2.0 * wait_ms
+                + line_ms
+                + queueing_ms * 5.0
+                + travel_ms
+                + down.delay.std() * 4_000.0,
+            bandwidth_bits_s: down_bits.max(up_bits),
+            utilisation,
+            loss: 1.0 - (values / written.max(1e-9)).min(1.0) * (1.0 - lost),
+            server_cpu: self.server_cpu(settings),
+            client_cpu: None,
+            energy_w: None,
+        };
+        complete(problem, settings, &mut figures);
+        Ok(figures)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::problem::tests::problem;
+    use super::*;
+
+    fn figures(sets: &[&str], settings: &Settings) -> Result<Figures, EvaluateError> {
+        Analytic::new(&problem(sets), None).evaluate(settings, 0)
+    }
+
+    fn at(publishing_ms: f64) -> Settings {
+        Settings { publishing_ms, ..Settings::usual() }
+    }
+
+    #[test]
+    fn delay_grows_and_bandwidth_falls_with_the_interval() {
+        let all: Vec<Figures> = [10.0, 35.0, 100.0, 250.0].map(|ms| figures(&[], &at(ms)).unwrap()).to_vec();
+        assert!(all.is_sorted_by(|a, b| a.delay_mean_ms < b.delay_mean_ms), "{all:?}");
+        assert!(all.is_sorted_by(|a, b| a.bandwidth_bits_s > b.bandwidth_bits_s), "{all:?}");
+        assert!(all.iter().all(|one| one.loss == 0.0 && one.utilisation.unwrap() > 0.45), "{all:?}");
+        // 1833 values of 26 bytes: 381 kbit/s beside 30 % of 2 Mbit/s.
+        let slow = all[3].utilisation.unwrap();
+        assert!((0.5..0.56).contains(&slow), "{slow}");
+    }
+
+    #[test]
+    fn a_link_that_is_too_slow_is_full() {
+        assert!(
+            matches!(figures(&["link.rate=300k"], &at(5.0)), Err(EvaluateError::Saturated { share }) if share > 1.0)
+        );
+        assert!(figures(&["link.rate=10M"], &at(5.0)).is_ok());
+    }
+
+    #[test]
+    fn what_is_not_sampled_or_queued_is_lost() {
+        let sampled = figures(&[], &Settings { sampling_ms: 15.0, ..at(30.0) }).unwrap();
+        // 1000 of 1833 values.
+        assert!((sampled.loss - 0.4545).abs() < 0.001, "{sampled:?}");
+        let queue = figures(&[], &Settings { queue_size: 1, ..at(15.0) }).unwrap();
+        assert!((queue.loss - 0.4545).abs() < 0.001, "{queue:?}");
+        let pubsub = figures(&[], &Settings { transport: Transport::PubSub, ..at(15.0) }).unwrap();
+        assert!(pubsub.bandwidth_bits_s < queue.bandwidth_bits_s / 2.0 && pubsub.loss > 0.4, "{pubsub:?}");
+    }
+
+    #[test]
+    fn security_and_batches_cost_bandwidth_and_polling_costs_cpu() {
+        let plain = figures(&[], &at(20.0)).unwrap();
+        let secured = figures(&[], &Settings { security: Security::Sign, ..at(20.0) }).unwrap();
+        let batches = figures(&[], &Settings { notifications_max: 5, ..at(20.0) }).unwrap();
+        assert!(secured.bandwidth_bits_s > plain.bandwidth_bits_s);
+        assert!(batches.bandwidth_bits_s > plain.bandwidth_bits_s);
+        let given = problem(&["tune.core_watts=10"]);
+        let model = crate::cpu::tests_support::synthetic_model();
+        let of = |settings: &Settings| Analytic::new(&given, Some(&model)).evaluate(settings, 0).unwrap();
+        let polling = of(&Settings { busy_poll_us: 50_000, threads: 2, ..at(20.0) });
+        assert_eq!((polling.server_cpu, polling.energy_w), (Some(200.0), Some(20.0)));
+        let sleeping = of(&at(20.0));
+        assert!(sleeping.server_cpu.unwrap() < 2.0 && sleeping.delay_mean_ms > polling.delay_mean_ms);
+    }
+}

@@ -1,0 +1,204 @@
+//! A TOML text with values set from the command line, and where a key stands in it.
+
+use std::ops::Range;
+use toml::de::{DeTable, DeValue};
+
+/// A TOML text in which values may have been replaced.
+#[derive(Debug, Clone)]
+pub struct Document {
+    file: String,
+    text: String,
+    sets: Vec<String>,
+    table: toml::Table,
+}
+
+/// The document cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DocumentError {
+    /// It is no TOML.
+    #[error("{file}: {message}")]
+    Toml {
+        /// Which file.
+        file: String,
+        /// Where and why.
+        message: String,
+    },
+    /// `--set` is not `key=value`, or names something that cannot be set.
+    #[error("--set {set}: {problem}")]
+    Set {
+        /// As it was written.
+        set: String,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl Document {
+    /// Reads a text and applies `sets` of the form `table.key=value`. A value is TOML; anything else is a string. `signals.0.count`
+    /// is the first of an array of tables.
+    ///
+    /// # Errors
+    /// See [`DocumentError`].
+    pub fn parse(text: &str, file: &str, sets: &[String]) -> Result<Self, DocumentError> {
+        let toml = |error: toml::de::Error| DocumentError::Toml {
+            file: file.to_owned(),
+            message: error.to_string(),
+        };
+        let mut table: toml::Table = toml::from_str(text).map_err(toml)?;
+        for set in sets {
+            apply(&mut table, set)
+                .map_err(|problem| DocumentError::Set { set: set.clone(), problem: problem.to_owned() })?;
+        }
+        Ok(Self { file: file.to_owned(), text: text.to_owned(), sets: sets.to_vec(), table })
+    }
+
+    /// The document as a typed value.
+    ///
+    /// # Errors
+    /// With line and column where the text has the mistake.
+    pub fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, DocumentError> {
+        let error = |message: String| DocumentError::Toml { file: self.file.clone(), message };
+        if self.sets.is_empty() {
+            return toml::from_str(&self.text).map_err(|one| error(one.to_string()));
+        }
+        self.table.clone().try_into().map_err(|one: toml::de::Error| {
+            error(format!("with --set {}: {}", self.sets.join(" --set "), one.to_string().trim()))
+        })
+    }
+
+    /// Where a key comes from: `plant.toml:12: link.rate`, or `--set link.rate=0`.
+    #[must_use]
+    pub fn place(&self, key: &str) -> String {
+        let is_it = |set: &&String| set.split('=').next().is_some_and(|name| name.trim() == key);
+        if let Some(set) = self.sets.iter().rev().find(is_it) {
+            return format!("--set {set}");
+        }
+        // The key itself, or else the nearest table around it.
+        let mut path: Vec<&str> = key.split('.').collect();
+        while !path.is_empty() {
+            if let Some(span) = self.span(&path) {
+                let line = self.text.get(..span.start).map_or(1, |before| before.matches('\n').count() + 1);
+                return format!("{}:{line}: {key}", self.file);
+            }
+            path.pop();
+        }
+        format!("{}: {key}", self.file)
+    }
+
+    fn span(&self, path: &[&str]) -> Option<Range<usize>> {
+        let root = DeTable::parse(&self.text).ok()?;
+        let (last, parents) = path.split_last()?;
+        let mut table: &DeTable<'_> = root.get_ref();
+        let mut parents = parents.iter();
+        while let Some(name) = parents.next() {
+            table = match table.get(*name)?.get_ref() {
+                DeValue::Table(table) => table,
+                DeValue::Array(array) => {
+                    let index: usize = parents.next().copied().unwrap_or(last).parse().ok()?;
+                    let entry = array.get(index)?;
+                    match entry.get_ref() {
+                        DeValue::Table(table) => table,
+                        _ => return Some(entry.span()),
+                    }
+                }
+                _ => return None,
+            };
+        }
+        let (key, _) = table.get_key_value(*last)?;
+        Some(key.span())
+    }
+}
+
+fn apply(table: &mut toml::Table, set: &str) -> Result<(), &'static str> {
+    let (path, value) = set.split_once('=').ok_or("write key=value, such as link.rate=5M")?;
+    let value = value.trim();
+    let value: toml::Value = toml::from_str::<toml::Table>(&format!("value = {value}"))
+        .ok()
+        .and_then(|mut table| table.remove("value"))
+        .unwrap_or_else(|| toml::Value::String(value.to_owned()));
+    let path: Vec<&str> = path.trim().split('.').collect();
+    if path.iter().any(|part| part.is_empty()) {
+        return Err("the key has an empty part");
+    }
+    insert(table, &path, value)
+}
+
+fn insert(table: &mut toml::Table, path: &[&str], value: toml::Value) -> Result<(), &'static str> {
+    let Some((first, rest)) = path.split_first() else { return Err("the key is empty") };
+    if rest.is_empty() {
+        table.insert((*first).to_owned(), value);
+        return Ok(());
+    }
+    let child = table.entry((*first).to_owned()).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+    match child {
+        toml::Value::Table(child) => insert(child, rest, value),
+        toml::Value::Array(array) => {
+            let (index, rest) = rest.split_first().ok_or("name the entry by its number, from 0")?;
+            let index: usize = index.parse().map_err(|_| "name the entry by its number, from 0")?;
+            let entry = array.get_mut(index).ok_or("there are fewer entries")?;
+            match entry {
+                toml::Value::Table(child) if !rest.is_empty() => insert(child, rest, value),
+                entry => {
+                    *entry = value;
+                    Ok(())
+                }
+            }
+        }
+        _ => Err("a part of the key is no table"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str =
+        "name = \"x\"\n\n[link]\nrate = \"2M\"\n\n[[signals]]\ncount = 5\n\n[[signals]]\ncount = 7\n";
+
+    fn read(sets: &[&str]) -> toml::Table {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        Document::parse(TEXT, "p.toml", &sets).unwrap().read().unwrap()
+    }
+
+    #[test]
+    fn values_are_replaced() {
+        let table = read(&[
+            "link.rate=5M",
+            "signals.1.count=9",
+            "tune.seeds = 3",
+            "tune.search.publishing_ms=[1, 2]",
+        ]);
+        assert_eq!(table["link"]["rate"].as_str(), Some("5M"));
+        assert_eq!(table["signals"][1]["count"].as_integer(), Some(9));
+        assert_eq!(table["signals"][0]["count"].as_integer(), Some(5));
+        assert_eq!(table["tune"]["seeds"].as_integer(), Some(3));
+        assert_eq!(table["tune"]["search"]["publishing_ms"].as_array().map(Vec::len), Some(2));
+    }
+
+    #[test]
+    fn mistakes_name_what_was_set() {
+        for (set, hint) in [
+            ("link", "key=value"),
+            ("name.x=1", "no table"),
+            ("signals.count=1", "by its number"),
+            ("signals.4.count=1", "fewer"),
+            ("link..rate=1", "empty part"),
+        ] {
+            let error = Document::parse(TEXT, "p.toml", &[set.to_owned()]).unwrap_err().to_string();
+            assert!(error.contains(hint) && error.contains(set), "{error}");
+        }
+        let error = Document::parse("name = ", "p.toml", &[]).unwrap_err().to_string();
+        assert!(error.contains("p.toml") && error.contains("line 1"), "{error}");
+    }
+
+    #[test]
+    fn places_have_lines() {
+        let document = Document::parse(TEXT, "p.toml", &["link.busy=2".to_owned()]).unwrap();
+        assert_eq!(document.place("link.rate"), "p.toml:4: link.rate");
+        assert_eq!(document.place("signals.1.count"), "p.toml:10: signals.1.count");
+        assert_eq!(document.place("link.busy"), "--set link.busy=2");
+        // A key that is not there: its table.
+        assert_eq!(document.place("link.delay"), "p.toml:3: link.delay");
+        assert_eq!(document.place("tune.seeds"), "p.toml: tune.seeds");
+    }
+}

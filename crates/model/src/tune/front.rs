@@ -1,0 +1,125 @@
+//! The Pareto front of some points, and its knee.
+//!
+//! A point is on the front if no other is better in one figure and as good in all others. Every point of the front is a sensible
+//! choice. The knee is the one where more of one figure stops being worth what it costs in the others: each figure is scaled to
+//! 0 at its best on the front and to 1 at its worst, and the knee has the smallest sum. A resource is scaled to 1 where it is
+//! used up, not at the worst point: half of the free capacity of a link costs as much on a slow link as on a fast one.
+
+use super::problem::Problem;
+use super::settings::{Figures, Metric};
+
+/// The figures of a point that count; `None` if one of them is unknown.
+fn values(figures: &Figures, metrics: &[Metric]) -> Option<Vec<f64>> {
+    metrics.iter().map(|metric| metric.of(figures).filter(|value| value.is_finite())).collect()
+}
+
+/// Whether `a` is nowhere worse than `b` and somewhere better.
+fn dominates(a: &[f64], b: &[f64]) -> bool {
+    a.iter().zip(b).all(|(a, b)| a <= b) && a.iter().zip(b).any(|(a, b)| a < b)
+}
+
+/// Positions of the points on the front, in the order of the points. Equal points are on it once: the first of them.
+#[must_use]
+pub fn front(points: &[Figures], metrics: &[Metric]) -> Vec<usize> {
+    let all: Vec<Option<Vec<f64>>> = points.iter().map(|one| values(one, metrics)).collect();
+    let is_best = |at: usize, own: &[f64]| {
+        !all.iter().enumerate().any(|(other, values)| {
+            values.as_deref().is_some_and(|values| dominates(values, own) || (other < at && values == own))
+        })
+    };
+    all.iter()
+        .enumerate()
+        .filter(|(at, own)| own.as_deref().is_some_and(|own| is_best(*at, own)))
+        .map(|(at, _)| at)
+        .collect()
+}
+
+/// The scales of the figures on a front.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scale {
+    metrics: Vec<Metric>,
+    /// Best and worst of each.
+    ends: Vec<(f64, f64)>,
+}
+
+impl Scale {
+    /// From the points of a front.
+    #[must_use]
+    pub fn new(points: &[Figures], front: &[usize], problem: &Problem) -> Self {
+        let metrics = problem.minimize.clone();
+        let on_front: Vec<Vec<f64>> =
+            front.iter().filter_map(|at| values(points.get(*at)?, &metrics)).collect();
+        let ends = metrics.iter().enumerate().map(|(column, metric)| {
+            let of = || on_front.iter().filter_map(|values| values.get(column).copied());
+            let (best, worst) = (of().fold(f64::MAX, f64::min), of().fold(f64::MIN, f64::max));
+            (best, problem.capacity(*metric).filter(|capacity| *capacity > best).unwrap_or(worst))
+        });
+        let ends = ends.collect();
+        Self { metrics, ends }
+    }
+
+    /// The sum of the scaled figures: the smaller, the better. `None` if a figure is unknown.
+    #[must_use]
+    pub fn score(&self, figures: &Figures) -> Option<f64> {
+        let values = values(figures, &self.metrics)?;
+        let scaled = values
+            .iter()
+            .zip(&self.ends)
+            .map(|(value, (best, worst))| if worst > best { (value - best) / (worst - best) } else { 0.0 });
+        Some(scaled.sum())
+    }
+}
+
+/// The position of the knee among the points; `None` without a front.
+#[must_use]
+pub fn knee(points: &[Figures], front: &[usize], problem: &Problem) -> Option<usize> {
+    let scale = Scale::new(points, front, problem);
+    let score = |at: &usize| points.get(*at).and_then(|one| scale.score(one)).unwrap_or(f64::MAX);
+    front.iter().copied().min_by(|a, b| score(a).total_cmp(&score(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::problem::tests::problem;
+    use super::*;
+
+    fn at(delay_mean_ms: f64, utilisation: f64) -> Figures {
+        Figures { delay_mean_ms, utilisation: Some(utilisation), ..Figures::default() }
+    }
+
+    const METRICS: [Metric; 2] = [Metric::DelayMeanMs, Metric::Utilisation];
+
+    #[test]
+    fn dominated_points_are_left_out() {
+        let points =
+            [at(10.0, 0.9), at(20.0, 0.5), at(30.0, 0.5), at(40.0, 0.4), at(40.0, 0.4), at(50.0, 0.8)];
+        assert_eq!(front(&points, &METRICS), [0, 1, 3]);
+        let unknown = [at(10.0, 0.9), Figures { delay_mean_ms: 1.0, ..Figures::default() }];
+        assert_eq!(front(&unknown, &METRICS), [0]);
+        assert_eq!(front(&[], &METRICS), [0usize; 0]);
+    }
+
+    /// Delay of half an interval, and a share of the link that falls with it.
+    fn curve(cost: f64) -> (Vec<f64>, Vec<Figures>) {
+        let intervals: Vec<f64> = (5..=250).map(f64::from).collect();
+        let points = intervals.iter().map(|ms| at(ms / 2.0, 0.5 + cost / ms)).collect();
+        (intervals, points)
+    }
+
+    #[test]
+    fn the_knee_follows_the_cost_of_a_message() {
+        let problem = problem(&[]);
+        let knee_at = |cost: f64| {
+            let (intervals, points) = curve(cost);
+            let front = front(&points, &METRICS);
+            intervals[knee(&points, &front, &problem).unwrap()]
+        };
+        // x + y is least at √(245 · cost / free), where the free share is 0.5 − cost / 250.
+        for cost in [0.25f64, 1.0, 2.0] {
+            let free = 0.5 - cost / 250.0;
+            let expected = (245.0 * cost / free).sqrt();
+            assert!((knee_at(cost) - expected).abs() <= 1.0, "{cost}: {} {expected}", knee_at(cost));
+        }
+        assert!(knee_at(0.25) < knee_at(1.0) && knee_at(1.0) < knee_at(2.0));
+    }
+}

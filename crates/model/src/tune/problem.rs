@@ -1,0 +1,598 @@
+//! What is given, what can be chosen, what counts and what must hold: read from a plant file.
+
+use super::constraint::{Constraint, ConstraintError};
+use super::document::{Document, DocumentError};
+use super::settings::{Metric, Security, Settings, Transport, UnknownMetric};
+use serde::Deserialize;
+use taktwerk_netem::Profile;
+
+/// Variables that change together at a fixed period.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signals {
+    /// How many.
+    pub count: u32,
+    /// Each gets a new value so often, in milliseconds.
+    pub period_ms: f64,
+    /// Bytes of a value as encoded.
+    #[serde(default = "double")]
+    pub bytes: usize,
+}
+
+fn double() -> usize {
+    8
+}
+
+/// A link as a plant file has it: one text, or a table of properties.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum LinkSpec {
+    /// `"ppp-2m,busy=30%"`.
+    Text(String),
+    /// `profile = "ppp-2m"`, `rate = "5M"`, `busy = "30%"` and the other properties of links.
+    Table(toml::Table),
+}
+
+/// One value or several.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+enum Choice<T> {
+    One(T),
+    Some(Vec<T>),
+}
+
+/// Publishing intervals to choose from, in milliseconds.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged, expecting = "expected a number, a list of numbers, or { from = …, to = … }")]
+enum Intervals {
+    Range { from: f64, to: f64 },
+    One(f64),
+    Some(Vec<f64>),
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct SearchSpec {
+    publishing_ms: Option<Intervals>,
+    sampling_ms: Option<Choice<f64>>,
+    queue_size: Option<Choice<u32>>,
+    notifications_max: Option<Choice<u32>>,
+    keep_alive_count: Option<Choice<u32>>,
+    publish_requests: Option<Choice<u32>>,
+    security: Option<Choice<Security>>,
+    transport: Option<Choice<Transport>>,
+    busy_poll_us: Option<Choice<u32>>,
+    threads: Option<Choice<u32>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct TuneSpec {
+    minimize: Vec<String>,
+    constraints: Vec<String>,
+    seeds: Option<u32>,
+    measured_s: Option<f64>,
+    clients: Option<u32>,
+    wake_us: Option<f64>,
+    core_watts: Option<f64>,
+    search: SearchSpec,
+}
+
+/// The parts of a plant file that tuning reads.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+struct Spec {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    link: Option<LinkSpec>,
+    #[serde(default)]
+    signals: Vec<Signals>,
+    #[serde(default, rename = "node")]
+    nodes: Vec<crate::plant::Node>,
+    #[serde(default)]
+    tune: TuneSpec,
+}
+
+/// What can be chosen. Every list has at least one entry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Space {
+    /// Publishing intervals in milliseconds: the ends of a range, or the only ones.
+    pub publishing_ms: Vec<f64>,
+    /// Whether every interval between the ends can be chosen.
+    pub is_range: bool,
+    /// All else that can be chosen, with any publishing interval.
+    pub others: Vec<Settings>,
+}
+
+/// A question for [`tune`](super::tune).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    /// What the plant is called.
+    pub name: String,
+    /// The link between client and server.
+    pub link: Profile,
+    /// What the server has.
+    pub signals: Vec<Signals>,
+    /// Clients, each of which monitors all signals.
+    pub clients: u32,
+    /// What can be chosen.
+    pub space: Space,
+    /// What is to be small: at least two figures.
+    pub minimize: Vec<Metric>,
+    /// What must hold.
+    pub constraints: Vec<Constraint>,
+    /// Seeds of the final simulations.
+    pub seeds: u32,
+    /// Virtual seconds that are counted in each simulation.
+    pub measured_s: f64,
+    /// Time until a thread that sleeps is running, in microseconds.
+    pub wake_us: f64,
+    /// Watts that one busy core takes; `None` if energy is not asked for.
+    pub core_watts: Option<f64>,
+}
+
+/// The plant cannot be tuned as it is written. Each error names the place: file, line and key, or the option.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ProblemError {
+    /// It cannot be read.
+    #[error("{0}")]
+    Document(#[from] DocumentError),
+    /// Something is missing.
+    #[error("{place} is missing: {hint}")]
+    Missing {
+        /// Where it should be.
+        place: String,
+        /// What to write.
+        hint: &'static str,
+    },
+    /// A value makes no sense.
+    #[error("{place}: {problem}")]
+    Value {
+        /// Where.
+        place: String,
+        /// What is wrong and what would be right.
+        problem: String,
+    },
+}
+
+/// More settings than this in one list, or combinations of them, are a mistake.
+const COMBINATIONS_MAX: usize = 5_000;
+/// More points than this per kind are a mistake: a simulation has them all in memory.
+const SIGNALS_MAX: f64 = 100_000.0;
+
+/// What the command line adds to a plant file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Options {
+    /// `--set key=value`.
+    pub sets: Vec<String>,
+    /// `--constraint`.
+    pub constraints: Vec<String>,
+    /// `--minimize`.
+    pub minimize: Vec<String>,
+    /// `--seeds`.
+    pub seeds: Option<u32>,
+}
+
+impl Problem {
+    /// Reads a plant file.
+    ///
+    /// # Errors
+    /// Each names file, line and key, or the option.
+    pub fn parse(text: &str, file: &str, options: &Options) -> Result<Self, ProblemError> {
+        let document = Document::parse(text, file, &options.sets)?;
+        let spec: Spec = document.read()?;
+        let at = |key: &str, problem: &dyn std::fmt::Display| ProblemError::Value {
+            place: document.place(key),
+            problem: problem.to_string(),
+        };
+        let link = link(spec.link.as_ref()).map_err(|(key, problem)| at(&key, &problem))?;
+        for (conditions, direction) in [(&link.up, "up"), (&link.down, "down")] {
+            if conditions.usable_rate().is_some_and(|rate| rate < 100.0) || conditions.busy >= 1.0 {
+                return Err(at(
+                    "link",
+                    &format!("the {direction} direction has no capacity left: check rate and busy"),
+                ));
+            }
+        }
+        let signals = signals(&spec, &document)?;
+        let clients = spec.tune.clients.unwrap_or_else(|| clients_of(&spec));
+        if clients == 0 {
+            return Err(at("tune.clients", &"there must be at least one client"));
+        }
+        let space =
+            space(&spec.tune.search).map_err(|(key, problem)| at(&format!("tune.search.{key}"), &problem))?;
+        let minimize = objectives(&spec, options, &link, &document)?;
+        let constraints = constraints(&spec, options, &document)?;
+        let seeds = options.seeds.or(spec.tune.seeds).unwrap_or(3);
+        if !(1..=1_000).contains(&seeds) {
+            let place =
+                if options.seeds.is_some() { "--seeds".to_owned() } else { document.place("tune.seeds") };
+            return Err(ProblemError::Value { place, problem: format!("{seeds} is not from 1 to 1000") });
+        }
+        let positive = |key: &str, value: Option<f64>, usual: f64| match value.unwrap_or(usual) {
+            value if value > 0.0 && value <= 86_400.0 => Ok(value),
+            value => Err(at(key, &format!("{value} is not a positive number up to 86400"))),
+        };
+        Ok(Self {
+            name: if spec.name.is_empty() { file.to_owned() } else { spec.name.clone() },
+            signals,
+            clients,
+            space,
+            minimize,
+            constraints,
+            seeds,
+            measured_s: positive("tune.measured_s", spec.tune.measured_s, 10.0)?,
+            wake_us: positive("tune.wake_us", spec.tune.wake_us, 50.0)?,
+            core_watts: spec
+                .tune
+                .core_watts
+                .map(|watts| positive("tune.core_watts", Some(watts), 1.0))
+                .transpose()?,
+            link,
+        })
+    }
+
+    /// Values per second that the server has.
+    #[must_use]
+    pub fn values_per_s(&self) -> f64 {
+        self.signals.iter().map(|one| f64::from(one.count) * 1e3 / one.period_ms).sum()
+    }
+
+    /// Monitored items of one client.
+    #[must_use]
+    pub fn items(&self) -> u32 {
+        self.signals.iter().map(|one| one.count).sum()
+    }
+
+    /// The value of a figure beyond which there is no more of the resource: a link that is full, a core that is busy. `None` for
+    /// figures that are no resource.
+    #[must_use]
+    pub fn capacity(&self, metric: Metric) -> Option<f64> {
+        let rates = [self.link.up.rate, self.link.down.rate].into_iter().flatten();
+        match metric {
+            Metric::Utilisation => Some(1.0),
+            Metric::BandwidthBitsS => rates.min().map(|rate| rate as f64),
+            Metric::ServerCpu => Some(100.0),
+            _ => None,
+        }
+    }
+}
+
+fn link(spec: Option<&LinkSpec>) -> Result<Profile, (String, String)> {
+    let Some(spec) = spec else { return parse_link("link", "ethernet-100m") };
+    let table = match spec {
+        LinkSpec::Text(text) => return parse_link("link", text),
+        LinkSpec::Table(table) => table,
+    };
+    let mut text = match table.get("profile") {
+        Some(toml::Value::String(name)) => name.clone(),
+        Some(_) => {
+            return Err(("link.profile".to_owned(), "write the name of a link as a string".to_owned()));
+        }
+        None => String::new(),
+    };
+    // Each property alone first, so that a mistake is found where it is.
+    let mut properties = Vec::new();
+    for (key, value) in table.iter().filter(|(key, _)| *key != "profile") {
+        let value = match value {
+            toml::Value::String(value) => value.clone(),
+            toml::Value::Integer(value) => value.to_string(),
+            toml::Value::Float(value) => value.to_string(),
+            _ => {
+                return Err((
+                    format!("link.{key}"),
+                    "write a string such as \"2M\", \"10ms\" or \"30%\"".to_owned(),
+                ));
+            }
+        };
+        let value = if key.ends_with("rate") { rate(&value) } else { value };
+        let property = format!("{key}={value}");
+        if !matches!(key.as_str(), "distribution" | "burst") {
+            parse_link(&format!("link.{key}"), &property)?;
+        }
+        properties.push(property);
+    }
+    for property in properties {
+        if !text.is_empty() {
+            text.push(',');
+        }
+        text.push_str(&property);
+    }
+    parse_link("link.profile", &text)
+}
+
+fn parse_link(key: &str, text: &str) -> Result<Profile, (String, String)> {
+    text.parse()
+        .map_err(|error: taktwerk_netem::profile::ParseProfileError| (key.to_owned(), error.to_string()))
+}
+
+/// `5M` is short for `5mbit`, a bare number is in bits per second.
+fn rate(text: &str) -> String {
+    let text = text.trim();
+    let unit = |number: &str, unit: &str| format!("{number}{unit}");
+    if let Some(number) = text.strip_suffix(['k', 'K']) {
+        unit(number, "kbit")
+    } else if let Some(number) = text.strip_suffix('M') {
+        unit(number, "mbit")
+    } else if let Some(number) = text.strip_suffix('G') {
+        unit(number, "gbit")
+    } else if let Ok(bits) = text.parse::<f64>() {
+        format!("{}kbit", bits / 1e3)
+    } else {
+        text.to_owned()
+    }
+}
+
+/// The signals as they are written, or else those of the first node.
+fn signals(spec: &Spec, document: &Document) -> Result<Vec<Signals>, ProblemError> {
+    let at = |key: String, problem: String| ProblemError::Value { place: document.place(&key), problem };
+    for (index, one) in spec.signals.iter().enumerate() {
+        if one.count == 0 || f64::from(one.count) > SIGNALS_MAX {
+            return Err(at(
+                format!("signals.{index}.count"),
+                format!("{} is not from 1 to 100 000", one.count),
+            ));
+        }
+        if !(0.1..=86_400_000.0).contains(&one.period_ms) {
+            let problem = format!("{} is not a period from 0.1 ms to a day", one.period_ms);
+            return Err(at(format!("signals.{index}.period_ms"), problem));
+        }
+        if !(1..=65_536).contains(&one.bytes) {
+            return Err(at(
+                format!("signals.{index}.bytes"),
+                format!("{} is not from 1 to 65 536", one.bytes),
+            ));
+        }
+    }
+    if !spec.signals.is_empty() {
+        return Ok(spec.signals.clone());
+    }
+    let Some(node) = spec.nodes.first() else {
+        return Err(ProblemError::Missing {
+            place: document.place("signals"),
+            hint: "add [[signals]] with count and period_ms, or a [[node]]",
+        });
+    };
+    let count = node.points / node.clients;
+    if !(count > 0.0 && count <= SIGNALS_MAX && node.interval_ms > 0.0 && node.changing > 0.0) {
+        return Err(at(
+            "node.0".to_owned(),
+            "points, clients, interval_ms and changing must be positive".to_owned(),
+        ));
+    }
+    // A share that changes in an interval is a longer period.
+    let period_ms = (node.interval_ms / node.changing).max(0.1);
+    Ok(vec![Signals { count: count.ceil() as u32, period_ms, bytes: double() }])
+}
+
+fn clients_of(spec: &Spec) -> u32 {
+    match spec.nodes.first() {
+        // `as` saturates.
+        Some(node) if spec.signals.is_empty() => node.clients.ceil() as u32,
+        _ => 1,
+    }
+}
+
+fn list<T: Clone>(choice: Option<&Choice<T>>, usual: &[T]) -> Vec<T> {
+    match choice {
+        None => usual.to_vec(),
+        Some(Choice::One(one)) => vec![one.clone()],
+        Some(Choice::Some(all)) => all.clone(),
+    }
+}
+
+fn space(spec: &SearchSpec) -> Result<Space, (&'static str, String)> {
+    let (publishing_ms, is_range) = match &spec.publishing_ms {
+        None => (vec![5.0, 1_000.0], true),
+        Some(Intervals::Range { from, to }) if from < to => (vec![*from, *to], true),
+        Some(Intervals::Range { from, to }) => {
+            return Err((
+                "publishing_ms",
+                format!("from {from} to {to} is empty: from must be less than to"),
+            ));
+        }
+        Some(Intervals::One(one)) => (vec![*one], false),
+        Some(Intervals::Some(all)) => (all.clone(), false),
+    };
+    if let Some(wrong) = publishing_ms.iter().find(|ms| !(0.1..=3_600_000.0).contains(*ms)) {
+        return Err(("publishing_ms", format!("{wrong} is not an interval from 0.1 ms to an hour")));
+    }
+    let sampling = list(spec.sampling_ms.as_ref(), &[0.0]);
+    if let Some(wrong) = sampling.iter().find(|ms| !(0.0..=3_600_000.0).contains(*ms)) {
+        return Err(("sampling_ms", format!("{wrong} is not an interval from 0 (every change) to an hour")));
+    }
+    let queues = list(spec.queue_size.as_ref(), &[0]);
+    let batches = list(spec.notifications_max.as_ref(), &[0]);
+    let keep_alives = list(spec.keep_alive_count.as_ref(), &[10]);
+    let requests = list(spec.publish_requests.as_ref(), &[0]);
+    let securities = list(spec.security.as_ref(), &[Security::None]);
+    let transports = list(spec.transport.as_ref(), &[Transport::Session]);
+    let polls = list(spec.busy_poll_us.as_ref(), &[0]);
+    let threads = list(spec.threads.as_ref(), &[1]);
+    let lengths = [
+        ("publishing_ms", publishing_ms.len()),
+        ("sampling_ms", sampling.len()),
+        ("queue_size", queues.len()),
+        ("notifications_max", batches.len()),
+        ("keep_alive_count", keep_alives.len()),
+        ("publish_requests", requests.len()),
+        ("security", securities.len()),
+        ("transport", transports.len()),
+        ("busy_poll_us", polls.len()),
+        ("threads", threads.len()),
+    ];
+    if let Some((key, _)) = lengths.iter().find(|(_, length)| *length == 0) {
+        return Err((key, "the list is empty, so nothing can be chosen: name at least one".to_owned()));
+    }
+    if let Some(0) = keep_alives.iter().min() {
+        return Err(("keep_alive_count", "0 is no count: at least 1".to_owned()));
+    }
+    if let Some(wrong) = threads.iter().find(|count| !(1..=1024).contains(*count)) {
+        return Err(("threads", format!("{wrong} is not from 1 to 1024")));
+    }
+    let count = lengths.iter().skip(1).fold(1usize, |product, (_, length)| product.saturating_mul(*length));
+    if count > COMBINATIONS_MAX || publishing_ms.len() > COMBINATIONS_MAX {
+        let (key, _) =
+            lengths.iter().max_by_key(|(_, length)| *length).copied().unwrap_or(("publishing_ms", 0));
+        return Err((key, format!("{count} combinations are too many: at most {COMBINATIONS_MAX}")));
+    }
+    let mut others = vec![Settings::usual()];
+    let mut each = |change: &dyn Fn(&Settings) -> Vec<Settings>| {
+        others = others.iter().flat_map(change).collect();
+    };
+    each(&|s| transports.iter().map(|transport| Settings { transport: *transport, ..s.clone() }).collect());
+    each(&|s| securities.iter().map(|security| Settings { security: *security, ..s.clone() }).collect());
+    each(&|s| {
+        sampling.iter().map(|sampling_ms| Settings { sampling_ms: *sampling_ms, ..s.clone() }).collect()
+    });
+    each(&|s| queues.iter().map(|queue_size| Settings { queue_size: *queue_size, ..s.clone() }).collect());
+    each(&|s| batches.iter().map(|max| Settings { notifications_max: *max, ..s.clone() }).collect());
+    each(&|s| keep_alives.iter().map(|count| Settings { keep_alive_count: *count, ..s.clone() }).collect());
+    each(&|s| requests.iter().map(|count| Settings { publish_requests: *count, ..s.clone() }).collect());
+    each(&|s| polls.iter().map(|us| Settings { busy_poll_us: *us, ..s.clone() }).collect());
+    each(&|s| threads.iter().map(|count| Settings { threads: *count, ..s.clone() }).collect());
+    Ok(Space { publishing_ms, is_range, others })
+}
+
+fn objectives(
+    spec: &Spec,
+    options: &Options,
+    link: &Profile,
+    document: &Document,
+) -> Result<Vec<Metric>, ProblemError> {
+    let (names, place) = if options.minimize.is_empty() {
+        (&spec.tune.minimize, document.place("tune.minimize"))
+    } else {
+        (&options.minimize, "--minimize".to_owned())
+    };
+    let value = |problem: String| ProblemError::Value { place: place.clone(), problem };
+    let mut metrics = Vec::new();
+    for name in names {
+        let metric: Metric = name.trim().parse().map_err(|error: UnknownMetric| value(error.to_string()))?;
+        if metrics.contains(&metric) {
+            return Err(value(format!("{metric} is named twice")));
+        }
+        metrics.push(metric);
+    }
+    let has_rate = link.down.rate.is_some();
+    if metrics.is_empty() {
+        metrics =
+            vec![Metric::DelayMeanMs, if has_rate { Metric::Utilisation } else { Metric::BandwidthBitsS }];
+    }
+    if metrics.contains(&Metric::Utilisation) && !has_rate {
+        return Err(value("utilisation needs a link with a rate: set link.rate".to_owned()));
+    }
+    if metrics.contains(&Metric::EnergyW) && spec.tune.core_watts.is_none() {
+        return Err(value("energy_w needs tune.core_watts, the power of one busy core".to_owned()));
+    }
+    Ok(metrics)
+}
+
+fn constraints(spec: &Spec, options: &Options, document: &Document) -> Result<Vec<Constraint>, ProblemError> {
+    let of_file = spec.tune.constraints.iter().map(|text| (text, document.place("tune.constraints")));
+    let of_line = options.constraints.iter().map(|text| (text, format!("--constraint {text:?}")));
+    let mut all: Vec<Constraint> = Vec::new();
+    for (text, place) in of_file.chain(of_line) {
+        let value = |problem: String| ProblemError::Value { place: place.clone(), problem };
+        let one: Constraint = text.parse().map_err(|error: ConstraintError| value(error.to_string()))?;
+        if let Some(other) = one.contradiction(&all) {
+            return Err(value(format!("{one} contradicts {other}: no setting can meet both")));
+        }
+        all.push(one);
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(crate) const TEXT: &str = r#"
+name = "three sets"
+
+[link]
+profile = "ppp-2m"
+busy = "30%"
+
+[[signals]]
+count = 5
+period_ms = 5
+bytes = 4
+
+[[signals]]
+count = 5
+period_ms = 10
+bytes = 4
+
+[[signals]]
+count = 5
+period_ms = 15
+bytes = 4
+
+[tune]
+constraints = ["loss <= 0"]
+
+[tune.search]
+publishing_ms = { from = 5, to = 250 }
+publish_requests = [1, 2]
+"#;
+
+    pub(crate) fn problem(sets: &[&str]) -> Problem {
+        let sets = sets.iter().map(|set| (*set).to_owned()).collect();
+        Problem::parse(TEXT, "p.toml", &Options { sets, ..Options::default() }).unwrap()
+    }
+
+    fn error(text: &str, options: &Options) -> String {
+        Problem::parse(text, "p.toml", options).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_plant_is_read() {
+        let one = problem(&[]);
+        assert_eq!((one.items(), one.clients, one.space.others.len()), (15, 1, 2));
+        assert!((one.values_per_s() - 1_833.3).abs() < 0.1);
+        assert_eq!(one.minimize, [Metric::DelayMeanMs, Metric::Utilisation]);
+        assert_eq!(one.link.down.usable_rate(), Some(1.4e6));
+        let other = problem(&["link.rate=5M", "link.overhead=12", "tune.search.publishing_ms=[10, 20]"]);
+        assert_eq!((other.link.up.rate, other.link.up.overhead), (Some(5_000_000), 12));
+        assert!(!other.space.is_range && other.space.publishing_ms == [10.0, 20.0]);
+        assert_eq!(problem(&["link=rate=1mbit"]).link.down.rate, Some(1_000_000));
+        assert_eq!(problem(&["link.rate=384000"]).link.down.rate, Some(384_000));
+    }
+
+    #[test]
+    fn a_plant_for_size_can_be_tuned() {
+        let text = "name = \"x\"\n[[node]]\nname = \"a\"\npoints = 3000\nclients = 4\ninterval_ms = 100\nchanging = 0.5\n";
+        let one = Problem::parse(text, "x", &Options::default()).unwrap();
+        assert_eq!((one.clients, one.signals[0].count, one.signals[0].period_ms), (4, 750, 200.0));
+    }
+
+    #[test]
+    fn mistakes_name_file_line_and_key() {
+        let none = Options::default();
+        let with = |from: &str, to: &str| error(&TEXT.replace(from, to), &none);
+        for (from, to, hints) in [
+            ("\"ppp-2m\"", "\"ppp-3m\"", ["p.toml:5: link.profile", "there is no link"]),
+            ("busy = \"30%\"", "busy = \"130%\"", ["p.toml:6: link.busy", "less than"]),
+            ("busy = \"30%\"", "speed = 3", ["p.toml:6: link.speed", "no property"]),
+            ("period_ms = 10", "period_ms = 0", ["p.toml:15: signals.1.period_ms", "not a period"]),
+            ("loss <= 0", "loss < 0", ["p.toml:24: tune.constraints", "no constraint"]),
+            ("\"loss <= 0\"", "\"loss <= 0\", \"loss >= 0.5\"", ["p.toml:24", "contradicts"]),
+            ("from = 5, to = 250", "from = 250, to = 5", ["p.toml:27: tune.search.publishing_ms", "empty"]),
+            ("[1, 2]", "[]", ["p.toml:28: tune.search.publish_requests", "list is empty"]),
+            ("[1, 2]", "[1, 2]\nthreads = 0", ["p.toml:29: tune.search.threads", "1 to 1024"]),
+            ("[1, 2]", "\"x\"", ["p.toml", "line 28"]),
+            ("[1, 2]", "[1, 2]\nspeed = 3", ["p.toml", "speed"]),
+        ] {
+            let error = with(from, to);
+            assert!(hints.iter().all(|hint| error.contains(hint)), "{error}");
+        }
+        let options =
+            |constraint: &str| Options { constraints: vec![constraint.to_owned()], ..Options::default() };
+        assert!(error(TEXT, &options("loss >= 0.1")).contains("--constraint \"loss >= 0.1\""));
+        let minimize = Options { minimize: vec!["energy_w".to_owned()], ..Options::default() };
+        assert!(error(TEXT, &minimize).contains("tune.core_watts"));
+        assert!(error("name = \"x\"", &none).contains("p.toml: signals is missing"));
+        assert!(error(TEXT, &Options { seeds: Some(0), ..none }).contains("--seeds"));
+    }
+}

@@ -1,0 +1,268 @@
+//! What can be chosen, and the figures that come of it.
+
+use crate::figures;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// How values travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// Sessions with subscriptions (Part 4).
+    Session,
+    /// PubSub over UDP with UADP (Part 14).
+    PubSub,
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Session => "session",
+            Self::PubSub => "pubsub",
+        })
+    }
+}
+
+/// Policy and mode of the channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Security {
+    /// No security.
+    None,
+    /// Basic256Sha256, signed.
+    Sign,
+    /// Basic256Sha256, signed and encrypted.
+    SignAndEncrypt,
+}
+
+impl Security {
+    /// Whether messages are signed or encrypted.
+    #[must_use]
+    pub fn is_secured(self) -> bool {
+        self != Self::None
+    }
+
+    /// As the specification names mode and policy.
+    #[must_use]
+    pub fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::None => ("None", "None"),
+            Self::Sign => ("Sign", "Basic256Sha256"),
+            Self::SignAndEncrypt => ("SignAndEncrypt", "Basic256Sha256"),
+        }
+    }
+}
+
+impl fmt::Display for Security {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Sign => "sign",
+            Self::SignAndEncrypt => "sign-and-encrypt",
+        })
+    }
+}
+
+/// A choice for everything that can be chosen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Publishing interval in milliseconds.
+    pub publishing_ms: f64,
+    /// Sampling interval in milliseconds; 0 reports every change.
+    pub sampling_ms: f64,
+    /// Queue of each item; 0 is large enough that nothing is lost.
+    pub queue_size: u32,
+    /// Most notifications in one message; 0 is no limit.
+    pub notifications_max: u32,
+    /// Publishing intervals without a change before a keep-alive.
+    pub keep_alive_count: u32,
+    /// Publish requests that wait at the server; 0 leaves the number to the client.
+    pub publish_requests: u32,
+    /// Security of the channel.
+    pub security: Security,
+    /// How values travel.
+    pub transport: Transport,
+    /// Time for which the server looks for work before it sleeps, in microseconds.
+    pub busy_poll_us: u32,
+    /// Threads of the server.
+    pub threads: u32,
+}
+
+impl Settings {
+    /// What a client without any settings of its own gets: half a second, queues of one, no security.
+    #[must_use]
+    pub fn usual() -> Self {
+        Self {
+            publishing_ms: 500.0,
+            sampling_ms: 0.0,
+            queue_size: 0,
+            notifications_max: 0,
+            keep_alive_count: 10,
+            publish_requests: 0,
+            security: Security::None,
+            transport: Transport::Session,
+            busy_poll_us: 0,
+            threads: 1,
+        }
+    }
+}
+
+/// What a choice leads to. `None` is unknown, as the CPU without a calibration.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Figures {
+    /// From the write in the server until the client's application has the value: mean in milliseconds.
+    pub delay_mean_ms: f64,
+    /// The same, 99th percentile.
+    pub delay_p99_ms: f64,
+    /// The same, largest.
+    pub delay_max_ms: f64,
+    /// Bits per second on the busier direction, with headers and framing.
+    pub bandwidth_bits_s: f64,
+    /// Share of the link's busier direction that is used, with the other traffic; `None` if the link has no rate.
+    pub utilisation: Option<f64>,
+    /// Share of the written values that the client does not get.
+    pub loss: f64,
+    /// CPU of the server, percent of one core.
+    pub server_cpu: Option<f64>,
+    /// CPU of all clients, percent of one core.
+    pub client_cpu: Option<f64>,
+    /// Power that the server's CPU takes for the load, in watts.
+    pub energy_w: Option<f64>,
+}
+
+/// One of the [`Figures`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// [`Figures::delay_mean_ms`].
+    DelayMeanMs,
+    /// [`Figures::delay_p99_ms`].
+    DelayP99Ms,
+    /// [`Figures::delay_max_ms`].
+    DelayMaxMs,
+    /// [`Figures::bandwidth_bits_s`].
+    BandwidthBitsS,
+    /// [`Figures::utilisation`].
+    Utilisation,
+    /// [`Figures::loss`].
+    Loss,
+    /// [`Figures::server_cpu`].
+    ServerCpu,
+    /// [`Figures::client_cpu`].
+    ClientCpu,
+    /// [`Figures::energy_w`].
+    EnergyW,
+}
+
+impl Metric {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::DelayMeanMs,
+        Self::DelayP99Ms,
+        Self::DelayMaxMs,
+        Self::BandwidthBitsS,
+        Self::Utilisation,
+        Self::Loss,
+        Self::ServerCpu,
+        Self::ClientCpu,
+        Self::EnergyW,
+    ];
+
+    /// As it is written in files and on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DelayMeanMs => "delay_mean_ms",
+            Self::DelayP99Ms => "delay_p99_ms",
+            Self::DelayMaxMs => "delay_max_ms",
+            Self::BandwidthBitsS => "bandwidth_bits_s",
+            Self::Utilisation => "utilisation",
+            Self::Loss => "loss",
+            Self::ServerCpu => "server_cpu",
+            Self::ClientCpu => "client_cpu",
+            Self::EnergyW => "energy_w",
+        }
+    }
+
+    /// In words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::DelayMeanMs => "mean delay",
+            Self::DelayP99Ms => "delay p99",
+            Self::DelayMaxMs => "largest delay",
+            Self::BandwidthBitsS => "bandwidth",
+            Self::Utilisation => "link utilisation",
+            Self::Loss => "lost values",
+            Self::ServerCpu => "server CPU",
+            Self::ClientCpu => "client CPU",
+            Self::EnergyW => "power",
+        }
+    }
+
+    /// Its value; `None` if it is unknown.
+    #[must_use]
+    pub fn of(self, figures: &Figures) -> Option<f64> {
+        match self {
+            Self::DelayMeanMs => Some(figures.delay_mean_ms),
+            Self::DelayP99Ms => Some(figures.delay_p99_ms),
+            Self::DelayMaxMs => Some(figures.delay_max_ms),
+            Self::BandwidthBitsS => Some(figures.bandwidth_bits_s),
+            Self::Utilisation => figures.utilisation,
+            Self::Loss => Some(figures.loss),
+            Self::ServerCpu => figures.server_cpu,
+            Self::ClientCpu => figures.client_cpu,
+            Self::EnergyW => figures.energy_w,
+        }
+    }
+
+    /// A value with its unit, for people.
+    #[must_use]
+    pub fn text(self, value: f64) -> String {
+        match self {
+            Self::DelayMeanMs | Self::DelayP99Ms | Self::DelayMaxMs => figures::micros(value * 1e3),
+            Self::BandwidthBitsS if value >= 1e6 => format!("{} Mbit/s", figures::number(value / 1e6)),
+            Self::BandwidthBitsS => format!("{} kbit/s", figures::number(value / 1e3)),
+            Self::Utilisation | Self::Loss => format!("{} %", figures::number(value * 100.0)),
+            Self::ServerCpu | Self::ClientCpu => format!("{} %", figures::number(value)),
+            Self::EnergyW => format!("{} W", figures::number(value)),
+        }
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// There is no such figure.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there is no figure {0:?}; there are delay_mean_ms, delay_p99_ms, delay_max_ms, bandwidth_bits_s, utilisation, loss, server_cpu, client_cpu and energy_w"
+)]
+pub struct UnknownMetric(pub String);
+
+impl FromStr for Metric {
+    type Err = UnknownMetric;
+    fn from_str(text: &str) -> Result<Self, UnknownMetric> {
+        Self::ALL.into_iter().find(|one| one.name() == text).ok_or_else(|| UnknownMetric(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_has_a_name_that_is_read_back() {
+        for metric in Metric::ALL {
+            assert_eq!(metric.name().parse(), Ok(metric));
+            assert!(!metric.words().is_empty() && metric.text(1.0).contains(char::is_numeric));
+        }
+        assert!("delay".parse::<Metric>().unwrap_err().to_string().contains("delay_mean_ms"));
+        assert_eq!(Metric::BandwidthBitsS.text(2_500_000.0), "2.50 Mbit/s");
+        assert_eq!(Metric::Utilisation.text(0.625), "62.5 %");
+    }
+}

@@ -4,11 +4,13 @@
 //! clock, socket or thread: packets and times go in, packets and times come out, and a seed repeats everything.
 //!
 //! - [`profile`]: the properties of a link, named or written as text;
-//! - [`emulator`]: one direction of a link as a state machine.
+//! - [`emulator`]: one direction of a link as a state machine;
+//! - [`tcp`]: one end of a TCP connection as a state machine.
 
 #![forbid(unsafe_code)]
 
 pub mod emulator;
 pub mod profile;
+pub mod tcp;
 
 pub use profile::Profile;

@@ -12,7 +12,7 @@
 //!
 //! - [`world`]: the whole, its faults and how it is run; [`violation`]: the promises checked after every event;
 //! - [`server`], [`client`]: what `taktwerk-net` does, without the system; [`effect`]: how long slow work takes;
-//! - [`network`]: links with delay, jitter, rate and loss that are cut, partitioned and congested; [`queue`];
+//! - [`network`]: TCP connections over lines of their own or shared ones, which are cut, partitioned and congested; [`queue`];
 //! - [`wire_check`]: an observer that trusts neither end;
 //! - [`publishing`]: a plant that publishes, with settings to try: delays, bandwidth and load of the processors;
 //! - [`plant`], [`subscriber`]: a small server and an application, for tests and as examples.
@@ -83,7 +83,7 @@ pub mod world;
 
 pub use client::{Application, ClientHost, Recorder};
 pub use effect::EffectTime;
-pub use network::{Path, Route, Side};
+pub use network::{LineId, Path, Route, Side};
 pub use plant::Plant;
 pub use queue::EventQueue;
 pub use server::ServerHost;

@@ -3,7 +3,7 @@
 use crate::client::{Application, ClientHost};
 use crate::event::Event;
 use crate::fabric::Fabric;
-use crate::network::{CloseReason, End, LinkId, Network, Route, Side, Signal};
+use crate::network::{CloseReason, End, LineId, LinkId, Network, Route, Side, Signal, Tap};
 use crate::server::ServerHost;
 use crate::violation::{Broken, Violation};
 use crate::wire_check::{TokenUse, Unanswered, WireCheck};
@@ -12,6 +12,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_client::{Client, ClientError, EndpointUrl, RequestHandle};
 use taktwerk_crypto::{Entropy, SeededEntropy};
+use taktwerk_netem::Profile;
 use taktwerk_schema::service::Request;
 use taktwerk_server::{Now, Shard};
 use taktwerk_types::{Instant, UtcTime};
@@ -112,6 +113,16 @@ impl<A: Application> World<A> {
         let entropy = self.fork_entropy();
         self.clients.push(ClientHost::new(id, client, application, route, entropy));
         id
+    }
+
+    /// Adds a line that the packets of several clients share: see [`Route::on`].
+    pub fn add_line(&mut self, link: &Profile) -> LineId {
+        self.fabric.network.add_line(link)
+    }
+
+    /// Shows every packet on every line from now on.
+    pub fn set_tap(&mut self, tap: Option<Box<dyn Tap>>) {
+        self.fabric.network.set_tap(tap);
     }
 
     /// Adds a promise that is checked after every event.
@@ -289,7 +300,7 @@ impl<A: Application> World<A> {
     pub fn heal(&mut self, id: ClientId) {
         self.client_mut(id).partitioned = false;
         for link in self.links_of(id) {
-            self.fabric.network.heal(link, &mut self.fabric.queue);
+            self.fabric.network.heal(link);
         }
     }
 

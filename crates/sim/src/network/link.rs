@@ -1,10 +1,11 @@
 //! Both directions of one connection and the state of its ends.
 
-use super::path::{Path, Route};
+use super::path::Path;
 use super::stream::Stream;
-use super::{Kind, LinkId, Side, Wire};
-use crate::queue::EventQueue;
-use taktwerk_crypto::{Entropy, SeededEntropy};
+use super::{LineId, Route, Side};
+use taktwerk_netem::emulator::Line;
+use taktwerk_netem::tcp::{Endpoint, Segment};
+use taktwerk_types::Instant;
 
 /// Where a socket stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,22 +22,48 @@ pub(crate) enum EndState {
     Gone,
 }
 
+/// What a connection's packets travel on.
+#[derive(Debug)]
+pub(crate) enum Carrier {
+    /// Nothing else does. By the [`Side`] that sends.
+    Own(Box<[Line; 2]>),
+    /// Other connections do, too.
+    Shared(LineId),
+}
+
 #[derive(Debug)]
 pub(crate) struct Link {
     /// By [`Side`].
     pub(crate) ends: [EndState; 2],
+    /// By [`Side`]. The server's is there once it has accepted.
+    pub(crate) tcp: [Option<Endpoint>; 2],
     /// By the [`Side`] that writes.
     pub(crate) streams: [Stream; 2],
+    /// By the [`Side`] that sends.
+    pub(crate) paths: [Path; 2],
+    pub(crate) carrier: Carrier,
     pub(crate) partitioned: bool,
+    /// The earliest timer event in the queue, by [`Side`].
+    pub(crate) armed: [Option<Instant>; 2],
+    /// The server's host has been told of the connection.
+    pub(crate) is_announced: bool,
+    /// What the client opened it with.
+    pub(crate) syn: Segment,
 }
 
 impl Link {
-    pub(crate) fn new(route: &Route) -> Self {
-        let round_trip = route.round_trip();
+    pub(crate) fn new(route: &Route, carrier: Carrier, now: Instant) -> Self {
+        let client = Endpoint::connect(route.config(Side::Client), now.as_nanos());
         Self {
             ends: [EndState::Opening; 2],
-            streams: [Stream::new(route.to_server, round_trip), Stream::new(route.to_client, round_trip)],
+            tcp: [Some(client), None],
+            streams: [Stream::default(), Stream::default()],
+            paths: [route.to_server, route.to_client],
+            carrier,
             partitioned: false,
+            armed: [None; 2],
+            is_announced: false,
+            syn: Segment::default(),
         }
     }
 
@@ -49,34 +76,9 @@ impl Link {
         &mut self.streams[side as usize]
     }
 
-    /// Whether something small that is sent along `path` gets lost.
-    pub(crate) fn loses(&self, path: &Path, entropy: &mut SeededEntropy) -> bool {
-        self.partitioned || (path.loss_ppm > 0 && entropy.below(1_000_000) < u64::from(path.loss_ppm))
-    }
-
-    /// Sends something small that `from` has to say.
-    pub(crate) fn send<E: From<Wire>>(
-        &mut self,
-        link: LinkId,
-        from: Side,
-        kind: Kind,
-        queue: &mut EventQueue<E>,
-    ) {
-        queue.schedule_in(self.stream(from).path().delay, Wire { link, kind });
-    }
-
-    /// The reader of what `writer` wrote says what has come.
-    pub(crate) fn acknowledge<E: From<Wire>>(
-        &mut self,
-        link: LinkId,
-        writer: Side,
-        queue: &mut EventQueue<E>,
-    ) {
-        // While nothing gets through this is kept: healing says it again.
-        if !self.partitioned {
-            let (received, window_end) = self.stream(writer).acknowledgement();
-            self.send(link, writer.other(), Kind::Acknowledge { writer, received, window_end }, queue);
-        }
+    /// The end of `side`.
+    pub(crate) fn tcp(&mut self, side: Side) -> Option<&mut Endpoint> {
+        self.tcp[side as usize].as_mut()
     }
 
     /// Whether nobody has a socket on this connection, or will.

@@ -4,12 +4,15 @@
 //! drives the simulation, and comes back through [`Network::handle`]; what a host's sockets would report is taken from
 //! [`Network::poll_signal`].
 //!
-//! Modelled: propagation delay, jitter, rate with framing, loss with repetition after a timeout that doubles, the
-//! handshake, slow start and congestion avoidance, receive windows, bounded send buffers, orderly and hard closing,
-//! connections given up. Not modelled: lost, delayed or duplicated acknowledgements, fast retransmission (each loss
-//! costs a timeout), shared bottlenecks between connections, keep-alive probes.
+//! TCP is that of [`taktwerk_netem::tcp`], the line that of [`taktwerk_netem::emulator`]: the laboratory puts real packets
+//! through the same line. Each connection has a line of its own, or shares one ([`Network::add_line`]). Both directions carry
+//! acknowledgements.
+//!
+//! Added here: sockets, the bytes themselves, cuts, partitions. Not modelled: a host that has closed hears of the other one's
+//! end at once instead of waiting for its last segment.
 
 mod link;
+mod packets;
 mod path;
 mod stream;
 
@@ -17,12 +20,31 @@ pub use path::{Path, Route};
 pub use stream::Traffic;
 
 use crate::queue::EventQueue;
-use core::time::Duration;
-use link::{EndState, Link};
+use link::{Carrier, EndState, Link};
+use packets::Packets;
 use std::collections::VecDeque;
-use stream::{Fate, Segment};
-use taktwerk_crypto::SeededEntropy;
+use taktwerk_crypto::{Entropy, SeededEntropy};
+use taktwerk_netem::Profile;
+use taktwerk_netem::emulator::{Counters, Fate, Line};
+use taktwerk_netem::tcp::{self, Endpoint, Segment};
 use taktwerk_types::Instant;
+
+/// A line that connections share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LineId(u32);
+
+/// Sees every packet that is put on a line, before the line decides what becomes of it.
+pub trait Tap {
+    /// `from` sends a segment. `payload` are the bytes that it carries.
+    fn packet(
+        &mut self,
+        at: Instant,
+        link: LinkId,
+        from: Side,
+        segment: &Segment,
+        payload: &mut dyn Iterator<Item = u8>,
+    );
+}
 
 /// A connection, or an attempt to make one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,57 +116,107 @@ pub struct Wire {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    Connect { first_sent: Instant, repetitions: u32 },
-    Answer { accepted: bool },
-    Arrive { writer: Side, segment: Segment },
-    Repeat { writer: Side, segment: Segment },
-    Acknowledge { writer: Side, received: u64, window_end: u64 },
-    Reset { to: Side },
+    /// A segment arrives.
+    Packet {
+        to: Side,
+        number: u32,
+    },
+    /// A timer of TCP, unless another one was set since.
+    Timer {
+        side: Side,
+    },
     Cut,
 }
 
-/// How long a client waits for an answer before it tries again to connect (Linux: TCP_TIMEOUT_INIT).
-const CONNECT_RETRY: Duration = Duration::from_secs(1);
-
 /// All connections of a simulation.
-#[derive(Debug)]
 pub struct Network {
     /// Dead ones give their memory back but never their id.
     links: Vec<Option<Box<Link>>>,
     signals: VecDeque<Signal>,
+    medium: Medium,
     entropy: SeededEntropy,
+}
+
+impl core::fmt::Debug for Network {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let alive = self.links.iter().flatten().count();
+        f.debug_struct("Network")
+            .field("links", &self.links.len())
+            .field("alive", &alive)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What packets travel on.
+#[derive(Default)]
+struct Medium {
+    lines: Vec<[Line; 2]>,
+    packets: Packets,
+    tap: Option<Box<dyn Tap>>,
 }
 
 impl Network {
     /// Without connections. `entropy` decides on losses and jitter.
     #[must_use]
     pub fn new(entropy: SeededEntropy) -> Self {
-        Self { links: Vec::new(), signals: VecDeque::new(), entropy }
+        Self { links: Vec::new(), signals: VecDeque::new(), medium: Medium::default(), entropy }
+    }
+
+    /// Adds a line that connections share: see [`Route::on`].
+    pub fn add_line(&mut self, link: &Profile) -> LineId {
+        let id = LineId(u32::try_from(self.medium.lines.len()).unwrap_or(u32::MAX));
+        let mut line = |conditions| Line::new(conditions, self.entropy.next_u64());
+        self.medium.lines.push([line(link.up.clone()), line(link.down.clone())]);
+        id
+    }
+
+    /// What a line has carried so far, client to server first.
+    #[must_use]
+    pub fn line(&self, id: LineId) -> [Counters; 2] {
+        self.medium
+            .lines
+            .get(id.0 as usize)
+            .map(|[up, down]| [up.counters(), down.counters()])
+            .unwrap_or_default()
+    }
+
+    /// Shows every packet from now on.
+    pub fn set_tap(&mut self, tap: Option<Box<dyn Tap>>) {
+        self.medium.tap = tap;
     }
 
     /// A client starts to connect. [`Signal::Connected`] or [`Signal::Unreachable`] follows.
     pub fn connect<E: From<Wire>>(&mut self, route: &Route, queue: &mut EventQueue<E>) -> LinkId {
         let id = LinkId(u32::try_from(self.links.len()).unwrap_or(u32::MAX));
-        let mut link = Box::new(Link::new(route));
-        link.send(id, Side::Client, Kind::Connect { first_sent: queue.now(), repetitions: 0 }, queue);
-        self.links.push(Some(link));
+        let mut own = |path: &Path| Line::new(path.conditions(), self.entropy.next_u64());
+        let carrier = match route.line {
+            Some(line) if self.medium.lines.len() > line.0 as usize => Carrier::Shared(line),
+            _ => Carrier::Own(Box::new([own(&route.to_server), own(&route.to_client)])),
+        };
+        self.links.push(Some(Box::new(Link::new(route, carrier, queue.now()))));
+        self.pump(End { link: id, side: Side::Client }, queue);
         id
     }
 
     /// The server takes an incoming connection: [`Signal::Incoming`] becomes a socket.
     pub fn accept<E: From<Wire>>(&mut self, id: LinkId, queue: &mut EventQueue<E>) -> End {
+        let end = End { link: id, side: Side::Server };
         if let Some(link) = self.link_mut(id) {
             *link.end(Side::Server) = EndState::Open;
-            link.send(id, Side::Server, Kind::Answer { accepted: true }, queue);
+            let [to_server, to_client] = &link.paths;
+            let config = path::config(to_client, to_server);
+            link.tcp[Side::Server as usize] =
+                Some(Endpoint::accept(config, &link.syn, queue.now().as_nanos()));
+            self.pump(end, queue);
         }
-        End { link: id, side: Side::Server }
+        end
     }
 
     /// The server does not take an incoming connection.
     pub fn refuse<E: From<Wire>>(&mut self, id: LinkId, queue: &mut EventQueue<E>) {
         if let Some(link) = self.link_mut(id) {
             *link.end(Side::Server) = EndState::Gone;
-            link.send(id, Side::Server, Kind::Answer { accepted: false }, queue);
+            self.answer_reset(End { link: id, side: Side::Server }, queue);
         }
     }
 
@@ -154,7 +226,8 @@ impl Network {
         if *link.end(end.side) != EndState::Open {
             return 0;
         }
-        let taken = link.stream(end.side).write(bytes);
+        let taken = link.tcp(end.side).map_or(0, |tcp| tcp.write(bytes.len()));
+        link.stream(end.side).write(bytes.get(..taken).unwrap_or_default());
         self.pump(end, queue);
         taken
     }
@@ -177,9 +250,10 @@ impl Network {
         if !matches!(*link.end(end.side), EndState::Open | EndState::Broken) {
             return;
         }
-        let writer = end.side.other();
-        if link.stream(writer).read(max, into) {
-            link.acknowledge(end.link, writer, queue);
+        let len = link.stream(end.side.other()).read(max, into);
+        if let Some(tcp) = link.tcp(end.side).filter(|_| len > 0) {
+            tcp.read(len);
+            self.pump(end, queue);
         }
         self.finish_if_read(end);
     }
@@ -190,7 +264,9 @@ impl Network {
         match *link.end(end.side) {
             EndState::Open => {
                 *link.end(end.side) = EndState::Closing;
-                link.stream(end.side).finish();
+                if let Some(tcp) = link.tcp(end.side) {
+                    tcp.close();
+                }
                 self.pump(end, queue);
             }
             EndState::Opening | EndState::Broken => *link.end(end.side) = EndState::Gone,
@@ -204,7 +280,8 @@ impl Network {
         let Some(link) = self.link_mut(end.link) else { return };
         if *link.end(end.side) != EndState::Gone {
             *link.end(end.side) = EndState::Gone;
-            link.send(end.link, end.side, Kind::Reset { to: end.side.other() }, queue);
+            link.tcp[end.side as usize] = None;
+            self.answer_reset(end, queue);
         }
         self.forget_dead(end.link);
     }
@@ -237,11 +314,9 @@ impl Network {
     }
 
     /// Lets things through again. What was lost is repeated when its sender's timer says so.
-    pub fn heal<E: From<Wire>>(&mut self, id: LinkId, queue: &mut EventQueue<E>) {
-        let Some(link) = self.link_mut(id) else { return };
-        link.partitioned = false;
-        for writer in [Side::Client, Side::Server] {
-            link.acknowledge(id, writer, queue);
+    pub fn heal(&mut self, id: LinkId) {
+        if let Some(link) = self.link_mut(id) {
+            link.partitioned = false;
         }
     }
 
@@ -254,7 +329,7 @@ impl Network {
     /// What `end` has put on the wire; nothing if the connection is gone.
     #[must_use]
     pub fn traffic(&self, end: End) -> Traffic {
-        self.link(end.link).map_or_else(Traffic::default, |link| link.streams[end.side as usize].traffic())
+        self.link(end.link).map_or_else(Traffic::default, |link| link.streams[end.side as usize].traffic)
     }
 
     /// The next thing that a socket reports. Take all of them after each event and each call.
@@ -278,144 +353,129 @@ impl Network {
     pub fn handle<E: From<Wire>>(&mut self, wire: Wire, queue: &mut EventQueue<E>) {
         let id = wire.link;
         match wire.kind {
-            Kind::Connect { first_sent, repetitions } => self.on_connect(id, first_sent, repetitions, queue),
-            Kind::Answer { accepted } => self.on_answer(id, accepted, queue),
-            Kind::Arrive { writer, segment } => {
-                self.on_arrive(End { link: id, side: writer }, segment, queue)
+            Kind::Packet { to, number } => {
+                let segment = self.medium.packets.take(number);
+                self.on_packet(End { link: id, side: to }, &segment, queue);
             }
-            Kind::Repeat { writer, segment } => {
-                self.on_repeat(End { link: id, side: writer }, segment, queue)
-            }
-            Kind::Acknowledge { writer, received, window_end } => {
-                self.on_acknowledge(End { link: id, side: writer }, received, window_end, queue);
-            }
-            Kind::Reset { to } => {
-                if self.link(id).is_some_and(|link| !link.partitioned) {
-                    self.end(End { link: id, side: to }, CloseReason::Reset);
-                }
-            }
+            Kind::Timer { side } => self.on_timer(End { link: id, side }, queue),
             Kind::Cut => self.cut(id),
         }
     }
 
-    fn on_connect<E: From<Wire>>(
-        &mut self,
-        id: LinkId,
-        first_sent: Instant,
-        repetitions: u32,
-        queue: &mut EventQueue<E>,
-    ) {
-        let Some(link) = self.links.get_mut(id.0 as usize).and_then(Option::as_mut) else { return };
-        if *link.end(Side::Client) != EndState::Opening {
-            return;
-        }
-        let path = *link.stream(Side::Client).path();
-        if !link.loses(&path, &mut self.entropy) {
-            self.signals.push_back(Signal::Incoming(id));
-        } else if queue.now().since(first_sent) > path.give_up {
-            self.end(End { link: id, side: Side::Client }, CloseReason::TimedOut);
-        } else {
-            let kind = Kind::Connect { first_sent, repetitions: repetitions + 1 };
-            queue
-                .schedule_in(CONNECT_RETRY * (1 << repetitions.min(6)) + path.delay, Wire { link: id, kind });
-        }
-    }
-
-    fn on_answer<E: From<Wire>>(&mut self, id: LinkId, accepted: bool, queue: &mut EventQueue<E>) {
-        let end = End { link: id, side: Side::Client };
-        let Some(link) = self.link_mut(id) else { return };
-        let partitioned = link.partitioned;
-        match *link.end(Side::Client) {
-            EndState::Opening if partitioned => {
-                queue.schedule_in(CONNECT_RETRY, Wire { link: id, kind: Kind::Answer { accepted } });
-            }
-            EndState::Opening if accepted => {
-                *link.end(Side::Client) = EndState::Open;
-                self.signals.push_back(Signal::Connected(end));
-            }
-            EndState::Opening => self.end(end, CloseReason::Reset),
-            // The client has given the attempt up; the server is to know.
-            _ => link.send(id, Side::Client, Kind::Reset { to: Side::Server }, queue),
-        }
-    }
-
-    fn on_arrive<E: From<Wire>>(&mut self, writer: End, segment: Segment, queue: &mut EventQueue<E>) {
-        let id = writer.link;
-        let Some(link) = self.link_mut(id) else { return };
+    fn on_packet<E: From<Wire>>(&mut self, to: End, segment: &Segment, queue: &mut EventQueue<E>) {
+        let Some(link) = self.links.get_mut(to.link.0 as usize).and_then(Option::as_mut) else { return };
         if link.partitioned {
-            let at = link.stream(writer.side).repeat_at(segment);
-            queue.schedule(at, Wire { link: id, kind: Kind::Repeat { writer: writer.side, segment } });
+            link.stream(to.side.other()).traffic.lost += 1;
             return;
         }
-        let reader = End { link: id, side: writer.side.other() };
-        match *link.end(reader.side) {
+        match *link.end(to.side) {
+            EndState::Opening if to.side == Side::Server => {
+                if segment.syn && !core::mem::replace(&mut link.is_announced, true) {
+                    link.syn = *segment;
+                    self.signals.push_back(Signal::Incoming(to.link));
+                }
+                return;
+            }
             EndState::Opening | EndState::Open | EndState::Broken => {}
-            // The end of the stream is no data: both have closed.
-            EndState::Closing if segment.len == 0 => {
-                *link.end(reader.side) = EndState::Gone;
-                return self.end(writer, CloseReason::Finished);
+            // Both have closed.
+            EndState::Closing if segment.fin && segment.len == 0 => {
+                *link.end(to.side) = EndState::Gone;
+                return self.end(End { side: to.side.other(), ..to }, CloseReason::Finished);
             }
+            EndState::Closing if segment.len == 0 => {}
             EndState::Closing | EndState::Gone => {
-                *link.end(reader.side) = EndState::Gone;
-                return link.send(id, reader.side, Kind::Reset { to: writer.side }, queue);
+                *link.end(to.side) = EndState::Gone;
+                link.tcp[to.side as usize] = None;
+                if !segment.rst {
+                    self.answer_reset(to, queue);
+                }
+                return;
             }
         }
-        let breaks = link.stream(writer.side).arrive(segment);
-        link.acknowledge(id, writer.side, queue);
-        if link.stream(writer.side).readable() > 0 {
-            self.signals.push_back(Signal::Readable(reader));
-        }
+        let Some(tcp) = link.tcp[to.side as usize].as_mut() else { return };
+        tcp.receive(segment, queue.now().as_nanos());
+        let (arrived, acknowledged) = (tcp.arrived(), tcp.acknowledged());
+        let breaks = link.stream(to.side.other()).arrive(arrived);
+        link.stream(to.side).acknowledge(acknowledged);
+        self.report(to);
+        // Before the application wakes up, as an operating system does.
+        self.pump(to, queue);
         if breaks {
-            self.cut(id);
+            self.cut(to.link);
         }
-        self.finish_if_read(reader);
+        self.finish_if_read(to);
     }
 
-    fn on_repeat<E: From<Wire>>(&mut self, writer: End, segment: Segment, queue: &mut EventQueue<E>) {
-        let Some(link) = self.links.get_mut(writer.link.0 as usize).and_then(Option::as_mut) else { return };
-        if !matches!(*link.end(writer.side), EndState::Open | EndState::Closing) {
+    fn on_timer<E: From<Wire>>(&mut self, end: End, queue: &mut EventQueue<E>) {
+        let Some(link) = self.link_mut(end.link) else { return };
+        let armed = &mut link.armed[end.side as usize];
+        if *armed != Some(queue.now()) {
             return;
         }
-        match link.stream(writer.side).repeat(segment, queue.now()) {
-            Some(segment) => transmit(link, writer, segment, &mut self.entropy, queue),
-            None => self.end(writer, CloseReason::TimedOut),
+        *armed = None;
+        if let Some(tcp) = link.tcp(end.side) {
+            tcp.handle_timeout(queue.now().as_nanos());
+            self.report(end);
+            self.pump(end, queue);
         }
     }
 
-    fn on_acknowledge<E: From<Wire>>(
-        &mut self,
-        writer: End,
-        received: u64,
-        window_end: u64,
-        queue: &mut EventQueue<E>,
-    ) {
-        let Some(link) = self.link_mut(writer.link) else { return };
-        // One that is lost is made good when the path heals.
-        if link.partitioned {
-            return;
-        }
-        if link.stream(writer.side).acknowledge(received, window_end)
-            && *link.end(writer.side) == EndState::Open
+    /// Passes on what TCP reports.
+    fn report(&mut self, end: End) {
+        while let Some(event) =
+            self.link_mut(end.link).and_then(|link| link.tcp(end.side)).and_then(Endpoint::poll_event)
         {
-            self.signals.push_back(Signal::Writable(writer));
+            let Some(link) = self.link_mut(end.link) else { return };
+            let is_open = *link.end(end.side) == EndState::Open;
+            let has_bytes = link.stream(end.side.other()).readable() > 0;
+            match event {
+                tcp::Event::Connected => {
+                    *link.end(end.side) = EndState::Open;
+                    self.signals.push_back(Signal::Connected(end));
+                }
+                tcp::Event::Readable if has_bytes => self.signals.push_back(Signal::Readable(end)),
+                tcp::Event::Writable if is_open => self.signals.push_back(Signal::Writable(end)),
+                tcp::Event::Readable | tcp::Event::Writable => {}
+                tcp::Event::Reset => self.end(end, CloseReason::Reset),
+                tcp::Event::TimedOut => self.end(end, CloseReason::TimedOut),
+            }
         }
-        self.pump(writer, queue);
     }
 
-    /// Sends what the windows allow.
-    fn pump<E: From<Wire>>(&mut self, writer: End, queue: &mut EventQueue<E>) {
-        let Some(link) = self.links.get_mut(writer.link.0 as usize).and_then(Option::as_mut) else { return };
-        if !matches!(*link.end(writer.side), EndState::Open | EndState::Closing) {
+    /// Sends what TCP lets go, and sets its timer.
+    fn pump<E: From<Wire>>(&mut self, end: End, queue: &mut EventQueue<E>) {
+        let Some(link) = self.links.get_mut(end.link.0 as usize).and_then(Option::as_mut) else { return };
+        if matches!(*link.end(end.side), EndState::Broken | EndState::Gone) {
             return;
         }
-        while let Some(segment) = link.stream(writer.side).next_segment(queue.now()) {
-            transmit(link, writer, segment, &mut self.entropy, queue);
+        let now = queue.now();
+        while let Some(segment) = link.tcp(end.side).and_then(|tcp| tcp.poll_transmit(now.as_nanos())) {
+            self.medium.send(link, end, segment, queue);
+        }
+        let Some(tcp) = link.tcp(end.side) else { return };
+        let (repetitions, timeout) = (tcp.repetitions(), tcp.poll_timeout());
+        link.stream(end.side).traffic.repetitions = repetitions;
+        let armed = &mut link.armed[end.side as usize];
+        if let Some(at) = timeout.map(|at| Instant::from_nanos(at).max(now))
+            && armed.is_none_or(|armed| armed > at)
+        {
+            *armed = Some(at);
+            queue.schedule(at, Wire { link: end.link, kind: Kind::Timer { side: end.side } });
+        }
+    }
+
+    /// The host of `end` knows nothing of the connection.
+    fn answer_reset<E: From<Wire>>(&mut self, end: End, queue: &mut EventQueue<E>) {
+        if let Some(link) = self.links.get_mut(end.link.0 as usize).and_then(Option::as_mut) {
+            let segment = Segment { rst: true, ack: true, ..Segment::default() };
+            self.medium.send(link, end, segment, queue);
         }
     }
 
     /// Tells an end that its connection is over.
     fn end(&mut self, end: End, reason: CloseReason) {
         let Some(link) = self.link_mut(end.link) else { return };
+        link.tcp[end.side as usize] = None;
         let state = link.end(end.side);
         match *state {
             EndState::Opening if end.side == Side::Client => {
@@ -434,7 +494,7 @@ impl Network {
 
     fn finish_if_read(&mut self, reader: End) {
         let Some(link) = self.link_mut(reader.link) else { return };
-        if link.stream(reader.side.other()).is_finished() {
+        if link.tcp(reader.side).is_some_and(|tcp| tcp.is_finished()) {
             self.end(reader, CloseReason::Finished);
         }
     }
@@ -456,19 +516,43 @@ impl Network {
     }
 }
 
-fn transmit<E: From<Wire>>(
-    link: &mut Link,
-    writer: End,
-    segment: Segment,
-    entropy: &mut SeededEntropy,
-    queue: &mut EventQueue<E>,
-) {
-    let End { link: id, side: writer } = writer;
-    let (at, kind) = match link.stream(writer).transmit(segment, queue.now(), entropy) {
-        Fate::Arrives(at) => (at, Kind::Arrive { writer, segment }),
-        Fate::Repeat(at) => (at, Kind::Repeat { writer, segment }),
-    };
-    queue.schedule(at, Wire { link: id, kind });
+impl Medium {
+    /// Puts a segment on the line.
+    fn send<E: From<Wire>>(
+        &mut self,
+        link: &mut Link,
+        from: End,
+        segment: Segment,
+        queue: &mut EventQueue<E>,
+    ) {
+        let now = queue.now();
+        if let Some(tap) = &mut self.tap {
+            let mut payload = link.streams[from.side as usize].bytes(segment.sequence, segment.len);
+            tap.packet(now, from.link, from.side, &segment, &mut payload);
+        }
+        let line = match &mut link.carrier {
+            Carrier::Own(lines) => &mut lines[from.side as usize],
+            Carrier::Shared(id) => match self.lines.get_mut(id.0 as usize) {
+                Some(lines) => &mut lines[from.side as usize],
+                None => return,
+            },
+        };
+        let packet = segment.packet_len(link.paths[from.side as usize].overhead);
+        let traffic = &mut link.streams[from.side as usize].traffic;
+        traffic.segments += 1;
+        traffic.wire_bytes += (packet + line.conditions().overhead) as u64;
+        match line.send(now.as_nanos(), packet) {
+            Fate::Arrives(at) => {
+                let twice = line.twice();
+                for _ in 0..=usize::from(twice) {
+                    let number = self.packets.put(segment);
+                    let kind = Kind::Packet { to: from.side.other(), number };
+                    queue.schedule(Instant::from_nanos(at), Wire { link: from.link, kind });
+                }
+            }
+            Fate::Lost | Fate::Dropped => traffic.lost += 1,
+        }
+    }
 }
 
 #[cfg(test)]

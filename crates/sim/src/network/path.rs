@@ -1,21 +1,24 @@
 //! What lies between two hosts, in one direction.
 
+use super::{LineId, Side};
 use core::time::Duration;
 use taktwerk_netem::Profile;
 use taktwerk_netem::emulator::Conditions;
+use taktwerk_netem::emulator::delay::{Delay, Jitter};
+use taktwerk_netem::emulator::loss::Loss;
+use taktwerk_netem::tcp::{Algorithm, Config};
 
-/// Bytes of the headers of IPv4 and TCP with timestamps.
-const HEADERS: usize = 52;
-
-/// One direction of a path through a network, and the TCP buffers at its ends.
+/// One direction of a path through a network, and the TCP settings of the end that sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
     /// How long a bit travels.
     pub delay: Duration,
-    /// Added to the delay of each segment: evenly distributed between nothing and this.
+    /// Added to the delay: evenly distributed between nothing and this.
     pub jitter: Duration,
     /// Bits per second that leave the sender; `None` is infinitely fast.
     pub rate: Option<u64>,
+    /// What waits for the line may take so long to send; more is dropped.
+    pub queue: Duration,
     /// Segments lost, in parts per million.
     pub loss_ppm: u32,
     /// Most bytes of the stream in one segment.
@@ -28,7 +31,13 @@ pub struct Path {
     pub receive_buffer: usize,
     /// Segments that may be under way at the start; the window then grows by slow start.
     pub initial_window: usize,
-    /// How long the sender waits at least before it repeats a lost segment; doubled with each repetition.
+    /// How the window of segments under way grows and shrinks.
+    pub algorithm: Algorithm,
+    /// Small segments wait while others are under way (Nagle). Servers and clients switch that off.
+    pub nagle: bool,
+    /// How long the end that sends here waits with an acknowledgement that could travel with data; zero is not at all.
+    pub delayed_ack: Duration,
+    /// What the retransmission timer adds to the round trip, at least; doubled with each repetition.
     pub retransmission_min: Duration,
     /// How long a segment may stay without acknowledgement before the sender gives the connection up.
     pub give_up: Duration,
@@ -40,12 +49,16 @@ impl Path {
         delay: Duration::ZERO,
         jitter: Duration::ZERO,
         rate: None,
+        queue: Duration::from_secs(10),
         loss_ppm: 0,
-        segment_len: 1460,
-        overhead: 78,
+        segment_len: 1448,
+        overhead: 90,
         send_buffer: 256 << 10,
         receive_buffer: 128 << 10,
         initial_window: 10,
+        algorithm: Algorithm::Cubic,
+        nagle: false,
+        delayed_ack: Duration::from_millis(40),
         retransmission_min: Duration::from_millis(200),
         give_up: Duration::from_secs(120),
     };
@@ -59,12 +72,17 @@ impl Path {
         Self { delay, ..self }
     }
 
-    /// How long the sender's wire is busy with a segment.
-    pub(crate) fn serialisation(&self, len: usize) -> Duration {
-        let Some(rate) = self.rate else { return Duration::ZERO };
-        let bits = (len + self.overhead) as u128 * 8;
-        let nanos = (bits * 1_000_000_000).div_ceil(u128::from(rate.max(1)));
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    /// The line that this is. Headers are counted by the path's own overhead.
+    pub(crate) fn conditions(&self) -> Conditions {
+        let jitter = if self.jitter.is_zero() { Jitter::None } else { Jitter::Uniform { max: self.jitter } };
+        let probability = f64::from(self.loss_ppm) / 1e6;
+        Conditions {
+            rate: self.rate,
+            queue: self.queue,
+            delay: Delay { base: self.delay, jitter, repeats: None },
+            loss: if self.loss_ppm == 0 { Loss::None } else { Loss::Independent { probability } },
+            ..Conditions::default()
+        }
     }
 }
 
@@ -75,33 +93,52 @@ pub struct Route {
     pub to_server: Path,
     /// From the server to the client.
     pub to_client: Path,
+    /// The line that the packets share with those of other connections. Rate, delay, jitter and loss of the paths are then
+    /// those of the line.
+    pub line: Option<LineId>,
 }
 
 impl Route {
-    /// The same in both directions.
+    /// The same in both directions, on a line of its own.
     #[must_use]
     pub const fn symmetric(path: Path) -> Self {
-        Self { to_server: path, to_client: path }
+        Self { to_server: path, to_client: path, line: None }
     }
 
-    /// A connection alone on a link.
+    /// On a line that was made with [`World::add_line`](crate::World::add_line) for this profile.
     #[must_use]
-    pub fn over(link: &Profile) -> Self {
-        let path = |conditions: &Conditions| Path {
-            delay: conditions.delay.base,
-            rate: conditions.usable_rate().map(|rate| rate as u64),
-            loss_ppm: (conditions.loss.share() * 1e6) as u32,
-            segment_len: usize::from(link.mtu).saturating_sub(HEADERS).max(1),
-            overhead: conditions.overhead + HEADERS,
+    pub fn on(line: LineId, link: &Profile) -> Self {
+        let path = Path {
+            segment_len: usize::from(link.mtu).saturating_sub(Config::HEADERS).max(1),
+            overhead: Config::HEADERS,
             ..Path::IDEAL
         };
-        Self { to_server: path(&link.up), to_client: path(&link.down) }
+        Self { line: Some(line), ..Self::symmetric(path) }
     }
 
-    /// Delay of both directions, with the most that jitter adds.
-    pub(crate) fn round_trip(&self) -> Duration {
-        let (there, back) = (&self.to_server, &self.to_client);
-        there.delay + there.jitter + back.delay + back.jitter
+    /// The settings of an end.
+    pub(crate) fn config(&self, side: Side) -> Config {
+        let (out, back) = match side {
+            Side::Client => (&self.to_server, &self.to_client),
+            Side::Server => (&self.to_client, &self.to_server),
+        };
+        config(out, back)
+    }
+}
+
+/// The settings of an end that sends along `out` and receives along `back`.
+pub(crate) fn config(out: &Path, back: &Path) -> Config {
+    Config {
+        mss: out.segment_len.max(1),
+        send_buffer: out.send_buffer,
+        receive_buffer: back.receive_buffer,
+        initial_window: u32::try_from(out.initial_window).unwrap_or(u32::MAX),
+        algorithm: out.algorithm,
+        nagle: out.nagle,
+        delayed_ack: out.delayed_ack,
+        rto_min: out.retransmission_min,
+        give_up: out.give_up,
+        ..Config::linux(1500)
     }
 }
 
@@ -116,10 +153,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn framing_costs_time() {
-        let path = Path { rate: Some(2_000_000), overhead: 50, ..Path::IDEAL };
-        assert_eq!(path.serialisation(950), Duration::from_millis(4));
-        assert_eq!(Path::IDEAL.serialisation(950), Duration::ZERO);
-        assert_eq!(Route::symmetric(Path::LAN).round_trip(), Duration::from_micros(100));
+    fn a_path_is_a_line() {
+        let path = Path { rate: Some(2_000_000), loss_ppm: 20_000, ..Path::LAN };
+        let conditions = path.conditions();
+        assert_eq!(conditions.line_time(1000), 4_000_000);
+        assert!((conditions.loss.share() - 0.02).abs() < 1e-12);
+        assert_eq!(conditions.delay, Delay::constant(Duration::from_micros(50)));
+        assert_eq!(Path::IDEAL.conditions().line_time(1000), 0);
     }
 }

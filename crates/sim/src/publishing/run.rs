@@ -63,6 +63,7 @@ pub fn simulate(setup: &Setup, settings: &Settings) -> Result<Outcome, SimulateE
     }
     world.add_server(NAME, plant.shard);
 
+    let line = world.add_line(&setup.link);
     let channel = ChannelConfig {
         provider: Arc::new(DummyProvider::new("client", KEY_BITS)),
         utc_origin: origin,
@@ -74,7 +75,7 @@ pub fn simulate(setup: &Setup, settings: &Settings) -> Result<Outcome, SimulateE
         config.publish_max = most;
     }
     let client = Client::new(Arc::new(config), Box::new(world.fork_entropy()));
-    let client = world.add_client(client, collector, Route::over(&setup.link));
+    let client = world.add_client(client, collector, Route::on(line, &setup.link));
     let mut target = Target::new(&url(NAME)).map_err(|error| invalid("name", &error, "a host name"))?;
     target.security = Security::Exactly(policy, mode);
     let start = world.now().instant;
@@ -252,7 +253,7 @@ fn line_use(before: Traffic, after: Traffic, seconds: f64, conditions: &Conditio
         bits_per_second,
         packets_per_second: of(|traffic| traffic.segments) as f64 / seconds,
         utilisation: conditions.rate.map(|rate| bits_per_second / rate.max(1) as f64 + conditions.busy),
-        lost: of(|traffic| traffic.repetitions),
+        lost: of(|traffic| traffic.lost),
     }
 }
 

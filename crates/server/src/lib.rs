@@ -4,15 +4,18 @@
 //! state machine: bytes and time go in, bytes, deadlines and effects come out. It does no I/O, reads no clock, starts
 //! no thread, and can be run by sockets, by a simulator and by a fuzzer alike.
 //!
-//! - [`limits`], [`account`], [`admission`]: what may be kept, what is kept, and who may come; `eviction`: who has to go
+//! Modules use only those above them in this list:
+//! - [`error`], [`now`], [`work`], [`callback`], [`identity`], [`source`], `ids`, `slab`, `node_ix`, `origin`, `job_kind`:
+//!   what the others name things by; [`callback`], [`identity`], [`source`]: the application's code;
+//! - [`account`], [`limits`], [`admission`], `eviction`: what is kept, what may be kept, who may come, and who has to go
 //!   when the server is full;
-//! - [`shard`]: the state machine and its contract; [`shared`], [`config`], [`error`], [`now`]: what it
-//!   works with;
-//! - `service`: the services, one file each; `session`: what a client keeps between requests;
-//! - [`authorization`]: roles and permissions; [`audit`]: who did what;
-//! - [`identity`]: who uses a session, and who decides on it;
-//! - `subscription`: the subscription engine; [`space`]: nodes and values; [`callback`]: the application's code;
-//! - [`diagnostics`]: what the server shows of itself in namespace 0.
+//! - [`authorization`]: roles and permissions; [`audit`]: what a record says; [`config`], `discovery`: how a server is
+//!   configured and describes itself; [`diagnostics`]: what it counts;
+//! - [`space`]: nodes and values; `subscription`: the subscription engine; `session`: what a client keeps between requests;
+//! - `effect`: slow work; `request`, `reply`: headers; `connection`: channels and send buffers; [`shared`]: what all shards
+//!   share;
+//! - `service`: the services, one file each, with what waits and what was left; `setup`: a server from its parts;
+//! - [`shard`]: the state machine and its contract.
 
 #![forbid(unsafe_code)]
 
@@ -22,7 +25,9 @@ pub mod audit;
 pub mod authorization;
 pub mod callback;
 pub mod config;
+mod connection;
 pub mod diagnostics;
+mod discovery;
 mod effect;
 pub mod error;
 mod eviction;
@@ -33,8 +38,11 @@ pub mod limits;
 mod node_ix;
 pub mod now;
 mod origin;
+mod reply;
+mod request;
 mod service;
 mod session;
+mod setup;
 pub mod shard;
 pub mod shared;
 mod slab;

@@ -6,12 +6,10 @@ use crate::admission::{Admission, Refusal};
 use crate::authorization::Authorization;
 use crate::config::ServerConfig;
 use crate::diagnostics::Live;
+use crate::discovery::DiscoveryCache;
 use crate::eviction::Evictable;
-use crate::service::discovery::DiscoveryCache;
-use crate::service::table;
 use crate::session::lockout::LockOut;
 use crate::space::AddressSpace;
-use crate::space::nodes::Nodes;
 use crate::space::role_set;
 use crate::subscription::homes::Homes;
 use arc_swap::ArcSwap;
@@ -19,8 +17,7 @@ use core::net::IpAddr;
 use core::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use taktwerk_channel::ChannelConfig;
-use taktwerk_schema::ids::variable_ids as v;
-use taktwerk_types::{Instant, QualifiedName, StatusCode, UaString, Variant};
+use taktwerk_types::Instant;
 
 /// A server's configuration, address space and registries, shared by its shards.
 #[derive(Debug)]
@@ -41,31 +38,17 @@ pub struct ServerShared {
 }
 
 impl ServerShared {
-    /// Joins a configuration and an address space, and shows the configuration in namespace 0.
-    ///
-    /// `channel_origin` is the wall time at [`taktwerk_types::Instant::ZERO`] of the driver's clock.
-    #[must_use]
-    pub fn new(
-        mut config: ServerConfig,
+    /// Joins the parts of a server. `channel_origin` is the wall time at [`taktwerk_types::Instant::ZERO`].
+    pub(crate) fn assemble(
+        config: ServerConfig,
         space: Arc<AddressSpace>,
+        live: Arc<Live>,
         shards: usize,
         channel_origin: taktwerk_types::UtcTime,
     ) -> Arc<Self> {
-        config.limits = config.limits.at_least_one();
-        // A zero in the Acknowledge reads "no limit" (Part 6 §7.1.2.4).
-        config.channel.message_size_max = config.channel.message_size_max.max(8192);
-        config.channel.chunk_count_max = config.channel.chunk_count_max.max(1);
         let account = Account::server(config.limits.maxima());
         let addresses = Addresses::new(Arc::clone(&account), config.limits.bytes_per_address_max);
         let admission = Admission::new(&config.limits);
-        let live = Arc::new(Live::new(&config));
-        {
-            let mut nodes = space.write();
-            nodes.set_live(Arc::clone(&live));
-            publish(&config, &live, &mut nodes);
-            nodes.configure_access(&config.authorization);
-            role_set::publish(&config.authorization, &mut nodes, config.start_time);
-        }
         let mut security: Vec<_> =
             config.endpoints.iter().map(|endpoint| (endpoint.policy, endpoint.mode)).collect();
         let none = (taktwerk_crypto::SecurityPolicy::None, taktwerk_crypto::MessageSecurityMode::None);
@@ -210,68 +193,5 @@ impl ServerShared {
 
     pub(crate) fn channel(&self) -> &Arc<ChannelConfig> {
         &self.channel
-    }
-}
-
-/// Writes what does not change while the server runs into namespace 0 (Part 5 §6.3.1, §6.3.2, §6.3.11).
-fn publish(config: &ServerConfig, live: &Live, nodes: &mut Nodes) {
-    let limits = &config.limits;
-    let subscriptions = &limits.subscriptions;
-    let build = live.build_info().clone();
-    let strings = |values: &[String]| -> Variant {
-        values.iter().map(|value| UaString::from(value.as_str())).collect::<Vec<_>>().into()
-    };
-    let count = |value: usize| -> Variant { u32::try_from(value).unwrap_or(u32::MAX).into() };
-    // Operations of a request are limited, and published, by the service table.
-    let values: Vec<(u32, Variant)> = vec![
-        (v::SERVER_SERVER_ARRAY, strings(core::slice::from_ref(&config.application_uri))),
-        (v::SERVER_AUDITING, (config.audit.sessions && config.audit.updates).into()),
-        (v::SERVER_SERVER_STATUS_START_TIME, config.start_time.into()),
-        (v::SERVER_SERVER_STATUS_BUILD_INFO, Variant::from_structure(&build)),
-        (v::SERVER_SERVER_STATUS_BUILD_INFO_PRODUCT_URI, build.product_uri.into()),
-        (v::SERVER_SERVER_STATUS_BUILD_INFO_MANUFACTURER_NAME, build.manufacturer_name.into()),
-        (v::SERVER_SERVER_STATUS_BUILD_INFO_PRODUCT_NAME, build.product_name.into()),
-        (v::SERVER_SERVER_STATUS_BUILD_INFO_SOFTWARE_VERSION, build.software_version.into()),
-        (v::SERVER_SERVER_STATUS_BUILD_INFO_BUILD_NUMBER, build.build_number.into()),
-        (v::SERVER_SERVER_STATUS_BUILD_INFO_BUILD_DATE, build.build_date.into()),
-        (v::SERVER_SERVER_STATUS_SECONDS_TILL_SHUTDOWN, 0u32.into()),
-        (v::SERVER_SERVER_STATUS_SHUTDOWN_REASON, taktwerk_types::LocalizedText::default().into()),
-        (v::SERVER_SERVER_DIAGNOSTICS_ENABLED_FLAG, true.into()),
-        (v::SERVER_SERVER_CAPABILITIES_SERVER_PROFILE_ARRAY, strings(&config.profiles)),
-        (v::SERVER_SERVER_CAPABILITIES_LOCALE_ID_ARRAY, strings(&config.locale_ids)),
-        (v::SERVER_SERVER_CAPABILITIES_MIN_SUPPORTED_SAMPLE_RATE, subscriptions.sampling_interval_min.into()),
-        (
-            v::SERVER_SERVER_CAPABILITIES_MAX_BROWSE_CONTINUATION_POINTS,
-            limits.browse_continuation_points_max.into(),
-        ),
-        (v::SERVER_SERVER_CAPABILITIES_MAX_QUERY_CONTINUATION_POINTS, 0u16.into()),
-        (v::SERVER_SERVER_CAPABILITIES_MAX_HISTORY_CONTINUATION_POINTS, 0u16.into()),
-        (v::SERVER_SERVER_CAPABILITIES_MAX_ARRAY_LENGTH, limits.array_len_max.into()),
-        (v::SERVER_SERVER_CAPABILITIES_MAX_STRING_LENGTH, limits.string_len_max.into()),
-        (v::SERVER_SERVER_CAPABILITIES_MAX_BYTE_STRING_LENGTH, limits.byte_string_len_max.into()),
-        (v::SERVER_SERVER_CAPABILITIES_MAX_SESSIONS, count(limits.sessions_max)),
-        (v::SERVER_SERVER_CAPABILITIES_MAX_SUBSCRIPTIONS, subscriptions.subscriptions_max.into()),
-        (v::SERVER_SERVER_CAPABILITIES_MAX_MONITORED_ITEMS, subscriptions.monitored_items_max.into()),
-        (
-            v::SERVER_SERVER_CAPABILITIES_MAX_SUBSCRIPTIONS_PER_SESSION,
-            subscriptions.subscriptions_per_session_max.into(),
-        ),
-        (
-            v::SERVER_SERVER_CAPABILITIES_MAX_MONITORED_ITEMS_PER_SUBSCRIPTION,
-            subscriptions.monitored_items_per_subscription_max.into(),
-        ),
-        (v::SERVER_SERVER_CAPABILITIES_MAX_MONITORED_ITEMS_QUEUE_SIZE, subscriptions.queue_size_max.into()),
-        (v::SERVER_SERVER_CAPABILITIES_MAX_SELECT_CLAUSE_PARAMETERS, 0u32.into()),
-        (v::SERVER_SERVER_CAPABILITIES_MAX_WHERE_CLAUSE_PARAMETERS, 0u32.into()),
-        (v::SERVER_SERVER_CAPABILITIES_CONFORMANCE_UNITS, Vec::<QualifiedName>::new().into()),
-        (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_READ_DATA, 0u32.into()),
-        (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_READ_EVENTS, 0u32.into()),
-        (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_UPDATE_DATA, 0u32.into()),
-        (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_UPDATE_EVENTS, 0u32.into()),
-        (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_NODE_MANAGEMENT, 0u32.into()),
-    ];
-    let operations = table::published(limits).map(|(id, max)| (id, max.into()));
-    for (id, value) in values.into_iter().chain(operations) {
-        nodes.ns0_slot(id).set(value, StatusCode::GOOD, config.start_time, config.start_time);
     }
 }

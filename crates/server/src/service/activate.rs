@@ -5,7 +5,7 @@
 
 use super::Outcome;
 use super::context::Context;
-use super::discovery::server_certificate;
+use super::deferred::{Asked, Checked, Kind, Refused, deadline};
 use super::identity::{Claim, Desk, claim};
 use super::reply::Reply;
 use super::request::Request;
@@ -13,6 +13,7 @@ use super::session::{endpoint, key_header, key_policy, nonce};
 use crate::account::{Account, Category, HeapSize, heap_size};
 use crate::audit::{AuditAction, AuditRecord};
 use crate::config::{UserTokenConfig, UserTokenKind};
+use crate::discovery::server_certificate;
 use crate::effect::{Job, JobResult, SessionResult, SessionWork, Task};
 use crate::error::Fault;
 use crate::identity::{Accepted, Credential, User, Verdict, Verification};
@@ -23,7 +24,6 @@ use crate::session::lockout::{Attempt, Client, Suspect};
 use crate::session::proof::{OfferedKey, Proof, Proved, Proven, Refusal, SignatureProof};
 use crate::session::table::TokenOwner;
 use crate::session::{NONCE_LEN, Session, SessionKey, session_size};
-use crate::shard::deferred::{Asked, Checked, Kind, Refused, deadline};
 use std::sync::Arc;
 use taktwerk_channel::ephemeral;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy, SessionBinding};

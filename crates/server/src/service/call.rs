@@ -3,6 +3,7 @@
 use super::Outcome;
 use super::audit::known_id;
 use super::context::Context;
+use super::deferred::{Fill, Gap, deadline};
 use super::gate::Caller;
 use super::list::{self, Cursor, List};
 use super::read::unknown;
@@ -16,7 +17,6 @@ use crate::effect::{Job, JobResult, Task};
 use crate::error::Fault;
 use crate::job_kind::JobKind;
 use crate::session::SessionKey;
-use crate::shard::deferred::{Fill, Gap, deadline};
 use crate::space::NodeIx;
 use crate::space::data_type::{Expected, Fit};
 use crate::space::nodes::{Nodes, ValueAt};
@@ -146,9 +146,35 @@ impl Call {
             MethodCall::Blocking(run) => Job::blocking(run, wrap),
             MethodCall::Later(future) => Job::future(future, wrap),
         };
-        let fill = Fill::Method { inputs: input_count, note };
+        let fill = Fill::Method(PendingMethod { inputs: input_count, note });
         let task = Task::new(JobKind::CallMethod, job).charged(charge);
         self.gaps.push((Gap::new(reply.body_len(), fill), task));
+    }
+}
+
+/// A method that runs.
+#[derive(Debug)]
+pub(crate) struct PendingMethod {
+    inputs: usize,
+    /// What the audit is told when the result is there.
+    note: Option<Box<AuditRecord>>,
+}
+
+impl HeapSize for PendingMethod {
+    fn heap_size(&self) -> usize {
+        self.note.heap_size()
+    }
+}
+
+impl PendingMethod {
+    /// Appends the result to the response, and gives what the audit is to be told.
+    pub(super) fn finish(&mut self, result: MethodResult, out: &mut Vec<u8>) -> Option<AuditRecord> {
+        encode_result(&result, self.inputs, out);
+        self.note.take().map(|note| AuditRecord { status: status_of(&result), ..*note })
+    }
+
+    pub(super) fn take_note(&mut self) -> Option<Box<AuditRecord>> {
+        self.note.take()
     }
 }
 
@@ -205,12 +231,12 @@ fn noted(cx: &mut Context<'_>, note: Option<Box<AuditRecord>>, status: StatusCod
 }
 
 /// What a method's result is for the audit.
-pub(crate) fn status_of(result: &MethodResult) -> StatusCode {
+fn status_of(result: &MethodResult) -> StatusCode {
     result.as_ref().err().copied().unwrap_or(StatusCode::GOOD)
 }
 
 /// Appends the CallMethodResult of a method that ran.
-pub(crate) fn encode_result(result: &MethodResult, inputs: usize, out: &mut Vec<u8>) {
+fn encode_result(result: &MethodResult, inputs: usize, out: &mut Vec<u8>) {
     match result {
         Ok(outputs) => {
             StatusCode::GOOD.encode(out);

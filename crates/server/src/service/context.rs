@@ -2,8 +2,12 @@
 
 use super::Outcome;
 use super::authorize::Authorizer;
+use super::deferred::{Asked, Deferrals, Gap};
+use super::shard_message::Transfers;
+use super::turns::Turns;
 use crate::account::Account;
 use crate::audit::AuditLog;
+use crate::connection::outbox::Outbox;
 use crate::effect::Task;
 use crate::error::Fault;
 use crate::eviction::Holder;
@@ -12,10 +16,6 @@ use crate::now::Now;
 use crate::service::reply::Reply;
 use crate::service::request::Request;
 use crate::session::{SessionKey, Sessions};
-use crate::shard::deferred::{Asked, Deferrals, Gap};
-use crate::shard::outbox::Outbox;
-use crate::shard::transfer::Transfers;
-use crate::shard::turns::Turns;
 use crate::shared::ServerShared;
 use crate::subscription::Engine;
 use crate::work::Work;

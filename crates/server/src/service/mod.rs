@@ -1,6 +1,7 @@
 //! The services (Part 4 §5): from a request's type id to its answer.
 //!
-//! - [`request`], [`reply`]: the two headers; [`context`]: what services reach; [`value`]: values;
+//! - [`context`]: what services reach; [`deferred`]: requests that wait; [`turns`]: requests that were left;
+//!   [`shard_message`]: what shards tell each other; [`value`]: values;
 //! - [`table`]: what there is to know of each service; [`gate`]: the check on the way in; [`list`]: requests that can be left;
 //! - [`discovery`], [`session`], [`activate`], [`identity`]: before and around sessions;
 //! - [`browse`], [`translate`], [`register`]: the View services;
@@ -14,6 +15,7 @@ pub(crate) mod browse;
 pub(crate) mod call;
 mod call_in_process;
 pub(crate) mod context;
+pub(crate) mod deferred;
 pub(crate) mod diagnostics;
 pub(crate) mod discovery;
 pub(crate) mod gate;
@@ -22,14 +24,15 @@ pub(crate) mod list;
 pub(crate) mod monitored_item;
 pub(crate) mod read;
 pub(crate) mod register;
-pub(crate) mod reply;
-pub(crate) mod request;
 pub(crate) mod session;
+pub(crate) mod shard_message;
 pub(crate) mod subscription;
 pub(crate) mod subscription_context;
 pub(crate) mod table;
 pub(crate) mod transfer;
 pub(crate) mod translate;
+pub(crate) mod trust;
+pub(crate) mod turns;
 pub(crate) mod value;
 pub(crate) mod write;
 
@@ -37,6 +40,7 @@ use crate::error::{Fault, Severity};
 use crate::session::SessionKey;
 use crate::session::table::TokenOwner;
 use crate::subscription::publish::Ticket;
+pub(crate) use crate::{reply, request};
 use context::Context;
 use gate::{Caller, admit};
 use list::Paused;

@@ -2,12 +2,14 @@
 
 use super::Outcome;
 use super::context::Context;
+use super::deferred::{Fill, Gap, deadline};
 use super::diagnostics;
 use super::gate::Caller;
 use super::list::{self, Cursor, List};
 use super::reply::Reply;
 use super::request::Request;
 use super::value::{encode_failure, encode_parts, encode_raw, encode_scalar, encode_snapshot, select};
+use crate::account::HeapSize;
 use crate::authorization::Decisions;
 use crate::callback::SourceRead;
 use crate::diagnostics::Live;
@@ -16,7 +18,6 @@ use crate::error::Fault;
 use crate::job_kind::JobKind;
 use crate::limits::Limits;
 use crate::now::Now;
-use crate::shard::deferred::{Fill, Gap, deadline};
 use crate::space::NodeIx;
 use crate::space::attribute as attribute_of;
 use crate::space::nodes::{Nodes, ValueAt};
@@ -229,8 +230,40 @@ impl Read {
             SourceRead::Blocking(run) => Job::blocking(run, wrap),
             SourceRead::Later(future) => Job::future(future, wrap),
         };
-        let fill = Fill::Value { slot, range, timestamps };
+        let fill = Fill::Value(PendingValue { slot, range, timestamps });
         self.gaps.push((Gap::new(reply.body_len(), fill), Task::new(JobKind::ReadValue, job)));
+    }
+}
+
+/// A value of a Read that is being fetched.
+#[derive(Debug)]
+pub(crate) struct PendingValue {
+    /// Where the value is kept too, for MaxAge and for monitored items.
+    slot: Option<SlotHandle>,
+    range: Option<NumericRange>,
+    timestamps: TimestampsToReturn,
+}
+
+impl HeapSize for PendingValue {
+    fn heap_size(&self) -> usize {
+        self.range.heap_size()
+    }
+}
+
+impl PendingValue {
+    /// Keeps a value that has come, and appends it to the response.
+    pub(super) fn finish(&self, value: DataValue, now: UtcTime, out: &mut Vec<u8>) {
+        let value = complete(value, now);
+        if let Some(slot) = &self.slot {
+            keep(slot, &value, now);
+        }
+        encode_value(value, self.range.as_ref(), self.timestamps, now, out);
+    }
+
+    /// Appends a status instead of a value that is not fetched. What is known of the value stays as it is.
+    pub(super) fn refuse(&mut self, status: StatusCode, now: UtcTime, out: &mut Vec<u8>) {
+        self.slot = None;
+        self.finish(DataValue::from_status(status), now, out);
     }
 }
 
@@ -399,20 +432,20 @@ fn encode_selected(
 }
 
 /// Fills in what a source left out.
-pub(crate) fn complete(mut value: DataValue, now: UtcTime) -> DataValue {
+fn complete(mut value: DataValue, now: UtcTime) -> DataValue {
     value.source_timestamp = value.source_timestamp.or(Some(now));
     value.server_timestamp = value.server_timestamp.or(Some(now));
     value
 }
 
 /// Keeps a source's value in its slot.
-pub(crate) fn keep(slot: &SlotHandle, value: &DataValue, now: UtcTime) {
+fn keep(slot: &SlotHandle, value: &DataValue, now: UtcTime) {
     let variant = value.value.clone().unwrap_or_default();
     slot.set(variant, value.status(), value.source_timestamp.unwrap_or(now), now);
 }
 
 /// Appends a DataValue with the wanted part and timestamps.
-pub(crate) fn encode_value(
+fn encode_value(
     value: DataValue,
     range: Option<&NumericRange>,
     timestamps: TimestampsToReturn,

@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::context::{Context, Peer};
-use super::discovery::{bounded_endpoints, server_certificate};
+use super::deferred::{Asked, Deferred, Kind, deadline};
 use super::gate::Caller;
 use super::reply::Reply;
 use super::request::Request;
@@ -11,6 +11,7 @@ use crate::audit::AuditAction;
 use crate::authorization::Decisions;
 use crate::config::{EndpointConfig, ServerConfig, UserTokenKind};
 use crate::diagnostics::session::SessionEntry;
+use crate::discovery::{bounded_endpoints, server_certificate};
 use crate::effect::{JobResult, SessionResult, SessionWork, Task};
 use crate::error::Fault;
 use crate::eviction::Kind as Evicted;
@@ -21,7 +22,6 @@ use crate::session::continuation::Points;
 use crate::session::proof::{Introduced, Introduction, OfferedKey};
 use crate::session::table::TokenOwner;
 use crate::session::{NONCE_LEN, SECRET_LEN, Session, SessionKey, session_size};
-use crate::shard::deferred::{Asked, Deferred, Kind, deadline};
 use std::sync::Arc;
 use taktwerk_channel::ephemeral;
 use taktwerk_crypto::der::leaf;

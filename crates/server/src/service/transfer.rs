@@ -3,15 +3,15 @@
 
 use super::Outcome;
 use super::context::Context;
+use super::deferred::{self, Asked};
 use super::gate::Caller;
 use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
+use super::shard_message::{Ask, Waiting};
+use crate::connection::outbox::Outbox;
 use crate::error::Fault;
 use crate::ids::ReplyTo;
 use crate::session::{Session, SessionKey};
-use crate::shard::deferred::{self, Asked};
-use crate::shard::outbox::Outbox;
-use crate::shard::transfer::{Ask, Waiting};
 use std::sync::Arc;
 use taktwerk_schema::TransferSubscriptionsResponse;
 use taktwerk_types::codec::encode_len;

@@ -1,8 +1,8 @@
 //! What a shard notes of its channels for the audit.
 
 use super::Shard;
-use super::connection::Tried;
 use crate::audit::record::{AuditAction, AuditClass, AuditRecord, hexadecimal};
+use crate::connection::Tried;
 use crate::ids::ConnectionId;
 use crate::now::Now;
 use std::sync::Arc;

@@ -15,50 +15,45 @@
 //! again with what follows. While [`Shard::wants_read`] is false it neither reads nor passes anything; when it turns
 //! true again, it passes the bytes it kept.
 //!
-//! - `connection`, `outbox`, `buffers`: buffers and flow control; `deferred`: slow work; `desk`: credentials that wait to
-//!   be checked;
-//! - `turn`: requests and deadlines; `turns`: requests that are worked on in slices; `transfer`: what shards tell each other.
+//! - `turn`: requests and deadlines; `turns`: requests that are worked on in slices; `transfer`: messages of other shards;
+//! - `authorize`, `trust`: sessions and connections after permissions or trust lists have changed; `audit`: what is noted
+//!   of channels.
 
 mod audit;
 mod authorize;
-pub(crate) mod buffers;
-pub(crate) mod connection;
-pub(crate) mod deferred;
-pub(crate) mod desk;
-pub(crate) mod outbox;
-pub(crate) mod transfer;
+mod transfer;
 mod trust;
 mod turn;
-pub(crate) mod turns;
+mod turns;
 
 pub use crate::effect::{Effect, Job, JobResult, SessionResult, Token};
 pub use crate::ids::ConnectionId;
 pub use crate::job_kind::{JobKind, UserProofKind};
-pub use transfer::ShardMessage;
+pub use crate::service::shard_message::ShardMessage;
 
 use crate::account::{Account, Category, Charge};
 use crate::audit::AuditLog;
+use crate::connection::Connection;
+use crate::connection::buffers::Buffers;
+use crate::connection::outbox::{Outbox, Transmit, schedule};
 use crate::eviction::{Class, Holder, Kind};
 use crate::limits::cost;
 use crate::now::Now;
 use crate::service::authorize::Authorizer;
+use crate::service::deferred::Deferrals;
+use crate::service::shard_message::Transfers;
+use crate::service::turns::Turns;
 use crate::session::{SessionKey, Sessions};
 use crate::shared::ServerShared;
 use crate::slab::Slab;
 use crate::subscription::Engine;
 use crate::work::Work;
-use buffers::Buffers;
-use connection::Connection;
 use core::net::IpAddr;
-use deferred::Deferrals;
-use outbox::{Outbox, Transmit, schedule};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use taktwerk_channel::Channel;
 use taktwerk_crypto::{Entropy, MessageSecurityMode};
 use taktwerk_types::{Instant, StatusCode};
-use transfer::Transfers;
-use turns::Turns;
 
 /// What the application asks of a running shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,87 +7,19 @@
 //! can ask for it again until its lifetime is over.
 
 use super::{Shard, outbox};
-use crate::eviction::{Kind, Member};
+use crate::eviction::Kind;
 use crate::ids::ConnectionId;
 use crate::now::Now;
+use crate::service::shard_message::{Ask, Content, Given, ShardMessage, Waiting};
 use crate::service::transfer::{self, Transferred};
 use crate::session::Session;
-use crate::session::owner::Owner;
 use crate::slab::Key;
-use crate::subscription::moving::MovedSubscription;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use taktwerk_types::StatusCode;
-
-/// What one shard tells another. The driver takes it there with [`Shard::message`], in the order in which it came out.
-#[derive(Debug)]
-pub struct ShardMessage(Content);
-
-#[derive(Debug)]
-enum Content {
-    /// To the shard that may have the subscription.
-    Ask(Ask),
-    /// There is no such subscription, or the user may not have it.
-    Refused(Waiting, StatusCode),
-    /// Here it is.
-    Given(Box<Given>),
-    /// A shard that needs room has chosen this one to be evicted.
-    Evict(Kind, Key),
-}
-
-/// Which operation of which request waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Waiting {
-    pub(crate) request: Key,
-    pub(crate) part: usize,
-}
-
-/// A session wants a subscription.
-#[derive(Debug, Clone)]
-pub(crate) struct Ask {
-    pub(crate) id: u32,
-    /// Whom it works for.
-    pub(crate) owner: Owner,
-    /// The shard that asks.
-    pub(crate) shard: usize,
-    pub(crate) waiting: Waiting,
-    /// How often it was passed on to where the subscription went.
-    pub(crate) hops: u8,
-}
-
-#[derive(Debug)]
-struct Given {
-    ask: Ask,
-    moved: MovedSubscription,
-}
 
 /// How often a question is passed on at most. A subscription moves with a round trip of its client, so one that is
 /// always somewhere else is not being followed in good faith.
 const HOPS_MAX: u8 = 8;
-
-/// A shard's questions.
-#[derive(Debug, Default)]
-pub(crate) struct Transfers {
-    messages: VecDeque<(usize, ShardMessage)>,
-    /// Questions for subscriptions that are on their way here.
-    postponed: Vec<Ask>,
-}
-
-impl Transfers {
-    /// Asks the shard that has a subscription.
-    pub(crate) fn ask(&mut self, to: usize, ask: Ask) {
-        self.messages.push_back((to, ShardMessage(Content::Ask(ask))));
-    }
-
-    /// Tells a shard that something of it is to be evicted.
-    pub(crate) fn evict(&mut self, victim: Member, kind: Kind) {
-        self.messages.push_back((victim.shard, ShardMessage(Content::Evict(kind, victim.into()))));
-    }
-
-    fn refuse(&mut self, ask: &Ask, status: StatusCode) {
-        self.messages.push_back((ask.shard, ShardMessage(Content::Refused(ask.waiting, status))));
-    }
-}
 
 impl Shard {
     /// The next message for another shard, or for this one: its number, and what [`Self::message`] gets there.

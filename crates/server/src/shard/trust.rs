@@ -10,24 +10,15 @@
 //! to another: each knows as of which change its certificate was accepted, and is looked at again if that is not the last.
 
 use super::Shard;
-use super::deferred::Kind;
-use crate::effect::{JobResult, Task};
-use crate::identity::User;
+use crate::effect::JobResult;
 use crate::ids::ConnectionId;
-use crate::job_kind::JobKind;
 use crate::now::Now;
-use crate::service::context::Context;
+use crate::service::deferred::Kind;
+use crate::service::trust::validation;
 use crate::session::SessionKey;
 use std::sync::Arc;
-use taktwerk_crypto::{CertificatePurpose, CryptoError, Provider};
+use taktwerk_crypto::{CertificatePurpose, CryptoError};
 use taktwerk_types::StatusCode;
-
-/// Validates a certificate.
-fn validation(provider: &Arc<dyn Provider>, certificate: Arc<[u8]>, purpose: CertificatePurpose) -> Task {
-    let provider = Arc::clone(provider);
-    let job = taktwerk_crypto::Job::Validate { certificate, purpose };
-    Task::blocking(JobKind::ValidateCertificate, move || JobResult::Crypto(job.run(&*provider)))
-}
 
 /// The status of a certificate that is not accepted. Whoever could not be looked at is not accepted either.
 fn refusal(result: Option<JobResult>) -> Option<StatusCode> {
@@ -40,33 +31,6 @@ fn refusal(result: Option<JobResult>) -> Option<StatusCode> {
         _ => {
             tracing::warn!("a certificate in use could not be looked at: it is no longer accepted");
             Some(StatusCode::BAD_INTERNAL_ERROR)
-        }
-    }
-}
-
-impl Context<'_> {
-    /// Has the certificate of a session's user looked at, if it has shown one.
-    pub(crate) fn check_user(&mut self, key: SessionKey) {
-        let certificate = self.sessions.get(key).and_then(|session| session.user_certificate.clone());
-        let Some(certificate) = certificate else { return };
-        let kind = Kind::UserTrust(key, Arc::clone(&certificate));
-        let purpose = CertificatePurpose::User { address: None };
-        let job = validation(&self.shared.config().provider, certificate, purpose);
-        self.deferrals.run_apart(kind, job);
-    }
-}
-
-impl Context<'_> {
-    /// Ends a session whose user has a name that nobody can log on with any more.
-    pub(crate) fn end_if_unknown(&mut self, key: SessionKey) {
-        let Some(session) = self.sessions.get(key) else { return };
-        let (Some(User::Named(name)), credential) = (session.user.as_ref(), session.user_credential) else {
-            return;
-        };
-        let verifier = self.shared.config().verifier.as_ref();
-        if verifier.is_some_and(|verifier| !verifier.still_knows(name, credential)) {
-            tracing::info!(user = %name, "the user of a session can no longer log on as then: it ends");
-            self.close_session(key, true, None);
         }
     }
 }

@@ -1,21 +1,21 @@
 //! What happens in a turn: received chunks, requests, deadlines, results.
 
-use super::deferred::{Deferred, Kind, deadline};
-use super::outbox::{finish, schedule};
-use super::turns::{Suspended, Waiting};
 use super::{Shard, outbox, rearm};
 use crate::account::Category;
 use crate::audit::AuditAction;
 use crate::callback::SourceRead;
+use crate::connection::outbox::{finish, schedule};
 use crate::effect::{Job, JobResult, SessionResult, SessionWork, Task, Token};
 use crate::error::Fault;
 use crate::ids::{ConnectionId, ReplyTo};
 use crate::job_kind::JobKind;
 use crate::now::Now;
+use crate::reply::Reply;
+use crate::request::Request;
 use crate::service::context::{Context, Peer};
-use crate::service::reply::Reply;
-use crate::service::request::Request;
+use crate::service::deferred::{Deferred, Kind, deadline};
 use crate::service::table::{self, Service};
+use crate::service::turns::{Suspended, Waiting};
 use crate::service::{Outcome, activate, dispatch, session, transfer};
 use crate::subscription::publish::Responder;
 use crate::subscription::sampling::SampleJob;

@@ -351,7 +351,7 @@ impl Server {
     /// Runs all effects but the checks of credentials, which are kept.
     fn run_all_but_checks(&mut self, checks: &mut VecDeque<Effect>) {
         while let Some(effect) = self.shard.poll_effect() {
-            if effect.token.part == crate::shard::desk::PART {
+            if effect.token.part == crate::service::deferred::CREDENTIAL_PART {
                 checks.push_back(effect);
                 continue;
             }

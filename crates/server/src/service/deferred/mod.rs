@@ -3,23 +3,26 @@
 //! A Read or Call is encoded at once, with a gap where a slow value or method belongs. The gaps are filled as results
 //! come in, and with the last one the response is sent.
 
-use super::desk::{self, Desk, Place};
-use super::transfer::Waiting;
+mod credential_queue;
+
+pub(crate) use credential_queue::PART as CREDENTIAL_PART;
+
+use super::shard_message::Waiting;
+use super::transfer::Transferred;
+use super::{activate, call, read, session};
 use crate::account::{Account, Category, Charge, Exhausted, HeapSize, heap_size};
 use crate::audit::AuditRecord;
 use crate::effect::{Effect, JobResult, Task, Token};
 use crate::ids::{ConnectionId, ReplyTo};
 use crate::limits::Limits;
 use crate::now::Now;
-use crate::service::transfer::Transferred;
-use crate::service::{activate, call, read, session};
 use crate::session::SessionKey;
 use crate::slab::{Key, Slab};
-use crate::space::store::SlotHandle;
 use crate::subscription::sampling::PendingSample;
+use credential_queue::{CredentialQueue, Place};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use taktwerk_types::{Instant, NumericRange, StatusCode, TimestampsToReturn};
+use taktwerk_types::{Instant, StatusCode};
 
 /// The deferred requests of a shard and their effects.
 #[derive(Debug)]
@@ -37,7 +40,7 @@ pub(crate) struct Deferrals {
     noted: Vec<AuditRecord>,
     per_connection_max: usize,
     /// Where credentials wait.
-    desk: Desk,
+    credentials: CredentialQueue,
 }
 
 /// A request that waits.
@@ -133,8 +136,8 @@ heap_size!(Gap { bytes, fill; at });
 impl HeapSize for Fill {
     fn heap_size(&self) -> usize {
         match self {
-            Self::Value { range, .. } => range.heap_size(),
-            Self::Method { note, .. } => note.heap_size(),
+            Self::Value(value) => value.heap_size(),
+            Self::Method(method) => method.heap_size(),
         }
     }
 }
@@ -148,24 +151,20 @@ pub(crate) struct Gap {
     bytes: Option<Vec<u8>>,
 }
 
-/// How a result becomes bytes.
+/// What a gap is for. The service says how a result becomes bytes.
 #[derive(Debug)]
 pub(crate) enum Fill {
-    /// A DataValue of a Read; its value is also kept in the slot, for MaxAge and for monitored items.
-    Value { slot: Option<SlotHandle>, range: Option<NumericRange>, timestamps: TimestampsToReturn },
+    /// A DataValue of a Read.
+    Value(read::PendingValue),
     /// A CallMethodResult.
-    Method {
-        inputs: usize,
-        /// What the audit is told when the result is there.
-        note: Option<Box<AuditRecord>>,
-    },
+    Method(call::PendingMethod),
 }
 
 impl Gap {
     fn take_note(&mut self) -> Option<Box<AuditRecord>> {
         match &mut self.fill {
-            Fill::Method { note, .. } => note.take(),
-            Fill::Value { .. } => None,
+            Fill::Method(method) => method.take_note(),
+            Fill::Value(_) => None,
         }
     }
 
@@ -175,40 +174,27 @@ impl Gap {
 
     /// Answers without having asked.
     fn refuse(&mut self, status: StatusCode, noted: &mut Vec<AuditRecord>, now: Now) {
-        if let Fill::Value { slot, .. } = &mut self.fill {
-            // What is known of the value stays as it is.
-            *slot = None;
+        let mut bytes = Vec::new();
+        match &mut self.fill {
+            Fill::Value(value) => value.refuse(status, now.utc, &mut bytes),
+            Fill::Method(method) => noted.extend(method.finish(Err(status), &mut bytes)),
         }
-        let result = match &self.fill {
-            Fill::Value { .. } => JobResult::Value(taktwerk_types::DataValue::from_status(status)),
-            Fill::Method { .. } => JobResult::Method(Err(status)),
-        };
-        self.fill(result, noted, now);
+        self.bytes = Some(bytes);
     }
 
     fn fill(&mut self, result: JobResult, noted: &mut Vec<AuditRecord>, now: Now) {
         let mut bytes = Vec::new();
         match (&mut self.fill, result) {
-            (Fill::Value { slot, range, timestamps }, result) => {
-                let value = match result {
-                    JobResult::Value(value) => value,
-                    _ => taktwerk_types::DataValue::from_status(StatusCode::BAD_INTERNAL_ERROR),
-                };
-                let value = read::complete(value, now.utc);
-                if let Some(slot) = slot {
-                    read::keep(slot, &value, now.utc);
-                }
-                read::encode_value(value, range.as_ref(), *timestamps, now.utc, &mut bytes);
+            (Fill::Value(value), JobResult::Value(result)) => value.finish(result, now.utc, &mut bytes),
+            (Fill::Value(value), _) => {
+                let failed = taktwerk_types::DataValue::from_status(StatusCode::BAD_INTERNAL_ERROR);
+                value.finish(failed, now.utc, &mut bytes);
             }
-            (Fill::Method { inputs, note }, result) => {
-                let result = match result {
-                    JobResult::Method(result) => result,
-                    _ => Err(StatusCode::BAD_INTERNAL_ERROR),
-                };
-                call::encode_result(&result, *inputs, &mut bytes);
-                noted.extend(
-                    note.take().map(|note| AuditRecord { status: call::status_of(&result), ..*note }),
-                );
+            (Fill::Method(method), JobResult::Method(result)) => {
+                noted.extend(method.finish(result, &mut bytes))
+            }
+            (Fill::Method(method), _) => {
+                noted.extend(method.finish(Err(StatusCode::BAD_INTERNAL_ERROR), &mut bytes));
             }
         }
         self.bytes = Some(bytes);
@@ -259,7 +245,10 @@ impl Deferrals {
             max: limits.effects_max,
             noted: Vec::new(),
             per_connection_max: limits.effects_per_connection_max,
-            desk: Desk::new(limits.credential_checks_max, limits.credential_checks_waiting_max),
+            credentials: CredentialQueue::new(
+                limits.credential_checks_max,
+                limits.credential_checks_waiting_max,
+            ),
         }
     }
 
@@ -349,7 +338,7 @@ impl Deferrals {
         job: Task,
     ) -> Checked {
         let (client, is_familiar) = (activation.client(), activation.is_familiar());
-        let gives_way = match self.desk.place(client, is_familiar) {
+        let gives_way = match self.credentials.place(client, is_familiar) {
             Place::Free => None,
             Place::InsteadOf(key) => self.remove(key),
             Place::None => return Checked::NoPlace(activation),
@@ -359,15 +348,15 @@ impl Deferrals {
             Err(refused) => return Checked::Refused(refused),
         };
         let key = self.start(deferred, []);
-        self.desk.put(key, job, client, is_familiar);
+        self.credentials.put(key, job, client, is_familiar);
         self.call_next();
         gives_way.map_or(Checked::Waits, Checked::InsteadOf)
     }
 
     /// Has the next credentials checked.
     fn call_next(&mut self) {
-        while let Some((key, Task { kind, job })) = self.desk.next() {
-            let token = Token { index: key.index, generation: key.generation, part: desk::PART };
+        while let Some((key, Task { kind, job })) = self.credentials.next() {
+            let token = Token { index: key.index, generation: key.generation, part: CREDENTIAL_PART };
             self.effects.push_back(Effect { token, kind, job });
             self.outstanding += 1;
         }
@@ -451,8 +440,8 @@ impl Deferrals {
         now: Now,
     ) -> Option<(Deferred, Option<JobResult>)> {
         self.outstanding = self.outstanding.saturating_sub(1);
-        if token.part == desk::PART {
-            self.desk.ended();
+        if token.part == CREDENTIAL_PART {
+            self.credentials.ended();
             self.call_next();
         }
         let key = Key { index: token.index, generation: token.generation };
@@ -482,7 +471,7 @@ impl Deferrals {
         self.deadlines.remove(&(deferred.deadline, key));
         self.apart = self.apart.saturating_sub(usize::from(deferred.kind.is_apart()));
         if let Kind::Activate(activation) = &mut deferred.kind
-            && self.desk.leave(key)
+            && self.credentials.leave(key)
         {
             activation.not_looked_at();
         }

@@ -1,10 +1,15 @@
-//! One connection: its channel and what is still to be sent.
+//! The connections of a shard: their channels and what is still to be sent.
+//!
+//! - [`Connection`]: one connection; [`buffers`]: send buffers that are used again; [`outbox`]: sending responses.
 
-use super::buffers::Buffers;
+pub(crate) mod buffers;
+pub(crate) mod outbox;
+
 use crate::account::{Account, Category, Charge, Level};
 use crate::eviction::Holder;
 use crate::limits::{ALLOWANCE, cost};
 use crate::session::SessionKey;
+use buffers::Buffers;
 use core::net::IpAddr;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -214,5 +219,14 @@ impl Connection {
     /// Most bytes of a response's body.
     pub(crate) fn response_len_max(&self) -> usize {
         self.session_len_max.min(self.channel.message_len_max())
+    }
+}
+
+impl Connection {
+    /// Gives the connection what it may spend in this turn. Debts of the turn before are taken from it.
+    #[inline]
+    pub(crate) fn refill(&mut self, quantum: i64, now: Instant) {
+        self.allowance = (self.allowance + quantum).min(quantum);
+        self.refilled = now;
     }
 }

@@ -10,7 +10,7 @@ use crate::session::lockout::Client;
 use crate::slab::Key;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The [`part`](super::Token::part) of a check's token: it has no other parts.
+/// The [`part`](crate::Token::part) of a check's token: it has no other parts.
 pub(crate) const PART: u32 = u32::MAX;
 
 /// A request and its check.
@@ -27,7 +27,7 @@ pub(crate) enum Place {
 
 /// Checks that wait, and how many run.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct CredentialQueue {
     /// Of those who have logged on before.
     familiar: VecDeque<Check>,
     /// Of everybody else. None of the queues is empty.
@@ -41,7 +41,7 @@ pub(crate) struct Desk {
     waiting_max: usize,
 }
 
-impl Desk {
+impl CredentialQueue {
     pub(crate) fn new(under_way_max: usize, waiting_max: usize) -> Self {
         Self {
             familiar: VecDeque::new(),
@@ -135,7 +135,8 @@ impl Desk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shard::{JobKind, JobResult};
+    use crate::effect::JobResult;
+    use crate::job_kind::JobKind;
     use core::net::IpAddr;
     use proptest::prelude::*;
 
@@ -147,84 +148,84 @@ mod tests {
         Key { index, generation: 0 }
     }
 
-    fn put(desk: &mut Desk, index: u32, from: u8, is_familiar: bool) {
+    fn put(queue: &mut CredentialQueue, index: u32, from: u8, is_familiar: bool) {
         let check = Task::blocking(JobKind::CheckCredential, || JobResult::Failed);
-        desk.put(key(index), check, client(from), is_familiar);
+        queue.put(key(index), check, client(from), is_familiar);
     }
 
-    fn next(desk: &mut Desk) -> Option<u32> {
-        desk.next().map(|(key, _)| key.index)
+    fn next(queue: &mut CredentialQueue) -> Option<u32> {
+        queue.next().map(|(key, _)| key.index)
     }
 
     #[test]
     fn clients_take_turns_and_few_run_at_a_time() {
-        let mut desk = Desk::new(2, 10);
+        let mut queue = CredentialQueue::new(2, 10);
         for index in 0..6 {
-            put(&mut desk, index, 1, false);
+            put(&mut queue, index, 1, false);
         }
-        put(&mut desk, 10, 2, false);
-        put(&mut desk, 20, 3, false);
+        put(&mut queue, 10, 2, false);
+        put(&mut queue, 20, 3, false);
         let mut order = Vec::new();
-        while let Some(index) = next(&mut desk) {
+        while let Some(index) = next(&mut queue) {
             order.push(index);
         }
         assert_eq!(order, [0, 10], "two at a time");
         for _ in 0..8 {
-            desk.ended();
-            order.extend(next(&mut desk));
+            queue.ended();
+            order.extend(next(&mut queue));
         }
         assert_eq!(order, [0, 10, 20, 1, 2, 3, 4, 5]);
-        assert!(desk.strangers.is_empty() && desk.turns.is_empty() && desk.len == 0);
+        assert!(queue.strangers.is_empty() && queue.turns.is_empty() && queue.len == 0);
     }
 
     #[test]
     fn who_has_been_here_before_comes_first() {
-        let mut desk = Desk::new(1, 3);
-        put(&mut desk, 0, 1, false);
-        put(&mut desk, 1, 1, false);
-        put(&mut desk, 2, 1, false);
-        assert_eq!(desk.place(client(1), true), Place::Free, "strangers take no place of theirs");
-        put(&mut desk, 9, 1, true);
-        assert_eq!(next(&mut desk), Some(9));
+        let mut queue = CredentialQueue::new(1, 3);
+        put(&mut queue, 0, 1, false);
+        put(&mut queue, 1, 1, false);
+        put(&mut queue, 2, 1, false);
+        assert_eq!(queue.place(client(1), true), Place::Free, "strangers take no place of theirs");
+        put(&mut queue, 9, 1, true);
+        assert_eq!(next(&mut queue), Some(9));
     }
 
     #[test]
     fn who_takes_most_places_gives_one_back() {
-        let mut desk = Desk::new(1, 4);
+        let mut queue = CredentialQueue::new(1, 4);
         for index in 0..3 {
-            put(&mut desk, index, 1, false);
+            put(&mut queue, index, 1, false);
         }
-        put(&mut desk, 3, 2, false);
-        assert_eq!(desk.place(client(1), false), Place::None, "it has most itself");
-        assert_eq!(desk.place(client(2), false), Place::InsteadOf(key(2)));
-        assert!(desk.leave(key(2)));
-        put(&mut desk, 4, 3, false);
+        put(&mut queue, 3, 2, false);
+        assert_eq!(queue.place(client(1), false), Place::None, "it has most itself");
+        assert_eq!(queue.place(client(2), false), Place::InsteadOf(key(2)));
+        assert!(queue.leave(key(2)));
+        put(&mut queue, 4, 3, false);
         // Nobody has two more than the next one would have: what is full is full.
-        assert_eq!(desk.place(client(2), false), Place::None);
-        assert_eq!(desk.place(client(4), false), Place::InsteadOf(key(1)));
-        assert!(!desk.leave(key(2)), "it has gone");
+        assert_eq!(queue.place(client(2), false), Place::None);
+        assert_eq!(queue.place(client(4), false), Place::InsteadOf(key(1)));
+        assert!(!queue.leave(key(2)), "it has gone");
     }
 
     proptest! {
         #[test]
         fn the_books_balance(steps in prop::collection::vec((0u8..4, 0u8..5, any::<bool>()), 0..200)) {
-            let mut desk = Desk::new(2, 8);
+            let mut queue = CredentialQueue::new(2, 8);
             let (mut there, mut under_way) = (std::collections::BTreeSet::new(), 0usize);
             for (index, (what, from, is_familiar)) in (0u32..).zip(steps) {
                 match what {
                     0 | 1 => {
-                        match desk.place(client(from), is_familiar) {
+                        match queue.place(client(from), is_familiar) {
                             Place::None => continue,
                             Place::Free => {}
                             Place::InsteadOf(other) => {
-                                prop_assert!(desk.leave(other));
+                                prop_assert!(queue.leave(other));
                                 prop_assert!(there.remove(&other.index));
                             }
                         }
-                        put(&mut desk, index, from, is_familiar);
+                        put(&mut queue, index, from, is_familiar);
                         there.insert(index);
                     }
-                    2 => match next(&mut desk) {
+                    2 => match next(&mut queue) {
                         Some(index) => {
                             prop_assert!(there.remove(&index));
                             under_way += 1;
@@ -232,18 +233,18 @@ mod tests {
                         None => prop_assert!(under_way == 2 || there.is_empty()),
                     },
                     _ => {
-                        desk.ended();
+                        queue.ended();
                         under_way = under_way.saturating_sub(1);
                         if let Some(index) = there.pop_first() {
-                            prop_assert!(desk.leave(key(index)));
+                            prop_assert!(queue.leave(key(index)));
                         }
                     }
                 }
-                let waiting: usize = desk.strangers.values().map(VecDeque::len).sum();
-                prop_assert_eq!(desk.len, waiting);
-                prop_assert_eq!(there.len(), waiting + desk.familiar.len());
-                prop_assert_eq!(desk.turns.len(), desk.strangers.len());
-                prop_assert!(under_way <= 2 && waiting <= 8 && desk.familiar.len() <= 8);
+                let waiting: usize = queue.strangers.values().map(VecDeque::len).sum();
+                prop_assert_eq!(queue.len, waiting);
+                prop_assert_eq!(there.len(), waiting + queue.familiar.len());
+                prop_assert_eq!(queue.turns.len(), queue.strangers.len());
+                prop_assert!(under_way <= 2 && waiting <= 8 && queue.familiar.len() <= 8);
             }
         }
     }

@@ -1,11 +1,11 @@
 //! Sending responses: into the send buffers of connections.
 
+use super::Connection;
 use super::buffers::Buffers;
-use super::connection::Connection;
 use crate::error::Fault;
 use crate::ids::{ConnectionId, ReplyTo};
 use crate::now::Now;
-use crate::service::reply::Reply;
+use crate::reply::Reply;
 use crate::slab::Slab;
 use crate::subscription::publish::{Responder, Ticket};
 use std::collections::VecDeque;

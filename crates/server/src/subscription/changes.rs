@@ -1,8 +1,8 @@
 //! From dirty slots to ready lists.
 
 use super::Engine;
+use super::groups::{Group, Groups};
 use super::item::{AT_PUBLISH, EVERY_WRITE, Item, flag};
-use super::sampling::Group;
 use super::subscription::Subscription;
 use crate::space::page::PAGE_SLOTS;
 use crate::space::slot::Snapshot;
@@ -159,7 +159,7 @@ pub(super) fn mark_dirty(
     index: u32,
     item: &mut Item,
     subscriptions: &mut [Option<Box<Subscription>>],
-    groups: &mut [Group],
+    groups: &mut Groups,
     arm: &mut impl FnMut(u32, &mut Group),
 ) {
     if item.group & AT_PUBLISH != 0 {
@@ -171,7 +171,7 @@ pub(super) fn mark_dirty(
         }
     } else if !item.has(flag::PENDING) {
         let group = item.group;
-        if let Some(state) = groups.get_mut(group as usize) {
+        if let Some(state) = groups.get_mut(group) {
             item.flags |= flag::PENDING;
             state.pending.push(index);
             arm(group, state);

@@ -482,6 +482,7 @@ impl Engine {
         if let Some(item) = self.items.get_mut(index as usize) {
             item.flags = 0;
             item.ext = None;
+            self.groups.leave(item.group);
             if let Some(slot) = item.slot.take() {
                 self.store.release(slot);
             }

@@ -6,7 +6,7 @@
 //! never looked at, except for one keep-alive count per cycle.
 //!
 //! - [`state`]: the publishing state table; [`subscription`]: its variables;
-//! - [`item`], [`filter`], [`kept_values`]: MonitoredItems; [`sampling`]: rate groups; [`changes`], [`watch`]: from dirty slots to
+//! - [`item`], [`filter`], [`kept_values`]: MonitoredItems; [`groups`], [`sampling`]: rate groups; [`changes`], [`watch`]: from dirty slots to
 //!   ready lists;
 //! - [`phase`]: when in its interval a subscription publishes;
 //! - [`publish`]: cycles, messages and the sessions' Publish queues; [`retransmission`]: what can be republished;
@@ -18,6 +18,7 @@
 mod access;
 mod changes;
 pub(crate) mod filter;
+mod groups;
 pub(crate) mod homes;
 pub(crate) mod item;
 mod item_ids;
@@ -48,12 +49,13 @@ use crate::space::page::{PAGE_SLOTS, Page};
 use crate::space::slot::Snapshot;
 use crate::space::store::SlotStore;
 use crate::work::Work;
+use groups::Groups;
 use homes::Homes;
 use item::Item;
 use phase::SharedPhases;
 use publish::PublishQueue;
 use retransmission::BufferPool;
-use sampling::{Group, SampleJob};
+use sampling::SampleJob;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use subscription::Subscription;
@@ -89,7 +91,7 @@ pub(crate) struct Engine {
     by_id: BTreeMap<u32, u32>,
     /// Publish queues by session key.
     queues: Vec<Option<Box<PublishQueue>>>,
-    groups: Vec<Group>,
+    groups: Groups,
     timers: Timers,
     phases: SharedPhases,
     pool: BufferPool,
@@ -137,7 +139,7 @@ impl Engine {
             free_subscriptions: Vec::new(),
             by_id: BTreeMap::new(),
             queues: Vec::new(),
-            groups: Vec::new(),
+            groups: Groups::default(),
             timers: Timers::default(),
             phases: SharedPhases::default(),
             pool: BufferPool::default(),

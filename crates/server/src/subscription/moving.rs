@@ -181,7 +181,7 @@ impl Engine {
 
     fn export_item(&mut self, index: u32, id: u32) -> Option<MovedItem> {
         let group = self.items.get(index as usize)?.group;
-        let interval = self.groups.get(group as usize).map(|group| group.interval);
+        let interval = self.groups.get(group).map(|group| group.interval);
         self.leave_group(index);
         if self.items.get(index as usize).is_some_and(|item| item.has(flag::ENABLED)) {
             self.stop_watching(index);
@@ -189,6 +189,7 @@ impl Engine {
         let mut gone = Item::new(NONE, 0, None, NodeIx::ns0(0));
         gone.flags = 0;
         let mut item = core::mem::replace(self.items.get_mut(index as usize)?, gone);
+        self.groups.leave(group);
         self.free_place(index);
         // A source that is working for this engine answers to this engine; the other one asks again.
         item.flags &= !(flag::READY | flag::PENDING);
@@ -243,7 +244,7 @@ impl Engine {
 
     fn insert_item(&mut self, mut item: Item, interval: Option<u64>, place: u32, position: usize) -> u32 {
         item.group = match interval {
-            Some(interval) => self.group(interval),
+            Some(interval) => self.groups.enter(interval),
             None => item.group,
         };
         item.subscription = place;

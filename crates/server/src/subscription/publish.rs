@@ -131,8 +131,7 @@ impl Engine {
             let Some((at, due)) = self.timers.pop(now.instant) else { break };
             match due {
                 Due::Group(group) => {
-                    let valid =
-                        self.groups.get(group as usize).is_some_and(|state| state.armed && state.next == at);
+                    let valid = self.groups.get(group).is_some_and(|state| state.armed && state.next == at);
                     if valid {
                         self.tick(group, now, space);
                     }

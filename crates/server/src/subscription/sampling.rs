@@ -1,4 +1,4 @@
-//! Rate groups: items with the same sampling interval share one timer (design §5).
+//! Sampling: the ticks of rate groups, and values that have to be fetched (design §5).
 //!
 //! Only items that need a tick of their own are here: those that sample slower than they publish, those with a queue
 //! and an interval, and those whose values have to be fetched. A tick costs what changed, not what is watched; only
@@ -7,8 +7,6 @@
 use super::Engine;
 use super::changes::make_ready;
 use super::item::flag;
-use super::phase::SharedPhases;
-use super::timer::{Due, Timers};
 use crate::authorization::Decisions;
 use crate::callback::SourceRead;
 use crate::now::Now;
@@ -19,33 +17,6 @@ use crate::space::view::attribute;
 use crate::space::{AddressSpace, NodeIx};
 use std::sync::Arc;
 use taktwerk_types::{DataValue, Decode, DecodeLimits, Instant, StatusCode, UtcTime, Variant};
-
-/// Items with one sampling interval.
-#[derive(Debug)]
-pub(crate) struct Group {
-    /// ns.
-    pub(super) interval: u64,
-    pub(super) next: Instant,
-    pub(super) armed: bool,
-    /// Items whose variable changed since the last tick.
-    pub(super) pending: Vec<u32>,
-    /// Items whose value must be fetched at each tick.
-    pub(super) polled: Vec<u32>,
-    /// Items that need every tick because they queue.
-    pub(super) every_tick: u32,
-}
-
-impl Group {
-    /// Starts the timer of group `number` if it stands still: when subscriptions of the interval publish, so that these have
-    /// fresh samples.
-    pub(super) fn arm(&mut self, number: u32, now: Instant, phases: &SharedPhases, timers: &mut Timers) {
-        if !self.armed {
-            self.next = phases.first_after(now, self.interval);
-            self.armed = true;
-            timers.push(self.next, Due::Group(number));
-        }
-    }
-}
 
 /// A sample whose source answers later.
 pub(crate) struct SampleJob {
@@ -73,25 +44,9 @@ impl core::fmt::Debug for SampleJob {
 }
 
 impl Engine {
-    /// The group of an interval, made if need be.
-    pub(super) fn group(&mut self, interval: u64) -> u32 {
-        let at = self.groups.iter().position(|group| group.interval == interval).unwrap_or_else(|| {
-            self.groups.push(Group {
-                interval,
-                next: Instant::ZERO,
-                armed: false,
-                pending: Vec::new(),
-                polled: Vec::new(),
-                every_tick: 0,
-            });
-            self.groups.len() - 1
-        });
-        u32::try_from(at).unwrap_or(0)
-    }
-
     /// Starts a group's timer if it stands still.
     pub(super) fn arm_group(&mut self, group: u32, now: Instant) {
-        if let Some(state) = self.groups.get_mut(group as usize) {
+        if let Some(state) = self.groups.get_mut(group) {
             state.arm(group, now, &self.phases, &mut self.timers);
         }
     }
@@ -100,13 +55,13 @@ impl Engine {
     pub(super) fn tick(&mut self, group: u32, now: Now, space: &AddressSpace) {
         self.fetch_polled(group, now, space);
         self.drain_changes(now.instant);
-        let Some(state) = self.groups.get_mut(group as usize) else { return };
+        let Some(state) = self.groups.get_mut(group) else { return };
         let mut pending = core::mem::take(&mut state.pending);
         self.work.items_walked += pending.len() as u64;
         for index in pending.drain(..) {
             self.sample(index, group);
         }
-        let Some(state) = self.groups.get_mut(group as usize) else { return };
+        let Some(state) = self.groups.get_mut(group) else { return };
         state.pending = pending;
         state.armed = false;
         if state.every_tick > 0 || !state.polled.is_empty() {
@@ -140,7 +95,7 @@ impl Engine {
 
     /// Asks the sources of a group's polled items.
     fn fetch_polled(&mut self, group: u32, now: Now, space: &AddressSpace) {
-        let Some(state) = self.groups.get_mut(group as usize) else { return };
+        let Some(state) = self.groups.get_mut(group) else { return };
         let mut polled = core::mem::take(&mut state.polled);
         polled.retain(|index| {
             let Some(item) = self.items.get(*index as usize) else { return false };
@@ -149,7 +104,7 @@ impl Engine {
         for index in &polled {
             self.fetch(*index, now, space);
         }
-        if let Some(state) = self.groups.get_mut(group as usize) {
+        if let Some(state) = self.groups.get_mut(group) {
             state.polled = polled;
         }
     }

@@ -2,6 +2,7 @@
 
 use super::Engine;
 use super::changes::mark_dirty;
+use super::groups::on_grid;
 use super::item::{AT_PUBLISH, EVERY_WRITE, INTERVAL_UNIT, flag};
 use super::item::{ItemExt, Trigger};
 use super::manage::{Revised, Settings, id_of};
@@ -45,11 +46,14 @@ impl Engine {
             self.subscription(item.subscription).map_or(1000.0, |it| it.parameters.publishing_interval);
         let polled = item.ext.as_ref().is_some_and(|ext| ext.polled.is_some());
         let fastest = limits.sampling_interval_min.max(settings.minimum_sampling_interval);
+        let slowest = limits.sampling_interval_max.max(fastest);
         let sampling_interval = match settings.sampling_interval {
             asked if asked.is_nan() || asked < 0.0 => publishing.max(settings.minimum_sampling_interval),
             0.0 if polled || settings.minimum_sampling_interval > 0.0 => fastest,
             0.0 => 0.0,
-            asked => asked.clamp(fastest, limits.sampling_interval_max.max(fastest)),
+            // Not lifted beyond the publishing interval: it would be sampled apart from publishing.
+            asked if asked <= publishing => on_grid(asked).min(publishing).clamp(fastest, slowest),
+            asked => on_grid(asked).clamp(fastest, slowest),
         };
         let mut queue_size = settings.queue_size.clamp(1, limits.queue_size_max.max(1));
         let rare = queue_size > 1
@@ -70,13 +74,14 @@ impl Engine {
         } else if queue_size == 1 && !polled && sampling_interval <= publishing {
             AT_PUBLISH | units(nanos_from_millis(sampling_interval))
         } else {
-            self.group(nanos_from_millis(sampling_interval).max(1))
+            self.groups.enter(nanos_from_millis(sampling_interval).max(1))
         };
         let waits = self.begin_change(index, group);
         let before = self.items.get(index as usize);
         let goes_on = before
             .is_some_and(|item| item.is_queued() && (group != EVERY_WRITE || item.group == EVERY_WRITE));
         let Some(item) = self.items.get_mut(index as usize) else {
+            self.groups.leave(group);
             return Revised { item_id: 0, sampling_interval: 0.0, queue_size: 0 };
         };
         item.set_trigger(settings.filter.trigger);
@@ -112,7 +117,7 @@ impl Engine {
             if item.group == EVERY_WRITE || polled || item.is_queued() {
                 continue;
             }
-            let interval = match self.groups.get(item.group as usize) {
+            let interval = match self.groups.get(item.group) {
                 Some(group) => group.interval,
                 None => u64::from(item.group & !AT_PUBLISH) * INTERVAL_UNIT,
             };
@@ -120,7 +125,8 @@ impl Engine {
             if was_at_publish == is_at_publish {
                 continue;
             }
-            let group = if is_at_publish { AT_PUBLISH | units(interval) } else { self.group(interval) };
+            let group =
+                if is_at_publish { AT_PUBLISH | units(interval) } else { self.groups.enter(interval) };
             let waits = self.begin_change(index, group);
             self.end_change(index, group, waits, now);
         }
@@ -138,11 +144,12 @@ impl Engine {
         waits
     }
 
-    /// Puts it into its new one.
+    /// Puts it into its new one, which counts it already.
     fn end_change(&mut self, index: u32, group: u32, waits: bool, now: Now) {
-        let Some(item) = self.items.get_mut(index as usize) else { return };
+        let Some(item) = self.items.get_mut(index as usize) else { return self.groups.leave(group) };
         let goes_on = item.group == EVERY_WRITE && group == EVERY_WRITE;
-        item.group = group;
+        // After it has entered the new one, so that a group that it stays in is not made anew.
+        self.groups.leave(core::mem::replace(&mut item.group, group));
         if !item.has(flag::ENABLED) || goes_on {
             return;
         }
@@ -190,7 +197,7 @@ impl Engine {
         }
         let polled = item.ext.as_ref().is_some_and(|ext| ext.polled.is_some());
         let queued = item.is_queued();
-        if let Some(state) = self.groups.get_mut(group as usize) {
+        if let Some(state) = self.groups.get_mut(group) {
             if polled {
                 if !state.polled.contains(&index) {
                     state.polled.push(index);
@@ -226,7 +233,7 @@ impl Engine {
         }
         let polled = item.ext.as_ref().is_some_and(|ext| ext.polled.is_some());
         let queued = item.is_queued();
-        if let Some(state) = self.groups.get_mut(group as usize) {
+        if let Some(state) = self.groups.get_mut(group) {
             if polled {
                 // Those that go together go from the end.
                 if let Some(at) = state.polled.iter().rposition(|other| *other == index) {

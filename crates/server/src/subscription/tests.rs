@@ -7,6 +7,7 @@ use super::publish::{Responder, Ticket};
 use super::subscription::Parameters;
 use super::*;
 
+mod groups;
 mod moving;
 mod phase;
 mod places;

@@ -11,6 +11,7 @@
 //!   when the server is full;
 //! - [`authorization`]: roles and permissions; [`audit`]: what a record says; [`config`], `discovery`: how a server is
 //!   configured and describes itself; [`diagnostics`]: what it counts;
+//! - `content_filter`: the filters of Part 4 §7.7; [`event`]: events, their filters and queues;
 //! - [`space`]: nodes and values; `subscription`: the subscription engine; `session`: what a client keeps between requests;
 //! - `effect`: slow work; `request`, `reply`: headers; `connection`: channels and send buffers; [`shared`]: what all shards
 //!   share;
@@ -26,10 +27,12 @@ pub mod authorization;
 pub mod callback;
 pub mod config;
 mod connection;
+mod content_filter;
 pub mod diagnostics;
 mod discovery;
 mod effect;
 pub mod error;
+pub mod event;
 mod eviction;
 pub mod identity;
 mod ids;
@@ -58,6 +61,7 @@ pub use admission::Refusal;
 pub use authorization::Authorization;
 pub use config::{BuildInfo, ConfigProblem, EndpointConfig, ServerConfig, UserTokenConfig, UserTokenKind};
 pub use error::Fault;
+pub use event::{Event, EventBus, FieldName, NewEvent};
 pub use identity::{Accepted, Credential, IdentityVerifier, User, Verdict, Verification};
 pub use limits::{Limits, Rate, SubscriptionLimits};
 pub use now::Now;

@@ -118,6 +118,10 @@ pub struct Limits {
     pub browse_path_targets_max: usize,
     /// Elements of one browse path; beyond: Bad_QueryTooComplex.
     pub browse_path_elements_max: usize,
+    /// Select clauses of one EventFilter (MaxSelectClauseParameters); beyond: Bad_TooManyOperations.
+    pub select_clauses_max: u32,
+    /// Operands of one where clause (MaxWhereClauseParameters); beyond: Bad_TooManyOperations.
+    pub where_operands_max: u32,
     /// Operations of one Read (MaxNodesPerRead).
     pub nodes_per_read_max: u32,
     /// Operations of one Write (MaxNodesPerWrite).
@@ -205,6 +209,8 @@ impl Default for Limits {
             browse_response_len_max: 4 << 20,
             browse_path_targets_max: 100,
             browse_path_elements_max: 64,
+            select_clauses_max: 1_000,
+            where_operands_max: 1_000,
             nodes_per_read_max: 10_000,
             nodes_per_write_max: 10_000,
             nodes_per_method_call_max: 1_000,
@@ -299,6 +305,8 @@ impl Limits {
             *limit = (*limit).max(1);
         }
         for limit in [
+            &mut self.select_clauses_max,
+            &mut self.where_operands_max,
             &mut self.nodes_per_read_max,
             &mut self.nodes_per_write_max,
             &mut self.nodes_per_method_call_max,
@@ -375,6 +383,15 @@ impl Limits {
         NumericRange::parse(text)
     }
 
+    /// What EventFilters may ask for.
+    pub(crate) fn event_filter(&self) -> EventFilterLimits {
+        EventFilterLimits {
+            select_clauses_max: self.select_clauses_max as usize,
+            where_operands_max: self.where_operands_max as usize,
+            path_len_max: self.browse_path_elements_max,
+        }
+    }
+
     /// What request decoders accept.
     #[must_use]
     pub(crate) fn decode(&self) -> taktwerk_types::DecodeLimits {
@@ -386,6 +403,17 @@ impl Limits {
             memory_max: self.request_memory_max,
         }
     }
+}
+
+/// What EventFilters may ask for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EventFilterLimits {
+    /// MaxSelectClauseParameters.
+    pub(crate) select_clauses_max: usize,
+    /// MaxWhereClauseParameters.
+    pub(crate) where_operands_max: usize,
+    /// Names in the path of a clause.
+    pub(crate) path_len_max: usize,
 }
 
 #[cfg(test)]

@@ -63,6 +63,7 @@ impl ServerShared {
             utc_origin: channel_origin,
             key_log: config.key_log.clone(),
         });
+        space.events().set_run(config.start_time);
         let homes = Arc::new(Homes::new(shards));
         let authorization = ArcSwap::from_pointee(config.authorization.clone());
         Arc::new(Self {

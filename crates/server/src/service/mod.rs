@@ -18,6 +18,7 @@ pub(crate) mod context;
 pub(crate) mod deferred;
 pub(crate) mod diagnostics;
 pub(crate) mod discovery;
+mod event_item;
 pub(crate) mod gate;
 pub(crate) mod identity;
 pub(crate) mod list;

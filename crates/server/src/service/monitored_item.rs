@@ -2,6 +2,7 @@
 //! with a hundred thousand items needs no list of them.
 
 use super::context::Context;
+use super::event_item;
 use super::gate::Caller;
 use super::list::{self, Cursor, List};
 use super::reply::Reply;
@@ -20,8 +21,8 @@ use crate::subscription::manage::{ItemSpec, Revised, Settings};
 use crate::work::unit;
 use taktwerk_schema::ids::data_type_ids;
 use taktwerk_schema::{
-    CreateMonitoredItemsResponse, DeleteMonitoredItemsResponse, EventFilter, ModifyMonitoredItemsResponse,
-    MonitoringMode, Range, SetMonitoringModeResponse,
+    CreateMonitoredItemsResponse, DeleteMonitoredItemsResponse, EventFilter, EventFilterResult,
+    ModifyMonitoredItemsResponse, MonitoringMode, Range, SetMonitoringModeResponse,
 };
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{
@@ -30,12 +31,12 @@ use taktwerk_types::{
 };
 
 /// MonitoringParameters (Part 4 §7.21).
-struct Parameters {
-    client_handle: u32,
+pub(super) struct Parameters {
+    pub(super) client_handle: u32,
     sampling_interval: f64,
-    filter: ExtensionObject,
-    queue_size: u32,
-    discard_oldest: bool,
+    pub(super) filter: ExtensionObject,
+    pub(super) queue_size: u32,
+    pub(super) discard_oldest: bool,
 }
 
 impl Parameters {
@@ -53,19 +54,11 @@ impl Parameters {
     fn settings(&self, nodes: &Nodes, node: NodeIx, attribute_id: u32) -> Result<Settings, StatusCode> {
         let view = nodes.view(node).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
         let is_value = attribute_id == attribute::VALUE;
-        // Events come with the event model; an EventFilter is never taken for something else.
+        // An EventFilter is never taken for something else; items for events have a path of their own.
         if self.filter.is::<EventFilter>() {
-            return Err(if attribute_id == attribute::EVENT_NOTIFIER {
-                StatusCode::BAD_MONITORED_ITEM_FILTER_UNSUPPORTED
-            } else {
-                StatusCode::BAD_FILTER_NOT_ALLOWED
-            });
+            return Err(StatusCode::BAD_FILTER_NOT_ALLOWED);
         }
         let numeric = is_value && is_number(nodes, node);
-        // Events are monitored with an EventFilter and nothing else (Part 4 §5.13.1.4, §7.22.3).
-        if attribute_id == attribute::EVENT_NOTIFIER {
-            return Err(StatusCode::BAD_EVENT_FILTER_INVALID);
-        }
         let filter = Filter::check(&self.filter, is_value, numeric, || eu_range(nodes, node))?;
         let minimum_sampling_interval =
             if is_value { view.minimum_sampling_interval().max(0.0) } else { 0.0 };
@@ -160,7 +153,7 @@ impl Items {
             while list.goes_on(reply)? {
                 let before = list.body.remaining();
                 let (decoder, out) = (&mut list.body, reply.out());
-                let result = if self.creates {
+                let Answer { result, filter_result } = if self.creates {
                     create_one(context, place, self.timestamps, decoder)?
                 } else {
                     modify_one(context, place, self.timestamps, decoder)?
@@ -173,7 +166,7 @@ impl Items {
                 if self.creates {
                     revised.item_id.encode(out);
                 }
-                encode_revised(&revised, out);
+                encode_revised(&revised, filter_result.as_deref(), out);
                 list.done(unit::ITEM, before - list.body.remaining());
             }
             Ok(())
@@ -181,14 +174,27 @@ impl Items {
     }
 }
 
+/// What is said of one item.
+pub(super) struct Answer {
+    pub(super) result: Result<Revised, StatusCode>,
+    /// What is wrong with an EventFilter.
+    pub(super) filter_result: Option<Box<EventFilterResult>>,
+}
+
+impl From<Result<Revised, StatusCode>> for Answer {
+    fn from(result: Result<Revised, StatusCode>) -> Self {
+        Self { result, filter_result: None }
+    }
+}
+
 /// What a failed operation says it revised.
 const NOTHING: Revised = Revised { item_id: 0, sampling_interval: 0.0, queue_size: 0 };
 
-fn encode_revised(revised: &Revised, out: &mut Vec<u8>) {
+fn encode_revised(revised: &Revised, filter_result: Option<&EventFilterResult>, out: &mut Vec<u8>) {
     revised.sampling_interval.encode(out);
     revised.queue_size.encode(out);
-    // DataChangeFilters have no filter result.
-    ExtensionObject::NULL.encode(out);
+    // DataChangeFilters have no filter result, and EventFilters none if nothing is wrong.
+    filter_result.map_or(ExtensionObject::NULL, ExtensionObject::new).encode(out);
 }
 
 fn timestamps(decoder: &mut Decoder<'_>) -> Result<TimestampsToReturn, Fault> {
@@ -201,20 +207,24 @@ fn create_one(
     place: u32,
     timestamps: TimestampsToReturn,
     decoder: &mut Decoder<'_>,
-) -> Result<Result<Revised, StatusCode>, DecodeError> {
+) -> Result<Answer, DecodeError> {
     let id = NodeIdRef::decode(decoder)?;
     let attribute_id = u32::decode(decoder)?;
     let index_range = decoder.str()?.unwrap_or("");
     let data_encoding = QualifiedName::decode(decoder)?;
     let mode = MonitoringMode(i32::decode(decoder)?);
     let parameters = Parameters::decode(decoder)?;
+    if attribute_id == attribute::EVENT_NOTIFIER {
+        let plain = index_range.is_empty() && data_encoding.is_null();
+        return Ok(event_item::create(context, place, id, plain, mode, &parameters));
+    }
     let spec = {
         let nodes = context.space.read();
         let decisions = &context.decisions;
         let range = || context.limits.index_range(index_range);
         check(&nodes, decisions, id, attribute_id, range, &data_encoding, mode, timestamps, &parameters)
     };
-    Ok(spec.and_then(|spec| context.engine.create_item(place, spec, context.now, context.space)))
+    Ok(spec.and_then(|spec| context.engine.create_item(place, spec, context.now, context.space)).into())
 }
 
 #[allow(clippy::too_many_arguments)] // the fields of one wire structure
@@ -283,7 +293,7 @@ fn check(
     })
 }
 
-fn checked_mode(mode: MonitoringMode) -> Result<MonitoringMode, StatusCode> {
+pub(super) fn checked_mode(mode: MonitoringMode) -> Result<MonitoringMode, StatusCode> {
     if (0..=2).contains(&mode.0) { Ok(mode) } else { Err(StatusCode::BAD_MONITORING_MODE_INVALID) }
 }
 
@@ -293,10 +303,16 @@ fn modify_one(
     place: u32,
     timestamps: TimestampsToReturn,
     decoder: &mut Decoder<'_>,
-) -> Result<Result<Revised, StatusCode>, DecodeError> {
+) -> Result<Answer, DecodeError> {
     let id = u32::decode(decoder)?;
     let parameters = Parameters::decode(decoder)?;
-    Ok(context.engine.find_item(place, id).and_then(|index| {
+    let index = context.engine.find_item(place, id);
+    if let Ok(index) = index
+        && context.engine.is_event_item(index)
+    {
+        return Ok(event_item::modify(context, index, &parameters));
+    }
+    let result = index.and_then(|index| {
         let (node, attribute_id) =
             context.engine.item_target(index).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
         let settings = {
@@ -305,7 +321,8 @@ fn modify_one(
         };
         let handle = parameters.client_handle;
         Ok(context.engine.modify_item(index, handle, timestamps, settings, context.now))
-    }))
+    });
+    Ok(result.into())
 }
 
 /// SetTriggering (Part 4 §5.13.5).

@@ -143,6 +143,7 @@ impl Shard {
                 limits.subscriptions.clone(),
                 store,
                 Arc::clone(shared.homes()),
+                Arc::clone(shared.space().events()),
                 first_id,
             )
             .with_account(Arc::clone(shared.account())),

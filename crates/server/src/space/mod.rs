@@ -8,6 +8,7 @@
 //! - `attributes`: the attributes that depend on the session; `decisions`: what a session may do with a node; `rights`: the
 //!   same for the application's own code; `data_type`: which built-in type a DataType is encoded as;
 //! - `metadata`, `role_set`: what the NamespaceMetadata objects and the RoleSet show;
+//! - `events`: where in the address space events can be seen;
 //! - [`build`]: builders for applications; [`import`]: NodeSets at run time.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -19,6 +20,7 @@ pub(crate) mod data_type;
 mod decisions;
 pub(crate) mod dirty;
 pub(crate) mod error;
+pub(crate) mod events;
 pub mod import;
 mod metadata;
 pub(crate) mod node;
@@ -40,6 +42,7 @@ pub use slot::SHARDS_MAX;
 pub use spec::NodeSpec;
 pub use store::Wake;
 
+use crate::event::EventBus;
 use crate::source::Sources;
 use nodes::Nodes;
 use store::{SlotHandle, SlotStore};
@@ -56,6 +59,8 @@ pub struct AddressSpace {
     access_generation: Arc<AtomicU64>,
     /// What fetches values and may take its time.
     sources: Arc<Sources>,
+    /// Events on their way to items.
+    events: Arc<EventBus>,
     /// How many threads wait to read the structure.
     waiting: AtomicUsize,
 }
@@ -72,7 +77,8 @@ impl AddressSpace {
         let nodes = Nodes::new(Arc::clone(&slots), application_uri);
         let access_generation = nodes.access().shared_generation();
         let (sources, waiting) = (Arc::default(), AtomicUsize::new(0));
-        Self { nodes: RwLock::new(nodes), slots, access_generation, sources, waiting }
+        let events = Arc::new(EventBus::new(slots.shards()));
+        Self { nodes: RwLock::new(nodes), slots, access_generation, sources, events, waiting }
     }
 
     /// The sources of its values that take their time.

@@ -121,6 +121,11 @@ impl SlotStore {
         let _ = self.hub.pause.set(pause);
     }
 
+    /// Makes a shard's driver take a turn soon.
+    pub(crate) fn wake(&self, shard: usize) {
+        self.hub.wake(shard);
+    }
+
     /// Lets other threads run; the longer somebody has waited, the larger the number.
     pub(crate) fn pause(&self, count: u32) {
         self.hub.pause(SPINS.saturating_add(count));

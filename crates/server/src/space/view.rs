@@ -257,9 +257,10 @@ impl<'a> NodeView<'a> {
         }
     }
 
-    /// The EventNotifier of an Object or View: no events can be subscribed to, whatever a NodeSet says.
+    /// The EventNotifier of an Object or View: whether events can be subscribed to. There is no history of events, whatever a
+    /// NodeSet says.
     pub(crate) fn event_notifier(&self) -> Option<u8> {
-        self.declared_event_notifier().map(|_| 0)
+        self.declared_event_notifier().map(|bits| bits & super::events::SUBSCRIBE_TO_EVENTS)
     }
 
     /// The EventNotifier that the node's model or maker has given it.

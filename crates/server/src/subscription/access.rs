@@ -48,6 +48,7 @@ impl Engine {
             return;
         }
         subscription.decisions = Arc::clone(decisions);
+        self.authorize_events(place, decisions, space);
         let mut changed: Vec<(u32, Denial)> = Vec::new();
         if let Some(subscription) = self.subscription(place) {
             let nodes = space.read();
@@ -79,7 +80,12 @@ impl Engine {
         if let Some(ext) = &mut item.ext {
             ext.values.clear();
         }
-        if !item.has(flag::ENABLED) {
+        if let Some(events) =
+            item.ext.as_mut().and_then(|ext| ext.events.as_mut()).filter(|_| denial != Denial::No)
+        {
+            events.queue.clear();
+        }
+        if !item.has(flag::ENABLED) || item.has(flag::EVENTS) {
             return;
         }
         if item.slot.is_none() {

@@ -3,6 +3,7 @@
 //! The common item (Value attribute, queue size 1, no deadband, no IndexRange) is one cache line and has no queue:
 //! it remembers that its variable changed, and the value is taken from the slot when it is published.
 
+use super::events::EventItem;
 use super::kept_values::KeptValues;
 use crate::account::{Account, Category, Charge, Exhausted, HeapSize, allocation};
 use crate::authorization::Denial;
@@ -43,6 +44,8 @@ pub(crate) mod flag {
     pub(crate) const REPORTING: u16 = 1 << 6;
     /// The mode is Sampling or Reporting.
     pub(crate) const ENABLED: u16 = 1 << 7;
+    /// The item monitors events; what it needs for that is in its [`ItemExt`].
+    pub(crate) const EVENTS: u16 = 1 << 8;
     /// The entry is in use.
     pub(crate) const ALIVE: u16 = 1 << 9;
     /// Two bits: why the client does not get values, see [`Denial`](crate::authorization::Denial); 0 if it does.
@@ -107,6 +110,8 @@ pub(crate) struct ItemExt {
     pub(crate) polled: Option<u32>,
     /// Which asynchronous sample is on its way: the number of its job, or 0.
     pub(crate) sampling: u64,
+    /// What an item needs that monitors events.
+    pub(crate) events: Option<Box<EventItem>>,
     /// The number of the last write that the item has looked at.
     pub(super) seen: u32,
     /// For everything here but the values.
@@ -127,6 +132,7 @@ impl ItemExt {
             links: Vec::new(),
             polled: None,
             sampling: 0,
+            events: None,
             seen: 0,
             charge: account.charge_anyway(Category::MonitoredItems, cost::RARE_MONITORED_ITEM),
         }

@@ -382,6 +382,9 @@ impl Engine {
     /// SetMonitoringMode (Part 4 §5.13.4).
     pub(crate) fn set_mode(&mut self, index: u32, mode: MonitoringMode, now: Now, space: &AddressSpace) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
+        if item.has(flag::EVENTS) {
+            return self.set_event_mode(index, mode);
+        }
         let was_enabled = item.has(flag::ENABLED);
         let enabled = mode != MonitoringMode::DISABLED;
         item.set(flag::REPORTING, mode == MonitoringMode::REPORTING);

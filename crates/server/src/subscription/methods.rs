@@ -20,7 +20,7 @@ impl Engine {
         for at in 0..subscription.items.len() {
             let index = subscription.items[at];
             let Some(item) = items.get_mut(index as usize) else { continue };
-            if !item.has(flag::REPORTING) {
+            if !item.has(flag::REPORTING) || item.has(flag::EVENTS) {
                 continue;
             }
             if !item.is_queued() {

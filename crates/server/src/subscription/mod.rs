@@ -8,6 +8,7 @@
 //! - [`state`]: the publishing state table; [`subscription`]: its variables;
 //! - [`item`], [`filter`], [`kept_values`]: MonitoredItems; [`groups`], [`sampling`]: rate groups; [`changes`], [`watch`]: from dirty slots to
 //!   ready lists;
+//! - `events`: items that report events;
 //! - [`phase`]: when in its interval a subscription publishes;
 //! - [`publish`]: cycles, messages and the sessions' Publish queues; [`retransmission`]: what can be republished;
 //! - [`manage`]: creating, modifying and deleting, as the services ask; `settings`: how items sample and queue; `methods`: as methods ask; `places`: where
@@ -17,6 +18,7 @@
 
 mod access;
 mod changes;
+pub(crate) mod events;
 pub(crate) mod filter;
 mod groups;
 pub(crate) mod homes;
@@ -44,11 +46,13 @@ mod watch;
 mod tests;
 
 use crate::account::Account;
+use crate::event::EventBus;
 use crate::limits::SubscriptionLimits;
 use crate::space::page::{PAGE_SLOTS, Page};
 use crate::space::slot::Snapshot;
 use crate::space::store::SlotStore;
 use crate::work::Work;
+use events::EventItems;
 use groups::Groups;
 use homes::Homes;
 use item::Item;
@@ -75,6 +79,10 @@ pub(crate) struct Engine {
     store: Arc<SlotStore>,
     /// Which subscriptions live on which shard.
     homes: Arc<Homes>,
+    /// Where events come from.
+    events: Arc<EventBus>,
+    /// The items that watch for events.
+    event_items: EventItems,
     /// For sessions that have no account of their own.
     account: Arc<Account>,
     /// The shard's own list of the store's pages.
@@ -120,6 +128,7 @@ impl Engine {
         limits: SubscriptionLimits,
         store: Arc<SlotStore>,
         homes: Arc<Homes>,
+        events: Arc<EventBus>,
         first_id: u32,
     ) -> Self {
         let maxima = crate::Limits { subscriptions: limits.clone(), ..crate::Limits::default() }.maxima();
@@ -129,6 +138,8 @@ impl Engine {
             limits,
             store,
             homes,
+            events,
+            event_items: EventItems::default(),
             account,
             pages: Vec::new(),
             watch: Watch::default(),

@@ -14,6 +14,7 @@ use super::timer::Due;
 use super::{Engine, SessionKey};
 use crate::now::Now;
 use crate::space::NodeIx;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use taktwerk_types::StatusCode;
 
@@ -106,6 +107,7 @@ impl Engine {
         // What has been written until now is this engine's to sort out: values in its ring would not find their item.
         self.refresh_pages();
         self.drain_changes(now.instant);
+        self.drain_events();
         let mut subscription = self.subscriptions.get_mut(place as usize).and_then(Option::take)?;
         self.by_id.remove(&subscription.id);
         self.free_subscriptions.push(place);
@@ -125,6 +127,7 @@ impl Engine {
             .map(|item| item.position as usize)
             .collect();
         subscription.ready = Vec::new();
+        subscription.ready_events = VecDeque::new();
         subscription.ready_head = 0;
         let indexes = core::mem::take(&mut subscription.items);
         let ids = subscription.ids.take();
@@ -183,6 +186,7 @@ impl Engine {
         let group = self.items.get(index as usize)?.group;
         let interval = self.groups.get(group).map(|group| group.interval);
         self.leave_group(index);
+        self.depart_events(index);
         if self.items.get(index as usize).is_some_and(|item| item.has(flag::ENABLED)) {
             self.stop_watching(index);
         }
@@ -238,6 +242,7 @@ impl Engine {
         }
         for index in &indexes {
             self.resume_item(*index, now);
+            self.arrive_events(*index);
         }
         place
     }

@@ -121,6 +121,9 @@ impl Engine {
             self.refresh_pages();
             self.drain_queued();
         }
+        if self.events.take_pressed(self.shard) {
+            self.drain_events();
+        }
         if self.next_deadline().is_none_or(|at| at > now.instant) {
             return;
         }
@@ -142,6 +145,7 @@ impl Engine {
                     }
                     if !fresh {
                         self.drain_changes(now.instant);
+                        self.drain_events();
                         fresh = true;
                     }
                     self.cycle(place, now, responder, &mut budget);
@@ -444,6 +448,9 @@ impl Engine {
     pub(super) fn has_notifications(&mut self, place: u32) -> bool {
         let Self { subscriptions, items, pages, .. } = self;
         let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return false };
+        if !subscription.ready_events.is_empty() && super::events::has_events(place, items, subscription) {
+            return true;
+        }
         while let Some(index) = subscription.ready.get(subscription.ready_head).copied() {
             if let Some(item) = items.get_mut(index as usize).filter(|item| is_ready(item, place)) {
                 if !item.has(flag::REPORTING | flag::TRIGGERED) {
@@ -473,11 +480,17 @@ impl Engine {
     /// notifications and `body_max` bytes; none if there is nothing to tell after all.
     fn create_message(&mut self, place: u32, now: Now, body_max: usize) -> Option<Vec<u8>> {
         let mut out = self.pool.take();
-        let Self { subscriptions, items, pages, pool, .. } = self;
+        let Self { subscriptions, items, pages, pool, events, .. } = self;
         let subscription = subscriptions.get_mut(place as usize)?.as_mut()?;
         // Response header, acknowledgement results and available sequence numbers also need room.
         let len_max = body_max.saturating_sub(1024).max(1024);
         let count_max = subscription.parameters.max_notifications;
+        let events_max = match (subscription.ready_events.is_empty(), subscription.ready_len()) {
+            (true, _) => 0,
+            (false, 0) => count_max,
+            // Values get their share of a message, however many events there are.
+            (false, _) => (count_max / 2).max(1),
+        };
         // A large message that grows by doubling leaves holes of its own size in the heap.
         let waiting = subscription.ready.len() - subscription.ready_head;
         let expected = waiting.min(count_max as usize).saturating_mul(subscription.notification_len) + 64;
@@ -486,6 +499,23 @@ impl Engine {
         // When a sample of the values was written, ns.
         let mut written = SmallVec::<[i64; SAMPLES]>::new();
         let sample_every = waiting.div_ceil(SAMPLES).max(1) as u32;
+        let event_count = if events_max == 0 {
+            0
+        } else {
+            message.block(encoding_ids::EVENT_NOTIFICATION_LIST_BINARY, |out| {
+                super::events::encode_events(
+                    out,
+                    place,
+                    items,
+                    subscription,
+                    events_max,
+                    len_max,
+                    events,
+                    now,
+                )
+            })
+        };
+        let count_max = count_max - event_count;
         let count = message.block(encoding_ids::DATA_CHANGE_NOTIFICATION_BINARY, |out| {
             let count_at = out.len();
             let mut count = 0u32;
@@ -552,12 +582,15 @@ impl Engine {
         let says_something = message.finish();
         subscription.phase.observe(&written);
         compact(subscription);
+        let values = count;
+        let count = values + event_count;
         self.work.notifications += u64::from(count);
         if !says_something {
             pool.give(out);
             return None;
         }
-        subscription.counters.data_changes += 1;
+        subscription.counters.data_changes += u32::from(values > 0);
+        subscription.counters.events = subscription.counters.events.wrapping_add(event_count);
         subscription.notification_len = out.len() / count.max(1) as usize + 1;
         subscription.counters.notifications = subscription.counters.notifications.wrapping_add(count);
         Some(out)
@@ -688,7 +721,7 @@ fn look_silently(
 }
 
 /// Makes the items ready that a triggering item fires (Part 4 §5.13.1.6).
-fn fire_links(index: u32, place: u32, items: &mut [Item], subscription: &mut Subscription) {
+pub(super) fn fire_links(index: u32, place: u32, items: &mut [Item], subscription: &mut Subscription) {
     let links = match items.get_mut(index as usize).and_then(|item| item.ext.as_mut()) {
         Some(ext) if !ext.links.is_empty() => core::mem::take(&mut ext.links),
         _ => return,
@@ -696,6 +729,10 @@ fn fire_links(index: u32, place: u32, items: &mut [Item], subscription: &mut Sub
     for linked in &links {
         if let Some(item) = items.get_mut(*linked as usize) {
             let waits = item.has(flag::DIRTY) || item.ext.as_ref().is_some_and(|ext| !ext.values.is_empty());
+            if item.has(flag::EVENTS) {
+                super::events::trigger(*linked, place, item, subscription);
+                continue;
+            }
             // Reporting items report on their own.
             if item.subscription == place
                 && item.has(flag::ENABLED)

@@ -182,7 +182,9 @@ impl Engine {
     /// Lets an item that watches its slot be sampled as its group is. `resumes` says whether it knows which write it
     /// has seen last; otherwise those from now on are news.
     pub(super) fn join_group(&mut self, index: u32, now: Now, resumes: bool) {
-        let Some(item) = self.items.get_mut(index as usize) else { return };
+        let Some(item) = self.items.get_mut(index as usize).filter(|item| !item.has(flag::EVENTS)) else {
+            return;
+        };
         let group = item.group;
         if group == EVERY_WRITE {
             let Some(slot) = item.slot_index() else { return };

@@ -8,6 +8,7 @@ use super::{SessionKey, SubscriptionLimits};
 use crate::account::{Account, Category, Charge, Exhausted, Level};
 use crate::authorization::{Decisions, Grant};
 use crate::limits::cost;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use taktwerk_types::Instant;
 use taktwerk_types::time::nanos_from_millis;
@@ -64,6 +65,8 @@ pub(crate) struct Counters {
     pub(crate) transferred_to_same_client: u32,
     pub(crate) publish_requests: u32,
     pub(crate) data_changes: u32,
+    pub(crate) events: u32,
+    pub(crate) event_queue_overflows: u32,
     pub(crate) notifications: u32,
     pub(crate) late: u32,
     pub(crate) discarded_messages: u32,
@@ -150,6 +153,8 @@ pub(crate) struct Subscription {
     /// Items that may have something to report, first come first; those before `ready_head` are done.
     pub(crate) ready: Vec<u32>,
     pub(crate) ready_head: usize,
+    /// Items that have events to report, first come first.
+    pub(crate) ready_events: VecDeque<u32>,
     /// When this subscription was last served, as a running number: fairness between late subscriptions.
     pub(crate) served: u64,
     pub(crate) counters: Counters,
@@ -192,6 +197,7 @@ impl Subscription {
             has_lost_items: false,
             ready: Vec::new(),
             ready_head: 0,
+            ready_events: VecDeque::new(),
             served: 0,
             counters: Counters::default(),
             decisions,

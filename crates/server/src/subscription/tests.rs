@@ -94,7 +94,8 @@ impl World {
             })
             .collect();
         let homes = Arc::new(homes::Homes::new(shards));
-        let engine = Engine::new(0, SubscriptionLimits::default(), Arc::clone(space.slots()), homes, 1);
+        let (store, events) = (Arc::clone(space.slots()), Arc::clone(space.events()));
+        let engine = Engine::new(0, SubscriptionLimits::default(), store, homes, events, 1);
         let now = 1_000 * MS;
         Self { space, engine, out: Recorder::default(), now, next_handle: 1, variables }
     }

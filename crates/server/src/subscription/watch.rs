@@ -1,7 +1,7 @@
 //! Which items look at a slot: the first one of each slot's list.
 
 use super::Engine;
-use super::item::NONE;
+use super::item::{NONE, flag};
 use crate::space::page::PAGE_SLOTS;
 
 /// The first item on each slot, in pages like the slots themselves: growing copies nothing and leaves no holes in
@@ -39,7 +39,11 @@ impl Watch {
 impl Engine {
     /// Puts an item into its slot's list. What is written from now on makes it dirty.
     pub(super) fn start_watching(&mut self, index: u32) {
-        let Some(slot) = self.items.get(index as usize).and_then(|item| item.slot_index()) else { return };
+        let Some(item) = self.items.get(index as usize) else { return };
+        if item.has(flag::EVENTS) {
+            return self.watch_events(index);
+        }
+        let Some(slot) = item.slot_index() else { return };
         let next = self.watch.put_first(slot as usize, index);
         if let Some(item) = self.items.get_mut(index as usize) {
             (item.next, item.previous) = (next, NONE);
@@ -57,6 +61,9 @@ impl Engine {
     /// Takes an item out of its slot's list.
     pub(super) fn stop_watching(&mut self, index: u32) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
+        if item.has(flag::EVENTS) {
+            return self.unwatch_events(index);
+        }
         let Some(slot) = item.slot_index() else { return };
         let next = core::mem::replace(&mut item.next, NONE);
         let previous = core::mem::replace(&mut item.previous, NONE);

@@ -6,6 +6,7 @@ mod audit;
 mod authorization;
 mod diagnostics;
 mod discovery;
+mod events;
 mod flow;
 mod hostile;
 mod limits;

@@ -12,12 +12,12 @@ use schema::{
 use taktwerk_types::{BuiltInType, Variant};
 
 /// One server of two shards, with the variable `ns=1;i=1` at 1.
-struct Pair {
-    shards: [Server; 2],
+pub(super) struct Pair {
+    pub(super) shards: [Server; 2],
 }
 
 impl Pair {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::with(|_| {})
     }
 
@@ -37,7 +37,7 @@ impl Pair {
     }
 
     /// Takes messages where they belong, until there are none.
-    fn deliver(&mut self) {
+    pub(super) fn deliver(&mut self) {
         loop {
             let message = self.shards.iter_mut().find_map(|server| server.shard.poll_message());
             let Some((to, message)) = message else { return };
@@ -47,7 +47,7 @@ impl Pair {
     }
 
     /// Lets time pass on both shards.
-    fn pass(&mut self, ms: u64) {
+    pub(super) fn pass(&mut self, ms: u64) {
         self.shards.iter_mut().for_each(|server| server.pass(Duration::from_millis(ms)));
     }
 
@@ -72,7 +72,7 @@ impl Pair {
         values(&client.response::<PublishResponse>(request).unwrap().unwrap())
     }
 
-    fn ask(&mut self, client: &mut Client, at: usize, ids: &[u32]) -> u32 {
+    pub(super) fn ask(&mut self, client: &mut Client, at: usize, ids: &[u32]) -> u32 {
         let request = TransferSubscriptionsRequest {
             request_header: client.header(),
             subscription_ids: ids.to_vec(),
@@ -89,7 +89,7 @@ impl Pair {
     }
 
     /// The statuses of a transfer that is given the time it takes.
-    fn transfer(&mut self, client: &mut Client, at: usize, ids: &[u32]) -> Vec<StatusCode> {
+    pub(super) fn transfer(&mut self, client: &mut Client, at: usize, ids: &[u32]) -> Vec<StatusCode> {
         let request = self.ask(client, at, ids);
         self.deliver();
         let results = self.results(client, at, request).unwrap();

@@ -13,8 +13,15 @@ impl Pair {
     fn new(variables: usize) -> Self {
         let world = World::with_shards(variables, 2);
         let (limits, store) = (SubscriptionLimits::default(), Arc::clone(world.space.slots()));
-        let other = Engine::new(1, limits, store, Arc::clone(&world.engine.homes), 2)
-            .with_account(Arc::clone(&world.engine.account));
+        let other = Engine::new(
+            1,
+            limits,
+            store,
+            Arc::clone(&world.engine.homes),
+            Arc::clone(world.space.events()),
+            2,
+        )
+        .with_account(Arc::clone(&world.engine.account));
         Self { world, other }
     }
 

@@ -11,7 +11,14 @@ impl World {
         let mut world = Self::with_shards(0, shards);
         world.space = AddressSpace::new(shards, queue_len, "urn:test");
         let (limits, store) = (SubscriptionLimits::default(), Arc::clone(world.space.slots()));
-        world.engine = Engine::new(0, limits, store, Arc::new(homes::Homes::new(shards)), 1);
+        world.engine = Engine::new(
+            0,
+            limits,
+            store,
+            Arc::new(homes::Homes::new(shards)),
+            Arc::clone(world.space.events()),
+            1,
+        );
         for _ in 0..variables {
             world.add_variable(Variant::from(0.0));
         }

@@ -1,0 +1,243 @@
+//! From a ContentFilter on the wire to a compiled one (Part 4 §7.7.1, §7.7.2).
+
+use super::like::Pattern;
+use super::{Element, Filter, Operand};
+use taktwerk_schema::{
+    AttributeOperand, ContentFilter, ContentFilterElement, ContentFilterElementResult, ContentFilterResult,
+    ElementOperand, FilterOperator as Op, LiteralOperand, SimpleAttributeOperand,
+};
+use taktwerk_types::{BuiltInType, ExtensionObject, NodeId, StatusCode, Variant};
+
+/// What operands stand for.
+pub(crate) trait Resolve {
+    /// A type of nodes.
+    type Type;
+
+    /// The number of the field that an operand names.
+    ///
+    /// # Errors
+    /// The status of the operand.
+    fn field(&mut self, operand: SimpleAttributeOperand) -> Result<u32, StatusCode>;
+
+    /// The type of an OfType.
+    ///
+    /// # Errors
+    /// The status of the operand.
+    fn of_type(&mut self, id: &NodeId) -> Result<Self::Type, StatusCode>;
+
+    /// The built-in type that values of a data type are encoded as, for Cast.
+    fn built_in_type(&self, data_type: &NodeId) -> Option<BuiltInType>;
+}
+
+/// How much a filter may ask for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FilterLimits {
+    /// Most elements, and most operands of all of them.
+    pub(crate) operands_max: usize,
+}
+
+/// How often elements may be evaluated at most for one event, as a multiple of their number: an element may be an operand
+/// of several others.
+const COST_FACTOR: usize = 4;
+/// How deep elements may nest.
+const DEPTH_MAX: usize = 64;
+
+/// The outcome: the filter, or what is wrong with which element.
+pub(crate) struct Compiled<T> {
+    /// `None` if an element is in error.
+    pub(crate) filter: Option<Filter<T>>,
+    /// Empty if nothing is wrong.
+    pub(crate) result: ContentFilterResult,
+}
+
+/// Checks and compiles a filter.
+///
+/// # Errors
+/// Bad_EventFilterInvalid or Bad_TooManyOperations-like statuses for the filter as a whole: it is too large, or its elements
+/// form a loop.
+pub(crate) fn compile<R: Resolve>(
+    filter: &ContentFilter,
+    limits: FilterLimits,
+    resolve: &mut R,
+) -> Result<Compiled<R::Type>, StatusCode> {
+    let operands: usize = filter.elements.iter().map(|element| element.filter_operands.len()).sum();
+    if filter.elements.len() > limits.operands_max || operands > limits.operands_max {
+        return Err(StatusCode::BAD_TOO_MANY_OPERATIONS);
+    }
+    let count = filter.elements.len();
+    let mut elements = Vec::with_capacity(count);
+    let mut results = Vec::with_capacity(count);
+    let mut is_good = true;
+    for element in &filter.elements {
+        match compile_element(element, count, resolve) {
+            Ok(compiled) => {
+                elements.push(compiled);
+                results.push(ContentFilterElementResult::default());
+            }
+            Err(result) => {
+                is_good = false;
+                results.push(result);
+            }
+        }
+    }
+    if !is_good {
+        let result = ContentFilterResult { element_results: results, ..Default::default() };
+        return Ok(Compiled { filter: None, result });
+    }
+    if let Some(cost) = cost(&elements)
+        && cost <= COST_FACTOR * count.max(16)
+    {
+        let filter = Some(Filter { elements: elements.into() });
+        return Ok(Compiled { filter, result: ContentFilterResult::default() });
+    }
+    Err(StatusCode::BAD_EVENT_FILTER_INVALID)
+}
+
+fn refusal(status: StatusCode) -> ContentFilterElementResult {
+    ContentFilterElementResult { status_code: status, ..Default::default() }
+}
+
+fn compile_element<R: Resolve>(
+    element: &ContentFilterElement,
+    count: usize,
+    resolve: &mut R,
+) -> Result<Element<R::Type>, ContentFilterElementResult> {
+    let operator = element.filter_operator;
+    let wanted = match operator {
+        Op::IS_NULL | Op::NOT | Op::OF_TYPE => 1..=1,
+        Op::BETWEEN => 3..=3,
+        Op::IN_LIST => 2..=usize::MAX,
+        Op::EQUALS
+        | Op::GREATER_THAN
+        | Op::LESS_THAN
+        | Op::GREATER_THAN_OR_EQUAL
+        | Op::LESS_THAN_OR_EQUAL
+        | Op::LIKE
+        | Op::AND
+        | Op::OR
+        | Op::CAST
+        | Op::BITWISE_AND
+        | Op::BITWISE_OR => 2..=2,
+        // Part 4 §7.22.3: of the operators for nodes, events know OfType only.
+        Op::IN_VIEW | Op::RELATED_TO => return Err(refusal(StatusCode::BAD_FILTER_OPERATOR_UNSUPPORTED)),
+        _ => return Err(refusal(StatusCode::BAD_FILTER_OPERATOR_INVALID)),
+    };
+    if !wanted.contains(&element.filter_operands.len()) {
+        return Err(refusal(StatusCode::BAD_FILTER_OPERAND_COUNT_MISMATCH));
+    }
+    let mut operands = Vec::with_capacity(element.filter_operands.len());
+    let mut statuses = Vec::with_capacity(element.filter_operands.len());
+    for (at, operand) in element.filter_operands.iter().enumerate() {
+        match compile_operand(operator, at, operand, count, resolve) {
+            Ok(operand) => {
+                operands.push(operand);
+                statuses.push(StatusCode::GOOD);
+            }
+            Err(status) => statuses.push(status),
+        }
+    }
+    if operands.len() < statuses.len() {
+        return Err(ContentFilterElementResult {
+            status_code: StatusCode::BAD_FILTER_OPERAND_INVALID,
+            operand_status_codes: statuses,
+            ..Default::default()
+        });
+    }
+    Ok(Element { operator, operands: operands.into() })
+}
+
+fn compile_operand<R: Resolve>(
+    operator: Op,
+    at: usize,
+    operand: &ExtensionObject,
+    count: usize,
+    resolve: &mut R,
+) -> Result<Operand<R::Type>, StatusCode> {
+    let invalid = StatusCode::BAD_FILTER_OPERAND_INVALID;
+    if operand.is::<LiteralOperand>() {
+        let LiteralOperand { value } = operand.decode().map_err(|_| invalid)?;
+        return literal(operator, at, value, resolve);
+    }
+    if matches!((operator, at), (Op::OF_TYPE, _) | (Op::CAST, 1)) {
+        // What an event is compared with must not depend on the event.
+        return Err(invalid);
+    }
+    if operand.is::<ElementOperand>() {
+        let ElementOperand { index } = operand.decode().map_err(|_| invalid)?;
+        let exists = (index as usize) < count;
+        return if exists {
+            Ok(Operand::Element(index))
+        } else {
+            Err(StatusCode::BAD_FILTER_ELEMENT_INVALID)
+        };
+    }
+    if operand.is::<SimpleAttributeOperand>() {
+        let operand = operand.decode().map_err(|_| invalid)?;
+        return Ok(Operand::Field(resolve.field(operand)?));
+    }
+    if operand.is::<AttributeOperand>() {
+        // Part 4 §7.22.3: events are filtered by SimpleAttributeOperands.
+        return Err(StatusCode::BAD_NOT_SUPPORTED);
+    }
+    Err(invalid)
+}
+
+fn literal<R: Resolve>(
+    operator: Op,
+    at: usize,
+    value: Variant,
+    resolve: &mut R,
+) -> Result<Operand<R::Type>, StatusCode> {
+    let invalid = StatusCode::BAD_FILTER_LITERAL_INVALID;
+    let node_id = |value: Variant| match value {
+        Variant::NodeId(id) => Ok(*id),
+        Variant::ExpandedNodeId(id) => id.local().cloned().ok_or(invalid),
+        _ => Err(invalid),
+    };
+    match (operator, at, value) {
+        (Op::OF_TYPE, _, value) => Ok(Operand::Type(resolve.of_type(&node_id(value)?)?)),
+        (Op::CAST, 1, value) => resolve
+            .built_in_type(&node_id(value)?)
+            .map(Operand::Cast)
+            .ok_or(StatusCode::BAD_DATA_TYPE_ID_UNKNOWN),
+        (Op::LIKE, 1, Variant::String(pattern)) => Ok(Operand::Pattern(Pattern::new(pattern.as_str()))),
+        (_, _, value) => Ok(Operand::Literal(value)),
+    }
+}
+
+/// How many elements are evaluated at most, from the first on; `None` for elements that lead back to themselves or nest
+/// too deep.
+fn cost<T>(elements: &[Element<T>]) -> Option<usize> {
+    let mut known: Vec<Option<usize>> = vec![None; elements.len()];
+    let mut is_open = vec![false; elements.len()];
+    for index in 0..elements.len() {
+        element_cost(elements, index, 0, &mut known, &mut is_open)?;
+    }
+    Some(known.first().copied().flatten().unwrap_or(0))
+}
+
+fn element_cost<T>(
+    elements: &[Element<T>],
+    index: usize,
+    depth: usize,
+    known: &mut [Option<usize>],
+    is_open: &mut [bool],
+) -> Option<usize> {
+    if let Some(cost) = known.get(index).copied().flatten() {
+        return Some(cost);
+    }
+    let open = is_open.get_mut(index)?;
+    if depth >= DEPTH_MAX || core::mem::replace(open, true) {
+        return None;
+    }
+    let mut cost = 1usize;
+    for operand in &*elements.get(index)?.operands {
+        if let Operand::Element(other) = operand {
+            let other = element_cost(elements, *other as usize, depth + 1, known, is_open)?;
+            cost = cost.saturating_add(other);
+        }
+    }
+    *is_open.get_mut(index)? = false;
+    *known.get_mut(index)? = Some(cost);
+    Some(cost)
+}

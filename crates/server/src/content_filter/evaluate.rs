@@ -1,0 +1,197 @@
+//! Evaluating a compiled filter (Part 4 §7.7.3).
+//!
+//! A condition is true, false or null. What is unknown stays unknown: a comparison with a field that an event does not have
+//! is null, and so is its negation. Only what is true passes.
+
+use super::compare::{common, equals, order};
+use super::convert::explicit;
+use super::like::Pattern;
+use super::{Element, Filter, Operand};
+use core::cmp::Ordering;
+use std::borrow::Cow;
+use taktwerk_schema::FilterOperator as Op;
+use taktwerk_types::Variant;
+
+/// What a filter is evaluated for: an event, or a node.
+pub(crate) trait Evaluate<T> {
+    /// The value of a field; [`Variant::Empty`] if there is none.
+    fn field(&self, number: u32) -> Cow<'_, Variant>;
+
+    /// Whether it is of a type or of one of its subtypes.
+    fn is_of_type(&self, kind: &T) -> bool;
+}
+
+/// Longest pattern that is not known before, in bytes; a longer one matches nothing.
+const PATTERN_LEN_MAX: usize = 4096;
+
+impl<T> Filter<T> {
+    /// Whether something passes.
+    pub(crate) fn passes(&self, subject: &impl Evaluate<T>) -> bool {
+        self.is_empty() || self.truth(0, subject) == Some(true)
+    }
+
+    /// The result of an element as a condition.
+    fn truth<S: Evaluate<T>>(&self, index: u32, subject: &S) -> Option<bool> {
+        let element = self.elements.get(index as usize)?;
+        let value = |at: usize| self.operand(element, at, subject);
+        let condition = |at: usize| match element.operands.get(at)? {
+            Operand::Element(index) => self.truth(*index, subject),
+            _ => as_bool(&value(at)),
+        };
+        let compared = |accepted: fn(Ordering) -> bool| order(&value(0), &value(1)).map(accepted);
+        match element.operator {
+            Op::EQUALS => equals(&value(0), &value(1)),
+            Op::IS_NULL => Some(is_null(&value(0))),
+            Op::GREATER_THAN => compared(Ordering::is_gt),
+            Op::LESS_THAN => compared(Ordering::is_lt),
+            Op::GREATER_THAN_OR_EQUAL => compared(Ordering::is_ge),
+            Op::LESS_THAN_OR_EQUAL => compared(Ordering::is_le),
+            Op::LIKE => self.like(element, subject),
+            Op::NOT => condition(0).map(|is_true| !is_true),
+            Op::BETWEEN => {
+                let middle = value(0);
+                and(order(&middle, &value(1)).map(Ordering::is_ge), || {
+                    order(&middle, &value(2)).map(Ordering::is_le)
+                })
+            }
+            Op::IN_LIST => {
+                let wanted = value(0);
+                let mut result = Some(false);
+                for at in 1..element.operands.len() {
+                    match equals(&wanted, &value(at)) {
+                        Some(true) => return Some(true),
+                        Some(false) => {}
+                        None => result = None,
+                    }
+                }
+                result
+            }
+            Op::AND => and(condition(0), || condition(1)),
+            Op::OR => or(condition(0), || condition(1)),
+            Op::OF_TYPE => match element.operands.first() {
+                Some(Operand::Type(kind)) => Some(subject.is_of_type(kind)),
+                _ => None,
+            },
+            Op::CAST | Op::BITWISE_AND | Op::BITWISE_OR => as_bool(&self.result(index, subject)),
+            _ => None,
+        }
+    }
+
+    /// The result of an element as a value.
+    fn result<'a, S: Evaluate<T>>(&'a self, index: u32, subject: &'a S) -> Cow<'a, Variant> {
+        let Some(element) = self.elements.get(index as usize) else { return Cow::Owned(Variant::Empty) };
+        let value = |at: usize| self.operand(element, at, subject);
+        let result = match element.operator {
+            Op::CAST => match element.operands.get(1) {
+                Some(Operand::Cast(to)) => explicit(&value(0), *to),
+                _ => None,
+            },
+            Op::BITWISE_AND => bitwise(&value(0), &value(1), |one, other| one & other),
+            Op::BITWISE_OR => bitwise(&value(0), &value(1), |one, other| one | other),
+            _ => self.truth(index, subject).map(Variant::Boolean),
+        };
+        Cow::Owned(result.unwrap_or_default())
+    }
+
+    fn operand<'a, S: Evaluate<T>>(
+        &'a self,
+        element: &'a Element<T>,
+        at: usize,
+        subject: &'a S,
+    ) -> Cow<'a, Variant> {
+        match element.operands.get(at) {
+            Some(Operand::Literal(value)) => Cow::Borrowed(value),
+            Some(Operand::Field(number)) => subject.field(*number),
+            Some(Operand::Element(index)) => self.result(*index, subject),
+            Some(Operand::Pattern(_) | Operand::Type(_) | Operand::Cast(_)) | None => {
+                Cow::Owned(Variant::Empty)
+            }
+        }
+    }
+
+    fn like<S: Evaluate<T>>(&self, element: &Element<T>, subject: &S) -> Option<bool> {
+        let value = self.operand(element, 0, subject);
+        let text = text(&value)?;
+        match element.operands.get(1)? {
+            Operand::Pattern(pattern) => Some(pattern.matches(text)),
+            _ => {
+                let pattern = self.operand(element, 1, subject);
+                let pattern = self::text(&pattern)?;
+                Some(pattern.len() <= PATTERN_LEN_MAX && Pattern::new(pattern).matches(text))
+            }
+        }
+    }
+}
+
+/// The text of what Like looks at.
+fn text(value: &Variant) -> Option<&str> {
+    match value {
+        Variant::String(text) => text.as_deref(),
+        Variant::LocalizedText(text) => text.text.as_deref(),
+        Variant::QualifiedName(name) => name.name.as_deref(),
+        Variant::XmlElement(text) => text.as_deref(),
+        _ => None,
+    }
+}
+
+/// A null, or a status that stands in for a value (Part 4 §7.7.3, IsNull).
+fn is_null(value: &Variant) -> bool {
+    match value {
+        Variant::Empty | Variant::StatusCode(_) => true,
+        Variant::String(text) => text.is_null(),
+        Variant::ByteString(bytes) => bytes.is_null(),
+        Variant::DateTime(time) => time.is_null(),
+        Variant::NodeId(id) => id.is_null(),
+        Variant::ExpandedNodeId(id) => id.is_null(),
+        Variant::QualifiedName(name) => name.is_null(),
+        Variant::LocalizedText(text) => text.locale.is_null() && text.text.is_null(),
+        Variant::ExtensionObject(value) => value.is_null(),
+        _ => false,
+    }
+}
+
+/// A value as a condition: what is no Boolean, and cannot become one implicitly, is null.
+fn as_bool(value: &Variant) -> Option<bool> {
+    match value {
+        Variant::Boolean(value) => Some(*value),
+        Variant::String(_) => match super::convert::implicit(value, taktwerk_types::BuiltInType::Boolean)? {
+            Variant::Boolean(value) => Some(value),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// True if both are, false if one is false, null otherwise.
+fn and(one: Option<bool>, other: impl FnOnce() -> Option<bool>) -> Option<bool> {
+    match one {
+        Some(false) => Some(false),
+        Some(true) => other(),
+        None => other().filter(|is_true| !is_true),
+    }
+}
+
+/// True if one is, false if both are false, null otherwise.
+fn or(one: Option<bool>, other: impl FnOnce() -> Option<bool>) -> Option<bool> {
+    match one {
+        Some(true) => Some(true),
+        Some(false) => other(),
+        None => other().filter(|is_true| *is_true),
+    }
+}
+
+/// An operation on the bits of two integers of a common type.
+fn bitwise(one: &Variant, other: &Variant, operation: impl Fn(u64, u64) -> u64) -> Option<Variant> {
+    let (one, other) = common(one, other)?;
+    macro_rules! by {
+        ($($name:ident($type:ty))*) => {
+            match (&*one, &*other) {
+                // Sign extension does not touch the bits that are kept.
+                $((Variant::$name(one), Variant::$name(other)) =>
+                    Some(Variant::$name(operation(*one as u64, *other as u64) as $type)),)*
+                _ => None,
+            }
+        };
+    }
+    by!(SByte(i8) Byte(u8) Int16(i16) UInt16(u16) Int32(i32) UInt32(u32) Int64(i64) UInt64(u64))
+}

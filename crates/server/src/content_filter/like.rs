@@ -1,0 +1,184 @@
+//! The patterns of the Like operator (Part 4 §7.7.3).
+
+use crate::account::{HeapSize, allocation};
+
+/// A pattern: `%` is any text, `_` one character, `[…]` one of a list, `[^…]` one that is not in the list, and `\` takes
+/// the next character as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pattern(Box<[Token]>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Token {
+    AnyText,
+    AnyChar,
+    Char(char),
+    /// Ranges with both ends.
+    OneOf(Box<[(char, char)]>),
+    NoneOf(Box<[(char, char)]>),
+}
+
+impl Pattern {
+    /// Reads a pattern. A list that does not end is taken as the characters that it is made of.
+    pub(crate) fn new(text: &str) -> Self {
+        let mut tokens = Vec::new();
+        let mut rest = text.chars();
+        while let Some(char) = rest.next() {
+            let token = match char {
+                '%' if tokens.last() == Some(&Token::AnyText) => continue,
+                '%' => Token::AnyText,
+                '_' => Token::AnyChar,
+                '\\' => Token::Char(rest.next().unwrap_or('\\')),
+                '[' => match list(rest.clone()) {
+                    Some((token, after)) => {
+                        rest = after;
+                        token
+                    }
+                    None => Token::Char('['),
+                },
+                char => Token::Char(char),
+            };
+            tokens.push(token);
+        }
+        Self(tokens.into())
+    }
+
+    /// Whether the whole text is what the pattern describes. Takes time in proportion to the product of both lengths.
+    pub(crate) fn matches(&self, text: &str) -> bool {
+        let mut text = text.chars();
+        let mut at = 0;
+        // Where to go on if what follows the last `%` does not fit here.
+        let mut retry: Option<(usize, core::str::Chars<'_>)> = None;
+        loop {
+            if self.0.get(at) == Some(&Token::AnyText) {
+                at += 1;
+                retry = Some((at, text.clone()));
+                continue;
+            }
+            let before = text.clone();
+            match (self.0.get(at), text.next()) {
+                (None, None) => return true,
+                (Some(token), Some(char)) if token.fits(char) => at += 1,
+                // The text is over: a later start leaves even less.
+                (Some(_), None) => return false,
+                _ => {
+                    let Some((from, mut start)) = retry.take() else { return false };
+                    drop(before);
+                    if start.next().is_none() {
+                        return false;
+                    }
+                    text = start.clone();
+                    at = from;
+                    retry = Some((from, start));
+                }
+            }
+        }
+    }
+}
+
+impl Token {
+    fn fits(&self, char: char) -> bool {
+        let is_in = |ranges: &[(char, char)]| ranges.iter().any(|(low, high)| (*low..=*high).contains(&char));
+        match self {
+            Self::AnyText => false,
+            Self::AnyChar => true,
+            Self::Char(own) => *own == char,
+            Self::OneOf(ranges) => is_in(ranges),
+            Self::NoneOf(ranges) => !is_in(ranges),
+        }
+    }
+}
+
+/// Reads a list behind its bracket.
+fn list(mut rest: core::str::Chars<'_>) -> Option<(Token, core::str::Chars<'_>)> {
+    let is_negated = rest.clone().next() == Some('^');
+    if is_negated {
+        rest.next();
+    }
+    let mut ranges: Vec<(char, char)> = Vec::new();
+    loop {
+        let low = match rest.next()? {
+            ']' if !ranges.is_empty() => break,
+            '\\' => rest.next()?,
+            char => char,
+        };
+        let mut ahead = rest.clone();
+        let high = match (ahead.next(), ahead.next()) {
+            (Some('-'), Some(high)) if high != ']' => {
+                rest = ahead;
+                high
+            }
+            _ => low,
+        };
+        ranges.push((low, high));
+    }
+    let ranges = ranges.into();
+    Some((if is_negated { Token::NoneOf(ranges) } else { Token::OneOf(ranges) }, rest))
+}
+
+impl HeapSize for Pattern {
+    fn heap_size(&self) -> usize {
+        let tokens = allocation(self.0.len() * size_of::<Token>());
+        self.0.iter().fold(tokens, |sum, token| match token {
+            Token::OneOf(ranges) | Token::NoneOf(ranges) => {
+                sum + allocation(ranges.len() * size_of::<(char, char)>())
+            }
+            Token::AnyText | Token::AnyChar | Token::Char(_) => sum,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn like(text: &str, pattern: &str) -> bool {
+        Pattern::new(pattern).matches(text)
+    }
+
+    #[test]
+    fn the_examples_of_the_specification() {
+        assert!(like("main", "main%") && like("mainframe", "main%") && !like("remain", "main%"));
+        assert!(like("remain", "%main%") && like("en", "%en%") && like("enlightened", "%en%"));
+        assert!(like("kind", "_ind") && !like("ind", "_ind") && !like("kkind", "_ind"));
+        assert!(like("100%", "100\\%") && !like("1000", "100\\%"));
+        assert!(like("C1", "C[13-68]") && like("C4", "C[13-68]") && like("C8", "C[13-68]"));
+        assert!(!like("C2", "C[13-68]") && !like("C7", "C[13-68]"));
+        assert!(like("C2", "C[^13-5]") && !like("C1", "C[^13-5]") && !like("C4", "C[^13-5]"));
+    }
+
+    #[test]
+    fn odd_patterns_have_a_meaning() {
+        assert!(like("", "") && like("", "%") && like("", "%%") && !like("", "_"));
+        assert!(like("a[b", "a[b") && like("]", "[]]") && like("-", "[a-]") && like("a", "[a-]"));
+        assert!(like("\\", "\\") && like("\\", "\\\\") && like("_", "\\_") && like("ü", "_"));
+        assert!(like("aXbXc", "a%X%c") && like("ab", "%b") && !like("abc", "%b"));
+    }
+
+    #[test]
+    fn a_hostile_pattern_takes_no_exponential_time() {
+        let (text, pattern) = ("a".repeat(5_000), "%a".repeat(500) + "b");
+        assert!(!like(&text, &pattern));
+    }
+
+    /// What the pattern means, step by step.
+    fn naive(tokens: &[Token], text: &[char]) -> bool {
+        match (tokens.split_first(), text.split_first()) {
+            (None, None) => true,
+            (Some((Token::AnyText, rest)), next) => {
+                naive(rest, text) || next.is_some_and(|(_, after)| naive(tokens, after))
+            }
+            (Some((token, rest)), Some((char, after))) => token.fits(*char) && naive(rest, after),
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_finds_what_a_search_of_all_ways_finds(pattern in "[ab%_\\[\\]^\\\\-]{0,8}", text in "[ab%_\\]^-]{0,8}") {
+            let pattern = Pattern::new(&pattern);
+            let chars: Vec<char> = text.chars().collect();
+            prop_assert_eq!(pattern.matches(&text), naive(&pattern.0, &chars));
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! ContentFilters (Part 4 §7.7): which events, or nodes, a client wants.
+//!
+//! A filter is checked and compiled once, when the client sends it. Evaluating it allocates nothing as long as no value has
+//! to be converted to a type that needs memory. What an operand stands for is the caller's business: an [`Evaluate`]
+//! says what a field is, a [`Resolve`] which fields there are.
+//!
+//! - [`compile`]: from the wire to a [`Filter`], with the result for each element;
+//! - [`evaluate`]: the operators, with the three values true, false and null;
+//! - [`compare`], [`convert`]: comparing values of different types; [`like`]: patterns.
+
+mod compare;
+pub(crate) mod compile;
+pub(crate) mod convert;
+pub(crate) mod evaluate;
+pub(crate) mod like;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use compile::{Compiled, FilterLimits, Resolve};
+pub(crate) use evaluate::Evaluate;
+
+use crate::account::{HeapSize, allocation};
+use like::Pattern;
+use taktwerk_schema::FilterOperator;
+use taktwerk_types::{BuiltInType, Variant};
+
+/// A filter that was checked. Without elements it lets everything pass.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Filter<T> {
+    /// The first one decides. Operands that are elements always exist, and never lead back.
+    elements: Box<[Element<T>]>,
+}
+
+/// An operator with its operands. `T` is a type of nodes, as OfType names it.
+#[derive(Debug, Clone, PartialEq)]
+struct Element<T> {
+    operator: FilterOperator,
+    operands: Box<[Operand<T>]>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Operand<T> {
+    /// A value. LiteralOperand.
+    Literal(Variant),
+    /// The pattern of a Like.
+    Pattern(Pattern),
+    /// The result of another element. ElementOperand.
+    Element(u32),
+    /// A field, by the number that the [`Resolve`] gave it. SimpleAttributeOperand.
+    Field(u32),
+    /// The type of an OfType.
+    Type(T),
+    /// The target of a Cast.
+    Cast(BuiltInType),
+}
+
+impl<T> Filter<T> {
+    /// Whether everything passes.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.elements.is_empty()
+    }
+}
+
+impl<T> HeapSize for Filter<T> {
+    fn heap_size(&self) -> usize {
+        let elements = allocation(self.elements.len() * size_of::<Element<T>>());
+        self.elements.iter().fold(elements, |sum, element| {
+            let operands = allocation(element.operands.len() * size_of::<Operand<T>>());
+            element.operands.iter().fold(sum + operands, |sum, operand| {
+                sum + match operand {
+                    Operand::Literal(value) => value.heap_size(),
+                    Operand::Pattern(pattern) => pattern.heap_size(),
+                    Operand::Element(_) | Operand::Field(_) | Operand::Type(_) | Operand::Cast(_) => 0,
+                }
+            })
+        })
+    }
+}

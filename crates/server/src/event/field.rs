@@ -1,0 +1,151 @@
+//! Names of event fields: browse paths from the event's type.
+
+use crate::account::HeapSize;
+use std::sync::{Arc, OnceLock};
+use taktwerk_types::QualifiedName;
+
+/// The name of a field: the path to its Variable from the EventType, such as `Severity` or `EnabledState/Id`. Cheap to
+/// clone, and compared by a number.
+#[derive(Clone)]
+pub struct FieldName {
+    hash: u64,
+    path: Arc<[QualifiedName]>,
+}
+
+impl FieldName {
+    /// A path.
+    #[must_use]
+    pub fn new(path: &[QualifiedName]) -> Self {
+        Self { hash: hash(path), path: path.into() }
+    }
+
+    /// The browse path.
+    #[must_use]
+    pub fn path(&self) -> &[QualifiedName] {
+        &self.path
+    }
+
+    /// The number that stands for the path.
+    #[inline]
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
+    }
+}
+
+impl PartialEq for FieldName {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash && self.path == other.path
+    }
+}
+
+impl Eq for FieldName {}
+
+impl core::fmt::Debug for FieldName {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::fmt::Display::fmt(self, f)
+    }
+}
+
+impl core::fmt::Display for FieldName {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        for (at, name) in self.path.iter().enumerate() {
+            if at > 0 {
+                f.write_str("/")?;
+            }
+            write!(f, "{name}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads `Severity`, `2:Pressure` or `EnabledState/Id`; names without a number are of namespace 0.
+impl From<&str> for FieldName {
+    fn from(text: &str) -> Self {
+        Self::new(&text.split('/').map(QualifiedName::parse).collect::<Vec<_>>())
+    }
+}
+
+impl From<QualifiedName> for FieldName {
+    fn from(name: QualifiedName) -> Self {
+        Self::new(&[name])
+    }
+}
+
+impl From<&FieldName> for FieldName {
+    fn from(name: &FieldName) -> Self {
+        name.clone()
+    }
+}
+
+impl HeapSize for FieldName {
+    fn heap_size(&self) -> usize {
+        // Shared by all events that have the field.
+        0
+    }
+}
+
+/// FNV-1a over the path. It only has to tell the fields of one event apart.
+pub(crate) fn hash(path: &[QualifiedName]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    let mut add = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    for name in path {
+        name.namespace_index.to_le_bytes().into_iter().for_each(&mut add);
+        name.name.as_str().bytes().for_each(&mut add);
+        // Not part of any text in UTF-8.
+        add(0xff);
+    }
+    hash
+}
+
+macro_rules! standard {
+    ($($(#[$meta:meta])* $function:ident $name:literal;)*) => {
+        /// The fields of BaseEventType (Part 5 §6.4.2).
+        struct Standard { $($function: FieldName),* }
+
+        fn standard() -> &'static Standard {
+            static NAMES: OnceLock<Standard> = OnceLock::new();
+            NAMES.get_or_init(|| Standard { $($function: FieldName::from($name)),* })
+        }
+
+        impl FieldName {
+            $($(#[$meta])* #[must_use] pub fn $function() -> Self { standard().$function.clone() })*
+        }
+    };
+}
+
+standard! {
+    /// EventId.
+    event_id "EventId";
+    /// EventType.
+    event_type "EventType";
+    /// SourceNode.
+    source_node "SourceNode";
+    /// SourceName.
+    source_name "SourceName";
+    /// Time.
+    time "Time";
+    /// ReceiveTime.
+    receive_time "ReceiveTime";
+    /// Message.
+    message "Message";
+    /// Severity.
+    severity "Severity";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_differ_in_their_numbers() {
+        let names = ["Severity", "2:Severity", "EnabledState/Id", "EnabledState", "EnabledStateId", "Id"];
+        let names: Vec<FieldName> = names.into_iter().map(FieldName::from).collect();
+        for (at, one) in names.iter().enumerate() {
+            for (other_at, other) in names.iter().enumerate() {
+                assert_eq!(one.hash() == other.hash(), at == other_at, "{one} and {other}");
+            }
+        }
+        assert_eq!(FieldName::severity(), FieldName::from("Severity"));
+        assert_eq!(FieldName::from("2:A/B").to_string(), "2:A/B");
+    }
+}

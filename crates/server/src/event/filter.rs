@@ -1,0 +1,250 @@
+//! EventFilters (Part 4 §7.22.3): which events an item reports, and what of them.
+
+use super::field::hash;
+use super::model::Event;
+use crate::account::{HeapSize, allocation};
+use crate::content_filter::compile::compile as compile_where;
+use crate::content_filter::{Compiled, Evaluate, Filter, FilterLimits, Resolve};
+use crate::limits::EventFilterLimits;
+use crate::node_ix::NodeIx;
+use std::borrow::Cow;
+use taktwerk_schema::{ContentFilter, ContentFilterResult, EventFilterResult, SimpleAttributeOperand};
+use taktwerk_types::codec::encode_len;
+use taktwerk_types::{BuiltInType, Encode, NodeId, NumericRange, QualifiedName, StatusCode, Variant};
+
+/// What is known of types.
+pub(crate) trait Types {
+    /// BaseEventType or a type that derives from it.
+    fn event_type(&self, id: &NodeId) -> Option<NodeIx>;
+    /// Whether a type has such an InstanceDeclaration, itself or from a type that it derives from.
+    fn has_field(&self, kind: NodeIx, path: &[QualifiedName]) -> bool;
+    /// Whether a type is BaseEventType itself.
+    fn is_base(&self, kind: NodeIx) -> bool;
+    /// Whether a type derives from ConditionType.
+    fn is_condition(&self, kind: NodeIx) -> bool;
+    /// The built-in type that values of a data type are encoded as.
+    fn built_in_type(&self, data_type: &NodeId) -> Option<BuiltInType>;
+}
+
+/// A checked filter.
+#[derive(Debug, PartialEq)]
+pub(crate) struct EventFilter {
+    select: Box<[Clause]>,
+    /// The fields that the where clause names.
+    fields: Box<[Clause]>,
+    filter: Filter<NodeIx>,
+}
+
+/// A SimpleAttributeOperand.
+#[derive(Debug, PartialEq)]
+struct Clause {
+    what: What,
+    /// Only events of this type have it.
+    kind: Option<NodeIx>,
+    range: Option<NumericRange>,
+}
+
+#[derive(Debug, PartialEq)]
+enum What {
+    /// A field, by the number of its name.
+    Field(u64),
+    /// The NodeId of the condition (Part 9 §5.5.2.1).
+    ConditionId,
+    /// The clause is not valid: null.
+    Nothing,
+}
+
+/// The NodeId attribute and the Value attribute.
+const NODE_ID: u32 = 1;
+const VALUE: u32 = 13;
+
+impl EventFilter {
+    /// Checks and compiles a filter. Select clauses that are not valid select null; the result says so. `range` reads an
+    /// IndexRange.
+    ///
+    /// # Errors
+    /// The status of the item, with the result if there is something to say in it: no select clause is valid, the where
+    /// clause is not, or there is too much of either.
+    pub(crate) fn compile(
+        filter: &taktwerk_schema::EventFilter,
+        types: &dyn Types,
+        limits: EventFilterLimits,
+        range: &dyn Fn(&str) -> Result<Option<NumericRange>, StatusCode>,
+    ) -> Result<(Self, Option<EventFilterResult>), (StatusCode, Option<EventFilterResult>)> {
+        let invalid = StatusCode::BAD_EVENT_FILTER_INVALID;
+        if filter.select_clauses.len() > limits.select_clauses_max {
+            return Err((StatusCode::BAD_TOO_MANY_OPERATIONS, None));
+        }
+        let reader = Reader { types, limits, range };
+        let mut statuses = Vec::with_capacity(filter.select_clauses.len());
+        let select: Box<[Clause]> = filter
+            .select_clauses
+            .iter()
+            .map(|operand| {
+                let clause = reader.clause(operand);
+                statuses.push(clause.as_ref().err().copied().unwrap_or(StatusCode::GOOD));
+                clause.unwrap_or(Clause { what: What::Nothing, kind: None, range: None })
+            })
+            .collect();
+        let result = |where_clause_result: ContentFilterResult| {
+            let is_needed = statuses.iter().any(|status| status.is_bad())
+                || !where_clause_result.element_results.is_empty();
+            is_needed.then(|| EventFilterResult {
+                select_clause_results: statuses.clone(),
+                select_clause_diagnostic_infos: Vec::new(),
+                where_clause_result,
+            })
+        };
+        if statuses.iter().all(|status| status.is_bad()) {
+            return Err((invalid, result(ContentFilterResult::default())));
+        }
+        let mut fields = Fields { reader: &reader, clauses: Vec::new() };
+        let compiled = compile_filter(&filter.where_clause, limits, &mut fields);
+        let Compiled { filter, result: where_result } =
+            compiled.map_err(|status| (status, result(ContentFilterResult::default())))?;
+        let result = result(where_result);
+        match filter {
+            Some(filter) => Ok((Self { select, fields: fields.clauses.into(), filter }, result)),
+            None => Err((invalid, result)),
+        }
+    }
+
+    /// Whether the item reports an event.
+    pub(crate) fn passes(&self, event: &Event) -> bool {
+        self.filter.is_empty() || self.filter.passes(&Subject { filter: self, event })
+    }
+
+    /// Appends the selected fields, as in an EventFieldList.
+    pub(crate) fn encode_fields(&self, event: &Event, out: &mut Vec<u8>) {
+        encode_len(self.select.len(), out);
+        for clause in &*self.select {
+            clause.value(event).encode(out);
+        }
+    }
+}
+
+fn compile_filter(
+    filter: &ContentFilter,
+    limits: EventFilterLimits,
+    fields: &mut Fields<'_>,
+) -> Result<Compiled<NodeIx>, StatusCode> {
+    compile_where(filter, FilterLimits { operands_max: limits.where_operands_max }, fields)
+}
+
+impl Clause {
+    fn value<'a>(&self, event: &'a Event) -> Cow<'a, Variant> {
+        static NULL: Variant = Variant::Empty;
+        if self.kind.is_some_and(|kind| !event.is_of_type(kind)) {
+            return Cow::Borrowed(&NULL);
+        }
+        let value = match self.what {
+            What::Field(hash) => event.by_hash(hash).unwrap_or(&NULL),
+            What::ConditionId => {
+                return match event.condition_id() {
+                    Some(id) => Cow::Owned(id.clone().into()),
+                    None => Cow::Borrowed(&NULL),
+                };
+            }
+            What::Nothing => &NULL,
+        };
+        match &self.range {
+            // Part 4 §7.22.3: a null value if the range does not fit the value.
+            Some(range) => Cow::Owned(range.read(value).unwrap_or_default()),
+            None => Cow::Borrowed(value),
+        }
+    }
+}
+
+struct Subject<'a> {
+    filter: &'a EventFilter,
+    event: &'a Event,
+}
+
+impl Evaluate<NodeIx> for Subject<'_> {
+    fn field(&self, number: u32) -> Cow<'_, Variant> {
+        match self.filter.fields.get(number as usize) {
+            Some(clause) => clause.value(self.event),
+            None => Cow::Owned(Variant::Empty),
+        }
+    }
+
+    fn is_of_type(&self, kind: &NodeIx) -> bool {
+        self.event.is_of_type(*kind)
+    }
+}
+
+struct Reader<'a> {
+    types: &'a dyn Types,
+    limits: EventFilterLimits,
+    range: &'a dyn Fn(&str) -> Result<Option<NumericRange>, StatusCode>,
+}
+
+impl Reader<'_> {
+    fn clause(&self, operand: &SimpleAttributeOperand) -> Result<Clause, StatusCode> {
+        let path = operand.browse_path.as_slice();
+        if path.len() > self.limits.path_len_max {
+            return Err(StatusCode::BAD_QUERY_TOO_COMPLEX);
+        }
+        // A null type is what some clients send for BaseEventType.
+        let kind = if operand.type_definition_id.is_null() {
+            None
+        } else {
+            Some(self.types.event_type(&operand.type_definition_id).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?)
+        };
+        // Part 4 §7.22.3: with BaseEventType the path counts and not the type.
+        let kind = kind.filter(|kind| !self.types.is_base(*kind));
+        let range = (self.range)(operand.index_range.as_str())?;
+        let what = match (operand.attribute_id, path.is_empty()) {
+            (NODE_ID, true) if kind.is_none_or(|kind| self.types.is_condition(kind)) => What::ConditionId,
+            (VALUE, false) => {
+                if kind.is_some_and(|kind| !self.types.has_field(kind, path)) {
+                    return Err(StatusCode::BAD_BROWSE_NAME_INVALID);
+                }
+                What::Field(hash(path))
+            }
+            (VALUE, true) => return Err(StatusCode::BAD_BROWSE_NAME_INVALID),
+            _ => return Err(StatusCode::BAD_ATTRIBUTE_ID_INVALID),
+        };
+        Ok(Clause { what, kind, range })
+    }
+}
+
+/// The fields of a where clause, as they are met.
+struct Fields<'a> {
+    reader: &'a Reader<'a>,
+    clauses: Vec<Clause>,
+}
+
+impl Resolve for Fields<'_> {
+    type Type = NodeIx;
+
+    fn field(&mut self, operand: SimpleAttributeOperand) -> Result<u32, StatusCode> {
+        let clause = self.reader.clause(&operand)?;
+        let at = self.clauses.iter().position(|known| *known == clause).unwrap_or_else(|| {
+            self.clauses.push(clause);
+            self.clauses.len() - 1
+        });
+        u32::try_from(at).map_err(|_| StatusCode::BAD_QUERY_TOO_COMPLEX)
+    }
+
+    fn of_type(&mut self, id: &NodeId) -> Result<NodeIx, StatusCode> {
+        self.reader.types.event_type(id).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)
+    }
+
+    fn built_in_type(&self, data_type: &NodeId) -> Option<BuiltInType> {
+        self.reader.types.built_in_type(data_type)
+    }
+}
+
+impl HeapSize for Clause {
+    fn heap_size(&self) -> usize {
+        self.range.heap_size()
+    }
+}
+
+impl HeapSize for EventFilter {
+    fn heap_size(&self) -> usize {
+        let clauses = |clauses: &[Clause]| allocation(size_of_val(clauses)) + clauses.heap_size();
+        clauses(&self.select) + clauses(&self.fields) + self.filter.heap_size()
+    }
+}

@@ -1,0 +1,244 @@
+//! One event: its fields, and where it can be seen.
+
+use super::field::FieldName;
+use crate::account::{HeapSize, allocation};
+use crate::node_ix::NodeIx;
+use smallvec::SmallVec;
+use taktwerk_schema::ids::object_type_ids;
+use taktwerk_types::{ByteString, LocalizedText, NodeId, UaString, UtcTime, Variant};
+
+/// Highest severity (Part 5 §6.4.2).
+pub const SEVERITY_MAX: u16 = 1000;
+
+/// An event that is to be raised. What is not set gets the value that the specification gives it: the name of the source,
+/// the time, a severity of 1.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub struct NewEvent {
+    pub(crate) event_type: NodeId,
+    pub(crate) source: NodeId,
+    pub(crate) source_name: Option<UaString>,
+    pub(crate) time: Option<UtcTime>,
+    pub(crate) message: LocalizedText,
+    pub(crate) severity: u16,
+    pub(crate) event_id: Option<ByteString>,
+    pub(crate) condition: Option<NodeId>,
+    pub(crate) fields: Vec<(FieldName, Variant)>,
+}
+
+impl NewEvent {
+    /// An event of a type, raised by a node.
+    pub fn new(event_type: impl Into<NodeId>, source: NodeId) -> Self {
+        Self {
+            event_type: event_type.into(),
+            source,
+            source_name: None,
+            time: None,
+            message: LocalizedText::default(),
+            severity: 1,
+            event_id: None,
+            condition: None,
+            fields: Vec::new(),
+        }
+    }
+
+    /// When it happened (Time). Default: when it is raised.
+    pub fn time(mut self, time: UtcTime) -> Self {
+        self.time = Some(time);
+        self
+    }
+
+    /// What happened, for people.
+    pub fn message(mut self, message: impl Into<LocalizedText>) -> Self {
+        self.message = message.into();
+        self
+    }
+
+    /// How urgent it is, from 1 to 1000; other numbers are brought into that range.
+    pub fn severity(mut self, severity: u16) -> Self {
+        self.severity = severity.clamp(1, SEVERITY_MAX);
+        self
+    }
+
+    /// The name of the source. Default: its DisplayName.
+    pub fn source_name(mut self, name: impl Into<UaString>) -> Self {
+        self.source_name = Some(name.into());
+        self
+    }
+
+    /// The EventId. Default: a new one.
+    pub fn event_id(mut self, id: ByteString) -> Self {
+        self.event_id = Some(id);
+        self
+    }
+
+    /// The condition that it is a notification of (Part 9 §5.5.2).
+    pub fn condition(mut self, id: NodeId) -> Self {
+        self.condition = Some(id);
+        self
+    }
+
+    /// A field of its type.
+    pub fn field(mut self, name: impl Into<FieldName>, value: impl Into<Variant>) -> Self {
+        self.fields.push((name.into(), value.into()));
+        self
+    }
+}
+
+/// What the address space knows of an event's type and source.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Placed {
+    /// Its type and the types that this derives from.
+    pub(crate) types: SmallVec<[NodeIx; 8]>,
+    /// The nodes at which it can be seen.
+    pub(crate) notifiers: SmallVec<[NodeIx; 6]>,
+    /// The sets of permissions of its type and its source.
+    pub(crate) access: [u16; 2],
+    /// The DisplayName of its source.
+    pub(crate) source_name: UaString,
+}
+
+/// An event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// In the order of the numbers of their names.
+    fields: Vec<(FieldName, Variant)>,
+    condition: Option<NodeId>,
+    placed: Placed,
+    size: usize,
+    time: UtcTime,
+}
+
+impl Event {
+    /// Puts an event together. `id` and `now` are for what was not set.
+    pub(crate) fn new(new: NewEvent, placed: Placed, id: impl FnOnce() -> ByteString, now: UtcTime) -> Self {
+        let mut fields = new.fields;
+        let time = new.time.unwrap_or(now);
+        let source_name = new.source_name.unwrap_or_else(|| placed.source_name.clone());
+        fields.reserve_exact(8);
+        for (name, value) in [
+            (FieldName::event_id(), new.event_id.unwrap_or_else(id).into()),
+            (FieldName::event_type(), new.event_type.into()),
+            (FieldName::source_node(), new.source.into()),
+            (FieldName::source_name(), Variant::String(source_name)),
+            (FieldName::time(), time.into()),
+            (FieldName::receive_time(), now.into()),
+            (FieldName::message(), new.message.into()),
+            (FieldName::severity(), new.severity.into()),
+        ] {
+            fields.push((name, value));
+        }
+        // Of fields that are set twice the later one counts; the standard ones are last.
+        fields.reverse();
+        fields.sort_by_key(|(name, _)| name.hash());
+        fields.dedup_by_key(|(name, _)| name.hash());
+        let mut event = Self { fields, condition: new.condition, placed, size: 0, time };
+        event.size = allocation(size_of::<Self>() + 16) + event.heap_size();
+        event
+    }
+
+    /// The value of a field.
+    #[must_use]
+    pub fn get(&self, name: &FieldName) -> Option<&Variant> {
+        self.by_hash(name.hash())
+    }
+
+    #[inline]
+    pub(crate) fn by_hash(&self, hash: u64) -> Option<&Variant> {
+        let at = self.fields.binary_search_by_key(&hash, |(name, _)| name.hash()).ok()?;
+        self.fields.get(at).map(|(_, value)| value)
+    }
+
+    /// All fields with their names.
+    pub fn fields(&self) -> impl ExactSizeIterator<Item = (&FieldName, &Variant)> {
+        self.fields.iter().map(|(name, value)| (name, value))
+    }
+
+    /// The condition that it is a notification of.
+    #[must_use]
+    pub fn condition_id(&self) -> Option<&NodeId> {
+        self.condition.as_ref()
+    }
+
+    /// When it happened.
+    #[must_use]
+    pub fn time(&self) -> UtcTime {
+        self.time
+    }
+
+    /// The nodes at which it can be seen.
+    pub(crate) fn notifiers(&self) -> &[NodeIx] {
+        &self.placed.notifiers
+    }
+
+    /// The sets of permissions of its type and its source.
+    pub(crate) fn access(&self) -> [u16; 2] {
+        self.placed.access
+    }
+
+    /// Whether it is of a type or one of its subtypes.
+    #[inline]
+    pub(crate) fn is_of_type(&self, kind: NodeIx) -> bool {
+        self.placed.types.contains(&kind)
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The event that says that others were lost (Part 4 §7.22.3, EventQueueOverflowEventType).
+    pub(crate) fn overflow(id: ByteString, now: UtcTime) -> Self {
+        let new = NewEvent::new(
+            NodeId::numeric(0, object_type_ids::EVENT_QUEUE_OVERFLOW_EVENT_TYPE),
+            NodeId::numeric(0, taktwerk_schema::ids::object_ids::SERVER),
+        )
+        .message("Events were lost because the queue of the monitored item was full.")
+        .source_name("Server")
+        .severity(500);
+        Self::new(new, Placed::default(), || id, now)
+    }
+
+    /// Whether it says that others were lost.
+    #[cfg(test)]
+    pub(crate) fn is_overflow(&self) -> bool {
+        matches!(self.get(&FieldName::event_type()), Some(Variant::NodeId(id))
+            if id.ns0() == Some(object_type_ids::EVENT_QUEUE_OVERFLOW_EVENT_TYPE))
+    }
+}
+
+impl HeapSize for Event {
+    fn heap_size(&self) -> usize {
+        let spilled = |is_spilled: bool, bytes: usize| if is_spilled { allocation(bytes) } else { 0 };
+        let placed = &self.placed;
+        let own = allocation(self.fields.capacity() * size_of::<(FieldName, Variant)>())
+            + spilled(placed.types.spilled(), placed.types.len() * size_of::<NodeIx>())
+            + spilled(placed.notifiers.spilled(), placed.notifiers.len() * size_of::<NodeIx>())
+            + placed.source_name.heap_size()
+            + self.condition.heap_size();
+        self.fields.iter().fold(own, |sum, (_, value)| sum + value.heap_size())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_set_has_its_standard_value() {
+        let (id, now) = (ByteString::from(vec![1, 2]), UtcTime::from_ticks(77));
+        let new = NewEvent::new(NodeId::numeric(0, 2041), NodeId::numeric(1, 5))
+            .severity(2000)
+            .field("2:Pressure", 1.5)
+            .field("Severity", 3u16);
+        let event = Event::new(new, Placed::default(), || id.clone(), now);
+        let get = |name: &str| event.get(&FieldName::from(name)).cloned();
+        assert_eq!(get("EventId"), Some(id.into()));
+        assert_eq!(get("Time"), Some(now.into()));
+        assert_eq!(get("Severity"), Some(1000u16.into()));
+        assert_eq!(get("2:Pressure"), Some(1.5.into()));
+        assert_eq!(get("Pressure"), None);
+        assert_eq!(event.fields().len(), 9);
+        assert!(event.size() > 500 && !event.is_overflow());
+    }
+}

@@ -1,0 +1,202 @@
+//! The events that wait for the client of one item (Part 4 §5.13.1.5).
+
+use super::model::Event;
+use crate::account::{Account, Category, Charge};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What is sent next.
+#[derive(Debug, Clone)]
+pub(crate) enum Next {
+    /// An event.
+    Event(Arc<Event>),
+    /// That events were lost here: an EventQueueOverflowEventType.
+    Overflow,
+}
+
+/// A queue of events. When it is full, the discard policy decides which event is lost; that some were is an event of its
+/// own, which takes no place and is never discarded.
+#[derive(Debug)]
+pub(crate) struct EventQueue {
+    events: VecDeque<Arc<Event>>,
+    size: usize,
+    discard_oldest: bool,
+    /// Events were lost, and the client was not told.
+    has_lost: bool,
+    charge: Charge,
+}
+
+/// What a place takes.
+const PLACE: usize = size_of::<Arc<Event>>();
+
+impl EventQueue {
+    pub(crate) fn new(account: &Arc<Account>, size: u32, discard_oldest: bool) -> Self {
+        let charge = account.nothing(Category::QueuedValues);
+        Self { events: VecDeque::new(), size: size.max(1) as usize, discard_oldest, has_lost: false, charge }
+    }
+
+    /// Whether there is nothing to tell.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events.is_empty() && !self.has_lost
+    }
+
+    /// How many events wait.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Adds an event. Returns whether one was lost.
+    pub(crate) fn push(&mut self, event: &Arc<Event>) -> bool {
+        let mut lost = false;
+        if self.events.len() >= self.size {
+            lost = true;
+            if !self.discard_oldest {
+                self.has_lost = true;
+                return true;
+            }
+            self.drop_oldest();
+        }
+        let bytes = event.size() + PLACE;
+        while self.charge.resize(self.charge.amount() + bytes).is_err() {
+            lost = true;
+            // The account has no room. Without the older ones there may be some.
+            if !self.discard_oldest || self.events.is_empty() {
+                self.has_lost = true;
+                return true;
+            }
+            self.drop_oldest();
+        }
+        self.events.push_back(Arc::clone(event));
+        self.has_lost |= lost;
+        lost
+    }
+
+    /// Says that events were lost on their way to the queue.
+    pub(crate) fn note_lost(&mut self) {
+        self.has_lost = true;
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(event) = self.events.pop_front() {
+            self.give_back(&event);
+        }
+    }
+
+    fn give_back(&mut self, event: &Event) {
+        self.charge.resize_anyway(self.charge.amount().saturating_sub(event.size() + PLACE));
+    }
+
+    /// The next event. Where the oldest are discarded, the overflow comes first; else behind the last one.
+    pub(crate) fn pop(&mut self) -> Option<Next> {
+        if self.has_lost && (self.discard_oldest || self.events.is_empty()) {
+            self.has_lost = false;
+            return Some(Next::Overflow);
+        }
+        let event = self.events.pop_front()?;
+        self.give_back(&event);
+        Some(Next::Event(event))
+    }
+
+    /// Deletes everything.
+    pub(crate) fn clear(&mut self) {
+        self.events = VecDeque::new();
+        self.has_lost = false;
+        self.charge.resize_anyway(0);
+    }
+
+    /// Deletes the events that the client may not see.
+    pub(crate) fn retain(&mut self, mut may_see: impl FnMut(&Event) -> bool) {
+        self.events.retain(|event| may_see(event));
+        let bytes = self.events.iter().map(|event| event.size() + PLACE).sum();
+        self.charge.resize_anyway(bytes);
+    }
+
+    /// Changes size and policy; what no longer fits is lost. Returns whether something was.
+    pub(crate) fn modify(&mut self, size: u32, discard_oldest: bool) -> bool {
+        (self.size, self.discard_oldest) = (size.max(1) as usize, discard_oldest);
+        let mut lost = false;
+        while self.events.len() > self.size {
+            lost = true;
+            if discard_oldest {
+                self.drop_oldest();
+            } else if let Some(event) = self.events.pop_back() {
+                self.give_back(&event);
+            }
+        }
+        self.has_lost |= lost;
+        lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::{NewEvent, Placed};
+    use super::*;
+    use crate::account::Maxima;
+    use crate::event::FieldName;
+    use taktwerk_types::{ByteString, NodeId, UtcTime, Variant};
+
+    fn event(severity: u16) -> Arc<Event> {
+        let new = NewEvent::new(NodeId::numeric(0, 2041), NodeId::NULL).severity(severity);
+        Arc::new(Event::new(new, Placed::default(), || ByteString::from(vec![0; 16]), UtcTime::NULL))
+    }
+
+    fn all(queue: &mut EventQueue) -> Vec<u16> {
+        core::iter::from_fn(|| queue.pop())
+            .map(|next| match next {
+                Next::Overflow => 0,
+                Next::Event(event) => match event.get(&FieldName::severity()) {
+                    Some(Variant::UInt16(severity)) => *severity,
+                    other => panic!("{other:?}"),
+                },
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_policy_decides_what_is_lost_and_where_the_overflow_stands() {
+        let account = Account::server(Maxima::bytes(usize::MAX));
+        let mut oldest = EventQueue::new(&account, 2, true);
+        let mut newest = EventQueue::new(&account, 2, false);
+        for severity in 1..=4 {
+            let lost = severity > 2;
+            assert_eq!((oldest.push(&event(severity)), newest.push(&event(severity))), (lost, lost));
+        }
+        assert_eq!(all(&mut oldest), [0, 3, 4]);
+        assert_eq!(all(&mut newest), [1, 2, 0]);
+        assert!(oldest.is_empty() && newest.is_empty());
+        assert_eq!(account.bytes(), 0);
+        // Told once.
+        oldest.push(&event(5));
+        assert_eq!(all(&mut oldest), [5]);
+    }
+
+    #[test]
+    fn a_shorter_queue_loses_by_the_new_policy() {
+        let account = Account::server(Maxima::bytes(usize::MAX));
+        for (discard_oldest, left) in [(true, vec![0, 3]), (false, vec![1, 0])] {
+            let mut queue = EventQueue::new(&account, 5, !discard_oldest);
+            (1..=3).for_each(|severity| assert!(!queue.push(&event(severity))));
+            assert!(queue.modify(1, discard_oldest));
+            assert_eq!(all(&mut queue), left);
+        }
+        assert_eq!(account.bytes(), 0);
+    }
+
+    #[test]
+    fn without_room_in_the_account_events_are_lost_and_nothing_else() {
+        let bytes = event(1).size() + PLACE;
+        let account = Account::server(Maxima::bytes(usize::MAX).with(Category::QueuedValues, 2 * bytes + 10));
+        let mut queue = EventQueue::new(&account, 100, true);
+        let lost: Vec<bool> = (1..=4).map(|severity| queue.push(&event(severity))).collect();
+        assert_eq!(lost, [false, false, true, true]);
+        assert_eq!(queue.len(), 2);
+        queue.retain(|event| event.get(&FieldName::severity()) == Some(&Variant::from(4u16)));
+        assert_eq!(account.used(Category::QueuedValues), bytes);
+        assert_eq!(all(&mut queue), [0, 4]);
+        queue.push(&event(1));
+        queue.clear();
+        assert!(queue.is_empty() && account.bytes() == 0);
+    }
+}

@@ -1,0 +1,153 @@
+//! Events and the address space: which types there are, and at which nodes an event can be seen.
+//!
+//! An event can be seen at its source and at every node above it that has an EventNotifier, and at the Server Object
+//! (Part 3 §4.7, §7.16, §7.17). "Above" is against hierarchical References: HasEventSource and HasNotifier where a model
+//! has them, and HasComponent, Organizes and the like where it has not.
+
+use super::data_type::built_in;
+use super::nodes::Nodes;
+use super::{AddressSpace, NodeIx};
+use crate::event::filter::Types;
+use crate::event::model::Placed;
+use crate::event::{Event, EventBus, FieldName, NewEvent};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use taktwerk_schema::NodeClass;
+use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids};
+use taktwerk_types::{BuiltInType, ByteString, NodeId, QualifiedName, UtcTime, Variant};
+
+/// Nodes that are looked at above a source, at most.
+const NODES_MAX: usize = 256;
+/// What an event without a source comes from.
+const SERVER: NodeIx = NodeIx::ns0(object_ids::SERVER);
+/// The bit of EventNotifier that lets clients subscribe (Part 3 §8.59).
+pub(crate) const SUBSCRIBE_TO_EVENTS: u8 = 1;
+
+impl Types for Nodes {
+    fn event_type(&self, id: &NodeId) -> Option<NodeIx> {
+        let node = self.resolve(id.as_ref())?;
+        let is_event = self.view(node)?.class() == NodeClass::OBJECT_TYPE
+            && self.is_subtype(node, NodeIx::ns0(object_type_ids::BASE_EVENT_TYPE));
+        is_event.then_some(node)
+    }
+
+    fn has_field(&self, kind: NodeIx, path: &[QualifiedName]) -> bool {
+        let mut kind = Some(kind);
+        for _ in 0..64 {
+            let Some(node) = kind else { return false };
+            let found = path.iter().try_fold(node, |node, name| self.child(node, name));
+            if found.is_some() {
+                return true;
+            }
+            kind = self.supertype(node);
+        }
+        false
+    }
+
+    fn is_base(&self, kind: NodeIx) -> bool {
+        kind == NodeIx::ns0(object_type_ids::BASE_EVENT_TYPE)
+    }
+
+    fn is_condition(&self, kind: NodeIx) -> bool {
+        self.is_subtype(kind, NodeIx::ns0(object_type_ids::CONDITION_TYPE))
+    }
+
+    fn built_in_type(&self, data_type: &NodeId) -> Option<BuiltInType> {
+        built_in(self, self.resolve(data_type.as_ref())?)
+    }
+}
+
+impl Nodes {
+    /// What an event of a type from a source needs to know. A source or a type that does not exist is no obstacle: such
+    /// an event can be seen at the Server Object.
+    fn place(&self, event_type: &NodeId, source: &NodeId) -> Placed {
+        let mut types = SmallVec::new();
+        let kind = self.resolve(event_type.as_ref());
+        let mut next = kind;
+        while let Some(node) = next.filter(|_| types.len() < 64) {
+            types.push(node);
+            next = self.supertype(node);
+        }
+        let source = self.resolve(source.as_ref());
+        let mut notifiers = SmallVec::new();
+        if let Some(source) = source {
+            self.notifiers_above(source, &mut notifiers);
+        }
+        if !notifiers.contains(&SERVER) {
+            notifiers.push(SERVER);
+        }
+        let access = [kind, source].map(|node| self.access_set(node.unwrap_or(SERVER)));
+        let source_name = source.and_then(|node| self.view(node)).map(|view| view.display_name().text);
+        Placed { types, notifiers, access, source_name: source_name.unwrap_or_default() }
+    }
+
+    /// The sets of permissions that the type and the source of an event have now.
+    pub(crate) fn event_access(&self, event: &Event) -> [u16; 2] {
+        [FieldName::event_type(), FieldName::source_node()].map(|name| match event.get(&name) {
+            Some(Variant::NodeId(id)) => self.access_set(self.resolve((**id).as_ref()).unwrap_or(SERVER)),
+            _ => u16::MAX,
+        })
+    }
+
+    /// The source and the nodes above it, as far as they have an EventNotifier.
+    fn notifiers_above(&self, source: NodeIx, found: &mut SmallVec<[NodeIx; 6]>) {
+        let hierarchical = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
+        let mut seen: SmallVec<[NodeIx; 16]> = SmallVec::new();
+        seen.push(source);
+        let mut at = 0;
+        while let Some(node) = seen.get(at).copied() {
+            at += 1;
+            let notifier = self.view(node).and_then(|view| view.event_notifier()).unwrap_or(0);
+            if notifier & SUBSCRIBE_TO_EVENTS != 0 {
+                found.push(node);
+            }
+            self.references(node, |reference| {
+                let is_above = !reference.is_forward
+                    && self.is_subtype(reference.reference_type, hierarchical)
+                    && !seen.contains(&reference.target);
+                if is_above {
+                    seen.push(reference.target);
+                }
+                seen.len() < NODES_MAX
+            });
+        }
+    }
+}
+
+impl AddressSpace {
+    /// From those who raise events to the shards.
+    #[must_use]
+    pub fn events(&self) -> &Arc<EventBus> {
+        &self.events
+    }
+
+    /// Raises an event: clients that monitor its source, a node above it, or the Server Object, get it if their filters let
+    /// it pass and they may see it. Returns the EventId if somebody may want the event; otherwise nothing is done.
+    ///
+    /// Callable from any thread. Costs one relaxed load while no client monitors events.
+    #[inline]
+    pub fn raise(&self, event: NewEvent, now: UtcTime) -> Option<ByteString> {
+        if !self.events.is_watched() {
+            return None;
+        }
+        Some(self.raise_watched(event, now))
+    }
+
+    /// Raises an event that is expensive to make: `event` is called only if somebody may want it.
+    #[inline]
+    pub fn raise_with(&self, now: UtcTime, event: impl FnOnce() -> NewEvent) -> Option<ByteString> {
+        if !self.events.is_watched() {
+            return None;
+        }
+        Some(self.raise_watched(event(), now))
+    }
+
+    #[cold]
+    fn raise_watched(&self, new: NewEvent, now: UtcTime) -> ByteString {
+        let event_id = new.event_id.clone().unwrap_or_else(|| self.events.next_event_id());
+        let placed = self.read().place(&new.event_type, &new.source);
+        let event = Arc::new(Event::new(new, placed, || event_id.clone(), now));
+        self.events.hand_over(&event, |shard| self.slots.wake(shard));
+        event_id
+    }
+}

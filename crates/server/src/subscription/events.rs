@@ -1,0 +1,450 @@
+//! MonitoredItems that report events (Part 4 §5.13.1, §7.22.3).
+//!
+//! The engine takes events from its ring before it publishes, and walks the items on the nodes at which each event can be
+//! seen. An item's filter decides; what passes waits in the item's queue as a share of the one event. The fields that the
+//! client has selected are written when the message is.
+
+use super::Engine;
+use super::item::{Item, ItemExt, NONE, flag};
+use super::manage::{Revised, id_of};
+use super::publish::fire_links;
+use super::subscription::Subscription;
+use crate::account::{Category, Charge, Exhausted, HeapSize, allocation};
+use crate::authorization::{Decisions, Denial};
+use crate::event::bus::Departed;
+use crate::event::filter::EventFilter;
+use crate::event::queue::{EventQueue, Next};
+use crate::event::{Event, EventBus};
+use crate::now::Now;
+use crate::space::view::attribute;
+use crate::space::{AddressSpace, NodeIx};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use taktwerk_schema::{MonitoringMode, PermissionType};
+use taktwerk_types::Encode;
+use taktwerk_types::codec::encode_len;
+
+/// The queue of a client that leaves it to the server (Part 4 §7.21).
+const QUEUE_SIZE_DEFAULT: u32 = 1000;
+/// The shortest queue: what a client gets that asks for one place (Part 4 §7.21).
+const QUEUE_SIZE_MIN: u32 = 10;
+
+/// The items of a shard that watch for events, by the node that they watch.
+#[derive(Debug, Default)]
+pub(crate) struct EventItems {
+    by_node: BTreeMap<NodeIx, Vec<u32>>,
+    /// There were some: events may still be on their way to them.
+    were_used: bool,
+}
+
+/// What an item needs that monitors events.
+#[derive(Debug)]
+pub(crate) struct EventItem {
+    filter: Arc<EventFilter>,
+    pub(super) queue: EventQueue,
+    filter_charge: Charge,
+    /// While the item is on its way from one shard to another.
+    departed: Option<Departed>,
+}
+
+/// A checked item: what the service found out about the node and the request.
+#[derive(Debug)]
+pub(crate) struct EventSpec {
+    pub(crate) node: NodeIx,
+    pub(crate) denial: Denial,
+    pub(crate) mode: MonitoringMode,
+    pub(crate) settings: EventSettings,
+}
+
+/// What a client can modify later.
+#[derive(Debug)]
+pub(crate) struct EventSettings {
+    pub(crate) client_handle: u32,
+    pub(crate) queue_size: u32,
+    pub(crate) discard_oldest: bool,
+    pub(crate) filter: EventFilter,
+}
+
+impl Item {
+    fn events(&self) -> Option<&EventItem> {
+        self.ext.as_ref()?.events.as_deref()
+    }
+
+    fn events_mut(&mut self) -> Option<&mut EventItem> {
+        self.ext.as_mut()?.events.as_deref_mut()
+    }
+}
+
+/// Bytes that a filter takes.
+fn filter_size(filter: &EventFilter) -> usize {
+    allocation(size_of::<EventFilter>() + 16) + allocation(size_of::<EventItem>()) + filter.heap_size()
+}
+
+impl Engine {
+    /// The queue that a client gets.
+    fn event_queue_size(&self, asked: u32) -> u32 {
+        let max = self.limits.queue_size_max.max(1);
+        match asked {
+            0 => QUEUE_SIZE_DEFAULT.min(max),
+            asked => asked.max(QUEUE_SIZE_MIN).min(max),
+        }
+    }
+
+    /// Adds an item for events.
+    pub(crate) fn create_event_item(
+        &mut self,
+        place: u32,
+        spec: EventSpec,
+    ) -> Result<Revised, taktwerk_types::StatusCode> {
+        use taktwerk_types::StatusCode;
+        let EventSpec { node, denial, mode, settings } = spec;
+        let queue_size = self.event_queue_size(settings.queue_size);
+        let per_subscription = self.limits.monitored_items_per_subscription_max as usize;
+        let subscription = self.subscription_mut(place).ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
+        if subscription.items.len() >= per_subscription {
+            return Err(StatusCode::BAD_TOO_MANY_MONITORED_ITEMS);
+        }
+        let account = Arc::clone(subscription.kept.account());
+        let filter_charge = account
+            .charge(Category::MonitoredItems, filter_size(&settings.filter))
+            .map_err(Exhausted::status)?;
+        subscription.kept.resize(subscription.items.len() + 1).map_err(Exhausted::status)?;
+        let position = u32::try_from(subscription.items.len()).unwrap_or(NONE);
+        let mut ext = Box::new(ItemExt::new(&account));
+        ext.polled = Some(attribute::EVENT_NOTIFIER);
+        ext.events = Some(Box::new(EventItem {
+            filter: Arc::new(settings.filter),
+            queue: EventQueue::new(&account, queue_size, settings.discard_oldest),
+            filter_charge,
+            departed: None,
+        }));
+        let mut item = Item::new(place, settings.client_handle, None, node);
+        item.flags = flag::ALIVE | flag::EVENTS;
+        item.position = position;
+        item.deny(denial);
+        item.ext = Some(ext);
+        let index = self.place_item(item);
+        if let Some(subscription) = self.subscription_mut(place) {
+            subscription.items.push(index);
+            if let Some(ids) = &mut subscription.ids {
+                ids.create(index);
+            }
+        }
+        self.set_event_mode(index, mode);
+        Ok(self.revised_event_item(index, queue_size))
+    }
+
+    /// Row of ModifyMonitoredItems. Events that wait stay, as far as the new queue has room for them.
+    pub(crate) fn modify_event_item(
+        &mut self,
+        index: u32,
+        settings: EventSettings,
+    ) -> Result<Revised, taktwerk_types::StatusCode> {
+        // Events until now belong to the old filter.
+        self.drain_events();
+        let queue_size = self.event_queue_size(settings.queue_size);
+        let Self { items, subscriptions, .. } = self;
+        let invalid = taktwerk_types::StatusCode::BAD_MONITORED_ITEM_ID_INVALID;
+        let item = items.get_mut(index as usize).ok_or(invalid)?;
+        item.client_handle = settings.client_handle;
+        let place = item.subscription;
+        let events = item.events_mut().ok_or(invalid)?;
+        events.filter_charge.resize(filter_size(&settings.filter)).map_err(Exhausted::status)?;
+        events.filter = Arc::new(settings.filter);
+        let lost = events.queue.modify(queue_size, settings.discard_oldest);
+        if let Some(Some(subscription)) = subscriptions.get_mut(place as usize) {
+            subscription.counters.event_queue_overflows += u32::from(lost);
+        }
+        Ok(self.revised_event_item(index, queue_size))
+    }
+
+    fn revised_event_item(&self, index: u32, queue_size: u32) -> Revised {
+        let item = self.items.get(index as usize);
+        let id = item.and_then(|item| Some(id_of(self.subscription(item.subscription)?, item, index)));
+        // Part 4 §7.21: there is no sampling of events.
+        Revised { item_id: id.unwrap_or(0), sampling_interval: 0.0, queue_size }
+    }
+
+    /// Whether an item monitors events.
+    pub(crate) fn is_event_item(&self, index: u32) -> bool {
+        self.items.get(index as usize).is_some_and(|item| item.has(flag::EVENTS))
+    }
+
+    /// SetMonitoringMode of an item for events.
+    pub(super) fn set_event_mode(&mut self, index: u32, mode: MonitoringMode) {
+        let Some(item) = self.items.get_mut(index as usize) else { return };
+        let (was_enabled, enabled) = (item.has(flag::ENABLED), mode != MonitoringMode::DISABLED);
+        item.set(flag::REPORTING, mode == MonitoringMode::REPORTING);
+        item.set(flag::ENABLED, enabled);
+        if !enabled {
+            item.flags &= !(flag::READY | flag::TRIGGERED);
+            // Part 4 §5.13.1.3: disabling deletes what is queued.
+            if let Some(events) = item.events_mut() {
+                events.queue.clear();
+            }
+        }
+        let place = item.subscription;
+        if was_enabled != enabled
+            && let Some(subscription) = self.subscription_mut(place)
+        {
+            subscription.enabled_items = if enabled {
+                subscription.enabled_items + 1
+            } else {
+                subscription.enabled_items.saturating_sub(1)
+            };
+        }
+        match (was_enabled, enabled) {
+            (false, true) => self.watch_events(index),
+            (true, false) => self.unwatch_events(index),
+            // Events that Sampling has collected are reported from now on.
+            _ => self.make_events_ready(index),
+        }
+    }
+
+    /// Puts an item into the lists of those that get events.
+    pub(super) fn watch_events(&mut self, index: u32) {
+        // What was raised before is not for this item.
+        self.drain_events();
+        let Some(item) = self.items.get(index as usize) else { return };
+        let node = item.node;
+        self.event_items.by_node.entry(node).or_default().push(index);
+        self.event_items.were_used = true;
+        self.events.watch(self.shard, node);
+    }
+
+    /// Takes an item out of them.
+    pub(super) fn unwatch_events(&mut self, index: u32) {
+        let Some(item) = self.items.get(index as usize) else { return };
+        let node = item.node;
+        let Some(watching) = self.event_items.by_node.get_mut(&node) else { return };
+        // Those that go together go from the end.
+        let Some(at) = watching.iter().rposition(|other| *other == index) else { return };
+        watching.remove(at);
+        if watching.is_empty() {
+            self.event_items.by_node.remove(&node);
+        }
+        self.events.unwatch(self.shard, node);
+    }
+
+    /// Takes over the events that were raised since the last call. Bounded, so that a flood of them cannot hold the shard
+    /// here.
+    #[inline]
+    pub(super) fn drain_events(&mut self) {
+        if self.event_items.were_used {
+            self.take_events();
+        }
+    }
+
+    fn take_events(&mut self) {
+        if self.event_items.by_node.is_empty() {
+            self.event_items.were_used = false;
+            return self.discard_events();
+        }
+        for _ in 0..self.events.len(self.shard) {
+            let Some(event) = self.events.pop(self.shard) else { break };
+            self.deliver(&event);
+        }
+        if self.events.take_lost(self.shard) {
+            self.note_lost_events();
+        }
+    }
+
+    /// Events may still be on their way to items that are gone.
+    fn discard_events(&mut self) {
+        while self.events.pop(self.shard).is_some() {}
+        self.events.take_lost(self.shard);
+    }
+
+    /// Gives an event to the items that want it.
+    fn deliver(&mut self, event: &Arc<Event>) {
+        let Self { event_items, items, subscriptions, work, .. } = self;
+        for node in event.notifiers() {
+            let Some(watching) = event_items.by_node.get(node) else { continue };
+            work.items_walked += watching.len() as u64;
+            for index in watching {
+                let Some(item) = items.get_mut(*index as usize) else { continue };
+                let Some(Some(subscription)) = subscriptions.get_mut(item.subscription as usize) else {
+                    continue;
+                };
+                if item.has(flag::DENIED) || !may_see(&subscription.decisions, event) {
+                    continue;
+                }
+                let Some(events) = item.events_mut() else { continue };
+                if !events.filter.passes(event) {
+                    continue;
+                }
+                let lost = events.queue.push(event);
+                subscription.counters.event_queue_overflows += u32::from(lost);
+                ready(*index, item, subscription);
+            }
+        }
+    }
+
+    /// Events had no room on their way: every item says so.
+    fn note_lost_events(&mut self) {
+        let all: Vec<u32> = self.event_items.by_node.values().flatten().copied().collect();
+        for index in all {
+            self.note_lost(index);
+        }
+    }
+
+    fn note_lost(&mut self, index: u32) {
+        let Self { items, subscriptions, .. } = self;
+        let Some(item) = items.get_mut(index as usize) else { return };
+        let place = item.subscription;
+        if let Some(events) = item.events_mut() {
+            events.queue.note_lost();
+        }
+        if let Some(Some(subscription)) = subscriptions.get_mut(place as usize) {
+            subscription.counters.event_queue_overflows += 1;
+            ready(index, item, subscription);
+        }
+    }
+
+    fn make_events_ready(&mut self, index: u32) {
+        let Self { items, subscriptions, .. } = self;
+        let Some(item) = items.get_mut(index as usize) else { return };
+        if let Some(Some(subscription)) = subscriptions.get_mut(item.subscription as usize) {
+            ready(index, item, subscription);
+        }
+    }
+
+    /// Deletes events that wait and that a client may not see any more.
+    pub(super) fn authorize_events(&mut self, place: u32, decisions: &Decisions, space: &AddressSpace) {
+        let Self { items, subscriptions, .. } = self;
+        let Some(Some(subscription)) = subscriptions.get(place as usize) else { return };
+        for index in &subscription.items {
+            if let Some(events) = items.get_mut(*index as usize).and_then(Item::events_mut)
+                && !events.queue.is_empty()
+            {
+                let nodes = space.read();
+                // The permissions of its nodes may be others than when it was raised.
+                events.queue.retain(|event| {
+                    let access = nodes.event_access(event).into_iter();
+                    access
+                        .into_iter()
+                        .all(|set| decisions.of_set(set).contains(PermissionType::RECEIVE_EVENTS))
+                });
+            }
+        }
+    }
+
+    // ---- moving
+
+    /// An item leaves for another shard's engine.
+    pub(super) fn depart_events(&mut self, index: u32) {
+        let Some(item) = self.items.get_mut(index as usize) else { return };
+        let is_watching = item.has(flag::ENABLED);
+        if let Some(events) = item.events_mut().filter(|_| is_watching) {
+            events.departed = Some(self.events.depart());
+        }
+    }
+
+    /// An item has come from another shard's engine. Events that were raised meanwhile may have been for it.
+    pub(super) fn arrive_events(&mut self, index: u32) {
+        let Some(item) = self.items.get_mut(index as usize) else { return };
+        let Some(events) = item.events_mut() else { return };
+        if let Some(departed) = events.departed.take() {
+            if departed.has_missed() {
+                self.note_lost(index);
+            }
+        }
+        self.make_events_ready(index);
+    }
+}
+
+/// Whether a client may see an event: ReceiveEvents on its type and on its source (Part 3 §8.55).
+fn may_see(decisions: &Decisions, event: &Event) -> bool {
+    event.access().into_iter().all(|set| decisions.of_set(set).contains(PermissionType::RECEIVE_EVENTS))
+}
+
+/// Puts an item with events into its subscription's list, if it is to report them.
+fn ready(index: u32, item: &mut Item, subscription: &mut Subscription) {
+    let wanted = item.has(flag::REPORTING | flag::TRIGGERED)
+        || item.ext.as_ref().is_some_and(|ext| !ext.links.is_empty());
+    let has_events = item.events().is_some_and(|events| !events.queue.is_empty());
+    if wanted && has_events && !item.has(flag::READY) {
+        item.flags |= flag::READY;
+        subscription.ready_events.push_back(index);
+    }
+}
+
+/// A triggering item has fired: an item in Sampling mode reports what it has (Part 4 §5.13.1.6).
+pub(super) fn trigger(index: u32, place: u32, item: &mut Item, subscription: &mut Subscription) {
+    if item.subscription == place && item.has(flag::ENABLED) && !item.has(flag::REPORTING) {
+        item.flags |= flag::TRIGGERED;
+        ready(index, item, subscription);
+        if !item.has(flag::READY) {
+            item.flags &= !flag::TRIGGERED;
+        }
+    }
+}
+
+fn is_ready(item: &Item, place: u32) -> bool {
+    item.flags & (flag::READY | flag::ALIVE | flag::EVENTS) == flag::READY | flag::ALIVE | flag::EVENTS
+        && item.subscription == place
+}
+
+/// Whether at least one event would be sent. Entries that have nothing to report are dropped on the way.
+pub(super) fn has_events(place: u32, items: &mut [Item], subscription: &mut Subscription) -> bool {
+    while let Some(index) = subscription.ready_events.front().copied() {
+        if let Some(item) = items.get_mut(index as usize).filter(|item| is_ready(item, place)) {
+            let has_events = item.events().is_some_and(|events| !events.queue.is_empty());
+            if has_events && item.has(flag::REPORTING | flag::TRIGGERED) {
+                return true;
+            }
+            item.flags &= !(flag::READY | flag::TRIGGERED);
+            if has_events {
+                // In Sampling mode it only fires the items that it triggers.
+                fire_links(index, place, items, subscription);
+            }
+        }
+        subscription.ready_events.pop_front();
+    }
+    false
+}
+
+/// Appends an EventNotificationList (Part 4 §7.25.3) with at most `count_max` events. Returns how many there are.
+#[allow(clippy::too_many_arguments)] // parts of the engine that are borrowed one by one
+pub(super) fn encode_events(
+    out: &mut Vec<u8>,
+    place: u32,
+    items: &mut [Item],
+    subscription: &mut Subscription,
+    count_max: u32,
+    len_max: usize,
+    bus: &EventBus,
+    now: Now,
+) -> u32 {
+    let count_at = out.len();
+    encode_len(0, out);
+    let mut count = 0u32;
+    while count < count_max && out.len() < len_max && has_events(place, items, subscription) {
+        let Some(index) = subscription.ready_events.front().copied() else { break };
+        let Some(item) = items.get_mut(index as usize) else { break };
+        let client_handle = item.client_handle;
+        let Some(events) = item.events_mut() else { break };
+        while count < count_max && out.len() < len_max {
+            let Some(next) = events.queue.pop() else { break };
+            client_handle.encode(out);
+            match next {
+                Next::Event(event) => events.filter.encode_fields(&event, out),
+                Next::Overflow => {
+                    events.filter.encode_fields(&Event::overflow(bus.next_event_id(), now.utc), out);
+                }
+            }
+            count += 1;
+        }
+        if events.queue.is_empty() {
+            item.flags &= !(flag::READY | flag::TRIGGERED);
+            subscription.ready_events.pop_front();
+            if item.ext.as_ref().is_some_and(|ext| !ext.links.is_empty()) {
+                fire_links(index, place, items, subscription);
+            }
+        }
+    }
+    if let Some(gap) = out.get_mut(count_at..count_at + 4) {
+        gap.copy_from_slice(&count.to_le_bytes());
+    }
+    count
+}

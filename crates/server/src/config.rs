@@ -46,6 +46,10 @@ pub struct ServerConfig {
     /// Is told the keys of all channels, as far as the provider discloses them: whoever reads it reads everything.
     /// Default: nobody is.
     pub key_log: Option<Arc<dyn KeyLog>>,
+    /// Whether clients may change the structure of the address space: AddNodes, DeleteNodes, AddReferences and
+    /// DeleteReferences (Part 4 §5.8). The permissions AddNode, DeleteNode, AddReference and RemoveReference apply. Default
+    /// false: the services answer Bad_ServiceUnsupported.
+    pub node_management: bool,
     /// Limits of sessions, services and subscriptions.
     pub limits: Limits,
     /// Limits of connections and channels.
@@ -73,6 +77,7 @@ impl ServerConfig {
             provider: Arc::new(NullProvider),
             trust_list_changes: Arc::default(),
             key_log: None,
+            node_management: false,
             limits: Limits::default(),
             channel: ChannelLimits::default(),
             start_time,

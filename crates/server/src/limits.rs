@@ -134,6 +134,13 @@ pub struct Limits {
     pub nodes_per_register_nodes_max: u32,
     /// Operations of one TranslateBrowsePathsToNodeIds (MaxNodesPerTranslateBrowsePathsToNodeIds).
     pub nodes_per_translate_max: u32,
+    /// Operations of one AddNodes, AddReferences, DeleteNodes or DeleteReferences (MaxNodesPerNodeManagement).
+    pub nodes_per_node_management_max: u32,
+    /// Nodes that clients may add, all together; beyond: Bad_ResourceUnavailable.
+    pub added_nodes_max: usize,
+    /// Bytes of all nodes and references that clients add, with the values of variable length that they write to them;
+    /// beyond: Bad_OutOfMemory.
+    pub added_node_bytes_max: usize,
     /// Operations of one CreateMonitoredItems, ModifyMonitoredItems, SetMonitoringMode, SetTriggering or
     /// DeleteMonitoredItems (MaxMonitoredItemsPerCall).
     pub monitored_items_per_call_max: u32,
@@ -217,6 +224,9 @@ impl Default for Limits {
             nodes_per_browse_max: 10_000,
             nodes_per_register_nodes_max: 10_000,
             nodes_per_translate_max: 10_000,
+            nodes_per_node_management_max: 10_000,
+            added_nodes_max: 50_000,
+            added_node_bytes_max: 64 << 20,
             monitored_items_per_call_max: 10_000,
             subscriptions: SubscriptionLimits::default(),
             array_len_max: 1 << 20,
@@ -282,6 +292,8 @@ impl Limits {
             session_bytes_max: 512 << 20,
             request_bytes_max: 512 << 20,
             unsent_bytes_max: 2 << 30,
+            added_nodes_max: 2_000_000,
+            added_node_bytes_max: 4 << 30,
             subscriptions: SubscriptionLimits::laboratory(),
             ..Self::default()
         }
@@ -313,6 +325,7 @@ impl Limits {
             &mut self.nodes_per_browse_max,
             &mut self.nodes_per_register_nodes_max,
             &mut self.nodes_per_translate_max,
+            &mut self.nodes_per_node_management_max,
             &mut self.monitored_items_per_call_max,
             &mut self.array_len_max,
             &mut self.string_len_max,
@@ -367,6 +380,8 @@ impl Limits {
             .with(Category::QueuePlaces, subscriptions.queue_places_max.saturating_mul(cost::QUEUE_PLACE))
             .with(Category::QueuedValues, subscriptions.queued_value_bytes_max)
             .with(Category::Retransmission, subscriptions.retransmission_bytes_total_max)
+            .with(Category::AddedNodes, self.added_node_bytes_max)
+            .with(Category::AddedNodeCount, self.added_nodes_max)
             .with(Category::HandshakeCount, self.handshakes_max)
             .with(Category::SubscriptionCount, subscriptions.subscriptions_max as usize)
             .with(Category::MonitoredItemCount, subscriptions.monitored_items_max as usize)

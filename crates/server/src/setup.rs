@@ -92,7 +92,6 @@ fn publish(config: &ServerConfig, live: &Live, nodes: &mut Nodes) {
         (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_READ_EVENTS, 0u32.into()),
         (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_UPDATE_DATA, 0u32.into()),
         (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_UPDATE_EVENTS, 0u32.into()),
-        (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_NODE_MANAGEMENT, 0u32.into()),
     ];
     let operations = table::published(limits).map(|(id, max)| (id, max.into()));
     for (id, value) in values.into_iter().chain(operations) {

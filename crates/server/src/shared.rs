@@ -47,6 +47,9 @@ impl ServerShared {
         channel_origin: taktwerk_types::UtcTime,
     ) -> Arc<Self> {
         let account = Account::server(config.limits.maxima());
+        if config.node_management {
+            space.write().set_added(&account);
+        }
         let addresses = Addresses::new(Arc::clone(&account), config.limits.bytes_per_address_max);
         let admission = Admission::new(&config.limits);
         let mut security: Vec<_> =

@@ -54,17 +54,21 @@ pub enum Category {
     QueuedValues,
     /// Messages kept for Republish.
     Retransmission,
+    /// Nodes and references that clients have added, and their values.
+    AddedNodes,
     /// How many OpenSecureChannel exchanges are being computed. Counted, not in bytes.
     HandshakeCount,
     /// How many subscriptions there are. Counted, not in bytes.
     SubscriptionCount,
     /// How many MonitoredItems there are. Counted, not in bytes.
     MonitoredItemCount,
+    /// How many nodes clients have added. Counted, not in bytes.
+    AddedNodeCount,
 }
 
 impl Category {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Connections,
         Self::IncompleteMessages,
         Self::UnsentMessages,
@@ -74,15 +78,20 @@ impl Category {
         Self::QueuePlaces,
         Self::QueuedValues,
         Self::Retransmission,
+        Self::AddedNodes,
         Self::HandshakeCount,
         Self::SubscriptionCount,
         Self::MonitoredItemCount,
+        Self::AddedNodeCount,
     ];
 
     /// Whether it is measured in bytes of memory.
     #[must_use]
     pub const fn is_bytes(self) -> bool {
-        !matches!(self, Self::HandshakeCount | Self::SubscriptionCount | Self::MonitoredItemCount)
+        !matches!(
+            self,
+            Self::HandshakeCount | Self::SubscriptionCount | Self::MonitoredItemCount | Self::AddedNodeCount
+        )
     }
 
     /// For people.
@@ -98,9 +107,11 @@ impl Category {
             Self::QueuePlaces => "queue place bytes",
             Self::QueuedValues => "queued value bytes",
             Self::Retransmission => "retransmission bytes",
+            Self::AddedNodes => "bytes of nodes that clients have added",
             Self::HandshakeCount => "handshakes",
             Self::SubscriptionCount => "subscriptions",
             Self::MonitoredItemCount => "monitored items",
+            Self::AddedNodeCount => "nodes that clients have added",
         }
     }
 }
@@ -153,6 +164,7 @@ impl Exhausted {
                 StatusCode::BAD_TCP_NOT_ENOUGH_RESOURCES
             }
             Category::HandshakeCount => StatusCode::BAD_TCP_SERVER_TOO_BUSY,
+            Category::AddedNodeCount => StatusCode::BAD_RESOURCE_UNAVAILABLE,
             Category::SubscriptionCount => StatusCode::BAD_TOO_MANY_SUBSCRIPTIONS,
             Category::MonitoredItemCount => StatusCode::BAD_TOO_MANY_MONITORED_ITEMS,
             Category::Sessions
@@ -160,7 +172,8 @@ impl Exhausted {
             | Category::MonitoredItems
             | Category::QueuePlaces
             | Category::QueuedValues
-            | Category::Retransmission => StatusCode::BAD_OUT_OF_MEMORY,
+            | Category::Retransmission
+            | Category::AddedNodes => StatusCode::BAD_OUT_OF_MEMORY,
         }
     }
 }

@@ -7,8 +7,9 @@ use core::net::IpAddr;
 use std::borrow::Cow;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_schema::ids::object_type_ids as t;
+use taktwerk_schema::{AddNodesRequest, AddReferencesRequest, DeleteNodesRequest};
 use taktwerk_schema::{IssuedIdentityToken, UserNameIdentityToken, X509IdentityToken};
-use taktwerk_types::{ExtensionObject, NodeId, StatusCode, UtcTime};
+use taktwerk_types::{ExtensionObject, NodeId, StatusCode, Structure, UtcTime};
 
 /// Longest text of a client's that a record repeats, in bytes.
 const CLIENT_TEXT_LEN_MAX: usize = 128;
@@ -69,7 +70,9 @@ impl AuditClass {
             }
             _ if !is_known => Self::Stranger,
             AuditAction::CallMethod { .. } => Self::Configuration,
-            AuditAction::Write { .. } | AuditAction::Cancel { .. } => Self::Update,
+            AuditAction::Write { .. } | AuditAction::Cancel { .. } | AuditAction::NodeManagement { .. } => {
+                Self::Update
+            }
             _ => Self::Trusted,
         }
     }
@@ -164,6 +167,13 @@ pub enum AuditAction {
         method_id: NodeId,
         /// What was passed.
         input_arguments: Vec<AuditValue>,
+    },
+    /// One of the subtypes of AuditNodeManagementEventType, for one node or reference.
+    NodeManagement {
+        /// The type id of the request: AddNodes, AddReferences, DeleteNodes or DeleteReferences.
+        request: u32,
+        /// The node, or the source of the reference; null for one that was not added.
+        node_id: NodeId,
     },
     /// Records that were not made because there were too many.
     Suppressed {
@@ -291,6 +301,12 @@ impl AuditRecord {
                 AuditAction::Cancel { .. } => t::AUDIT_CANCEL_EVENT_TYPE,
                 AuditAction::Write { .. } => t::AUDIT_WRITE_UPDATE_EVENT_TYPE,
                 AuditAction::CallMethod { .. } => t::AUDIT_UPDATE_METHOD_EVENT_TYPE,
+                AuditAction::NodeManagement { request, .. } => match *request {
+                    AddNodesRequest::BINARY_ENCODING_ID => t::AUDIT_ADD_NODES_EVENT_TYPE,
+                    AddReferencesRequest::BINARY_ENCODING_ID => t::AUDIT_ADD_REFERENCES_EVENT_TYPE,
+                    DeleteNodesRequest::BINARY_ENCODING_ID => t::AUDIT_DELETE_NODES_EVENT_TYPE,
+                    _ => t::AUDIT_DELETE_REFERENCES_EVENT_TYPE,
+                },
                 AuditAction::Suppressed { .. } => t::AUDIT_EVENT_TYPE,
             },
         )
@@ -317,6 +333,12 @@ impl AuditRecord {
             AuditAction::Cancel { .. } => "Session/Cancel",
             AuditAction::Write { .. } => "Attribute/Write",
             AuditAction::CallMethod { .. } => "Method/Call",
+            AuditAction::NodeManagement { request, .. } => match *request {
+                AddNodesRequest::BINARY_ENCODING_ID => "NodeManagement/AddNodes",
+                AddReferencesRequest::BINARY_ENCODING_ID => "NodeManagement/AddReferences",
+                DeleteNodesRequest::BINARY_ENCODING_ID => "NodeManagement/DeleteNodes",
+                _ => "NodeManagement/DeleteReferences",
+            },
             AuditAction::Suppressed { .. } => "Server/Audit",
         }
     }
@@ -408,6 +430,9 @@ impl AuditAction {
                 all.push(("MethodId", owned(method_id.to_string())));
                 let inputs = input_arguments.iter().map(|value| Cow::Borrowed(value.as_str())).collect();
                 all.push(("InputArguments", AuditField::List(inputs)));
+            }
+            Self::NodeManagement { node_id, .. } => {
+                all.push(("SourceNode", owned(node_id.to_string())));
             }
             Self::Suppressed { class, count } => {
                 all.push(("SuppressedClass", text(class.name())));

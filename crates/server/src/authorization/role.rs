@@ -189,6 +189,8 @@ pub(super) fn suggested_permissions() -> Vec<(NodeId, PermissionType)> {
     let look = P::BROWSE | P::READ;
     let observe = look | P::READ_HISTORY | P::RECEIVE_EVENTS;
     let configure = observe | P::WRITE | P::WRITE_ATTRIBUTE | P::WRITE_HISTORIZING | P::CALL;
+    // Part 3 leaves it open who may change the structure: it is configuration.
+    let structure = P::ADD_NODE | P::DELETE_NODE | P::ADD_REFERENCE | P::REMOVE_REFERENCE;
     [
         (well_known::AUTHENTICATED_USER, look),
         (well_known::TRUSTED_APPLICATION, look),
@@ -196,7 +198,7 @@ pub(super) fn suggested_permissions() -> Vec<(NodeId, PermissionType)> {
         (well_known::OPERATOR, observe | P::WRITE | P::CALL),
         (well_known::ENGINEER, configure),
         (well_known::SUPERVISOR, observe | P::CALL),
-        (well_known::CONFIGURE_ADMIN, configure),
+        (well_known::CONFIGURE_ADMIN, configure | structure),
         (well_known::SECURITY_ADMIN, look | P::READ_ROLE_PERMISSIONS | P::WRITE_ROLE_PERMISSIONS | P::CALL),
     ]
     .map(|(id, permissions)| (NodeId::numeric(0, id), permissions))

@@ -6,6 +6,7 @@ use super::call::Call;
 use super::context::Context;
 use super::gate::Caller;
 use super::monitored_item::{Ids, Items};
+use super::node_management::{self, DeleteNodes};
 use super::read::Read;
 use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
@@ -61,6 +62,10 @@ pub(crate) enum Cursor {
     Translate(Translate),
     Register,
     Unregister,
+    AddNodes,
+    AddReferences,
+    DeleteNodes(DeleteNodes),
+    DeleteReferences,
     Items(Items),
     Ids(Ids),
 }
@@ -84,6 +89,12 @@ impl Cursor {
             Self::Translate(translate) => translate.work(cx, caller, list, reply),
             Self::Register => register::work(cx, list, reply),
             Self::Unregister => register::pass(list),
+            Self::AddNodes => node_management::work_add_nodes(cx, caller, request, list, reply),
+            Self::AddReferences => node_management::work_add_references(cx, caller, request, list, reply),
+            Self::DeleteNodes(delete) => delete.work(cx, caller, request, list, reply),
+            Self::DeleteReferences => {
+                node_management::work_delete_references(cx, caller, request, list, reply)
+            }
             Self::Items(items) => items.work(cx, caller, list, reply),
             Self::Ids(ids) => ids.work(cx, caller, list, reply),
         }

@@ -6,6 +6,7 @@
 //! - [`discovery`], [`session`], [`activate`], [`identity`]: before and around sessions;
 //! - [`browse`], [`translate`], [`register`]: the View services;
 //! - [`read`], [`write`], [`call`]: values and methods;
+//! - [`node_management`]: nodes and references that clients add and delete;
 //! - [`subscription`], [`monitored_item`]: what the subscription engine does; [`transfer`]: between engines too.
 
 pub(crate) mod activate;
@@ -23,6 +24,7 @@ pub(crate) mod gate;
 pub(crate) mod identity;
 pub(crate) mod list;
 pub(crate) mod monitored_item;
+pub(crate) mod node_management;
 pub(crate) mod read;
 pub(crate) mod register;
 pub(crate) mod session;

@@ -8,7 +8,7 @@ use super::reply::Reply;
 use super::request::Request;
 use super::subscription_context::SubscriptionContext;
 use super::{Outcome, activate, browse, call, discovery, monitored_item as item, read, register, session};
-use super::{context::Context, publish, subscription, transfer, translate, write};
+use super::{context::Context, node_management, publish, subscription, transfer, translate, write};
 use crate::diagnostics::session::Counted as C;
 use crate::error::Fault;
 use crate::limits::Limits;
@@ -121,6 +121,10 @@ static REGISTER: OperationLimit = limit!(
 static TRANSLATE: OperationLimit = limit!(
     nodes_per_translate_max,
     Some(v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_TRANSLATE_BROWSE_PATHS_TO_NODE_IDS)
+);
+static NODE_MANAGEMENT: OperationLimit = limit!(
+    nodes_per_node_management_max,
+    Some(v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_NODE_MANAGEMENT)
 );
 static ITEMS: OperationLimit = limit!(
     monitored_items_per_call_max,
@@ -260,10 +264,26 @@ static TABLE: [Service; 37] = [
     open::<schema::RegisterServer2Request>(Handler::Unsupported),
     unsupported::<schema::HistoryReadRequest>(C::HistoryRead),
     unsupported::<schema::HistoryUpdateRequest>(C::HistoryUpdate),
-    unsupported::<schema::AddNodesRequest>(C::AddNodes),
-    unsupported::<schema::AddReferencesRequest>(C::AddReferences),
-    unsupported::<schema::DeleteNodesRequest>(C::DeleteNodes),
-    unsupported::<schema::DeleteReferencesRequest>(C::DeleteReferences),
+    alone(session::<schema::AddNodesRequest>(
+        C::AddNodes,
+        list(0, node_management::ITEM_LEN_MIN, &NODE_MANAGEMENT),
+        node_management::add_nodes,
+    )),
+    alone(session::<schema::AddReferencesRequest>(
+        C::AddReferences,
+        list(0, 15, &NODE_MANAGEMENT),
+        node_management::add_references,
+    )),
+    alone(session::<schema::DeleteNodesRequest>(
+        C::DeleteNodes,
+        list(0, 3, &NODE_MANAGEMENT),
+        node_management::delete_nodes,
+    )),
+    alone(session::<schema::DeleteReferencesRequest>(
+        C::DeleteReferences,
+        list(0, 8, &NODE_MANAGEMENT),
+        node_management::delete_references,
+    )),
     unsupported::<schema::QueryFirstRequest>(C::QueryFirst),
     unsupported::<schema::QueryNextRequest>(C::QueryNext),
 ];

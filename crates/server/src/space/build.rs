@@ -9,6 +9,7 @@ use super::node::NodeKind;
 use super::nodes::Nodes;
 use super::spec::NodeSpec;
 use super::{AddressSpace, VariableHandle};
+use crate::account::Account;
 use crate::authorization::Access;
 use crate::callback::{MethodHandler, ValueSource, WriteHandler};
 use std::collections::BTreeMap;
@@ -247,7 +248,7 @@ impl AddressSpace {
     /// # Errors
     /// The id is taken, or parent, reference type, type or namespace do not exist. Nothing is added then.
     pub fn add_node(&self, spec: NodeSpec, under: Under<'_>, now: UtcTime) -> Result<(), NodeError> {
-        add_under(&mut self.write(), spec, under, now).map(|_| ())
+        add_under(&mut self.write(), spec, under, None, now).map(|_| ())
     }
 
     /// Adds many nodes under the same parent, some at a time: what fills a space with 100 000 variables. Services go on
@@ -266,7 +267,7 @@ impl AddressSpace {
             let batch: Vec<NodeSpec> = specs.by_ref().take(NODES_PER_LOCK).collect();
             let mut nodes = self.write();
             for spec in batch {
-                add_under(&mut nodes, spec, under, now)?;
+                add_under(&mut nodes, spec, under, None, now)?;
             }
             drop(nodes);
             self.give_way();
@@ -415,7 +416,7 @@ impl AddressSpace {
         optional: &[&str],
         now: UtcTime,
     ) -> Result<Vec<(String, NodeId)>, NodeError> {
-        let added = add_instance(&mut self.write(), spec, under, optional, now)?;
+        let added = add_instance(&mut self.write(), spec, under, optional, None, now)?;
         Ok(added.into_iter().map(|(path, id, _)| (path, id)).collect())
     }
 }
@@ -426,15 +427,16 @@ pub(crate) fn add_instance(
     spec: NodeSpec,
     under: Under<'_>,
     optional: &[&str],
+    owner: Option<&Arc<Account>>,
     now: UtcTime,
 ) -> Result<Vec<(String, NodeId, NodeIx)>, NodeError> {
     let type_id = under.type_definition.ok_or(NodeError::Unknown(NodeId::NULL))?;
     let type_ix = nodes.find(type_id)?;
     let instance_id = spec.id.clone();
     let mut added = Vec::new();
-    let root = add_under(nodes, spec, under, now)?;
+    let root = add_under(nodes, spec, under, owner, now)?;
     added.push((String::new(), instance_id, root));
-    if let Err(error) = add_members(nodes, root, &[type_ix], optional, &mut added, 0, now) {
+    if let Err(error) = add_members(nodes, root, &[type_ix], Wanted { optional, owner }, &mut added, 0, now) {
         for (_, _, ix) in added.into_iter().rev() {
             // They were added a moment ago, so this can only succeed.
             let _ = nodes.delete(ix);
@@ -445,7 +447,7 @@ pub(crate) fn add_instance(
 }
 
 /// Inverse references to types and modelling rules would collect one entry per instance.
-pub(super) fn wants_inverse(reference_type: NodeIx) -> bool {
+pub(crate) fn wants_inverse(reference_type: NodeIx) -> bool {
     reference_type != NodeIx::ns0(reference_type_ids::HAS_TYPE_DEFINITION)
         && reference_type != NodeIx::ns0(reference_type_ids::HAS_MODELLING_RULE)
 }
@@ -472,7 +474,13 @@ fn structure_type(nodes: &Nodes, value: &Variant) -> Option<NodeId> {
     found.map(|ix| nodes.id_of(ix))
 }
 
-fn add_under(nodes: &mut Nodes, spec: NodeSpec, under: Under<'_>, now: UtcTime) -> Result<NodeIx, NodeError> {
+pub(crate) fn add_under(
+    nodes: &mut Nodes,
+    spec: NodeSpec,
+    under: Under<'_>,
+    owner: Option<&Arc<Account>>,
+    now: UtcTime,
+) -> Result<NodeIx, NodeError> {
     // Everything is looked up before anything is changed.
     let parent = nodes.find(under.parent)?;
     let reference_type = nodes.find(under.reference_type)?;
@@ -480,7 +488,7 @@ fn add_under(nodes: &mut Nodes, spec: NodeSpec, under: Under<'_>, now: UtcTime) 
         return Err(NodeError::ReferenceType(under.reference_type.clone()));
     }
     let type_definition = under.type_definition.map(|id| nodes.find(id)).transpose()?;
-    let ix = nodes.add(spec, now)?;
+    let ix = nodes.add_owned(spec, owner, now)?;
     nodes.add_reference(parent, reference_type, ix, true)?;
     if let Some(type_definition) = type_definition {
         let kind = NodeIx::ns0(reference_type_ids::HAS_TYPE_DEFINITION);
@@ -497,6 +505,11 @@ struct Member {
     reference_type: NodeIx,
     name: QualifiedName,
     is_mandatory: bool,
+}
+
+/// Whether instances of a type have mandatory members.
+pub(crate) fn has_mandatory_members(nodes: &Nodes, type_definition: NodeIx) -> bool {
+    members(nodes, &[type_definition]).iter().any(|member| member.is_mandatory)
 }
 
 /// The members of declarations and types; earlier sources override later ones by BrowseName (Part 3 §6.3.3.3).
@@ -536,11 +549,22 @@ fn members(nodes: &Nodes, sources: &[NodeIx]) -> Vec<Member> {
     found
 }
 
-/// Each source followed by the types it derives from.
+/// Each source followed by the types it derives from, and behind them the interfaces that they have (Part 3 §4.10).
 fn with_supertypes(nodes: &Nodes, sources: &[NodeIx]) -> Vec<NodeIx> {
     let mut all = Vec::new();
-    for source in sources {
-        let mut next = Some(*source);
+    let mut interfaces = Vec::new();
+    let mut sources = sources.to_vec();
+    let mut at = 0;
+    loop {
+        let Some(source) = sources.get(at).copied() else {
+            sources.append(&mut interfaces);
+            if at >= sources.len() {
+                return all;
+            }
+            continue;
+        };
+        at += 1;
+        let mut next = Some(source);
         while let Some(ix) = next.filter(|ix| !all.contains(ix)) {
             all.push(ix);
             next = None;
@@ -548,20 +572,31 @@ fn with_supertypes(nodes: &Nodes, sources: &[NodeIx]) -> Vec<NodeIx> {
                 if !reference.is_forward
                     && reference.reference_type == NodeIx::ns0(reference_type_ids::HAS_SUBTYPE)
                 {
-                    next = Some(reference.target);
+                    next = next.or(Some(reference.target));
                 }
-                next.is_none()
+                if reference.is_forward
+                    && reference.reference_type == NodeIx::ns0(reference_type_ids::HAS_INTERFACE)
+                {
+                    interfaces.push(reference.target);
+                }
+                true
             });
         }
     }
-    all
+}
+
+/// Which members an instance gets besides the mandatory ones, and whose nodes they are.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    optional: &'a [&'a str],
+    owner: Option<&'a Arc<Account>>,
 }
 
 fn add_members(
     nodes: &mut Nodes,
     instance: NodeIx,
     sources: &[NodeIx],
-    optional: &[&str],
+    wanted: Wanted<'_>,
     added: &mut Vec<(String, NodeId, NodeIx)>,
     depth: usize,
     now: UtcTime,
@@ -576,7 +611,7 @@ fn add_members(
         let name = member.name.name.as_str();
         let path = if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
         let is_wanted = |wanted: &&str| **wanted == path || wanted.starts_with(&format!("{path}/"));
-        if !member.is_mandatory && !optional.iter().any(is_wanted) {
+        if !member.is_mandatory && !wanted.optional.iter().any(is_wanted) {
             continue;
         }
         if nodes.child(instance, &member.name).is_some() {
@@ -584,7 +619,7 @@ fn add_members(
         }
         let id = child_id(nodes, &parent_id, name);
         let Some(spec) = copy_of(nodes, member.declaration, id.clone()) else { continue };
-        let ix = nodes.add(spec, now)?;
+        let ix = nodes.add_owned(spec, wanted.owner, now)?;
         added.push((path, id, ix));
         nodes.add_reference(instance, member.reference_type, ix, true)?;
         let mut sources = vec![member.declaration];
@@ -594,7 +629,7 @@ fn add_members(
             sources.push(kind);
         }
         sources.extend(member.overridden);
-        add_members(nodes, ix, &sources, optional, added, depth + 1, now)?;
+        add_members(nodes, ix, &sources, wanted, added, depth + 1, now)?;
     }
     Ok(())
 }

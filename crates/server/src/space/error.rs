@@ -32,6 +32,9 @@ pub enum NodeError {
     /// A table is full.
     #[error("too many nodes: the limit is {0}")]
     Full(usize),
+    /// Clients have added as much as they may.
+    #[error(transparent)]
+    Exhausted(#[from] crate::account::Exhausted),
     /// Namespace 0's own nodes cannot be changed.
     #[error("{0} belongs to the static namespace 0")]
     Static(NodeId),
@@ -48,6 +51,7 @@ impl NodeError {
             Self::BrowseNameExists { .. } => StatusCode::BAD_BROWSE_NAME_DUPLICATED,
             Self::ReferenceType(_) => StatusCode::BAD_REFERENCE_TYPE_ID_INVALID,
             Self::ReferenceExists(..) => StatusCode::BAD_DUPLICATE_REFERENCE_NOT_ALLOWED,
+            Self::Exhausted(exhausted) => exhausted.status(),
             Self::Full(_) => StatusCode::BAD_RESOURCE_UNAVAILABLE,
             Self::Static(_) => StatusCode::BAD_USER_ACCESS_DENIED,
         }

@@ -79,7 +79,7 @@ fn add_object(nodes: &mut Nodes, index: u16) -> Result<NodeIx, NodeError> {
         type_definition: Some(&NodeId::numeric(0, object_type_ids::NAMESPACE_METADATA_TYPE)),
     };
     let optional = [ROLE_PERMISSIONS, ACCESS_RESTRICTIONS];
-    let added = add_instance(nodes, spec, under, &optional, UtcTime::NULL)?;
+    let added = add_instance(nodes, spec, under, &optional, None, UtcTime::NULL)?;
     let (_, id, object) = added.into_iter().next().ok_or(NodeError::Unknown(NodeId::NULL))?;
     let property = property(nodes, object, NAMESPACE_URI).ok_or(NodeError::Unknown(id))?;
     set(nodes, property, uri.as_str().into(), StatusCode::GOOD);

@@ -4,6 +4,7 @@
 //!   holds which slot; `sync`: the shared memory they are made of;
 //! - `node`: nodes on the heap; namespace 0 itself is read from the schema's static blob;
 //! - `spec`: what new nodes are to be; `error`: why they cannot be;
+//! - `added`: what clients add; `names`: children by name;
 //! - `nodes`: the tables, lookups and changes; `view`: one node's attributes, wherever it lives;
 //! - `attributes`: the attributes that depend on the session; `decisions`: what a session may do with a node; `rights`: the
 //!   same for the application's own code; `data_type`: which built-in type a DataType is encoded as;
@@ -14,6 +15,7 @@
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
+mod added;
 mod attributes;
 pub mod build;
 pub(crate) mod data_type;
@@ -23,6 +25,7 @@ pub(crate) mod error;
 pub(crate) mod events;
 pub mod import;
 mod metadata;
+mod names;
 pub(crate) mod node;
 pub(crate) mod nodes;
 pub(crate) mod page;

@@ -14,13 +14,15 @@ use taktwerk_types::{Encode, ExtensionObject, Identifier, LocalizedText, NodeId,
 /// One end of a reference: the type, the direction and the other node, in eight bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PackedReference {
-    /// Node index of the ReferenceType; the top bit is set for inverse references.
+    /// Node index of the ReferenceType; the two top bits are INVERSE and CHARGED.
     kind: u32,
     /// Node index of the other end.
     pub(crate) target: u32,
 }
 
 const INVERSE: u32 = 1 << 31;
+/// A client has added it, at the expense of its account.
+const CHARGED: u32 = 1 << 30;
 
 impl PackedReference {
     pub(crate) const fn new(reference_type: u32, is_forward: bool, target: u32) -> Self {
@@ -28,7 +30,16 @@ impl PackedReference {
     }
 
     pub(crate) const fn reference_type(self) -> u32 {
-        self.kind & !INVERSE
+        self.kind & !(INVERSE | CHARGED)
+    }
+
+    /// The same as a client's.
+    pub(crate) const fn charged(self) -> Self {
+        Self { kind: self.kind | CHARGED, ..self }
+    }
+
+    pub(crate) const fn is_charged(self) -> bool {
+        self.kind & CHARGED != 0
     }
 
     pub(crate) const fn is_forward(self) -> bool {
@@ -98,6 +109,8 @@ pub(crate) struct NodeExtra {
     /// The implementation of a Method.
     pub(crate) handler: Option<Arc<dyn MethodHandler>>,
     pub(crate) variable: Option<Box<VariableExtra>>,
+    /// The charge of a node that a client has added.
+    pub(crate) added: Option<Box<super::added::AddedNode>>,
 }
 
 impl NodeExtra {
@@ -107,6 +120,7 @@ impl NodeExtra {
             && self.browse_namespace.is_none()
             && self.handler.is_none()
             && self.variable.is_none()
+            && self.added.is_none()
     }
 }
 

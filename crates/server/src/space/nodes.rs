@@ -42,7 +42,7 @@ pub(crate) enum ValueAt<'a> {
 /// All nodes.
 #[derive(Debug)]
 pub(crate) struct Nodes {
-    hasher: DefaultHashBuilder,
+    pub(super) hasher: DefaultHashBuilder,
     /// Indexes into `nodes`, hashed by NodeId.
     table: HashTable<u32>,
     nodes: Vec<Option<Node>>,
@@ -50,7 +50,7 @@ pub(crate) struct Nodes {
     next_generation: u32,
     free: Vec<u32>,
     /// References from static nodes to others.
-    ns0_references: BTreeMap<u32, Vec<PackedReference>>,
+    pub(super) ns0_references: BTreeMap<u32, Vec<PackedReference>>,
     /// Live values of static Variables.
     ns0_values: BTreeMap<u32, Ns0Value>,
     /// Implementations of static Methods.
@@ -64,6 +64,9 @@ pub(crate) struct Nodes {
     slots: Arc<SlotStore>,
     pages: Vec<Arc<Page>>,
     nodes_max: usize,
+    /// What clients have added; `None` if they cannot.
+    pub(super) added: Option<super::added::Added>,
+    pub(super) names: super::names::Names,
     access: AccessTable,
 }
 
@@ -92,6 +95,8 @@ impl Nodes {
             slots,
             pages: Vec::new(),
             nodes_max: 8_000_000,
+            added: None,
+            names: super::names::Names::default(),
             access: AccessTable::new(),
         };
         nodes.access.add_namespace(application_uri);
@@ -601,6 +606,16 @@ impl Nodes {
         u16::try_from(at).unwrap_or(0)
     }
 
+    /// Whether the table of data types has the id.
+    pub(super) fn knows_data_type(&self, id: &NodeId) -> bool {
+        self.data_types.contains(id)
+    }
+
+    /// How many nodes there may be besides the static ones.
+    pub(super) fn nodes_max(&self) -> usize {
+        self.nodes_max
+    }
+
     pub(crate) fn data_type(&self, index: u16) -> &NodeId {
         static NULL: NodeId = NodeId::NULL;
         self.data_types.get(usize::from(index)).unwrap_or(&NULL)
@@ -705,7 +720,10 @@ impl Nodes {
         found
     }
 
-    fn push_reference(&mut self, at: NodeIx, reference: PackedReference) {
+    pub(super) fn push_reference(&mut self, at: NodeIx, reference: PackedReference) {
+        if reference.is_forward() {
+            self.index_reference(at, reference.reference_type(), reference.target);
+        }
         if at.index < NodeIx::DYNAMIC {
             self.ns0_references.entry(at.index).or_default().push(reference);
         } else if let Some(node) = self.dynamic_mut(at) {
@@ -720,10 +738,20 @@ impl Nodes {
         }
         let mut others = Vec::new();
         self.references(ix, |reference| {
-            others.push(reference.target);
+            others.push(reference);
             true
         });
-        for other in others {
+        let class = self.view(ix).map(|view| view.class());
+        let charged = self
+            .dynamic(ix)
+            .map_or(0, |node| node.references.iter().filter(|reference| reference.is_charged()).count());
+        if let Some(added) = &mut self.added {
+            added.forget_references(charged);
+        }
+        for Reference { reference_type, is_forward, target: other } in others {
+            if !is_forward {
+                self.unindex_reference(other, reference_type, ix);
+            }
             if other.index < NodeIx::DYNAMIC {
                 if let Some(references) = self.ns0_references.get_mut(&other.index) {
                     references.retain(|reference| reference.target != ix.index);
@@ -732,6 +760,10 @@ impl Nodes {
                 node.references.retain(|reference| reference.target != ix.index);
             }
         }
+        if let Some(NodeClass::OBJECT_TYPE | NodeClass::VARIABLE_TYPE | NodeClass::REFERENCE_TYPE) = class {
+            self.forget_type(ix.index);
+        }
+        self.names.remove_parent(ix.index);
         let at = ix.index - NodeIx::DYNAMIC;
         let Some(node) = self.nodes.get_mut(at as usize).and_then(Option::take) else { return Ok(()) };
         let hash = hash(&self.hasher, node.id_ref());
@@ -745,6 +777,25 @@ impl Nodes {
         }
         self.free.push(at);
         Ok(())
+    }
+
+    /// Removes the references of all nodes to a type that is deleted: instances are not among the type's own references.
+    fn forget_type(&mut self, index: u32) {
+        let mut charged = 0;
+        let mut keep = |reference: &PackedReference| {
+            let kept = reference.target != index && reference.reference_type() != index;
+            charged += usize::from(!kept && reference.is_charged() && reference.is_forward());
+            kept
+        };
+        for node in self.nodes.iter_mut().flatten() {
+            node.references.retain(|reference| keep(reference));
+        }
+        for references in self.ns0_references.values_mut() {
+            references.retain(|reference| keep(reference));
+        }
+        if let Some(added) = &mut self.added {
+            added.forget_references(charged);
+        }
     }
 
     /// A node's id; null if it is gone.

@@ -292,7 +292,7 @@ impl<'a> NodeView<'a> {
         }
     }
 
-    fn is_abstract(&self) -> Option<bool> {
+    pub(crate) fn is_abstract(&self) -> Option<bool> {
         match self.inner {
             Inner::Static(node) => matches!(
                 self.class(),

@@ -11,6 +11,7 @@ mod flow;
 mod hostile;
 mod limits;
 mod method;
+mod node_management;
 mod secured;
 mod session;
 mod transfer;

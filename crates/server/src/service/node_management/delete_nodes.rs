@@ -1,0 +1,114 @@
+//! DeleteNodes (Part 4 §5.8.4).
+
+use super::super::Outcome;
+use super::super::context::Context;
+use super::super::gate::Caller;
+use super::super::list::{Cursor, List};
+use super::super::read::unknown;
+use super::super::reply::Reply;
+use super::super::request::Request;
+use super::{may_delete, note};
+use crate::authorization::Decisions;
+use crate::error::Fault;
+use crate::space::NodeIx;
+use crate::space::nodes::Nodes;
+use crate::work::unit;
+use taktwerk_schema::{DeleteNodesItem, DeleteNodesResponse, NodeClass, PermissionType};
+use taktwerk_types::{Decode, Encode, NodeId, StatusCode};
+
+/// A DeleteNodes under way.
+#[derive(Debug, Default)]
+pub(crate) struct DeleteNodes {
+    /// Parts of deleted nodes. Those that have no other parent when all operations are done go too.
+    parts: Vec<NodeIx>,
+    /// Only parts are left to be deleted.
+    is_answered: bool,
+}
+
+pub(crate) fn delete_nodes(
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    let cursor = Cursor::DeleteNodes(DeleteNodes::default());
+    super::start::<DeleteNodesResponse>(cx, caller, request, cursor, reply)
+}
+
+impl DeleteNodes {
+    pub(in super::super) fn work(
+        &mut self,
+        cx: &mut Context<'_>,
+        caller: &Caller<'_>,
+        request: &Request<'_>,
+        list: &mut List<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Fault> {
+        let space = cx.shared.space();
+        while list.goes_on(reply)? {
+            if self.is_answered {
+                match self.parts.pop() {
+                    Some(part) => list.units -= self.delete_part(&mut space.write(), part),
+                    None => list.done(0, 0),
+                }
+                cx.shared.space().give_way();
+                continue;
+            }
+            let before = list.body.remaining();
+            let item = DeleteNodesItem::decode(&mut list.body)?;
+            let deleted = self.delete(&mut space.write(), &caller.decisions, &item.node_id);
+            let (status, units) = match deleted {
+                Ok(units) => (StatusCode::GOOD, units),
+                Err(status) => (status, unit::OPERATION),
+            };
+            status.encode(reply.out());
+            note(cx, caller, request, status, item.node_id);
+            if list.left == 1 && !self.parts.is_empty() {
+                // The last operation is done when the parts are deleted.
+                self.is_answered = true;
+                list.units -= units;
+            } else {
+                list.done(units, before - list.body.remaining());
+            }
+            cx.shared.space().give_way();
+        }
+        Ok(())
+    }
+
+    /// Deletes a node. References to it are deleted whether the client wants that or not: none is left that leads to
+    /// nothing.
+    fn delete(&mut self, nodes: &mut Nodes, decisions: &Decisions, id: &NodeId) -> Result<i64, StatusCode> {
+        if id.is_null() {
+            return Err(StatusCode::BAD_NODE_ID_INVALID);
+        }
+        let ix = nodes.resolve(id.as_ref()).ok_or_else(|| unknown(id.as_ref()))?;
+        if !decisions.knows(nodes, ix) {
+            return Err(StatusCode::BAD_NODE_ID_UNKNOWN);
+        }
+        if nodes.dynamic(ix).is_none() {
+            return Err(StatusCode::BAD_NO_DELETE_RIGHTS);
+        }
+        may_delete(nodes, decisions, ix, PermissionType::DELETE_NODE, nodes.is_added(ix))?;
+        Ok(self.remove(nodes, ix))
+    }
+
+    /// Deletes a part that nothing leads to any more.
+    fn delete_part(&mut self, nodes: &mut Nodes, ix: NodeIx) -> i64 {
+        if nodes.is_added(ix) && nodes.is_orphan(ix) { self.remove(nodes, ix) } else { unit::OPERATION }
+    }
+
+    fn remove(&mut self, nodes: &mut Nodes, ix: NodeIx) -> i64 {
+        let is_type = nodes.view(ix).is_some_and(|view| {
+            matches!(
+                view.class(),
+                NodeClass::OBJECT_TYPE | NodeClass::VARIABLE_TYPE | NodeClass::REFERENCE_TYPE
+            )
+        });
+        // Who refers to a type is found by looking at all nodes.
+        let units = if is_type { nodes.len() as i64 / 8 } else { unit::NODE };
+        self.parts.extend(nodes.added_parts(ix));
+        // It is not one of the static nodes, so this succeeds.
+        let _ = nodes.delete(ix);
+        units
+    }
+}

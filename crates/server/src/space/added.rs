@@ -1,0 +1,302 @@
+//! Nodes and references that clients add: marked as theirs, and charged to the server's account for as long as they exist.
+
+use super::NodeIx;
+use super::error::NodeError;
+use super::node::{NodeKind, PackedReference};
+use super::nodes::Nodes;
+use super::spec::NodeSpec;
+use crate::account::{Account, Category, Charge, HeapSize};
+use crate::callback::{CallContext, WriteHandler};
+use core::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use taktwerk_schema::AccessLevelType;
+use taktwerk_schema::ids::{data_type_ids, reference_type_ids};
+use taktwerk_types::{DataValue, NodeId, StatusCode, UtcTime};
+
+/// Bytes of a node without its texts: its entry in the tables, which grow by doubling, its slot, rare attributes, the
+/// references to its parent and type at both ends, and its name in the index of its parent.
+const NODE: usize = 768;
+/// Bytes of a reference between two nodes, at both ends.
+const REFERENCE: usize = 64;
+
+/// What a client's node is charged with.
+pub(crate) struct AddedNode {
+    _bytes: Charge,
+    _count: Charge,
+}
+
+impl fmt::Debug for AddedNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AddedNode")
+    }
+}
+
+/// What clients have added besides nodes.
+#[derive(Debug)]
+pub(crate) struct Added {
+    account: Arc<Account>,
+    /// References, and DataType ids that stay in the table of data types.
+    kept: Charge,
+    /// The next numeric identifier to try, for ids that the server chooses.
+    next_id: u32,
+}
+
+/// The first numeric identifier that the server chooses.
+const FIRST_ID: u32 = 1_000_000;
+
+impl Added {
+    pub(crate) fn new(account: &Arc<Account>) -> Self {
+        Self { account: Arc::clone(account), kept: account.nothing(Category::AddedNodes), next_id: FIRST_ID }
+    }
+
+    /// Gives the charge of references back.
+    pub(super) fn forget_references(&mut self, count: usize) {
+        self.kept.resize_anyway(self.kept.amount().saturating_sub(count * REFERENCE));
+    }
+}
+
+/// Charges the values that are written to a client's Variable.
+struct ChargedValue {
+    charge: Mutex<Charge>,
+}
+
+impl WriteHandler for ChargedValue {
+    fn write(&self, _: &CallContext, value: DataValue) -> Result<DataValue, StatusCode> {
+        let size = value.value.as_ref().map_or(0, HeapSize::heap_size);
+        let mut charge = self.charge.lock().unwrap_or_else(PoisonError::into_inner);
+        charge.resize(size).map_err(crate::account::Exhausted::status)?;
+        Ok(value)
+    }
+}
+
+/// Bytes that a node keeps, without the value of a Variable.
+fn cost(spec: &NodeSpec) -> usize {
+    let kind = match &spec.kind {
+        NodeKind::Variable(_) => 0,
+        NodeKind::VariableType(kind) => {
+            256 + kind.array_dimensions.heap_size() + spec.value.as_ref().map_or(0, HeapSize::heap_size)
+        }
+        NodeKind::ReferenceType(kind) => 128 + kind.inverse_name.heap_size(),
+        NodeKind::DataType(kind) => 128 + kind.definition.heap_size(),
+        _ => 0,
+    };
+    let variable = spec.extra.variable.as_ref();
+    NODE + kind
+        + spec.id.heap_size()
+        + spec.browse_name.name.as_str().len()
+        + spec.extra.display_name.heap_size()
+        + spec.extra.description.heap_size()
+        + variable.map_or(0, |extra| size_of_val(&**extra) + extra.array_dimensions.heap_size())
+}
+
+/// Whether every value of a DataType and ValueRank takes the same memory.
+fn is_fixed(data_type: &NodeId, value_rank: i32) -> bool {
+    value_rank == -1
+        && matches!(
+            data_type.ns0(),
+            Some(
+                data_type_ids::BOOLEAN
+                    ..=data_type_ids::DOUBLE | data_type_ids::DATE_TIME | data_type_ids::STATUS_CODE
+            )
+        )
+}
+
+impl Nodes {
+    /// Lets clients add nodes, at the expense of an account.
+    pub(crate) fn set_added(&mut self, account: &Arc<Account>) {
+        self.added = Some(Added::new(account));
+    }
+
+    /// The account that clients' nodes are charged to; `None` if clients cannot add any.
+    pub(crate) fn added_account(&self) -> Option<Arc<Account>> {
+        self.added.as_ref().map(|added| Arc::clone(&added.account))
+    }
+
+    /// Whether a client has added the node.
+    pub(crate) fn is_added(&self, ix: NodeIx) -> bool {
+        self.dynamic(ix).and_then(|node| node.extra.as_ref()).is_some_and(|extra| extra.added.is_some())
+    }
+
+    /// Adds a node without references; with an account it is a client's.
+    ///
+    /// # Errors
+    /// As [`Nodes::add`], and the limits of the account.
+    pub(super) fn add_owned(
+        &mut self,
+        mut spec: NodeSpec,
+        owner: Option<&Arc<Account>>,
+        now: UtcTime,
+    ) -> Result<NodeIx, NodeError> {
+        let Some(account) = owner else { return self.add(spec, now) };
+        if let NodeKind::Variable(variable) = &spec.kind {
+            let can_change = variable.access_level & AccessLevelType::CURRENT_WRITE.0 != 0;
+            if !is_fixed(&spec.data_type, variable.value_rank()) {
+                let size = spec.value.as_ref().map_or(0, HeapSize::heap_size);
+                let charge = account.charge(Category::AddedNodes, size)?;
+                if can_change || size > 0 {
+                    let handler = Arc::new(ChargedValue { charge: Mutex::new(charge) });
+                    spec.extra.variable.get_or_insert_default().on_write.get_or_insert(handler);
+                }
+            }
+            self.charge_data_type(&spec.data_type)?;
+        }
+        spec.extra.added = Some(Box::new(AddedNode {
+            _bytes: account.charge(Category::AddedNodes, cost(&spec))?,
+            _count: account.charge(Category::AddedNodeCount, 1)?,
+        }));
+        self.add(spec, now)
+    }
+
+    /// DataTypes that Variables refer to stay in a table.
+    fn charge_data_type(&mut self, id: &NodeId) -> Result<(), NodeError> {
+        // Namespace 0 has a few hundred, with numbers.
+        if id.namespace_index != 0
+            && !self.knows_data_type(id)
+            && let Some(added) = &mut self.added
+        {
+            let size = added.kept.amount() + size_of::<NodeId>() * 2 + id.heap_size();
+            added.kept.resize(size)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a client's reference.
+    ///
+    /// # Errors
+    /// The limits of the account.
+    pub(crate) fn add_client_reference(
+        &mut self,
+        source: NodeIx,
+        reference_type: NodeIx,
+        target: NodeIx,
+    ) -> Result<(), NodeError> {
+        if let Some(added) = &mut self.added {
+            added.kept.resize(added.kept.amount() + REFERENCE)?;
+        }
+        let charged =
+            |forward, to: NodeIx| PackedReference::new(reference_type.index, forward, to.index).charged();
+        self.push_reference(source, charged(true, target));
+        if super::build::wants_inverse(reference_type) {
+            self.push_reference(target, charged(false, source));
+        }
+        Ok(())
+    }
+
+    /// Deletes a reference at both of its ends, or only at its source's. False if there is none, or if it belongs to the
+    /// specification's nodes.
+    pub(crate) fn delete_reference(
+        &mut self,
+        source: NodeIx,
+        reference_type: NodeIx,
+        is_forward: bool,
+        target: NodeIx,
+        at_both_ends: bool,
+    ) -> bool {
+        let there = self.remove_reference(source, reference_type, is_forward, target);
+        let Some(was_charged) = there else { return false };
+        let mut charged = was_charged && is_forward;
+        if at_both_ends {
+            charged |= self.remove_reference(target, reference_type, !is_forward, source) == Some(true)
+                && !is_forward;
+        }
+        if charged && let Some(added) = &mut self.added {
+            added.forget_references(1);
+        }
+        true
+    }
+
+    /// Removes one end of a reference and says whether it was charged; `None` if there is none.
+    fn remove_reference(
+        &mut self,
+        at: NodeIx,
+        reference_type: NodeIx,
+        is_forward: bool,
+        target: NodeIx,
+    ) -> Option<bool> {
+        let is_it = |reference: &PackedReference| {
+            reference.reference_type() == reference_type.index
+                && reference.is_forward() == is_forward
+                && reference.target == target.index
+        };
+        let removed = if at.index < NodeIx::DYNAMIC {
+            let references = self.ns0_references.get_mut(&at.index)?;
+            let place = references.iter().position(is_it)?;
+            references.remove(place)
+        } else {
+            let references = &mut self.dynamic_mut(at)?.references;
+            let place = references.iter().position(is_it)?;
+            references.remove(place)
+        };
+        if is_forward {
+            self.unindex_reference(at, reference_type, target);
+        }
+        Some(removed.is_charged())
+    }
+
+    /// Whether a reference can be deleted: it is a client's, or one of its ends is.
+    pub(crate) fn is_added_reference(
+        &self,
+        source: NodeIx,
+        reference_type: NodeIx,
+        is_forward: bool,
+        target: NodeIx,
+    ) -> bool {
+        if self.is_added(source) || self.is_added(target) {
+            return true;
+        }
+        let is_it = |reference: &PackedReference| {
+            reference.reference_type() == reference_type.index
+                && reference.is_forward() == is_forward
+                && reference.target == target.index
+                && reference.is_charged()
+        };
+        if source.index < NodeIx::DYNAMIC {
+            return self.ns0_references.get(&source.index).is_some_and(|all| all.iter().any(is_it));
+        }
+        self.dynamic(source).is_some_and(|node| node.references.iter().any(is_it))
+    }
+
+    /// An unused numeric id in a namespace.
+    pub(crate) fn unused_id(&mut self, namespace: u16) -> Option<NodeId> {
+        let mut next = self.added.as_ref()?.next_id;
+        // As many numbers as there can be nodes, and one more.
+        for _ in 0..=self.nodes_max() {
+            let id = NodeId::numeric(namespace, next);
+            next = next.checked_add(1).unwrap_or(FIRST_ID);
+            if self.resolve(id.as_ref()).is_none() {
+                if let Some(added) = &mut self.added {
+                    added.next_id = next;
+                }
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// The parts of a client's node (targets of Aggregates) that clients have added.
+    pub(crate) fn added_parts(&self, ix: NodeIx) -> Vec<NodeIx> {
+        let aggregates = NodeIx::ns0(reference_type_ids::AGGREGATES);
+        let mut parts = Vec::new();
+        self.references(ix, |reference| {
+            if reference.is_forward
+                && self.is_added(reference.target)
+                && self.is_subtype(reference.reference_type, aggregates)
+            {
+                parts.push(reference.target);
+            }
+            true
+        });
+        parts
+    }
+
+    /// Whether no hierarchical reference leads to a node.
+    pub(crate) fn is_orphan(&self, ix: NodeIx) -> bool {
+        let hierarchical = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
+        let mut found = false;
+        self.references(ix, |reference| {
+            found = !reference.is_forward && self.is_subtype(reference.reference_type, hierarchical);
+            !found
+        });
+        !found
+    }
+}

@@ -31,7 +31,17 @@ pub(crate) fn start(verbosity: u8, quiet: bool, color: ColorChoice) {
         // It would tell by a macro that panics, on the very standard error that nobody reads any more.
         .log_internal_errors(false)
         .with_filter(Seldom::default());
-    tracing_subscriber::registry().with(filter).with(lines).init();
+    let registry = tracing_subscriber::registry().with(lines.with_filter(filter));
+    #[cfg(feature = "web")]
+    let registry = registry.with(recent().with_filter(tracing_subscriber::filter::LevelFilter::INFO));
+    registry.init();
+}
+
+/// The last lines of the log, for the dashboard. They are kept from level INFO on, whatever is printed.
+#[cfg(feature = "web")]
+pub(crate) fn recent() -> taktwerk_web::log::Recent {
+    static RECENT: std::sync::OnceLock<taktwerk_web::log::Recent> = std::sync::OnceLock::new();
+    RECENT.get_or_init(Default::default).clone()
 }
 
 /// How often one and the same warning is printed.

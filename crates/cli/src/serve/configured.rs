@@ -6,7 +6,7 @@ use crate::config::load;
 use crate::failure::Failure;
 use crate::security::{environment, new_keys};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use taktwerk::Server;
 use taktwerk::pki::Pki;
 use taktwerk::server::{AuditSink, ServerBuilder, default_application_uri};
@@ -22,6 +22,8 @@ use taktwerk_server::{Authorization, ServerShared};
 /// A configuration with the users that it names.
 pub(super) struct Configured {
     file: ConfigFile,
+    /// The server's certificates, once they were opened.
+    pki: OnceLock<Pki>,
     users: Option<Arc<UserStore>>,
     tokens: Option<(Arc<TokenAuthority>, String)>,
 }
@@ -87,7 +89,7 @@ impl Configured {
                 Some((Arc::new(authority), tokens.issuer_endpoint))
             }
         };
-        Ok(Self { file, users, tokens })
+        Ok(Self { file, pki: OnceLock::new(), users, tokens })
     }
 
     /// The roles of the configuration and of the users.
@@ -158,6 +160,7 @@ impl Configured {
             let policies = named.unwrap_or_else(|| pki.policies());
             check_offer(&pki, &policies)?;
             builder = builder.pki(&pki);
+            self.pki.get_or_init(|| pki);
             for policy in policies {
                 for mode in self.file.modes().map_err(usage)? {
                     builder = builder.security(policy, mode);
@@ -195,6 +198,23 @@ impl Configured {
             }
         }
         Ok(pki)
+    }
+
+    /// What it says about the dashboard, if it has one.
+    #[cfg(feature = "web")]
+    pub(super) fn web(&self) -> Result<Option<super::web::Web>, Failure> {
+        let usage = |error: ConfigError| Failure::Usage(error.to_string());
+        let Some(bind) = self.file.web().map_err(usage)? else { return Ok(None) };
+        let config = self.file.config();
+        let needs_security = !(config.security.none && config.identities.anonymous) || self.users.is_some();
+        super::web::Web::of_file(
+            bind,
+            &config.web,
+            |path| self.file.resolve(path),
+            self.pki.get().filter(|_| needs_security),
+            config.identities.anonymous,
+        )
+        .map(Some)
     }
 
     /// What is in the address space.

@@ -8,6 +8,8 @@ mod profile;
 mod pubsub;
 mod security;
 mod updater;
+#[cfg(feature = "web")]
+mod web;
 
 pub(crate) use configured::check_files;
 #[cfg(feature = "attack")]
@@ -125,6 +127,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N")]
     max_sessions: Option<usize>,
 
+    /// Show a dashboard, /metrics, /healthz and /readyz over HTTP at this address, such as 127.0.0.1:8080.
+    #[cfg(feature = "web")]
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "config")]
+    web: Option<SocketAddr>,
+
     /// Limits as for a server that strangers can reach, also on loopback: connections and their rate per address,
     /// budgets for all clients together.
     #[arg(long)]
@@ -225,6 +232,13 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     let running = server.spawn().map_err(environment)?;
     let memory = taktwerk_memory::watch().map_err(|error| Failure::Environment(error.to_string()))?;
     let access = Access { configured: configured.as_ref(), offer: offer.as_ref() };
+    #[cfg(feature = "web")]
+    let web = match &configured {
+        Some(configured) => configured.web()?,
+        None => arguments.web.map(web::Web::demo),
+    };
+    #[cfg(feature = "web")]
+    let web = web.map(|web| web.start(&running, Vec::new())).transpose()?;
     announce(arguments, &access, &content, &running, nodes, output)?;
     let end = Arc::new(AtomicBool::new(false));
     if arguments.exit_with_stdin {
@@ -243,6 +257,8 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
         }
     }
     drop(memory);
+    #[cfg(feature = "web")]
+    drop(web);
     drop(updaters);
     drop(pubsub);
     running.stop(GRACE);

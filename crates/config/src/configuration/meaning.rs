@@ -110,6 +110,7 @@ impl ConfigFile {
             ));
         }
         self.tokens()?;
+        self.web()?;
         let audit = &config.audit;
         if audit.megabytes_per_file == 0 || audit.hours_per_file == 0 || audit.files == 0 {
             return Err(self.section_error(
@@ -196,6 +197,31 @@ impl ConfigFile {
     pub fn is_loopback(&self) -> bool {
         let addresses = self.config().server.bind.iter().filter_map(|bind| self.address(bind).ok());
         addresses.flatten().map(|address| address.ip()).all(|address: IpAddr| address.is_loopback())
+    }
+
+    /// Where the dashboard and the metrics are to be had, if anywhere.
+    ///
+    /// # Errors
+    /// It is no address, or one that others can reach without HTTPS.
+    pub fn web(&self) -> Result<Option<SocketAddr>, ConfigError> {
+        let web = &self.config().web;
+        let Some(bind) = &web.bind else { return Ok(None) };
+        let address = self.address(bind)?.into_iter().next();
+        let at = bind.span().start;
+        let Some(address) = address else {
+            return Err(self.error(at, "the name has no address", "write \"127.0.0.1:8080\""));
+        };
+        match (&web.certificate, &web.key) {
+            (Some(_), None) | (None, Some(_)) => {
+                Err(self.section_error("web", "HTTPS takes certificate and key", "name both, or neither"))
+            }
+            (None, None) if !address.ip().is_loopback() => Err(self.error(
+                at,
+                format!("others can reach {address}, and passwords would cross the network readably"),
+                "set certificate and key for HTTPS, or bind it to 127.0.0.1",
+            )),
+            _ => Ok(Some(address)),
+        }
     }
 
     /// The roles, who is granted them, and what they may do.
@@ -479,6 +505,24 @@ mod tests {
             let error = parse(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn the_dashboard_listens_on_loopback_or_with_https() {
+        let base = "[identities]\nanonymous = true\n";
+        let web = |section: &str| {
+            ConfigFile::parse(Path::new("c"), &format!("{base}[web]\n{section}")).and_then(|file| file.web())
+        };
+        assert_eq!(web("").unwrap(), None);
+        assert_eq!(web("bind = \"127.0.0.1:8080\"\n").unwrap(), Some(([127, 0, 0, 1], 8080).into()));
+        let open = web("bind = \"0.0.0.0:8080\"\n").unwrap_err().to_string();
+        assert!(open.starts_with("c:4: others can reach 0.0.0.0:8080"), "{open}");
+        let half = web("bind = \"0.0.0.0:8080\"\ncertificate = \"a.pem\"\n").unwrap_err().to_string();
+        assert!(half.starts_with("c:3: HTTPS takes certificate and key"), "{half}");
+        let both = "bind = \"0.0.0.0:8080\"\ncertificate = \"a.pem\"\nkey = \"a.key\"\n";
+        assert!(web(both).unwrap().is_some());
+        let wrong = web("bind = \"here\"\n").unwrap_err().to_string();
+        assert!(wrong.starts_with("c:4: \"here\" is no address"), "{wrong}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod tokens;
 
 pub use sections::{
     AuditSection, Config, IdentitiesSection, JwtSection, LimitsSection, NamespaceSection, PermissionsSection,
-    PubSubSection, RoleSection, SecuritySection, ServerSection, Unspecified,
+    PubSubSection, RoleSection, SecuritySection, ServerSection, Unspecified, WebSection,
 };
 
 pub use tokens::TokensConfig;
@@ -169,6 +169,7 @@ mod tests {
         assert_eq!(example.config().limits, default.limits);
         assert_eq!(example.config().audit, default.audit);
         assert_eq!(example.config().pubsub, default.pubsub);
+        assert_eq!(example.config().web, default.web);
         assert!(all.config().pubsub.configuration.is_some() && all.config().pubsub.save_to.is_some());
         assert_eq!(example.config().permissions, default.permissions);
         let security = (&example.config().security, &default.security);

@@ -27,6 +27,8 @@ pub struct Config {
     pub audit: AuditSection,
     /// `[pubsub]`
     pub pubsub: PubSubSection,
+    /// `[web]`
+    pub web: WebSection,
 }
 
 /// What the server is and where it listens.
@@ -286,6 +288,24 @@ impl Default for AuditSection {
             files: 30,
         }
     }
+}
+
+/// The dashboard and the metrics. Off unless there is an address.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WebSection {
+    /// Where to listen.
+    pub bind: Option<Spanned<String>>,
+    /// The certificate for HTTPS and the authorities behind it, PEM.
+    pub certificate: Option<PathBuf>,
+    /// Its key, PEM.
+    pub key: Option<PathBuf>,
+    /// More names by which browsers may call it.
+    pub host_names: Vec<String>,
+    /// Whether visitors see without logging on what clients see without a user. Default: on loopback.
+    pub anonymous: Option<bool>,
+    /// A file with the token that `/metrics` takes. Default: none is needed on loopback, and elsewhere there are no metrics.
+    pub metrics_token_file: Option<PathBuf>,
 }
 
 /// What is published and received. Without either file there is no PubSub.

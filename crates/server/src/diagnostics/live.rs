@@ -70,6 +70,12 @@ impl Live {
         self.start_time
     }
 
+    /// ServerStatus.State.
+    #[must_use]
+    pub fn current_state(&self) -> ServerState {
+        self.state()
+    }
+
     /// Changes ServerStatus.State.
     pub fn set_state(&self, state: ServerState) {
         self.state.store(state.0, Ordering::Relaxed);

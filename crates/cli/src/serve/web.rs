@@ -1,0 +1,98 @@
+//! The dashboard of a server: where it listens, and what it connects with.
+
+use crate::failure::Failure;
+use crate::security::environment;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use taktwerk::RunningServer;
+use taktwerk::pki::Pki;
+use taktwerk_config::{WebSection, file};
+use taktwerk_pki::{CertificateSettings, NewKey};
+use taktwerk_web::{Access, Collector, Settings, Subject, Tls, WebServer};
+
+/// The ApplicationUri of the dashboard's own certificate.
+const APPLICATION_URI: &str = "urn:taktwerk:dashboard";
+/// Longest token.
+const TOKEN_LEN_MAX: u64 = 4096;
+
+/// A dashboard to be.
+#[derive(Debug)]
+pub(super) struct Web {
+    settings: Settings,
+    server_pki: Option<Pki>,
+    is_anonymous_allowed: bool,
+}
+
+impl Web {
+    /// That of the demo: everybody who can reach the address sees what anonymous clients see.
+    pub(super) fn demo(bind: SocketAddr) -> Self {
+        Self { settings: Settings::at(bind), server_pki: None, is_anonymous_allowed: true }
+    }
+
+    /// That of a configuration file. `pki` has the server's certificates if the dashboard needs a secured connection.
+    pub(super) fn of_file(
+        bind: SocketAddr,
+        section: &WebSection,
+        resolve: impl Fn(&Path) -> PathBuf,
+        pki: Option<&Pki>,
+        is_anonymous_allowed: bool,
+    ) -> Result<Self, Failure> {
+        let mut settings = Settings::at(bind);
+        if let (Some(certificate), Some(key)) = (&section.certificate, &section.key) {
+            settings.tls = Some(Tls { certificate: resolve(certificate), key: resolve(key) });
+        }
+        settings.host_names.clone_from(&section.host_names);
+        settings.anonymous = section.anonymous.unwrap_or(settings.anonymous);
+        if let Some(path) = section.metrics_token_file.as_deref().map(resolve) {
+            let text = file::read_text(&path, TOKEN_LEN_MAX);
+            let text = text.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+            let token = text.trim();
+            if token.len() < 16 {
+                return Err(Failure::Usage(format!(
+                    "{}: the token has less than 16 characters; `head -c 24 /dev/urandom | base64` makes one",
+                    path.display()
+                )));
+            }
+            settings.metrics = Access::Token(token.into());
+        }
+        Ok(Self { settings, server_pki: pki.cloned(), is_anonymous_allowed })
+    }
+
+    /// Starts it beside a server.
+    pub(super) fn start(
+        self,
+        running: &RunningServer,
+        collectors: Vec<Arc<dyn Collector>>,
+    ) -> Result<WebServer, Failure> {
+        let dashboard_pki = self.server_pki.as_ref().map(dashboard_pki).transpose()?;
+        let subject = Subject {
+            shared: Arc::clone(running.shared()),
+            url: running.url(),
+            server_pki: self.server_pki,
+            dashboard_pki,
+            is_anonymous_allowed: self.is_anonymous_allowed,
+            collectors,
+            log: Some(crate::logging::recent()),
+        };
+        let web =
+            WebServer::start(subject, self.settings).map_err(|error| Failure::Usage(error.to_string()))?;
+        tell!("dashboard: {}", web.url());
+        Ok(web)
+    }
+}
+
+/// The dashboard's own certificate, in a folder beside the server's. The two trust each other: they are one program.
+fn dashboard_pki(server: &Pki) -> Result<Pki, Failure> {
+    let root = server.store().root();
+    let name = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let folder = root.with_file_name(format!("{name}-dashboard"));
+    let own = Pki::in_folder(folder)
+        .settings(CertificateSettings::new("Taktwerk dashboard", APPLICATION_URI))
+        .create_missing(vec![NewKey::Rsa2048, NewKey::NistP256])
+        .open()
+        .map_err(environment)?;
+    server.trust_those_of(&own).map_err(environment)?;
+    own.trust_those_of(server).map_err(environment)?;
+    Ok(own)
+}

@@ -1,0 +1,88 @@
+//! Certificates that wait for trust.
+//!
+//! A certificate proves nothing before somebody has compared its fingerprint with the one that the device shows. So the page
+//! asks for the first characters of the fingerprint instead of a click.
+
+use super::{Problem, Who};
+use crate::state::App;
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use taktwerk_pki::Group;
+
+/// Characters of the fingerprint that have to be typed.
+const TYPED_LEN: usize = 8;
+
+/// Rejected certificates of applications.
+pub(crate) async fn list(State(app): State<Arc<App>>, Who(visitor): Who) -> Result<Json<Value>, Problem> {
+    if !visitor.is_administrator() {
+        return Err(Problem::forbidden(
+            "certificates take a user with the role SecurityAdmin or ConfigureAdmin",
+        ));
+    }
+    let Some(pki) = &app.subject.server_pki else {
+        return Ok(Json(json!({ "rejected": [], "hasCertificates": false })));
+    };
+    let store = pki.store();
+    let addresses = store.rejected_addresses(Group::Applications);
+    let rejected: Vec<Value> = store
+        .rejected(Group::Applications, &mut Vec::new())
+        .iter()
+        .map(|entry| {
+            let certificate = &entry.certificate;
+            let thumbprint = entry.thumbprint();
+            json!({
+                "subject": certificate.subject_text(),
+                "issuer": certificate.issuer_text(),
+                "applicationUri": certificate.application_uri(),
+                "notBefore": certificate.not_before().to_string(),
+                "notAfter": certificate.not_after().to_string(),
+                "address": addresses.get(&thumbprint).map(ToString::to_string),
+                "thumbprint": thumbprint,
+            })
+        })
+        .collect();
+    Ok(Json(json!({ "rejected": rejected, "hasCertificates": true, "mayTrust": visitor.may_trust() })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Trust {
+    thumbprint: String,
+    /// What was typed.
+    typed: String,
+}
+
+/// Trusts a certificate that was rejected.
+pub(crate) async fn trust(
+    State(app): State<Arc<App>>,
+    Who(visitor): Who,
+    Json(trust): Json<Trust>,
+) -> Result<Json<Value>, Problem> {
+    if !visitor.may_trust() {
+        return Err(Problem::forbidden("trusting a certificate takes a user with the role SecurityAdmin"));
+    }
+    let Some(pki) = &app.subject.server_pki else {
+        return Err(Problem::bad_request("this server has no certificates"));
+    };
+    let typed = trust.typed.trim().to_ascii_uppercase().replace([' ', ':'], "");
+    if typed.len() < TYPED_LEN || !trust.thumbprint.to_ascii_uppercase().starts_with(&typed) {
+        return Err(Problem::bad_request(format!(
+            "type the first {TYPED_LEN} characters of the fingerprint as the application or device shows it"
+        )));
+    }
+    let rejected = pki.store().rejected(Group::Applications, &mut Vec::new());
+    let entry = rejected.iter().find(|entry| entry.thumbprint().eq_ignore_ascii_case(&trust.thumbprint));
+    let Some(entry) = entry else {
+        return Err(Problem::bad_request("this certificate is no longer among the rejected ones"));
+    };
+    pki.store()
+        .trust(Group::Applications, &entry.certificate)
+        .map_err(|error| Problem::bad_request(format!("the certificate cannot be written: {error}")))?;
+    pki.validator().refresh();
+    let user = visitor.user.as_deref().unwrap_or_default();
+    tracing::warn!(user, thumbprint = entry.thumbprint(), "a certificate is trusted from now on");
+    Ok(Json(json!({ "trusted": entry.thumbprint() })))
+}

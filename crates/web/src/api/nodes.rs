@@ -1,0 +1,233 @@
+//! The address space: children of a node, one node in detail, writing a value.
+
+use super::values::{json_of, number_text};
+use super::{Problem, Who};
+use axum::Json;
+use axum::extract::Query;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use taktwerk::client::{Attribute, BrowseOptions};
+use taktwerk::{Client, DataValue, NodeId, Variant};
+use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids, variable_type_ids};
+use taktwerk_schema::{BrowseDirection, EUInformation, NodeClass, Range};
+use taktwerk_types::{BuiltInType, ExtensionObject};
+
+/// References that are shown of one node.
+const CHILDREN_MAX: usize = 5_000;
+
+#[derive(Deserialize)]
+pub(crate) struct Of {
+    node: Option<String>,
+}
+
+/// A node's id, or what is wrong with it.
+pub(crate) fn parse(text: &str) -> Result<NodeId, Problem> {
+    text.parse().map_err(|error| Problem::bad_request(format!("{text}: {error}")))
+}
+
+/// The children of a node, the Objects folder if none is named.
+pub(crate) async fn browse(Who(visitor): Who, Query(of): Query<Of>) -> Result<Json<Value>, Problem> {
+    let node = match &of.node {
+        Some(node) => parse(node)?,
+        None => NodeId::numeric(0, object_ids::OBJECTS_FOLDER),
+    };
+    let mut references = visitor.client.browse(node).await?;
+    let is_cut = references.len() > CHILDREN_MAX;
+    references.truncate(CHILDREN_MAX);
+    let children: Vec<Value> = references
+        .iter()
+        .filter_map(|reference| {
+            let id = reference.node_id.local()?;
+            let kind = reference.type_definition.local().and_then(NodeId::ns0);
+            Some(json!({
+                "id": id.to_string(),
+                "name": name(reference.display_name.text.as_str(), reference.browse_name.name.as_str()),
+                "class": class_name(reference.node_class),
+                "isProperty": reference.reference_type_id.ns0() == Some(reference_type_ids::HAS_PROPERTY),
+                "isFolder": kind == Some(object_type_ids::FOLDER_TYPE),
+                "isState": kind == Some(variable_type_ids::TWO_STATE_DISCRETE_TYPE),
+            }))
+        })
+        .collect();
+    Ok(Json(json!({ "children": children, "isCut": is_cut })))
+}
+
+fn name<'a>(display: &'a str, browse: &'a str) -> &'a str {
+    if display.is_empty() { browse } else { display }
+}
+
+fn class_name(class: NodeClass) -> &'static str {
+    match class {
+        NodeClass::OBJECT => "Object",
+        NodeClass::VARIABLE => "Variable",
+        NodeClass::METHOD => "Method",
+        NodeClass::VIEW => "View",
+        _ => "Type",
+    }
+}
+
+/// One node in detail.
+pub(crate) async fn node(Who(visitor): Who, Query(of): Query<Of>) -> Result<Json<Value>, Problem> {
+    let node = parse(of.node.as_deref().unwrap_or_default())?;
+    let client = &visitor.client;
+    let attributes = [
+        Attribute::NodeClass,
+        Attribute::DisplayName,
+        Attribute::Description,
+        Attribute::DataType,
+        Attribute::UserAccessLevel,
+        Attribute::Historizing,
+        Attribute::Value,
+        Attribute::BrowseName,
+    ];
+    let values = client.read_many(attributes.map(|attribute| (node.clone(), attribute))).await?;
+    let of = |wanted: Attribute| {
+        let at = attributes.iter().position(|attribute| *attribute == wanted)?;
+        values.get(at).filter(|value| !value.status().is_bad())
+    };
+    let Some(class) = of(Attribute::NodeClass) else {
+        return Err(Problem::bad_request(format!("{node}: there is no such node, or you may not see it")));
+    };
+    let class = class.value.clone().and_then(|class| i32::try_from(class).ok()).unwrap_or_default();
+    let access = of(Attribute::UserAccessLevel).and_then(|access| access.value.clone());
+    let access = access.and_then(|access| u8::try_from(access).ok()).unwrap_or_default();
+    let properties = properties(client, &node).await?;
+    let data_type = match of(Attribute::DataType).and_then(|value| value.value.clone()) {
+        Some(Variant::NodeId(id)) => Some(type_name(client, *id).await),
+        _ => None,
+    };
+    let value = values.iter().zip(attributes).find(|(_, attribute)| *attribute == Attribute::Value);
+    Ok(Json(json!({
+        "id": node.to_string(),
+        "class": class_name(NodeClass(class)),
+        "name": of(Attribute::DisplayName).and_then(text),
+        "description": of(Attribute::Description).and_then(text),
+        "dataType": data_type,
+        "isReadable": access & 1 != 0,
+        "isWritable": access & 2 != 0,
+        "hasHistory": access & 4 != 0,
+        "value": value.filter(|_| class == NodeClass::VARIABLE.0).map(|(value, _)| json_of(value)),
+        "unit": properties.unit,
+        "low": properties.low,
+        "high": properties.high,
+    })))
+}
+
+fn text(value: &DataValue) -> Option<String> {
+    match value.value.as_ref()? {
+        Variant::LocalizedText(text) => Some(text.text.as_str().to_owned()).filter(|text| !text.is_empty()),
+        _ => None,
+    }
+}
+
+async fn type_name(client: &Client, data_type: NodeId) -> String {
+    match client.read_attribute(data_type.clone(), Attribute::BrowseName).await {
+        Ok(DataValue { value: Some(Variant::QualifiedName(name)), .. }) => name.name.as_str().to_owned(),
+        _ => data_type.to_string(),
+    }
+}
+
+/// What a unit and a range say about a value (Part 8 §5.3.2).
+#[derive(Default)]
+struct Properties {
+    unit: Option<String>,
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+async fn properties(client: &Client, node: &NodeId) -> Result<Properties, Problem> {
+    let options = BrowseOptions {
+        direction: BrowseDirection::FORWARD,
+        reference_type: NodeId::numeric(0, reference_type_ids::HAS_PROPERTY),
+        ..BrowseOptions::default()
+    };
+    let mut wanted = Vec::new();
+    for reference in client.browse_with(node.clone(), &options).await? {
+        if let (name @ ("EURange" | "EngineeringUnits"), Some(id)) =
+            (reference.browse_name.name.as_str(), reference.node_id.local())
+        {
+            wanted.push((name == "EURange", id.clone()));
+        }
+    }
+    let mut found = Properties::default();
+    if wanted.is_empty() {
+        return Ok(found);
+    }
+    let values = client.read_many(wanted.iter().map(|(_, id)| (id.clone(), Attribute::Value))).await?;
+    for ((is_range, _), value) in wanted.iter().zip(values) {
+        let Some(Variant::ExtensionObject(object)) = value.value else { continue };
+        let object: &ExtensionObject = &object;
+        if *is_range {
+            if let Ok(range) = object.decode::<Range>() {
+                (found.low, found.high) = (Some(range.low), Some(range.high));
+            }
+        } else if let Ok(unit) = object.decode::<EUInformation>() {
+            found.unit = Some(unit.display_name.text.as_str().to_owned());
+        }
+    }
+    Ok(found)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Write {
+    node: String,
+    value: Value,
+}
+
+/// Writes a scalar value. It gets the type that the variable's value has now.
+pub(crate) async fn write(Who(visitor): Who, Json(write): Json<Write>) -> Result<Json<Value>, Problem> {
+    let node = parse(&write.node)?;
+    let now = visitor.client.read(node.clone()).await?;
+    let kind = now.value.as_ref().and_then(Variant::built_in_type);
+    let is_array = now.value.as_ref().is_some_and(|value| value.as_array().is_some());
+    let kind = kind.filter(|_| !is_array).ok_or_else(|| {
+        Problem::bad_request(format!("{node}: only values of a simple type can be written here"))
+    })?;
+    let text = match write.value {
+        Value::String(text) => text,
+        Value::Bool(_) | Value::Number(_) => write.value.to_string(),
+        _ => return Err(Problem::bad_request("the value is a text, a number, true or false")),
+    };
+    let value = parse_scalar(kind, text.trim())
+        .ok_or_else(|| Problem::bad_request(format!("{text:?} is no value of the type {kind}")))?;
+    let results = visitor.client.write_many([(node.clone(), DataValue::new(value))]).await?;
+    let status = results.first().copied().unwrap_or_default();
+    if status.is_bad() {
+        return Err(Problem::bad_request(format!("{node}: the server refuses the value: {status}")));
+    }
+    Ok(Json(json!({ "status": status.to_string() })))
+}
+
+/// A scalar of a type from text.
+fn parse_scalar(kind: BuiltInType, text: &str) -> Option<Variant> {
+    Some(match kind {
+        BuiltInType::Boolean => text.parse::<bool>().ok()?.into(),
+        BuiltInType::SByte => text.parse::<i8>().ok()?.into(),
+        BuiltInType::Byte => text.parse::<u8>().ok()?.into(),
+        BuiltInType::Int16 => text.parse::<i16>().ok()?.into(),
+        BuiltInType::UInt16 => text.parse::<u16>().ok()?.into(),
+        BuiltInType::Int32 => text.parse::<i32>().ok()?.into(),
+        BuiltInType::UInt32 => text.parse::<u32>().ok()?.into(),
+        BuiltInType::Int64 => text.parse::<i64>().ok()?.into(),
+        BuiltInType::UInt64 => text.parse::<u64>().ok()?.into(),
+        BuiltInType::Float => number_text(text)?.parse::<f32>().ok()?.into(),
+        BuiltInType::Double => number_text(text)?.parse::<f64>().ok()?.into(),
+        BuiltInType::String => text.into(),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_parsed_as_the_type_that_is_there() {
+        assert_eq!(parse_scalar(BuiltInType::Double, "21,5"), Some(Variant::from(21.5)));
+        assert_eq!(parse_scalar(BuiltInType::Byte, "256"), None);
+        assert_eq!(parse_scalar(BuiltInType::Boolean, "true"), Some(Variant::from(true)));
+        assert_eq!(parse_scalar(BuiltInType::Double, ""), None);
+        assert_eq!(parse_scalar(BuiltInType::Guid, "x"), None);
+    }
+}

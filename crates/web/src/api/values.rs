@@ -1,0 +1,171 @@
+//! Values as JSON, and history.
+
+use super::nodes::parse;
+use super::{Problem, Who};
+use axum::Json;
+use axum::extract::Query;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use taktwerk::{Client, DataValue, NodeId, StatusCode, UtcTime};
+use taktwerk_schema::ids::object_ids;
+use taktwerk_schema::{
+    HistoryData, HistoryReadRequest, HistoryReadValueId, ReadProcessedDetails, ReadRawModifiedDetails,
+    TimestampsToReturn,
+};
+use taktwerk_types::json::{JsonContext, encode_value};
+use taktwerk_types::{ExtensionObject, Structure};
+
+/// Characters of a value that are sent; longer ones are cut by the page's reader, not by the browser.
+const VALUE_LEN_MAX: usize = 10_000;
+/// Points of a curve.
+const POINTS_MAX: u32 = 2_000;
+
+/// Milliseconds since 1970.
+pub(crate) fn millis(time: UtcTime) -> i64 {
+    (time.ticks() - UtcTime::from_unix(std::time::Duration::ZERO).ticks()) / 10_000
+}
+
+/// The time at milliseconds since 1970.
+fn time(millis: i64) -> UtcTime {
+    let epoch = UtcTime::from_unix(std::time::Duration::ZERO).ticks();
+    UtcTime::from_ticks(epoch.saturating_add(millis.saturating_mul(10_000)))
+}
+
+/// A number as people write it: a comma counts as a decimal point.
+pub(crate) fn number_text(text: &str) -> Option<String> {
+    let text = text.replace(',', ".");
+    (!text.is_empty()).then_some(text)
+}
+
+/// Appends a value as `value,"status",milliseconds`; the status is `null` if it is good.
+pub(crate) fn append(value: &DataValue, out: &mut Vec<u8>) {
+    let start = out.len();
+    match &value.value {
+        Some(variant) => encode_value(variant, &JsonContext::default(), out),
+        None => out.extend_from_slice(b"null"),
+    }
+    if out.len() - start > VALUE_LEN_MAX || out.len() == start {
+        out.truncate(start);
+        let text = value.value.as_ref().map(|value| format!("\"{}\"", value.type_name())).unwrap_or_default();
+        out.extend_from_slice(if text.is_empty() { b"null" } else { text.as_bytes() });
+    }
+    out.push(b',');
+    let status = value.status();
+    if status == StatusCode::GOOD {
+        out.extend_from_slice(b"null");
+    } else {
+        out.extend_from_slice(format!("\"{status}\"").as_bytes());
+    }
+    let time = value.source_timestamp.or(value.server_timestamp).map(millis).unwrap_or_default();
+    out.extend_from_slice(format!(",{time}").as_bytes());
+}
+
+/// `[value, status, milliseconds]`.
+pub(crate) fn json_of(value: &DataValue) -> Value {
+    let mut out = vec![b'['];
+    append(value, &mut out);
+    out.push(b']');
+    serde_json::from_slice(&out).unwrap_or(Value::Null)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Span {
+    node: String,
+    /// Milliseconds since 1970.
+    from: i64,
+    /// Milliseconds since 1970.
+    to: i64,
+    /// Most points that the page can draw.
+    points: u32,
+}
+
+/// A variable's history between two times: the raw values if there are few, averages if there are many.
+pub(crate) async fn history(Who(visitor): Who, Query(span): Query<Span>) -> Result<Json<Value>, Problem> {
+    let node = parse(&span.node)?;
+    let points = span.points.clamp(10, POINTS_MAX);
+    if span.from >= span.to {
+        return Err(Problem::bad_request("from is before to"));
+    }
+    let (start_time, end_time) = (time(span.from), time(span.to));
+    let raw = ReadRawModifiedDetails {
+        is_read_modified: false,
+        start_time,
+        end_time,
+        num_values_per_node: points,
+        return_bounds: true,
+    };
+    let (mut values, is_all) = read(&visitor.client, &node, &raw).await?;
+    if !is_all {
+        let average = ReadProcessedDetails {
+            start_time,
+            end_time,
+            processing_interval: ((span.to - span.from) as f64 / f64::from(points)).max(1.0),
+            aggregate_type: vec![NodeId::numeric(0, object_ids::AGGREGATE_FUNCTION_AVERAGE)],
+            ..ReadProcessedDetails::default()
+        };
+        (values, _) = read(&visitor.client, &node, &average).await?;
+    }
+    let mut out = vec![b'['];
+    for (index, value) in values.iter().enumerate() {
+        out.extend_from_slice(if index == 0 { b"[" } else { b",[" });
+        append(value, &mut out);
+        out.push(b']');
+    }
+    out.push(b']');
+    let values = String::from_utf8(out).ok().and_then(|text| RawValue::from_string(text).ok());
+    Ok(Json(json!({ "isRaw": is_all, "values": values })))
+}
+
+/// Reads history; whether these are all values.
+async fn read<T: Structure>(
+    client: &Client,
+    node: &NodeId,
+    details: &T,
+) -> Result<(Vec<DataValue>, bool), Problem> {
+    let ask = |continuation_point, release| HistoryReadRequest {
+        history_read_details: ExtensionObject::new(details),
+        timestamps_to_return: TimestampsToReturn::SOURCE,
+        release_continuation_points: release,
+        nodes_to_read: vec![HistoryReadValueId {
+            node_id: node.clone(),
+            continuation_point,
+            ..HistoryReadValueId::default()
+        }],
+        ..HistoryReadRequest::default()
+    };
+    let response = client.request(ask(Default::default(), false), None).await?;
+    let Some(result) = response.results.into_iter().next() else {
+        return Err(Problem::bad_request(format!("{node}: the server has no answer")));
+    };
+    if result.status_code.is_bad() {
+        return Err(Problem::bad_request(format!("{node}: no history: {}", result.status_code)));
+    }
+    let data: HistoryData = result
+        .history_data
+        .decode()
+        .map_err(|error| Problem::bad_request(format!("{node}: the history cannot be read: {error}")))?;
+    let is_all = result.continuation_point.as_deref().unwrap_or_default().is_empty();
+    if !is_all {
+        client.request(ask(result.continuation_point, true), None).await?;
+    }
+    Ok((data.data_values, is_all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk::Variant;
+
+    #[test]
+    fn values_are_json_with_status_and_time() {
+        let value = DataValue::new(21.5).at(time(1_700_000_000_123), time(0));
+        assert_eq!(json_of(&value), json!([21.5, null, 1_700_000_000_123_i64]));
+        let bad = DataValue::from_status(StatusCode::BAD_NO_COMMUNICATION);
+        assert_eq!(json_of(&bad), json!([null, StatusCode::BAD_NO_COMMUNICATION.to_string(), 0]));
+        let long = DataValue::new(Variant::from("x".repeat(VALUE_LEN_MAX)));
+        assert_eq!(json_of(&long)[0], json!("String"));
+        assert_eq!(json_of(&DataValue::new(f64::NAN))[0], json!("NaN"));
+    }
+}

@@ -1,0 +1,548 @@
+"use strict";
+// One page, no library: each view draws itself into <main> and gives back what ends it.
+
+const $ = (id) => document.getElementById(id);
+const session = { csrf: null, user: null };
+let leave = () => {};
+
+/** Makes an element: el("td", { class: "number" }, "1"). */
+function el(name, attributes = {}, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (value === true) node.setAttribute(key, "");
+    else if (value !== null && value !== undefined && value !== false) node.setAttribute(key, value);
+  }
+  node.append(...children.filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+function svg(name, attributes = {}, ...children) {
+  const node = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.append(...children);
+  return node;
+}
+
+let messageTimer = 0;
+function say(text) {
+  $("message").textContent = text;
+  clearTimeout(messageTimer);
+  messageTimer = setTimeout(() => { $("message").textContent = ""; }, 8000);
+}
+
+/** Asks the server; gives JSON, or throws with the server's sentence. */
+async function api(path, body) {
+  const options = body === undefined ? {} : {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-csrf-token": session.csrf ?? "" },
+    body: JSON.stringify(body),
+  };
+  const response = await fetch("/api" + path, options);
+  if (response.status === 204) return null;
+  const text = await response.text();
+  let data;
+  try { data = JSON.parse(text); } catch { data = { error: text.trim() || response.statusText }; }
+  if (!response.ok) throw new Error(data.error ?? response.statusText);
+  return data;
+}
+
+/** Values of nodes as they change. Ends when the signal is aborted; connects again when the connection breaks. */
+async function live(nodes, interval, signal, onItems, onChanges) {
+  while (!signal.aborted) {
+    try {
+      const response = await fetch("/api/live", {
+        method: "POST", signal,
+        headers: { "content-type": "application/json", "x-csrf-token": session.csrf ?? "" },
+        body: JSON.stringify({ nodes, interval }),
+      });
+      if (!response.ok) throw new Error((await response.json()).error);
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      let rest = "";
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done) break;
+        rest += value;
+        let end;
+        while ((end = rest.indexOf("\n\n")) >= 0) {
+          const block = rest.slice(0, end);
+          rest = rest.slice(end + 2);
+          const data = block.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5)).join("");
+          if (!data) continue;
+          if (block.includes("event: items") || block.startsWith("event:items")) onItems(JSON.parse(data));
+          else onChanges(JSON.parse(data));
+        }
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      say("Live values: " + error.message);
+    }
+    await new Promise((resume) => setTimeout(resume, 2000));
+  }
+}
+
+const number = new Intl.NumberFormat("en", { maximumSignificantDigits: 7 });
+function shown(value) {
+  if (value === null || value === undefined) return "–";
+  if (typeof value === "number") return number.format(value);
+  if (typeof value === "object") return value.Text ?? JSON.stringify(value);
+  return String(value);
+}
+const clock = (millis) => millis ? new Date(millis).toLocaleTimeString([], { hour12: false }) : "–";
+const since = (millis) => {
+  const seconds = Math.max(0, Math.round((Date.now() - millis) / 1000));
+  if (seconds < 90) return `${seconds} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  return seconds < 129600 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86400)} d`;
+};
+function quality(status) {
+  if (!status) return el("span", { class: "good" }, "Good");
+  return el("span", { class: status.startsWith("Uncertain") ? "warn" : "bad" }, status);
+}
+
+/** The last values of a node, for a sparkline. */
+class Trace {
+  constructor(max = 120) { this.points = []; this.max = max; }
+  add(value) {
+    const numeric = typeof value === "boolean" ? Number(value) : value;
+    if (typeof numeric !== "number" || !Number.isFinite(numeric)) return;
+    this.points.push(numeric);
+    if (this.points.length > this.max) this.points.shift();
+  }
+  path(width, height) {
+    const points = this.points;
+    if (points.length < 2) return "";
+    let low = Infinity, high = -Infinity;
+    for (const point of points) { low = Math.min(low, point); high = Math.max(high, point); }
+    const span = high - low || 1;
+    const step = width / (points.length - 1);
+    return points.map((point, i) => `${i ? "L" : "M"}${(i * step).toFixed(1)} ${(height - 1 - (point - low) / span * (height - 2)).toFixed(1)}`).join("");
+  }
+}
+
+/** Values in a table, live: what is monitored, with sparklines. */
+function liveTable(items, columns = {}) {
+  const rows = items.map((item) => {
+    const curve = svg("path", { class: "curve" });
+    const row = {
+      trace: new Trace(), curve,
+      value: el("td", { class: "value" }, "…"), status: el("td", {}), time: el("td", { class: "number hide-small" }),
+      latest: null,
+    };
+    const spark = svg("svg", { class: "spark", viewBox: "0 0 112 26", preserveAspectRatio: "none", "aria-hidden": "true" }, curve);
+    const name = el("th", { scope: "row" }, el("a", { href: "#plant/" + encodeURIComponent(item.id) }, item.name));
+    const actions = el("td", {}, columns.actions?.(item));
+    row.element = el("tr", {}, name, row.value, el("td", { class: "hide-small" }, spark), row.status, row.time, actions);
+    return row;
+  });
+  const table = el("table", {},
+    el("thead", {}, el("tr", {},
+      el("th", { scope: "col" }, "Name"), el("th", { scope: "col" }, "Value"),
+      el("th", { scope: "col", class: "hide-small" }, "Last minute"), el("th", { scope: "col" }, "Quality"),
+      el("th", { scope: "col", class: "number hide-small" }, "Time"), el("th", { scope: "col" }, el("span", { class: "soft" }, "")))),
+    el("tbody", {}, ...rows.map((row) => row.element)));
+  const control = new AbortController();
+  let isDue = false;
+  const draw = () => {
+    isDue = false;
+    for (const row of rows) {
+      if (!row.latest) continue;
+      const [value, status, time] = row.latest;
+      row.latest = null;
+      row.value.textContent = shown(value);
+      row.value.title = row.value.textContent;
+      row.status.replaceChildren(quality(status));
+      row.time.textContent = clock(time);
+      row.curve.setAttribute("d", row.trace.path(112, 26));
+    }
+  };
+  if (items.length) {
+    live(items.map((item) => item.id), 500, control.signal,
+      (statuses) => statuses.forEach((status, i) => { if (status) { rows[i].value.textContent = "–"; rows[i].status.replaceChildren(quality(status)); } }),
+      (changes) => {
+        for (const [position, value, status, time] of changes) {
+          const row = rows[position];
+          row.trace.add(value);
+          row.latest = [value, status, time];
+        }
+        if (!isDue) { isDue = true; requestAnimationFrame(draw); }
+      });
+  }
+  return { element: el("div", { class: "wide" }, table), end: () => control.abort() };
+}
+
+const KINDS = { Object: "▣", Variable: "≈", Method: "ƒ", View: "◫", Type: "T" };
+
+/** The tree of nodes, by keyboard as WAI-ARIA describes it. */
+function nodeTree(onSelect) {
+  const tree = el("ul", { role: "tree", "aria-label": "Address space" });
+  let selected = null;
+  const item = (child, level) => {
+    const hasChildren = child.class === "Object" || child.class === "View" || child.class === "Variable";
+    const twist = el("span", { class: "twist", "aria-hidden": "true" }, child.class === "Object" ? "▸" : "");
+    const node = el("li", { role: "treeitem", "aria-level": level, "aria-selected": "false", tabindex: "-1" },
+      el("div", {}, twist, el("span", { class: "kind", "aria-hidden": "true" }, KINDS[child.class] ?? "?"), child.name));
+    if (child.class === "Object" || child.class === "View") node.setAttribute("aria-expanded", "false");
+    node.child = child;
+    node.open = async () => {
+      if (!hasChildren || node.getAttribute("aria-expanded") === "true") return;
+      if (!node.group) {
+        try {
+          const { children, isCut } = await api("/browse?node=" + encodeURIComponent(child.id));
+          node.group = el("ul", { role: "group" }, ...children.filter((c) => !c.isProperty).map((c) => item(c, level + 1)));
+          if (isCut) node.group.append(el("li", { class: "soft" }, "… and more"));
+          node.append(node.group);
+        } catch (error) { say(error.message); return; }
+      }
+      node.group.hidden = false;
+      if (child.class !== "Variable") { node.setAttribute("aria-expanded", "true"); twist.textContent = "▾"; }
+    };
+    node.close = () => {
+      if (node.getAttribute("aria-expanded") !== "true") return false;
+      node.group.hidden = true;
+      node.setAttribute("aria-expanded", "false");
+      twist.textContent = "▸";
+      return true;
+    };
+    node.select = () => {
+      if (selected) { selected.setAttribute("aria-selected", "false"); selected.tabIndex = -1; }
+      selected = node;
+      node.setAttribute("aria-selected", "true");
+      node.tabIndex = 0;
+      onSelect(child);
+    };
+    node.firstChild.addEventListener("click", async () => {
+      node.select();
+      node.focus();
+      if (!node.close()) await node.open();
+    });
+    return node;
+  };
+  const visible = () => [...tree.querySelectorAll('[role="treeitem"]')].filter((node) => !node.closest("ul[hidden]"));
+  tree.addEventListener("keydown", async (event) => {
+    const node = event.target.closest('[role="treeitem"]');
+    if (!node) return;
+    const all = visible();
+    const at = all.indexOf(node);
+    const go = (to) => { if (to) { node.tabIndex = -1; to.tabIndex = 0; to.focus(); } };
+    const keys = {
+      ArrowDown: () => go(all[at + 1]),
+      ArrowUp: () => go(all[at - 1]),
+      Home: () => go(all[0]),
+      End: () => go(all[all.length - 1]),
+      ArrowRight: async () => { if (node.getAttribute("aria-expanded") === "true") go(visible()[at + 1]); else await node.open(); },
+      ArrowLeft: () => { if (!node.close()) go(node.parentElement.closest('[role="treeitem"]')); },
+      Enter: () => node.select(),
+      " ": () => node.select(),
+    };
+    if (keys[event.key]) { event.preventDefault(); await keys[event.key](); }
+  });
+  const load = async () => {
+    const { children } = await api("/browse");
+    tree.replaceChildren(...children.map((child) => item(child, 1)));
+    const first = tree.querySelector('[role="treeitem"]');
+    if (first) first.tabIndex = 0;
+    // What the user came for: the plant is open, the Server object is not.
+    for (const node of tree.children) {
+      if (node.child.name !== "Server" && node.child.name !== "Aliases" && node.child.name !== "Locations" && node.child.class === "Object") { await node.open(); }
+    }
+  };
+  return { element: tree, load };
+}
+
+/** A chart of values over time. */
+function chart(values, from, to, onZoom) {
+  const width = 900, height = 300, left = 70, bottom = 28, top = 10, right = 12;
+  const points = values.map(([value, status, time]) => [time, typeof value === "boolean" ? Number(value) : value, status]);
+  const numeric = points.filter(([, value, status]) => typeof value === "number" && Number.isFinite(value) && !(status ?? "").startsWith("Bad"));
+  let low = Infinity, high = -Infinity;
+  for (const [, value] of numeric) { low = Math.min(low, value); high = Math.max(high, value); }
+  if (!numeric.length) { low = 0; high = 1; }
+  if (low === high) { low -= 1; high += 1; }
+  const x = (time) => left + (time - from) / (to - from) * (width - left - right);
+  const y = (value) => height - bottom - (value - low) / (high - low) * (height - bottom - top);
+  let path = "", isDown = false;
+  for (const [time, value, status] of points) {
+    if (typeof value !== "number" || !Number.isFinite(value) || (status ?? "").startsWith("Bad")) { isDown = false; continue; }
+    if (time < from || time > to) continue;
+    path += `${isDown ? "L" : "M"}${x(time).toFixed(1)} ${y(value).toFixed(1)}`;
+    isDown = true;
+  }
+  const drawing = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${numeric.length} values between ${number.format(low)} and ${number.format(high)}` });
+  for (let i = 0; i <= 4; i += 1) {
+    const value = low + (high - low) * i / 4;
+    drawing.append(svg("line", { class: "axis", x1: left, x2: width - right, y1: y(value), y2: y(value) }));
+    const text = svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" });
+    text.textContent = number.format(Number(value.toPrecision(5)));
+    drawing.append(text);
+    const time = from + (to - from) * i / 4;
+    const label = svg("text", { x: x(time), y: height - 8, "text-anchor": i === 0 ? "start" : i === 4 ? "end" : "middle" });
+    label.textContent = new Date(time).toLocaleTimeString([], { hour12: false });
+    drawing.append(label);
+  }
+  drawing.append(svg("path", { class: "curve", d: path }));
+  const at = (event) => {
+    const box = drawing.getBoundingClientRect();
+    const inside = (event.clientX - box.left) / box.width * width;
+    return from + (inside - left) / (width - left - right) * (to - from);
+  };
+  let down = null;
+  drawing.addEventListener("pointerdown", (event) => { down = at(event); });
+  drawing.addEventListener("pointerup", (event) => {
+    const up = at(event);
+    if (down !== null && Math.abs(up - down) > (to - from) / 100) onZoom(Math.min(down, up), Math.max(down, up));
+    down = null;
+  });
+  drawing.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    const middle = at(event), factor = event.deltaY < 0 ? 0.6 : 1.6;
+    onZoom(middle - (middle - from) * factor, middle + (to - middle) * factor);
+  }, { passive: false });
+  return drawing;
+}
+
+/** History of a node with spans to choose. */
+function trend(node) {
+  const figure = el("div", {});
+  const note = el("p", { class: "soft" });
+  let to = Date.now(), from = to - 3600e3, ended = false;
+  const load = async () => {
+    try {
+      const { values, isRaw } = await api(`/history?node=${encodeURIComponent(node)}&from=${Math.round(from)}&to=${Math.round(to)}&points=600`);
+      if (ended) return;
+      figure.replaceChildren(chart(values, from, to, (start, end) => { from = start; to = end; load(); }));
+      note.textContent = (isRaw ? `${values.length} recorded values.` : "Averages: there are more values than fit.") + " Drag to zoom in, turn the wheel to zoom.";
+    } catch (error) {
+      figure.replaceChildren();
+      note.textContent = error.message;
+    }
+  };
+  const span = (name, millis) => el("button", { type: "button", class: "quiet small", onclick: () => { to = Date.now(); from = to - millis; load(); } }, name);
+  load();
+  return {
+    element: el("div", {}, el("div", { class: "row" }, span("5 min", 300e3), span("1 h", 3600e3), span("1 d", 86400e3), span("30 d", 30 * 86400e3)), figure, note),
+    end: () => { ended = true; },
+  };
+}
+
+const VIEWS = {
+  overview: { name: "Overview", draw: overview },
+  plant: { name: "Plant", draw: plant },
+  clients: { name: "Clients", draw: clients },
+  certificates: { name: "Certificates", draw: certificates, needs: "isAdministrator" },
+  log: { name: "Log", draw: log, needs: "isAdministrator" },
+};
+
+const STATES = ["Running", "Failed", "No configuration", "Suspended", "Shutdown", "Test", "Communication fault", "Unknown"];
+
+/** Calls again and again until it is ended. */
+function every(millis, call) {
+  let ended = false;
+  const run = async () => {
+    if (ended) return;
+    try { await call(() => ended); } catch (error) { if (!ended) say(error.message); }
+    if (!ended) setTimeout(run, millis);
+  };
+  run();
+  return () => { ended = true; };
+}
+
+function overview(main) {
+  const cards = el("div", { class: "cards" });
+  main.append(el("h1", {}, "Overview"), cards);
+  const values = el("div", { class: "card" });
+  main.append(values);
+  let table = null;
+  (async () => {
+    const found = [];
+    const visit = async (id, path, depth) => {
+      if (found.length >= 30 || depth > 3) return;
+      const { children } = await api("/browse" + (id ? "?node=" + encodeURIComponent(id) : ""));
+      for (const child of children) {
+        if (found.length >= 30) return;
+        if (child.class === "Variable" && !child.isProperty) found.push({ id: child.id, name: [...path, child.name].slice(-2).join(" / ") });
+        else if (child.class === "Object" && !["Server", "Aliases", "Locations", "Gateway"].includes(child.name)) await visit(child.id, [...path, child.name], depth + 1);
+      }
+    };
+    try { await visit(null, [], 0); } catch (error) { say(error.message); }
+    values.replaceChildren(el("h2", {}, "Live values"));
+    if (found.length) { table = liveTable(found); values.append(table.element); }
+    else values.append(el("p", { class: "soft" }, "There are no variables that you may see. Log on, or connect a source."));
+  })();
+  const end = every(2000, async () => {
+    const server = await api("/server");
+    const card = (value, name) => el("div", { class: "card" }, el("b", {}, value ?? "–"), el("small", {}, name));
+    cards.replaceChildren(
+      card(STATES[server.state] ?? "–", "State"),
+      card(server.startTime ? since(server.startTime) : "–", "Running for"),
+      card(number.format(server.nodes), "Nodes"),
+      card(shown(server.sessionCount), "Sessions"),
+      card(shown(server.subscriptionCount), "Subscriptions"),
+      card(number.format(server.monitoredItems), "Monitored items"),
+      card(number.format(server.connections), "Connections"),
+      card(shown(server.rejectedSessions), "Rejected sessions"));
+    const badge = $("state");
+    badge.textContent = STATES[server.state] ?? "connected";
+    badge.className = "badge " + (server.state === 0 ? "good" : "warn");
+  });
+  return () => { end(); table?.end(); };
+}
+
+function plant(main, argument) {
+  const detail = el("div", { class: "card" }, el("p", { class: "soft" }, "Choose a node."));
+  let parts = [];
+  const clear = () => { parts.forEach((part) => part.end()); parts = []; };
+  const show = async (id) => {
+    clear();
+    try {
+      const node = await api("/node?node=" + encodeURIComponent(id));
+      const children = (await api("/browse?node=" + encodeURIComponent(id))).children;
+      clear();
+      const facts = el("dl", {});
+      const fact = (name, value) => { if (value !== null && value !== undefined && value !== "") facts.append(el("dt", {}, name), el("dd", {}, String(value))); };
+      fact("Node id", node.id);
+      fact("Description", node.description);
+      fact("Data type", node.dataType);
+      fact("Unit", node.unit);
+      if (node.low !== null) fact("Range", `${number.format(node.low)} … ${number.format(node.high)}`);
+      detail.replaceChildren(el("h2", {}, node.name ?? node.id), facts);
+      if (node.class === "Variable") {
+        if (node.isReadable) { const table = liveTable([{ id: node.id, name: node.name }]); parts.push(table); detail.append(table.element); }
+        if (node.isWritable) detail.append(writer(node));
+        if (node.hasHistory) { const part = trend(node.id); parts.push(part); detail.append(el("h2", {}, "History"), part.element); }
+      }
+      const variables = children.filter((child) => child.class === "Variable" && !child.isProperty).slice(0, 1000);
+      if (variables.length) { const table = liveTable(variables); parts.push(table); detail.append(table.element); }
+    } catch (error) { detail.replaceChildren(el("p", { class: "error" }, error.message)); }
+  };
+  const tree = nodeTree((child) => { history.replaceState(null, "", "#plant/" + encodeURIComponent(child.id)); show(child.id); });
+  main.append(el("h1", {}, "Plant"), el("div", { class: "split" }, el("div", { class: "card scroll" }, tree.element), detail));
+  tree.load().catch((error) => say(error.message));
+  if (argument) show(argument);
+  return clear;
+}
+
+function writer(node) {
+  const input = el("input", { id: "write-value", "aria-label": "New value", autocomplete: "off", size: 16 });
+  const form = el("form", { class: "row" }, input, node.unit ? el("span", { class: "soft" }, node.unit) : null, el("button", { type: "submit" }, "Write"));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try { await api("/write", { node: node.id, value: input.value }); say("Written."); input.value = ""; }
+    catch (error) { say(error.message); }
+  });
+  return form;
+}
+
+function clients(main) {
+  const body = el("div", { class: "card wide" });
+  main.append(el("h1", {}, "Clients"), body);
+  return every(2000, async () => {
+    const { sessions } = await api("/server");
+    if (!sessions) { body.replaceChildren(el("p", { class: "soft" }, "You may not see the sessions. Log on as a user with more rights.")); return; }
+    const row = (s) => el("tr", {},
+      el("th", { scope: "row" }, s.name, el("br"), el("small", { class: "soft" }, s.application || s.applicationUri)),
+      el("td", { class: "number" }, since(s.connected)), el("td", { class: "number" }, number.format(s.requests)),
+      el("td", { class: "number" }, number.format(s.errors)), el("td", { class: "number" }, number.format(s.items)),
+      el("td", {}, ...s.subscriptions.map((sub) => el("div", { class: sub.lost ? "warn" : "" },
+        `${number.format(sub.interval)} ms · ${sub.items} items · ${number.format(sub.notifications)} sent${sub.lost ? ` · ${sub.lost} lost` : ""}${sub.late ? ` · ${sub.late} late` : ""}`))));
+    body.replaceChildren(el("table", {}, el("thead", {}, el("tr", {},
+      el("th", { scope: "col" }, "Session"), el("th", { scope: "col", class: "number" }, "Connected"), el("th", { scope: "col", class: "number" }, "Requests"),
+      el("th", { scope: "col", class: "number" }, "Errors"), el("th", { scope: "col", class: "number" }, "Items"), el("th", { scope: "col" }, "Subscriptions"))),
+      el("tbody", {}, ...sessions.map(row))));
+  });
+}
+
+function certificates(main) {
+  const body = el("div", { class: "card" });
+  main.append(el("h1", {}, "Certificates that wait for trust"), body);
+  const load = async () => {
+    const { rejected, mayTrust, hasCertificates } = await api("/certificates");
+    if (!hasCertificates) { body.replaceChildren(el("p", {}, "This server has no certificates.")); return; }
+    if (!rejected.length) { body.replaceChildren(el("p", {}, "No application was rejected.")); return; }
+    body.replaceChildren(el("p", {}, "Compare the fingerprint with the one that the application or device shows. Then type its first 8 characters."),
+      ...rejected.map((one) => {
+        const input = el("input", { "aria-label": "First characters of the fingerprint", maxlength: 60, autocomplete: "off", size: 12 });
+        const form = el("form", { class: "row" }, input, el("button", { type: "submit", disabled: !mayTrust }, "Trust"));
+        form.addEventListener("submit", async (event) => {
+          event.preventDefault();
+          try { await api("/certificates/trust", { thumbprint: one.thumbprint, typed: input.value }); say("Trusted."); await load(); }
+          catch (error) { say(error.message); }
+        });
+        return el("section", {}, el("h2", {}, one.subject), el("dl", {},
+          el("dt", {}, "Fingerprint (SHA-1)"), el("dd", {}, one.thumbprint), el("dt", {}, "Application"), el("dd", {}, one.applicationUri ?? "–"),
+          el("dt", {}, "Issuer"), el("dd", {}, one.issuer), el("dt", {}, "Valid"), el("dd", {}, `${one.notBefore} … ${one.notAfter}`),
+          el("dt", {}, "Came from"), el("dd", {}, one.address ?? "–")), form);
+      }));
+  };
+  load().catch((error) => body.replaceChildren(el("p", { class: "error" }, error.message)));
+  return () => {};
+}
+
+function log(main) {
+  const lines = el("pre", { class: "log", tabindex: "0" });
+  main.append(el("h1", {}, "Log"), el("div", { class: "card scroll" }, lines));
+  return every(2000, async () => {
+    const all = (await api("/log")).lines;
+    const classes = { ERROR: "bad", WARN: "warn" };
+    lines.replaceChildren(...all.reverse().map((line) => el("div", { class: classes[line.level] ?? "" }, `${clock(line.time)} ${line.level.padEnd(5)} ${line.text}`)));
+    if (!all.length) lines.textContent = "Nothing yet.";
+  });
+}
+
+function route() {
+  const [page, argument] = location.hash.slice(1).split("/");
+  const view = VIEWS[page] ?? VIEWS.overview;
+  leave();
+  leave = () => {};
+  const main = $("main");
+  main.replaceChildren();
+  for (const link of $("pages").querySelectorAll("a")) {
+    if (link.hash.slice(1) === (VIEWS[page] ? page : "overview")) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+  }
+  document.title = `${view.name} – ${$("application").textContent}`;
+  if (!session.isOpen) {
+    main.append(el("div", { class: "card" }, el("h1", {}, "Log on"), el("p", {}, "This dashboard is for users of the server."), el("button", { type: "button", onclick: () => $("login").showModal() }, "Log on")));
+    return;
+  }
+  leave = view.draw(main, argument ? decodeURIComponent(argument) : null) ?? (() => {});
+}
+
+async function load() {
+  Object.assign(session, await api("/session"));
+  $("application").textContent = session.application;
+  $("user").textContent = session.user ?? "";
+  $("logbutton").textContent = session.user ? "Log off" : "Log on";
+  $("pages").replaceChildren(...Object.entries(VIEWS).filter(([, view]) => !view.needs || session[view.needs])
+    .map(([page, view]) => el("li", {}, el("a", { href: "#" + page }, view.name))));
+  if (!session.isOpen) { $("state").textContent = "not logged on"; }
+  route();
+}
+
+$("logbutton").addEventListener("click", async () => {
+  if (!session.user) { $("login").showModal(); return; }
+  try { await api("/logout", {}); await load(); } catch (error) { say(error.message); }
+});
+$("login-cancel").addEventListener("click", () => $("login").close());
+$("login-form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const form = new FormData(event.target);
+  $("login-error").textContent = "";
+  try {
+    await api("/login", { user: form.get("user"), password: form.get("password") });
+    $("login").close();
+    event.target.reset();
+    await load();
+  } catch (error) { $("login-error").textContent = error.message; }
+});
+
+const themes = ["light", "dark"];
+function theme(name) { document.documentElement.dataset.theme = name; }
+theme(localStorage.getItem("theme") ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
+$("theme").addEventListener("click", () => {
+  const next = themes[1 - themes.indexOf(document.documentElement.dataset.theme)];
+  localStorage.setItem("theme", next);
+  theme(next);
+});
+addEventListener("hashchange", route);
+load().catch((error) => { $("main").textContent = error.message; });

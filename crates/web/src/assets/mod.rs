@@ -1,0 +1,58 @@
+//! The page and its files, part of the program.
+
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+/// A file of the page.
+struct Asset {
+    path: &'static str,
+    media_type: &'static str,
+    content: &'static str,
+}
+
+const ASSETS: [Asset; 4] = [
+    Asset { path: "/", media_type: "text/html; charset=utf-8", content: include_str!("index.html") },
+    Asset { path: "/app.css", media_type: "text/css; charset=utf-8", content: include_str!("app.css") },
+    Asset { path: "/app.js", media_type: "text/javascript; charset=utf-8", content: include_str!("app.js") },
+    Asset { path: "/icon.svg", media_type: "image/svg+xml", content: include_str!("icon.svg") },
+];
+
+/// All paths.
+pub(crate) fn paths() -> impl Iterator<Item = &'static str> {
+    ASSETS.iter().map(|asset| asset.path)
+}
+
+/// Gives a file, or says that the browser has it already.
+pub(crate) async fn get(uri: axum::http::Uri, headers: HeaderMap) -> Response {
+    let Some(asset) = ASSETS.iter().find(|asset| asset.path == uri.path()) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let tag = format!("\"{:016x}\"", fingerprint(asset.content));
+    let known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let common = [(header::ETAG, tag), (header::CACHE_CONTROL, "no-cache".to_owned())];
+    if known {
+        return (StatusCode::NOT_MODIFIED, common).into_response();
+    }
+    (common, [(header::CONTENT_TYPE, asset.media_type)], asset.content).into_response()
+}
+
+/// FNV-1a: tells versions of a file apart, no more.
+fn fingerprint(content: &str) -> u64 {
+    content
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_loaded_from_elsewhere_and_all_is_small() {
+        for asset in &ASSETS {
+            let foreign = asset.content.replace("http://www.w3.org/", "");
+            assert!(!foreign.contains("http://") && !foreign.contains("https://"), "{}", asset.path);
+        }
+        assert!(ASSETS.iter().map(|asset| asset.content.len()).sum::<usize>() < 300_000);
+    }
+}

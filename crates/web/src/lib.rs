@@ -1,0 +1,28 @@
+//! What a running server shows over HTTP: metrics for Prometheus, health for supervisors, and a dashboard for people.
+//!
+//! It stands beside the server, not in it. The dashboard is a client of the server: every visitor has an OPC UA session
+//! with the visitor's own identity, so permissions, limits, audit and lock-out are those of the server. It runs on one
+//! thread of its own and cannot slow a shard. Nothing is loaded from elsewhere: all files are part of the program.
+//!
+//! - [`server`]: listening, connections, TLS; [`settings`]: what can be chosen;
+//! - [`metrics`]: Prometheus' text format, with what others add to it; `health`: `/healthz` and `/readyz`;
+//! - `visitor`: sessions of browsers, and the OPC UA client behind each; `guard`: headers, origin, rate limits;
+//! - `api`: what the page asks for; `assets`: the page; [`log`]: the last lines of the log.
+
+#![forbid(unsafe_code)]
+
+mod api;
+mod assets;
+mod guard;
+mod health;
+pub mod log;
+pub mod metrics;
+pub mod server;
+pub mod settings;
+mod state;
+mod visitor;
+
+pub use metrics::Collector;
+pub use server::{StartError, WebServer};
+pub use settings::{Access, Settings, Tls};
+pub use state::Subject;

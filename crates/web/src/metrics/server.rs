@@ -1,0 +1,119 @@
+//! What the server counts.
+
+use super::{Collector, Exposition};
+use crate::state::App;
+use std::fmt;
+use std::sync::Arc;
+use taktwerk_server::{Category, ServerShared};
+
+/// The counters of the server and of this web server.
+#[derive(Debug)]
+pub(crate) struct ServerMetrics {
+    shared: Arc<ServerShared>,
+    visitors: usize,
+}
+
+impl ServerMetrics {
+    pub(crate) fn of(app: &App) -> Self {
+        Self { shared: Arc::clone(&app.subject.shared), visitors: app.visitors.len() }
+    }
+}
+
+impl Collector for ServerMetrics {
+    fn collect(&self, out: &mut Exposition<'_>) -> fmt::Result {
+        let live = self.shared.live();
+        let counters = &live.counters;
+        let build = &self.shared.config().build_info;
+        let version = match build.software_version.as_str() {
+            "" => env!("CARGO_PKG_VERSION"),
+            version => version,
+        };
+        let version = ("version", version.to_owned());
+        out.gauges("taktwerk_build_info", "The software that runs", [(version, 1.0)])?;
+        let start = unix_seconds(live.start_time());
+        out.gauge("taktwerk_start_time_seconds", "When the server started, since 1970", start)?;
+        let state = f64::from(live.current_state().0);
+        out.gauge("taktwerk_server_state", "ServerState as Part 5 numbers it; 0 is Running", state)?;
+        out.gauge("taktwerk_nodes", "Nodes of the address space", self.shared.space().node_count() as f64)?;
+        out.gauge(
+            "taktwerk_connections",
+            "Open connections",
+            f64::from(counters.current_connection_count.value()),
+        )?;
+        let ended = [
+            ("refused", counters.refused_connection_count.value()),
+            ("evicted", counters.evicted_connection_count.value()),
+            ("handshake_shed", counters.shed_handshake_count.value()),
+        ];
+        out.counters(
+            "taktwerk_connections_turned_away",
+            "Connections and handshakes that were refused because of limits",
+            ended.map(|(reason, count)| (("reason", reason.to_owned()), f64::from(count))),
+        )?;
+        out.gauge("taktwerk_sessions", "Open sessions", f64::from(counters.current_session_count.value()))?;
+        out.counter(
+            "taktwerk_sessions_created",
+            "Sessions that were created",
+            f64::from(counters.cumulated_session_count.value()),
+        )?;
+        let ended = [
+            ("rejected", counters.rejected_session_count.value()),
+            ("security_rejected", counters.security_rejected_session_count.value()),
+            ("timeout", counters.session_timeout_count.value()),
+            ("abort", counters.session_abort_count.value()),
+        ];
+        out.counters(
+            "taktwerk_sessions_failed",
+            "Sessions that were rejected, or that did not end in order",
+            ended.map(|(reason, count)| (("reason", reason.to_owned()), f64::from(count))),
+        )?;
+        out.gauge(
+            "taktwerk_subscriptions",
+            "Subscriptions",
+            f64::from(counters.current_subscription_count.value()),
+        )?;
+        out.counter(
+            "taktwerk_subscriptions_created",
+            "Subscriptions that were created",
+            f64::from(counters.cumulated_subscription_count.value()),
+        )?;
+        out.gauge(
+            "taktwerk_monitored_items",
+            "Monitored items",
+            f64::from(counters.current_monitored_item_count.value()),
+        )?;
+        let rejected = [
+            ("any", counters.rejected_requests_count.value()),
+            ("security", counters.security_rejected_requests_count.value()),
+        ];
+        out.counters(
+            "taktwerk_requests_rejected",
+            "Requests that were rejected; those for the sake of security are also counted by themselves",
+            rejected.map(|(reason, count)| (("reason", reason.to_owned()), f64::from(count))),
+        )?;
+        let account = self.shared.account();
+        let bytes = || Category::ALL.into_iter().filter(|category| category.is_bytes());
+        let label =
+            |category: Category| ("category", category.name().replace(' ', "_").replace("_bytes", ""));
+        out.gauges(
+            "taktwerk_client_memory_bytes",
+            "Memory that is kept because clients asked for it",
+            bytes().map(|category| (label(category), account.used(category) as f64)),
+        )?;
+        out.gauges(
+            "taktwerk_client_memory_limit_bytes",
+            "The limit of the memory that is kept because clients asked for it",
+            bytes().map(|category| (label(category), account.max(category) as f64)),
+        )?;
+        out.gauge(
+            "taktwerk_dashboard_visitors",
+            "Users who are logged on to the dashboard",
+            self.visitors as f64,
+        )
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn unix_seconds(time: taktwerk_types::UtcTime) -> f64 {
+    (time.ticks() - taktwerk_types::UtcTime::from_unix(std::time::Duration::ZERO).ticks()) as f64 / 1e7
+}

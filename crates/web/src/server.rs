@@ -1,0 +1,248 @@
+//! Listening, connections, TLS.
+
+use crate::guard::{self, RateLimit};
+use crate::settings::{Settings, Tls};
+use crate::state::{App, Subject};
+use crate::visitor::Visitors;
+use crate::{api, assets, health, metrics};
+use axum::Router;
+use axum::extract::{ConnectInfo, DefaultBodyLimit};
+use axum::middleware;
+use axum::routing::get;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::collections::BTreeSet;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// Connections at a time. Others wait in the kernel.
+const CONNECTIONS_MAX: usize = 256;
+/// How long a browser may take for the TLS handshake, and for the head of a request.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Largest body of a request: a list of 10 000 nodes.
+const BODY_LEN_MAX: usize = 1 << 20;
+/// Attempts to log on per address and minute.
+const LOGINS_PER_MINUTE: u32 = 10;
+
+/// Why it did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The address cannot be used.
+    #[error("the web server cannot listen on {address}: {reason}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// Others could read passwords on their way.
+    #[error(
+        "the web server does not listen on {0} without TLS, because passwords would cross the network readably; set \
+         certificate and key in the section [web], or bind it to 127.0.0.1"
+    )]
+    Unprotected(SocketAddr),
+    /// The certificate or its key cannot be used.
+    #[error("{path}: {reason}")]
+    Tls {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There is no thread to be had.
+    #[error("the web server has no thread: {0}")]
+    Thread(io::Error),
+}
+
+/// A web server that runs. Dropping it ends it.
+#[derive(Debug)]
+pub struct WebServer {
+    address: SocketAddr,
+    is_tls: bool,
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl WebServer {
+    /// Starts on a thread of its own.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn start(subject: Subject, settings: Settings) -> Result<Self, StartError> {
+        if settings.tls.is_none() && !settings.bind.ip().is_loopback() {
+            return Err(StartError::Unprotected(settings.bind));
+        }
+        let tls = settings.tls.as_ref().map(acceptor).transpose()?;
+        let bind = |reason| StartError::Bind { address: settings.bind, reason };
+        let listener = std::net::TcpListener::bind(settings.bind).map_err(bind)?;
+        listener.set_nonblocking(true).map_err(bind)?;
+        let address = listener.local_addr().map_err(bind)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(StartError::Thread)?;
+        let hosts = hosts(&settings, address);
+        let app = Arc::new(App {
+            subject,
+            hosts,
+            settings,
+            visitors: Visitors::default(),
+            logins: RateLimit::new(LOGINS_PER_MINUTE, Duration::from_secs(60)),
+        });
+        let (stop, stopped) = watch::channel(false);
+        let is_tls = tls.is_some();
+        let thread = std::thread::Builder::new().name("web".to_owned()).spawn(move || {
+            runtime.block_on(serve(app, listener, tls, stopped));
+            runtime.shutdown_timeout(Duration::from_millis(500));
+        });
+        Ok(Self { address, is_tls, stop, thread: Some(thread.map_err(StartError::Thread)?) })
+    }
+
+    /// The address that was really taken.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What to open in a browser on this machine.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        format!("{scheme}://{}/", self.address)
+    }
+}
+
+impl Drop for WebServer {
+    fn drop(&mut self) {
+        // If nobody listens, the thread has ended.
+        let _ = self.stop.send(true);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The values of Host that are served: on loopback only the machine's own names, so that no page elsewhere can reach the
+/// dashboard under a name of its own (DNS rebinding).
+fn hosts(settings: &Settings, address: SocketAddr) -> BTreeSet<String> {
+    if !address.ip().is_loopback() {
+        return BTreeSet::new();
+    }
+    let own = ["localhost".to_owned(), "127.0.0.1".to_owned(), "[::1]".to_owned()];
+    let named = settings.host_names.iter().map(|name| name.to_ascii_lowercase());
+    let bound = match address {
+        SocketAddr::V4(address) => address.ip().to_string(),
+        SocketAddr::V6(address) => format!("[{}]", address.ip()),
+    };
+    own.into_iter().chain(named).chain([bound]).collect()
+}
+
+/// Reads certificate and key.
+fn acceptor(tls: &Tls) -> Result<TlsAcceptor, StartError> {
+    let fail = |path: &Path, reason: String| StartError::Tls { path: path.to_owned(), reason };
+    let certificates = CertificateDer::pem_file_iter(&tls.certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| fail(&tls.certificate, error.to_string()))?;
+    let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|error| fail(&tls.key, error.to_string()))?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
+        .map_err(|error| fail(&tls.certificate, error.to_string()))?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+fn router(app: &Arc<App>) -> Router {
+    let mut router = Router::new()
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(metrics::get))
+        .nest("/api", api::router());
+    for path in assets::paths() {
+        router = router.route(path, get(assets::get));
+    }
+    router
+        .layer(DefaultBodyLimit::max(BODY_LEN_MAX))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), guard::check))
+        .with_state(Arc::clone(app))
+}
+
+async fn serve(
+    app: Arc<App>,
+    listener: std::net::TcpListener,
+    tls: Option<TlsAcceptor>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let listener = match TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return tracing::error!(%error, "the web server has ended"),
+    };
+    let router = router(&app);
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut tidy = tokio::time::interval(Duration::from_secs(60));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = tidy.tick() => {
+                app.visitors.forget_idle(Instant::now());
+                continue;
+            }
+            _ = stopped.changed() => return,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "a connection to the web server failed");
+                // Out of file descriptors: trying at once would not help.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let (router, tls, stopped) = (router.clone(), tls.clone(), stopped.clone());
+        tokio::spawn(async move {
+            let _place = place;
+            let _ = stream.set_nodelay(true);
+            match tls {
+                None => connection(stream, peer, router, stopped).await,
+                Some(tls) => {
+                    if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
+                        connection(stream, peer, router, stopped).await;
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Serves a connection until it ends.
+async fn connection<S>(stream: S, peer: SocketAddr, router: Router, mut stopped: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = TowerToHyperService::new(router.layer(axum::Extension(ConnectInfo(peer))));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::select! {
+        ended = connection => {
+            if let Err(error) = ended {
+                tracing::debug!(%peer, %error, "a connection to the web server ended");
+            }
+        }
+        _ = stopped.changed() => {}
+    }
+}

@@ -1,0 +1,279 @@
+//! A web server beside a real server, asked as browsers, scrapers and attackers do.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+use taktwerk::{RunningServer, Server, StatusCode, Variable};
+use taktwerk_web::{Settings, Subject, WebServer};
+
+/// A server with one variable, and its web server.
+struct Plant {
+    web: WebServer,
+    temperature: Variable<f64>,
+    _running: RunningServer,
+}
+
+fn plant(change: impl FnOnce(&mut Settings)) -> Plant {
+    let users = |name: &str, password: &[u8]| {
+        if (name, password) == ("ada", b"secret") { Ok(()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
+    };
+    let server = Server::builder()
+        .application_name("Web test")
+        .bind("127.0.0.1:0")
+        .anonymous()
+        .users(users)
+        .allow_clear_passwords()
+        .build()
+        .unwrap();
+    let boiler = server.namespace("urn:web-test").object("Boiler").add().unwrap();
+    let temperature = boiler.variable("Temperature", 21.5).range(0.0..=150.0).writable().add().unwrap();
+    let running = server.spawn().unwrap();
+    let subject = Subject {
+        shared: Arc::clone(running.shared()),
+        url: running.url(),
+        server_pki: None,
+        dashboard_pki: None,
+        is_anonymous_allowed: true,
+        collectors: Vec::new(),
+        log: None,
+    };
+    let mut settings = Settings::at(SocketAddr::from(([127, 0, 0, 1], 0)));
+    change(&mut settings);
+    let web = WebServer::start(subject, settings).unwrap();
+    Plant { web, temperature, _running: running }
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+}
+
+impl Plant {
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.web.address()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    }
+
+    fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+        let mut stream = self.connect();
+        let host = if headers.to_ascii_lowercase().contains("host:") { "" } else { "Host: localhost\r\n" };
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\n{host}{headers}Connection: close\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, "", "")
+    }
+
+    /// The token that anonymous visitors have to send.
+    fn csrf(&self) -> String {
+        self.get("/api/session").json()["csrf"].as_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn supervisors_and_scrapers_get_what_they_ask_for() {
+    let plant = plant(|_| {});
+    assert_eq!((plant.get("/healthz").status, plant.get("/readyz").status), (200, 200));
+    let metrics = plant.get("/metrics");
+    assert!(metrics.head.contains("application/openmetrics-text"), "{}", metrics.head);
+    for name in
+        ["taktwerk_sessions 0.0", "process_cpu_seconds_total", "taktwerk_client_memory_bytes{category="]
+    {
+        assert!(metrics.body.contains(name), "{name} is missing in {}", metrics.body);
+    }
+    assert!(metrics.body.ends_with("# EOF\n"));
+    let page = plant.get("/");
+    assert!(page.status == 200 && page.head.contains("default-src 'self'"), "{}", page.head);
+    let tag = page.head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+    assert_eq!(plant.send("GET", "/", &format!("If-None-Match: {tag}\r\n"), "").status, 304);
+    assert_eq!(plant.get("/nothing").status, 404);
+}
+
+#[test]
+fn nodes_are_browsed_read_and_written_with_the_visitors_rights() {
+    let plant = plant(|_| {});
+    let objects = plant.get("/api/browse").json();
+    let boiler =
+        objects["children"].as_array().unwrap().iter().find(|child| child["name"] == "Boiler").unwrap();
+    let path = format!("/api/browse?node={}", boiler["id"].as_str().unwrap().replace(' ', "%20"));
+    let child = plant.get(&path).json()["children"][0].clone();
+    assert_eq!((&child["name"], &child["class"]), (&json!("Temperature"), &json!("Variable")));
+    let id = child["id"].as_str().unwrap();
+    let node = plant.get(&format!("/api/node?node={id}")).json();
+    assert_eq!(
+        (&node["value"][0], &node["high"], &node["isWritable"]),
+        (&json!(21.5), &json!(150.0), &json!(true))
+    );
+    let csrf = format!("X-CSRF-Token: {}\r\n", plant.csrf());
+    let body = json!({ "node": id, "value": "48,25" }).to_string();
+    assert_eq!(plant.send("POST", "/api/write", &csrf, &body).status, 200);
+    assert_eq!(plant.temperature.get().unwrap(), 48.25);
+    let wrong = json!({ "node": id, "value": "warm" }).to_string();
+    let refused = plant.send("POST", "/api/write", &csrf, &wrong);
+    assert!(
+        refused.status == 400 && refused.body.contains("is no value of the type Double"),
+        "{}",
+        refused.body
+    );
+    for node in ["i=999999", "nonsense", ""] {
+        assert_eq!(plant.get(&format!("/api/node?node={node}")).status, 400, "{node}");
+    }
+}
+
+#[test]
+fn changes_arrive_as_events() {
+    let plant = plant(|_| {});
+    let body = json!({ "nodes": ["ns=2;s=Boiler/Temperature", "i=999999"], "interval": 100 }).to_string();
+    let mut stream = plant.connect();
+    let request = format!(
+        "POST /api/live HTTP/1.1\r\nHost: localhost\r\nX-CSRF-Token: {}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        plant.csrf(),
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    let mut next = || -> Value {
+        let line = lines.find(|line| line.starts_with("data: ")).unwrap();
+        serde_json::from_str(&line[6..]).unwrap()
+    };
+    let items = next();
+    assert_eq!(items[0], Value::Null);
+    assert!(items[1].as_str().unwrap().contains("NodeIdUnknown"), "{items}");
+    assert_eq!(next()[0][1], json!(21.5));
+    plant.temperature.set(22.5);
+    assert_eq!(next()[0][1], json!(22.5));
+}
+
+#[test]
+fn other_sites_and_other_names_are_refused() {
+    let plant = plant(|_| {});
+    let csrf = plant.csrf();
+    let write = json!({ "node": "ns=2;s=Boiler/Temperature", "value": 1.0 }).to_string();
+    let refused = [
+        "Host: evil.example\r\n".to_owned(),
+        String::new(),
+        "X-CSRF-Token: 0\r\n".to_owned(),
+        format!("X-CSRF-Token: {csrf}\r\nOrigin: http://evil.example\r\n"),
+        format!("X-CSRF-Token: {csrf}\r\nSec-Fetch-Site: cross-site\r\n"),
+        format!("X-CSRF-Token: {csrf}\r\nOrigin: null\r\n"),
+    ];
+    for headers in refused {
+        assert_eq!(plant.send("POST", "/api/write", &headers, &write).status, 403, "{headers:?}");
+    }
+    assert_eq!(plant.temperature.get().unwrap(), 21.5);
+    assert_eq!(plant.send("GET", "/api/session", "Host: evil.example\r\n", "").status, 403);
+    let own = format!("X-CSRF-Token: {csrf}\r\nOrigin: http://localhost\r\nSec-Fetch-Site: same-origin\r\n");
+    assert_eq!(plant.send("POST", "/api/write", &own, &write).status, 200);
+}
+
+#[test]
+fn users_of_the_server_log_on_and_off_and_guessing_is_slowed_down() {
+    let plant = plant(|settings| settings.anonymous = false);
+    assert_eq!(plant.get("/api/browse").status, 401);
+    assert_eq!(plant.get("/api/session").json()["isOpen"], json!(false));
+    let login = |password: &str| {
+        plant.send("POST", "/api/login", "", &json!({ "user": "ada", "password": password }).to_string())
+    };
+    assert_eq!(login("wrong").status, 401);
+    let entered = login("secret");
+    assert_eq!(entered.status, 200, "{}", entered.body);
+    let line = entered.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    assert!(line.contains("httponly") && line.contains("samesite=strict"), "{line}");
+    let cookie = format!("Cookie: other=1; {}\r\n", line.split(';').next().unwrap());
+    let session = plant.send("GET", "/api/session", &cookie, "").json();
+    assert_eq!((&session["user"], &session["isAdministrator"]), (&json!("ada"), &json!(false)));
+    assert_eq!(plant.send("GET", "/api/browse", &cookie, "").status, 200);
+    for path in ["/api/log", "/api/certificates"] {
+        assert_eq!(plant.send("GET", path, &cookie, "").status, 403, "{path}");
+    }
+    let csrf = entered.json()["csrf"].as_str().unwrap().to_owned();
+    assert_eq!(plant.send("POST", "/api/logout", &cookie, "{}").status, 403);
+    let off = plant.send("POST", "/api/logout", &format!("{cookie}X-CSRF-Token: {csrf}\r\n"), "{}");
+    assert_eq!(off.status, 204);
+    assert_eq!(plant.send("GET", "/api/browse", &cookie, "").status, 401);
+    let statuses: Vec<u16> = (0..12).map(|_| login("wrong").status).collect();
+    assert_eq!(statuses.last(), Some(&429), "{statuses:?}");
+}
+
+#[test]
+fn malformed_and_oversized_requests_lose_nothing() {
+    let plant = plant(|_| {});
+    let csrf = format!("X-CSRF-Token: {}\r\n", plant.csrf());
+    let many: Vec<String> = (0..20_000).map(|number| format!("i={number}")).collect();
+    let bodies = [
+        "{".to_owned(),
+        "[]".to_owned(),
+        json!({ "nodes": [], "interval": 0 }).to_string(),
+        json!({ "nodes": many, "interval": 100 }).to_string(),
+        json!({ "nodes": ["x"], "interval": 100 }).to_string(),
+        json!({ "nodes": ["i=1"], "interval": -1 }).to_string(),
+        "x".repeat(2 << 20),
+    ];
+    for body in bodies {
+        let status = plant.send("POST", "/api/live", &csrf, &body).status;
+        assert!((400..500).contains(&status), "{status} {:.40}", body);
+    }
+    for text in ["\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9\r\n\r\n"] {
+        let mut stream = plant.connect();
+        stream.write_all(text.as_bytes()).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        assert!(!answer.starts_with(b"HTTP/1.1 200"), "{text:?}");
+    }
+    let reversed = plant.get("/api/history?node=i=2258&from=2&to=1&points=10");
+    assert!(reversed.status == 400 && reversed.body.contains("from is before to"), "{}", reversed.body);
+    assert_eq!(plant.get("/healthz").status, 200);
+}
+
+#[test]
+fn others_do_not_reach_it_without_https() {
+    let plant = plant(|_| {});
+    let subject = Subject {
+        shared: Arc::clone(plant._running.shared()),
+        url: plant._running.url(),
+        server_pki: None,
+        dashboard_pki: None,
+        is_anonymous_allowed: true,
+        collectors: Vec::new(),
+        log: None,
+    };
+    let error = WebServer::start(subject, Settings::at("0.0.0.0:0".parse().unwrap())).unwrap_err();
+    assert!(error.to_string().contains("does not listen on 0.0.0.0:0 without TLS"), "{error}");
+}
+
+#[test]
+fn the_grafana_dashboard_asks_for_metrics_that_there_are() {
+    let metrics = plant(|_| {}).get("/metrics").body;
+    let dashboard = include_str!("../../../docs/grafana/taktwerk.json");
+    let words = dashboard.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    let names: Vec<&str> =
+        words.filter(|word| word.starts_with("taktwerk_") || word.starts_with("process_")).collect();
+    assert!(names.len() > 10);
+    for name in names {
+        assert!(metrics.contains(&format!("\n{name}")), "there is no metric {name}");
+    }
+}

@@ -40,6 +40,12 @@ Examples:
   taktwerk read localhost 'ns=2;s=Plant/Mode' '/Objects/2:Plant/2:Boiler/*'
   taktwerk read localhost 'ns=2;s=Plant/ShiftLeaders#Value[0:1]' --json";
 
+pub(crate) const HISTORY: &str = "\
+Examples:
+  taktwerk history localhost /Objects/2:Plant/2:Boiler/2:Temperature --from -10m --plot
+  taktwerk history localhost 'ns=2;s=Plant/Boiler/Level' --aggregate Average --every 1m
+  taktwerk history localhost 'ns=2;s=Plant/Boiler/Level' --from -1h --csv";
+
 pub(crate) const WRITE: &str = "\
 Examples:
   taktwerk write localhost 'ns=2;s=Plant/TemperatureSetpoint' 65.5";

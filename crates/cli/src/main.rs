@@ -44,7 +44,9 @@ mod value;
 mod walk;
 
 use clap::{Parser, Subcommand};
-use commands::{browse, call, completions, endpoints, lab, man, model, pki, read, size, watch, write};
+use commands::{
+    browse, call, completions, endpoints, history, lab, man, model, pki, read, size, watch, write,
+};
 use failure::Failure;
 use interrupt::Interrupt;
 use output::{ColorChoice, Output};
@@ -88,6 +90,9 @@ enum Command {
     /// Read attributes.
     #[command(after_help = examples::READ)]
     Read(read::ReadArgs),
+    /// Read the history of a variable: values, aggregates, charts.
+    #[command(after_help = examples::HISTORY)]
+    History(history::HistoryArgs),
     /// Write values.
     #[command(after_help = examples::WRITE)]
     Write(write::WriteArgs),
@@ -134,6 +139,7 @@ impl Command {
             self,
             Self::Endpoints(_)
                 | Self::Read(_)
+                | Self::History(_)
                 | Self::Write(_)
                 | Self::Call(_)
                 | Self::Model(_)
@@ -167,6 +173,7 @@ fn run(command: &mut Command, output: Output, interrupt: &Interrupt) -> Result<(
         Command::Endpoints(arguments) => endpoints::run(arguments, output),
         Command::Browse(arguments) => browse::run(arguments, output, interrupt),
         Command::Read(arguments) => read::run(arguments, output),
+        Command::History(arguments) => history::run(arguments, output),
         Command::Write(arguments) => write::run(arguments, output),
         Command::Call(arguments) => call::run(arguments, output),
         Command::Pki(arguments) => pki::run(arguments, output),

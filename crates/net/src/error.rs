@@ -62,6 +62,12 @@ pub enum StartError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The thread that records history could not be started.
+    #[error("cannot start the recorder of history: {source}")]
+    Recorder {
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// Trust lists could not be watched, and changes would go unnoticed.
     #[error("cannot watch the trust lists: {source}")]
     TrustList {
@@ -90,7 +96,9 @@ impl StartError {
     pub const fn status(&self) -> StatusCode {
         match self {
             Self::Bind(error) => error.status(),
-            Self::Thread { .. } | Self::TrustList { .. } => StatusCode::BAD_RESOURCE_UNAVAILABLE,
+            Self::Thread { .. } | Self::TrustList { .. } | Self::Recorder { .. } => {
+                StatusCode::BAD_RESOURCE_UNAVAILABLE
+            }
             Self::Address { .. } | Self::Config(_) | Self::NoAddress => StatusCode::BAD_CONFIGURATION_ERROR,
         }
     }

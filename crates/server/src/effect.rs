@@ -7,6 +7,7 @@ use crate::job_kind::JobKind;
 use crate::session::proof::{Introduced, Proved, Refusal};
 use core::fmt;
 use taktwerk_crypto::{CryptoError, JobOutput};
+use taktwerk_types::codec::encode_len;
 use taktwerk_types::{DataValue, StatusCode};
 
 /// Names an effect; its result is given back with it.
@@ -107,6 +108,8 @@ pub enum JobResult {
     Method(MethodResult),
     /// Of the checks around a session.
     Session(SessionResult),
+    /// Of a HistoryRead or HistoryUpdate.
+    History(HistoryResult),
     /// Of a cryptographic job.
     Crypto(Result<JobOutput, CryptoError>),
     /// The effect could not be run, or its function panicked.
@@ -116,6 +119,28 @@ pub enum JobResult {
 /// What came of the work for CreateSession or ActivateSession.
 #[derive(Debug)]
 pub struct SessionResult(pub(crate) SessionWork);
+
+/// What came of a HistoryRead or HistoryUpdate.
+#[derive(Debug)]
+pub struct HistoryResult {
+    /// The results as the response carries them.
+    pub(crate) encoded: Vec<u8>,
+    /// For the audit: the status of each operation of a HistoryUpdate.
+    pub(crate) statuses: Vec<StatusCode>,
+}
+
+impl HistoryResult {
+    /// The same status for all operations; `failure` appends the result of one.
+    pub(crate) fn failed(count: usize, status: StatusCode, failure: fn(StatusCode, &mut Vec<u8>)) -> Self {
+        let mut encoded = Vec::new();
+        encode_len(count, &mut encoded);
+        for _ in 0..count {
+            failure(status, &mut encoded);
+        }
+        encode_len(0, &mut encoded);
+        Self { encoded, statuses: vec![status; count] }
+    }
+}
 
 #[derive(Debug)]
 pub(crate) enum SessionWork {

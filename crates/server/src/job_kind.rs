@@ -37,6 +37,10 @@ pub enum JobKind {
     SampleValue,
     /// A method runs.
     CallMethod,
+    /// A HistoryRead asks stores.
+    ReadHistory,
+    /// A HistoryUpdate changes what stores have.
+    UpdateHistory,
 }
 
 /// What it takes to look into a user's identity token.

@@ -12,7 +12,8 @@
 //! - [`authorization`]: roles and permissions; [`audit`]: what a record says; [`config`], `discovery`: how a server is
 //!   configured and describes itself; [`diagnostics`]: what it counts;
 //! - `content_filter`: the filters of Part 4 §7.7; [`event`]: events, their filters and queues;
-//! - [`space`]: nodes and values; `subscription`: the subscription engine; `session`: what a client keeps between requests;
+//! - [`history`]: what stores of history do, aggregates, and the jobs of HistoryRead and HistoryUpdate;
+//! - [`space`]: nodes and values; [`recorder`]: takes the writes of Variables that are recorded; `subscription`: the subscription engine; `session`: what a client keeps between requests;
 //! - `effect`: slow work; `request`, `reply`: headers; `connection`: channels and send buffers; [`shared`]: what all shards
 //!   share;
 //! - `service`: the services, one file each, with what waits and what was left; `setup`: a server from its parts;
@@ -34,6 +35,7 @@ mod effect;
 pub mod error;
 pub mod event;
 mod eviction;
+pub mod history;
 pub mod identity;
 mod ids;
 mod job_kind;
@@ -41,6 +43,7 @@ pub mod limits;
 mod node_ix;
 pub mod now;
 mod origin;
+pub mod recorder;
 mod reply;
 mod request;
 mod service;

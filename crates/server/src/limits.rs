@@ -130,6 +130,17 @@ pub struct Limits {
     pub nodes_per_method_call_max: u32,
     /// Operations of one Browse or BrowseNext (MaxNodesPerBrowse).
     pub nodes_per_browse_max: u32,
+    /// Nodes of one HistoryRead (MaxNodesPerHistoryReadData).
+    pub nodes_per_history_read_max: u32,
+    /// Operations of one HistoryUpdate (MaxNodesPerHistoryUpdateData).
+    pub nodes_per_history_update_max: u32,
+    /// Values of one HistoryRead; the rest waits behind continuation points.
+    pub history_values_max: usize,
+    /// Raw values that one aggregate may look at; beyond: Bad_QueryTooComplex. After so many values in one HistoryRead the
+    /// rest waits behind continuation points. They take about 64 bytes each on a worker thread.
+    pub history_raw_values_max: usize,
+    /// Continuation points of HistoryRead per session (MaxHistoryContinuationPoints).
+    pub history_continuation_points_max: u16,
     /// Operations of one RegisterNodes or UnregisterNodes (MaxNodesPerRegisterNodes).
     pub nodes_per_register_nodes_max: u32,
     /// Operations of one TranslateBrowsePathsToNodeIds (MaxNodesPerTranslateBrowsePathsToNodeIds).
@@ -222,6 +233,11 @@ impl Default for Limits {
             nodes_per_write_max: 10_000,
             nodes_per_method_call_max: 1_000,
             nodes_per_browse_max: 10_000,
+            nodes_per_history_read_max: 1_000,
+            nodes_per_history_update_max: 1_000,
+            history_values_max: 200_000,
+            history_raw_values_max: 3_000_000,
+            history_continuation_points_max: 100,
             nodes_per_register_nodes_max: 10_000,
             nodes_per_translate_max: 10_000,
             nodes_per_node_management_max: 10_000,
@@ -323,6 +339,8 @@ impl Limits {
             &mut self.nodes_per_write_max,
             &mut self.nodes_per_method_call_max,
             &mut self.nodes_per_browse_max,
+            &mut self.nodes_per_history_read_max,
+            &mut self.nodes_per_history_update_max,
             &mut self.nodes_per_register_nodes_max,
             &mut self.nodes_per_translate_max,
             &mut self.nodes_per_node_management_max,
@@ -334,6 +352,9 @@ impl Limits {
             *limit = (*limit).max(1);
         }
         self.browse_continuation_points_max = self.browse_continuation_points_max.max(1);
+        self.history_continuation_points_max = self.history_continuation_points_max.max(1);
+        self.history_values_max = self.history_values_max.max(1);
+        self.history_raw_values_max = self.history_raw_values_max.max(1);
         self.response_len_max = self.response_len_max.max(ALLOWANCE);
         self.subscriptions = self.subscriptions.at_least_one();
         self

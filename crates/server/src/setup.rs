@@ -69,7 +69,10 @@ fn publish(config: &ServerConfig, live: &Live, nodes: &mut Nodes) {
             limits.browse_continuation_points_max.into(),
         ),
         (v::SERVER_SERVER_CAPABILITIES_MAX_QUERY_CONTINUATION_POINTS, 0u16.into()),
-        (v::SERVER_SERVER_CAPABILITIES_MAX_HISTORY_CONTINUATION_POINTS, 0u16.into()),
+        (
+            v::SERVER_SERVER_CAPABILITIES_MAX_HISTORY_CONTINUATION_POINTS,
+            limits.history_continuation_points_max.into(),
+        ),
         (v::SERVER_SERVER_CAPABILITIES_MAX_ARRAY_LENGTH, limits.array_len_max.into()),
         (v::SERVER_SERVER_CAPABILITIES_MAX_STRING_LENGTH, limits.string_len_max.into()),
         (v::SERVER_SERVER_CAPABILITIES_MAX_BYTE_STRING_LENGTH, limits.byte_string_len_max.into()),
@@ -88,11 +91,15 @@ fn publish(config: &ServerConfig, live: &Live, nodes: &mut Nodes) {
         (v::SERVER_SERVER_CAPABILITIES_MAX_SELECT_CLAUSE_PARAMETERS, limits.select_clauses_max.into()),
         (v::SERVER_SERVER_CAPABILITIES_MAX_WHERE_CLAUSE_PARAMETERS, limits.where_operands_max.into()),
         (v::SERVER_SERVER_CAPABILITIES_CONFORMANCE_UNITS, Vec::<QualifiedName>::new().into()),
-        (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_READ_DATA, 0u32.into()),
         (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_READ_EVENTS, 0u32.into()),
-        (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_UPDATE_DATA, 0u32.into()),
         (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_UPDATE_EVENTS, 0u32.into()),
     ];
+    let has_history = nodes.has_history();
+    nodes.publish_history(
+        has_history,
+        u32::try_from(limits.history_values_max).unwrap_or(u32::MAX),
+        config.start_time,
+    );
     let operations = table::published(limits).map(|(id, max)| (id, max.into()));
     for (id, value) in values.into_iter().chain(operations) {
         nodes.ns0_slot(id).set(value, StatusCode::GOOD, config.start_time, config.start_time);

@@ -47,6 +47,7 @@
 //! - [`server`]: configuring, starting and stopping a server; [`space`]: its nodes, values and methods;
 //! - [`client`]: connecting, reading, writing, browsing, calling, subscribing;
 //! - [`pubsub`]: publishing and subscribing without a connection;
+//! - [`history`]: stores of history, and what is recorded;
 //! - [`pki`]: certificates and trust from a folder;
 //! - [`pubsub_model`]: PubSub in a server's address space, and key services;
 //! - [`value`]: Rust types as OPC UA values; [`mod@unit`]: engineering units;
@@ -56,6 +57,7 @@
 
 pub mod client;
 pub mod error;
+pub mod history;
 pub mod pki;
 pub mod pubsub;
 pub mod pubsub_model;

@@ -54,6 +54,7 @@ pub(crate) fn check_files(file: &ConfigFile) -> Result<Option<usize>, Failure> {
         ("audit", &config.audit.file),
         ("pubsub", &config.pubsub.save_to),
         ("pubsub", &config.pubsub.replay_file),
+        ("history", &config.history.file),
     ];
     for (section, path) in written {
         let Some(path) = path.as_ref().map(|path| file.resolve(path)) else { continue };
@@ -90,6 +91,11 @@ impl Configured {
             }
         };
         Ok(Self { file, pki: OnceLock::new(), users, tokens })
+    }
+
+    /// The file.
+    pub(super) fn file(&self) -> &ConfigFile {
+        &self.file
     }
 
     /// The roles of the configuration and of the users.
@@ -148,7 +154,7 @@ impl Configured {
         if config.identities.clear_passwords {
             builder = builder.allow_clear_passwords();
         }
-        Ok(builder)
+        super::history::configured(builder, &self.file)
     }
 
     /// Offers what the file says, with the certificates of its folder.

@@ -52,6 +52,11 @@ pub(crate) fn start(
     Ok(Some(updater))
 }
 
+/// The folder of the signals.
+pub(crate) fn folder() -> NodeId {
+    NodeId::numeric(NAMESPACE, FOLDER)
+}
+
 /// Adds `count` signals.
 pub(crate) fn add(server: &Server, count: u32) -> Result<Vec<VariableHandle>, super::ServeError> {
     let space = server.space();

@@ -1,6 +1,7 @@
 //! `taktwerk serve`: a server with a demo plant, with test nodes, or with load.
 
 mod configured;
+mod history;
 mod interop;
 pub(crate) mod load;
 mod plant;
@@ -123,6 +124,15 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     pubsub_replay_file: Option<PathBuf>,
 
+    /// Record the plant's sensors and counters in this SQLite file. Without it, the plant's history is kept in memory: an
+    /// hour that is made at the start, and what comes then.
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    history: Option<PathBuf>,
+
+    /// Also record the signals of --signals.
+    #[arg(long, requires = "history")]
+    history_signals: bool,
+
     /// Most sessions at a time; 10000 on loopback, else 1000.
     #[arg(long, value_name = "N")]
     max_sessions: Option<usize>,
@@ -175,6 +185,8 @@ pub(crate) enum ServeError {
     Node(#[from] taktwerk_server::space::NodeError),
     #[error(transparent)]
     Import(#[from] taktwerk_server::space::import::ImportError),
+    #[error("history: {0}")]
+    History(String),
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),
 }
@@ -204,7 +216,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
         Some(configured) => (tuned(configured.builder()?, arguments), None),
         None => {
             let (builder, offer) = security::offer(builder(arguments), arguments)?;
-            (builder, Some(offer))
+            (history::keep(builder, arguments)?, Some(offer))
         }
     };
     let server = recorded(builder, arguments)?.build().map_err(environment)?;
@@ -226,6 +238,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     let updaters = fill(&server, &content, arguments)?;
     let pubsub = content.pubsub.start(&server)?;
     if let Some(configured) = &configured {
+        history::record(configured.file(), &server)?;
         configured.check_namespaces(&server.space().namespaces())?;
     }
     let nodes = server.space().node_count();
@@ -349,7 +362,7 @@ fn fill(server: &Server, content: &Content, arguments: &ServeArgs) -> Result<Vec
         tell!("imported {} nodes in {} namespaces", imported.node_count, imported.namespaces.len());
     }
     if content.plant {
-        updaters.push(plant::start(server)?);
+        updaters.push(plant::start(server, arguments.history.is_some())?);
     }
     if arguments.interop {
         updaters.push(interop::start(server)?);
@@ -360,6 +373,11 @@ fn fill(server: &Server, content: &Content, arguments: &ServeArgs) -> Result<Vec
     if arguments.signals > 0 {
         let period = u64::try_from(arguments.update.as_nanos()).unwrap_or(u64::MAX);
         updaters.extend(load::start(server, arguments.signals, period, arguments.signal_values)?);
+        if arguments.history_signals {
+            let now = taktwerk_net::clock::wall();
+            let rule = taktwerk::history::Rule::default();
+            server.space().historize_below(&load::folder(), false, rule, now).map_err(ServeError::from)?;
+        }
     }
     Ok(updaters)
 }

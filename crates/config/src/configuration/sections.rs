@@ -29,6 +29,8 @@ pub struct Config {
     pub pubsub: PubSubSection,
     /// `[web]`
     pub web: WebSection,
+    /// `[history]`
+    pub history: HistorySection,
 }
 
 /// What the server is and where it listens.
@@ -325,4 +327,38 @@ pub struct PubSubSection {
     /// Where it is kept what was received of secured messages, so that nothing is taken again after a restart; beside it,
     /// with another ending for each responder, what was asked of Actions.
     pub replay_file: Option<PathBuf>,
+}
+
+/// What is recorded, and where it is kept.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HistorySection {
+    /// The SQLite file; without it nothing is recorded.
+    pub file: Option<PathBuf>,
+    /// Values that are older are deleted; 0 keeps them.
+    pub keep_days: u32,
+    /// When the file is larger, the oldest values are deleted; 0 is no limit.
+    pub keep_megabytes: u64,
+    /// `[[history.record]]`
+    pub record: Vec<RecordSection>,
+}
+
+/// Variables that are recorded, and which of their values.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordSection {
+    /// A node: it is recorded if it is a variable, and so are all variables below it. `nsu=urn:plant;s=Boiler` or `ns=2;…`.
+    pub below: Spanned<String>,
+    /// Only values that differ from the last one.
+    #[serde(default)]
+    pub on_change: bool,
+    /// Only numbers that differ from the last one by more than this.
+    #[serde(default)]
+    pub deadband: f64,
+    /// At most one value in so many ms.
+    #[serde(default)]
+    pub interval: f64,
+    /// Whether clients with the permissions for it may change the history.
+    #[serde(default)]
+    pub writable: bool,
 }

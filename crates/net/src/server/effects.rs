@@ -16,6 +16,7 @@ pub(super) struct Pools {
     security: Workers,
     credentials: Workers,
     callbacks: Workers,
+    history: Workers,
 }
 
 impl Pools {
@@ -24,6 +25,7 @@ impl Pools {
             security: Workers::new("taktwerk-crypto", options.security_threads_max),
             credentials: Workers::new("taktwerk-login", options.credential_threads_max),
             callbacks: Workers::new("taktwerk-call", options.callback_threads_max),
+            history: Workers::new("taktwerk-history", options.history_threads_max),
         }
     }
 
@@ -31,6 +33,7 @@ impl Pools {
         match kind {
             JobKind::CheckCredential => &self.credentials,
             JobKind::ReadValue | JobKind::SampleValue | JobKind::CallMethod => &self.callbacks,
+            JobKind::ReadHistory | JobKind::UpdateHistory => &self.history,
             _ => &self.security,
         }
     }

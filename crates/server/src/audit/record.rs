@@ -70,9 +70,10 @@ impl AuditClass {
             }
             _ if !is_known => Self::Stranger,
             AuditAction::CallMethod { .. } => Self::Configuration,
-            AuditAction::Write { .. } | AuditAction::Cancel { .. } | AuditAction::NodeManagement { .. } => {
-                Self::Update
-            }
+            AuditAction::Write { .. }
+            | AuditAction::Cancel { .. }
+            | AuditAction::NodeManagement { .. }
+            | AuditAction::HistoryUpdate { .. } => Self::Update,
             _ => Self::Trusted,
         }
     }
@@ -158,6 +159,15 @@ pub enum AuditAction {
         old_value: Option<AuditValue>,
         /// What was written or was to be.
         new_value: AuditValue,
+    },
+    /// AuditHistoryUpdateEventType and its subtypes.
+    HistoryUpdate {
+        /// The node whose history was changed.
+        node_id: NodeId,
+        /// The name of the details, such as UpdateDataDetails.
+        details: &'static str,
+        /// How many values or times there were; 0 for a range.
+        count: u32,
     },
     /// AuditUpdateMethodEventType.
     CallMethod {
@@ -300,6 +310,13 @@ impl AuditRecord {
                 AuditAction::CloseSession => t::AUDIT_SESSION_EVENT_TYPE,
                 AuditAction::Cancel { .. } => t::AUDIT_CANCEL_EVENT_TYPE,
                 AuditAction::Write { .. } => t::AUDIT_WRITE_UPDATE_EVENT_TYPE,
+                AuditAction::HistoryUpdate { details, .. } => match *details {
+                    "DeleteRawModifiedDetails" => t::AUDIT_HISTORY_RAW_MODIFY_DELETE_EVENT_TYPE,
+                    "DeleteAtTimeDetails" => t::AUDIT_HISTORY_AT_TIME_DELETE_EVENT_TYPE,
+                    "UpdateStructureDataDetails" => t::AUDIT_HISTORY_ANNOTATION_UPDATE_EVENT_TYPE,
+                    "UpdateDataDetails" => t::AUDIT_HISTORY_VALUE_UPDATE_EVENT_TYPE,
+                    _ => t::AUDIT_HISTORY_UPDATE_EVENT_TYPE,
+                },
                 AuditAction::CallMethod { .. } => t::AUDIT_UPDATE_METHOD_EVENT_TYPE,
                 AuditAction::NodeManagement { request, .. } => match *request {
                     AddNodesRequest::BINARY_ENCODING_ID => t::AUDIT_ADD_NODES_EVENT_TYPE,
@@ -332,6 +349,7 @@ impl AuditRecord {
             AuditAction::CloseSession => "Session/CloseSession",
             AuditAction::Cancel { .. } => "Session/Cancel",
             AuditAction::Write { .. } => "Attribute/Write",
+            AuditAction::HistoryUpdate { .. } => "Attribute/HistoryUpdate",
             AuditAction::CallMethod { .. } => "Method/Call",
             AuditAction::NodeManagement { request, .. } => match *request {
                 AddNodesRequest::BINARY_ENCODING_ID => "NodeManagement/AddNodes",
@@ -424,6 +442,11 @@ impl AuditAction {
                     all.push(("OldValue", text(old_value.as_str())));
                 }
                 all.push(("NewValue", text(new_value.as_str())));
+            }
+            Self::HistoryUpdate { node_id, details, count } => {
+                all.push(("UpdatedNode", owned(node_id.to_string())));
+                all.push(("Details", text(details)));
+                all.push(("Count", number(*count)));
             }
             Self::CallMethod { object_id, method_id, input_arguments } => {
                 all.push(("SourceNode", owned(object_id.to_string())));

@@ -580,6 +580,7 @@ fn finish(
 fn drop_what_was_begun(cx: &mut Context<'_>, key: SessionKey) {
     if let Some(session) = cx.sessions.get_mut(key) {
         session.points = Points::new(&session.account);
+        session.history_points = None;
     }
     for deferred in cx.deferrals.cancel_operations(key) {
         if let Some(to) = deferred.reply_to {

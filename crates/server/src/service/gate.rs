@@ -2,7 +2,7 @@
 //! how many operations there are.
 
 use super::context::Context;
-use super::request::Request;
+use super::request::{Request, skip_extension_object};
 use super::table::{Gate, ListAt, Operations, Service};
 use crate::authorization::Decisions;
 use crate::error::Fault;
@@ -60,6 +60,10 @@ pub(crate) fn admit<'a>(
 fn count(body: &mut Decoder<'_>, operations: &Operations, limits: &Limits) -> Result<usize, Fault> {
     let offset = match operations.at {
         ListAt::Offset(offset) => offset,
+        ListAt::BehindObject(offset) => {
+            skip_extension_object(body)?;
+            offset
+        }
         ListAt::BehindView(offset) => {
             let _view_id = NodeIdRef::decode(body)?;
             // Timestamp and ViewVersion.

@@ -5,7 +5,7 @@
 //! - [`table`]: what there is to know of each service; [`gate`]: the check on the way in; [`list`]: requests that can be left;
 //! - [`discovery`], [`session`], [`activate`], [`identity`]: before and around sessions;
 //! - [`browse`], [`translate`], [`register`]: the View services;
-//! - [`read`], [`write`], [`call`]: values and methods;
+//! - [`read`], [`write`], [`call`]: values and methods; [`history`]: what values were;
 //! - [`node_management`]: nodes and references that clients add and delete;
 //! - [`subscription`], [`monitored_item`]: what the subscription engine does; [`transfer`]: between engines too.
 
@@ -21,6 +21,7 @@ pub(crate) mod diagnostics;
 pub(crate) mod discovery;
 mod event_item;
 pub(crate) mod gate;
+pub(crate) mod history;
 pub(crate) mod identity;
 pub(crate) mod list;
 pub(crate) mod monitored_item;

@@ -334,6 +334,7 @@ fn finish_creation(
         charge,
         looked_at: Instant::FAR,
         points: Points::new(&account),
+        history_points: None,
         account: Arc::clone(&account),
         entry: Arc::clone(&entry),
         secret,

@@ -8,7 +8,7 @@ use super::reply::Reply;
 use super::request::Request;
 use super::subscription_context::SubscriptionContext;
 use super::{Outcome, activate, browse, call, discovery, monitored_item as item, read, register, session};
-use super::{context::Context, node_management, publish, subscription, transfer, translate, write};
+use super::{context::Context, history, node_management, publish, subscription, transfer, translate, write};
 use crate::diagnostics::session::Counted as C;
 use crate::error::Fault;
 use crate::limits::Limits;
@@ -66,6 +66,8 @@ pub(crate) struct Operations {
 pub(crate) enum ListAt {
     /// So many bytes behind the RequestHeader.
     Offset(usize),
+    /// Behind an ExtensionObject and so many bytes more.
+    BehindObject(usize),
     /// Behind a ViewDescription (Part 4 §7.45) and so many bytes more.
     BehindView(usize),
 }
@@ -125,6 +127,14 @@ static TRANSLATE: OperationLimit = limit!(
 static NODE_MANAGEMENT: OperationLimit = limit!(
     nodes_per_node_management_max,
     Some(v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_NODE_MANAGEMENT)
+);
+static HISTORY_READ: OperationLimit = limit!(
+    nodes_per_history_read_max,
+    Some(v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_READ_DATA)
+);
+static HISTORY_UPDATE: OperationLimit = limit!(
+    nodes_per_history_update_max,
+    Some(v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_UPDATE_DATA)
 );
 static ITEMS: OperationLimit = limit!(
     monitored_items_per_call_max,
@@ -262,8 +272,21 @@ static TABLE: [Service; 37] = [
     open::<schema::FindServersOnNetworkRequest>(Handler::Unsupported),
     open::<schema::RegisterServerRequest>(Handler::Unsupported),
     open::<schema::RegisterServer2Request>(Handler::Unsupported),
-    unsupported::<schema::HistoryReadRequest>(C::HistoryRead),
-    unsupported::<schema::HistoryUpdateRequest>(C::HistoryUpdate),
+    session::<schema::HistoryReadRequest>(
+        C::HistoryRead,
+        Some(Operations {
+            at: ListAt::BehindObject(5),
+            len_min: history::read::NODE_LEN_MIN,
+            lists: 1,
+            limit: &HISTORY_READ,
+        }),
+        history::read::history_read,
+    ),
+    session::<schema::HistoryUpdateRequest>(
+        C::HistoryUpdate,
+        list(0, 3, &HISTORY_UPDATE),
+        history::update::history_update,
+    ),
     alone(session::<schema::AddNodesRequest>(
         C::AddNodes,
         list(0, node_management::ITEM_LEN_MIN, &NODE_MANAGEMENT),

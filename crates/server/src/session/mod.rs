@@ -17,6 +17,7 @@ use crate::account::{Account, Charge, HeapSize};
 use crate::authorization::Decisions;
 use crate::callback::{CallContext, SessionLife};
 use crate::diagnostics::session::SessionEntry;
+use crate::history::point::HistoryPoints;
 use crate::identity::User;
 use crate::ids::ConnectionId;
 use crate::slab::Key;
@@ -83,6 +84,8 @@ pub(crate) struct Session {
     /// Longest response that the client accepts, in bytes; 0 is no limit.
     pub(crate) max_response_len: u32,
     pub(crate) points: Points,
+    /// The continuation points of HistoryRead; none until there is a HistoryRead.
+    pub(crate) history_points: Option<Arc<HistoryPoints>>,
 }
 
 /// What a session's entries in the tables of its shard take, in bytes.

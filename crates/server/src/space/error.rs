@@ -35,6 +35,9 @@ pub enum NodeError {
     /// Clients have added as much as they may.
     #[error(transparent)]
     Exhausted(#[from] crate::account::Exhausted),
+    /// There is nowhere to keep history.
+    #[error("the server has no store of history: give it one with ServerBuilder::history")]
+    NoHistoryStore,
     /// Namespace 0's own nodes cannot be changed.
     #[error("{0} belongs to the static namespace 0")]
     Static(NodeId),
@@ -53,6 +56,7 @@ impl NodeError {
             Self::ReferenceExists(..) => StatusCode::BAD_DUPLICATE_REFERENCE_NOT_ALLOWED,
             Self::Exhausted(exhausted) => exhausted.status(),
             Self::Full(_) => StatusCode::BAD_RESOURCE_UNAVAILABLE,
+            Self::NoHistoryStore => StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED,
             Self::Static(_) => StatusCode::BAD_USER_ACCESS_DENIED,
         }
     }

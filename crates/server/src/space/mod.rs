@@ -9,6 +9,7 @@
 //! - `attributes`: the attributes that depend on the session; `decisions`: what a session may do with a node; `rights`: the
 //!   same for the application's own code; `data_type`: which built-in type a DataType is encoded as;
 //! - `metadata`, `role_set`: what the NamespaceMetadata objects and the RoleSet show;
+//! - `history`: which Variables have a history;
 //! - `events`: where in the address space events can be seen;
 //! - [`build`]: builders for applications; [`import`]: NodeSets at run time.
 
@@ -23,6 +24,7 @@ mod decisions;
 pub(crate) mod dirty;
 pub(crate) mod error;
 pub(crate) mod events;
+mod history;
 pub mod import;
 mod metadata;
 mod names;
@@ -66,6 +68,8 @@ pub struct AddressSpace {
     events: Arc<EventBus>,
     /// How many threads wait to read the structure.
     waiting: AtomicUsize,
+    /// Where history goes, and what is to be recorded.
+    history: history::Registry,
 }
 
 /// Looks at waiting readers before a change in many steps goes on all the same.
@@ -76,12 +80,28 @@ impl AddressSpace {
     /// that queue, per shard.
     #[must_use]
     pub fn new(shards: usize, queue_len: usize, application_uri: &str) -> Self {
-        let slots = Arc::new(SlotStore::new(shards, queue_len));
+        Self::on(SlotStore::new(shards, queue_len), application_uri)
+    }
+
+    /// The same with room for a [`Recorder`](crate::recorder::Recorder), whose queue holds `recorder_queue_len` values.
+    #[must_use]
+    pub fn with_recorder(
+        shards: usize,
+        queue_len: usize,
+        recorder_queue_len: usize,
+        application_uri: &str,
+    ) -> Self {
+        Self::on(SlotStore::with_recorder(shards, queue_len, Some(recorder_queue_len)), application_uri)
+    }
+
+    fn on(slots: SlotStore, application_uri: &str) -> Self {
+        let slots = Arc::new(slots);
         let nodes = Nodes::new(Arc::clone(&slots), application_uri);
         let access_generation = nodes.access().shared_generation();
         let (sources, waiting) = (Arc::default(), AtomicUsize::new(0));
         let events = Arc::new(EventBus::new(slots.shards()));
-        Self { nodes: RwLock::new(nodes), slots, access_generation, sources, events, waiting }
+        let history = history::Registry::default();
+        Self { nodes: RwLock::new(nodes), slots, access_generation, sources, events, waiting, history }
     }
 
     /// The sources of its values that take their time.
@@ -93,6 +113,13 @@ impl AddressSpace {
     /// Tells how to wake a shard's driver.
     pub fn set_waker(&self, shard: usize, waker: Box<dyn Wake>) {
         self.slots.set_waker(shard, waker);
+    }
+
+    /// Tells how to wake the recorder's driver when its queue is half full.
+    pub fn set_recorder_waker(&self, waker: Box<dyn Wake>) {
+        if let Some(shard) = self.slots.recorder() {
+            self.slots.set_waker(shard, waker);
+        }
     }
 
     /// Tells how a thread lets others run: somebody who waits for a value that is being written calls it again and

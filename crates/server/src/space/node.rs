@@ -5,6 +5,7 @@
 
 use super::store::SlotShare;
 use crate::callback::{MethodHandler, ValueSource, WriteHandler};
+use crate::history::NodeHistory;
 use compact_str::CompactString;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -184,6 +185,8 @@ pub(crate) struct VariableExtra {
     pub(crate) array_dimensions: Vec<u32>,
     pub(crate) minimum_sampling_interval: f32,
     pub(crate) historizing: bool,
+    /// Where its history is.
+    pub(crate) history: Option<Arc<NodeHistory>>,
     pub(crate) source: Option<Arc<dyn ValueSource>>,
     pub(crate) on_write: Option<Arc<dyn WriteHandler>>,
 }

@@ -12,6 +12,7 @@ use crate::authorization::{Access, AccessTable, Decisions};
 use crate::callback::ValueSource;
 use crate::diagnostics::Live;
 use crate::diagnostics::nodes::{SessionNode, summary_references};
+use crate::history::NodeHistory;
 use core::hash::{BuildHasher, Hash, Hasher};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::collections::BTreeMap;
@@ -590,6 +591,11 @@ impl Nodes {
             return self.ns0_method(ix.index);
         }
         self.dynamic(ix)?.handler()
+    }
+
+    /// Where the history of a Variable is.
+    pub(crate) fn history(&self, ix: NodeIx) -> Option<&Arc<NodeHistory>> {
+        self.dynamic(ix)?.variable_extra()?.history.as_ref()
     }
 
     // ---- changing

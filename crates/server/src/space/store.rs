@@ -58,6 +58,7 @@ pub(crate) struct SlotStore {
     pages: RwLock<Vec<Arc<Page>>>,
     page_count: AtomicUsize,
     hub: Arc<Hub>,
+    recorder: Option<usize>,
 }
 
 /// The change sets of all shards, and which slots are free.
@@ -99,14 +100,26 @@ impl fmt::Debug for SlotStore {
 
 impl SlotStore {
     pub(crate) fn new(shards: usize, queue_len: usize) -> Self {
-        let shards = (0..shards.clamp(1, SHARDS_MAX)).map(|_| ShardChanges {
+        Self::with_recorder(shards, queue_len, None)
+    }
+
+    /// With one more that looks at values: the recorder of history, with a queue of its own length.
+    pub(crate) fn with_recorder(shards: usize, queue_len: usize, recorder: Option<usize>) -> Self {
+        let shards = shards.clamp(1, SHARDS_MAX - usize::from(recorder.is_some()));
+        let lens = core::iter::repeat_n(queue_len, shards).chain(recorder).map(|len| ShardChanges {
             top: DirtyTop::new(),
-            queued: Ring::new(queue_len.max(1)),
+            queued: Ring::new(len.max(1)),
             pressed: AtomicBool::new(false),
             waker: ArcSwapOption::empty(),
         });
-        let hub = Hub { shards: shards.collect(), free: Mutex::default(), pause: OnceLock::new() };
-        Self { pages: RwLock::default(), page_count: AtomicUsize::new(0), hub: Arc::new(hub) }
+        let hub = Hub { shards: lens.collect(), free: Mutex::default(), pause: OnceLock::new() };
+        let recorder = recorder.map(|_| shards);
+        Self { pages: RwLock::default(), page_count: AtomicUsize::new(0), hub: Arc::new(hub), recorder }
+    }
+
+    /// The number that the recorder of history has among the shards.
+    pub(crate) fn recorder(&self) -> Option<usize> {
+        self.recorder
     }
 
     pub(crate) fn set_waker(&self, shard: usize, waker: Box<dyn Wake>) {
@@ -187,8 +200,9 @@ impl SlotStore {
         pages.get(from..).unwrap_or_default().to_vec()
     }
 
+    /// How many shards there are; the recorder is none.
     pub(crate) fn shards(&self) -> usize {
-        self.hub.shards.len()
+        self.recorder.unwrap_or(self.hub.shards.len())
     }
 
     /// The numbers of the pages that have dirty slots for a shard.
@@ -300,7 +314,6 @@ impl SlotHandle {
         Self { page, index }
     }
 
-    #[cfg(any(test, loom))]
     pub(crate) fn index(&self) -> u32 {
         self.index
     }
@@ -344,13 +357,11 @@ impl SlotHandle {
     }
 
     /// Starts or stops telling a shard about writes.
-    #[cfg(any(test, loom))]
     pub(crate) fn set_watched(&self, shard: usize, watched: bool) -> Snapshot {
         self.page.set_watched(self.index, shard, watched)
     }
 
     /// Starts or stops handing every write over to a shard.
-    #[cfg(any(test, loom))]
     pub(crate) fn set_queued(&self, shard: usize, queued: bool) -> Snapshot {
         self.page.set_queued(self.index, shard, queued)
     }

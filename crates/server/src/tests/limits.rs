@@ -78,6 +78,8 @@ fn published_limits_are_those_of_the_service_table() {
         limits.nodes_per_translate_max = 16;
         limits.monitored_items_per_call_max = 17;
         limits.nodes_per_node_management_max = 18;
+        limits.nodes_per_history_read_max = 19;
+        limits.nodes_per_history_update_max = 20;
     });
     let mut client = server.session();
     let limits = server.shard.shared().config().limits.clone();
@@ -90,7 +92,7 @@ fn published_limits_are_those_of_the_service_table() {
         assert_eq!(published(&mut client, &mut server, id), Variant::from(max), "{name}");
         known.insert(id, max);
     }
-    assert_eq!(known.values().copied().collect::<BTreeSet<_>>(), (11..=18).collect());
+    assert_eq!(known.values().copied().collect::<BTreeSet<_>>(), (11..=20).collect());
     // All others are zero: the services that they are about are not implemented.
     let history = v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_READ_DATA;
     for id in (11705..=11714).filter(|id| ![11706, 11708].contains(id)).chain(history..history + 4) {

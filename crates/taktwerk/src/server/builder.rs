@@ -2,6 +2,7 @@
 
 use super::identities::Identities;
 use super::{EndpointConfig, Server, ServerOptions, UserTokenConfig, UserTokenKind};
+use crate::history::HistoryStore;
 use crate::pki::{Pki, TRUST_LIST_INTERVAL};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -41,6 +42,7 @@ pub struct ServerBuilder {
     key_log: Option<Arc<dyn KeyLog>>,
     limits: Limits,
     shards: usize,
+    history: Option<Arc<dyn HistoryStore>>,
     options: ServerOptions,
 }
 
@@ -65,6 +67,7 @@ impl Default for ServerBuilder {
             key_log: None,
             limits: Limits::default(),
             shards: 1,
+            history: None,
             options: ServerOptions::default(),
         }
     }
@@ -225,6 +228,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Keeps the history of variables in a store: see [`history`](crate::history). Default: nothing is recorded.
+    pub fn history(mut self, store: Arc<dyn HistoryStore>) -> Self {
+        self.history = Some(store);
+        self
+    }
+
     /// Tells somebody the keys of all channels, if [`PkiBuilder::disclose_keys`](crate::pki::PkiBuilder::disclose_keys)
     /// was set too. For looking for faults: whoever has the keys reads everything. Default: nobody is told.
     pub fn key_log(mut self, log: Arc<dyn KeyLog>) -> Self {
@@ -282,7 +291,7 @@ impl ServerBuilder {
                 });
             }
         }
-        Ok(Server::new(config, self.shards, self.options, listeners))
+        Ok(Server::new(config, self.shards, self.history, self.options, listeners))
     }
 
     /// What is offered by whoever does not say what.

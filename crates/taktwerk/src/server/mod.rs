@@ -16,6 +16,7 @@ pub use taktwerk_server::identity::{Accepted, Credential, IdentityVerifier, User
 pub use taktwerk_server::space::import::Imported;
 
 use crate::error::BuildError;
+use crate::history::{HistoryStore, QUEUE_LEN, RecorderThread};
 use crate::space::{Namespace, Node, SourceBuilder, ns0};
 use core::net::SocketAddr;
 use std::path::Path;
@@ -49,10 +50,19 @@ impl Server {
     pub(super) fn new(
         config: ServerConfig,
         shards: usize,
+        history: Option<Arc<dyn HistoryStore>>,
         options: ServerOptions,
         listeners: Vec<Listener>,
     ) -> Self {
-        let space = Arc::new(AddressSpace::new(shards, QUEUED_CHANGES_MAX, &config.application_uri));
+        let uri = &config.application_uri;
+        let space = match &history {
+            Some(_) => AddressSpace::with_recorder(shards, QUEUED_CHANGES_MAX, QUEUE_LEN, uri),
+            None => AddressSpace::new(shards, QUEUED_CHANGES_MAX, uri),
+        };
+        if let Some(store) = history {
+            space.set_history_store(store);
+        }
+        let space = Arc::new(space);
         let importer = Mutex::new(Importer::new(TypeDictionary::namespace_zero()));
         Self { config, space, shards, options, listeners, importer }
     }
@@ -113,8 +123,10 @@ impl Server {
     pub fn spawn(self) -> Result<RunningServer, StartError> {
         let origin = taktwerk_net::clock::origin();
         let shared = ServerShared::new(self.config, self.space, self.shards, origin);
+        let recorder = RecorderThread::start(shared.space());
+        let recorder = recorder.map_err(|source| StartError::Recorder { source })?;
         let inner = taktwerk_net::RunningServer::start_on(&shared, self.listeners, self.options)?;
-        Ok(RunningServer::new(inner))
+        Ok(RunningServer::new(inner, recorder))
     }
 
     /// Runs the server and waits until it ends, which it does only if the kernel fails it. Use [`Self::spawn`] to stop

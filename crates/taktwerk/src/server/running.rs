@@ -1,5 +1,6 @@
 //! A server while it runs.
 
+use crate::history::{RecorderCounters, RecorderThread};
 use crate::space::{Namespace, Node, SourceBuilder, ns0};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -11,11 +12,13 @@ use taktwerk_server::{AddressSpace, ServerShared};
 #[derive(Debug)]
 pub struct RunningServer {
     inner: taktwerk_net::RunningServer,
+    /// Ends after the server.
+    recorder: Option<RecorderThread>,
 }
 
 impl RunningServer {
-    pub(super) fn new(inner: taktwerk_net::RunningServer) -> Self {
-        Self { inner }
+    pub(super) fn new(inner: taktwerk_net::RunningServer, recorder: Option<RecorderThread>) -> Self {
+        Self { inner, recorder }
     }
 
     /// Where the server listens, with the ports that were really taken.
@@ -40,6 +43,12 @@ impl RunningServer {
     #[must_use]
     pub fn connections(&self) -> usize {
         self.inner.connections()
+    }
+
+    /// What was recorded; `None` without a store of history.
+    #[must_use]
+    pub fn recorder(&self) -> Option<&Arc<RecorderCounters>> {
+        self.recorder.as_ref().map(RecorderThread::counters)
     }
 
     /// Configuration and counters.

@@ -3,6 +3,7 @@
 use super::node::{Node, Texts, common_setters};
 use super::{now, ns0};
 use crate::error::BuildError;
+use crate::history::Rule;
 use crate::unit::Unit;
 use crate::value::{Struct, Value, typed};
 use core::fmt;
@@ -39,6 +40,7 @@ pub struct VariableBuilder<T> {
     on_write: Option<Arc<dyn WriteHandler>>,
     unit: Option<Unit>,
     range: Option<Range>,
+    history: Option<(Rule, bool)>,
 }
 
 impl<T> fmt::Debug for VariableBuilder<T> {
@@ -66,6 +68,7 @@ impl<T: Value> VariableBuilder<T> {
             on_write: None,
             unit: None,
             range: None,
+            history: None,
         }
     }
 
@@ -74,6 +77,26 @@ impl<T: Value> VariableBuilder<T> {
     /// Lets clients write it. What they write is stored; see [`Self::on_write`] for more.
     pub fn writable(mut self) -> Self {
         self.is_writable = true;
+        self
+    }
+
+    /// Records every value in the server's store ([`ServerBuilder::history`](crate::ServerBuilder::history)), where
+    /// clients read them. Values of sources that are only asked are recorded when somebody asks.
+    pub fn historize(self) -> Self {
+        self.historize_with(Rule::default())
+    }
+
+    /// Like [`Self::historize`], with a rule that leaves values out.
+    pub fn historize_with(mut self, rule: Rule) -> Self {
+        let writable = self.history.is_some_and(|(_, writable)| writable);
+        self.history = Some((rule, writable));
+        self
+    }
+
+    /// Like [`Self::historize`], and lets clients insert, replace and delete recorded values.
+    pub fn writable_history(mut self) -> Self {
+        let rule = self.history.map(|(rule, _)| rule).unwrap_or_default();
+        self.history = Some((rule, true));
         self
     }
 
@@ -237,6 +260,9 @@ impl<T: Value> VariableBuilder<T> {
         }
         if let Some(unit) = self.unit {
             set_or_add(&node, "EngineeringUnits", Struct(unit.information()))?;
+        }
+        if let Some((rule, writable)) = self.history {
+            node.space.historize(&node.id, writable, rule, now())?;
         }
         Ok(Variable::new(node, handle))
     }

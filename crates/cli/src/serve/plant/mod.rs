@@ -8,7 +8,9 @@ pub(crate) mod waveform;
 
 use super::updater::Updater;
 use sensors::SENSORS;
+use std::sync::Arc;
 use std::time::Duration;
+use taktwerk::history::{HistoryStore, HistoryValue, NodeKey, Rule};
 use taktwerk::{BuildError, Namespace, Node, Server, Unit, Variable};
 use taktwerk_net::clock;
 use taktwerk_nodeset::TypeDictionary;
@@ -33,6 +35,8 @@ const FIELD: (usize, usize) = (4, 8);
 
 /// What changes by itself.
 struct Moving {
+    /// How much of the signals has passed before the first cycle, in seconds.
+    time: f64,
     sensors: Vec<(Variable<f64>, Signal)>,
     cycles: Variable<u64>,
     parts_good: Variable<u32>,
@@ -46,12 +50,13 @@ struct Moving {
 }
 
 /// Adds the plant to a server and starts it.
-pub(crate) fn start(server: &Server) -> Result<Updater, super::ServeError> {
+pub(crate) fn start(server: &Server, in_file: bool) -> Result<Updater, super::ServeError> {
     let files = [("plant.NodeSet2.xml".to_owned(), TYPES.to_owned())];
     Importer::new(TypeDictionary::namespace_zero()).import(server.space(), &files, clock::wall())?;
     let namespace = server.namespace(NAMESPACE);
     let plant = namespace.folder("Plant")?;
     let mut moving = Moving {
+        time: 0.0,
         sensors: add_sensors(&plant)?,
         cycles: plant.variable("Cycles", 0u64).add()?,
         parts_good: plant.variable("PartsGood", 0u32).units(Unit::PIECE).add()?,
@@ -67,10 +72,53 @@ pub(crate) fn start(server: &Server) -> Result<Updater, super::ServeError> {
             .map(|cell| Signal::new(15.0, 95.0, Waveform::Walk { pace: 0.01 }, 2_000 + cell))
             .collect(),
     };
+    if let Some(store) = server.space().history_store() {
+        record(server, store, &mut moving, in_file)?;
+    }
     add_setpoints(&namespace, &plant)?;
     add_recipes(&namespace, &plant)?;
     add_methods(&plant)?;
     Ok(Updater::start("plant", nanos(PERIOD), move |cycle| moving.cycle(cycle))?)
+}
+
+/// What is recorded of sensors: a value per second.
+const EVERY: Duration = Duration::from_secs(1);
+/// What the history begins with, in seconds.
+const PAST: i64 = 3_600;
+
+/// Records sensors and counters. A history in memory begins with an hour that the same signals make; a file keeps what was
+/// true.
+fn record(
+    server: &Server,
+    store: &Arc<dyn HistoryStore>,
+    moving: &mut Moving,
+    in_file: bool,
+) -> Result<(), super::ServeError> {
+    let (space, now) = (server.space(), clock::wall());
+    let rule = Rule { interval: EVERY, ..Rule::default() };
+    if !in_file {
+        moving.time = PAST as f64;
+        for (variable, signal) in &mut moving.sensors {
+            let node = space.node_key(variable.id());
+            let values: Vec<_> = (0..PAST)
+                .map(|second| {
+                    let source = UtcTime::from_ticks(now.ticks() - (PAST - second) * 10_000_000);
+                    let value = signal.at(second as f64).into();
+                    let value = HistoryValue { source, server: source, status: StatusCode::GOOD, value };
+                    (NodeKey::clone(&node), value)
+                })
+                .collect();
+            store.append(&values).map_err(|error| super::ServeError::History(error.message))?;
+        }
+    }
+    for (variable, _) in &moving.sensors {
+        space.historize(variable.id(), true, rule, now)?;
+    }
+    let change = Rule { on_change: true, ..rule };
+    for id in [moving.parts_good.id(), moving.parts_rejected.id()] {
+        space.historize(id, true, change, now)?;
+    }
+    Ok(())
 }
 
 fn nanos(span: Duration) -> u64 {
@@ -185,7 +233,7 @@ impl Moving {
     /// Everything that happens in one cycle, with one look at the clock.
     fn cycle(&mut self, cycle: u64) {
         let now: UtcTime = clock::wall();
-        let time = cycle as f64 * PERIOD.as_secs_f64();
+        let time = self.time + cycle as f64 * PERIOD.as_secs_f64();
         for (variable, signal) in &mut self.sensors {
             variable.set_at(signal.at(time), now);
         }

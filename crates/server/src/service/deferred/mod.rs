@@ -9,7 +9,7 @@ pub(crate) use credential_queue::PART as CREDENTIAL_PART;
 
 use super::shard_message::Waiting;
 use super::transfer::Transferred;
-use super::{activate, call, read, session};
+use super::{activate, call, history, read, session};
 use crate::account::{Account, Category, Charge, Exhausted, HeapSize, heap_size};
 use crate::audit::AuditRecord;
 use crate::effect::{Effect, JobResult, Task, Token};
@@ -138,6 +138,7 @@ impl HeapSize for Fill {
         match self {
             Self::Value(value) => value.heap_size(),
             Self::Method(method) => method.heap_size(),
+            Self::History(history) => history.heap_size(),
         }
     }
 }
@@ -158,13 +159,16 @@ pub(crate) enum Fill {
     Value(read::PendingValue),
     /// A CallMethodResult.
     Method(call::PendingMethod),
+    /// The results of a HistoryRead or HistoryUpdate.
+    History(history::PendingHistory),
 }
 
 impl Gap {
-    fn take_note(&mut self) -> Option<Box<AuditRecord>> {
+    fn take_notes(&mut self) -> Vec<AuditRecord> {
         match &mut self.fill {
-            Fill::Method(method) => method.take_note(),
-            Fill::Value(_) => None,
+            Fill::Method(method) => method.take_note().map(|note| *note).into_iter().collect(),
+            Fill::History(history) => history.take_notes(),
+            Fill::Value(_) => Vec::new(),
         }
     }
 
@@ -178,6 +182,7 @@ impl Gap {
         match &mut self.fill {
             Fill::Value(value) => value.refuse(status, now.utc, &mut bytes),
             Fill::Method(method) => noted.extend(method.finish(Err(status), &mut bytes)),
+            Fill::History(history) => history.refuse(status, noted, &mut bytes),
         }
         self.bytes = Some(bytes);
     }
@@ -189,6 +194,10 @@ impl Gap {
             (Fill::Value(value), _) => {
                 let failed = taktwerk_types::DataValue::from_status(StatusCode::BAD_INTERNAL_ERROR);
                 value.finish(failed, now.utc, &mut bytes);
+            }
+            (Fill::History(history), JobResult::History(result)) => history.finish(result, noted, &mut bytes),
+            (Fill::History(history), _) => {
+                history.refuse(StatusCode::BAD_INTERNAL_ERROR, noted, &mut bytes);
             }
             (Fill::Method(method), JobResult::Method(result)) => {
                 noted.extend(method.finish(result, &mut bytes))
@@ -485,8 +494,8 @@ impl Deferrals {
     fn note_left(&mut self, kind: &mut Kind) {
         if let Kind::Gather(gather) = kind {
             let status = StatusCode::BAD_REQUEST_INTERRUPTED;
-            let left = gather.gaps.iter_mut().filter_map(Gap::take_note);
-            self.noted.extend(left.map(|note| AuditRecord { status, ..*note }));
+            let left = gather.gaps.iter_mut().flat_map(Gap::take_notes);
+            self.noted.extend(left.map(|note| AuditRecord { status, ..note }));
         }
     }
 

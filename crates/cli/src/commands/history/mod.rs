@@ -1,0 +1,349 @@
+//! `taktwerk history`: what values were.
+
+mod chart;
+
+use crate::connection::ConnectionArgs;
+use crate::failure::Failure;
+use crate::node::NodeSpec;
+use crate::output::{self, Output};
+use crate::resolve;
+use crate::session::Session;
+use crate::span;
+use chart::Series;
+use clap::Args;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::Duration;
+use taktwerk_lab::table::{Align, Table};
+use taktwerk_net::clock;
+use taktwerk_schema::{
+    AggregateConfiguration, HistoryData, HistoryModifiedData, HistoryReadRequest, HistoryReadResult,
+    HistoryReadValueId, ModificationInfo, ReadAtTimeDetails, ReadProcessedDetails, ReadRawModifiedDetails,
+    TimestampsToReturn,
+};
+use taktwerk_server::history::aggregate::Aggregate;
+use taktwerk_types::{ByteString, DataValue, ExtensionObject, NodeId, StatusCode, UtcTime, Variant};
+
+/// Values that one response may hold.
+const PAGE: u32 = 100_000;
+
+/// Arguments of `taktwerk history`.
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    #[command(flatten)]
+    connection: ConnectionArgs,
+
+    /// The variable: a NodeId or browse path.
+    #[arg(value_name = "NODE")]
+    node: NodeSpec,
+
+    /// Where to begin: a time such as 2026-03-04T12:00:00Z, or a span before now such as -1h.
+    #[arg(long, value_name = "TIME", default_value = "-1h", allow_hyphen_values = true, value_parser = time)]
+    from: UtcTime,
+
+    /// Where to end. If it is earlier than --from, the latest values come first.
+    #[arg(long, value_name = "TIME", default_value = "now", allow_hyphen_values = true, value_parser = time)]
+    to: UtcTime,
+
+    /// At most N values.
+    #[arg(short = 'n', long, value_name = "N")]
+    count: Option<usize>,
+
+    /// Also the values before and behind the range.
+    #[arg(long)]
+    bounds: bool,
+
+    /// An aggregate of Part 13, such as Average, Minimum, Maximum, Count, TimeAverage or PercentGood.
+    #[arg(long, value_name = "NAME", value_parser = aggregate, requires = "every")]
+    aggregate: Option<Aggregate>,
+
+    /// Length of the intervals of --aggregate.
+    #[arg(long, value_name = "SPAN", value_parser = span::some, requires = "aggregate")]
+    every: Option<Duration>,
+
+    /// Values that were inserted, replaced or deleted, and by whom.
+    #[arg(long, conflicts_with_all = ["aggregate", "at", "bounds"])]
+    modified: bool,
+
+    /// The values at these times, interpolated if there are none. May be given several times.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = time, conflicts_with_all = ["aggregate", "bounds"])]
+    at: Vec<UtcTime>,
+
+    /// Print comma-separated values.
+    #[arg(long, conflicts_with_all = ["plot", "json"])]
+    csv: bool,
+
+    /// Draw a chart in the terminal.
+    #[arg(long, conflicts_with = "json")]
+    plot: bool,
+
+    /// Draw a chart into an SVG file.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// Reads a time: absolute, `now`, or a span before now.
+fn time(text: &str) -> Result<UtcTime, String> {
+    if text == "now" {
+        return Ok(clock::wall());
+    }
+    if let Some(before) = text.strip_prefix('-') {
+        let days = before.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
+        let span = match days {
+            Some(days) => Duration::from_secs(u64::from(days) * 86_400),
+            None => span::seconds(before).map_err(|error| error.to_string())?,
+        };
+        let ticks = i64::try_from(span.as_nanos() / 100).unwrap_or(i64::MAX);
+        return Ok(UtcTime::from_ticks(clock::wall().ticks().saturating_sub(ticks)));
+    }
+    UtcTime::parse(text).ok_or_else(|| {
+        format!(
+            "{text:?} is no time: write 2026-03-04T12:00:00Z, now, or a span before now such as -1h or -7d"
+        )
+    })
+}
+
+fn aggregate(text: &str) -> Result<Aggregate, String> {
+    Aggregate::from_name(text).ok_or_else(|| {
+        let names: Vec<&str> = Aggregate::ALL.iter().map(|aggregate| aggregate.name()).collect();
+        format!("there is no aggregate {text:?}; there are {}", names.join(", "))
+    })
+}
+
+/// What was read.
+#[derive(Default)]
+struct Found {
+    values: Vec<DataValue>,
+    /// Of `--modified`: one for each value.
+    modifications: Vec<ModificationInfo>,
+}
+
+/// Reads and prints.
+pub(crate) fn run(arguments: &HistoryArgs, output: Output) -> Result<(), Failure> {
+    let mut session = Session::connect(&arguments.connection)?;
+    let node = resolve::one(&mut session, &arguments.node)?;
+    let found = read(arguments, &mut session, &node)?;
+    session.close();
+    if let Some(path) = &arguments.svg {
+        let svg = chart::svg(&Series::of(&found.values), &node.to_string());
+        std::fs::write(path, svg)
+            .map_err(|error| Failure::Environment(format!("cannot write {}: {error}", path.display())))?;
+        if !arguments.csv && !arguments.plot && !output.is_json() {
+            return output.text(&format!("{} values drawn into {}", found.values.len(), path.display()));
+        }
+    }
+    if output.is_json() {
+        return output.document(&Value::Array(documents(&found)));
+    }
+    if arguments.csv {
+        return output.text(&csv(&found));
+    }
+    if found.values.is_empty() {
+        return output.text("no values in this range");
+    }
+    if arguments.plot {
+        return output.text(&chart::text(&Series::of(&found.values), width()));
+    }
+    output.text(&table(&found))
+}
+
+/// Columns of the terminal.
+fn width() -> usize {
+    let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_col));
+    if columns >= 40 { columns.min(160) } else { 100 }
+}
+
+fn details(arguments: &HistoryArgs) -> ExtensionObject {
+    let (start_time, end_time) = (arguments.from, arguments.to);
+    if let (Some(aggregate), Some(every)) = (arguments.aggregate, arguments.every) {
+        return ExtensionObject::new(&ReadProcessedDetails {
+            start_time,
+            end_time,
+            processing_interval: every.as_secs_f64() * 1e3,
+            aggregate_type: vec![NodeId::numeric(0, aggregate.id())],
+            aggregate_configuration: AggregateConfiguration {
+                use_server_capabilities_defaults: true,
+                ..Default::default()
+            },
+        });
+    }
+    if !arguments.at.is_empty() {
+        let req_times = arguments.at.clone();
+        return ExtensionObject::new(&ReadAtTimeDetails { req_times, use_simple_bounds: false });
+    }
+    let wanted = arguments.count.map_or(PAGE, |count| u32::try_from(count).unwrap_or(PAGE).min(PAGE));
+    ExtensionObject::new(&ReadRawModifiedDetails {
+        is_read_modified: arguments.modified,
+        start_time,
+        end_time,
+        num_values_per_node: wanted,
+        return_bounds: arguments.bounds,
+    })
+}
+
+/// Reads page after page.
+fn read(arguments: &HistoryArgs, session: &mut Session, node: &NodeId) -> Result<Found, Failure> {
+    let details = details(arguments);
+    let wanted = arguments.count.unwrap_or(usize::MAX);
+    let mut found = Found::default();
+    let mut continuation_point = ByteString::default();
+    loop {
+        let result = ask(session, &details, node, continuation_point, false)?;
+        if result.status_code.is_bad() {
+            return Err(refused(node, result.status_code));
+        }
+        let damaged = |error: taktwerk_types::DecodeError| {
+            Failure::BadStatus(format!("the server's history of {node} cannot be read: {error}"))
+        };
+        if arguments.modified && !result.history_data.is_null() {
+            let data: HistoryModifiedData = result.history_data.decode().map_err(damaged)?;
+            found.values.extend(data.data_values);
+            found.modifications.extend(data.modification_infos);
+        } else if !result.history_data.is_null() {
+            let data: HistoryData = result.history_data.decode().map_err(damaged)?;
+            found.values.extend(data.data_values);
+        }
+        continuation_point = result.continuation_point;
+        if continuation_point.as_bytes().is_empty() {
+            break;
+        }
+        if found.values.len() >= wanted {
+            // The server need not keep it.
+            ask(session, &details, node, continuation_point, true)?;
+            break;
+        }
+    }
+    found.values.truncate(wanted);
+    Ok(found)
+}
+
+fn ask(
+    session: &mut Session,
+    details: &ExtensionObject,
+    node: &NodeId,
+    continuation_point: ByteString,
+    release: bool,
+) -> Result<HistoryReadResult, Failure> {
+    let mut request = HistoryReadRequest {
+        history_read_details: details.clone(),
+        timestamps_to_return: TimestampsToReturn::BOTH,
+        release_continuation_points: release,
+        nodes_to_read: vec![HistoryReadValueId {
+            node_id: node.clone(),
+            continuation_point,
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let response = session.client().call(&mut request).map_err(|error| crate::session::failure(&error))?;
+    let none = || Failure::BadStatus("the server gave no result".to_owned());
+    response.results.into_iter().next().ok_or_else(none)
+}
+
+fn refused(node: &NodeId, status: StatusCode) -> Failure {
+    let why = status.description().unwrap_or_default();
+    let advice = if status == StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED {
+        " The server keeps no history of this node; `taktwerk browse --list` shows the variables that it has"
+    } else {
+        ""
+    };
+    Failure::BadStatus(format!("cannot read the history of {node}: {status}: {why}{advice}"))
+}
+
+fn shown(value: &DataValue) -> String {
+    value.value.as_ref().map(Variant::to_string).unwrap_or_default()
+}
+
+fn full(time: Option<UtcTime>) -> String {
+    time.map(|time| time.to_string()).unwrap_or_default()
+}
+
+fn table(found: &Found) -> String {
+    let mut columns = vec![("source time", Align::Left), ("value", Align::Right), ("status", Align::Left)];
+    if !found.modifications.is_empty() {
+        columns.extend([("change", Align::Left), ("at", Align::Left), ("by", Align::Left)]);
+    }
+    let mut table = Table::new(&columns);
+    for (index, value) in found.values.iter().enumerate() {
+        let mut row = vec![full(value.source_timestamp), shown(value), value.status().to_string()];
+        if let Some(info) = found.modifications.get(index) {
+            row.extend([
+                info.update_type.to_string(),
+                info.modification_time.to_string(),
+                info.user_name.as_str().to_owned(),
+            ]);
+        }
+        table.row(row);
+    }
+    table.to_string()
+}
+
+fn csv(found: &Found) -> String {
+    let has_changes = !found.modifications.is_empty();
+    let mut text = String::from("source_time,server_time,value,status");
+    text.push_str(if has_changes { ",change,changed_at,changed_by\n" } else { "\n" });
+    for (index, value) in found.values.iter().enumerate() {
+        let mut fields = vec![
+            full(value.source_timestamp),
+            full(value.server_timestamp),
+            shown(value),
+            value.status().to_string(),
+        ];
+        if let Some(info) = found.modifications.get(index) {
+            fields.extend([
+                info.update_type.to_string(),
+                info.modification_time.to_string(),
+                info.user_name.as_str().to_owned(),
+            ]);
+        }
+        let fields: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
+        text.push_str(&fields.join(","));
+        text.push('\n');
+    }
+    text
+}
+
+/// A field as RFC 4180 has it.
+fn quoted(field: &str) -> String {
+    if field.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+fn documents(found: &Found) -> Vec<Value> {
+    let one = |(index, value): (usize, &DataValue)| {
+        let mut document = output::data_value(value);
+        if let (Some(object), Some(info)) = (document.as_object_mut(), found.modifications.get(index)) {
+            object.insert("UpdateType".into(), json!(info.update_type.to_string()));
+            object.insert("ModificationTime".into(), json!(info.modification_time.to_string()));
+            object.insert("UserName".into(), json!(info.user_name.as_str()));
+        }
+        document
+    };
+    found.values.iter().enumerate().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_absolute_or_before_now() {
+        let ago = |text| clock::wall().ticks() - time(text).unwrap().ticks();
+        assert!((ago("-1h") - 36_000_000_000).abs() < 50_000_000);
+        assert!((ago("-2d") - 2 * 864_000_000_000).abs() < 50_000_000);
+        assert!(ago("now") < 50_000_000);
+        assert_eq!(time("2026-03-04T12:00:00Z").unwrap(), UtcTime::parse("2026-03-04T12:00:00Z").unwrap());
+        assert!(time("yesterday").is_err() && time("-x").is_err());
+        assert_eq!(aggregate("average"), Ok(Aggregate::Average));
+        assert!(aggregate("mean").unwrap_err().contains("TimeAverage2"));
+    }
+
+    #[test]
+    fn fields_are_quoted_where_they_must_be() {
+        assert_eq!(quoted("1.5"), "1.5");
+        assert_eq!(quoted("a,\"b\""), "\"a,\"\"b\"\"\"");
+    }
+}

@@ -1,0 +1,89 @@
+//! Where `taktwerk serve` keeps history.
+
+use super::ServeArgs;
+use crate::failure::Failure;
+use std::sync::Arc;
+use std::time::Duration;
+use taktwerk::Server;
+use taktwerk::history::{MemoryStore, Rule};
+use taktwerk::server::ServerBuilder;
+use taktwerk_config::ConfigFile;
+use taktwerk_history::{Retention, SqliteStore};
+use taktwerk_types::NodeId;
+
+/// Values of each variable that are kept in memory: nearly three hours of the plant's.
+const VALUES_MAX: usize = 10_000;
+
+/// Gives the server a store: a file, or memory for the plant. Load without a plant has none, and pays nothing.
+pub(super) fn keep(builder: ServerBuilder, arguments: &ServeArgs) -> Result<ServerBuilder, Failure> {
+    if let Some(path) = &arguments.history {
+        let store = SqliteStore::open(path, Retention::default())
+            .map_err(|error| Failure::Environment(error.message))?;
+        return Ok(builder.history(Arc::new(store)));
+    }
+    if arguments.no_plant {
+        return Ok(builder);
+    }
+    Ok(builder.history(Arc::new(MemoryStore::new(VALUES_MAX))))
+}
+
+/// The store that a configuration names.
+pub(super) fn configured(builder: ServerBuilder, file: &ConfigFile) -> Result<ServerBuilder, Failure> {
+    let section = &file.config().history;
+    let Some(path) = &section.file else {
+        if section.record.is_empty() {
+            return Ok(builder);
+        }
+        return Err(Failure::Usage(
+            "[[history.record]] needs a place to record to: set file = \"history.db\" under [history]"
+                .to_owned(),
+        ));
+    };
+    let retention = Retention {
+        age: Duration::from_secs(u64::from(section.keep_days) * 86_400),
+        size: section.keep_megabytes << 20,
+    };
+    let store = SqliteStore::open(file.resolve(path), retention);
+    let store = store.map_err(|error| Failure::Environment(error.message))?;
+    Ok(builder.history(Arc::new(store)))
+}
+
+/// Records what a configuration names.
+pub(super) fn record(file: &ConfigFile, server: &Server) -> Result<(), Failure> {
+    for section in &file.config().history.record {
+        let text = section.below.get_ref();
+        let wrong = |why: &str| {
+            Failure::Usage(format!(
+                "[[history.record]] below = \"{text}\": {why}. Write a NodeId such as nsu=urn:plant;s=Boiler or ns=2;i=5; \
+                 `taktwerk browse` shows them"
+            ))
+        };
+        let is_number = |number: f64| number.is_finite() && number >= 0.0;
+        if !is_number(section.deadband) || !is_number(section.interval) {
+            return Err(wrong("deadband and interval are numbers from 0 on"));
+        }
+        let id = node_id(text, &server.space().namespaces())
+            .ok_or_else(|| wrong("that is no NodeId of this server"))?;
+        let rule = Rule {
+            on_change: section.on_change,
+            deadband: section.deadband,
+            interval: Duration::from_secs_f64((section.interval / 1e3).min(1e9)),
+        };
+        let now = taktwerk_net::clock::wall();
+        let count = server.space().historize_below(&id, section.writable, rule, now);
+        match count.map_err(|error| wrong(&error.to_string()))? {
+            0 => return Err(wrong("there are no variables to record")),
+            count => tracing::info!(count, below = text, "recorded"),
+        }
+    }
+    Ok(())
+}
+
+/// Reads a NodeId with the index or the URI of its namespace.
+fn node_id(text: &str, namespaces: &[String]) -> Option<NodeId> {
+    let Some(rest) = text.strip_prefix("nsu=") else { return text.parse().ok() };
+    let (uri, identifier) = rest.split_once(';')?;
+    let uri = uri.replace("%3B", ";").replace("%25", "%");
+    let index = namespaces.iter().position(|known| *known == uri)?;
+    format!("ns={index};{identifier}").parse().ok()
+}

@@ -1,0 +1,213 @@
+//! Chunks of a Variable: they do not overlap, and each holds up to [`CHUNK_LEN`] values in the order of their times.
+
+use super::{CHUNK_LEN, lost};
+use crate::chunk;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use taktwerk_server::history::{HistoryValue, Order, Span};
+use taktwerk_types::UtcTime;
+
+/// A row.
+pub(super) struct Found {
+    pub(super) id: i64,
+    pub(super) first: i64,
+    pub(super) last: i64,
+    /// How many values.
+    pub(super) count: u32,
+    data: Vec<u8>,
+}
+
+impl Found {
+    fn of(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        Ok(Self {
+            id: row.get(0)?,
+            first: row.get(1)?,
+            last: row.get(2)?,
+            count: row.get(3)?,
+            data: row.get(4)?,
+        })
+    }
+
+    /// Appends its values. A damaged chunk is a place where values are lost.
+    pub(super) fn decode(&self, node: u32, out: &mut Vec<HistoryValue>) {
+        if let Err(error) = chunk::decode(&self.data, out) {
+            tracing::error!(node, chunk = self.id, values = self.count, %error, "history: values are lost");
+            out.push(lost(UtcTime::from_ticks(self.first)));
+        }
+    }
+}
+
+const COLUMNS: &str = "SELECT id, first, last, count, data FROM chunk";
+
+/// Appends up to `limit` values of a span, in order.
+pub(super) fn read(
+    connection: &Connection,
+    node: u32,
+    span: Span,
+    order: Order,
+    limit: usize,
+    out: &mut Vec<HistoryValue>,
+) -> Result<(), rusqlite::Error> {
+    if span.is_empty() || limit == 0 {
+        return Ok(());
+    }
+    let (first, last) = (span.first.ticks(), span.last.ticks());
+    let query = match order {
+        Order::Forward => format!(
+            "{COLUMNS} WHERE node = ?1 AND first <= ?3 AND first >= \
+             coalesce((SELECT max(first) FROM chunk WHERE node = ?1 AND first <= ?2), ?2) ORDER BY first"
+        ),
+        Order::Backward => {
+            format!("{COLUMNS} WHERE node = ?1 AND first <= ?3 AND ?2 <= ?3 ORDER BY first DESC")
+        }
+    };
+    let mut statement = connection.prepare_cached(&query)?;
+    let mut rows = statement.query(params![node, first, last])?;
+    let end = out.len().saturating_add(limit);
+    let mut values = Vec::new();
+    while let Some(row) = rows.next()? {
+        let found = Found::of(row)?;
+        if found.last < first {
+            match order {
+                Order::Forward => continue,
+                Order::Backward => break,
+            }
+        }
+        let is_inside = found.first >= first && found.last <= last;
+        if is_inside && order == Order::Forward {
+            found.decode(node, out);
+        } else {
+            values.clear();
+            found.decode(node, &mut values);
+            values.retain(|value| span.contains(value.source));
+            match order {
+                Order::Forward => out.append(&mut values),
+                Order::Backward => out.extend(values.drain(..).rev()),
+            }
+        }
+        if out.len() >= end {
+            out.truncate(end);
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Sorts values by time; of several with one time the last stays.
+pub(super) fn sort(values: &mut Vec<HistoryValue>) {
+    if values.windows(2).all(|pair| matches!(pair, [one, other] if one.source < other.source)) {
+        return;
+    }
+    values.reverse();
+    values.sort_by_key(|value| value.source);
+    values.dedup_by_key(|value| value.source);
+}
+
+/// Joins two sorted lists and appends up to `limit` values; at the same time `newer` counts.
+pub(super) fn merge(
+    older: Vec<HistoryValue>,
+    newer: Vec<HistoryValue>,
+    order: Order,
+    limit: usize,
+    out: &mut Vec<HistoryValue>,
+) {
+    let (mut older, mut newer) = (older.into_iter().peekable(), newer.into_iter().peekable());
+    let end = out.len().saturating_add(limit);
+    while out.len() < end {
+        let next = match (older.peek(), newer.peek()) {
+            (None, None) => break,
+            (Some(_), None) => older.next(),
+            (None, Some(_)) => newer.next(),
+            (Some(one), Some(other)) if one.source == other.source => {
+                older.next();
+                newer.next()
+            }
+            (Some(one), Some(other)) => {
+                if (one.source < other.source) == (order == Order::Forward) {
+                    older.next()
+                } else {
+                    newer.next()
+                }
+            }
+        };
+        out.extend(next);
+    }
+}
+
+/// Adds values of a Variable, in any order.
+pub(super) fn add(
+    connection: &Connection,
+    node: u32,
+    mut values: Vec<HistoryValue>,
+) -> Result<(), rusqlite::Error> {
+    sort(&mut values);
+    let (Some(first), Some(last)) = (values.first(), values.last()) else { return Ok(()) };
+    let (first, last) = (first.source.ticks(), last.source.ticks());
+    // The chunks that the values fall into, or the last one if there is room in it.
+    let mut found: Vec<Found> = {
+        let query = format!("{COLUMNS} WHERE node = ? AND first <= ? AND last >= ? ORDER BY first");
+        let mut statement = connection.prepare_cached(&query)?;
+        let rows = statement.query_map(params![node, last, first], |row| Found::of(row))?;
+        rows.collect::<Result<_, _>>()?
+    };
+    if found.is_empty()
+        && let Some(before) = before(connection, node, first)?
+        && before.count as usize + values.len() <= CHUNK_LEN
+    {
+        found.push(before);
+    }
+    if found.is_empty() {
+        return insert(connection, node, &values);
+    }
+    let mut old = Vec::new();
+    for found in &found {
+        found.decode(node, &mut old);
+    }
+    let mut all = Vec::with_capacity(old.len() + values.len());
+    merge(old, values, Order::Forward, usize::MAX, &mut all);
+    for found in found {
+        remove(connection, found.id)?;
+    }
+    insert(connection, node, &all)
+}
+
+/// The chunk that a time falls into, or the last one that begins before it.
+pub(super) fn before(
+    connection: &Connection,
+    node: u32,
+    time: i64,
+) -> Result<Option<Found>, rusqlite::Error> {
+    let query = format!("{COLUMNS} WHERE node = ? AND first <= ? ORDER BY first DESC LIMIT 1");
+    connection.prepare_cached(&query)?.query_row(params![node, time], |row| Found::of(row)).optional()
+}
+
+/// Where the next chunk behind a time begins.
+pub(super) fn next_first(
+    connection: &Connection,
+    node: u32,
+    time: i64,
+) -> Result<Option<i64>, rusqlite::Error> {
+    let query = "SELECT min(first) FROM chunk WHERE node = ? AND first > ?";
+    connection.prepare_cached(query)?.query_row(params![node, time], |row| row.get(0))
+}
+
+pub(super) fn remove(connection: &Connection, id: i64) -> Result<(), rusqlite::Error> {
+    connection.prepare_cached("DELETE FROM chunk WHERE id = ?")?.execute([id])?;
+    Ok(())
+}
+
+/// Inserts sorted values in pieces of about the same length.
+pub(super) fn insert(
+    connection: &Connection,
+    node: u32,
+    values: &[HistoryValue],
+) -> Result<(), rusqlite::Error> {
+    let pieces = values.len().div_ceil(CHUNK_LEN).max(1);
+    let query = "INSERT INTO chunk (node, first, last, count, data) VALUES (?, ?, ?, ?, ?)";
+    let mut statement = connection.prepare_cached(query)?;
+    for piece in values.chunks(values.len().div_ceil(pieces).max(1)) {
+        let (Some(first), Some(last)) = (piece.first(), piece.last()) else { continue };
+        let (first, last) = (first.source.ticks(), last.source.ticks());
+        statement.execute(params![node, first, last, piece.len() as i64, chunk::encode(piece)])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,574 @@
+//! History in a SQLite file.
+//!
+//! New values are written in batches, one row for the values of all Variables that came together: after a crash everything
+//! that was appended is there. They are also held in memory until a Variable has enough of them for a chunk, a row of
+//! compressed values in which they are found. Batches whose values are all in chunks are deleted.
+//!
+//! - `schema`: the tables; `chunks`: finding, reading and changing chunks; `edit`: updates, deletions and annotations.
+
+mod chunks;
+mod edit;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use crate::chunk;
+use core::fmt;
+use core::time::Duration;
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use taktwerk_schema::Annotation;
+use taktwerk_server::history::{
+    HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Span, StoreError,
+};
+use taktwerk_types::{StatusCode, UtcTime, Variant};
+
+/// Values of a full chunk.
+const CHUNK_LEN: usize = 1_024;
+/// Values that are held in memory before all of them are put into chunks.
+const PENDING_MAX: usize = 4 << 20;
+/// Batches after which all values are put into chunks: at one batch per half second, ten minutes.
+const BATCHES_MAX: i64 = 1_200;
+/// Connections that are kept for reading.
+const READERS_MAX: usize = 4;
+/// How long a statement waits for another program that uses the file.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// How long values are kept. Zero is no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Values that are older are deleted.
+    pub age: Duration,
+    /// When the file is larger, the oldest values are deleted. Bytes.
+    pub size: u64,
+}
+
+/// A store in a SQLite file.
+pub struct SqliteStore {
+    path: PathBuf,
+    inner: Mutex<Inner>,
+    readers: Mutex<Vec<Connection>>,
+    retention: Retention,
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// The one who writes.
+struct Inner {
+    connection: Connection,
+    nodes: BTreeMap<NodeKey, u32>,
+    /// Values that are in batches but not in chunks, by Variable.
+    pending: BTreeMap<u32, Pending>,
+    pending_len: usize,
+    /// The number of the newest batch, and of the oldest one that is kept.
+    last_batch: i64,
+    first_batch: i64,
+}
+
+#[derive(Default)]
+struct Pending {
+    values: Vec<HistoryValue>,
+    first_batch: i64,
+}
+
+/// A failure of the database.
+fn failed(path: &Path, error: &rusqlite::Error) -> StoreError {
+    use rusqlite::ErrorCode as E;
+    let path = path.display();
+    match error.sqlite_error_code() {
+        Some(E::DiskFull) => StoreError::unavailable(format!(
+            "cannot write {path}: the disk is full. Free some space; recording goes on by itself"
+        )),
+        Some(E::DatabaseCorrupt) => StoreError::corrupted(format!(
+            "{path} is damaged: {error}. Restore it from a backup, or save what is left with `sqlite3 {path} .recover`"
+        )),
+        Some(E::NotADatabase) => {
+            StoreError::corrupted(format!("{path} is not a history file. Move it away, or name another file"))
+        }
+        _ => StoreError::unavailable(format!("cannot use {path}: {error}")),
+    }
+}
+
+impl SqliteStore {
+    /// Opens a file, or makes it. If the process that used it last did not end in order, the history of every Variable that
+    /// it recorded says Bad_DataLost from the last value on.
+    ///
+    /// # Errors
+    /// The file cannot be opened, is damaged, or was made by a later version.
+    pub fn open(path: impl Into<PathBuf>, retention: Retention) -> Result<Self, StoreError> {
+        let path = path.into();
+        let error = |error: rusqlite::Error| failed(&path, &error);
+        let connection = Connection::open(&path).map_err(error)?;
+        connection.busy_timeout(BUSY).map_err(error)?;
+        schema::prepare(&connection, &path)?;
+        let mut inner = Inner {
+            connection,
+            nodes: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            pending_len: 0,
+            last_batch: 0,
+            first_batch: 1,
+        };
+        inner.load(&path)?;
+        Ok(Self { path, inner: Mutex::new(inner), readers: Mutex::default(), retention })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts all values into chunks and notes that nothing is missing: the end of an orderly process.
+    ///
+    /// # Errors
+    /// The database cannot be written. Everything that was appended is there nevertheless.
+    pub fn close(&self) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        inner.seal(|_| true).map_err(|error| failed(&self.path, &error))?;
+        inner.connection.execute("UPDATE node SET recorded = 0", []).map_err(|error| self.failed(&error))?;
+        Ok(())
+    }
+
+    /// Deletes what the retention does not keep; `now` is the wall time. Gives the number of values.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub fn retain(&self, now: UtcTime) -> Result<u64, StoreError> {
+        let mut inner = self.lock();
+        inner.retain(self.retention, now).map_err(|error| self.failed(&error))
+    }
+
+    /// Bytes that the file has in use.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn size(&self) -> Result<u64, StoreError> {
+        size(&self.lock().connection).map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &rusqlite::Error) -> StoreError {
+        failed(&self.path, error)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs something with a connection of its own, so that readers and the writer do not wait for each other.
+    fn reading<T>(
+        &self,
+        run: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, StoreError> {
+        let kept = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = match kept {
+            Some(connection) => connection,
+            None => {
+                let flags =
+                    rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY | rusqlite::OpenFlags::SQLITE_OPEN_NO_MUTEX;
+                let connection =
+                    Connection::open_with_flags(&self.path, flags).map_err(|error| self.failed(&error))?;
+                connection.busy_timeout(BUSY).map_err(|error| self.failed(&error))?;
+                connection
+            }
+        };
+        let result = run(&connection).map_err(|error| self.failed(&error));
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if result.is_ok() && readers.len() < READERS_MAX {
+            readers.push(connection);
+        }
+        result
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::error!(%error, "history: values stay in batches");
+        }
+    }
+}
+
+/// Bytes in use.
+fn size(connection: &Connection) -> Result<u64, rusqlite::Error> {
+    let pragma = |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
+    let pragma = |name: &str| pragma(name).map(|value| u64::try_from(value).unwrap_or(0));
+    Ok(pragma("page_count")?.saturating_sub(pragma("freelist_count")?) * pragma("page_size")?)
+}
+
+impl Inner {
+    /// Reads the Variables and the values that are not in chunks, and marks what may be missing.
+    fn load(&mut self, path: &Path) -> Result<(), StoreError> {
+        let error = |error: rusqlite::Error| failed(path, &error);
+        let mut recorded: BTreeMap<u32, i64> = BTreeMap::new();
+        {
+            let mut nodes = self
+                .connection
+                .prepare("SELECT id, key, sealed, recorded, newest FROM node")
+                .map_err(error)?;
+            let mut rows = nodes.query([]).map_err(error)?;
+            let mut sealed: BTreeMap<u32, i64> = BTreeMap::new();
+            while let Some(row) = rows.next().map_err(error)? {
+                let id: u32 = row.get(0).map_err(error)?;
+                let key: String = row.get(1).map_err(error)?;
+                sealed.insert(id, row.get(2).map_err(error)?);
+                if row.get::<_, bool>(3).map_err(error)? {
+                    recorded.insert(id, row.get(4).map_err(error)?);
+                }
+                self.nodes.insert(key.into(), id);
+            }
+            let mut batches =
+                self.connection.prepare("SELECT id, data FROM batch ORDER BY id").map_err(error)?;
+            let mut rows = batches.query([]).map_err(error)?;
+            while let Some(row) = rows.next().map_err(error)? {
+                let (id, data): (i64, Vec<u8>) = (row.get(0).map_err(error)?, row.get(1).map_err(error)?);
+                if self.last_batch == 0 {
+                    self.first_batch = id;
+                }
+                self.last_batch = id;
+                let values = match chunk::decode_batch(&data) {
+                    Ok(values) => values,
+                    Err(error) => {
+                        tracing::error!(batch = id, %error, "history: a batch of values is lost");
+                        continue;
+                    }
+                };
+                for (node, value) in values {
+                    if let Some(newest) = recorded.get_mut(&node) {
+                        *newest = (*newest).max(value.source.ticks());
+                    }
+                    if sealed.get(&node).is_some_and(|sealed| *sealed >= id) {
+                        continue;
+                    }
+                    let pending = self.pending.entry(node).or_default();
+                    if pending.values.is_empty() {
+                        pending.first_batch = id;
+                    }
+                    pending.values.push(value);
+                    self.pending_len += 1;
+                }
+            }
+            if self.last_batch == 0 {
+                let known = self
+                    .connection
+                    .query_row("SELECT seq FROM sqlite_sequence WHERE name = 'batch'", [], |row| row.get(0))
+                    .optional();
+                self.last_batch = known.map_err(error)?.unwrap_or(0);
+                self.first_batch = self.last_batch + 1;
+            }
+        }
+        if recorded.is_empty() {
+            return Ok(());
+        }
+        tracing::warn!(
+            variables = recorded.len(),
+            "history: the process that recorded last did not end in order; up to its last second of values is missing \
+             and marked Bad_DataLost"
+        );
+        let lost: Vec<(u32, HistoryValue)> = recorded
+            .into_iter()
+            .filter(|(_, newest)| *newest > i64::MIN)
+            .map(|(node, newest)| (node, lost(UtcTime::from_ticks(newest.saturating_add(1)))))
+            .collect();
+        let values: Vec<(u32, &HistoryValue)> = lost.iter().map(|(node, value)| (*node, value)).collect();
+        self.append(&values, &[]).map_err(error)?;
+        self.connection.execute("UPDATE node SET recorded = 0", []).map_err(error)?;
+        Ok(())
+    }
+
+    /// Stores values of known Variables and of `new` ones as one batch.
+    fn append(
+        &mut self,
+        values: &[(u32, &HistoryValue)],
+        new: &[(u32, &str)],
+    ) -> Result<(), rusqlite::Error> {
+        let id = self.last_batch + 1;
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for (id, key) in new {
+            transaction.execute("INSERT INTO node (id, key) VALUES (?, ?)", params![id, key])?;
+        }
+        {
+            let mut mark =
+                transaction.prepare_cached("UPDATE node SET recorded = 1 WHERE id = ? AND recorded = 0")?;
+            for (node, _) in values.iter().filter(|(node, _)| !self.pending.contains_key(node)) {
+                mark.execute([node])?;
+            }
+            let mut insert = transaction.prepare_cached("INSERT INTO batch (id, data) VALUES (?, ?)")?;
+            insert.execute(params![id, chunk::encode_batch(values)])?;
+        }
+        transaction.commit()?;
+        self.last_batch = id;
+        let mut is_full = false;
+        for (node, value) in values {
+            let pending = self.pending.entry(*node).or_default();
+            if pending.values.is_empty() {
+                pending.first_batch = id;
+            }
+            pending.values.push((*value).clone());
+            is_full |= pending.values.len() >= CHUNK_LEN;
+        }
+        self.pending_len += values.len();
+        // Everything is stored by now: if one of these fails, it is tried again with the next batch.
+        let sealed = if self.pending_len > PENDING_MAX {
+            self.seal(|_| true)
+        } else if id - self.first_batch >= BATCHES_MAX {
+            let oldest = id - BATCHES_MAX / 2;
+            self.seal(|pending| pending.first_batch <= oldest || pending.values.len() >= CHUNK_LEN)
+        } else if is_full {
+            self.seal(|pending| pending.values.len() >= CHUNK_LEN)
+        } else {
+            Ok(())
+        };
+        if let Err(error) = sealed {
+            tracing::warn!(%error, "history: values cannot be put into chunks yet");
+        }
+        Ok(())
+    }
+
+    /// Puts the pending values of some Variables into chunks, and deletes the batches that nobody needs any more.
+    fn seal(&mut self, which: impl Fn(&Pending) -> bool) -> Result<(), rusqlite::Error> {
+        let nodes: Vec<u32> =
+            self.pending.iter().filter(|(_, pending)| which(pending)).map(|(node, _)| *node).collect();
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for node in &nodes {
+            if let Some(pending) = self.pending.get(node) {
+                chunks::add(&transaction, *node, pending.values.clone())?;
+                note_sealed(&transaction, *node, self.last_batch, &pending.values)?;
+            }
+        }
+        let needed = self.pending.iter().filter(|(node, _)| nodes.binary_search(node).is_err());
+        let first = needed.map(|(_, pending)| pending.first_batch).min().unwrap_or(self.last_batch + 1);
+        if first > self.first_batch {
+            transaction.execute("DELETE FROM batch WHERE id < ?", [first])?;
+        }
+        transaction.commit()?;
+        self.first_batch = first;
+        for node in nodes {
+            if let Some(pending) = self.pending.remove(&node) {
+                self.pending_len -= pending.values.len();
+            }
+        }
+        Ok(())
+    }
+
+    fn retain(&mut self, retention: Retention, now: UtcTime) -> Result<u64, rusqlite::Error> {
+        let mut deleted = 0;
+        if !retention.age.is_zero() {
+            let age = i64::try_from(retention.age.as_nanos() / 100).unwrap_or(i64::MAX);
+            let oldest = now.ticks().saturating_sub(age);
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            deleted += count(&transaction, "SELECT total(count) FROM chunk WHERE last < ?", oldest)?;
+            transaction.execute("DELETE FROM chunk WHERE last < ?", [oldest])?;
+            transaction.execute("DELETE FROM modified WHERE time < ?", [oldest])?;
+            transaction.execute("DELETE FROM annotation WHERE time < ?", [oldest])?;
+            transaction.commit()?;
+        }
+        while retention.size > 0 && size(&self.connection)? > retention.size {
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let oldest: Option<i64> = transaction
+                .query_row(
+                    "SELECT max(last) FROM (SELECT last FROM chunk ORDER BY last LIMIT 256)",
+                    [],
+                    |row| row.get(0),
+                )
+                .optional()?
+                .flatten();
+            let Some(oldest) = oldest else { break };
+            deleted += count(&transaction, "SELECT total(count) FROM chunk WHERE last <= ?", oldest)?;
+            transaction.execute("DELETE FROM chunk WHERE last <= ?", [oldest])?;
+            transaction.execute("DELETE FROM modified WHERE time <= ?", [oldest])?;
+            transaction.commit()?;
+        }
+        Ok(deleted)
+    }
+}
+
+fn count(transaction: &Transaction<'_>, query: &str, than: i64) -> Result<u64, rusqlite::Error> {
+    transaction.query_row(query, [than], |row| row.get::<_, f64>(0)).map(|count| count as u64)
+}
+
+/// Notes that the values of a Variable up to a batch are in chunks.
+fn note_sealed(
+    transaction: &Transaction<'_>,
+    node: u32,
+    batch: i64,
+    values: &[HistoryValue],
+) -> Result<(), rusqlite::Error> {
+    let newest = values.iter().map(|value| value.source.ticks()).max().unwrap_or(i64::MIN);
+    let mut note =
+        transaction.prepare_cached("UPDATE node SET sealed = ?, newest = max(newest, ?) WHERE id = ?")?;
+    note.execute(params![batch, newest, node])?;
+    Ok(())
+}
+
+/// From here on values are missing.
+fn lost(time: UtcTime) -> HistoryValue {
+    HistoryValue { source: time, server: time, status: StatusCode::BAD_DATA_LOST, value: Variant::Empty }
+}
+
+impl HistoryStore for SqliteStore {
+    fn append(&self, values: &[(NodeKey, HistoryValue)]) -> Result<(), StoreError> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        let mut inner = self.lock();
+        let mut new: BTreeMap<&str, u32> = BTreeMap::new();
+        let next = u32::try_from(inner.nodes.len()).unwrap_or(u32::MAX) + 1;
+        let mut numbered = Vec::with_capacity(values.len());
+        for (key, value) in values {
+            let node = match inner.nodes.get(key) {
+                Some(node) => *node,
+                None => {
+                    let next = next + u32::try_from(new.len()).unwrap_or(u32::MAX - next);
+                    *new.entry(&**key).or_insert(next)
+                }
+            };
+            numbered.push((node, value));
+        }
+        let new: Vec<(u32, &str)> = new.into_iter().map(|(key, id)| (id, key)).collect();
+        for values in numbered.chunks(chunk::VALUES_MAX) {
+            let is_first = core::ptr::eq(values.as_ptr(), numbered.as_ptr());
+            inner.append(values, if is_first { &new } else { &[] }).map_err(|error| self.failed(&error))?;
+        }
+        for (id, key) in new {
+            inner.nodes.insert(key.into(), id);
+        }
+        Ok(())
+    }
+
+    fn read(
+        &self,
+        node: &NodeKey,
+        span: Span,
+        order: Order,
+        limit: usize,
+        out: &mut Vec<HistoryValue>,
+    ) -> Result<(), StoreError> {
+        // First what is in memory: what goes into a chunk meanwhile is found twice, and not missed.
+        let (id, mut pending) = {
+            let inner = self.lock();
+            let Some(id) = inner.nodes.get(node).copied() else { return Ok(()) };
+            let pending = inner.pending.get(&id).map(|pending| pending.values.as_slice()).unwrap_or_default();
+            let inside = pending.iter().filter(|value| span.contains(value.source));
+            (id, inside.cloned().collect::<Vec<_>>())
+        };
+        let mut found = Vec::new();
+        self.reading(|connection| chunks::read(connection, id, span, order, limit, &mut found))?;
+        if pending.is_empty() && out.is_empty() {
+            *out = found;
+            return Ok(());
+        }
+        chunks::sort(&mut pending);
+        if order == Order::Backward {
+            pending.reverse();
+        }
+        chunks::merge(found, pending, order, limit, out);
+        Ok(())
+    }
+
+    fn read_modified(
+        &self,
+        node: &NodeKey,
+        span: Span,
+        order: Order,
+        skip: usize,
+        limit: usize,
+    ) -> Result<Vec<ModifiedValue>, StoreError> {
+        let Some(id) = self.lock().nodes.get(node).copied() else { return Ok(Vec::new()) };
+        self.reading(|connection| edit::read_modified(connection, id, span, order, skip, limit))
+    }
+
+    fn update(
+        &self,
+        node: &NodeKey,
+        perform: Perform,
+        values: Vec<HistoryValue>,
+        by: &Modification,
+    ) -> Result<Vec<StatusCode>, StoreError> {
+        self.edit(node, |edit| edit.update(perform, values, by))
+    }
+
+    fn delete(&self, node: &NodeKey, span: Span, by: &Modification) -> Result<u64, StoreError> {
+        self.edit(node, |edit| edit.delete(span, by))
+    }
+
+    fn delete_modified(&self, node: &NodeKey, span: Span) -> Result<u64, StoreError> {
+        self.edit(node, |edit| edit.delete_modified(span))
+    }
+
+    fn annotations(
+        &self,
+        node: &NodeKey,
+        span: Span,
+        limit: usize,
+    ) -> Result<Vec<(UtcTime, Annotation)>, StoreError> {
+        let Some(id) = self.lock().nodes.get(node).copied() else { return Ok(Vec::new()) };
+        self.reading(|connection| edit::annotations(connection, id, span, limit))
+    }
+
+    fn annotate(
+        &self,
+        node: &NodeKey,
+        perform: Perform,
+        annotations: Vec<(UtcTime, Annotation)>,
+    ) -> Result<Vec<StatusCode>, StoreError> {
+        self.edit(node, |edit| edit.annotate(perform, annotations))
+    }
+
+    fn maintain(&self, now: UtcTime) -> Result<(), StoreError> {
+        let deleted = self.retain(now)?;
+        tracing::debug!(deleted, "history: values beyond the retention are deleted");
+        Ok(())
+    }
+
+    fn finish(&self) -> Result<(), StoreError> {
+        self.close()
+    }
+}
+
+impl SqliteStore {
+    /// Changes the history of a Variable: all of it or nothing.
+    fn edit<T>(
+        &self,
+        node: &NodeKey,
+        run: impl FnOnce(&edit::Edit<'_>) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, StoreError> {
+        let mut inner = self.lock();
+        let result = inner.edit(node, run);
+        result.map_err(|error| self.failed(&error))
+    }
+}
+
+impl Inner {
+    fn edit<T>(
+        &mut self,
+        node: &NodeKey,
+        run: impl FnOnce(&edit::Edit<'_>) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, rusqlite::Error> {
+        let known = self.nodes.get(node).copied();
+        let id = known.unwrap_or_else(|| u32::try_from(self.nodes.len()).unwrap_or(u32::MAX) + 1);
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        if known.is_none() {
+            transaction.execute("INSERT INTO node (id, key) VALUES (?, ?)", params![id, &**node])?;
+        }
+        if let Some(pending) = self.pending.get(&id) {
+            chunks::add(&transaction, id, pending.values.clone())?;
+            note_sealed(&transaction, id, self.last_batch, &pending.values)?;
+        }
+        let result = run(&edit::Edit { transaction: &transaction, node: id })?;
+        transaction.commit()?;
+        if known.is_none() {
+            self.nodes.insert(Arc::clone(node), id);
+        }
+        if let Some(pending) = self.pending.remove(&id) {
+            self.pending_len -= pending.values.len();
+        }
+        Ok(result)
+    }
+}

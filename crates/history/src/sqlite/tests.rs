@@ -1,0 +1,245 @@
+//! The store against the one in memory, crashes, damage and full disks.
+
+use super::*;
+use proptest::prelude::*;
+use taktwerk_schema::HistoryUpdateType;
+use taktwerk_server::history::MemoryStore;
+
+fn time(at: i64) -> UtcTime {
+    UtcTime::from_ticks(133_000_000_000_000_000 + at * 10_000_000)
+}
+
+fn value(at: i64, number: f64) -> HistoryValue {
+    HistoryValue { source: time(at), server: time(at), status: StatusCode::GOOD, value: number.into() }
+}
+
+fn by() -> Modification {
+    Modification { time: time(0), kind: HistoryUpdateType::UPDATE, user: "somebody".into() }
+}
+
+fn key(number: u8) -> NodeKey {
+    format!("nsu=urn:test;i={number}").into()
+}
+
+fn all(store: &dyn HistoryStore, node: &NodeKey) -> Vec<HistoryValue> {
+    let mut out = Vec::new();
+    store.read(node, Span::ALL, Order::Forward, usize::MAX, &mut out).unwrap();
+    out
+}
+
+fn append(store: &dyn HistoryStore, node: u8, values: impl IntoIterator<Item = HistoryValue>) {
+    let values: Vec<_> = values.into_iter().map(|value| (key(node), value)).collect();
+    store.append(&values).unwrap();
+}
+
+fn open(folder: &tempfile::TempDir) -> SqliteStore {
+    SqliteStore::open(folder.path().join("history.db"), Retention::default()).unwrap()
+}
+
+/// A store whose process ends without a word: what Drop does is left out.
+fn crash(store: SqliteStore) {
+    core::mem::forget(store);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Append(u8, Vec<(i64, i32)>),
+    Update(u8, Perform, Vec<(i64, i32)>),
+    Delete(u8, i64, i64),
+    Read(u8, i64, i64, bool, usize),
+    Seal,
+    Reopen,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let values = || prop::collection::vec((0i64..60, any::<i32>()), 1..12);
+    let perform = prop_oneof![Just(Perform::Insert), Just(Perform::Replace), Just(Perform::Update)];
+    prop_oneof![
+        4 => (0u8..3, values()).prop_map(|(node, values)| Step::Append(node, values)),
+        3 => (0u8..3, perform, values()).prop_map(|(node, perform, values)| Step::Update(node, perform, values)),
+        2 => (0u8..3, 0i64..60, 0i64..60).prop_map(|(node, from, to)| Step::Delete(node, from, to)),
+        3 => (0u8..3, 0i64..60, 0i64..60, any::<bool>(), 0usize..20)
+            .prop_map(|(node, from, to, forward, limit)| Step::Read(node, from, to, forward, limit)),
+        1 => Just(Step::Seal),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #[test]
+    fn it_does_what_the_one_in_memory_does(steps in prop::collection::vec(step(), 1..40)) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = open(&folder);
+        let model = MemoryStore::new(100_000);
+        let make = |values: Vec<(i64, i32)>| -> Vec<HistoryValue> {
+            values.into_iter().map(|(at, number)| value(at, f64::from(number))).collect()
+        };
+        for step in steps {
+            match step {
+                Step::Append(node, values) => {
+                    append(&store, node, make(values.clone()));
+                    append(&model, node, make(values));
+                }
+                Step::Update(node, perform, values) => {
+                    let one = store.update(&key(node), perform, make(values.clone()), &by()).unwrap();
+                    let other = model.update(&key(node), perform, make(values), &by()).unwrap();
+                    prop_assert_eq!(one, other);
+                }
+                Step::Delete(node, from, to) => {
+                    let span = Span { first: time(from), last: time(to) };
+                    let one = store.delete(&key(node), span, &by()).unwrap();
+                    prop_assert_eq!(one, model.delete(&key(node), span, &by()).unwrap());
+                }
+                Step::Read(node, from, to, forward, limit) => {
+                    let span = Span { first: time(from), last: time(to) };
+                    let order = if forward { Order::Forward } else { Order::Backward };
+                    let (mut one, mut other) = (Vec::new(), Vec::new());
+                    store.read(&key(node), span, order, limit, &mut one).unwrap();
+                    model.read(&key(node), span, order, limit, &mut other).unwrap();
+                    prop_assert_eq!(one, other);
+                    let one = store.read_modified(&key(node), span, order, 1, limit).unwrap();
+                    let other = model.read_modified(&key(node), span, order, 1, limit).unwrap();
+                    prop_assert_eq!(one, other);
+                }
+                Step::Seal => store.lock().seal(|_| true).unwrap(),
+                Step::Reopen => {
+                    drop(store);
+                    store = open(&folder);
+                }
+            }
+        }
+        for node in 0..3 {
+            prop_assert_eq!(all(&store, &key(node)), all(&model, &key(node)));
+        }
+    }
+}
+
+#[test]
+fn many_values_are_cut_into_chunks_and_batches_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    for batch in 0..50i64 {
+        append(&store, 1, (0..100).map(|at| value(batch * 100 + at, at as f64)));
+    }
+    append(&store, 2, [value(0, 1.0)]);
+    let rows =
+        |query: &str| -> i64 { store.lock().connection.query_row(query, [], |row| row.get(0)).unwrap() };
+    assert!(rows("SELECT max(count) FROM chunk") <= 1_100);
+    assert!(rows("SELECT count(*) FROM chunk") >= 4);
+    let found = all(&store, &key(1));
+    assert_eq!(found.len(), 5_000);
+    assert!(found.windows(2).all(|pair| pair[0].source < pair[1].source));
+    store.close().unwrap();
+    assert_eq!(rows("SELECT count(*) FROM batch"), 0);
+    assert_eq!(all(&store, &key(1)), found);
+    let mut last = Vec::new();
+    store.read(&key(1), Span::ALL, Order::Backward, 3, &mut last).unwrap();
+    assert_eq!(last, found.iter().rev().take(3).cloned().collect::<Vec<_>>());
+}
+
+#[test]
+fn after_a_crash_everything_is_there_and_the_gap_is_marked() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    append(&store, 1, (0..10).map(|at| value(at, at as f64)));
+    append(&store, 2, [value(3, 1.0)]);
+    crash(store);
+    let store = open(&folder);
+    let found = all(&store, &key(1));
+    assert_eq!(found.len(), 11);
+    assert_eq!(found[10].status, StatusCode::BAD_DATA_LOST);
+    assert!(found[10].source > time(9) && found[10].source < time(10));
+    assert_eq!(all(&store, &key(2)).len(), 2);
+    append(&store, 1, [value(20, 1.0)]);
+    drop(store);
+    let store = open(&folder);
+    assert_eq!(all(&store, &key(1)).len(), 12, "an orderly end leaves no mark");
+    assert_eq!(all(&store, &key(2)).len(), 2);
+}
+
+#[test]
+fn a_damaged_chunk_is_a_gap_and_the_rest_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    append(&store, 1, (0..3_000).map(|at| value(at, at as f64)));
+    store.close().unwrap();
+    store
+        .lock()
+        .connection
+        .execute("UPDATE chunk SET data = x'0102' WHERE first = (SELECT min(first) FROM chunk)", [])
+        .unwrap();
+    let found = all(&store, &key(1));
+    let lost = found.iter().filter(|value| value.status == StatusCode::BAD_DATA_LOST).count();
+    assert_eq!(lost, 1);
+    assert!(found.len() > 1_500 && found.len() < 3_000, "{}", found.len());
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_nothing_else_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    append(&store, 1, [value(0, 1.0)]);
+    let pages: i64 = store.lock().connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+    let limit = |pages: i64| {
+        store.lock().connection.pragma_update(None, "max_page_count", pages).unwrap();
+    };
+    limit(pages);
+    let many: Vec<_> = (1..20_000).map(|at| (key(1), value(at, (at as f64).sqrt()))).collect();
+    let error = store.append(&many).unwrap_err();
+    assert_eq!(error.status, StatusCode::BAD_RESOURCE_UNAVAILABLE);
+    assert!(error.message.contains("disk is full"), "{error}");
+    assert_eq!(all(&store, &key(1)).len(), 1);
+    limit(1 << 30);
+    store.append(&many).unwrap();
+    assert_eq!(all(&store, &key(1)).len(), 20_000);
+}
+
+#[test]
+fn retention_by_age_and_size_deletes_the_oldest() {
+    let folder = tempfile::tempdir().unwrap();
+    let retention = Retention { age: Duration::from_secs(4_000), size: 0 };
+    let path = folder.path().join("history.db");
+    let store = SqliteStore::open(&path, retention).unwrap();
+    append(&store, 1, (0..8_192).map(|at| value(at, at as f64)));
+    store.close().unwrap();
+    let deleted = store.retain(time(8_192)).unwrap();
+    let left = all(&store, &key(1));
+    assert_eq!(deleted as usize + left.len(), 8_192);
+    assert!(left.len() >= 4_000 && left.len() <= 4_000 + 1_024, "{}", left.len());
+    drop(store);
+    let store = SqliteStore::open(&path, Retention { age: Duration::ZERO, size: 1 }).unwrap();
+    store.retain(time(8_192)).unwrap();
+    assert!(all(&store, &key(1)).is_empty());
+}
+
+#[test]
+fn files_of_others_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.db");
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE mine (x)").unwrap();
+    let error = SqliteStore::open(&path, Retention::default()).unwrap_err();
+    assert!(error.message.contains("another program"), "{error}");
+    std::fs::write(&path, b"this is no database, but a text that is long enough to be looked at as one")
+        .unwrap();
+    std::fs::remove_file(folder.path().join("other.db-wal")).ok();
+    let error = SqliteStore::open(&path, Retention::default()).unwrap_err();
+    assert!(error.message.contains("not a history file"), "{error}");
+}
+
+#[test]
+fn annotations_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let annotation = |text: &str| {
+        (time(5), Annotation { message: text.into(), user_name: "me".into(), annotation_time: time(6) })
+    };
+    let annotate = |perform, text: &str| store.annotate(&key(1), perform, vec![annotation(text)]).unwrap()[0];
+    assert_eq!(annotate(Perform::Replace, "a"), StatusCode::BAD_NO_ENTRY_EXISTS);
+    assert_eq!(annotate(Perform::Insert, "a"), StatusCode::GOOD_ENTRY_INSERTED);
+    assert_eq!(annotate(Perform::Insert, "a"), StatusCode::BAD_ENTRY_EXISTS);
+    assert_eq!(annotate(Perform::Update, "b"), StatusCode::GOOD_ENTRY_REPLACED);
+    assert_eq!(store.annotations(&key(1), Span::ALL, 10).unwrap(), [annotation("b")]);
+    assert_eq!(annotate(Perform::Remove, "b"), StatusCode::GOOD);
+    assert!(store.annotations(&key(1), Span::ALL, 10).unwrap().is_empty());
+}

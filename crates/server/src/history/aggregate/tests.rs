@@ -1,0 +1,250 @@
+//! Aggregates against an independent, naive implementation that looks at every tick, and against examples by hand.
+
+use super::bound::{self, Rules};
+use super::*;
+use crate::history::store::HistoryValue;
+use proptest::prelude::*;
+use taktwerk_types::{UtcTime, Variant};
+
+fn time(ticks: i64) -> UtcTime {
+    UtcTime::from_ticks(1_000_000 + ticks)
+}
+
+fn value(at: i64, number: f64, status: StatusCode) -> HistoryValue {
+    HistoryValue { source: time(at), server: time(at), status, value: number.into() }
+}
+
+const GOOD: StatusCode = StatusCode::GOOD;
+const BAD: StatusCode = StatusCode::BAD_COMMUNICATION_ERROR;
+const UNCERTAIN: StatusCode = StatusCode::UNCERTAIN_LAST_USABLE_VALUE;
+
+fn interval(values: &[HistoryValue], start: i64, end: i64, rules: Rules) -> Interval<'_> {
+    Interval { values, start: time(start), end: time(end), is_short: false, annotations: 3, rules }
+}
+
+fn number(value: &HistoryValue) -> Option<f64> {
+    bound::number(&value.value)
+}
+
+fn rules(stepped: bool, treat_uncertain_as_bad: bool) -> Rules {
+    Rules::new(stepped, Configuration { treat_uncertain_as_bad, ..Configuration::default() })
+}
+
+/// What the naive implementation knows of one tick: the simple bounding value there.
+fn at_tick(values: &[HistoryValue], tick: i64, rules: Rules) -> Option<(f64, bool)> {
+    let usable = |value: &HistoryValue| rules.configuration.is_usable(value.status);
+    let before = values.iter().filter(|value| value.source <= time(tick)).next_back()?;
+    let held = bound::number(&before.value).filter(|_| usable(before));
+    Some((held.unwrap_or(f64::NAN), usable(before)))
+}
+
+fn inside<'a>(values: &'a [HistoryValue], start: i64, end: i64) -> Vec<&'a HistoryValue> {
+    let (start, end) = (time(start), time(end));
+    values
+        .iter()
+        .filter(|value| {
+            let at = value.source;
+            if start <= end { start <= at && at < end } else { end < at && at <= start }
+        })
+        .collect()
+}
+
+fn close(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 1e-9 * (1.0 + one.abs().max(other.abs()))
+}
+
+fn naive(
+    aggregate: Aggregate,
+    values: &[HistoryValue],
+    start: i64,
+    end: i64,
+    rules: Rules,
+) -> Option<Option<f64>> {
+    use Aggregate as A;
+    let usable = |value: &&&HistoryValue| rules.configuration.is_usable(value.status);
+    let all = inside(values, start, end);
+    let good: Vec<f64> = all.iter().filter(usable).filter_map(|value| number(value)).collect();
+    let n = good.len() as f64;
+    let (low, high) = (start.min(end), start.max(end));
+    let ticks: Vec<Option<(f64, bool)>> = (low..high).map(|tick| at_tick(values, tick, rules)).collect();
+    let good_ticks = ticks.iter().filter(|tick| tick.is_some_and(|(_, good)| good)).count() as f64;
+    let some = |value: f64| if good.is_empty() { None } else { Some(value) };
+    let mean = good.iter().sum::<f64>() / n;
+    let squares: f64 = good.iter().map(|value| (value - mean).powi(2)).sum();
+    let min = good.iter().copied().fold(f64::INFINITY, f64::min);
+    let max = good.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let sample = if n > 1.0 { squares / (n - 1.0) } else { 0.0 };
+    Some(match aggregate {
+        A::Average => some(mean),
+        A::Minimum | A::MinimumActualTime => some(min),
+        A::Maximum | A::MaximumActualTime => some(max),
+        A::Range => some(max - min),
+        A::Count => Some(n),
+        A::AnnotationCount => Some(3.0),
+        A::VarianceSample => some(sample),
+        A::StandardDeviationSample => some(sample.sqrt()),
+        A::VariancePopulation => some(squares / n),
+        A::StandardDeviationPopulation => some((squares / n).sqrt()),
+        A::DurationGood => Some(good_ticks / 1e4),
+        A::DurationBad => Some(((high - low) as f64 - good_ticks) / 1e4),
+        A::PercentGood => Some(good_ticks / (high - low) as f64 * 100.0),
+        A::PercentBad => Some(100.0 - good_ticks / (high - low) as f64 * 100.0),
+        A::TimeAverage2 | A::Total2 if rules.stepped => {
+            let sum: f64 = ticks.iter().flatten().filter(|(_, good)| *good).map(|(value, _)| value).sum();
+            let of = if aggregate == A::Total2 { 1e7 } else { good_ticks };
+            (good_ticks > 0.0).then_some(sum / of)
+        }
+        A::DurationInStateZero | A::DurationInStateNonZero => {
+            let zero = aggregate == A::DurationInStateZero;
+            let count =
+                ticks.iter().flatten().filter(|(value, good)| *good && (*value == 0.0) == zero).count();
+            (good_ticks > 0.0).then_some(count as f64 / 1e4)
+        }
+        A::Minimum2 | A::Maximum2 if rules.stepped && start < end => {
+            let held = ticks.iter().flatten().filter(|(_, good)| *good).map(|(value, _)| *value);
+            let best = if aggregate == A::Minimum2 { held.reduce(f64::min) } else { held.reduce(f64::max) };
+            best
+        }
+        A::Delta => good.first().zip(good.last()).map(
+            |(first, last)| {
+                if start < end { last - first } else { first - last }
+            },
+        ),
+        _ => return None,
+    })
+}
+
+fn values() -> impl Strategy<Value = Vec<HistoryValue>> {
+    let status = prop_oneof![4 => Just(GOOD), 1 => Just(BAD), 1 => Just(UNCERTAIN)];
+    prop::collection::btree_map(0i64..120, (-3i32..4, status), 0..14).prop_map(|all| {
+        all.into_iter().map(|(at, (number, status))| value(at, f64::from(number), status)).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #[test]
+    fn aggregates_equal_a_naive_implementation(
+        values in values(),
+        start in 0i64..120,
+        len in 1i64..60,
+        reverse: bool,
+        stepped: bool,
+        strict: bool,
+    ) {
+        let rules = rules(stepped, strict);
+        let (start, end) = if reverse { (start + len, start) } else { (start, start + len) };
+        let interval = interval(&values, start, end, rules);
+        for aggregate in Aggregate::ALL.iter().copied() {
+            let result = compute(aggregate, &interval);
+            // No aggregate gives a value that is bad, and none that is not is without a value but Bad_NoData.
+            let own_status = matches!(aggregate, Aggregate::Start | Aggregate::End | Aggregate::StartBound | Aggregate::EndBound);
+            if !own_status {
+                prop_assert_eq!(result.status.is_bad(), result.value.is_empty(), "{:?} {:?}", aggregate, result);
+            }
+            if let Some(expected) = naive(aggregate, &values, start, end, rules) {
+                match (expected, number(&result)) {
+                    (Some(expected), Some(number)) => {
+                        prop_assert!(close(expected, number), "{:?}: {} is not {}", aggregate, number, expected);
+                    }
+                    // With all of the data bad the result is, whatever it would be.
+                    (Some(_), None) => prop_assert!(result.status.is_bad(), "{:?} {:?}", aggregate, result),
+                    (None, number) => prop_assert_eq!(number, None, "{:?}", aggregate),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn interpolated_values_lie_between_their_neighbours(values in values(), at in 0i64..130, strict: bool) {
+        let rules = rules(false, strict);
+        let result = bound::interpolated(&values, time(at), rules);
+        let usable: Vec<_> = values.iter().filter(|value| rules.configuration.is_usable(value.status)).collect();
+        let before = usable.iter().filter(|value| value.source <= time(at)).next_back();
+        let after = usable.iter().find(|value| value.source >= time(at));
+        match (before, after, number(&result)) {
+            (None, _, number) => prop_assert_eq!(number, None),
+            (Some(before), None, found) => prop_assert_eq!(found, number(before)),
+            (Some(before), Some(after), found) => {
+                let (low, high) = (number(before).unwrap(), number(after).unwrap());
+                let found = found.unwrap();
+                prop_assert!(low.min(high) - 1e-9 <= found && found <= low.max(high) + 1e-9);
+            }
+        }
+    }
+}
+
+#[test]
+fn there_are_all_37() {
+    assert_eq!(Aggregate::ALL.len(), 37);
+    for aggregate in Aggregate::ALL {
+        assert_eq!(Aggregate::from_id(aggregate.id()), Some(*aggregate));
+        assert_eq!(Aggregate::from_name(&aggregate.name().to_lowercase()), Some(*aggregate));
+        let node = taktwerk_schema::ns0::Ns0::get().node(aggregate.id()).expect(aggregate.name());
+        assert_eq!(node.browse_name(), aggregate.name());
+    }
+}
+
+/// A line from 10 at second 0 to 50 at second 40, with a bad value at 20.
+fn line() -> Vec<HistoryValue> {
+    let second = 10_000_000;
+    vec![
+        value(0, 10.0, GOOD),
+        value(10 * second, 20.0, GOOD),
+        value(20 * second, 99.0, BAD),
+        value(30 * second, 40.0, GOOD),
+        value(40 * second, 50.0, GOOD),
+    ]
+}
+
+#[test]
+fn a_line_with_a_bad_value() {
+    let second = 10_000_000;
+    let values = line();
+    let sloped = rules(false, true);
+    let make = |aggregate, from: i64, to: i64, rules| {
+        let result = compute(aggregate, &interval(&values, from * second, to * second, rules));
+        (number(&result), result.status.code(), result.status.0 & 0x1f)
+    };
+    let sub_normal = StatusCode::UNCERTAIN_DATA_SUB_NORMAL;
+    assert_eq!(make(Aggregate::Interpolative, 5, 10, sloped), (Some(15.0), GOOD, 2));
+    assert_eq!(make(Aggregate::Interpolative, 25, 30, sloped), (Some(35.0), sub_normal, 2));
+    assert_eq!(make(Aggregate::Interpolative, 10, 20, sloped), (Some(20.0), GOOD, 0));
+    assert_eq!(make(Aggregate::TimeAverage, 0, 10, sloped), (Some(15.0), GOOD, 1));
+    assert_eq!(make(Aggregate::TimeAverage, 0, 40, sloped), (Some(30.0), sub_normal, 1));
+    assert_eq!(make(Aggregate::Total, 0, 10, sloped), (Some(150.0), GOOD, 1));
+    let stepped = rules(true, true);
+    assert_eq!(make(Aggregate::TimeAverage2, 0, 20, stepped), (Some(15.0), GOOD, 1));
+    // Ten of twenty seconds are bad.
+    assert_eq!(make(Aggregate::TimeAverage2, 10, 30, stepped), (Some(20.0), sub_normal, 1));
+    assert_eq!(make(Aggregate::DurationBad, 10, 30, stepped), (Some(10_000.0), GOOD, 1));
+    assert_eq!(make(Aggregate::PercentGood, 10, 30, stepped), (Some(50.0), GOOD, 1));
+    assert_eq!(make(Aggregate::Minimum2, 5, 10, sloped), (Some(15.0), GOOD, 2));
+    assert_eq!(make(Aggregate::Maximum2, 5, 8, sloped), (Some(18.0), GOOD, 1));
+    assert_eq!(make(Aggregate::DeltaBounds, 5, 8, sloped), (Some(3.0), GOOD, 1));
+    assert_eq!(make(Aggregate::StartBound, 25, 30, sloped), (None, StatusCode::BAD_NO_DATA, 0));
+    assert_eq!(make(Aggregate::NumberOfTransitions, 5, 40, sloped), (Some(2.0), sub_normal, 1));
+    let worst = compute(Aggregate::WorstQuality, &interval(&values, 0, 40 * second, sloped));
+    assert_eq!(worst.value, Variant::StatusCode(BAD));
+    // Behind the last value.
+    assert_eq!(make(Aggregate::Interpolative, 45, 50, sloped), (Some(50.0), sub_normal, 2));
+    let slope = Configuration { use_sloped_extrapolation: true, ..Configuration::default() };
+    assert_eq!(make(Aggregate::Interpolative, 45, 50, Rules::new(false, slope)), (Some(55.0), sub_normal, 2));
+}
+
+#[test]
+fn configurations_that_contradict_themselves_are_refused() {
+    let wanted = |good, bad| AggregateConfiguration {
+        percent_data_good: good,
+        percent_data_bad: bad,
+        ..AggregateConfiguration::default()
+    };
+    let default = Configuration::default();
+    assert!(Configuration::requested(&wanted(60, 40), default).is_ok());
+    for (good, bad) in [(50, 40), (101, 0), (0, 101)] {
+        let refused = Configuration::requested(&wanted(good, bad), default).unwrap_err();
+        assert_eq!(refused, StatusCode::BAD_AGGREGATE_CONFIGURATION_REJECTED);
+    }
+    let server = AggregateConfiguration { use_server_capabilities_defaults: true, ..wanted(200, 0) };
+    assert_eq!(Configuration::requested(&server, default), Ok(default));
+}

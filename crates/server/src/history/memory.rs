@@ -1,0 +1,215 @@
+//! A store in memory: for tests, and for histories that may end with the process.
+
+use super::store::{
+    HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Span, StoreError,
+};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use taktwerk_schema::{Annotation, HistoryUpdateType};
+use taktwerk_types::{StatusCode, UtcTime};
+
+/// Keeps up to a number of values per Variable in memory; the oldest go first.
+#[derive(Debug)]
+pub struct MemoryStore {
+    series: Mutex<BTreeMap<NodeKey, Series>>,
+    values_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Series {
+    values: BTreeMap<UtcTime, HistoryValue>,
+    /// By the time of the value and the order of modifications.
+    modified: BTreeMap<(UtcTime, u64), ModifiedValue>,
+    modifications: u64,
+    annotations: BTreeMap<AnnotationKey, Annotation>,
+}
+
+/// The time that an annotation is about, its user and its own time.
+type AnnotationKey = (UtcTime, String, UtcTime);
+
+impl MemoryStore {
+    /// With room for so many values of each Variable.
+    #[must_use]
+    pub fn new(values_max: usize) -> Self {
+        Self { series: Mutex::default(), values_max: values_max.max(1) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeKey, Series>> {
+        self.series.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Series {
+    fn note(&mut self, value: HistoryValue, by: &Modification, kind: HistoryUpdateType, max: usize) {
+        self.modifications += 1;
+        let by = Modification { kind, ..by.clone() };
+        self.modified.insert((value.source, self.modifications), ModifiedValue { value, by });
+        while self.modified.len() > max {
+            self.modified.pop_first();
+        }
+    }
+}
+
+/// Takes from an iterator from its front or its end.
+fn take<T>(
+    iter: impl DoubleEndedIterator<Item = T>,
+    order: Order,
+    skip: usize,
+    limit: usize,
+    each: impl FnMut(T),
+) {
+    match order {
+        Order::Forward => iter.skip(skip).take(limit).for_each(each),
+        Order::Backward => iter.rev().skip(skip).take(limit).for_each(each),
+    }
+}
+
+impl HistoryStore for MemoryStore {
+    fn append(&self, values: &[(NodeKey, HistoryValue)]) -> Result<(), StoreError> {
+        let mut all = self.lock();
+        for (node, value) in values {
+            let series = all.entry(NodeKey::clone(node)).or_default();
+            series.values.insert(value.source, value.clone());
+            while series.values.len() > self.values_max {
+                series.values.pop_first();
+            }
+        }
+        Ok(())
+    }
+
+    fn read(
+        &self,
+        node: &NodeKey,
+        span: Span,
+        order: Order,
+        limit: usize,
+        out: &mut Vec<HistoryValue>,
+    ) -> Result<(), StoreError> {
+        if let Some(series) = self.lock().get(node)
+            && !span.is_empty()
+        {
+            let values = series.values.range(span.first..=span.last);
+            take(values, order, 0, limit, |(_, value)| out.push(value.clone()));
+        }
+        Ok(())
+    }
+
+    fn read_modified(
+        &self,
+        node: &NodeKey,
+        span: Span,
+        order: Order,
+        skip: usize,
+        limit: usize,
+    ) -> Result<Vec<ModifiedValue>, StoreError> {
+        let mut out = Vec::new();
+        if let Some(series) = self.lock().get(node)
+            && !span.is_empty()
+        {
+            let values = series.modified.range((span.first, 0)..=(span.last, u64::MAX));
+            take(values, order, skip, limit, |(_, value)| out.push(value.clone()));
+        }
+        Ok(out)
+    }
+
+    fn update(
+        &self,
+        node: &NodeKey,
+        perform: Perform,
+        values: Vec<HistoryValue>,
+        by: &Modification,
+    ) -> Result<Vec<StatusCode>, StoreError> {
+        let mut all = self.lock();
+        let series = all.entry(NodeKey::clone(node)).or_default();
+        let mut results = Vec::with_capacity(values.len());
+        for value in values {
+            let exists = series.values.contains_key(&value.source);
+            results.push(match (perform, exists) {
+                (Perform::Insert, true) => StatusCode::BAD_ENTRY_EXISTS,
+                (Perform::Replace, false) => StatusCode::BAD_NO_ENTRY_EXISTS,
+                (Perform::Remove, _) => StatusCode::BAD_HISTORY_OPERATION_INVALID,
+                (Perform::Insert | Perform::Replace | Perform::Update, _) => {
+                    if let Some(old) = series.values.insert(value.source, value.clone()) {
+                        let kind = if perform == Perform::Update {
+                            HistoryUpdateType::UPDATE
+                        } else {
+                            HistoryUpdateType::REPLACE
+                        };
+                        series.note(old, by, kind, self.values_max);
+                        StatusCode::GOOD_ENTRY_REPLACED
+                    } else {
+                        series.note(value, by, HistoryUpdateType::INSERT, self.values_max);
+                        StatusCode::GOOD_ENTRY_INSERTED
+                    }
+                }
+            });
+        }
+        while series.values.len() > self.values_max {
+            series.values.pop_first();
+        }
+        Ok(results)
+    }
+
+    fn delete(&self, node: &NodeKey, span: Span, by: &Modification) -> Result<u64, StoreError> {
+        let mut all = self.lock();
+        let Some(series) = all.get_mut(node).filter(|_| !span.is_empty()) else { return Ok(0) };
+        let times: Vec<UtcTime> =
+            series.values.range(span.first..=span.last).map(|(time, _)| *time).collect();
+        for time in &times {
+            if let Some(old) = series.values.remove(time) {
+                series.note(old, by, HistoryUpdateType::DELETE, self.values_max);
+            }
+        }
+        Ok(times.len() as u64)
+    }
+
+    fn delete_modified(&self, node: &NodeKey, span: Span) -> Result<u64, StoreError> {
+        let mut all = self.lock();
+        let Some(series) = all.get_mut(node) else { return Ok(0) };
+        let before = series.modified.len();
+        series.modified.retain(|(time, _), _| !span.contains(*time));
+        Ok((before - series.modified.len()) as u64)
+    }
+
+    fn annotations(
+        &self,
+        node: &NodeKey,
+        span: Span,
+        limit: usize,
+    ) -> Result<Vec<(UtcTime, Annotation)>, StoreError> {
+        let all = self.lock();
+        let Some(series) = all.get(node) else { return Ok(Vec::new()) };
+        let inside = series.annotations.iter().filter(|((time, ..), _)| span.contains(*time));
+        Ok(inside.take(limit).map(|((time, ..), annotation)| (*time, annotation.clone())).collect())
+    }
+
+    fn annotate(
+        &self,
+        node: &NodeKey,
+        perform: Perform,
+        annotations: Vec<(UtcTime, Annotation)>,
+    ) -> Result<Vec<StatusCode>, StoreError> {
+        let mut all = self.lock();
+        let series = all.entry(NodeKey::clone(node)).or_default();
+        let one = |(time, annotation): (UtcTime, Annotation)| {
+            let key = (time, annotation.user_name.to_string(), annotation.annotation_time);
+            let exists = series.annotations.contains_key(&key);
+            match (perform, exists) {
+                (Perform::Insert, true) => StatusCode::BAD_ENTRY_EXISTS,
+                (Perform::Replace | Perform::Remove, false) => StatusCode::BAD_NO_ENTRY_EXISTS,
+                (Perform::Remove, true) => {
+                    series.annotations.remove(&key);
+                    StatusCode::GOOD
+                }
+                (Perform::Insert | Perform::Replace | Perform::Update, _) => {
+                    if !exists && series.annotations.len() >= self.values_max {
+                        return StatusCode::BAD_OUT_OF_MEMORY;
+                    }
+                    series.annotations.insert(key, annotation);
+                    if exists { StatusCode::GOOD_ENTRY_REPLACED } else { StatusCode::GOOD_ENTRY_INSERTED }
+                }
+            }
+        };
+        Ok(annotations.into_iter().map(one).collect())
+    }
+}

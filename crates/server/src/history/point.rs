@@ -1,0 +1,101 @@
+//! The continuation points of HistoryRead (Part 4 §7.9). They belong to a session and are kept by jobs on worker threads.
+
+use super::read::Position;
+use super::store::NodeKey;
+use crate::account::{Account, Category, Charge};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use taktwerk_types::StatusCode;
+
+/// Where the reading of a Variable's history goes on. It needs nothing of the store until then.
+#[derive(Debug, Clone)]
+pub(crate) struct Point {
+    pub(crate) node: NodeKey,
+    pub(crate) position: Position,
+}
+
+/// The continuation points of one session.
+#[derive(Debug)]
+pub(crate) struct HistoryPoints(Mutex<Kept>);
+
+#[derive(Debug)]
+struct Kept {
+    /// Oldest first.
+    points: VecDeque<(u64, Point)>,
+    next: u64,
+    charge: Charge,
+}
+
+/// What one takes with the lists of its details, in bytes; [`Position::extra`] comes on top.
+const POINT: usize = size_of::<(u64, Point)>() + 128;
+
+impl HistoryPoints {
+    /// For the session that has the account.
+    pub(crate) fn new(account: &Arc<Account>) -> Self {
+        let charge = account.nothing(Category::Sessions);
+        Self(Mutex::new(Kept { points: VecDeque::new(), next: 1, charge }))
+    }
+
+    /// Keeps a point.
+    ///
+    /// # Errors
+    /// Bad_NoContinuationPoints if the session has `max` already, or no memory for another one.
+    pub(crate) fn keep(&self, point: Point, max: usize) -> Result<[u8; 8], StatusCode> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = StatusCode::BAD_NO_CONTINUATION_POINTS;
+        if kept.points.len() >= max {
+            return Err(full);
+        }
+        let bytes = kept.bytes() + POINT + point.position.extra();
+        kept.charge.resize(bytes).map_err(|_| full)?;
+        let id = kept.next;
+        kept.next += 1;
+        kept.points.push_back((id, point));
+        Ok(id.to_le_bytes())
+    }
+
+    /// Takes a point out.
+    ///
+    /// # Errors
+    /// Bad_ContinuationPointInvalid if there is none of that id for that Variable.
+    pub(crate) fn take(&self, id: &[u8], node: &NodeKey) -> Result<Position, StatusCode> {
+        let invalid = StatusCode::BAD_CONTINUATION_POINT_INVALID;
+        let id = u64::from_le_bytes(id.try_into().map_err(|_| invalid)?);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |(known, point): &(u64, Point)| *known == id && point.node == *node;
+        let at = kept.points.iter().position(is_it).ok_or(invalid)?;
+        let (_, point) = kept.points.remove(at).ok_or(invalid)?;
+        let bytes = kept.bytes();
+        // It only becomes less.
+        kept.charge.resize_anyway(bytes);
+        Ok(point.position)
+    }
+}
+
+impl Kept {
+    fn bytes(&self) -> usize {
+        self.points.iter().map(|(_, point)| POINT + point.position.extra()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read::RawPosition;
+    use super::*;
+
+    #[test]
+    fn points_are_bounded_charged_and_belong_to_a_variable() {
+        let account = Account::server(crate::Limits::default().maxima());
+        let points = HistoryPoints::new(&account);
+        let (one, other): (NodeKey, NodeKey) = ("one".into(), "other".into());
+        let point = || Point { node: NodeKey::clone(&one), position: Position::Raw(RawPosition::default()) };
+        let first = points.keep(point(), 2).unwrap();
+        let second = points.keep(point(), 2).unwrap();
+        assert_eq!(points.keep(point(), 2).unwrap_err(), StatusCode::BAD_NO_CONTINUATION_POINTS);
+        assert!(account.bytes() >= 2 * POINT);
+        assert!(points.take(&first, &other).is_err() && points.take(b"short", &one).is_err());
+        assert!(points.take(&first, &one).is_ok() && points.take(&first, &one).is_err());
+        assert!(points.take(&second, &one).is_ok());
+        assert_eq!(account.bytes(), 0);
+    }
+}

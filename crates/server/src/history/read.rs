@@ -1,0 +1,517 @@
+//! The job of a HistoryRead: reads the stores and encodes the results.
+
+use super::NodeHistory;
+use super::aggregate::bound::{self, Rules};
+use super::aggregate::{Aggregate, Configuration, processed};
+use super::point::{HistoryPoints, Point};
+use super::store::{HistoryStore, HistoryValue, ModifiedValue, NodeKey, Order, Span, StoreError};
+use std::sync::Arc;
+use taktwerk_schema::{HistoryData, HistoryModifiedData, ModificationInfo};
+use taktwerk_types::codec::{encode_bytes, encode_len, encode_sized};
+use taktwerk_types::data_value::{HAS_SERVER_TIMESTAMP, HAS_SOURCE_TIMESTAMP, HAS_STATUS, HAS_VALUE};
+use taktwerk_types::{
+    Encode, ExtensionObject, NodeId, NumericRange, StatusCode, Structure, TimestampsToReturn, UtcTime,
+    Variant,
+};
+
+/// How much one response may hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Values of all nodes together.
+    pub(crate) values_max: usize,
+    /// Raw values that aggregates and interpolations look at.
+    pub(crate) raw_max: usize,
+    /// Bytes after which the rest waits behind continuation points.
+    pub(crate) len_max: usize,
+    /// Continuation points of the session.
+    pub(crate) points_max: usize,
+}
+
+/// Where the reading of one Variable begins or goes on.
+#[derive(Debug, Clone)]
+pub(crate) enum Position {
+    Raw(RawPosition),
+    Modified(ModifiedPosition),
+    AtTime { times: Arc<[UtcTime]>, next: usize, simple_bounds: bool },
+    Annotations { times: Arc<[UtcTime]>, next: usize },
+    Processed(ProcessedPosition),
+}
+
+impl Position {
+    /// Bytes of memory that it holds outside itself.
+    pub(crate) fn extra(&self) -> usize {
+        match self {
+            Self::AtTime { times, .. } | Self::Annotations { times, .. } => size_of_val(&**times),
+            Self::Raw(_) | Self::Modified(_) | Self::Processed(_) => 0,
+        }
+    }
+}
+
+/// Reading raw values (Part 11 §6.5.3).
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RawPosition {
+    pub(crate) order: Order,
+    /// The next time in order.
+    pub(crate) next: UtcTime,
+    /// Where to stop; the time itself does not belong to it. `None` without an end.
+    pub(crate) end: Option<UtcTime>,
+    /// Values per response; 0 is no limit.
+    pub(crate) page: usize,
+    /// Values that are still to be given, if there is no end.
+    pub(crate) left: Option<usize>,
+    /// The value at or before the start is to be given.
+    pub(crate) start_bound: bool,
+    /// The value at or behind the end is to be given.
+    pub(crate) end_bound: bool,
+    /// Only the end's bound is missing.
+    pub(crate) only_bound: bool,
+}
+
+impl Default for RawPosition {
+    fn default() -> Self {
+        Self {
+            order: Order::Forward,
+            next: UtcTime::NULL,
+            end: None,
+            page: 0,
+            left: None,
+            start_bound: false,
+            end_bound: false,
+            only_bound: false,
+        }
+    }
+}
+
+/// Reading modified values.
+#[derive(Debug, Clone)]
+pub(crate) struct ModifiedPosition {
+    pub(crate) order: Order,
+    pub(crate) span: Span,
+    pub(crate) skip: usize,
+    pub(crate) page: usize,
+    pub(crate) left: Option<usize>,
+}
+
+/// Reading aggregates (Part 11 §6.5.4).
+#[derive(Debug, Clone)]
+pub(crate) struct ProcessedPosition {
+    pub(crate) aggregate: Aggregate,
+    /// Start of the next interval.
+    pub(crate) next: UtcTime,
+    pub(crate) end: UtcTime,
+    /// Ticks of an interval; 0 is one interval up to the end.
+    pub(crate) interval: i64,
+    pub(crate) configuration: Configuration,
+}
+
+/// One node of a HistoryRead.
+#[derive(Debug)]
+pub(crate) struct NodeRead {
+    /// Its history, or why it cannot be read.
+    pub(crate) target: Result<Arc<NodeHistory>, StatusCode>,
+    pub(crate) range: Option<NumericRange>,
+    /// Where to begin; `None` if there is a continuation point.
+    pub(crate) position: Option<Position>,
+    pub(crate) continuation: Box<[u8]>,
+}
+
+/// A HistoryRead.
+#[derive(Debug)]
+pub(crate) struct ReadJob {
+    pub(crate) nodes: Vec<NodeRead>,
+    pub(crate) timestamps: TimestampsToReturn,
+    /// Continuation points are only to be released.
+    pub(crate) release: bool,
+    pub(crate) points: Arc<HistoryPoints>,
+    pub(crate) bounds: Bounds,
+}
+
+/// What was read for a node.
+struct Page {
+    values: Values,
+    /// Where it goes on.
+    rest: Option<Position>,
+}
+
+enum Values {
+    Plain(Vec<HistoryValue>),
+    Modified(Vec<ModifiedValue>),
+}
+
+/// Bytes of a value at least: mask, type, status or value, one timestamp.
+const VALUE_LEN_MIN: usize = 8;
+
+impl ReadJob {
+    /// Reads everything; gives the encoded results.
+    pub(crate) fn run(self) -> Vec<u8> {
+        let mut out = Vec::new();
+        encode_len(self.nodes.len(), &mut out);
+        let mut left = self.bounds.values_max;
+        let mut raw_left = self.bounds.raw_max;
+        for node in &self.nodes {
+            let before = out.len();
+            if let Err(status) = self.one(node, &mut left, &mut raw_left, &mut out) {
+                out.truncate(before);
+                encode_failure(status, &mut out);
+            }
+        }
+        // Part 4 §5.11.3.2: there are no diagnostics.
+        encode_len(0, &mut out);
+        out
+    }
+
+    fn one(
+        &self,
+        node: &NodeRead,
+        left: &mut usize,
+        raw_left: &mut usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), StatusCode> {
+        let target = node.target.as_ref().map_err(|status| *status)?;
+        let position = match &node.position {
+            Some(position) => position.clone(),
+            None => self.points.take(&node.continuation, &target.key)?,
+        };
+        if self.release {
+            encode_failure(StatusCode::GOOD, out);
+            return Ok(());
+        }
+        let room = self.bounds.len_max.saturating_sub(out.len()) / VALUE_LEN_MIN;
+        let page =
+            read(target, position, (*left).min(room), self.bounds.raw_max, raw_left).map_err(|error| {
+                tracing::warn!(node = &*target.key, %error, "history cannot be read");
+                error.status
+            })?;
+        let Page { values, mut rest } = page;
+        let start = out.len();
+        StatusCode::GOOD.encode(out);
+        let (type_id, count) = match &values {
+            Values::Plain(values) => (HistoryData::BINARY_ENCODING_ID, values.len()),
+            Values::Modified(values) => (HistoryModifiedData::BINARY_ENCODING_ID, values.len()),
+        };
+        // The continuation point is put in front when it is known whether there is one.
+        let mut body = Vec::with_capacity(32 + count * 24);
+        NodeId::numeric(0, type_id).encode(&mut body);
+        body.push(1);
+        let mut given = 0;
+        encode_sized(&mut body, |body| {
+            let at = body.len();
+            encode_len(0, body);
+            let full = self.bounds.len_max.saturating_sub(out.len());
+            match &values {
+                Values::Plain(values) => {
+                    for value in values {
+                        if given > 0 && body.len() > full {
+                            break;
+                        }
+                        encode_value(value, node.range.as_ref(), self.timestamps, body);
+                        given += 1;
+                    }
+                    put_count(body, at, given);
+                }
+                Values::Modified(values) => {
+                    for value in values {
+                        if given > 0 && body.len() > full {
+                            break;
+                        }
+                        encode_value(&value.value, node.range.as_ref(), self.timestamps, body);
+                        given += 1;
+                    }
+                    put_count(body, at, given);
+                    encode_len(given, body);
+                    for value in values.iter().take(given) {
+                        encode_modification(value, body);
+                    }
+                }
+            }
+        });
+        if given < count {
+            rest = Some(values.rest(given, node, rest).ok_or(StatusCode::BAD_RESPONSE_TOO_LARGE)?);
+        }
+        *left = left.saturating_sub(given);
+        let continuation = match rest {
+            None => None,
+            Some(position) => {
+                let point = Point { node: NodeKey::clone(&target.key), position };
+                Some(self.points.keep(point, self.bounds.points_max)?)
+            }
+        };
+        if given == 0 && continuation.is_none() {
+            out.truncate(start);
+            StatusCode::GOOD_NO_DATA.encode(out);
+        }
+        encode_bytes(continuation.as_ref().map(<[u8; 8]>::as_slice), out);
+        out.append(&mut body);
+        Ok(())
+    }
+}
+
+impl Values {
+    /// Where to go on if only so many of them were given.
+    fn rest(&self, given: usize, node: &NodeRead, rest: Option<Position>) -> Option<Position> {
+        let Self::Plain(values) = self else {
+            let Self::Modified(values) = self else { return None };
+            return match rest.or_else(|| node.position.clone())? {
+                // `skip` stands behind all that were read.
+                Position::Modified(mut position) => {
+                    position.skip = position.skip.saturating_sub(values.len() - given);
+                    Some(Position::Modified(position))
+                }
+                _ => None,
+            };
+        };
+        let next = values.get(given)?.source;
+        match rest.or_else(|| node.position.clone())? {
+            Position::Raw(mut position) => {
+                let is_behind = position.end.is_some_and(|end| match position.order {
+                    Order::Forward => next >= end,
+                    Order::Backward => next <= end,
+                });
+                position.only_bound = is_behind;
+                position.end_bound |= is_behind;
+                position.start_bound = false;
+                position.next = next;
+                position.left = position.left.map(|left| left + values.len() - given);
+                Some(Position::Raw(position))
+            }
+            Position::Processed(mut position) => {
+                position.next = next;
+                Some(Position::Processed(position))
+            }
+            Position::AtTime { times, simple_bounds, next } => {
+                let next = next.saturating_sub(values.len() - given);
+                Some(Position::AtTime { times, next, simple_bounds })
+            }
+            Position::Annotations { .. } | Position::Modified(_) => None,
+        }
+    }
+}
+
+fn put_count(body: &mut [u8], at: usize, count: usize) {
+    if let Some(gap) = body.get_mut(at..at + 4) {
+        gap.copy_from_slice(&(count as u32).to_le_bytes());
+    }
+}
+
+/// A HistoryReadResult without data.
+pub(crate) fn encode_failure(status: StatusCode, out: &mut Vec<u8>) {
+    status.encode(out);
+    encode_bytes(None, out);
+    ExtensionObject::NULL.encode(out);
+}
+
+fn encode_value(
+    value: &HistoryValue,
+    range: Option<&NumericRange>,
+    timestamps: TimestampsToReturn,
+    out: &mut Vec<u8>,
+) {
+    let mut status = value.status;
+    let mut part = None;
+    if let (Some(range), false) = (range, value.value.is_empty()) {
+        match range.read(&value.value) {
+            Ok(read) => part = Some(read),
+            Err(failure) => {
+                status = failure;
+                part = Some(Variant::Empty);
+            }
+        }
+    }
+    let shown = part.as_ref().unwrap_or(&value.value);
+    let mut mask = 0;
+    if !shown.is_empty() {
+        mask |= HAS_VALUE;
+    }
+    if status != StatusCode::GOOD {
+        mask |= HAS_STATUS;
+    }
+    if timestamps.source() {
+        mask |= HAS_SOURCE_TIMESTAMP;
+    }
+    if timestamps.server() {
+        mask |= HAS_SERVER_TIMESTAMP;
+    }
+    out.push(mask);
+    if mask & HAS_VALUE != 0 {
+        shown.encode(out);
+    }
+    if mask & HAS_STATUS != 0 {
+        status.encode(out);
+    }
+    if timestamps.source() {
+        value.source.encode(out);
+    }
+    if timestamps.server() {
+        value.server.encode(out);
+    }
+}
+
+fn encode_modification(value: &ModifiedValue, out: &mut Vec<u8>) {
+    let info = ModificationInfo {
+        modification_time: value.by.time,
+        update_type: value.by.kind,
+        user_name: (&*value.by.user).into(),
+    };
+    info.encode(out);
+}
+
+/// Reads up to `max` values from a position on.
+fn read(
+    target: &NodeHistory,
+    position: Position,
+    max: usize,
+    raw_max: usize,
+    raw_left: &mut usize,
+) -> Result<Page, StoreError> {
+    let store = &*target.store;
+    match position {
+        Position::Raw(position) => raw(store, &target.key, position, max),
+        Position::Modified(position) => modified(store, &target.key, position, max),
+        Position::AtTime { times, next, simple_bounds } => {
+            let rules = Rules::new(target.stepped, target.aggregates);
+            let mut values = Vec::new();
+            let mut at = next;
+            while let Some(time) = times.get(at).filter(|_| values.len() < max) {
+                values.push(bound::at_time(store, &target.key, *time, rules, simple_bounds)?);
+                at += 1;
+            }
+            let rest = (at < times.len()).then_some(Position::AtTime { times, next: at, simple_bounds });
+            Ok(Page { values: Values::Plain(values), rest })
+        }
+        Position::Annotations { times, next } => {
+            let mut values = Vec::new();
+            let mut at = next;
+            while let Some(time) = times.get(at).filter(|_| values.len() < max.max(1)) {
+                let span = Span { first: *time, last: *time };
+                for (source, annotation) in store.annotations(&target.key, span, ANNOTATIONS_MAX)? {
+                    values.push(HistoryValue {
+                        source,
+                        server: annotation.annotation_time,
+                        status: StatusCode::GOOD,
+                        value: Variant::from_structure(&annotation),
+                    });
+                }
+                at += 1;
+            }
+            let rest = (at < times.len()).then_some(Position::Annotations { times, next: at });
+            Ok(Page { values: Values::Plain(values), rest })
+        }
+        Position::Processed(position) => {
+            let mut values = Vec::new();
+            let rest = processed::read(target, position, max, raw_max, raw_left, &mut values)?;
+            Ok(Page { values: Values::Plain(values), rest: rest.map(Position::Processed) })
+        }
+    }
+}
+
+/// Annotations of one time that are given.
+const ANNOTATIONS_MAX: usize = 1_000;
+
+/// What a bound that is not there is told as (Part 11 §6.5.3.2).
+fn no_bound(time: UtcTime) -> HistoryValue {
+    let status = StatusCode::BAD_BOUND_NOT_FOUND;
+    HistoryValue { source: time, server: time, status, value: Variant::Empty }
+}
+
+fn opposite(order: Order) -> Order {
+    match order {
+        Order::Forward => Order::Backward,
+        Order::Backward => Order::Forward,
+    }
+}
+
+/// Everything from a time on, in order.
+fn from(time: UtcTime, order: Order) -> Span {
+    match order {
+        Order::Forward => Span { first: time, ..Span::ALL },
+        Order::Backward => Span { last: time, ..Span::ALL },
+    }
+}
+
+fn raw(
+    store: &dyn HistoryStore,
+    node: &NodeKey,
+    mut position: RawPosition,
+    max: usize,
+) -> Result<Page, StoreError> {
+    let order = position.order;
+    let mut max = if position.page == 0 { max } else { max.min(position.page) };
+    max = position.left.map_or(max, |left| max.min(left));
+    let mut values = Vec::new();
+    if max == 0 {
+        let rest = (position.left != Some(0)).then_some(Position::Raw(position));
+        return Ok(Page { values: Values::Plain(values), rest });
+    }
+    if position.start_bound {
+        position.start_bound = false;
+        store.read(node, from(position.next, opposite(order)), opposite(order), 1, &mut values)?;
+        match values.first() {
+            // It is the first value of the range, too.
+            Some(value) if value.source == position.next => values.clear(),
+            Some(_) => {}
+            None => values.push(no_bound(position.next)),
+        }
+    }
+    let mut rest = None;
+    if !position.only_bound {
+        let mut span = from(position.next, order);
+        if let Some(end) = position.end {
+            // Part 11 §6.5.3.2: a range of no length is one point in time.
+            let tick = i64::from(end != position.next);
+            match order {
+                Order::Forward => span.last = UtcTime::from_ticks(end.ticks().saturating_sub(tick)),
+                Order::Backward => span.first = UtcTime::from_ticks(end.ticks().saturating_add(tick)),
+            }
+        }
+        // One more tells whether there are more.
+        let wanted = max + 1 - values.len();
+        if !span.is_empty() {
+            store.read(node, span, order, wanted, &mut values)?;
+        }
+        if values.len() > max {
+            let next = values.pop().map_or(position.next, |value| value.source);
+            rest = Some(RawPosition { next, ..position.clone() });
+        }
+    }
+    if rest.is_none() && position.end_bound {
+        let end = position.end.unwrap_or(position.next);
+        if values.len() < max {
+            let before = values.len();
+            store.read(node, from(end, order), order, 1, &mut values)?;
+            if values.len() == before {
+                values.push(no_bound(end));
+            } else if before > 0
+                && values.get(before).map(|value| value.source)
+                    == values.get(before - 1).map(|value| value.source)
+            {
+                // A range of no length has its one value already.
+                values.pop();
+            }
+        } else {
+            rest = Some(RawPosition { only_bound: true, ..position.clone() });
+        }
+    }
+    if let Some(left) = position.left {
+        let left = left.saturating_sub(values.len());
+        rest = rest.filter(|_| left > 0).map(|rest| RawPosition { left: Some(left), ..rest });
+    }
+    Ok(Page { values: Values::Plain(values), rest: rest.map(Position::Raw) })
+}
+
+fn modified(
+    store: &dyn HistoryStore,
+    node: &NodeKey,
+    position: ModifiedPosition,
+    max: usize,
+) -> Result<Page, StoreError> {
+    let mut max = if position.page == 0 { max } else { max.min(position.page) };
+    max = position.left.map_or(max, |left| max.min(left));
+    let ModifiedPosition { order, span, skip, .. } = position;
+    let mut values = store.read_modified(node, span, order, skip, max + 1)?;
+    let has_more = values.len() > max;
+    values.truncate(max);
+    let left = position.left.map(|left| left - values.len());
+    let rest = (has_more && left != Some(0))
+        .then(|| Position::Modified(ModifiedPosition { skip: skip + values.len(), left, ..position }));
+    Ok(Page { values: Values::Modified(values), rest })
+}

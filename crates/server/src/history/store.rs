@@ -1,0 +1,282 @@
+//! What a store of history has to do.
+
+use core::fmt;
+use std::sync::Arc;
+use taktwerk_schema::{Annotation, HistoryUpdateType};
+use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
+
+/// A Variable's name in a store, such as `nsu=urn:plant;s=Boiler`.
+pub type NodeKey = Arc<str>;
+
+/// One value of a Variable's history. A Variable has one value per source time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistoryValue {
+    /// When the value was made: what history is ordered by.
+    pub source: UtcTime,
+    /// When the server knew it.
+    pub server: UtcTime,
+    /// Its quality.
+    pub status: StatusCode,
+    /// The value; empty if there is none.
+    pub value: Variant,
+}
+
+impl HistoryValue {
+    /// Whether the values, their qualities and times are the same. A NaN equals the same NaN.
+    #[must_use]
+    pub fn same_as(&self, other: &Self) -> bool {
+        (self.source, self.server, self.status) == (other.source, other.server, other.status)
+            && self.value.same_as(&other.value)
+    }
+
+    /// From what a client or variable says; `now` stands for a missing server time.
+    ///
+    /// # Errors
+    /// Bad_InvalidTimestamp without a source time.
+    pub fn from_data_value(value: DataValue, now: UtcTime) -> Result<Self, StatusCode> {
+        let source = value.source_timestamp.filter(|time| !time.is_null());
+        Ok(Self {
+            status: value.status(),
+            source: source.ok_or(StatusCode::BAD_INVALID_TIMESTAMP)?,
+            server: value.server_timestamp.unwrap_or(now),
+            value: value.value.unwrap_or_default(),
+        })
+    }
+}
+
+/// A span of time. Both ends belong to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// The earliest time.
+    pub first: UtcTime,
+    /// The latest time.
+    pub last: UtcTime,
+}
+
+impl Span {
+    /// All of time.
+    pub const ALL: Self = Self { first: UtcTime::from_ticks(i64::MIN), last: UtcTime::from_ticks(i64::MAX) };
+
+    /// Whether a time belongs to it.
+    #[must_use]
+    pub fn contains(&self, time: UtcTime) -> bool {
+        self.first <= time && time <= self.last
+    }
+
+    /// Whether no time belongs to it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.first > self.last
+    }
+}
+
+/// In which order values are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// The earliest first.
+    Forward,
+    /// The latest first.
+    Backward,
+}
+
+/// What an update does with a value whose time has a value already, or has none (Part 11 §6.9.2, §6.9.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Perform {
+    /// Adds it; Bad_EntryExists if there is one.
+    Insert,
+    /// Replaces it; Bad_NoEntryExists if there is none.
+    Replace,
+    /// Adds or replaces it.
+    Update,
+    /// Removes it; Bad_NoEntryExists if there is none. Only annotations are removed in this way.
+    Remove,
+}
+
+/// Who changed history, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Modification {
+    /// When.
+    pub time: UtcTime,
+    /// What was done.
+    pub kind: HistoryUpdateType,
+    /// Who; empty for Anonymous.
+    pub user: Box<str>,
+}
+
+/// A value that an update inserted, replaced or deleted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModifiedValue {
+    /// What was replaced or deleted; for an insertion, what was inserted.
+    pub value: HistoryValue,
+    /// Who did it.
+    pub by: Modification,
+}
+
+/// A store could not do what it was asked to.
+#[derive(Debug, Clone)]
+pub struct StoreError {
+    /// What a client is told.
+    pub status: StatusCode,
+    /// What the operator is told: what failed, why, and what to do.
+    pub message: String,
+}
+
+impl StoreError {
+    /// A failure of the database, the disk or the network.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self { status: StatusCode::BAD_RESOURCE_UNAVAILABLE, message: message.into() }
+    }
+
+    /// Stored data that cannot be read any more.
+    pub fn corrupted(message: impl Into<String>) -> Self {
+        Self { status: StatusCode::BAD_DATA_LOST, message: message.into() }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.status)
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// Keeps values of Variables. All calls may block: the server makes them on worker threads.
+///
+/// A source of its own, such as a device that remembers its values, implements [`read`](Self::read) alone and is read
+/// like every other store.
+pub trait HistoryStore: Send + Sync + fmt::Debug {
+    /// Adds values as they were recorded. A value whose time has one already replaces it, without a trace.
+    ///
+    /// # Errors
+    /// None of them were stored.
+    fn append(&self, values: &[(NodeKey, HistoryValue)]) -> Result<(), StoreError> {
+        let _ = values;
+        Err(unsupported())
+    }
+
+    /// Appends up to `limit` values of a span to `out`, in order.
+    ///
+    /// # Errors
+    /// They could not be read.
+    fn read(
+        &self,
+        node: &NodeKey,
+        span: Span,
+        order: Order,
+        limit: usize,
+        out: &mut Vec<HistoryValue>,
+    ) -> Result<(), StoreError>;
+
+    /// Up to `limit` values of a span that were modified, in order of their source times, behind the first `skip`.
+    ///
+    /// # Errors
+    /// They could not be read.
+    fn read_modified(
+        &self,
+        node: &NodeKey,
+        span: Span,
+        order: Order,
+        skip: usize,
+        limit: usize,
+    ) -> Result<Vec<ModifiedValue>, StoreError> {
+        let _ = (node, span, order, skip, limit);
+        Err(unsupported())
+    }
+
+    /// Inserts, replaces or updates values; gives a status for each. What was there is kept as modified.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    fn update(
+        &self,
+        node: &NodeKey,
+        perform: Perform,
+        values: Vec<HistoryValue>,
+        by: &Modification,
+    ) -> Result<Vec<StatusCode>, StoreError> {
+        let _ = (node, perform, values, by);
+        Err(unsupported())
+    }
+
+    /// Deletes the values of a span and keeps them as modified; gives their number.
+    ///
+    /// # Errors
+    /// Nothing was deleted.
+    fn delete(&self, node: &NodeKey, span: Span, by: &Modification) -> Result<u64, StoreError> {
+        let _ = (node, span, by);
+        Err(unsupported())
+    }
+
+    /// Forgets what was modified in a span; gives the number of values.
+    ///
+    /// # Errors
+    /// Nothing was deleted.
+    fn delete_modified(&self, node: &NodeKey, span: Span) -> Result<u64, StoreError> {
+        let _ = (node, span);
+        Err(unsupported())
+    }
+
+    /// Up to `limit` annotations of a span in order of the times that they are about.
+    ///
+    /// # Errors
+    /// They could not be read.
+    fn annotations(
+        &self,
+        node: &NodeKey,
+        span: Span,
+        limit: usize,
+    ) -> Result<Vec<(UtcTime, Annotation)>, StoreError> {
+        let _ = (node, span, limit);
+        Ok(Vec::new())
+    }
+
+    /// Inserts, replaces, updates or removes annotations; gives a status for each. An annotation is the same one if time,
+    /// user and annotation time are the same.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    fn annotate(
+        &self,
+        node: &NodeKey,
+        perform: Perform,
+        annotations: Vec<(UtcTime, Annotation)>,
+    ) -> Result<Vec<StatusCode>, StoreError> {
+        let _ = (node, perform, annotations);
+        Err(unsupported())
+    }
+
+    /// Deletes what is older than the store keeps; called now and then with the wall time.
+    ///
+    /// # Errors
+    /// Nothing, or not everything, was deleted.
+    fn maintain(&self, now: UtcTime) -> Result<(), StoreError> {
+        let _ = now;
+        Ok(())
+    }
+
+    /// The process that records ends in order: everything that was appended is to be safe.
+    ///
+    /// # Errors
+    /// It may not be.
+    fn finish(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Notes that values of a Variable were lost from a time on. Until its next value the history says Bad_DataLost.
+    ///
+    /// # Errors
+    /// It was not stored.
+    fn lost(&self, node: &NodeKey, from: UtcTime) -> Result<(), StoreError> {
+        let status = StatusCode::BAD_DATA_LOST;
+        let value = HistoryValue { source: from, server: from, status, value: Variant::Empty };
+        self.append(&[(Arc::clone(node), value)])
+    }
+}
+
+fn unsupported() -> StoreError {
+    StoreError {
+        status: StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED,
+        message: "this source of history can only be read".to_owned(),
+    }
+}

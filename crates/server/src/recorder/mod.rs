@@ -1,0 +1,208 @@
+//! Recording: takes every write of the Variables that are recorded and hands them out in batches.
+//!
+//! The recorder looks at the address space as a shard does: writers set a bit and put the value into its ring. Writers of
+//! Variables without history do nothing for it. Writes that found the ring full are counted, and the history says
+//! Bad_DataLost at that place. It does no I/O: a driver takes batches and gives them to the stores.
+
+use crate::history::rule::Rule;
+use crate::history::{HistoryStore, HistoryValue, NodeHistory, NodeKey};
+use crate::space::AddressSpace;
+use crate::space::page::{PAGE_SLOTS, Page};
+use crate::space::slot::Snapshot;
+use crate::space::store::{SlotHandle, SlotStore};
+use std::sync::Arc;
+use taktwerk_types::{StatusCode, UtcTime, Variant};
+
+/// A value for a store.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// Where it belongs.
+    pub store: Arc<dyn HistoryStore>,
+    /// The Variable.
+    pub node: NodeKey,
+    /// The value.
+    pub value: HistoryValue,
+}
+
+/// A Variable that is recorded.
+#[derive(Debug)]
+struct Watched {
+    slot: SlotHandle,
+    history: Arc<NodeHistory>,
+    rule: Rule,
+    /// Number of the last write that was seen.
+    seen: u32,
+    last: Option<HistoryValue>,
+}
+
+/// Takes the writes of all recorded Variables. There is one per address space.
+#[derive(Debug)]
+pub struct Recorder {
+    space: Arc<AddressSpace>,
+    store: Arc<SlotStore>,
+    shard: usize,
+    pages: Vec<Arc<Page>>,
+    watched: Vec<Watched>,
+    /// By slot: the index into `watched` and one, or 0.
+    by_slot: Vec<u32>,
+    lost: u64,
+}
+
+impl Recorder {
+    /// Of an address space that was made [with room for one](AddressSpace::with_recorder).
+    #[must_use]
+    pub fn new(space: &Arc<AddressSpace>) -> Option<Self> {
+        let store = Arc::clone(space.slots());
+        let shard = store.recorder()?;
+        Some(Self {
+            space: Arc::clone(space),
+            store,
+            shard,
+            pages: Vec::new(),
+            watched: Vec::new(),
+            by_slot: Vec::new(),
+            lost: 0,
+        })
+    }
+
+    /// How many Variables are recorded.
+    #[must_use]
+    pub fn variables(&self) -> usize {
+        self.watched.len()
+    }
+
+    /// Writes that came faster than they were taken and are not recorded.
+    #[must_use]
+    pub const fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Appends everything that was written since the last call. `now` stands for missing times.
+    pub fn take(&mut self, now: UtcTime, out: &mut Vec<Recorded>) {
+        for registration in self.space.take_registrations() {
+            self.watch(registration.slot, registration.history, registration.rule, now, out);
+        }
+        self.take_queued(now, out);
+        // What is found in a slot was handed over before: what is still missing after the queue had no room in it.
+        let mut behind: Vec<(u32, Snapshot)> = Vec::new();
+        let Self { store, shard, pages, watched, by_slot, .. } = self;
+        store.take_dirty_pages(*shard, pages.len(), |number| {
+            let Some(page) = pages.get(number) else { return };
+            page.take_dirty(*shard, |at| {
+                let slot = (number * PAGE_SLOTS + at) as u32;
+                if let Some(state) = find(watched, by_slot, slot) {
+                    let newest = page.read(slot);
+                    if newest.is_after(state.seen) {
+                        behind.push((slot, newest));
+                    }
+                }
+            });
+        });
+        if !behind.is_empty() {
+            self.take_queued(now, out);
+            for (slot, value) in behind {
+                self.take_one(slot, &value, now, out);
+            }
+        }
+    }
+
+    fn take_queued(&mut self, now: UtcTime, out: &mut Vec<Recorded>) {
+        for _ in 0..self.store.queued_len(self.shard) {
+            let Some(queued) = self.store.pop_queued(self.shard) else { break };
+            self.take_one(queued.slot, &queued.value, now, out);
+        }
+        // Asked for, so that the next half-full queue is told of again.
+        self.store.take_pressed(self.shard);
+    }
+
+    fn take_one(&mut self, slot: u32, value: &Snapshot, now: UtcTime, out: &mut Vec<Recorded>) {
+        let Some(state) = find(&mut self.watched, &self.by_slot, slot) else { return };
+        if !value.is_after(state.seen) {
+            return;
+        }
+        let missed = value.write.wrapping_sub(state.seen).saturating_sub(1);
+        state.seen = value.write;
+        if missed > 0 {
+            self.lost += u64::from(missed);
+            if let Some(last) = &state.last {
+                out.push(lost_behind(&state.history, last.source));
+            }
+        }
+        state.record(value, now, out);
+    }
+
+    fn watch(
+        &mut self,
+        slot: SlotHandle,
+        history: Arc<NodeHistory>,
+        rule: Rule,
+        now: UtcTime,
+        out: &mut Vec<Recorded>,
+    ) {
+        let index = slot.index();
+        let at = index as usize;
+        if self.by_slot.len() <= at {
+            self.by_slot.resize(at + 1, 0);
+        }
+        if let Some(state) = find(&mut self.watched, &self.by_slot, index) {
+            (state.history, state.rule) = (history, rule);
+            return;
+        }
+        self.pages.extend(self.store.pages_from(self.pages.len()));
+        slot.set_watched(self.shard, true);
+        let present = slot.set_queued(self.shard, true);
+        let mut state = Watched { slot, history, rule, seen: present.write, last: None };
+        if present.status != StatusCode::BAD_WAITING_FOR_INITIAL_DATA {
+            state.record(&present, now, out);
+        }
+        self.watched.push(state);
+        if let Some(place) = self.by_slot.get_mut(at) {
+            *place = u32::try_from(self.watched.len()).unwrap_or(0);
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        for state in &self.watched {
+            state.slot.set_queued(self.shard, false);
+            state.slot.set_watched(self.shard, false);
+        }
+    }
+}
+
+fn find<'a>(watched: &'a mut [Watched], by_slot: &[u32], slot: u32) -> Option<&'a mut Watched> {
+    let index = by_slot.get(slot as usize)?.checked_sub(1)?;
+    watched.get_mut(index as usize)
+}
+
+impl Watched {
+    fn record(&mut self, value: &Snapshot, now: UtcTime, out: &mut Vec<Recorded>) {
+        let server = if value.server.is_null() { now } else { value.server };
+        let source = if value.source.is_null() { server } else { value.source };
+        let next = HistoryValue { source, server, status: value.status, value: value.value() };
+        if self.last.as_ref().is_some_and(|last| !self.rule.takes(last, &next)) {
+            return;
+        }
+        out.push(Recorded {
+            store: Arc::clone(&self.history.store),
+            node: NodeKey::clone(&self.history.key),
+            value: next.clone(),
+        });
+        self.last = Some(next);
+    }
+}
+
+/// From right behind a time on values are missing.
+fn lost_behind(history: &NodeHistory, time: UtcTime) -> Recorded {
+    let time = UtcTime::from_ticks(time.ticks().saturating_add(1));
+    let status = StatusCode::BAD_DATA_LOST;
+    Recorded {
+        store: Arc::clone(&history.store),
+        node: NodeKey::clone(&history.key),
+        value: HistoryValue { source: time, server: time, status, value: Variant::Empty },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! What is recorded of what is written.
+
+use super::*;
+use crate::history::MemoryStore;
+use crate::space::NodeSpec;
+use crate::space::build::Under;
+use taktwerk_schema::ids::{object_ids, reference_type_ids};
+use taktwerk_types::{NodeId, QualifiedName};
+
+fn space(queue: usize) -> Arc<AddressSpace> {
+    Arc::new(AddressSpace::with_recorder(1, 16, queue, "urn:test"))
+}
+
+fn time(at: i64) -> UtcTime {
+    UtcTime::from_ticks(1_000_000_000 + at)
+}
+
+fn add(space: &AddressSpace, number: u32) -> NodeId {
+    let id = NodeId::numeric(1, number);
+    let name = QualifiedName::new(1, format!("v{number}"));
+    let under = Under {
+        parent: &object_ids::OBJECTS_FOLDER.into(),
+        reference_type: &reference_type_ids::HAS_COMPONENT.into(),
+        type_definition: None,
+    };
+    space.add_node(NodeSpec::variable(id.clone(), name, 11u32.into(), None), under, time(0)).unwrap();
+    id
+}
+
+fn taken(recorder: &mut Recorder) -> Vec<(i64, Option<f64>)> {
+    let mut out = Vec::new();
+    recorder.take(time(0), &mut out);
+    out.iter().map(|one| (one.value.source.ticks() - time(0).ticks(), one.value.value.as_f64())).collect()
+}
+
+#[test]
+fn every_write_is_taken_once_and_others_are_not() {
+    let space = space(64);
+    let mut recorder = Recorder::new(&space).unwrap();
+    let store = Arc::new(MemoryStore::new(10)) as Arc<dyn HistoryStore>;
+    space.set_history_store(store);
+    let (one, other) = (add(&space, 1), add(&space, 2));
+    let handle = space.variable(&one).unwrap();
+    handle.set_at(1.0, time(1));
+    space.historize(&one, true, Rule::default(), time(1)).unwrap();
+    assert_eq!(taken(&mut recorder), [(1, Some(1.0))], "the present value comes first");
+    space.variable(&other).unwrap().set_at(9.0, time(2));
+    handle.set_at(2.0, time(2));
+    handle.set_at(2.0, time(3));
+    assert_eq!(taken(&mut recorder), [(2, Some(2.0)), (3, Some(2.0))]);
+    assert_eq!(taken(&mut recorder), []);
+    let rule = Rule { on_change: true, ..Rule::default() };
+    space.historize(&one, true, rule, time(1)).unwrap();
+    handle.set_at(2.0, time(4));
+    handle.set_at(3.0, time(5));
+    assert_eq!(taken(&mut recorder), [(5, Some(3.0))]);
+    assert_eq!((recorder.variables(), recorder.lost()), (1, 0));
+}
+
+#[test]
+fn what_finds_no_room_is_counted_and_marked() {
+    let space = space(4);
+    let mut recorder = Recorder::new(&space).unwrap();
+    space.set_history_store(Arc::new(MemoryStore::new(10)));
+    let id = add(&space, 1);
+    let handle = space.variable(&id).unwrap();
+    handle.set_at(0.0, time(10));
+    space.historize(&id, false, Rule::default(), time(1)).unwrap();
+    taken(&mut recorder);
+    for at in 1..=20 {
+        handle.set_at(f64::from(at), time(10 + i64::from(at)));
+    }
+    let found = taken(&mut recorder);
+    assert_eq!(found.first(), Some(&(11, Some(1.0))));
+    assert_eq!(found.last(), Some(&(30, Some(20.0))), "the newest is always there");
+    let marks: Vec<_> = found.iter().filter(|(_, value)| value.is_none()).collect();
+    assert_eq!(marks.len(), 1);
+    let recorded = found.len() - 1;
+    assert_eq!(recorder.lost() as usize + recorded, 20);
+}
+
+#[test]
+fn a_space_without_room_for_it_has_no_recorder() {
+    let space = Arc::new(AddressSpace::new(1, 16, "urn:test"));
+    assert!(Recorder::new(&space).is_none());
+    space.set_history_store(Arc::new(MemoryStore::new(1)));
+    let id = add(&space, 1);
+    assert!(
+        space.historize(&id, false, Rule::default(), time(0)).is_ok(),
+        "it has a history, which nobody records"
+    );
+}

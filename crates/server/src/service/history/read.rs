@@ -1,0 +1,242 @@
+//! HistoryRead (Part 4 §5.11.3).
+
+use super::{PendingHistory, find};
+use crate::account::Category;
+use crate::effect::{HistoryResult, JobResult, Task};
+use crate::error::Fault;
+use crate::history::NodeHistory;
+use crate::history::aggregate::{Aggregate, Configuration};
+use crate::history::point::HistoryPoints;
+use crate::history::read::{
+    Bounds, ModifiedPosition, NodeRead, Position, ProcessedPosition, RawPosition, ReadJob, encode_failure,
+};
+use crate::history::store::{Order, Span};
+use crate::job_kind::JobKind;
+use crate::reply::Reply;
+use crate::request::Request;
+use crate::service::Outcome;
+use crate::service::context::Context;
+use crate::service::deferred::{Fill, Gap, deadline};
+use crate::service::gate::Caller;
+use std::sync::Arc;
+use taktwerk_schema::{
+    AccessLevelType, AggregateConfiguration, HistoryReadResponse, PermissionType, ReadAnnotationDataDetails,
+    ReadAtTimeDetails, ReadProcessedDetails, ReadRawModifiedDetails,
+};
+use taktwerk_types::{
+    Decode, ExtensionObject, NodeId, QualifiedName, StatusCode, Structure, TimestampsToReturn, UaString,
+    UtcTime,
+};
+
+/// Fewest bytes of a HistoryReadValueId: NodeId, IndexRange, DataEncoding, ContinuationPoint.
+pub(crate) const NODE_LEN_MIN: usize = 2 + 4 + 6 + 4;
+
+/// What is to be read of all nodes, checked.
+enum Details {
+    Raw(ReadRawModifiedDetails),
+    Processed { details: ReadProcessedDetails, intervals: i64 },
+    Times { times: Arc<[UtcTime]>, simple_bounds: bool, annotations: bool },
+}
+
+pub(crate) fn history_read(
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    let mut body = request.body.clone();
+    let details = <ExtensionObject as Decode>::decode(&mut body)?;
+    let timestamps = TimestampsToReturn::from_wire(i32::decode(&mut body)?)
+        .map_err(|status| Fault::peer(status, "Part 4 §7.40"))?;
+    let release = bool::decode(&mut body)?;
+    let details =
+        Details::parse(&details, caller.count).map_err(|status| Fault::peer(status, "Part 11 §6.5"))?;
+    if timestamps == TimestampsToReturn::Neither {
+        return Err(Fault::peer(StatusCode::BAD_TIMESTAMPS_TO_RETURN_INVALID, "Part 11 §6.5.1"));
+    }
+    let limits = &cx.shared.config().limits;
+    let mut list = caller.operations.clone();
+    let mut nodes = Vec::with_capacity(caller.count);
+    {
+        let space = cx.shared.space().read();
+        for index in 0..caller.count {
+            let id = NodeId::decode(&mut list)?;
+            let range = UaString::decode(&mut list)?;
+            let encoding = QualifiedName::decode(&mut list)?;
+            let continuation: Box<[u8]> = list.bytes()?.unwrap_or_default().into();
+            let read = AccessLevelType::HISTORY_READ.0;
+            let mut target = find(&space, &caller.decisions, &id, &[PermissionType::READ_HISTORY], read);
+            let mut parsed = None;
+            match limits.index_range(range.as_str()) {
+                Ok(range) => parsed = range,
+                Err(status) => target = target.and(Err(status)),
+            }
+            if encoding.namespace_index != 0 || !matches!(encoding.name.as_str(), "" | "Default Binary") {
+                target = target.and(Err(StatusCode::BAD_DATA_ENCODING_UNSUPPORTED));
+            }
+            let mut position = None;
+            if continuation.is_empty() {
+                match target
+                    .as_ref()
+                    .map_err(|status| *status)
+                    .and_then(|target| details.begin(index, target))
+                {
+                    Ok(begin) => position = Some(begin),
+                    Err(status) => target = Err(status),
+                }
+            }
+            nodes.push(NodeRead { target, range: parsed, position, continuation });
+        }
+    }
+    let bounds = Bounds {
+        values_max: limits.history_values_max,
+        raw_max: limits.history_raw_values_max,
+        len_max: cx.peer.response_len_max / 2,
+        points_max: limits.history_continuation_points_max.into(),
+    };
+    let kept = nodes.len() * (size_of::<NodeRead>() + 64) + details.size();
+    let max = limits.deferred_timeout;
+    if !cx.deferrals.has_room_for(cx.peer.connection, 1) {
+        return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_per_connection_max"));
+    }
+    let charge = cx.account(Some(caller.session)).charge(Category::Requests, kept)?;
+    let account = Arc::clone(cx.account(Some(caller.session)));
+    let Some(session) = cx.sessions.get_mut(caller.session) else {
+        return Err(Fault::local(StatusCode::BAD_SESSION_ID_INVALID, "the session was there"));
+    };
+    let points = session.history_points.get_or_insert_with(|| Arc::new(HistoryPoints::new(&account)));
+    let count = nodes.len();
+    let job = ReadJob { nodes, timestamps, release, points: Arc::clone(points), bounds };
+    let task = Task::blocking(JobKind::ReadHistory, move || {
+        JobResult::History(HistoryResult { encoded: job.run(), statuses: Vec::new() })
+    });
+    let fill = Fill::History(PendingHistory { count, failure: encode_failure, notes: Vec::new() });
+    reply.begin::<HistoryReadResponse>();
+    let gaps = vec![(Gap::new(reply.body_len(), fill), task.charged(charge))];
+    let until = deadline(cx.now.instant, request.header.timeout_hint, max);
+    cx.gather(request, caller.session, until, HistoryReadResponse::BINARY_ENCODING_ID, gaps, reply)
+}
+
+impl Details {
+    /// Reads the HistoryReadDetails of a request for `count` nodes.
+    fn parse(object: &ExtensionObject, count: usize) -> Result<Self, StatusCode> {
+        let invalid = StatusCode::BAD_HISTORY_OPERATION_INVALID;
+        if object.is::<ReadRawModifiedDetails>() {
+            let details: ReadRawModifiedDetails = object.decode().map_err(|_| invalid)?;
+            // Two of start, end and number of values (Part 11 §6.5.3.1).
+            let given =
+                [!details.start_time.is_null(), !details.end_time.is_null(), details.num_values_per_node > 0];
+            if given.iter().filter(|given| **given).count() < 2 {
+                return Err(StatusCode::BAD_INVALID_TIMESTAMP_ARGUMENT);
+            }
+            return Ok(Self::Raw(details));
+        }
+        if object.is::<ReadProcessedDetails>() {
+            let details: ReadProcessedDetails = object.decode().map_err(|_| invalid)?;
+            if details.aggregate_type.len() != count {
+                return Err(StatusCode::BAD_AGGREGATE_LIST_MISMATCH);
+            }
+            let (start, end) = (details.start_time, details.end_time);
+            if start.is_null() || end.is_null() || start == end {
+                return Err(StatusCode::BAD_INVALID_ARGUMENT);
+            }
+            let interval = details.processing_interval;
+            if !interval.is_finite() || interval < 0.0 {
+                return Err(StatusCode::BAD_INVALID_ARGUMENT);
+            }
+            let range = end.ticks().abs_diff(start.ticks()) as f64;
+            // Part 13 §5.4.2.2: no interval or one that is longer than the range is the range.
+            let ticks = (interval * 1e4).round();
+            let intervals = if ticks < 1.0 || ticks >= range { 0 } else { ticks as i64 };
+            return Ok(Self::Processed { details, intervals });
+        }
+        if object.is::<ReadAtTimeDetails>() {
+            let details: ReadAtTimeDetails = object.decode().map_err(|_| invalid)?;
+            let simple_bounds = details.use_simple_bounds;
+            return Ok(Self::Times { times: details.req_times.into(), simple_bounds, annotations: false });
+        }
+        if object.is::<ReadAnnotationDataDetails>() {
+            let details: ReadAnnotationDataDetails = object.decode().map_err(|_| invalid)?;
+            let times = details.req_times.into();
+            return Ok(Self::Times { times, simple_bounds: false, annotations: true });
+        }
+        Err(if object.is_null() { invalid } else { StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED })
+    }
+
+    /// Bytes of memory that it takes.
+    fn size(&self) -> usize {
+        match self {
+            Self::Times { times, .. } => size_of_val(&**times),
+            Self::Raw(_) | Self::Processed { .. } => 0,
+        }
+    }
+
+    /// Where the reading of a node begins.
+    fn begin(&self, index: usize, target: &NodeHistory) -> Result<Position, StatusCode> {
+        Ok(match self {
+            Self::Times { times, simple_bounds, annotations: false } => {
+                Position::AtTime { times: Arc::clone(times), next: 0, simple_bounds: *simple_bounds }
+            }
+            Self::Times { times, .. } => Position::Annotations { times: Arc::clone(times), next: 0 },
+            Self::Processed { details, intervals } => {
+                let aggregate = details.aggregate_type.get(index).and_then(NodeId::ns0);
+                let unsupported = StatusCode::BAD_AGGREGATE_NOT_SUPPORTED;
+                Position::Processed(ProcessedPosition {
+                    aggregate: aggregate.and_then(Aggregate::from_id).ok_or(unsupported)?,
+                    next: details.start_time,
+                    end: details.end_time,
+                    interval: *intervals,
+                    configuration: configuration(&details.aggregate_configuration, target)?,
+                })
+            }
+            Self::Raw(details) => raw(details),
+        })
+    }
+}
+
+fn configuration(wanted: &AggregateConfiguration, target: &NodeHistory) -> Result<Configuration, StatusCode> {
+    Configuration::requested(wanted, target.aggregates)
+}
+
+fn raw(details: &ReadRawModifiedDetails) -> Position {
+    let (start, end) = (details.start_time, details.end_time);
+    let page = details.num_values_per_node as usize;
+    // Part 11 §6.5.3.2: an end alone is a start from which time flows backwards.
+    let (start, end, order) = match (start.is_null(), end.is_null()) {
+        (true, _) => (end, None, Order::Backward),
+        (_, true) => (start, None, Order::Forward),
+        _ if end < start => (start, Some(end), Order::Backward),
+        _ => (start, Some(end), Order::Forward),
+    };
+    let left = end.is_none().then_some(page);
+    if details.is_read_modified {
+        let (mut first, mut last) = match order {
+            Order::Forward => (start, end.unwrap_or(Span::ALL.last)),
+            Order::Backward => (end.unwrap_or(Span::ALL.first), start),
+        };
+        // The end does not belong to the range, unless it is the start.
+        if end.is_some_and(|end| end != start) {
+            match order {
+                Order::Forward => last = UtcTime::from_ticks(last.ticks().saturating_sub(1)),
+                Order::Backward => first = UtcTime::from_ticks(first.ticks().saturating_add(1)),
+            }
+        }
+        return Position::Modified(ModifiedPosition {
+            order,
+            span: Span { first, last },
+            skip: 0,
+            page,
+            left,
+        });
+    }
+    Position::Raw(RawPosition {
+        order,
+        next: start,
+        end,
+        page,
+        left,
+        start_bound: details.return_bounds,
+        end_bound: details.return_bounds && end.is_some(),
+        only_bound: false,
+    })
+}

@@ -1,0 +1,218 @@
+//! HistoryUpdate (Part 4 §5.11.5).
+
+use super::{PendingHistory, find};
+use crate::account::Category;
+use crate::audit::AuditAction;
+use crate::effect::{HistoryResult, JobResult, Task};
+use crate::error::Fault;
+use crate::history::store::{HistoryValue, Modification, Perform, Span};
+use crate::history::update::{Change, NodeUpdate, UpdateJob};
+use crate::job_kind::JobKind;
+use crate::reply::Reply;
+use crate::request::Request;
+use crate::service::Outcome;
+use crate::service::audit::known_id;
+use crate::service::context::Context;
+use crate::service::deferred::{Fill, Gap, deadline};
+use crate::service::gate::Caller;
+use taktwerk_schema::{
+    AccessLevelType, Annotation, DeleteAtTimeDetails, DeleteEventDetails, DeleteRawModifiedDetails,
+    HistoryUpdateResponse, HistoryUpdateResult, HistoryUpdateType, PerformUpdateType, PermissionType,
+    UpdateDataDetails, UpdateEventDetails, UpdateStructureDataDetails,
+};
+use taktwerk_types::{
+    DataValue, Decode, DecodeLimits, Encode, ExtensionObject, NodeId, StatusCode, Structure, UtcTime, Variant,
+};
+
+/// An operation as it came.
+struct Operation {
+    node_id: NodeId,
+    /// The name of its details.
+    name: &'static str,
+    change: Change,
+    permissions: &'static [PermissionType],
+    /// Values or times.
+    count: u32,
+    /// Why it is refused, whatever the node.
+    refused: Option<StatusCode>,
+}
+
+pub(crate) fn history_update(
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    let mut list = caller.operations.clone();
+    let limits = cx.shared.config().limits.decode();
+    let mut operations = Vec::with_capacity(caller.count);
+    let mut bytes = 0;
+    for _ in 0..caller.count {
+        let before = list.remaining();
+        let object = <ExtensionObject as Decode>::decode(&mut list)?;
+        operations.push(operation(&object, limits, cx.now.utc));
+        // A value takes more memory than bytes on the wire: the smallest is a mask and one time.
+        bytes += (before - list.remaining()) * size_of::<HistoryValue>() / 9 + size_of::<NodeUpdate>();
+    }
+    if !cx.deferrals.has_room_for(cx.peer.connection, 1) {
+        return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_per_connection_max"));
+    }
+    let charge = cx.account(Some(caller.session)).charge(Category::Requests, bytes)?;
+    let (mut updates, mut notes) = (Vec::with_capacity(operations.len()), Vec::new());
+    {
+        let nodes = cx.shared.space().read();
+        let write = AccessLevelType::HISTORY_WRITE.0;
+        for operation in operations {
+            let Operation { node_id, name, change, permissions, count, refused } = operation;
+            if cx.audit.notes_updates() {
+                let node_id = known_id(&nodes, node_id.as_ref());
+                let action = AuditAction::HistoryUpdate { node_id, details: name, count };
+                notes.push(cx.audit_record(Some(caller.session), request, StatusCode::GOOD, action));
+            }
+            let target = match refused {
+                Some(status) => Err(status),
+                None => find(&nodes, &caller.decisions, &node_id, permissions, write),
+            };
+            updates.push(NodeUpdate { target, change });
+        }
+    }
+    let session = cx.sessions.get(caller.session);
+    let user = session.map(|session| session.call_context(NodeId::NULL).user.unwrap_or_default());
+    let by =
+        Modification { time: cx.now.utc, kind: HistoryUpdateType::UPDATE, user: user.unwrap_or_default() };
+    let count = updates.len();
+    let job = UpdateJob { updates, by };
+    let task = Task::blocking(JobKind::UpdateHistory, move || {
+        let (encoded, statuses) = job.run();
+        JobResult::History(HistoryResult { encoded, statuses })
+    });
+    let fill = Fill::History(PendingHistory { count, failure: encode_failure, notes });
+    reply.begin::<HistoryUpdateResponse>();
+    let gaps = vec![(Gap::new(reply.body_len(), fill), task.charged(charge))];
+    let max = cx.shared.config().limits.deferred_timeout;
+    let until = deadline(cx.now.instant, request.header.timeout_hint, max);
+    cx.gather(request, caller.session, until, HistoryUpdateResponse::BINARY_ENCODING_ID, gaps, reply)
+}
+
+/// A HistoryUpdateResult that says no more than a status.
+fn encode_failure(status_code: StatusCode, out: &mut Vec<u8>) {
+    HistoryUpdateResult { status_code, ..Default::default() }.encode(out);
+}
+
+/// The body of an operation's details.
+fn body<T: Structure>(object: &ExtensionObject, limits: DecodeLimits) -> Result<T, StatusCode> {
+    let bytes = object.binary().ok_or(StatusCode::BAD_HISTORY_OPERATION_INVALID)?;
+    T::decode_from(bytes, limits).map_err(|error| error.status())
+}
+
+fn operation(object: &ExtensionObject, limits: DecodeLimits, now: UtcTime) -> Operation {
+    parse(object, limits, now).unwrap_or_else(|status| Operation {
+        node_id: NodeId::NULL,
+        name: "",
+        change: Change::Nothing,
+        permissions: &[],
+        count: 0,
+        refused: Some(status),
+    })
+}
+
+fn parse(object: &ExtensionObject, limits: DecodeLimits, now: UtcTime) -> Result<Operation, StatusCode> {
+    use PermissionType as P;
+    let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
+    if object.is::<UpdateDataDetails>() {
+        let details: UpdateDataDetails = body(object, limits)?;
+        let (perform, permissions) = perform(details.perform_insert_replace)?;
+        if perform == Perform::Remove {
+            // Part 11 §6.9.2: values are removed with DeleteRawModifiedDetails or DeleteAtTimeDetails.
+            return Err(StatusCode::BAD_HISTORY_OPERATION_INVALID);
+        }
+        let number = count(details.update_values.len());
+        let values = details.update_values.into_iter();
+        return Ok(Operation {
+            node_id: details.node_id,
+            name: "UpdateDataDetails",
+            change: Change::Values(
+                perform,
+                values.map(|value| HistoryValue::from_data_value(value, now)).collect(),
+            ),
+            permissions,
+            count: number,
+            refused: None,
+        });
+    }
+    if object.is::<UpdateStructureDataDetails>() {
+        let details: UpdateStructureDataDetails = body(object, limits)?;
+        let (perform, permissions) = perform(details.perform_insert_replace)?;
+        let number = count(details.update_values.len());
+        return Ok(Operation {
+            node_id: details.node_id,
+            name: "UpdateStructureDataDetails",
+            change: Change::Annotations(perform, details.update_values.into_iter().map(annotation).collect()),
+            permissions,
+            count: number,
+            refused: None,
+        });
+    }
+    if object.is::<DeleteRawModifiedDetails>() {
+        let details: DeleteRawModifiedDetails = body(object, limits)?;
+        let (start, end) = (details.start_time, details.end_time);
+        if start.is_null() || end.is_null() {
+            return Err(StatusCode::BAD_INVALID_TIMESTAMP_ARGUMENT);
+        }
+        // The later end does not belong to the range, unless it is the earlier one, too.
+        let (first, high) = (start.min(end), start.max(end));
+        let last = UtcTime::from_ticks(high.ticks() - i64::from(high != first));
+        let span = Span { first, last };
+        return Ok(Operation {
+            node_id: details.node_id,
+            name: "DeleteRawModifiedDetails",
+            change: if details.is_delete_modified {
+                Change::DeleteModified(span)
+            } else {
+                Change::Delete(span)
+            },
+            permissions: &[P::DELETE_HISTORY],
+            count: 0,
+            refused: None,
+        });
+    }
+    if object.is::<DeleteAtTimeDetails>() {
+        let details: DeleteAtTimeDetails = body(object, limits)?;
+        return Ok(Operation {
+            node_id: details.node_id,
+            name: "DeleteAtTimeDetails",
+            count: count(details.req_times.len()),
+            change: Change::DeleteAt(details.req_times),
+            permissions: &[P::DELETE_HISTORY],
+            refused: None,
+        });
+    }
+    let is_event = object.is::<UpdateEventDetails>() || object.is::<DeleteEventDetails>();
+    Err(if is_event {
+        StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED
+    } else {
+        StatusCode::BAD_HISTORY_OPERATION_INVALID
+    })
+}
+
+/// What is done, and the permissions that it takes (Part 3 §8.55).
+fn perform(kind: PerformUpdateType) -> Result<(Perform, &'static [PermissionType]), StatusCode> {
+    use PermissionType as P;
+    Ok(match kind {
+        PerformUpdateType::INSERT => (Perform::Insert, &[P::INSERT_HISTORY]),
+        PerformUpdateType::REPLACE => (Perform::Replace, &[P::MODIFY_HISTORY]),
+        PerformUpdateType::UPDATE => (Perform::Update, &[P::INSERT_HISTORY, P::MODIFY_HISTORY]),
+        PerformUpdateType::REMOVE => (Perform::Remove, &[P::DELETE_HISTORY]),
+        _ => return Err(StatusCode::BAD_HISTORY_OPERATION_INVALID),
+    })
+}
+
+/// An Annotation and the time that it is about (Part 11 §5.6, §6.9.3).
+fn annotation(value: DataValue) -> Result<(UtcTime, Annotation), StatusCode> {
+    let time = value.source_timestamp.filter(|time| !time.is_null());
+    let time = time.ok_or(StatusCode::BAD_INVALID_TIMESTAMP)?;
+    let Some(Variant::ExtensionObject(object)) = value.value else {
+        return Err(StatusCode::BAD_TYPE_MISMATCH);
+    };
+    Ok((time, object.decode().map_err(|_| StatusCode::BAD_TYPE_MISMATCH)?))
+}

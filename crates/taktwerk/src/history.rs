@@ -1,0 +1,312 @@
+//! History: stores, and what is recorded of variables.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use taktwerk::Server;
+//! use taktwerk::history::{MemoryStore, Rule};
+//!
+//! let server = Server::builder()
+//!     .bind("127.0.0.1:0")
+//!     .anonymous()
+//!     .history(Arc::new(MemoryStore::new(100_000)))
+//!     .build()?;
+//! let boiler = server.namespace("urn:example:boilers").object("Boiler 1").add()?;
+//! let temperature = boiler.variable("Temperature", 21.5).historize().add()?;
+//! let pressure = boiler
+//!     .variable("Pressure", 1.0)
+//!     .historize_with(Rule { deadband: 0.1, ..Rule::default() })
+//!     .add()?;
+//! # let _ = (temperature, pressure);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The crate `taktwerk-history` has stores in files and databases.
+
+pub use taktwerk_server::history::aggregate::{self, Aggregate};
+pub use taktwerk_server::history::{
+    HistoryStore, HistoryValue, MemoryStore, Modification, ModifiedValue, NodeHistory, NodeKey, Order,
+    Perform, Rule, Span, StoreError,
+};
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+use taktwerk_server::AddressSpace;
+use taktwerk_server::recorder::{Recorded, Recorder};
+use taktwerk_server::space::Wake;
+
+/// Values on their way to the recorder's thread; beyond, values are lost and marked.
+pub(crate) const QUEUE_LEN: usize = 1 << 17;
+/// How often values are stored: what a crash can lose.
+const STORE_EVERY: Duration = Duration::from_millis(500);
+/// How often the stores delete what is too old.
+const MAINTAIN_EVERY: Duration = Duration::from_secs(600);
+/// Values that wait for a store that fails; beyond, the oldest are dropped and the gap is marked. They take about 150
+/// bytes each.
+const WAITING_MAX: usize = 2_000_000;
+/// How long a store that failed is left alone, at most.
+const BACKOFF_MAX: Duration = Duration::from_secs(10);
+
+/// What the recorder has done.
+#[derive(Debug, Default)]
+pub struct RecorderCounters {
+    recorded: AtomicU64,
+    lost: AtomicU64,
+    failures: AtomicU64,
+    waiting: AtomicU64,
+}
+
+impl RecorderCounters {
+    /// Values that are stored.
+    #[must_use]
+    pub fn recorded(&self) -> u64 {
+        self.recorded.load(Ordering::Relaxed)
+    }
+
+    /// Values that were dropped, because they came too fast or a store failed for too long. The history says Bad_DataLost
+    /// where they are missing.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Batches that a store could not take.
+    #[must_use]
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// Values that wait to be stored.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+}
+
+/// What the thread is told.
+#[derive(Debug, Default)]
+struct Bell {
+    state: Mutex<(bool, bool)>,
+    rung: Condvar,
+}
+
+impl Bell {
+    fn lock(&self) -> MutexGuard<'_, (bool, bool)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until it is rung or the time is over; says whether to stop.
+    fn wait(&self, span: Duration) -> bool {
+        let state = self.lock();
+        let waited = self.rung.wait_timeout_while(state, span, |(rung, stop)| !*rung && !*stop);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.0 = false;
+        state.1
+    }
+
+    fn stop(&self) {
+        self.lock().1 = true;
+        self.rung.notify_one();
+    }
+}
+
+struct Ring(Arc<Bell>);
+
+impl Wake for Ring {
+    fn wake(&self) {
+        self.0.lock().0 = true;
+        self.0.rung.notify_one();
+    }
+}
+
+/// The thread that stores what is recorded.
+#[derive(Debug)]
+pub(crate) struct RecorderThread {
+    bell: Arc<Bell>,
+    counters: Arc<RecorderCounters>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl RecorderThread {
+    /// Starts it, if the space has a recorder.
+    pub(crate) fn start(space: &Arc<AddressSpace>) -> std::io::Result<Option<Self>> {
+        let Some(recorder) = Recorder::new(space) else { return Ok(None) };
+        let (bell, counters) = (Arc::new(Bell::default()), Arc::new(RecorderCounters::default()));
+        space.set_recorder_waker(Box::new(Ring(Arc::clone(&bell))));
+        let mut loop_ = Loop {
+            recorder,
+            counters: Arc::clone(&counters),
+            batches: Vec::new(),
+            store: space.history_store().map(Arc::clone),
+            lost_in_queue: 0,
+        };
+        let told = Arc::clone(&bell);
+        let thread =
+            thread::Builder::new().name("taktwerk-record".to_owned()).spawn(move || loop_.run(&told))?;
+        Ok(Some(Self { bell, counters, thread: Some(thread) }))
+    }
+
+    pub(crate) fn counters(&self) -> &Arc<RecorderCounters> {
+        &self.counters
+    }
+}
+
+impl Drop for RecorderThread {
+    fn drop(&mut self) {
+        self.bell.stop();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was told already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Values for one store.
+struct Batch {
+    store: Arc<dyn HistoryStore>,
+    values: Vec<(NodeKey, HistoryValue)>,
+    /// How long a failed store is left alone, and until when.
+    backoff: Duration,
+    not_before: Option<Instant>,
+    is_failing: bool,
+}
+
+struct Loop {
+    recorder: Recorder,
+    counters: Arc<RecorderCounters>,
+    batches: Vec<Batch>,
+    store: Option<Arc<dyn HistoryStore>>,
+    lost_in_queue: u64,
+}
+
+impl Loop {
+    fn run(&mut self, bell: &Bell) {
+        let mut taken = Vec::new();
+        let mut maintained = Instant::now();
+        let mut stored = Instant::now();
+        loop {
+            let stop = bell.wait(STORE_EVERY.saturating_sub(stored.elapsed()));
+            self.recorder.take(crate::space::now(), &mut taken);
+            self.counters.lost.fetch_add(self.recorder.lost() - self.lost_in_queue, Ordering::Relaxed);
+            self.lost_in_queue = self.recorder.lost();
+            for recorded in taken.drain(..) {
+                self.sort(recorded);
+            }
+            if stop || stored.elapsed() >= STORE_EVERY {
+                stored = Instant::now();
+                for batch in &mut self.batches {
+                    batch.flush(&self.counters, stop);
+                }
+            }
+            let waiting: usize = self.batches.iter().map(|batch| batch.values.len()).sum();
+            self.counters.waiting.store(waiting as u64, Ordering::Relaxed);
+            if stop {
+                self.finish();
+                return;
+            }
+            if maintained.elapsed() >= MAINTAIN_EVERY {
+                maintained = Instant::now();
+                for store in self.stores() {
+                    if let Err(error) = store.maintain(crate::space::now()) {
+                        tracing::warn!(%error, "history: old values stay");
+                    }
+                }
+            }
+        }
+    }
+
+    fn stores(&self) -> Vec<Arc<dyn HistoryStore>> {
+        let others = self.batches.iter().map(|batch| Arc::clone(&batch.store));
+        let mut all: Vec<Arc<dyn HistoryStore>> = self.store.iter().map(Arc::clone).chain(others).collect();
+        all.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        all
+    }
+
+    fn sort(&mut self, recorded: Recorded) {
+        let Recorded { store, node, value } = recorded;
+        let known = self.batches.iter().position(|batch| Arc::ptr_eq(&batch.store, &store));
+        let index = known.unwrap_or_else(|| {
+            self.batches.push(Batch {
+                store,
+                values: Vec::new(),
+                backoff: Duration::ZERO,
+                not_before: None,
+                is_failing: false,
+            });
+            self.batches.len() - 1
+        });
+        if let Some(batch) = self.batches.get_mut(index) {
+            batch.values.push((node, value));
+        }
+    }
+
+    fn finish(&self) {
+        for batch in self.batches.iter().filter(|batch| !batch.values.is_empty()) {
+            tracing::error!(
+                values = batch.values.len(),
+                "history: the server ends and these values are not stored"
+            );
+            self.counters.lost.fetch_add(batch.values.len() as u64, Ordering::Relaxed);
+        }
+        for store in self.stores() {
+            if let Err(error) = store.finish() {
+                tracing::error!(%error, "history: the store does not end in order");
+            }
+        }
+    }
+}
+
+impl Batch {
+    /// Stores everything, unless the store has failed a moment ago.
+    fn flush(&mut self, counters: &RecorderCounters, at_once: bool) {
+        let waits = self.not_before.is_some_and(|until| Instant::now() < until);
+        if self.values.is_empty() || (waits && !at_once) {
+            return self.bound(counters);
+        }
+        match self.store.append(&self.values) {
+            Ok(()) => {
+                counters.recorded.fetch_add(self.values.len() as u64, Ordering::Relaxed);
+                self.values.clear();
+                if core::mem::take(&mut self.is_failing) {
+                    tracing::info!("history: values are stored again");
+                }
+                (self.backoff, self.not_before) = (Duration::ZERO, None);
+            }
+            Err(error) => {
+                counters.failures.fetch_add(1, Ordering::Relaxed);
+                if !core::mem::replace(&mut self.is_failing, true) {
+                    tracing::error!(%error, "history: values wait until they can be stored");
+                }
+                self.backoff = (self.backoff * 2).clamp(STORE_EVERY, BACKOFF_MAX);
+                self.not_before = Some(Instant::now() + self.backoff);
+                self.bound(counters);
+            }
+        }
+    }
+
+    /// Drops the oldest values if there are too many, and says so in the histories of their variables.
+    fn bound(&mut self, counters: &RecorderCounters) {
+        if self.values.len() <= WAITING_MAX {
+            return;
+        }
+        // Half of them at once: what is left is moved.
+        let dropped: Vec<(NodeKey, HistoryValue)> = self.values.drain(..WAITING_MAX / 2).collect();
+        counters.lost.fetch_add(dropped.len() as u64, Ordering::Relaxed);
+        tracing::error!(
+            values = dropped.len(),
+            "history: the store has failed for too long; values are lost"
+        );
+        let mut marked = std::collections::BTreeSet::new();
+        let mut marks = Vec::new();
+        for (node, value) in dropped {
+            if marked.insert(NodeKey::clone(&node)) {
+                let status = taktwerk_types::StatusCode::BAD_DATA_LOST;
+                marks.push((node, HistoryValue { status, value: taktwerk_types::Variant::Empty, ..value }));
+            }
+        }
+        marks.append(&mut self.values);
+        self.values = marks;
+    }
+}

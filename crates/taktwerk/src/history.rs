@@ -188,7 +188,7 @@ impl Loop {
         let mut stored = Instant::now();
         loop {
             let stop = bell.wait(STORE_EVERY.saturating_sub(stored.elapsed()));
-            self.recorder.take(crate::space::now(), &mut taken);
+            self.recorder.take(taktwerk_net::clock::wall(), &mut taken);
             self.counters.lost.fetch_add(self.recorder.lost() - self.lost_in_queue, Ordering::Relaxed);
             self.lost_in_queue = self.recorder.lost();
             for recorded in taken.drain(..) {
@@ -209,7 +209,7 @@ impl Loop {
             if maintained.elapsed() >= MAINTAIN_EVERY {
                 maintained = Instant::now();
                 for store in self.stores() {
-                    if let Err(error) = store.maintain(crate::space::now()) {
+                    if let Err(error) = store.maintain(taktwerk_net::clock::wall()) {
                         tracing::warn!(%error, "history: old values stay");
                     }
                 }

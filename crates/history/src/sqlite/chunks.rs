@@ -146,7 +146,7 @@ pub(super) fn add(
     let mut found: Vec<Found> = {
         let query = format!("{COLUMNS} WHERE node = ? AND first <= ? AND last >= ? ORDER BY first");
         let mut statement = connection.prepare_cached(&query)?;
-        let rows = statement.query_map(params![node, last, first], |row| Found::of(row))?;
+        let rows = statement.query_map(params![node, last, first], Found::of)?;
         rows.collect::<Result<_, _>>()?
     };
     if found.is_empty()
@@ -177,7 +177,7 @@ pub(super) fn before(
     time: i64,
 ) -> Result<Option<Found>, rusqlite::Error> {
     let query = format!("{COLUMNS} WHERE node = ? AND first <= ? ORDER BY first DESC LIMIT 1");
-    connection.prepare_cached(&query)?.query_row(params![node, time], |row| Found::of(row)).optional()
+    connection.prepare_cached(&query)?.query_row(params![node, time], Found::of).optional()
 }
 
 /// Where the next chunk behind a time begins.

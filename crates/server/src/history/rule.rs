@@ -30,7 +30,8 @@ impl Rule {
             && let (Some(one), Some(other)) = (last.value.as_f64(), next.value.as_f64())
         {
             // A NaN differs from every number.
-            return !((one - other).abs() <= self.deadband);
+            let off = (one - other).abs();
+            return off.is_nan() || off > self.deadband;
         }
         !self.on_change || !last.value.same_as(&next.value)
     }

@@ -33,12 +33,12 @@ fn rules(stepped: bool, treat_uncertain_as_bad: bool) -> Rules {
 /// What the naive implementation knows of one tick: the simple bounding value there.
 fn at_tick(values: &[HistoryValue], tick: i64, rules: Rules) -> Option<(f64, bool)> {
     let usable = |value: &HistoryValue| rules.configuration.is_usable(value.status);
-    let before = values.iter().filter(|value| value.source <= time(tick)).next_back()?;
+    let before = values.iter().rfind(|value| value.source <= time(tick))?;
     let held = bound::number(&before.value).filter(|_| usable(before));
     Some((held.unwrap_or(f64::NAN), usable(before)))
 }
 
-fn inside<'a>(values: &'a [HistoryValue], start: i64, end: i64) -> Vec<&'a HistoryValue> {
+fn inside(values: &[HistoryValue], start: i64, end: i64) -> Vec<&HistoryValue> {
     let (start, end) = (time(start), time(end));
     values
         .iter()
@@ -102,8 +102,7 @@ fn naive(
         }
         A::Minimum2 | A::Maximum2 if rules.stepped && start < end => {
             let held = ticks.iter().flatten().filter(|(_, good)| *good).map(|(value, _)| *value);
-            let best = if aggregate == A::Minimum2 { held.reduce(f64::min) } else { held.reduce(f64::max) };
-            best
+            if aggregate == A::Minimum2 { held.reduce(f64::min) } else { held.reduce(f64::max) }
         }
         A::Delta => good.first().zip(good.last()).map(
             |(first, last)| {
@@ -160,7 +159,7 @@ proptest! {
         let rules = rules(false, strict);
         let result = bound::interpolated(&values, time(at), rules);
         let usable: Vec<_> = values.iter().filter(|value| rules.configuration.is_usable(value.status)).collect();
-        let before = usable.iter().filter(|value| value.source <= time(at)).next_back();
+        let before = usable.iter().rfind(|value| value.source <= time(at));
         let after = usable.iter().find(|value| value.source >= time(at));
         match (before, after, number(&result)) {
             (None, _, number) => prop_assert_eq!(number, None),
@@ -180,7 +179,7 @@ fn there_are_all_37() {
     for aggregate in Aggregate::ALL {
         assert_eq!(Aggregate::from_id(aggregate.id()), Some(*aggregate));
         assert_eq!(Aggregate::from_name(&aggregate.name().to_lowercase()), Some(*aggregate));
-        let node = taktwerk_schema::ns0::Ns0::get().node(aggregate.id()).expect(aggregate.name());
+        let node = taktwerk_schema::ns0::Ns0::get().node(aggregate.id()).unwrap();
         assert_eq!(node.browse_name(), aggregate.name());
     }
 }

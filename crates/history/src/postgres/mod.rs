@@ -1,0 +1,559 @@
+//! History in PostgreSQL: one database for many servers.
+//!
+//! Values are copied in batches. With the extension TimescaleDB the table of values is a hypertable. A connection that
+//! breaks is made again with the next batch; the recorder keeps values until then.
+//!
+//! The calls block and must not be made on a thread of an asynchronous runtime.
+
+mod row;
+#[cfg(test)]
+mod tests;
+
+use core::fmt;
+use core::time::Duration;
+use postgres::binary_copy::BinaryCopyInWriter;
+use postgres::error::SqlState;
+use postgres::types::{ToSql, Type};
+use postgres::{Client, Config, NoTls, Transaction};
+use row::Columns;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use taktwerk_schema::{Annotation, HistoryUpdateType};
+use taktwerk_server::history::{
+    HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Span, StoreError,
+};
+use taktwerk_types::{StatusCode, UtcTime, Variant};
+
+/// The tables.
+pub const SCHEMA: &str = include_str!("schema.sql");
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Connections that are kept for reading.
+const READERS_MAX: usize = 4;
+
+/// A store in a PostgreSQL database.
+pub struct PostgresStore {
+    config: Config,
+    /// Who records: the ApplicationUri of the server.
+    owner: String,
+    keep: Duration,
+    writer: Mutex<Writer>,
+    readers: Mutex<Vec<Client>>,
+}
+
+/// The one who writes.
+#[derive(Default)]
+struct Writer {
+    client: Option<Client>,
+    nodes: BTreeMap<NodeKey, i32>,
+    /// Variables that the database knows to be recorded.
+    recorded: BTreeSet<i32>,
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The configuration has a password.
+        f.debug_struct("PostgresStore").field("owner", &self.owner).finish_non_exhaustive()
+    }
+}
+
+fn failed(error: &postgres::Error) -> StoreError {
+    let what = error.as_db_error().map_or_else(|| error.to_string(), |error| error.message().to_owned());
+    StoreError::unavailable(format!("PostgreSQL: {what}"))
+}
+
+impl PostgresStore {
+    /// Connects to a database, such as `postgresql://taktwerk@localhost/history`, and makes the tables that are missing.
+    /// `owner` is the ApplicationUri of the server that records. Values are kept for `keep`; zero is for ever. If the owner's
+    /// process did not end in order, its histories say Bad_DataLost from their last values on.
+    ///
+    /// # Errors
+    /// The text is wrong, there is no connection, or the user may not make tables.
+    pub fn open(url: &str, owner: &str, keep: Duration) -> Result<Self, StoreError> {
+        let mut config: Config = url.parse().map_err(|error| failed(&error))?;
+        config.application_name("taktwerk").connect_timeout(CONNECT);
+        let store = Self {
+            config,
+            owner: owner.to_owned(),
+            keep,
+            writer: Mutex::default(),
+            readers: Mutex::default(),
+        };
+        store.writing(|client, writer| {
+            prepare(client)?;
+            mark_gaps(client, &store.owner)?;
+            writer.recorded.clear();
+            Ok(())
+        })?;
+        Ok(store)
+    }
+
+    fn connect(&self) -> Result<Client, StoreError> {
+        self.config.connect(NoTls).map_err(|error| failed(&error))
+    }
+
+    /// Runs something with the connection that writes, which is made if need be.
+    fn writing<T>(
+        &self,
+        run: impl FnOnce(&mut Client, &mut Writer) -> Result<T, postgres::Error>,
+    ) -> Result<T, StoreError> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut client = match writer.client.take().filter(|client| !client.is_closed()) {
+            Some(client) => client,
+            None => self.connect()?,
+        };
+        let result = run(&mut client, &mut writer).map_err(|error| failed(&error));
+        if !client.is_closed() {
+            writer.client = Some(client);
+        }
+        result
+    }
+
+    /// Runs something with a connection of its own.
+    fn reading<T>(&self, run: impl Fn(&mut Client) -> Result<T, postgres::Error>) -> Result<T, StoreError> {
+        let kept = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let was_kept = kept.is_some();
+        let mut client = match kept {
+            Some(client) => client,
+            None => self.connect()?,
+        };
+        let mut result = run(&mut client);
+        if was_kept && result.is_err() && client.is_closed() {
+            // It broke while nobody used it.
+            client = self.connect()?;
+            result = run(&mut client);
+        }
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if !client.is_closed() && readers.len() < READERS_MAX {
+            readers.push(client);
+        }
+        result.map_err(|error| failed(&error))
+    }
+}
+
+/// Makes what is missing.
+fn prepare(client: &mut Client) -> Result<(), postgres::Error> {
+    // Servers that start together would make the same tables.
+    client.batch_execute("SELECT pg_advisory_lock(7811)")?;
+    let result = client.batch_execute(SCHEMA).and_then(|()| hypertable(client));
+    client.batch_execute("SELECT pg_advisory_unlock(7811)")?;
+    result
+}
+
+/// With TimescaleDB, values are stored in pieces of a week, which are compressed after a week.
+fn hypertable(client: &mut Client) -> Result<(), postgres::Error> {
+    let has = client.query_opt("SELECT 1 FROM pg_extension WHERE extname = 'timescaledb'", &[])?;
+    if has.is_none() {
+        return Ok(());
+    }
+    client.batch_execute(
+        "SELECT create_hypertable('taktwerk_value', 'time', chunk_time_interval => interval '7 days', \
+         if_not_exists => true, migrate_data => true)",
+    )
+}
+
+/// What a process recorded that did not end in order is not complete.
+fn mark_gaps(client: &mut Client, owner: &str) -> Result<(), postgres::Error> {
+    let rows = client.query(
+        "SELECT n.id, (SELECT max(ticks) FROM taktwerk_value v WHERE v.node = n.id AND v.time = \
+         (SELECT max(time) FROM taktwerk_value w WHERE w.node = n.id)) FROM taktwerk_node n WHERE recorded_by = $1",
+        &[&owner],
+    )?;
+    if !rows.is_empty() {
+        tracing::warn!(
+            variables = rows.len(),
+            "history: the process that recorded last did not end in order; up to its last second of values is missing \
+             and marked Bad_DataLost"
+        );
+    }
+    let mut transaction = client.transaction()?;
+    for row in rows {
+        if let Some(ticks) = row.try_get::<_, Option<i64>>(1)? {
+            let source = UtcTime::from_ticks(ticks + 1);
+            let status = StatusCode::BAD_DATA_LOST;
+            let value = HistoryValue { source, server: source, status, value: Variant::Empty };
+            put(&mut transaction, row.try_get(0)?, &value)?;
+        }
+    }
+    transaction.execute("UPDATE taktwerk_node SET recorded_by = NULL WHERE recorded_by = $1", &[&owner])?;
+    transaction.commit()
+}
+
+const INSERT: &str = "INSERT INTO taktwerk_value (node, time, ticks, server_ticks, status, type, value, other) \
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (node, time, ticks) DO UPDATE SET \
+                      server_ticks = excluded.server_ticks, status = excluded.status, type = excluded.type, \
+                      value = excluded.value, other = excluded.other";
+
+/// Adds or replaces one value.
+fn put(transaction: &mut Transaction<'_>, node: i32, value: &HistoryValue) -> Result<(), postgres::Error> {
+    let c = Columns::of(value);
+    let parameters: [&(dyn ToSql + Sync); 8] =
+        [&node, &c.time, &c.ticks, &c.server_ticks, &c.status, &c.kind, &c.value, &c.other];
+    transaction.execute(INSERT, &parameters)?;
+    Ok(())
+}
+
+const TYPES: [Type; 8] = [
+    Type::INT4,
+    Type::TIMESTAMPTZ,
+    Type::INT8,
+    Type::INT8,
+    Type::INT8,
+    Type::INT2,
+    Type::FLOAT8,
+    Type::BYTEA,
+];
+
+/// Copies values into a table.
+fn copy<'a>(
+    transaction: &mut Transaction<'_>,
+    table: &str,
+    values: impl Iterator<Item = (i32, &'a HistoryValue)>,
+) -> Result<(), postgres::Error> {
+    let statement = format!(
+        "COPY {table} (node, time, ticks, server_ticks, status, type, value, other) FROM STDIN BINARY"
+    );
+    let mut writer = BinaryCopyInWriter::new(transaction.copy_in(&statement)?, &TYPES);
+    for (node, value) in values {
+        let c = Columns::of(value);
+        writer.write(&[&node, &c.time, &c.ticks, &c.server_ticks, &c.status, &c.kind, &c.value, &c.other])?;
+    }
+    writer.finish()?;
+    Ok(())
+}
+
+impl Writer {
+    /// The numbers of Variables; those that are new are added.
+    fn numbers(
+        &mut self,
+        client: &mut Client,
+        values: &[(NodeKey, HistoryValue)],
+    ) -> Result<Vec<i32>, postgres::Error> {
+        let mut missing: BTreeSet<&str> = BTreeSet::new();
+        missing.extend(values.iter().map(|(key, _)| &**key).filter(|key| !self.nodes.contains_key(*key)));
+        if !missing.is_empty() {
+            let keys: Vec<&str> = missing.into_iter().collect();
+            client.execute(
+                "INSERT INTO taktwerk_node (key) SELECT unnest($1::text[]) ON CONFLICT (key) DO NOTHING",
+                &[&keys],
+            )?;
+            for row in client.query("SELECT key, id FROM taktwerk_node WHERE key = ANY($1)", &[&keys])? {
+                self.nodes.insert(row.try_get::<_, &str>(0)?.into(), row.try_get(1)?);
+            }
+        }
+        Ok(values.iter().map(|(key, _)| self.nodes.get(key).copied().unwrap_or_default()).collect())
+    }
+}
+
+/// Up to `limit` rows, for the database.
+fn limited(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+const VALUE: &str = "ticks, server_ticks, status, type, value, other";
+
+impl HistoryStore for PostgresStore {
+    fn append(&self, values: &[(NodeKey, HistoryValue)]) -> Result<(), StoreError> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        let owner = &self.owner;
+        self.writing(|client, writer| {
+            let nodes = writer.numbers(client, values)?;
+            let new: Vec<i32> =
+                nodes.iter().copied().filter(|node| !writer.recorded.contains(node)).collect::<BTreeSet<_>>().into_iter().collect();
+            if !new.is_empty() {
+                client.execute("UPDATE taktwerk_node SET recorded_by = $1 WHERE id = ANY($2)", &[owner, &new])?;
+                writer.recorded.extend(new);
+            }
+            let pairs = || nodes.iter().copied().zip(values.iter().map(|(_, value)| value));
+            let mut transaction = client.transaction()?;
+            match copy(&mut transaction, "taktwerk_value", pairs()) {
+                Ok(()) => return transaction.commit(),
+                Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => transaction.rollback()?,
+                Err(error) => return Err(error),
+            }
+            // Some are there already: sent before a connection broke, or with the same time.
+            let mut transaction = client.transaction()?;
+            transaction.batch_execute(
+                "CREATE TEMPORARY TABLE taktwerk_new (LIKE taktwerk_value, n bigint GENERATED ALWAYS AS IDENTITY) ON COMMIT DROP",
+            )?;
+            copy(&mut transaction, "taktwerk_new", pairs())?;
+            transaction.batch_execute(
+                "INSERT INTO taktwerk_value SELECT DISTINCT ON (node, time, ticks) node, time, ticks, server_ticks, status, \
+                 type, value, other FROM taktwerk_new ORDER BY node, time, ticks, n DESC ON CONFLICT (node, time, ticks) DO \
+                 UPDATE SET server_ticks = excluded.server_ticks, status = excluded.status, type = excluded.type, \
+                 value = excluded.value, other = excluded.other",
+            )?;
+            transaction.commit()
+        })
+    }
+
+    fn read(
+        &self,
+        node: &NodeKey,
+        span: Span,
+        order: Order,
+        limit: usize,
+        out: &mut Vec<HistoryValue>,
+    ) -> Result<(), StoreError> {
+        if span.is_empty() {
+            return Ok(());
+        }
+        let direction = if order == Order::Forward { "ASC" } else { "DESC" };
+        let query = format!(
+            "SELECT {VALUE} FROM taktwerk_value WHERE node = (SELECT id FROM taktwerk_node WHERE key = $1) \
+             AND time >= $2 AND time <= $3 AND ticks BETWEEN $4 AND $5 ORDER BY time {direction}, ticks {direction} LIMIT $6"
+        );
+        let found = self.reading(|client| {
+            let (first, last) = (row::time(span.first), row::time(span.last));
+            let key: &str = node;
+            let parameters: [&(dyn ToSql + Sync); 6] =
+                [&key, &first, &last, &span.first.ticks(), &span.last.ticks(), &limited(limit)];
+            client
+                .query(&query, &parameters)?
+                .iter()
+                .map(|row| row::value(row, 0))
+                .collect::<Result<Vec<_>, _>>()
+        })?;
+        out.extend(found);
+        Ok(())
+    }
+
+    fn read_modified(
+        &self,
+        node: &NodeKey,
+        span: Span,
+        order: Order,
+        skip: usize,
+        limit: usize,
+    ) -> Result<Vec<ModifiedValue>, StoreError> {
+        let direction = if order == Order::Forward { "ASC" } else { "DESC" };
+        let query = format!(
+            "SELECT {VALUE}, changed_at, change, changed_by FROM taktwerk_modified WHERE node = (SELECT id FROM \
+             taktwerk_node WHERE key = $1) AND ticks BETWEEN $2 AND $3 ORDER BY ticks {direction}, id {direction} \
+             LIMIT $4 OFFSET $5"
+        );
+        self.reading(|client| {
+            let key: &str = node;
+            let parameters: [&(dyn ToSql + Sync); 5] =
+                [&key, &span.first.ticks(), &span.last.ticks(), &limited(limit), &limited(skip)];
+            let one = |row: &postgres::Row| {
+                let by = Modification {
+                    time: UtcTime::from_ticks(row.try_get(6)?),
+                    kind: HistoryUpdateType(row.try_get(7)?),
+                    user: row.try_get::<_, &str>(8)?.into(),
+                };
+                Ok(ModifiedValue { value: row::value(row, 0)?, by })
+            };
+            client.query(&query, &parameters)?.iter().map(one).collect()
+        })
+    }
+
+    fn update(
+        &self,
+        node: &NodeKey,
+        perform: Perform,
+        values: Vec<HistoryValue>,
+        by: &Modification,
+    ) -> Result<Vec<StatusCode>, StoreError> {
+        let values: Vec<(NodeKey, HistoryValue)> =
+            values.into_iter().map(|value| (Arc::clone(node), value)).collect();
+        self.writing(|client, writer| {
+            let nodes = writer.numbers(client, &values)?;
+            let mut transaction = client.transaction()?;
+            let mut results = Vec::with_capacity(values.len());
+            for (node, (_, value)) in nodes.into_iter().zip(&values) {
+                results.push(update(&mut transaction, node, perform, value, by)?);
+            }
+            transaction.commit()?;
+            Ok(results)
+        })
+    }
+
+    fn delete(&self, node: &NodeKey, span: Span, by: &Modification) -> Result<u64, StoreError> {
+        let query = format!(
+            "WITH gone AS (DELETE FROM taktwerk_value WHERE node = (SELECT id FROM taktwerk_node WHERE key = $1) \
+             AND time >= $2 AND time <= $3 AND ticks BETWEEN $4 AND $5 RETURNING node, {VALUE}) \
+             INSERT INTO taktwerk_modified (node, {VALUE}, changed_at, change, changed_by) \
+             SELECT node, {VALUE}, $6, $7, $8 FROM gone ORDER BY ticks"
+        );
+        self.writing(|client, _| {
+            let (first, last) = (row::time(span.first), row::time(span.last));
+            let (key, user): (&str, &str) = (node, &by.user);
+            let kind = HistoryUpdateType::DELETE.0;
+            let parameters: [&(dyn ToSql + Sync); 8] = [
+                &key,
+                &first,
+                &last,
+                &span.first.ticks(),
+                &span.last.ticks(),
+                &by.time.ticks(),
+                &kind,
+                &user,
+            ];
+            client.execute(&query, &parameters)
+        })
+    }
+
+    fn delete_modified(&self, node: &NodeKey, span: Span) -> Result<u64, StoreError> {
+        let query = "DELETE FROM taktwerk_modified WHERE node = (SELECT id FROM taktwerk_node WHERE key = $1) \
+                     AND ticks BETWEEN $2 AND $3";
+        let key: &str = node;
+        self.writing(|client, _| client.execute(query, &[&key, &span.first.ticks(), &span.last.ticks()]))
+    }
+
+    fn annotations(
+        &self,
+        node: &NodeKey,
+        span: Span,
+        limit: usize,
+    ) -> Result<Vec<(UtcTime, Annotation)>, StoreError> {
+        let query = "SELECT ticks, user_name, annotated_at, message FROM taktwerk_annotation WHERE node = (SELECT id \
+                     FROM taktwerk_node WHERE key = $1) AND ticks BETWEEN $2 AND $3 ORDER BY ticks LIMIT $4";
+        self.reading(|client| {
+            let key: &str = node;
+            let parameters: [&(dyn ToSql + Sync); 4] =
+                [&key, &span.first.ticks(), &span.last.ticks(), &limited(limit)];
+            let one = |row: &postgres::Row| {
+                let annotation = Annotation {
+                    user_name: row.try_get::<_, &str>(1)?.into(),
+                    annotation_time: UtcTime::from_ticks(row.try_get(2)?),
+                    message: row.try_get::<_, &str>(3)?.into(),
+                };
+                Ok((UtcTime::from_ticks(row.try_get(0)?), annotation))
+            };
+            client.query(query, &parameters)?.iter().map(one).collect()
+        })
+    }
+
+    fn annotate(
+        &self,
+        node: &NodeKey,
+        perform: Perform,
+        annotations: Vec<(UtcTime, Annotation)>,
+    ) -> Result<Vec<StatusCode>, StoreError> {
+        let nothing = HistoryValue {
+            source: UtcTime::NULL,
+            server: UtcTime::NULL,
+            status: StatusCode::GOOD,
+            value: Variant::Empty,
+        };
+        let key = [(Arc::clone(node), nothing)];
+        self.writing(|client, writer| {
+            let node = writer.numbers(client, &key)?.first().copied().unwrap_or_default();
+            let mut transaction = client.transaction()?;
+            let mut results = Vec::with_capacity(annotations.len());
+            for (time, annotation) in &annotations {
+                results.push(annotate(&mut transaction, node, perform, *time, annotation)?);
+            }
+            transaction.commit()?;
+            Ok(results)
+        })
+    }
+
+    fn maintain(&self, now: UtcTime) -> Result<(), StoreError> {
+        if self.keep.is_zero() {
+            return Ok(());
+        }
+        let age = i64::try_from(self.keep.as_nanos() / 100).unwrap_or(i64::MAX);
+        let oldest = row::time(UtcTime::from_ticks(now.ticks().saturating_sub(age)));
+        self.writing(|client, _| client.execute("DELETE FROM taktwerk_value WHERE time < $1", &[&oldest]))?;
+        Ok(())
+    }
+
+    fn finish(&self) -> Result<(), StoreError> {
+        let owner = &self.owner;
+        self.writing(|client, writer| {
+            writer.recorded.clear();
+            client.execute("UPDATE taktwerk_node SET recorded_by = NULL WHERE recorded_by = $1", &[owner])
+        })?;
+        Ok(())
+    }
+}
+
+fn update(
+    transaction: &mut Transaction<'_>,
+    node: i32,
+    perform: Perform,
+    value: &HistoryValue,
+    by: &Modification,
+) -> Result<StatusCode, postgres::Error> {
+    let query =
+        format!("SELECT {VALUE} FROM taktwerk_value WHERE node = $1 AND time = $2 AND ticks = $3 FOR UPDATE");
+    let (time, ticks) = (row::time(value.source), value.source.ticks());
+    let old = transaction.query_opt(&query, &[&node, &time, &ticks])?;
+    let old = old.map(|row| row::value(&row, 0)).transpose()?;
+    Ok(match (perform, old) {
+        (Perform::Insert, Some(_)) => StatusCode::BAD_ENTRY_EXISTS,
+        (Perform::Replace, None) => StatusCode::BAD_NO_ENTRY_EXISTS,
+        (Perform::Remove, _) => StatusCode::BAD_HISTORY_OPERATION_INVALID,
+        (Perform::Replace | Perform::Update, Some(old)) => {
+            let kind = if perform == Perform::Update {
+                HistoryUpdateType::UPDATE
+            } else {
+                HistoryUpdateType::REPLACE
+            };
+            note(transaction, node, &old, by, kind)?;
+            put(transaction, node, value)?;
+            StatusCode::GOOD_ENTRY_REPLACED
+        }
+        (Perform::Insert | Perform::Update, None) => {
+            note(transaction, node, value, by, HistoryUpdateType::INSERT)?;
+            put(transaction, node, value)?;
+            StatusCode::GOOD_ENTRY_INSERTED
+        }
+    })
+}
+
+fn note(
+    transaction: &mut Transaction<'_>,
+    node: i32,
+    value: &HistoryValue,
+    by: &Modification,
+    kind: HistoryUpdateType,
+) -> Result<(), postgres::Error> {
+    let c = Columns::of(value);
+    let user: &str = &by.user;
+    let query = format!(
+        "INSERT INTO taktwerk_modified (node, {VALUE}, changed_at, change, changed_by) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+    );
+    let at = by.time.ticks();
+    let parameters: [&(dyn ToSql + Sync); 10] =
+        [&node, &c.ticks, &c.server_ticks, &c.status, &c.kind, &c.value, &c.other, &at, &kind.0, &user];
+    transaction.execute(&query, &parameters)?;
+    Ok(())
+}
+
+fn annotate(
+    transaction: &mut Transaction<'_>,
+    node: i32,
+    perform: Perform,
+    time: UtcTime,
+    annotation: &Annotation,
+) -> Result<StatusCode, postgres::Error> {
+    let (user, message) = (annotation.user_name.as_str(), annotation.message.as_str());
+    let (ticks, at) = (time.ticks(), annotation.annotation_time.ticks());
+    let key: [&(dyn ToSql + Sync); 4] = [&node, &ticks, &user, &at];
+    let of = "node = $1 AND ticks = $2 AND user_name = $3 AND annotated_at = $4";
+    let exists =
+        transaction.query_opt(&format!("SELECT 1 FROM taktwerk_annotation WHERE {of}"), &key)?.is_some();
+    Ok(match (perform, exists) {
+        (Perform::Insert, true) => StatusCode::BAD_ENTRY_EXISTS,
+        (Perform::Replace | Perform::Remove, false) => StatusCode::BAD_NO_ENTRY_EXISTS,
+        (Perform::Remove, true) => {
+            transaction.execute(&format!("DELETE FROM taktwerk_annotation WHERE {of}"), &key)?;
+            StatusCode::GOOD
+        }
+        (Perform::Insert | Perform::Replace | Perform::Update, _) => {
+            transaction.execute(
+                "INSERT INTO taktwerk_annotation VALUES ($1, $2, $3, $4, $5) ON CONFLICT (node, ticks, user_name, \
+                 annotated_at) DO UPDATE SET message = excluded.message",
+                &[&node, &ticks, &user, &at, &message],
+            )?;
+            if exists { StatusCode::GOOD_ENTRY_REPLACED } else { StatusCode::GOOD_ENTRY_INSERTED }
+        }
+    })
+}

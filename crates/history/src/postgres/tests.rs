@@ -1,0 +1,202 @@
+//! The store against a real server, which the tests start themselves. Without the programs `initdb` and `postgres` they are
+//! skipped.
+
+#![allow(clippy::print_stderr)] // a test that is skipped says why
+
+use super::*;
+use proptest::prelude::*;
+use proptest::test_runner::{Config as ProptestConfig, TestRunner};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use taktwerk_server::history::MemoryStore;
+
+/// Where the programs are; Debian keeps them out of the search path.
+fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let folders = std::env::split_paths(&path).chain(versions.map(|version| version.path().join("bin")));
+    folders.map(|folder| folder.join(name)).find(|program| program.is_file())
+}
+
+/// A database server in a folder of its own, on a Unix socket there.
+struct Server {
+    folder: tempfile::TempDir,
+    child: Child,
+}
+
+impl Server {
+    fn start() -> Option<Self> {
+        let (Some(initdb), Some(postgres)) = (program("initdb"), program("postgres")) else {
+            eprintln!("skipped: initdb and postgres are not installed (apt install postgresql)");
+            return None;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        let made = Command::new(initdb)
+            .args(["-A", "trust", "-U", "taktwerk", "--no-sync", "-E", "UTF8", "-D"])
+            .arg(&data)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        if !made.is_ok_and(|status| status.success()) {
+            eprintln!("skipped: initdb fails here (it does for root)");
+            return None;
+        }
+        let child = Self::run(&postgres, folder.path());
+        let server = Self { folder, child };
+        server.wait();
+        Some(server)
+    }
+
+    fn run(postgres: &Path, folder: &Path) -> Child {
+        Command::new(postgres)
+            .arg("-D")
+            .arg(folder.join("data"))
+            .arg("-k")
+            .arg(folder)
+            .args(["-h", "", "-F"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+
+    fn wait(&self) {
+        for _ in 0..600 {
+            if self.url().parse::<Config>().unwrap().connect(NoTls).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        panic!("the database does not start");
+    }
+
+    fn restart(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        // What a server that was killed leaves behind.
+        std::fs::remove_file(self.folder.path().join("data/postmaster.pid")).ok();
+        self.child = Self::run(&program("postgres").unwrap(), self.folder.path());
+        self.wait();
+    }
+
+    fn url(&self) -> String {
+        format!("host={} user=taktwerk dbname=postgres", self.folder.path().display())
+    }
+
+    fn open(&self) -> PostgresStore {
+        PostgresStore::open(&self.url(), "urn:test", Duration::ZERO).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // The postmaster takes its children with it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn time(at: i64) -> UtcTime {
+    UtcTime::from_ticks(133_000_000_000_000_001 + at * 3)
+}
+
+fn value(at: i64, value: impl Into<Variant>) -> HistoryValue {
+    HistoryValue { source: time(at), server: time(at + 1), status: StatusCode::GOOD, value: value.into() }
+}
+
+fn by() -> Modification {
+    Modification { time: time(0), kind: HistoryUpdateType::UPDATE, user: "somebody".into() }
+}
+
+fn all(store: &dyn HistoryStore, node: &NodeKey) -> Vec<HistoryValue> {
+    let mut out = Vec::new();
+    store.read(node, Span::ALL, Order::Forward, usize::MAX, &mut out).unwrap();
+    out
+}
+
+#[test]
+fn it_does_what_the_one_in_memory_does_and_survives_a_restart() {
+    let Some(mut server) = Server::start() else { return };
+    let store = server.open();
+    let key: NodeKey = "nsu=urn:test;s=a".into();
+    let values: Vec<Variant> = vec![
+        true.into(),
+        (-5i8).into(),
+        7u64.into(),
+        u64::MAX.into(),
+        i64::MIN.into(),
+        1.5f32.into(),
+        f64::NAN.into(),
+        "text".into(),
+        vec![1.0, 2.0].into(),
+        Variant::Empty,
+    ];
+    let values: Vec<(NodeKey, HistoryValue)> =
+        (0..).zip(values).map(|(at, one)| (Arc::clone(&key), value(at, one))).collect();
+    store.append(&values).unwrap();
+    // The same once more, as after a connection that broke before the answer came.
+    store.append(&values).unwrap();
+    let found = all(&store, &key);
+    assert_eq!(found.len(), values.len());
+    assert!(found.iter().zip(&values).all(|(one, (_, other))| one.same_as(other)), "{found:?}");
+
+    server.restart();
+    let late = [(Arc::clone(&key), value(100, 1.0))];
+    let mut tries = 0;
+    while store.append(&late).is_err() {
+        tries += 1;
+        assert!(tries < 3, "the connection is not made again");
+    }
+    assert_eq!(all(&store, &key).len(), values.len() + 1);
+    // A second process of the same server finds that the first one did not end in order.
+    let second = server.open();
+    let found = all(&second, &key);
+    assert_eq!(found.last().unwrap().status, StatusCode::BAD_DATA_LOST);
+    store.finish().unwrap();
+
+    let mut runner =
+        TestRunner::new(ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() });
+    let steps = prop::collection::vec((0u8..6, 0i64..40, 0i64..40, any::<i32>()), 1..25);
+    let number = std::cell::Cell::new(0);
+    runner
+        .run(&steps, |steps| {
+            number.set(number.get() + 1);
+            let key: NodeKey = format!("nsu=urn:test;i={}", number.get()).into();
+            let model = MemoryStore::new(1_000);
+            for (kind, from, to, value_of) in steps {
+                let span = Span { first: time(from), last: time(to) };
+                let new = vec![value(from, value_of), value(to, f64::from(value_of))];
+                let both: [&dyn HistoryStore; 2] = [&store, &model];
+                match kind {
+                    0 => {
+                        let new: Vec<_> = new.into_iter().map(|value| (Arc::clone(&key), value)).collect();
+                        both.iter().for_each(|store| store.append(&new).unwrap());
+                    }
+                    1..=3 => {
+                        let perform =
+                            [Perform::Insert, Perform::Replace, Perform::Update][usize::from(kind) - 1];
+                        let [one, other] =
+                            both.map(|store| store.update(&key, perform, new.clone(), &by()).unwrap());
+                        prop_assert_eq!(one, other);
+                    }
+                    4 => {
+                        let [one, other] = both.map(|store| store.delete(&key, span, &by()).unwrap());
+                        prop_assert_eq!(one, other);
+                    }
+                    _ => {
+                        let order = if value_of % 2 == 0 { Order::Forward } else { Order::Backward };
+                        let [one, other] = both.map(|store| {
+                            let mut out = Vec::new();
+                            store.read(&key, span, order, 5, &mut out).unwrap();
+                            (out, store.read_modified(&key, span, order, 1, 5).unwrap())
+                        });
+                        prop_assert_eq!(one, other);
+                    }
+                }
+            }
+            prop_assert_eq!(all(&store, &key), all(&model, &key));
+            Ok(())
+        })
+        .unwrap();
+}

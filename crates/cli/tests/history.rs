@@ -1,0 +1,96 @@
+//! `serve --history` and `history`: what was recorded is there after kill -9, with a mark where values are missing.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_taktwerk");
+const NODE: &str = "ns=2;s=Plant/Boiler/Level";
+
+/// A server that is killed at the latest when the test ends.
+struct Server {
+    child: Child,
+    url: String,
+}
+
+impl Server {
+    fn start(folder: &Path) -> Self {
+        let mut child = Command::new(BINARY)
+            .args(["serve", "--quiet", "--port", "0", "--policy", "None", "--history"])
+            .arg(folder.join("history.db"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().strip_prefix("READY ").unwrap().to_owned();
+        Self { child, url }
+    }
+
+    /// The lines of the history of the node, without the head.
+    fn history(&self, arguments: &[&str]) -> Vec<String> {
+        let output = Command::new(BINARY)
+            .args(["history", &self.url, NODE, "--policy", "None", "--csv"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().lines().skip(1).map(str::to_owned).collect()
+    }
+
+    /// Waits until so many values are recorded.
+    fn wait_for(&self, count: usize) -> Vec<String> {
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            let found = self.history(&["--from", "-1h"]);
+            if found.len() >= count {
+                return found;
+            }
+            assert!(Instant::now() < end, "only {} values are recorded", found.len());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn what_was_recorded_survives_kill_9_and_the_gap_is_marked() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let before = server.wait_for(3);
+    // Dropping it sends SIGKILL.
+    drop(server);
+    let server = Server::start(folder.path());
+    let after = server.wait_for(before.len() + 2);
+    assert_eq!(after[..before.len()], before, "values were lost that clients had read");
+    let gaps = after.iter().filter(|line| line.ends_with("BadDataLost")).count();
+    assert_eq!(gaps, 1, "{after:?}");
+    let minutes = server.history(&["--from", "-2m", "--aggregate", "Count", "--every", "4m"]);
+    assert_eq!(minutes.len(), 1, "{minutes:?}");
+}
+
+#[test]
+fn a_history_of_another_program_is_refused_and_said_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("history.db");
+    std::fs::write(&file, "this is a text and no database, and it is long enough to be looked at as one")
+        .unwrap();
+    let output = Command::new(BINARY)
+        .args(["serve", "--port", "0", "--policy", "None", "--history"])
+        .arg(&file)
+        .output();
+    let output = output.unwrap();
+    assert!(!output.status.success());
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("is not a history file"), "{told}");
+}

@@ -136,8 +136,9 @@ pub struct Limits {
     pub nodes_per_history_update_max: u32,
     /// Values of one HistoryRead; the rest waits behind continuation points.
     pub history_values_max: usize,
-    /// Raw values that one aggregate may look at; beyond: Bad_QueryTooComplex. After so many values in one HistoryRead the
-    /// rest waits behind continuation points. They take about 64 bytes each on a worker thread.
+    /// Raw values that one interval of an aggregate may have; beyond: Bad_QueryTooComplex. After three times as many in one
+    /// HistoryRead the rest waits behind continuation points. They are charged with 64 bytes each
+    /// while a worker thread reads.
     pub history_raw_values_max: usize,
     /// Continuation points of HistoryRead per session (MaxHistoryContinuationPoints).
     pub history_continuation_points_max: u16,
@@ -235,8 +236,8 @@ impl Default for Limits {
             nodes_per_browse_max: 10_000,
             nodes_per_history_read_max: 1_000,
             nodes_per_history_update_max: 1_000,
-            history_values_max: 200_000,
-            history_raw_values_max: 3_000_000,
+            history_values_max: 100_000,
+            history_raw_values_max: 250_000,
             history_continuation_points_max: 100,
             nodes_per_register_nodes_max: 10_000,
             nodes_per_translate_max: 10_000,

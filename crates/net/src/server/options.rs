@@ -25,7 +25,7 @@ pub struct ServerOptions {
     pub credential_threads_max: usize,
     /// Most threads for the application's methods. Default 8: as many can hang before other methods have to wait.
     pub callback_threads_max: usize,
-    /// Most threads that read and change history. Default 4.
+    /// Most threads that read and change history. Default 2: each may hold some 20 MB of the limit for requests.
     pub history_threads_max: usize,
     /// Most threads for the application's sources that block. A source that hangs holds one, and a second one if a write
     /// hangs, too. Default 64.
@@ -48,7 +48,7 @@ impl Default for ServerOptions {
             security_threads_max: 4,
             credential_threads_max: 4,
             callback_threads_max: 8,
-            history_threads_max: 4,
+            history_threads_max: 2,
             source_threads_max: 64,
             socket: SocketOptions::default(),
             receive_buffer_len: 64 << 10,

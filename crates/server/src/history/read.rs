@@ -5,6 +5,7 @@ use super::aggregate::bound::{self, Rules};
 use super::aggregate::{Aggregate, Configuration, processed};
 use super::point::{HistoryPoints, Point};
 use super::store::{HistoryStore, HistoryValue, ModifiedValue, NodeKey, Order, Span, StoreError};
+use crate::account::{Account, Category};
 use std::sync::Arc;
 use taktwerk_schema::{HistoryData, HistoryModifiedData, ModificationInfo};
 use taktwerk_types::codec::{encode_bytes, encode_len, encode_sized};
@@ -124,6 +125,8 @@ pub(crate) struct ReadJob {
     pub(crate) release: bool,
     pub(crate) points: Arc<HistoryPoints>,
     pub(crate) bounds: Bounds,
+    /// Pays for what is held while it runs.
+    pub(crate) account: Arc<Account>,
 }
 
 /// What was read for a node.
@@ -138,16 +141,46 @@ enum Values {
     Modified(Vec<ModifiedValue>),
 }
 
+/// Bytes of memory that a value takes.
+const VALUE: usize = 64;
 /// Bytes of a value at least: mask, type, status or value, one timestamp.
 const VALUE_LEN_MIN: usize = 8;
 
 impl ReadJob {
+    /// Bytes of the values that it holds at most at a time.
+    fn held(&self) -> usize {
+        let (mut values, mut raw) = (0usize, 0);
+        for node in &self.nodes {
+            match &node.position {
+                Some(
+                    Position::Raw(RawPosition { page, .. })
+                    | Position::Modified(ModifiedPosition { page, .. }),
+                ) if *page > 0 => {
+                    values = values.saturating_add(*page);
+                }
+                Some(Position::AtTime { times, .. }) => values = values.saturating_add(times.len()),
+                Some(Position::Raw(_) | Position::Modified(_) | Position::Annotations { .. }) => {
+                    values = self.bounds.values_max;
+                }
+                Some(Position::Processed(_)) | None => {
+                    (values, raw) = (self.bounds.values_max, self.bounds.raw_max);
+                }
+            }
+        }
+        VALUE.saturating_mul(values.min(self.bounds.values_max).saturating_add(raw))
+    }
+
     /// Reads everything; gives the encoded results.
-    pub(crate) fn run(self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// Bad_OutOfMemory if the account has no room for what it holds.
+    pub(crate) fn run(self) -> Result<Vec<u8>, StatusCode> {
+        let charge = self.account.charge(Category::Requests, self.held());
+        let charge = charge.map_err(|exhausted| exhausted.status())?;
         let mut out = Vec::new();
         encode_len(self.nodes.len(), &mut out);
         let mut left = self.bounds.values_max;
-        let mut raw_left = self.bounds.raw_max;
+        let mut raw_left = self.bounds.raw_max.saturating_mul(3);
         for node in &self.nodes {
             let before = out.len();
             if let Err(status) = self.one(node, &mut left, &mut raw_left, &mut out) {
@@ -157,7 +190,8 @@ impl ReadJob {
         }
         // Part 4 §5.11.3.2: there are no diagnostics.
         encode_len(0, &mut out);
-        out
+        drop(charge);
+        Ok(out)
     }
 
     fn one(
@@ -371,7 +405,10 @@ fn read(
             let rules = Rules::new(target.stepped, target.aggregates);
             let mut values = Vec::new();
             let mut at = next;
-            while let Some(time) = times.get(at).filter(|_| values.len() < max) {
+            while let Some(time) =
+                times.get(at).filter(|_| values.len() < max && (*raw_left > 0 || at == next))
+            {
+                *raw_left = raw_left.saturating_sub(QUERY);
                 values.push(bound::at_time(store, &target.key, *time, rules, simple_bounds)?);
                 at += 1;
             }
@@ -381,7 +418,11 @@ fn read(
         Position::Annotations { times, next } => {
             let mut values = Vec::new();
             let mut at = next;
-            while let Some(time) = times.get(at).filter(|_| values.len() < max.max(1)) {
+            let max = max.max(1);
+            while let Some(time) =
+                times.get(at).filter(|_| values.len() < max && (*raw_left > 0 || at == next))
+            {
+                *raw_left = raw_left.saturating_sub(QUERY);
                 let span = Span { first: *time, last: *time };
                 for (source, annotation) in store.annotations(&target.key, span, ANNOTATIONS_MAX)? {
                     values.push(HistoryValue {
@@ -404,6 +445,8 @@ fn read(
     }
 }
 
+/// What asking a store costs, in raw values: a HistoryRead of many times or intervals without values is work, too.
+pub(crate) const QUERY: usize = 100;
 /// Annotations of one time that are given.
 const ANNOTATIONS_MAX: usize = 1_000;
 

@@ -257,6 +257,48 @@ fn values_at_times_and_aggregates() {
     assert_eq!(data.data_values[2].status().0 & 0x1f, 5, "calculated and partial");
 }
 
+#[test]
+fn many_times_and_intervals_without_values_are_answered_in_pieces() {
+    let mut server = Server::with(|config| config.limits.history_raw_values_max = 1_000);
+    add(&server, variable(1, BuiltInType::Double, 1.0));
+    let id = NodeId::numeric(1, 1);
+    let history = NodeHistory::new(Arc::new(MemoryStore::new(10)), server.space.node_key(&id));
+    server.space.set_history(&id, history, false, false, server.now.utc).unwrap();
+    let mut client = server.session();
+    let none = ByteString::default();
+    let times = ReadAtTimeDetails { req_times: vec![time(1); 100], use_simple_bounds: false };
+    let notes = schema::ReadAnnotationDataDetails { req_times: vec![time(1); 100] };
+    let intervals = ReadProcessedDetails {
+        start_time: time(0),
+        end_time: time(100),
+        processing_interval: 1_000.0,
+        aggregate_type: vec![NodeId::numeric(0, Aggregate::Average.id())],
+        aggregate_configuration: schema::AggregateConfiguration {
+            use_server_capabilities_defaults: true,
+            ..Default::default()
+        },
+    };
+    let mut pages = |details: &dyn Fn(&mut Server, &mut Client, ByteString) -> HistoryReadResult| {
+        let (mut point, mut count, mut values) = (none.clone(), 0, 0);
+        loop {
+            let result = details(&mut server, &mut client, point);
+            assert!(result.status_code.is_good(), "{:?}", result.status_code);
+            values += result.history_data.decode::<HistoryData>().map_or(0, |data| data.data_values.len());
+            (point, count) = (result.continuation_point, count + 1);
+            if point.as_bytes().is_empty() {
+                return (count, values);
+            }
+        }
+    };
+    // 30 questions to the store at a time.
+    assert_eq!(pages(&|s, c, p| read(s, c, &times, vec![node(1, &p)], false).unwrap().remove(0)), (4, 100));
+    assert_eq!(
+        pages(&|s, c, p| read(s, c, &intervals, vec![node(1, &p)], false).unwrap().remove(0)),
+        (4, 100)
+    );
+    assert_eq!(pages(&|s, c, p| read(s, c, &notes, vec![node(1, &p)], false).unwrap().remove(0)), (4, 0));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
     #[test]

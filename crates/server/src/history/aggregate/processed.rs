@@ -4,7 +4,7 @@ use super::bound::{self, Rules};
 use super::interval::Interval;
 use super::{Aggregate, compute};
 use crate::history::NodeHistory;
-use crate::history::read::ProcessedPosition;
+use crate::history::read::{ProcessedPosition, QUERY};
 use crate::history::store::{HistoryValue, Order, Span, StoreError};
 use taktwerk_types::{StatusCode, UtcTime};
 
@@ -97,13 +97,16 @@ pub(crate) fn read(
         let (low, high) = (next.min(stop), next.max(stop));
         if is_reverse || window.values.is_empty() {
             let store = &*target.store;
+            *raw_left = raw_left.saturating_sub(QUERY);
             window.values = bound::neighbours(store, &target.key, low, Order::Backward, 3, rules)?;
             window.is_end = false;
         }
         window.reach(high, raw_left)?;
         let annotations = if position.aggregate == Aggregate::AnnotationCount {
             let span = Span { first: low, last: UtcTime::from_ticks(high.ticks() - 1) };
-            target.store.annotations(&target.key, span, ANNOTATIONS_MAX)?.len()
+            let found = target.store.annotations(&target.key, span, ANNOTATIONS_MAX)?.len();
+            *raw_left = raw_left.saturating_sub(QUERY + found);
+            found
         } else {
             0
         };

@@ -106,9 +106,12 @@ pub(crate) fn history_read(
     };
     let points = session.history_points.get_or_insert_with(|| Arc::new(HistoryPoints::new(&account)));
     let count = nodes.len();
-    let job = ReadJob { nodes, timestamps, release, points: Arc::clone(points), bounds };
+    let job = ReadJob { nodes, timestamps, release, points: Arc::clone(points), bounds, account };
     let task = Task::blocking(JobKind::ReadHistory, move || {
-        JobResult::History(HistoryResult { encoded: job.run(), statuses: Vec::new() })
+        JobResult::History(match job.run() {
+            Ok(encoded) => HistoryResult { encoded, statuses: Vec::new() },
+            Err(status) => HistoryResult::failed(count, status, encode_failure),
+        })
     });
     let fill = Fill::History(PendingHistory { count, failure: encode_failure, notes: Vec::new() });
     reply.begin::<HistoryReadResponse>();

@@ -31,6 +31,7 @@ pub mod effect;
 mod endpoint;
 pub mod error;
 pub mod event;
+pub mod event_query;
 mod identity;
 pub mod limits;
 mod link;
@@ -53,6 +54,7 @@ pub use event::{
     Delivery, Event, EventQueue, Note, OwnedReply, Reply, RequestHandle, Restored, SessionInfo, Sink,
     SubscriptionEvent,
 };
+pub use event_query::{EventQuery, EventQueryError};
 pub use limits::{OperationKind, OperationLimits};
 pub use namespaces::Namespaces;
 pub use notification::{DataChanges, EventNotifications};

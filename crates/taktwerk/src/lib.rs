@@ -69,7 +69,7 @@ pub mod value;
 pub use client::Client;
 pub use error::BuildError;
 pub use server::{RunningServer, Server, ServerBuilder};
-pub use space::{Namespace, Node, Readings, SourceBuilder, SourceHandle, Variable};
+pub use space::{EventBuilder, Namespace, Node, Readings, SourceBuilder, SourceHandle, Variable};
 pub use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 pub use taktwerk_net::StartError;
 pub use taktwerk_schema as schema;

@@ -4,7 +4,7 @@ use super::Attribute;
 use super::browse::browse_path;
 use core::fmt;
 use core::time::Duration;
-use taktwerk_client::WantedItem;
+use taktwerk_client::{EventQuery, WantedItem};
 use taktwerk_schema::{
     BrowsePath, DataChangeFilter, DataChangeTrigger, MonitoredItemCreateRequest, MonitoringMode,
     MonitoringParameters, ReadValueId,
@@ -26,6 +26,7 @@ pub struct Item {
     queue_size: u32,
     trigger: DataChangeTrigger,
     deadband: Option<(u32, f64)>,
+    events: Option<Box<EventQuery>>,
 }
 
 impl Item {
@@ -40,6 +41,7 @@ impl Item {
             queue_size: 1,
             trigger: DataChangeTrigger::STATUS_VALUE,
             deadband: None,
+            events: None,
         }
     }
 
@@ -49,6 +51,19 @@ impl Item {
     #[must_use]
     pub fn at_path(start: NodeId, path: &str) -> Self {
         Self { browse_path: Some(browse_path(start, path)), ..Self::new(NodeId::NULL) }
+    }
+
+    /// The events of a node with an EventNotifier, such as the Server Object: of those that the query lets pass, the
+    /// fields that it selects come as [`Update::Event`](super::Update::Event).
+    #[must_use]
+    pub fn events(node: NodeId, query: EventQuery) -> Self {
+        Self {
+            attribute: Attribute::EventNotifier,
+            sampling_interval: 0.0,
+            queue_size: 0,
+            events: Some(Box::new(query)),
+            ..Self::new(node)
+        }
     }
 
     /// Another attribute than Value.
@@ -98,6 +113,11 @@ impl Item {
         let needs_filter = self.deadband.is_some() || self.trigger != DataChangeTrigger::STATUS_VALUE;
         let (deadband_type, deadband_value) = self.deadband.unwrap_or_default();
         let filter = DataChangeFilter { trigger: self.trigger, deadband_type, deadband_value };
+        let filter = match &self.events {
+            Some(query) => ExtensionObject::new(query.event_filter()),
+            None if needs_filter => ExtensionObject::new(&filter),
+            None => ExtensionObject::NULL,
+        };
         let request = MonitoredItemCreateRequest {
             item_to_monitor: ReadValueId {
                 node_id: self.node,
@@ -108,7 +128,7 @@ impl Item {
             requested_parameters: MonitoringParameters {
                 client_handle,
                 sampling_interval: self.sampling_interval,
-                filter: if needs_filter { ExtensionObject::new(&filter) } else { ExtensionObject::NULL },
+                filter,
                 queue_size: self.queue_size,
                 discard_oldest: true,
             },

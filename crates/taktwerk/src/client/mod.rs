@@ -23,8 +23,8 @@ pub use item::Item;
 pub use node_id::ToNodeId;
 pub use subscription::{Change, Subscription, SubscriptionHandle, SubscriptionOptions, Update, Updates};
 pub use taktwerk_client::{
-    ClientConfig, ClientError, Event, Identity, ItemResult, Namespaces, ReconnectPolicy, Secret, Security,
-    SessionInfo, Splittable, SubscriptionEvent, Target,
+    ClientConfig, ClientError, Event, EventQuery, EventQueryError, Identity, ItemResult, Namespaces,
+    ReconnectPolicy, Secret, Security, SessionInfo, Splittable, SubscriptionEvent, Target,
 };
 pub use taktwerk_net::client::ClientEvents;
 

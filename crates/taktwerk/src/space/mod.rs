@@ -2,14 +2,17 @@
 //!
 //! - [`node`]: namespaces and nodes, which folders, objects, variables and methods are added to;
 //! - [`object`], [`variable`], [`method`]: what is added, step by step;
+//! - [`event`]: events of nodes;
 //! - [`source`]: what fetches the values of many variables at once.
 
+pub mod event;
 pub mod method;
 pub mod node;
 pub mod object;
 pub mod source;
 pub mod variable;
 
+pub use event::EventBuilder;
 pub use method::MethodBuilder;
 pub use node::{Namespace, Node};
 pub use object::ObjectBuilder;

@@ -7,6 +7,9 @@ use taktwerk_schema::ids::{object_type_ids, reference_type_ids};
 use taktwerk_server::space::NodeSpec;
 use taktwerk_types::{LocalizedText, NodeId};
 
+/// The bit of EventNotifier that lets clients monitor events (Part 3 §8.59).
+const SUBSCRIBE_TO_EVENTS: u8 = 1;
+
 /// An object to be; [`ObjectBuilder::add`] adds it.
 #[derive(Debug)]
 #[must_use = "nothing is added before add()"]
@@ -17,6 +20,7 @@ pub struct ObjectBuilder {
     object_type: Option<NodeId>,
     optional: Vec<String>,
     is_organized: bool,
+    is_notifier: bool,
 }
 
 impl ObjectBuilder {
@@ -28,6 +32,7 @@ impl ObjectBuilder {
             object_type: None,
             optional: Vec::new(),
             is_organized: false,
+            is_notifier: false,
         }
     }
 
@@ -51,14 +56,23 @@ impl ObjectBuilder {
         self
     }
 
+    /// Lets clients monitor the events of the object and of everything below it.
+    pub fn event_notifier(mut self) -> Self {
+        self.is_notifier = true;
+        self
+    }
+
     /// Adds the object.
     ///
     /// # Errors
     /// The id is taken (usually because the parent has a child of that name), or there is no such type.
     pub fn add(self) -> Result<Node, BuildError> {
-        let Self { parent, name, mut texts, object_type, optional, is_organized } = self;
+        let Self { parent, name, mut texts, object_type, optional, is_organized, is_notifier } = self;
         let id = texts.id.take().unwrap_or_else(|| parent.child_id(&name));
-        let spec = texts.apply(NodeSpec::object(id.clone(), parent.child_name(&name)));
+        let mut spec = texts.apply(NodeSpec::object(id.clone(), parent.child_name(&name)));
+        if is_notifier {
+            spec = spec.event_notifier(SUBSCRIBE_TO_EVENTS);
+        }
         let reference_type =
             if is_organized { reference_type_ids::ORGANIZES } else { reference_type_ids::HAS_COMPONENT };
         match object_type {

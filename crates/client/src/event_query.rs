@@ -1,0 +1,497 @@
+//! What a client wants of events, as text: the fields to select, and a condition such as
+//! `severity >= 500 and message like '%pump%'`.
+//!
+//! # Conditions
+//! Comparisons with `=`, `!=`, `<`, `<=`, `>`, `>=`; `like 'pattern'`; `between 1 and 10`; `in (1, 2, 3)`; `is null`,
+//! `is not null`; `oftype i=2915`; `and`, `or`, `not` and parentheses. A field is a path of BrowseNames:
+//! `Severity`, `EnabledState/Id`, `2:Pressure`. The names of the standard fields may be written in lower case. Values are
+//! numbers, texts in single quotes, `true`, `false`, and NodeIds.
+
+use core::fmt;
+use taktwerk_schema::ids::object_type_ids;
+use taktwerk_schema::{
+    ContentFilter, ContentFilterElement, ElementOperand, EventFilter, FilterOperator as Op, LiteralOperand,
+    SimpleAttributeOperand,
+};
+use taktwerk_types::{ExtensionObject, NodeId, QualifiedName, Variant};
+
+/// Attribute ids of NodeId and Value.
+const NODE_ID: u32 = 1;
+const VALUE: u32 = 13;
+/// Deepest nesting of parentheses and `not`.
+const DEPTH_MAX: usize = 50;
+
+/// The standard fields whose names may be written in lower case.
+const STANDARD: [&str; 20] = [
+    "EventId",
+    "EventType",
+    "SourceNode",
+    "SourceName",
+    "Time",
+    "ReceiveTime",
+    "LocalTime",
+    "Message",
+    "Severity",
+    "ConditionName",
+    "ConditionClassName",
+    "BranchId",
+    "Retain",
+    "Quality",
+    "Comment",
+    "ClientUserId",
+    "EnabledState",
+    "AckedState",
+    "ConfirmedState",
+    "ActiveState",
+];
+
+/// Why a condition cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot read the condition at character {at}: {what}")]
+pub struct EventQueryError {
+    /// Where, counted from 1.
+    pub at: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// Fields and a condition.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct EventQuery {
+    names: Vec<String>,
+    filter: EventFilter,
+}
+
+impl EventQuery {
+    /// Nothing selected, everything passes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Selects a field by its path of BrowseNames, whatever type it belongs to. `ConditionId` is the NodeId of the
+    /// condition that an event tells of.
+    #[must_use]
+    pub fn select(mut self, name: &str) -> Self {
+        self.filter.select_clauses.push(operand(name));
+        self.names.push(name.to_owned());
+        self
+    }
+
+    /// Reports only events that a condition is true for.
+    ///
+    /// # Errors
+    /// The text is no condition.
+    pub fn filter(mut self, text: &str) -> Result<Self, EventQueryError> {
+        self.filter.where_clause = parse(text)?;
+        Ok(self)
+    }
+
+    /// The names of the selected fields, in the order in which their values come.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// As a server wants it.
+    #[must_use]
+    pub fn event_filter(&self) -> &EventFilter {
+        &self.filter
+    }
+}
+
+/// The operand that a field's name stands for.
+fn operand(name: &str) -> SimpleAttributeOperand {
+    let base = NodeId::numeric(0, object_type_ids::BASE_EVENT_TYPE);
+    if name.eq_ignore_ascii_case("ConditionId") {
+        return SimpleAttributeOperand {
+            type_definition_id: NodeId::numeric(0, object_type_ids::CONDITION_TYPE),
+            attribute_id: NODE_ID,
+            ..SimpleAttributeOperand::default()
+        };
+    }
+    let path = name.split('/').map(|part| {
+        let standard = STANDARD.iter().find(|standard| standard.eq_ignore_ascii_case(part));
+        QualifiedName::parse(standard.copied().unwrap_or(part))
+    });
+    SimpleAttributeOperand {
+        type_definition_id: base,
+        browse_path: path.collect(),
+        attribute_id: VALUE,
+        ..SimpleAttributeOperand::default()
+    }
+}
+
+/// Reads a condition.
+///
+/// # Errors
+/// The text is no condition.
+pub fn parse(text: &str) -> Result<ContentFilter, EventQueryError> {
+    let mut parser = Parser { tokens: tokens(text)?, at: 0, end: text.chars().count() + 1, depth: 0 };
+    if parser.tokens.is_empty() {
+        return Ok(ContentFilter::default());
+    }
+    let condition = parser.any()?;
+    if let Some((at, token)) = parser.tokens.get(parser.at) {
+        return Err(EventQueryError { at: *at, what: format!("'{token}' is too much") });
+    }
+    let mut elements = Vec::new();
+    condition.write(&mut elements);
+    Ok(ContentFilter { elements })
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Token {
+    Word(String),
+    Text(String),
+    Sign(&'static str),
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word(word) => f.write_str(word),
+            Self::Text(text) => write!(f, "'{text}'"),
+            Self::Sign(sign) => f.write_str(sign),
+        }
+    }
+}
+
+fn tokens(text: &str) -> Result<Vec<(usize, Token)>, EventQueryError> {
+    let chars: Vec<char> = text.chars().collect();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(char) = chars.get(at).copied() {
+        let start = at + 1;
+        let next = chars.get(at + 1).copied();
+        at += 1;
+        let token = match (char, next) {
+            (char, _) if char.is_whitespace() => continue,
+            ('<' | '>' | '!' | '=', Some('=')) => {
+                at += 1;
+                Token::Sign(match char {
+                    '<' => "<=",
+                    '>' => ">=",
+                    '!' => "!=",
+                    _ => "=",
+                })
+            }
+            ('<', Some('>')) => {
+                at += 1;
+                Token::Sign("!=")
+            }
+            ('=', _) => Token::Sign("="),
+            ('<', _) => Token::Sign("<"),
+            ('>', _) => Token::Sign(">"),
+            ('(', _) => Token::Sign("("),
+            (')', _) => Token::Sign(")"),
+            (',', _) => Token::Sign(","),
+            ('\'', _) => {
+                let mut text = String::new();
+                loop {
+                    match (chars.get(at), chars.get(at + 1)) {
+                        // A quote in a text is written twice.
+                        (Some('\''), Some('\'')) => {
+                            text.push('\'');
+                            at += 2;
+                        }
+                        (Some('\''), _) => break at += 1,
+                        (Some(char), _) => {
+                            text.push(*char);
+                            at += 1;
+                        }
+                        (None, _) => {
+                            let what = "the text has no closing quote".to_owned();
+                            return Err(EventQueryError { at: start, what });
+                        }
+                    }
+                }
+                Token::Text(text)
+            }
+            _ => {
+                let is_node_id = |word: &str| {
+                    let kind = word.rsplit(';').next().unwrap_or_default();
+                    matches!(kind, "i" | "s" | "g" | "b" | "ns" | "nsu")
+                };
+                let mut word = String::from(char);
+                while let Some(char) = chars.get(at).copied() {
+                    let ends = char.is_whitespace()
+                        || matches!(char, '<' | '>' | '!' | '(' | ')' | ',' | '\'')
+                        || (char == '=' && !is_node_id(&word));
+                    if ends {
+                        break;
+                    }
+                    word.push(char);
+                    at += 1;
+                }
+                Token::Word(word)
+            }
+        };
+        found.push((start, token));
+    }
+    Ok(found)
+}
+
+/// A condition, or a value in one.
+#[derive(Debug, Clone, PartialEq)]
+enum Node {
+    Operator(Op, Vec<Node>),
+    Field(SimpleAttributeOperand),
+    Literal(Variant),
+}
+
+impl Node {
+    /// Appends the element of an operator, with those below it behind it. Returns its index.
+    fn write(&self, elements: &mut Vec<ContentFilterElement>) -> u32 {
+        let Self::Operator(operator, operands) = self else { return 0 };
+        let index = elements.len();
+        elements.push(ContentFilterElement { filter_operator: *operator, filter_operands: Vec::new() });
+        let operands = operands
+            .iter()
+            .map(|operand| match operand {
+                Self::Operator(..) => {
+                    let index = operand.write(elements);
+                    ExtensionObject::new(&ElementOperand { index })
+                }
+                Self::Field(field) => ExtensionObject::new(field),
+                Self::Literal(value) => ExtensionObject::new(&LiteralOperand { value: value.clone() }),
+            })
+            .collect();
+        if let Some(element) = elements.get_mut(index) {
+            element.filter_operands = operands;
+        }
+        u32::try_from(index).unwrap_or(u32::MAX)
+    }
+}
+
+struct Parser {
+    tokens: Vec<(usize, Token)>,
+    at: usize,
+    end: usize,
+    depth: usize,
+}
+
+impl Parser {
+    fn error<T>(&self, what: impl Into<String>) -> Result<T, EventQueryError> {
+        let at = self.tokens.get(self.at).map_or(self.end, |(at, _)| *at);
+        Err(EventQueryError { at, what: what.into() })
+    }
+
+    fn next(&mut self) -> Option<Token> {
+        let token = self.tokens.get(self.at).map(|(_, token)| token.clone());
+        self.at += usize::from(token.is_some());
+        token
+    }
+
+    /// Takes a word, whatever its case.
+    fn word(&mut self, wanted: &str) -> bool {
+        let is_there = matches!(self.tokens.get(self.at), Some((_, Token::Word(word))) if word.eq_ignore_ascii_case(wanted));
+        self.at += usize::from(is_there);
+        is_there
+    }
+
+    fn sign(&mut self, wanted: &str) -> bool {
+        let is_there = matches!(self.tokens.get(self.at), Some((_, Token::Sign(sign))) if *sign == wanted);
+        self.at += usize::from(is_there);
+        is_there
+    }
+
+    fn expect(&mut self, wanted: &'static str) -> Result<(), EventQueryError> {
+        if self.sign(wanted) || self.word(wanted) {
+            Ok(())
+        } else {
+            self.error(format!("'{wanted}' is missing"))
+        }
+    }
+
+    fn any(&mut self) -> Result<Node, EventQueryError> {
+        let mut left = self.all()?;
+        while self.word("or") {
+            left = Node::Operator(Op::OR, vec![left, self.all()?]);
+        }
+        Ok(left)
+    }
+
+    fn all(&mut self) -> Result<Node, EventQueryError> {
+        let mut left = self.negation()?;
+        while self.word("and") {
+            left = Node::Operator(Op::AND, vec![left, self.negation()?]);
+        }
+        Ok(left)
+    }
+
+    fn negation(&mut self) -> Result<Node, EventQueryError> {
+        if self.depth >= DEPTH_MAX {
+            return self.error("the condition nests too deep");
+        }
+        self.depth += 1;
+        let result = if self.word("not") {
+            self.negation().map(|node| Node::Operator(Op::NOT, vec![node]))
+        } else if self.sign("(") {
+            self.any().and_then(|node| self.expect(")").map(|()| node))
+        } else if self.word("oftype") {
+            self.of_type()
+        } else {
+            self.comparison()
+        };
+        self.depth -= 1;
+        result
+    }
+
+    fn of_type(&mut self) -> Result<Node, EventQueryError> {
+        let id = match self.tokens.get(self.at) {
+            Some((_, Token::Word(word))) => word.parse::<NodeId>().ok(),
+            _ => None,
+        };
+        let Some(id) = id else { return self.error("a NodeId is missing, such as i=2915") };
+        self.at += 1;
+        Ok(Node::Operator(Op::OF_TYPE, vec![Node::Literal(id.into())]))
+    }
+
+    fn comparison(&mut self) -> Result<Node, EventQueryError> {
+        let left = self.value()?;
+        let pair = |operator, left, right| Node::Operator(operator, vec![left, right]);
+        let negated = |node| Node::Operator(Op::NOT, vec![node]);
+        let simple = [
+            ("=", Op::EQUALS),
+            ("<", Op::LESS_THAN),
+            ("<=", Op::LESS_THAN_OR_EQUAL),
+            (">", Op::GREATER_THAN),
+            (">=", Op::GREATER_THAN_OR_EQUAL),
+        ];
+        for (sign, operator) in simple {
+            if self.sign(sign) {
+                return Ok(pair(operator, left, self.value()?));
+            }
+        }
+        if self.sign("!=") {
+            return Ok(negated(pair(Op::EQUALS, left, self.value()?)));
+        }
+        if self.word("is") {
+            let is_negated = self.word("not");
+            self.expect("null")?;
+            let node = Node::Operator(Op::IS_NULL, vec![left]);
+            return Ok(if is_negated { negated(node) } else { node });
+        }
+        let is_negated = self.word("not");
+        let node = if self.word("like") {
+            pair(Op::LIKE, left, self.value()?)
+        } else if self.word("between") {
+            let low = self.value()?;
+            self.expect("and")?;
+            Node::Operator(Op::BETWEEN, vec![left, low, self.value()?])
+        } else if self.word("in") {
+            self.expect("(")?;
+            let mut operands = vec![left, self.value()?];
+            while self.sign(",") {
+                operands.push(self.value()?);
+            }
+            self.expect(")")?;
+            Node::Operator(Op::IN_LIST, operands)
+        } else if !is_negated && matches!(left, Node::Field(_)) {
+            // A field that is true or false is a condition by itself.
+            pair(Op::EQUALS, left, Node::Literal(true.into()))
+        } else {
+            return self.error("a comparison is missing: =, !=, <, <=, >, >=, like, between, in, or is null");
+        };
+        Ok(if is_negated { negated(node) } else { node })
+    }
+
+    fn value(&mut self) -> Result<Node, EventQueryError> {
+        match self.next() {
+            Some(Token::Text(text)) => Ok(Node::Literal(text.into())),
+            Some(Token::Word(word)) => Ok(word_value(&word)),
+            other => {
+                self.at -= usize::from(other.is_some());
+                self.error("a field or a value is missing")
+            }
+        }
+    }
+}
+
+fn word_value(word: &str) -> Node {
+    if word.eq_ignore_ascii_case("true") || word.eq_ignore_ascii_case("false") {
+        return Node::Literal(word.eq_ignore_ascii_case("true").into());
+    }
+    if let Ok(number) = word.parse::<i64>() {
+        return Node::Literal(number.into());
+    }
+    if word.starts_with(|char: char| char.is_ascii_digit() || matches!(char, '-' | '+' | '.'))
+        && let Ok(number) = word.parse::<f64>()
+    {
+        return Node::Literal(number.into());
+    }
+    if word.contains('=')
+        && let Ok(id) = word.parse::<NodeId>()
+    {
+        return Node::Literal(id.into());
+    }
+    Node::Field(operand(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A filter as text again, to compare with.
+    fn shown(filter: &ContentFilter, index: usize) -> String {
+        let element = &filter.elements[index];
+        let operands: Vec<String> = element
+            .filter_operands
+            .iter()
+            .map(|operand| {
+                if let Ok(literal) = operand.decode::<LiteralOperand>() {
+                    literal.value.to_string()
+                } else if let Ok(field) = operand.decode::<SimpleAttributeOperand>() {
+                    field.browse_path.iter().map(ToString::to_string).collect::<Vec<_>>().join("/")
+                } else {
+                    shown(filter, operand.decode::<ElementOperand>().unwrap().index as usize)
+                }
+            })
+            .collect();
+        format!("{}({})", element.filter_operator.0, operands.join(", "))
+    }
+
+    fn read(text: &str) -> String {
+        shown(&parse(text).unwrap(), 0)
+    }
+
+    #[test]
+    fn conditions_become_elements() {
+        assert_eq!(
+            read("severity >= 500 and message like '%pump%'"),
+            "10(4(Severity, 500), 6(Message, %pump%))"
+        );
+        assert_eq!(read("not (a = 1 or b = 2) and c"), "10(7(11(0(a, 1), 0(b, 2))), 0(c, true))");
+        assert_eq!(read("Severity between 1 and 2.5"), "8(Severity, 1, 2.5)");
+        assert_eq!(read("2:Pressure in (1, -2)"), "9(2:Pressure, 1, -2)");
+        assert_eq!(read("EnabledState/Id != false"), "7(0(EnabledState/Id, false))");
+        assert_eq!(read("BranchId is not null"), "7(1(BranchId))");
+        assert_eq!(read("oftype i=2915"), "14(i=2915)");
+        assert_eq!(read("SourceNode = ns=2;s=Pump"), "0(SourceNode, ns=2;s=Pump)");
+        assert_eq!(read("Message not like 'it''s%'"), "7(6(Message, it's%))");
+        assert!(parse("  ").unwrap().elements.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_pointed_at() {
+        let error = |text: &str| parse(text).unwrap_err();
+        assert_eq!(error("severity >=").at, 12);
+        assert_eq!(error("a = 'x").at, 5);
+        assert_eq!(error("a = 1 b").at, 7);
+        assert_eq!(error("(a = 1").at, 7);
+        assert!(error("a like").what.contains("missing"));
+        assert!(error("oftype pump").what.contains("NodeId"));
+        assert!(error(&"not ".repeat(100)).what.contains("deep"));
+    }
+
+    #[test]
+    fn a_query_knows_its_names() {
+        let query =
+            EventQuery::new().select("severity").select("ConditionId").filter("severity > 1").unwrap();
+        assert_eq!(query.names(), ["severity", "ConditionId"]);
+        let clauses = &query.event_filter().select_clauses;
+        assert_eq!(clauses[0].browse_path[0].name.as_str(), "Severity");
+        assert_eq!((clauses[1].attribute_id, clauses[1].browse_path.len()), (1, 0));
+    }
+}

@@ -1,0 +1,68 @@
+//! Raising events.
+
+use super::{Node, now};
+use taktwerk_schema::ids::object_type_ids;
+use taktwerk_server::{FieldName, NewEvent};
+use taktwerk_types::{ByteString, LocalizedText, NodeId, UtcTime, Variant};
+
+/// An event to be; [`EventBuilder::emit`] raises it.
+#[derive(Debug)]
+#[must_use = "nothing is raised before emit()"]
+pub struct EventBuilder {
+    node: Node,
+    event: NewEvent,
+}
+
+impl Node {
+    /// Begins an event of this node. Clients get it that monitor the events of this node, of a node above it with an
+    /// EventNotifier, or of the Server Object.
+    ///
+    /// ```
+    /// # fn example() -> Result<(), taktwerk::Error> {
+    /// # let server = taktwerk::Server::builder("Boilers").build()?;
+    /// let pump = server.namespace("urn:example:pumps").object("Pump").event_notifier().add()?;
+    /// pump.event(2041u32).severity(700).message("Pump 7 has stopped").field("Reason", "no power").emit();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn event(&self, event_type: impl Into<NodeId>) -> EventBuilder {
+        EventBuilder { node: self.clone(), event: NewEvent::new(event_type, self.id.clone()) }
+    }
+
+    /// Begins an event of BaseEventType.
+    pub fn base_event(&self) -> EventBuilder {
+        self.event(NodeId::numeric(0, object_type_ids::BASE_EVENT_TYPE))
+    }
+}
+
+impl EventBuilder {
+    /// How urgent it is, from 1 to 1000. Default: 1.
+    pub fn severity(mut self, severity: u16) -> Self {
+        self.event = self.event.severity(severity);
+        self
+    }
+
+    /// What happened, for people.
+    pub fn message(mut self, message: impl Into<LocalizedText>) -> Self {
+        self.event = self.event.message(message);
+        self
+    }
+
+    /// When it happened. Default: now.
+    pub fn time(mut self, time: UtcTime) -> Self {
+        self.event = self.event.time(time);
+        self
+    }
+
+    /// A field of the event type, by its path of BrowseNames: `2:Pressure`, `EnabledState/Id`.
+    pub fn field(mut self, name: impl Into<FieldName>, value: impl Into<Variant>) -> Self {
+        self.event = self.event.field(name, value);
+        self
+    }
+
+    /// Raises the event. Returns its EventId if a client may want it. Costs nothing but the building while no client
+    /// monitors events.
+    pub fn emit(self) -> Option<ByteString> {
+        self.node.space.raise(self.event, now())
+    }
+}

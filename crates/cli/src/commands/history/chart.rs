@@ -134,9 +134,13 @@ pub(super) fn text(series: &Series, width: usize) -> String {
         out.push('\n');
     }
     let (from, to) = (clock_of(frame.first), clock_of(frame.last));
+    // Where there is no room for both, the first time says enough.
+    let to = if columns > from.len() + to.len() { to } else { String::new() };
     let gap = columns.saturating_sub(from.len() + to.len());
     out.push_str(&format!("{:margin$} └{}\n", "", "─".repeat(columns)));
-    out.push_str(&format!("{:margin$}  {from}{}{to}\n", "", " ".repeat(gap)));
+    let axis = format!("{:margin$}  {from}{}{to}", "", " ".repeat(gap));
+    out.push_str(axis.trim_end());
+    out.push('\n');
     out
 }
 
@@ -248,7 +252,10 @@ mod tests {
         let lines: Vec<&str> = chart.lines().collect();
         assert_eq!(lines.len(), ROWS + 2);
         assert!(lines.iter().all(|line| line.chars().count() <= 40), "{chart}");
-        assert!(lines[0].starts_with("10 ┤") && lines[ROWS - 1].trim_start().starts_with("0 ┤"), "{chart}");
+        assert!(
+            lines[0].trim_start().starts_with("10 ┤") && lines[ROWS - 1].trim_start().starts_with("0 ┤"),
+            "{chart}"
+        );
         let first_dot = |line: &str| line.chars().position(|c| ('\u{2801}'..='\u{28ff}').contains(&c));
         assert!(first_dot(lines[0]) > first_dot(lines[ROWS - 1]), "{chart}");
     }

@@ -18,8 +18,8 @@ impl Node {
     /// EventNotifier, or of the Server Object.
     ///
     /// ```
-    /// # fn example() -> Result<(), taktwerk::Error> {
-    /// # let server = taktwerk::Server::builder("Boilers").build()?;
+    /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = taktwerk::Server::builder().application_name("Pumps").bind("127.0.0.1:0").anonymous().build()?;
     /// let pump = server.namespace("urn:example:pumps").object("Pump").event_notifier().add()?;
     /// pump.event(2041u32).severity(700).message("Pump 7 has stopped").field("Reason", "no power").emit();
     /// # Ok(())

@@ -101,6 +101,13 @@ pub(crate) const SIZE: &str = "\
 Examples:
   taktwerk size docs/lab/plants/burger-case-1.toml";
 
+pub(crate) const TUNE: &str = "\
+Examples:
+  taktwerk tune docs/lab/plants/cavalieri.toml
+  taktwerk tune docs/lab/plants/cavalieri.toml --set link.rate=10M --json
+  taktwerk tune docs/lab/plants/cavalieri.toml --constraint 'delay_p99_ms <= 30' -o tuned
+  taktwerk tune localhost --set link=ppp-2m";
+
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory, Parser};

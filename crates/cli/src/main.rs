@@ -45,7 +45,7 @@ mod walk;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    browse, call, completions, endpoints, history, lab, man, model, pki, read, size, watch, write,
+    browse, call, completions, endpoints, history, lab, man, model, pki, read, size, tune, watch, write,
 };
 use failure::Failure;
 use interrupt::Interrupt;
@@ -126,6 +126,9 @@ enum Command {
     /// Check whether a plant fits its hardware.
     #[command(after_help = examples::SIZE)]
     Size(size::SizeArgs),
+    /// Find the best settings for a plant or a running server.
+    #[command(after_help = examples::TUNE)]
+    Tune(tune::TuneArgs),
     /// Print completions for a shell.
     Completions(completions::CompletionsArgs),
     /// Write the manual pages.
@@ -185,6 +188,7 @@ fn run(command: &mut Command, output: Output, interrupt: &Interrupt) -> Result<(
         Command::Lab(command) => lab::run(command, output, interrupt),
         Command::Model(command) => model::run(command, output),
         Command::Size(arguments) => size::run(arguments, output),
+        Command::Tune(arguments) => tune::run(arguments, output, interrupt),
         Command::Completions(arguments) => completions::run(arguments, output),
         Command::Man(arguments) => man::run(arguments, output),
     }

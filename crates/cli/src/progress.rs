@@ -72,6 +72,13 @@ impl Progress {
         Self { bar, started: Instant::now(), view, shown: false, next_line: LINE_INTERVAL }
     }
 
+    /// Shows how far it is, of how much, and with what.
+    pub(crate) fn of(&mut self, what: &'static str, position: u64, total: u64) {
+        self.bar.set_message(what);
+        self.bar.set_length(total);
+        self.at(position);
+    }
+
     /// Shows how far it is.
     pub(crate) fn at(&mut self, position: u64) {
         let elapsed = self.started.elapsed();

@@ -23,7 +23,8 @@
 //!
 //! With the feature `laboratory`, what makes many measurements out of one: [`scenario`] says what to measure, [`place`]
 //! does it once, [`runner`] often and in a fair order, [`store`] keeps it, [`experiment`] knows the published protocols,
-//! [`model`] learns from it, [`capacity`] searches for the limit, and [`outcome`], [`chart`] and [`report`] show it.
+//! [`model`] learns from it, [`capacity`] searches for the limit, [`tuning`] simulates settings, and [`outcome`], [`chart`]
+//! and [`report`] show it.
 
 #[cfg(feature = "laboratory")]
 pub mod capacity;
@@ -67,6 +68,8 @@ pub mod steady;
 #[cfg(feature = "laboratory")]
 pub mod store;
 pub mod table;
+#[cfg(feature = "laboratory")]
+pub mod tuning;
 pub mod validity;
 #[cfg(feature = "laboratory")]
 pub mod wire;

@@ -11,5 +11,6 @@ pub(crate) mod model;
 pub(crate) mod pki;
 pub(crate) mod read;
 pub(crate) mod size;
+pub(crate) mod tune;
 pub(crate) mod watch;
 pub(crate) mod write;

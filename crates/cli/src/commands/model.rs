@@ -128,6 +128,11 @@ fn of_run(store: &StoreArgs, wanted: Option<&str>) -> Result<(Vec<Model>, Run), 
 }
 
 impl ModelArgs {
+    /// Whether the user says where the model comes from.
+    pub(super) fn is_named(&self) -> bool {
+        self.model.is_some() || self.run.is_some()
+    }
+
     /// The stack's model, from the file or else from the run.
     pub(super) fn load(&self) -> Result<Model, Failure> {
         match &self.model {

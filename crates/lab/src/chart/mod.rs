@@ -13,6 +13,14 @@ use serde::Serialize;
 /// Curves in one chart that can be told apart: as many as there are colours.
 const CURVES: usize = svg::STYLES;
 
+/// The style of charts in files of their own: the colours of light pages.
+const FILE_STYLE: &str = "svg text,text{font:13px system-ui,\"DejaVu Sans\",sans-serif;fill:#1b1f24}.tick{font-size:12.5px;\
+    fill:#5b6570}.grid{stroke:#e6eaee;stroke-width:1}.line,.bar{fill:none;stroke-width:2.2;stroke-linejoin:round}.dot{stroke:none}\
+    .line.s0,.bar.s0{stroke:#0072b2}.dot.s0{fill:#0072b2}.line.s1,.bar.s1{stroke:#d55e00}.dot.s1{fill:#d55e00}\
+    .line.s2,.bar.s2{stroke:#009e73}.dot.s2{fill:#009e73}.line.s3,.bar.s3{stroke:#c2378f}.dot.s3{fill:#c2378f}\
+    .line.s4,.bar.s4{stroke:#8a7400}.dot.s4{fill:#8a7400}.line.s5,.bar.s5{stroke:#1b1f24}.dot.s5{fill:#1b1f24}\
+    .line.s6,.bar.s6{stroke:#6b4fbb}.dot.s6{fill:#6b4fbb}.line.s7,.bar.s7{stroke:#888}.dot.s7{fill:#888}";
+
 /// Columns side by side whose names can be read.
 const COLUMNS: usize = 10;
 
@@ -433,6 +441,39 @@ impl Chart {
     #[must_use]
     pub fn svg(&self) -> String {
         svg::draw(self)
+    }
+
+    /// A file of its own: with the style of light pages and a legend, which the report has outside of its charts.
+    #[must_use]
+    pub fn file(&self) -> String {
+        let drawn = self.svg();
+        let (root, rest) = drawn.split_once('>').unwrap_or(("<svg", ""));
+        let mut text = root.to_owned();
+        if !root.contains("xmlns=") {
+            text.push_str(" xmlns=\"http://www.w3.org/2000/svg\"");
+        }
+        text.push('>');
+        text.push_str("<style>");
+        text.push_str(FILE_STYLE);
+        text.push_str("</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>");
+        text.push_str(rest.strip_suffix("</svg>").unwrap_or(rest));
+        for (row, (name, colour)) in self.legend().into_iter().enumerate() {
+            let y = 26 + 18 * row;
+            let style = colour % CURVES;
+            let mark = if self.is_dotted(&name) {
+                format!("<circle class=\"dot s{style}\" cx=\"{}\" cy=\"{y}\" r=\"4\"/>", svg::LEGEND_X + 13.0)
+            } else {
+                format!("<path class=\"line s{style}\" d=\"M{} {y}h26\"/>", svg::LEGEND_X)
+            };
+            text.push_str(&format!(
+                "{mark}<text x=\"{}\" y=\"{}\">{}</text>",
+                svg::LEGEND_X + 34.0,
+                y + 4,
+                svg::escape(&name)
+            ));
+        }
+        text.push_str("</svg>\n");
+        text
     }
 
     /// Whether all that has a name is drawn as dots, without a line.

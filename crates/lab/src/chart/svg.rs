@@ -10,6 +10,8 @@ const LEFT: f64 = 68.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 52.0;
+/// Where the legend of a file begins.
+pub(super) const LEGEND_X: f64 = 330.0;
 /// Colours and dashes that the style sheet has.
 pub(super) const STYLES: usize = 8;
 

@@ -141,17 +141,17 @@ impl Evaluate for Analytic<'_> {
         let up_bits =
             if is_session { (split * request + acknowledge) * 8.0 / interval_s * clients } else { 0.0 };
         let load = |bits: f64, usable: Option<f64>| usable.map_or(0.0, |usable| bits / usable);
-        let busiest = load(down_bits, down.usable_rate()).max(load(up_bits, up.usable_rate()));
+        let busiest = if problem.is_shared {
+            load(down_bits + up_bits, down.usable_rate())
+        } else {
+            load(down_bits, down.usable_rate()).max(load(up_bits, up.usable_rate()))
+        };
         if busiest >= 1.0 {
             return Err(EvaluateError::Saturated { share: busiest });
         }
         let line_ms = down.usable_rate().map_or(0.0, |rate| (message + packets * headers) * 8.0 / rate * 1e3);
         let queueing_ms = busiest / (2.0 * (1.0 - busiest)) * line_ms;
         let travel_ms = down.delay.mean() * 1e3;
-        let share = |conditions: &taktwerk_netem::emulator::Conditions, bits: f64| {
-            conditions.rate.map(|rate| bits / rate as f64 + conditions.busy)
-        };
-        let utilisation = share(down, down_bits).zip(share(up, up_bits)).map(|(down, up)| down.max(up));
         let mean = wait_ms + line_ms + queueing_ms + travel_ms;
         let lost = if is_session { 0.0 } else { down.loss.share() };
         let mut figures = Figures {
@@ -166,8 +166,8 @@ impl Evaluate for Analytic<'_> {
                 + queueing_ms * 5.0
                 + travel_ms
                 + down.delay.std() * 4_000.0,
-            bandwidth_bits_s: down_bits.max(up_bits),
-            utilisation,
+            bandwidth_bits_s: problem.busiest(up_bits, down_bits),
+            utilisation: problem.utilisation(up_bits, down_bits),
             loss: 1.0 - (values / written.max(1e-9)).min(1.0) * (1.0 - lost),
             server_cpu: self.server_cpu(settings),
             client_cpu: None,

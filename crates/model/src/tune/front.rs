@@ -2,8 +2,9 @@
 //!
 //! A point is on the front if no other is better in one figure and as good in all others. Every point of the front is a sensible
 //! choice. The knee is the one where more of one figure stops being worth what it costs in the others: each figure is scaled to
-//! 0 at its best on the front and to 1 at its worst, and the knee has the smallest sum. A resource is scaled to 1 where it is
-//! used up, not at the worst point: half of the free capacity of a link costs as much on a slow link as on a fast one.
+//! 0 at its best on the front and to 1 at its worst, and the knee is nearest to the ideal point, where all are 0. A resource is
+//! scaled to 1 where it is full, not at the worst point: half of what a link has left costs as much on a slow link as on a fast
+//! one.
 
 use super::problem::Problem;
 use super::settings::{Figures, Metric};
@@ -58,7 +59,7 @@ impl Scale {
         Self { metrics, ends }
     }
 
-    /// The sum of the scaled figures: the smaller, the better. `None` if a figure is unknown.
+    /// The distance of the scaled figures from the ideal point: the smaller, the better. `None` if a figure is unknown.
     #[must_use]
     pub fn score(&self, figures: &Figures) -> Option<f64> {
         let values = values(figures, &self.metrics)?;
@@ -114,11 +115,16 @@ mod tests {
             let front = front(&points, &METRICS);
             intervals[knee(&points, &front, &problem).unwrap()]
         };
-        // x + y is least at √(245 · cost / free), where the free share is 0.5 − cost / 250.
+        // x² + y² is least where T³ · (T − 5) = (245 · cost / free)², with what the link has left at 250 ms.
         for cost in [0.25f64, 1.0, 2.0] {
-            let free = 0.5 - cost / 250.0;
-            let expected = (245.0 * cost / free).sqrt();
-            assert!((knee_at(cost) - expected).abs() <= 1.0, "{cost}: {} {expected}", knee_at(cost));
+            let free = problem.full_at - 0.5 - cost / 250.0;
+            let wanted = (245.0 * cost / free).powi(2);
+            let expected = (50..2_500).map(|ms| f64::from(ms) / 10.0).min_by(|a, b| {
+                let off = |ms: f64| (ms.powi(3) * (ms - 5.0) - wanted).abs();
+                off(*a).total_cmp(&off(*b))
+            });
+            let expected = expected.unwrap();
+            assert!((knee_at(cost) - expected).abs() <= 1.5, "{cost}: {} {expected}", knee_at(cost));
         }
         assert!(knee_at(0.25) < knee_at(1.0) && knee_at(1.0) < knee_at(2.0));
     }

@@ -5,6 +5,7 @@
 //! - [`search`](mod@search): from coarse to fine, with whatever can [`Evaluate`] settings: the formulas, a simulation, a measurement;
 //! - [`front`]: the Pareto front and its knee;
 //! - [`explain`]: one sentence per setting;
+//! - [`write`]: configurations of servers and clients.
 
 //!
 //! Nothing here measures or simulates: a caller brings that.
@@ -17,6 +18,7 @@ pub mod front;
 pub mod problem;
 pub mod search;
 pub mod settings;
+pub mod write;
 
 pub use constraint::Constraint;
 pub use problem::{Problem, ProblemError};

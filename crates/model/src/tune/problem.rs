@@ -7,16 +7,27 @@ use serde::Deserialize;
 use taktwerk_netem::Profile;
 
 /// Variables that change together at a fixed period.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Signals {
     /// How many.
     pub count: u32,
     /// Each gets a new value so often, in milliseconds.
     pub period_ms: f64,
     /// Bytes of a value as encoded.
-    #[serde(default = "double")]
     pub bytes: usize,
+}
+
+/// The same as it is written.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SignalsSpec {
+    count: u32,
+    period_ms: f64,
+    #[serde(default = "double")]
+    bytes: usize,
+    /// NodeIds, for the configurations that are written.
+    #[serde(default)]
+    nodes: Vec<String>,
 }
 
 fn double() -> usize {
@@ -73,6 +84,7 @@ struct TuneSpec {
     seeds: Option<u32>,
     measured_s: Option<f64>,
     clients: Option<u32>,
+    full_at: Option<f64>,
     wake_us: Option<f64>,
     core_watts: Option<f64>,
     search: SearchSpec,
@@ -86,7 +98,7 @@ struct Spec {
     #[serde(default)]
     link: Option<LinkSpec>,
     #[serde(default)]
-    signals: Vec<Signals>,
+    signals: Vec<SignalsSpec>,
     #[serde(default, rename = "node")]
     nodes: Vec<crate::plant::Node>,
     #[serde(default)]
@@ -111,8 +123,12 @@ pub struct Problem {
     pub name: String,
     /// The link between client and server.
     pub link: Profile,
+    /// Whether both directions share one line.
+    pub is_shared: bool,
     /// What the server has.
     pub signals: Vec<Signals>,
+    /// NodeIds of each group of signals, as far as they are known.
+    pub nodes: Vec<Vec<String>>,
     /// Clients, each of which monitors all signals.
     pub clients: u32,
     /// What can be chosen.
@@ -125,6 +141,8 @@ pub struct Problem {
     pub seeds: u32,
     /// Virtual seconds that are counted in each simulation.
     pub measured_s: f64,
+    /// Share of a link or core from which on it counts as full: beyond, queues grow quickly.
+    pub full_at: f64,
     /// Time until a thread that sleeps is running, in microseconds.
     pub wake_us: f64,
     /// Watts that one busy core takes; `None` if energy is not asked for.
@@ -155,6 +173,8 @@ pub enum ProblemError {
     },
 }
 
+/// Where a resource counts as full unless the file says otherwise. At 80 % a message waits for two others on average (M/D/1).
+const FULL: f64 = 0.8;
 /// More settings than this in one list, or combinations of them, are a mistake.
 const COMBINATIONS_MAX: usize = 5_000;
 /// More points than this per kind are a mistake: a simulation has them all in memory.
@@ -215,6 +235,11 @@ impl Problem {
         };
         Ok(Self {
             name: if spec.name.is_empty() { file.to_owned() } else { spec.name.clone() },
+            is_shared: shared(spec.link.as_ref()).map_err(|problem| at("link.shared", &problem))?,
+            nodes: match spec.signals.is_empty() {
+                true => vec![Vec::new(); signals.len()],
+                false => spec.signals.iter().map(|one| one.nodes.clone()).collect(),
+            },
             signals,
             clients,
             space,
@@ -222,6 +247,12 @@ impl Problem {
             constraints,
             seeds,
             measured_s: positive("tune.measured_s", spec.tune.measured_s, 10.0)?,
+            full_at: match spec.tune.full_at.unwrap_or(FULL) {
+                share if share > 0.0 && share <= 1.0 => share,
+                share => {
+                    return Err(at("tune.full_at", &format!("{share} is not a share above 0 and up to 1")));
+                }
+            },
             wake_us: positive("tune.wake_us", spec.tune.wake_us, 50.0)?,
             core_watts: spec
                 .tune
@@ -238,23 +269,40 @@ impl Problem {
         self.signals.iter().map(|one| f64::from(one.count) * 1e3 / one.period_ms).sum()
     }
 
+    /// Bits per second on the busier direction, or on both together if they share the line.
+    #[must_use]
+    pub fn busiest(&self, up_bits_s: f64, down_bits_s: f64) -> f64 {
+        if self.is_shared { up_bits_s + down_bits_s } else { up_bits_s.max(down_bits_s) }
+    }
+
+    /// The used share of the busier direction, or of the shared line; `None` if a direction has no rate.
+    #[must_use]
+    pub fn utilisation(&self, up_bits_s: f64, down_bits_s: f64) -> Option<f64> {
+        let (up, down) = (&self.link.up, &self.link.down);
+        let (up_rate, down_rate) = (up.rate? as f64, down.rate? as f64);
+        if self.is_shared {
+            return Some((up_bits_s + down_bits_s) / up_rate.min(down_rate) + up.busy.max(down.busy));
+        }
+        Some((up_bits_s / up_rate + up.busy).max(down_bits_s / down_rate + down.busy))
+    }
+
     /// Monitored items of one client.
     #[must_use]
     pub fn items(&self) -> u32 {
         self.signals.iter().map(|one| one.count).sum()
     }
 
-    /// The value of a figure beyond which there is no more of the resource: a link that is full, a core that is busy. `None` for
-    /// figures that are no resource.
+    /// The value of a figure at which a resource counts as full. `None` for figures that are no resource.
     #[must_use]
     pub fn capacity(&self, metric: Metric) -> Option<f64> {
         let rates = [self.link.up.rate, self.link.down.rate].into_iter().flatten();
-        match metric {
+        let all = match metric {
             Metric::Utilisation => Some(1.0),
             Metric::BandwidthBitsS => rates.min().map(|rate| rate as f64),
-            Metric::ServerCpu => Some(100.0),
+            Metric::ServerCpu | Metric::ClientCpu => Some(100.0),
             _ => None,
-        }
+        };
+        all.map(|all| all * self.full_at)
     }
 }
 
@@ -273,7 +321,7 @@ fn link(spec: Option<&LinkSpec>) -> Result<Profile, (String, String)> {
     };
     // Each property alone first, so that a mistake is found where it is.
     let mut properties = Vec::new();
-    for (key, value) in table.iter().filter(|(key, _)| *key != "profile") {
+    for (key, value) in table.iter().filter(|(key, _)| !matches!(key.as_str(), "profile" | "shared")) {
         let value = match value {
             toml::Value::String(value) => value.clone(),
             toml::Value::Integer(value) => value.to_string(),
@@ -299,6 +347,18 @@ fn link(spec: Option<&LinkSpec>) -> Result<Profile, (String, String)> {
         text.push_str(&property);
     }
     parse_link("link.profile", &text)
+}
+
+/// Whether both directions share one line, as on a radio or in models with one channel. Not a property of links elsewhere.
+fn shared(spec: Option<&LinkSpec>) -> Result<bool, &'static str> {
+    match spec {
+        Some(LinkSpec::Table(table)) => match table.get("shared") {
+            None => Ok(false),
+            Some(toml::Value::Boolean(shared)) => Ok(*shared),
+            Some(_) => Err("write true or false"),
+        },
+        _ => Ok(false),
+    }
 }
 
 fn parse_link(key: &str, text: &str) -> Result<Profile, (String, String)> {
@@ -345,7 +405,10 @@ fn signals(spec: &Spec, document: &Document) -> Result<Vec<Signals>, ProblemErro
         }
     }
     if !spec.signals.is_empty() {
-        return Ok(spec.signals.clone());
+        let signals = spec.signals.iter();
+        return Ok(signals
+            .map(|one| Signals { count: one.count, period_ms: one.period_ms, bytes: one.bytes })
+            .collect());
     }
     let Some(node) = spec.nodes.first() else {
         return Err(ProblemError::Missing {

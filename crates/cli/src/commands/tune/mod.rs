@@ -1,0 +1,305 @@
+//! `taktwerk tune`: which settings suit a plant or a running server.
+
+mod chart;
+mod probe;
+mod source;
+
+use super::model::ModelArgs;
+use crate::connection::SecurityArgs;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::progress::Progress;
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::Duration;
+use taktwerk_lab::outcome::wrapped;
+use taktwerk_lab::table::{Align, Table};
+use taktwerk_lab::tuning::Simulation;
+use taktwerk_model::Model;
+use taktwerk_model::tune::analytic::Analytic;
+use taktwerk_model::tune::explain::{self, Reason};
+use taktwerk_model::tune::problem::Options;
+use taktwerk_model::tune::search::Point;
+use taktwerk_model::tune::{Evaluate, Metric, Problem, Stage, TuneError, Tuned, tune, write};
+
+/// Arguments of `taktwerk tune`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+How the recommended point is chosen:
+  Every point of the Pareto front is better than all others in one figure. The recommended
+  one is the knee: each figure is scaled to 0 at its best on the front and to 1 at its worst
+  (a resource such as the link: where it is used up), and the sum is smallest there.
+  A figure with a fixed bound belongs into --constraint instead.")]
+pub(crate) struct TuneArgs {
+    /// A plant (TOML), a scenario of the laboratory (TOML), or the URL of a running server, which is only read.
+    #[arg(value_name = "TARGET")]
+    target: String,
+
+    /// Change a value of the file, such as link.rate=5M. Can be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+
+    /// What must hold, such as 'delay_p99_ms <= 50'. Can be repeated.
+    #[arg(long, value_name = "BOUND")]
+    constraint: Vec<String>,
+
+    /// What is to be small: two or more of delay_mean_ms, delay_p99_ms, delay_max_ms, bandwidth_bits_s, utilisation, loss,
+    /// server_cpu, client_cpu, energy_w.
+    #[arg(long, value_name = "FIGURES", value_delimiter = ',')]
+    minimize: Vec<String>,
+
+    /// Seeds of the final simulations.
+    #[arg(long, value_name = "N")]
+    seeds: Option<u32>,
+
+    /// Use formulas only. Quick and rough.
+    #[arg(long)]
+    no_simulation: bool,
+
+    /// Write server.toml, client.toml, publishednodes.json, telegraf.conf and front.svg into this directory.
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// URL of the server in the written files. Default: the target, or opc.tcp://localhost:4840.
+    #[arg(long, value_name = "URL")]
+    endpoint: Option<String>,
+
+    /// Nodes of a running server: NodeIds or browse paths. Default: the variables below Objects that are not the server's own.
+    #[arg(long, value_name = "NODE")]
+    node: Vec<crate::node::NodeSpec>,
+
+    /// How long a running server is watched.
+    #[arg(long, value_name = "SPAN", default_value = "10", value_parser = crate::span::seconds)]
+    watch: Duration,
+
+    #[command(flatten)]
+    source: ModelArgs,
+
+    #[command(flatten)]
+    security: SecurityArgs,
+}
+
+/// Tunes and prints.
+pub(crate) fn run(arguments: &TuneArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let options = Options {
+        sets: arguments.set.clone(),
+        constraints: arguments.constraint.clone(),
+        minimize: arguments.minimize.clone(),
+        seeds: arguments.seeds,
+    };
+    let target = source::read(arguments, &options, interrupt)?;
+    let problem = target.problem;
+    let cpu = cost_model(arguments, &problem)?;
+    let formulas = Analytic::new(&problem, cpu.as_ref());
+    let simulation = Simulation::new(&problem, cpu.as_ref());
+    let evaluator: &dyn Evaluate = if arguments.no_simulation { &formulas } else { &simulation };
+    let mut bar = Progress::new("simulating", 0);
+    let mut report = |progress: taktwerk_model::tune::Progress| {
+        bar.of(stage(progress.stage), progress.done as u64, progress.expected as u64);
+        !interrupt.asked()
+    };
+    let tuned = tune(&problem, &formulas, evaluator, &mut report);
+    drop(bar);
+    let tuned = tuned.map_err(|error| failure(&error))?;
+    let reasons = explain::reasons(&problem, &tuned);
+    let endpoint = arguments.endpoint.clone().unwrap_or(target.endpoint);
+    if output.is_json() {
+        output.document(&document(&problem, &tuned, &reasons, &target.notes))?;
+    } else {
+        print(&problem, &tuned, &reasons, &target.notes, output)?;
+    }
+    if let Some(directory) = &arguments.output {
+        save(directory, &problem, &tuned, &endpoint, output)?;
+    }
+    if interrupt.asked() {
+        return Err(Failure::Interrupted);
+    }
+    Ok(())
+}
+
+fn stage(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Model => "calculating",
+        Stage::Coarse => "first look",
+        Stage::Fine => "around the knee",
+        Stage::Seeds => "with all seeds",
+        Stage::Alternatives => "other choices",
+    }
+}
+
+fn failure(error: &TuneError) -> Failure {
+    match error {
+        TuneError::NoCapacity(_) | TuneError::Infeasible { .. } => Failure::Threshold(error.to_string()),
+        TuneError::Stopped => Failure::Interrupted,
+        TuneError::Failed(_) => Failure::Worthless(error.to_string()),
+        TuneError::Unknown(_) => Failure::Usage(error.to_string()),
+    }
+}
+
+/// The cost model, if a figure needs one or the user names one.
+fn cost_model(arguments: &TuneArgs, problem: &Problem) -> Result<Option<Model>, Failure> {
+    let of_cpu = [Metric::ServerCpu, Metric::EnergyW];
+    let counts = |metric: &Metric| {
+        problem.minimize.contains(metric) || problem.constraints.iter().any(|one| one.metric == *metric)
+    };
+    let is_needed = of_cpu.iter().any(counts) || arguments.source.is_named();
+    is_needed.then(|| arguments.source.load()).transpose()
+}
+
+/// The columns of the table: what counts first, then the rest that is known.
+fn columns(problem: &Problem, tuned: &Tuned) -> Vec<Metric> {
+    let mut all = problem.minimize.clone();
+    let usual = [Metric::DelayP99Ms, Metric::BandwidthBitsS, Metric::ServerCpu, Metric::Loss];
+    let constrained = problem.constraints.iter().map(|one| one.metric);
+    for metric in constrained.chain(usual) {
+        if !all.contains(&metric) && metric.of(&tuned.recommended.figures).is_some() {
+            all.push(metric);
+        }
+    }
+    all
+}
+
+/// Settings in which the points of the front differ, beside the interval.
+fn differing(points: &[&Point]) -> Vec<&'static str> {
+    const NAMES: [&str; 9] = [
+        "sampling_ms",
+        "queue_size",
+        "publish_requests",
+        "notifications_max",
+        "keep_alive_count",
+        "security",
+        "transport",
+        "busy_poll_us",
+        "threads",
+    ];
+    let differs = |name: &&str| {
+        let mut values = points.iter().map(|point| explain::text(name, &point.settings));
+        let first = values.next();
+        values.any(|value| Some(value) != first)
+    };
+    NAMES.into_iter().filter(differs).collect()
+}
+
+fn print(
+    problem: &Problem,
+    tuned: &Tuned,
+    reasons: &[Reason],
+    notes: &[String],
+    output: Output,
+) -> Result<(), Failure> {
+    let chosen = &tuned.recommended;
+    let front: Vec<&Point> = tuned.points.iter().filter(|point| point.on_front).collect();
+    let shared = if problem.is_shared { ", shared by both directions" } else { "" };
+    let load = format!(
+        "{} signals, {} values/s, {} client{}, over {}{shared}",
+        problem.items(),
+        taktwerk_model::figures::count(problem.values_per_s().round()),
+        problem.clients,
+        if problem.clients == 1 { "" } else { "s" },
+        problem.link.down,
+    );
+    output.text(wrapped("", &format!("{}: {load}", problem.name)).trim_end())?;
+    for note in notes {
+        output.text(wrapped("  note  ", note).trim_end())?;
+    }
+    output.text("")?;
+    let metrics = columns(problem, tuned);
+    let others = differing(&front);
+    let heads: Vec<(&str, Align)> = std::iter::once(("interval", Align::Right))
+        .chain(others.iter().map(|name| (*name, Align::Right)))
+        .chain(metrics.iter().map(|metric| (metric.words(), Align::Right)))
+        .chain([("by", Align::Left), ("", Align::Left)])
+        .collect();
+    let mut table = Table::new(&heads);
+    for point in &front {
+        let is_chosen = point.settings == chosen.settings;
+        let cells = std::iter::once(explain::text("publishing_ms", &point.settings))
+            .chain(others.iter().map(|name| explain::text(name, &point.settings)))
+            .chain(metrics.iter().map(|metric| {
+                metric.of(&point.figures).map_or_else(|| "–".to_owned(), |value| metric.text(value))
+            }))
+            .chain([point.by.to_owned(), if is_chosen { "recommended".to_owned() } else { String::new() }]);
+        table.row(cells);
+    }
+    output.text(&format!("The Pareto front, {} evaluations:", tuned.evaluations))?;
+    output.text(&table.to_string())?;
+    if tuned.sorted_out > 0 {
+        output.text(&format!(
+            "{} combinations of other settings were sorted out by formulas.",
+            tuned.sorted_out
+        ))?;
+    }
+    if let Some((count, reason)) = &tuned.impossible {
+        output.text(
+            wrapped("", &format!("{count} choices have no figures; the first: {reason}.")).trim_end(),
+        )?;
+    }
+    output.text("\nRecommended:")?;
+    for reason in reasons {
+        let name = format!("  {:<18}{:<14}", reason.setting, reason.value);
+        output.text(wrapped(&name, &format!("{}.", reason.why)).trim_end())?;
+    }
+    Ok(())
+}
+
+fn document(problem: &Problem, tuned: &Tuned, reasons: &[Reason], notes: &[String]) -> serde_json::Value {
+    let mut recommended = json!(tuned.recommended);
+    if let Some(fields) = recommended.as_object_mut() {
+        if tuned.queue_size > 0 {
+            fields.insert("queue_size".to_owned(), json!(tuned.queue_size));
+        }
+        fields.insert("reasons".to_owned(), json!(reasons));
+    }
+    let front: Vec<&Point> = tuned.points.iter().filter(|point| point.on_front).collect();
+    let impossible =
+        tuned.impossible.as_ref().map(|(count, reason)| json!({"count": count, "first": reason}));
+    json!({
+        "plant": problem.name,
+        "link": problem.link.name,
+        "shared_line": problem.is_shared,
+        "signals": problem.items(),
+        "values_per_s": problem.values_per_s(),
+        "clients": problem.clients,
+        "minimize": problem.minimize,
+        "constraints": problem.constraints.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "seeds": problem.seeds,
+        "notes": notes,
+        "recommended": recommended,
+        "front": front,
+        "points": tuned.points,
+        "alternatives": tuned.alternatives,
+        "sorted_out": tuned.sorted_out,
+        "impossible": impossible,
+        "evaluations": tuned.evaluations,
+    })
+}
+
+fn save(
+    directory: &std::path::Path,
+    problem: &Problem,
+    tuned: &Tuned,
+    endpoint: &str,
+    output: Output,
+) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory)
+        .map_err(|error| Failure::Environment(format!("cannot make {}: {error}", directory.display())))?;
+    let mut names = Vec::new();
+    for file in write::files(problem, tuned, endpoint) {
+        super::lab::write_whole(&directory.join(file.name), &file.text)?;
+        names.push(file.name);
+    }
+    super::lab::write_whole(&directory.join("front.svg"), &chart::front(problem, tuned).file())?;
+    names.push("front.svg");
+    if output.is_json() {
+        return Ok(());
+    }
+    output.text(&format!("\nwritten to {}: {}", directory.display(), names.join(", ")))?;
+    let has_nodes =
+        problem.nodes.iter().zip(&problem.signals).all(|(nodes, one)| nodes.len() >= one.count as usize);
+    if has_nodes {
+        return Ok(());
+    }
+    output.text("The NodeIds in them are made up: name yours as `nodes` of [[signals]].")
+}

@@ -1,0 +1,79 @@
+//! Where the question comes from: a plant, a scenario, or a running server.
+
+use super::{TuneArgs, probe};
+use crate::endpoint::Endpoint;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use std::fmt::Write;
+use std::path::Path;
+use taktwerk_lab::scenario::{Kind, Scenario};
+use taktwerk_model::tune::Problem;
+use taktwerk_model::tune::problem::Options;
+
+/// The question, and what is known about its server.
+pub(super) struct Target {
+    pub(super) problem: Problem,
+    pub(super) endpoint: String,
+    pub(super) notes: Vec<String>,
+}
+
+const HERE: &str = "opc.tcp://localhost:4840";
+
+/// Reads a file or asks a server.
+pub(super) fn read(
+    arguments: &TuneArgs,
+    options: &Options,
+    interrupt: &Interrupt,
+) -> Result<Target, Failure> {
+    let path = Path::new(&arguments.target);
+    let is_file = path.is_file() || path.extension().is_some_and(|ending| ending == "toml");
+    if !is_file {
+        let endpoint: Endpoint = arguments.target.parse().map_err(|error| {
+            Failure::Usage(format!("{} is neither a file nor the URL of a server: {error}", arguments.target))
+        })?;
+        return probe::server(arguments, options, endpoint, interrupt);
+    }
+    let file = arguments.target.as_str();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}")))?;
+    let is_scenario = toml::from_str::<toml::Table>(&text).is_ok_and(|table| table.contains_key("load"));
+    let (text, notes) = if is_scenario { of_scenario(&text, file)? } else { (text, Vec::new()) };
+    Ok(Target { problem: parse(&text, file, options)?, endpoint: HERE.to_owned(), notes })
+}
+
+pub(super) fn parse(text: &str, file: &str, options: &Options) -> Result<Problem, Failure> {
+    Problem::parse(text, file, options).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// The plant that the first subscription of a scenario describes.
+fn of_scenario(text: &str, file: &str) -> Result<(String, Vec<String>), Failure> {
+    let scenario = Scenario::parse(text, file).map_err(|error| Failure::Usage(error.to_string()))?;
+    let conditions = scenario.conditions();
+    let Some(first) = conditions.iter().find(|one| one.kind == Kind::Subscribe) else {
+        return Err(Failure::Usage(format!(
+            "{file} has no subscriptions: tune needs a scenario with load.kind = \"subscribe\""
+        )));
+    };
+    let clients = first.clients.max(1);
+    let items = first.items.unwrap_or(clients).div_ceil(clients).max(1);
+    let interval = first.publishing_ms.unwrap_or(1_000.0);
+    let period = Some(first.server.update_ms).filter(|update| *update > 0.0).unwrap_or(interval);
+    let mut plant = String::new();
+    // Writing to a String does not fail.
+    let _ = writeln!(plant, "name = {:?}", scenario.name);
+    if let Some(link) = &first.link {
+        let _ = writeln!(plant, "link = {link:?}");
+    }
+    let _ = writeln!(plant, "[[signals]]\ncount = {items}\nperiod_ms = {period:?}");
+    let _ = writeln!(plant, "[tune]\nclients = {clients}");
+    let security = if first.security.is_none() { "none" } else { "sign-and-encrypt" };
+    let _ = writeln!(plant, "[tune.search]\nsecurity = \"{security}\"");
+    let mut notes = Vec::new();
+    if conditions.len() > 1 {
+        notes.push(format!(
+            "the scenario has {} conditions: this is the first with a subscription",
+            conditions.len()
+        ));
+    }
+    Ok((plant, notes))
+}

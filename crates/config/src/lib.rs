@@ -14,7 +14,7 @@ pub mod tokens;
 pub mod users;
 
 pub use configuration::{
-    AuditSection, Config, ConfigError, ConfigFile, EXAMPLE, IdentitiesSection, JwtSection, LimitsSection,
-    NamespaceSection, PermissionsSection, PubSubSection, RoleSection, SecuritySection, ServerSection,
-    TokensConfig, Unspecified, WebSection,
+    AdmitSetting, AuditSection, Config, ConfigError, ConfigFile, EXAMPLE, IdentitiesSection, JwtSection,
+    LimitsSection, NamespaceSection, PermissionsSection, PubSubSection, RoleSection, SecuritySection,
+    ServerSection, TokensConfig, Unspecified, WebSection,
 };

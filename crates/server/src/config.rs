@@ -2,6 +2,7 @@
 
 use crate::audit::AuditConfig;
 use crate::authorization::Authorization;
+use crate::headroom::Headroom;
 use crate::identity::IdentityVerifier;
 use crate::limits::Limits;
 use core::sync::atomic::AtomicU64;
@@ -52,6 +53,8 @@ pub struct ServerConfig {
     pub node_management: bool,
     /// Limits of sessions, services and subscriptions.
     pub limits: Limits,
+    /// Predicts the CPU of what clients ask for; `None` costs nothing.
+    pub headroom: Option<Arc<Headroom>>,
     /// Limits of connections and channels.
     pub channel: ChannelLimits,
     /// When the server started, for ServerStatus.
@@ -79,6 +82,7 @@ impl ServerConfig {
             key_log: None,
             node_management: false,
             limits: Limits::default(),
+            headroom: None,
             channel: ChannelLimits::default(),
             start_time,
         }

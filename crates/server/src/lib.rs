@@ -35,6 +35,7 @@ mod effect;
 pub mod error;
 pub mod event;
 mod eviction;
+pub mod headroom;
 pub mod history;
 pub mod identity;
 mod ids;

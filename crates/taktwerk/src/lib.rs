@@ -51,12 +51,14 @@
 //! - [`pki`]: certificates and trust from a folder;
 //! - [`pubsub_model`]: PubSub in a server's address space, and key services;
 //! - [`value`]: Rust types as OPC UA values; [`mod@unit`]: engineering units;
+//! - [`headroom`]: predicts the CPU of what clients ask for;
 //! - [`error`]: what can go wrong, with advice.
 
 #![forbid(unsafe_code)]
 
 pub mod client;
 pub mod error;
+pub mod headroom;
 pub mod history;
 pub mod pki;
 pub mod pubsub;

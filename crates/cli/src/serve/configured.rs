@@ -1,15 +1,17 @@
 //! A server as its configuration file says.
 
 use super::security::{check_offer, report};
-use super::{Content, pubsub};
+use super::{Content, headroom, pubsub};
 use crate::config::load;
 use crate::failure::Failure;
 use crate::security::{environment, new_keys};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use taktwerk::Server;
+use taktwerk::headroom::Admit;
 use taktwerk::pki::Pki;
 use taktwerk::server::{AuditSink, ServerBuilder, default_application_uri};
+use taktwerk_config::AdmitSetting;
 use taktwerk_config::audit::AuditFile;
 use taktwerk_config::tokens::{JwtVerifier, TokenAuthority};
 use taktwerk_config::users::{CertificateVerifier, PasswordVerifier, UserStore};
@@ -71,6 +73,30 @@ pub(crate) fn check_files(file: &ConfigFile) -> Result<Option<usize>, Failure> {
 }
 
 impl Configured {
+    /// The headroom that is configured.
+    pub(super) fn headroom(&self) -> Result<Option<headroom::Settings>, Failure> {
+        let config = self.file.config();
+        let section = &config.headroom;
+        let Some(calibration) = &section.calibration else {
+            return match section.admit {
+                AdmitSetting::Always => Ok(None),
+                AdmitSetting::Headroom => Err(Failure::Usage(
+                    "[headroom] admit = \"headroom\" needs a calibration: run `taktwerk lab calibrate --quick`, then `taktwerk \
+                     model fit -o models.json`, and set calibration = \"models.json\""
+                        .to_owned(),
+                )),
+            };
+        };
+        let admit = match section.admit {
+            AdmitSetting::Always => Admit::Always,
+            AdmitSetting::Headroom => Admit::Headroom,
+        };
+        // The dearest that clients can ask for, where they cannot do without security.
+        let is_encrypted = !config.security.none;
+        let path = self.file.resolve(calibration);
+        headroom::load(&path, section.limit, config.server.threads, admit, is_encrypted).map(Some)
+    }
+
     /// Reads the file and that with the users.
     pub(super) fn load(path: &Path) -> Result<Self, Failure> {
         let file = load(path)?;

@@ -1,6 +1,7 @@
 //! `taktwerk serve`: a server with a demo plant, with test nodes, or with load.
 
 mod configured;
+mod headroom;
 mod history;
 mod interop;
 pub(crate) mod load;
@@ -31,6 +32,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use taktwerk::headroom::Admit;
 use taktwerk::server::ServerBuilder;
 use taktwerk::{RunningServer, Server, StatusCode};
 use taktwerk_config::users::CertificateVerifier;
@@ -159,6 +161,18 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SPAN", default_value = "0", value_parser = span::micros)]
     busy_poll: Duration,
 
+    /// Predict the CPU of what clients ask for, from a cost model that `model fit -o` wrote, and show it below Headroom.
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    headroom: Option<PathBuf>,
+
+    /// Revise publishing intervals upward and refuse items when the CPU would not suffice.
+    #[arg(long, requires = "headroom")]
+    admit_headroom: bool,
+
+    /// Share of the CPU that clients may take.
+    #[arg(long, value_name = "SHARE", default_value_t = headroom::LIMIT, requires = "headroom")]
+    headroom_limit: f64,
+
     /// Write the keys of channels to the file in OPCUA_KEYLOGFILE, and what goes over all connections to the one in
     /// OPCUA_PCAP_FILE, for Wireshark. Together they give away everything that clients say, passwords too.
     #[arg(long)]
@@ -219,7 +233,12 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
             (history::keep(builder, arguments)?, Some(offer))
         }
     };
+    let builder = match headroom_of(arguments, configured.as_ref())? {
+        Some(headroom::Settings { prices, limit, admit }) => builder.headroom(prices, limit, admit),
+        None => builder,
+    };
     let server = recorded(builder, arguments)?.build().map_err(environment)?;
+    server.show_headroom().map_err(ServeError::from)?;
     let content = match &configured {
         Some(configured) => configured.content(),
         None => Content {
@@ -253,6 +272,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     #[cfg(feature = "web")]
     let web = web.map(|web| web.start(&running, Vec::new())).transpose()?;
     announce(arguments, &access, &content, &running, nodes, output)?;
+    let mut watch = running.shared().config().headroom.clone().map(headroom::Watch::new);
     let end = Arc::new(AtomicBool::new(false));
     if arguments.exit_with_stdin {
         watch_stdin(Arc::clone(&end))?;
@@ -260,6 +280,9 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     while !interrupt.asked() && !end.load(Ordering::Relaxed) {
         // Signals end the sleep early only in the main thread, which this is; 100 ms is soon enough for the rest.
         std::thread::sleep(Duration::from_millis(100));
+        if let Some(watch) = &mut watch {
+            watch.tick();
+        }
         if running.has_ended() {
             return Err(Failure::Environment(
                 "the server ended by itself; see the log, then start it again".to_owned(),
@@ -312,6 +335,21 @@ fn builder(arguments: &ServeArgs) -> ServerBuilder {
         }
     }
     builder
+}
+
+/// The headroom that was asked for, on the command line or in the configuration.
+fn headroom_of(
+    arguments: &ServeArgs,
+    configured: Option<&Configured>,
+) -> Result<Option<headroom::Settings>, Failure> {
+    if let Some(configured) = configured {
+        return configured.headroom();
+    }
+    let Some(path) = &arguments.headroom else { return Ok(None) };
+    let admit = if arguments.admit_headroom { Admit::Headroom } else { Admit::Always };
+    // Where clients can choose, most choose no security: so that the prediction is right for them.
+    let is_encrypted = false;
+    headroom::load(path, arguments.headroom_limit, arguments.threads, admit, is_encrypted).map(Some)
 }
 
 /// What to do with this machine's CPUs.

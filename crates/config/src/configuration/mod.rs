@@ -10,8 +10,8 @@ mod sections;
 mod tokens;
 
 pub use sections::{
-    AuditSection, Config, IdentitiesSection, JwtSection, LimitsSection, NamespaceSection, PermissionsSection,
-    PubSubSection, RoleSection, SecuritySection, ServerSection, Unspecified, WebSection,
+    AdmitSetting, AuditSection, Config, IdentitiesSection, JwtSection, LimitsSection, NamespaceSection,
+    PermissionsSection, PubSubSection, RoleSection, SecuritySection, ServerSection, Unspecified, WebSection,
 };
 
 pub use tokens::TokensConfig;

@@ -23,6 +23,8 @@ pub struct Config {
     pub namespace: Vec<NamespaceSection>,
     /// `[limits]`
     pub limits: LimitsSection,
+    /// `[headroom]`
+    pub headroom: HeadroomSection,
     /// `[audit]`
     pub audit: AuditSection,
     /// `[pubsub]`
@@ -256,6 +258,35 @@ impl Default for LimitsSection {
             publishing_interval_min: limits.subscriptions.publishing_interval_min,
         }
     }
+}
+
+/// What the CPU of this machine suffices for.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HeadroomSection {
+    /// A cost model of this machine, as `taktwerk model fit -o FILE` writes it. Without it nothing is predicted.
+    pub calibration: Option<PathBuf>,
+    /// What becomes of requests that would not fit.
+    pub admit: AdmitSetting,
+    /// Share of the CPU of all threads that clients may take.
+    pub limit: f64,
+}
+
+impl Default for HeadroomSection {
+    fn default() -> Self {
+        Self { calibration: None, admit: AdmitSetting::Always, limit: 0.8 }
+    }
+}
+
+/// What becomes of requests that would not fit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AdmitSetting {
+    /// They are granted.
+    #[default]
+    Always,
+    /// Publishing intervals are revised upward and items refused.
+    Headroom,
 }
 
 /// What is noted of what clients do.

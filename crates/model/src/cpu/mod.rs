@@ -386,6 +386,22 @@ impl Model {
         ))
     }
 
+    /// CPU in percent of one core: per second at rest, per value, per value times clients^0.3, and per message.
+    #[must_use]
+    pub fn prices(&self, is_encrypted: bool) -> [f64; 4] {
+        let weight = |name: &str| {
+            let terms = self.fit.form.terms().iter().zip(&self.fit.weights);
+            terms.filter(|(term, _)| **term == name).map(|(_, weight)| *weight).sum::<f64>()
+        };
+        let more = |name: &str| if is_encrypted { weight(name) } else { 0.0 };
+        [
+            weight("1"),
+            weight("signals/s") + more("encrypted signals/s"),
+            weight("ns·spr·nc^0.3"),
+            weight("messages/s") + more("encrypted messages/s"),
+        ]
+    }
+
     /// Resident memory in bytes; none if it was not measured.
     #[must_use]
     pub fn memory(&self, items: f64, clients: f64) -> Option<f64> {
@@ -617,6 +633,16 @@ mod tests {
         };
         assert!(clients.contains("40 clients") && clients.contains("1 to 30"), "{clients}");
         assert!(encryption.contains("encryption"), "{encryption}");
+    }
+
+    #[test]
+    fn prices_add_up_to_what_is_predicted() {
+        let model = synthetic_model();
+        let [idle, value, growth, message] = model.prices(false);
+        let load = Observation::planned(2_000.0, 10.0, 100.0, false);
+        let expected = idle + 20_000.0 * (value + growth * 10f64.powf(0.3)) + 100.0 * message;
+        assert!((model.predict(&load).cpu_percent - expected).abs() < 1e-9);
+        assert!(model.prices(true) >= model.prices(false));
     }
 
     #[test]

@@ -31,9 +31,10 @@ pub(crate) fn create_subscription(
     let max_notifications = u32::decode(decoder)?;
     let publishing_enabled = bool::decode(decoder)?;
     let priority = u8::decode(decoder)?;
-    let revised =
+    let mut revised =
         Parameters { publishing_interval, lifetime_count, max_keep_alive_count, max_notifications, priority }
             .revise(&context.limits.subscriptions);
+    revised.publishing_interval = context.engine.fitting_interval(None, revised.publishing_interval);
     let place = context
         .engine
         .create_subscription(
@@ -62,7 +63,7 @@ pub(crate) fn modify_subscription(
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
     let place = context.subscription(decoder)?;
-    let revised = Parameters {
+    let mut revised = Parameters {
         publishing_interval: f64::decode(decoder)?,
         lifetime_count: u32::decode(decoder)?,
         max_keep_alive_count: u32::decode(decoder)?,
@@ -70,6 +71,7 @@ pub(crate) fn modify_subscription(
         priority: u8::decode(decoder)?,
     }
     .revise(&context.limits.subscriptions);
+    revised.publishing_interval = context.engine.fitting_interval(Some(place), revised.publishing_interval);
     context.engine.modify_subscription(place, revised, context.now);
     encode_revised(&revised, out);
     Ok(())

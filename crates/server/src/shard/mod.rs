@@ -146,7 +146,8 @@ impl Shard {
                 Arc::clone(shared.space().events()),
                 first_id,
             )
-            .with_account(Arc::clone(shared.account())),
+            .with_account(Arc::clone(shared.account()))
+            .with_headroom(shared.config().headroom.clone()),
             deferrals: Deferrals::new(limits),
             transfers: Transfers::default(),
             buffers: Buffers::new(limits.spare_buffers_max),

@@ -11,6 +11,7 @@ use super::timer::Due;
 use super::{Engine, SessionKey};
 use crate::account::{Account, Exhausted};
 use crate::authorization::{Decisions, Denial};
+use crate::headroom::Share;
 use crate::now::Now;
 use crate::space::store::SlotHandle;
 use crate::space::view::attribute;
@@ -138,8 +139,9 @@ impl Engine {
         let interval = nanos_from_millis(parameters.publishing_interval);
         let phase = Phase::new(now.instant, interval, &mut self.phases);
         let first = phase.first();
-        let subscription =
+        let mut subscription =
             Box::new(Subscription::new(id, session, parameters, publishing_enabled, decisions, phase, kept));
+        subscription.share = self.headroom.as_ref().map(|headroom| Box::new(Share::new(headroom)));
         let place = self.insert_subscription(subscription);
         let queue = self.queue_mut(session);
         queue.subscriptions.push(place);
@@ -187,6 +189,7 @@ impl Engine {
         subscription.interval = interval;
         subscription.reset_lifetime();
         subscription.reset_keep_alive();
+        subscription.demand();
         if changed {
             let phase = Phase::new(now.instant, interval, &mut self.phases);
             let first = phase.first();
@@ -207,6 +210,7 @@ impl Engine {
             subscription.counters.disable += 1;
         }
         subscription.publishing_enabled = enabled;
+        subscription.demand();
         subscription.more_notifications = false;
         subscription.reset_lifetime();
     }
@@ -327,6 +331,12 @@ impl Engine {
         if subscription.items.len() >= per_subscription {
             return Err(StatusCode::BAD_TOO_MANY_MONITORED_ITEMS);
         }
+        if let Some(share) = subscription.share.as_ref().filter(|_| spec.mode != MonitoringMode::DISABLED) {
+            let items = subscription.enabled_items.saturating_add(1);
+            if !share.admits(items, subscription.parameters.publishing_interval) {
+                return Err(StatusCode::BAD_TOO_MANY_MONITORED_ITEMS);
+            }
+        }
         let is_polled = spec.is_polled || spec.slot.is_none();
         let ext = if is_polled || spec.index_range.is_some() {
             let mut ext = Box::new(ItemExt::new(subscription.kept.account()));
@@ -405,6 +415,7 @@ impl Engine {
             } else {
                 subscription.enabled_items.saturating_sub(1)
             };
+            subscription.demand();
         }
         if enabled {
             item.flags |= flag::ENABLED | flag::FORCED | flag::DIRTY;
@@ -446,6 +457,7 @@ impl Engine {
         let mut moved = None;
         if let Some(subscription) = self.subscription_mut(place) {
             subscription.enabled_items = subscription.enabled_items.saturating_sub(u32::from(was_enabled));
+            subscription.demand();
             subscription.has_lost_items |= !subscription.retransmission.is_empty();
             if position < subscription.items.len() {
                 subscription.items.swap_remove(position);

@@ -47,6 +47,7 @@ mod tests;
 
 use crate::account::Account;
 use crate::event::EventBus;
+use crate::headroom::{Headroom, Share};
 use crate::limits::SubscriptionLimits;
 use crate::space::page::{PAGE_SLOTS, Page};
 use crate::space::slot::Snapshot;
@@ -85,6 +86,8 @@ pub(crate) struct Engine {
     event_items: EventItems,
     /// For sessions that have no account of their own.
     account: Arc<Account>,
+    /// Predicts the CPU of what clients ask for, if that is wanted.
+    headroom: Option<Arc<Headroom>>,
     /// The shard's own list of the store's pages.
     pages: Vec<Arc<Page>>,
     /// The first item on each slot.
@@ -122,6 +125,27 @@ impl Engine {
         core::mem::take(&mut self.work)
     }
 
+    /// The same engine, which reckons with what clients ask for.
+    pub(crate) fn with_headroom(self, headroom: Option<Arc<Headroom>>) -> Self {
+        Self { headroom, ..self }
+    }
+
+    /// The publishing interval in milliseconds with which a subscription fits: `interval_ms` if nothing else is wanted.
+    pub(crate) fn fitting_interval(&self, place: Option<u32>, interval_ms: f64) -> f64 {
+        let Some(headroom) = &self.headroom else { return interval_ms };
+        let longest = self.limits.publishing_interval_max;
+        match place.and_then(|place| self.subscription(place)) {
+            Some(subscription) => {
+                let share = subscription.share.as_ref();
+                share.map_or(interval_ms, |share| {
+                    share.revise(subscription.enabled_items, interval_ms, longest)
+                })
+            }
+            // One that does not exist yet will have one item at least.
+            None => Share::new(headroom).revise(1, interval_ms, longest),
+        }
+    }
+
     /// An empty engine. `first_id` is where subscription ids start; ids of different shards must not meet.
     pub(crate) fn new(
         shard: usize,
@@ -141,6 +165,7 @@ impl Engine {
             events,
             event_items: EventItems::default(),
             account,
+            headroom: None,
             pages: Vec::new(),
             watch: Watch::default(),
             items: Vec::new(),

@@ -7,6 +7,7 @@ use super::state::State;
 use super::{SessionKey, SubscriptionLimits};
 use crate::account::{Account, Category, Charge, Exhausted, Level};
 use crate::authorization::{Decisions, Grant};
+use crate::headroom::Share;
 use crate::limits::cost;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -162,6 +163,8 @@ pub(crate) struct Subscription {
     pub(super) decisions: Arc<Decisions>,
     /// What is kept for it.
     pub(crate) kept: Kept,
+    /// Its part of what clients ask for, if the server reckons with that.
+    pub(crate) share: Option<Box<Share>>,
 }
 
 impl Subscription {
@@ -202,6 +205,14 @@ impl Subscription {
             counters: Counters::default(),
             decisions,
             kept,
+            share: None,
+        }
+    }
+
+    /// Items or interval have changed: what is asked for is another.
+    pub(crate) fn demand(&mut self) {
+        if let Some(share) = &mut self.share {
+            share.set(self.enabled_items, self.parameters.publishing_interval, self.publishing_enabled);
         }
     }
 

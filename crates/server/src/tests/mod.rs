@@ -8,6 +8,7 @@ mod diagnostics;
 mod discovery;
 mod events;
 mod flow;
+mod headroom;
 mod history;
 mod hostile;
 mod limits;

@@ -15,6 +15,7 @@ use taktwerk_net::{AuditSink, Listener, SocketOptions, StartError};
 use taktwerk_pki::StoreValidator;
 use taktwerk_server::audit::{AuditConfig, AuditRecord};
 use taktwerk_server::config::BuildInfo;
+use taktwerk_server::headroom::{Admit, Headroom, Prices};
 use taktwerk_server::{Authorization, ConfigProblem, IdentityVerifier, Limits, ServerConfig};
 
 /// Connections that the kernel holds until they are accepted; the kernel caps it at net.core.somaxconn.
@@ -41,6 +42,7 @@ pub struct ServerBuilder {
     audit: AuditConfig,
     key_log: Option<Arc<dyn KeyLog>>,
     limits: Limits,
+    headroom: Option<Arc<Headroom>>,
     shards: usize,
     history: Option<Arc<dyn HistoryStore>>,
     options: ServerOptions,
@@ -66,6 +68,7 @@ impl Default for ServerBuilder {
             audit: AuditConfig::default(),
             key_log: None,
             limits: Limits::default(),
+            headroom: None,
             shards: 1,
             history: None,
             options: ServerOptions::default(),
@@ -187,6 +190,13 @@ impl ServerBuilder {
     /// How many threads serve clients. Default: 1, which is good for some 2 million values per second.
     pub fn shards(mut self, count: usize) -> Self {
         self.shards = count.clamp(1, taktwerk_server::space::SHARDS_MAX);
+        self
+    }
+
+    /// Predicts the CPU of what clients ask for, from prices that were measured on this machine. `limit` is the most CPU in
+    /// cores. With [`Admit::Headroom`], what would not fit is slowed down or refused. Default: nothing is predicted.
+    pub fn headroom(mut self, prices: Prices, limit: f64, admit: Admit) -> Self {
+        self.headroom = Some(Headroom::new(prices, limit, admit));
         self
     }
 
@@ -327,6 +337,7 @@ impl ServerBuilder {
         config.product_uri = self.product_uri.take().unwrap_or_else(|| "urn:taktwerk".to_owned());
         config.build_info = core::mem::take(&mut self.build_info);
         config.limits = self.limits.clone();
+        config.headroom = self.headroom.take();
         config.authorization = self.authorization.clone();
         config.audit = self.audit.clone();
         config.key_log = self.key_log.take();

@@ -83,7 +83,7 @@ pub mod world;
 
 pub use client::{Application, ClientHost, Recorder};
 pub use effect::EffectTime;
-pub use network::{LineId, Path, Route, Side};
+pub use network::{LineId, Path, Route, Side, Transport};
 pub use plant::Plant;
 pub use queue::EventQueue;
 pub use server::ServerHost;

@@ -171,7 +171,8 @@ fn run(seed: u64) -> u64 {
             ..SubscriptionParams::default()
         };
         let timeout_ms = 2000.0 + entropy.below(60_000) as f64;
-        let route = Route { to_server: path(&mut entropy), to_client: path(&mut entropy), line: None };
+        let route =
+            Route { to_server: path(&mut entropy), to_client: path(&mut entropy), ..Route::default() };
         clients.push(site.client_with(route, Subscriber::new(params, items), |config| {
             config.session_timeout_ms = timeout_ms;
             config.publish_max = 1 + entropy.below(8) as usize;

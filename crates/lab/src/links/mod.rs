@@ -8,6 +8,7 @@
 //!   user space ([`proxy`]);
 //! - [`namespace`]: networks of their own, which disappear with the programs in them;
 //! - [`switch`]: a switch with hosts, for multicast;
+//! - [`tcp`]: the TCP model beside the kernel's TCP over the same link;
 //! - [`mod@probe`]: whether the link does what was asked for.
 //!
 //! Nothing outlives the process, however it ends: namespaces have no names, interfaces are not persistent, and a relay
@@ -21,6 +22,7 @@ pub mod namespace;
 pub mod probe;
 pub mod proxy;
 pub mod switch;
+pub mod tcp;
 pub mod tun;
 
 pub use link::{Link, LinkError, Method};

@@ -6,8 +6,10 @@ use super::config::Algorithm;
 const BETA: f64 = 717.0 / 1024.0;
 /// CUBIC's speed, in segments per second³.
 const C: f64 = 0.4;
-/// Reno-friendly growth of CUBIC (RFC 9438 §4.3).
-const FRIENDLY: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+/// Reno-friendly growth of CUBIC (RFC 9438 §4.3): eighths of a window that are acknowledged for one segment more.
+const FRIENDLY_EIGHTHS: u32 = 15;
+/// CUBIC looks at its curve again after this time, if the window is the same.
+const UPDATE: u64 = 1_000_000_000 / 32;
 /// HyStart begins at this window.
 const HYSTART_WINDOW: u32 = 16;
 /// Round trips that HyStart looks at in each round.
@@ -22,7 +24,7 @@ pub(super) struct Congestion {
     threshold: u32,
     initial: u32,
     /// Acknowledged segments that have not yet made the window larger.
-    credit: f64,
+    credit: u32,
     cubic: Cubic,
     hystart: HyStart,
 }
@@ -30,10 +32,15 @@ pub(super) struct Congestion {
 #[derive(Debug, Clone, Default)]
 struct Cubic {
     epoch: Option<u64>,
-    last_max: f64,
-    origin: f64,
+    last_max: u32,
+    origin: u32,
     k: f64,
-    friendly: f64,
+    /// The window that Reno would have.
+    friendly: u32,
+    acknowledged: u32,
+    count: u32,
+    last_window: u32,
+    last_time: u64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -54,7 +61,7 @@ impl Congestion {
             window: initial,
             threshold: u32::MAX,
             initial,
-            credit: 0.0,
+            credit: 0,
             cubic: Cubic::default(),
             hystart: HyStart::default(),
         }
@@ -93,16 +100,17 @@ impl Congestion {
             return;
         }
         let per_segment = match self.algorithm {
-            Algorithm::Reno => f64::from(self.window),
+            Algorithm::Reno => self.window,
             Algorithm::Cubic => self.cubic.segments_for_one(self.window, rest, now, min_round_trip),
         };
-        self.credit += f64::from(rest);
         if self.credit >= per_segment {
-            let grown = (self.credit / per_segment).floor();
-            self.credit -= grown * per_segment;
-            // `as` saturates.
-            self.window = self.window.saturating_add(grown as u32);
+            self.credit = 0;
+            self.window = self.window.saturating_add(1);
         }
+        self.credit = self.credit.saturating_add(rest);
+        let grown = self.credit / per_segment.max(1);
+        self.credit -= grown * per_segment;
+        self.window = self.window.saturating_add(grown);
     }
 
     /// A segment was lost: sets the threshold and says what it is.
@@ -111,11 +119,11 @@ impl Congestion {
         let next = match self.algorithm {
             Algorithm::Reno => window / 2.0,
             Algorithm::Cubic => {
-                self.cubic.lost(window);
+                self.cubic.lost(self.window);
                 window * BETA
             }
         };
-        self.credit = 0.0;
+        self.credit = 0;
         self.threshold = (next as u32).max(2);
         self.threshold
     }
@@ -158,36 +166,61 @@ impl Congestion {
 }
 
 impl Cubic {
-    /// Acknowledged segments for which the window grows by one.
-    fn segments_for_one(&mut self, window: u32, acknowledged: u32, now: u64, min_round_trip: u64) -> f64 {
-        let window = f64::from(window);
+    /// Acknowledged segments for which the window grows by one. In whole segments, as Linux computes: at windows of a few
+    /// segments that is slower than the formulas of the RFC.
+    fn segments_for_one(&mut self, window: u32, acknowledged: u32, now: u64, min_round_trip: u64) -> u32 {
+        self.acknowledged += acknowledged;
+        let is_known = self.epoch.is_some();
+        if is_known && self.last_window == window && now - self.last_time <= UPDATE {
+            return self.count;
+        }
+        if !is_known || now - self.last_time >= MILLISECOND {
+            self.last_time = now;
+            self.count = self.by_time(window, acknowledged, now, min_round_trip);
+        }
+        self.last_window = window;
+        let step = (window * FRIENDLY_EIGHTHS / 8).max(1);
+        while self.acknowledged > step {
+            self.acknowledged -= step;
+            self.friendly += 1;
+        }
+        if self.friendly > window {
+            self.count = self.count.min(window / (self.friendly - window));
+        }
+        self.count = self.count.max(2);
+        self.count
+    }
+
+    fn by_time(&mut self, window: u32, acknowledged: u32, now: u64, min_round_trip: u64) -> u32 {
         let epoch = match self.epoch {
             Some(epoch) => epoch,
             None => {
+                self.acknowledged = acknowledged;
                 self.friendly = window;
                 if self.last_max <= window {
                     (self.k, self.origin) = (0.0, window);
                 } else {
-                    (self.k, self.origin) = (((self.last_max - window) / C).cbrt(), self.last_max);
+                    let fallen = f64::from(self.last_max - window);
+                    (self.k, self.origin) = ((fallen / C).cbrt(), self.last_max);
                 }
                 *self.epoch.insert(now)
             }
         };
         let t = (now - epoch + min_round_trip) as f64 / 1e9;
-        let target = self.origin + C * (t - self.k).powi(3);
-        let mut wanted = if target > window { window / (target - window) } else { 100.0 * window };
-        if self.last_max == 0.0 {
-            wanted = wanted.min(20.0);
-        }
-        self.friendly += FRIENDLY * f64::from(acknowledged) / window;
-        if self.friendly > window {
-            wanted = wanted.min(window / (self.friendly - window));
-        }
-        wanted.max(2.0)
+        let offset = C * (t - self.k).powi(3);
+        // Rounded towards the origin; `as` saturates.
+        let target = f64::from(self.origin) + offset.trunc();
+        let count = if target > f64::from(window) {
+            (f64::from(window) / (target - f64::from(window))) as u32
+        } else {
+            window.saturating_mul(100)
+        };
+        if self.last_max == 0 { count.min(20) } else { count }
     }
 
-    fn lost(&mut self, window: f64) {
+    fn lost(&mut self, window: u32) {
         self.epoch = None;
-        self.last_max = if window < self.last_max { window * (1.0 + BETA) / 2.0 } else { window };
+        let converged = f64::from(window) * (1.0 + BETA) / 2.0;
+        self.last_max = if window < self.last_max { converged as u32 } else { window };
     }
 }

@@ -1,6 +1,7 @@
 //! Both directions of one connection and the state of its ends.
 
-use super::path::Path;
+use super::path::{Path, Transport};
+use super::soap::Carriage;
 use super::stream::Stream;
 use super::{LineId, Route, Side};
 use taktwerk_netem::emulator::Line;
@@ -49,6 +50,8 @@ pub(crate) struct Link {
     pub(crate) is_announced: bool,
     /// What the client opened it with.
     pub(crate) syn: Segment,
+    /// SOAP, if that is spoken instead of UA TCP.
+    pub(crate) soap: Option<Box<Carriage>>,
 }
 
 impl Link {
@@ -64,6 +67,10 @@ impl Link {
             armed: [None; 2],
             is_announced: false,
             syn: Segment::default(),
+            soap: match route.transport {
+                Transport::UaTcp => None,
+                Transport::Soap(soap) => Some(Box::new(Carriage::new(soap))),
+            },
         }
     }
 

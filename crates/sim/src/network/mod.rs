@@ -14,9 +14,10 @@
 mod link;
 mod packets;
 mod path;
+pub mod soap;
 mod stream;
 
-pub use path::{Path, Route};
+pub use path::{Path, Route, Transport};
 pub use stream::Traffic;
 
 use crate::queue::EventQueue;
@@ -117,14 +118,14 @@ pub struct Wire {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// A segment arrives.
-    Packet {
-        to: Side,
-        number: u32,
-    },
+    Packet { to: Side, number: u32 },
     /// A timer of TCP, unless another one was set since.
-    Timer {
-        side: Side,
-    },
+    Timer { side: Side },
+    /// A SOAP message of this side has been made.
+    SoapMade { side: Side },
+    /// A SOAP message for this side has been read.
+    SoapRead { side: Side },
+    /// The connection breaks.
     Cut,
 }
 
@@ -226,6 +227,9 @@ impl Network {
         if *link.end(end.side) != EndState::Open {
             return 0;
         }
+        if link.soap.is_some() {
+            return self.write_soap(end, bytes, queue);
+        }
         let taken = link.tcp(end.side).map_or(0, |tcp| tcp.write(bytes.len()));
         link.stream(end.side).write(bytes.get(..taken).unwrap_or_default());
         self.pump(end, queue);
@@ -235,7 +239,11 @@ impl Network {
     /// How many bytes a socket has to read.
     #[must_use]
     pub fn readable(&self, end: End) -> usize {
-        self.link(end.link).map_or(0, |link| link.streams[end.side.other() as usize].readable())
+        let writer = end.side.other() as usize;
+        self.link(end.link).map_or(0, |link| match &link.soap {
+            Some(soap) => soap.readable(writer),
+            None => link.streams[writer].readable(),
+        })
     }
 
     /// Appends at most `max` bytes from a socket to `into`.
@@ -249,6 +257,10 @@ impl Network {
         let Some(link) = self.link_mut(end.link) else { return };
         if !matches!(*link.end(end.side), EndState::Open | EndState::Broken) {
             return;
+        }
+        if let Some(soap) = &mut link.soap {
+            soap.read(end.side.other() as usize, max, into);
+            return self.finish_if_read(end);
         }
         let len = link.stream(end.side.other()).read(max, into);
         if let Some(tcp) = link.tcp(end.side).filter(|_| len > 0) {
@@ -264,7 +276,9 @@ impl Network {
         match *link.end(end.side) {
             EndState::Open => {
                 *link.end(end.side) = EndState::Closing;
-                if let Some(tcp) = link.tcp(end.side) {
+                if link.soap.is_some() {
+                    self.close_soap(end);
+                } else if let Some(tcp) = link.tcp(end.side) {
                     tcp.close();
                 }
                 self.pump(end, queue);
@@ -358,6 +372,8 @@ impl Network {
                 self.on_packet(End { link: id, side: to }, &segment, queue);
             }
             Kind::Timer { side } => self.on_timer(End { link: id, side }, queue),
+            Kind::SoapMade { side } => self.send_soap(End { link: id, side }, queue),
+            Kind::SoapRead { side } => self.on_soap_read(End { link: id, side }, queue.now()),
             Kind::Cut => self.cut(id),
         }
     }
@@ -397,7 +413,10 @@ impl Network {
         let (arrived, acknowledged) = (tcp.arrived(), tcp.acknowledged());
         let breaks = link.stream(to.side.other()).arrive(arrived);
         link.stream(to.side).acknowledge(acknowledged);
-        self.report(to);
+        if link.soap.is_some() {
+            self.collect_soap(to, queue);
+        }
+        self.report(to, queue);
         // Before the application wakes up, as an operating system does.
         self.pump(to, queue);
         if breaks {
@@ -415,13 +434,13 @@ impl Network {
         *armed = None;
         if let Some(tcp) = link.tcp(end.side) {
             tcp.handle_timeout(queue.now().as_nanos());
-            self.report(end);
+            self.report(end, queue);
             self.pump(end, queue);
         }
     }
 
     /// Passes on what TCP reports.
-    fn report(&mut self, end: End) {
+    fn report<E: From<Wire>>(&mut self, end: End, queue: &mut EventQueue<E>) {
         while let Some(event) =
             self.link_mut(end.link).and_then(|link| link.tcp(end.side)).and_then(Endpoint::poll_event)
         {
@@ -434,6 +453,7 @@ impl Network {
                     self.signals.push_back(Signal::Connected(end));
                 }
                 tcp::Event::Readable if has_bytes => self.signals.push_back(Signal::Readable(end)),
+                tcp::Event::Writable if link.soap.is_some() => self.send_soap(end, queue),
                 tcp::Event::Writable if is_open => self.signals.push_back(Signal::Writable(end)),
                 tcp::Event::Readable | tcp::Event::Writable => {}
                 tcp::Event::Reset => self.end(end, CloseReason::Reset),
@@ -462,6 +482,82 @@ impl Network {
             *armed = Some(at);
             queue.schedule(at, Wire { link: end.link, kind: Kind::Timer { side: end.side } });
         }
+    }
+
+    /// The core writes a part of a message that becomes a SOAP message.
+    fn write_soap<E: From<Wire>>(&mut self, end: End, bytes: &[u8], queue: &mut EventQueue<E>) -> usize {
+        let Some(link) = self.link_mut(end.link) else { return 0 };
+        let limit = link.paths[end.side as usize].send_buffer;
+        let Some(soap) = &mut link.soap else { return 0 };
+        if soap.is_full(end.side as usize, limit) {
+            soap.wants_room[end.side as usize] = true;
+            return 0;
+        }
+        for at in soap.write(end.side as usize, bytes, queue.now()) {
+            queue.schedule(at, Wire { link: end.link, kind: Kind::SoapMade { side: end.side } });
+        }
+        bytes.len()
+    }
+
+    /// Puts on the wire what has been made. What the bytes say does not matter.
+    fn send_soap<E: From<Wire>>(&mut self, end: End, queue: &mut EventQueue<E>) {
+        const ZEROS: [u8; 4096] = [0; 4096];
+        let Some(link) = self.link_mut(end.link) else { return };
+        let limit = link.paths[end.side as usize].send_buffer;
+        let Some(soap) = &mut link.soap else { return };
+        let mut left = soap.pending(end.side as usize, queue.now());
+        if let Some(tcp) = link.tcp[end.side as usize].as_mut() {
+            while left > 0 {
+                let taken = tcp.write(left.min(ZEROS.len()));
+                link.streams[end.side as usize].write(ZEROS.get(..taken).unwrap_or_default());
+                soap.put(end.side as usize, taken);
+                left -= taken;
+                if taken == 0 {
+                    break;
+                }
+            }
+        }
+        let has_room = !soap.is_full(end.side as usize, limit);
+        if has_room && core::mem::take(&mut soap.wants_room[end.side as usize]) {
+            self.signals.push_back(Signal::Writable(end));
+        }
+        self.close_soap(end);
+        self.pump(end, queue);
+    }
+
+    /// A connection that was closed ends when the last message has been made.
+    fn close_soap(&mut self, end: End) {
+        let Some(link) = self.link_mut(end.link) else { return };
+        let is_closing = *link.end(end.side) == EndState::Closing;
+        let is_empty = link.soap.as_ref().is_some_and(|soap| soap.is_sent(end.side as usize));
+        if let Some(tcp) = link.tcp(end.side).filter(|_| is_closing && is_empty) {
+            tcp.close();
+        }
+    }
+
+    /// Bytes of SOAP messages have arrived.
+    fn collect_soap<E: From<Wire>>(&mut self, to: End, queue: &mut EventQueue<E>) {
+        let Some(link) = self.link_mut(to.link) else { return };
+        let writer = to.side.other();
+        let mut bytes = Vec::new();
+        let len = link.streams[writer as usize].read(usize::MAX, &mut bytes);
+        if let Some(tcp) = link.tcp(to.side) {
+            tcp.read(len);
+        }
+        let Some(soap) = &mut link.soap else { return };
+        for at in soap.arrive(writer as usize, len, queue.now()) {
+            queue.schedule(at, Wire { link: to.link, kind: Kind::SoapRead { side: to.side } });
+        }
+    }
+
+    fn on_soap_read(&mut self, to: End, now: Instant) {
+        let Some(link) = self.link_mut(to.link) else { return };
+        let Some(soap) = &mut link.soap else { return };
+        soap.deliver(to.side.other() as usize, now);
+        if matches!(*link.end(to.side), EndState::Open) {
+            self.signals.push_back(Signal::Readable(to));
+        }
+        self.finish_if_read(to);
     }
 
     /// The host of `end` knows nothing of the connection.
@@ -494,7 +590,9 @@ impl Network {
 
     fn finish_if_read(&mut self, reader: End) {
         let Some(link) = self.link_mut(reader.link) else { return };
-        if link.tcp(reader.side).is_some_and(|tcp| tcp.is_finished()) {
+        let writer = reader.side.other() as usize;
+        let reads = link.soap.as_ref().is_some_and(|soap| soap.is_reading(writer));
+        if !reads && link.tcp(reader.side).is_some_and(|tcp| tcp.is_finished()) {
             self.end(reader, CloseReason::Finished);
         }
     }

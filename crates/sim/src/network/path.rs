@@ -1,5 +1,6 @@
 //! What lies between two hosts, in one direction.
 
+use super::soap::Soap;
 use super::{LineId, Side};
 use core::time::Duration;
 use taktwerk_netem::Profile;
@@ -96,13 +97,25 @@ pub struct Route {
     /// The line that the packets share with those of other connections. Rate, delay, jitter and loss of the paths are then
     /// those of the line.
     pub line: Option<LineId>,
+    /// What carries the messages.
+    pub transport: Transport,
+}
+
+/// What carries messages over a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// UA TCP (Part 6 §7.2).
+    #[default]
+    UaTcp,
+    /// SOAP over HTTP, as version 1.02 had it.
+    Soap(Soap),
 }
 
 impl Route {
     /// The same in both directions, on a line of its own.
     #[must_use]
     pub const fn symmetric(path: Path) -> Self {
-        Self { to_server: path, to_client: path, line: None }
+        Self { to_server: path, to_client: path, line: None, transport: Transport::UaTcp }
     }
 
     /// On a line that was made with [`World::add_line`](crate::World::add_line) for this profile.

@@ -10,13 +10,15 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
-use taktwerk_lab::links::{Effort, Link, Method, Probed, Profile, probe};
+use taktwerk_lab::links::{Effort, Link, Method, Probed, Profile, probe, tcp};
 use taktwerk_lab::orphans;
 use taktwerk_lab::outcome::wrapped;
 use taktwerk_lab::program::{Program, Running};
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_netem::emulator::Counters;
+use taktwerk_netem::emulator::loss::Loss;
 use taktwerk_netem::profile::{NAMES, ParseProfileError, named, rate_text, short};
+use taktwerk_netem::tcp::Exchange;
 
 /// Reads a link. Shared because it is far larger than other arguments.
 fn profile(text: &str) -> Result<Arc<Profile>, ParseProfileError> {
@@ -30,6 +32,8 @@ pub(crate) enum LinksCommand {
     List,
     /// Make a link, look whether it does what was asked for, and take it away again.
     Probe(ProbeArgs),
+    /// Compare the simulator's TCP with the TCP of this kernel, over the same link with the same losses. Needs root.
+    Tcp(TcpArgs),
     /// Run a program, and a server if wanted, at the two ends of a link.
     Run(RunArgs),
     /// Relay TCP and UDP over a link until interrupted; needs no rights.
@@ -70,6 +74,29 @@ impl LinkArgs {
 pub(crate) struct ProbeArgs {
     #[command(flatten)]
     link: LinkArgs,
+}
+
+/// Arguments of `lab links tcp`.
+#[derive(Debug, Args)]
+pub(crate) struct TcpArgs {
+    /// A name (see `lab links list`), NAME+vpn, NAME,key=value, or rate=…,delay=…,jitter=…,loss=….
+    #[arg(value_name = "LINK", value_parser = profile)]
+    link: Arc<Profile>,
+    /// Losses to compare at, in per cent, separated by commas: those of the link are replaced.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = [0.0, 1.0, 3.0])]
+    loss: Vec<f64>,
+    /// Bytes of the bulk transfer.
+    #[arg(long, value_name = "BYTES", default_value_t = 2_000_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    bulk: u32,
+    /// Requests of 100 bytes with responses of 1 000 bytes in each repetition.
+    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    requests: u32,
+    /// How often, each time with other losses.
+    #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    repetitions: u32,
+    /// Seed of the first repetition.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
 }
 
 /// Arguments of `lab links run`.
@@ -117,6 +144,7 @@ pub(crate) fn run(command: &LinksCommand, output: Output, interrupt: &Interrupt)
     match command {
         LinksCommand::List => list(output),
         LinksCommand::Probe(arguments) => probe_link(arguments, output),
+        LinksCommand::Tcp(arguments) => compare_tcp(arguments, output, interrupt),
         LinksCommand::Run(arguments) => run_over(arguments, output, interrupt),
         LinksCommand::Proxy(arguments) => relay(arguments, output, interrupt),
         LinksCommand::Clean => clean(output),
@@ -159,6 +187,62 @@ fn look(link: &Link) -> Result<Probed, Failure> {
     let expected = Duration::try_from_secs_f64(effort.seconds(link.profile())).unwrap_or_default();
     let _bar = Waiting::of_time("probing the link", expected);
     probe(link, &effort).map_err(failed)
+}
+
+fn compare_tcp(arguments: &TcpArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    super::clean_up();
+    if let Some(loss) = arguments.loss.iter().find(|loss| !(0.0..=50.0).contains(*loss)) {
+        return Err(Failure::Usage(format!("--loss {loss}: write per cent from 0 to 50")));
+    }
+    let bulk = Exchange { request: arguments.bulk as usize, response: 1, count: 1 };
+    let requests = Exchange { request: 100, response: 1_000, count: arguments.requests as usize };
+    let mut table = Table::new(&[
+        ("transfer", Align::Left),
+        ("loss", Align::Right),
+        ("kernel", Align::Right),
+        ("model", Align::Right),
+        ("error", Align::Right),
+    ]);
+    let mut documents = Vec::new();
+    let wrong = |error: std::io::Error| Failure::Environment(format!("TCP cannot be compared: {error}"));
+    let late = tcp::lateness(&arguments.link, arguments.seed).map_err(wrong)?;
+    for (what, name) in [(bulk, "bulk"), (requests, "request and response")] {
+        for loss in &arguments.loss {
+            if interrupt.flag().load(std::sync::atomic::Ordering::Relaxed) {
+                return Err(Failure::Environment("interrupted".to_owned()));
+            }
+            let mut profile = (*arguments.link).clone();
+            for way in [&mut profile.up, &mut profile.down] {
+                way.loss = match loss {
+                    0.0 => Loss::None,
+                    loss => Loss::Independent { probability: loss / 100.0 },
+                };
+            }
+            let compared =
+                tcp::compare(&profile, &what, arguments.repetitions, arguments.seed, late).map_err(wrong)?;
+            let shown = |seconds: f64| match name {
+                "bulk" => rate_text(Some(f64::from(arguments.bulk) * 8.0 / seconds)),
+                _ => format!("{} ms", short(seconds * 1e3 / f64::from(arguments.requests))),
+            };
+            let (kernel, model) = (compared.kernel_mean(), compared.model_mean());
+            let error = format!("{:+.1} %", compared.error() * 100.0);
+            table.row([name.to_owned(), format!("{loss} %"), shown(kernel), shown(model), error]);
+            documents.push(json!({
+                "transfer": name, "loss_percent": loss, "kernel_mean_s": kernel, "model_mean_s": model,
+                "error": compared.error(), "details": compared,
+            }));
+        }
+    }
+    if output.is_json() {
+        return output.document(
+            &json!({"link": *arguments.link, "late_ms": late.as_secs_f64() * 1e3, "compared": documents}),
+        );
+    }
+    output.text(&format!(
+        "{}: {} repetitions, CUBIC, error of the time",
+        arguments.link.name, arguments.repetitions
+    ))?;
+    output.text(&table.to_string())
 }
 
 fn probe_link(arguments: &ProbeArgs, output: Output) -> Result<(), Failure> {

@@ -50,6 +50,36 @@ pub(crate) const WRITE: &str = "\
 Examples:
   taktwerk write localhost 'ns=2;s=Plant/TemperatureSetpoint' 65.5";
 
+pub(crate) const NODE: &str = "\
+The server has to allow it: taktwerk serve --node-management, or [node_management] in its configuration.
+
+Examples:
+  taktwerk node add localhost /Objects Line
+  taktwerk node add localhost /Objects/1:Line Speed 1.5 --writable
+  taktwerk node delete localhost /Objects/1:Line";
+
+pub(crate) const NODE_ADD: &str = "\
+Examples:
+  taktwerk node add localhost /Objects Line                           a folder
+  taktwerk node add localhost /Objects/1:Line Speed 1.5 --writable    a Variable
+  taktwerk node add localhost /Objects/1:Line Level 0 --type-definition i=2368
+      an AnalogItemType with its EURange";
+
+pub(crate) const NODE_DELETE: &str = "\
+Examples:
+  taktwerk node delete localhost /Objects/1:Line
+  taktwerk node delete localhost 'ns=1;s=Line/Speed' 'ns=1;s=Line/Level'";
+
+pub(crate) const NODE_LINK: &str = "\
+Examples:
+  taktwerk node link localhost /Objects/1:Line i=35 /Objects/1:Pump      add Line Organizes Pump
+  taktwerk node unlink localhost /Objects/1:Line i=35 /Objects/1:Pump    delete it";
+
+pub(crate) const NODESET_EXPORT: &str = "\
+Examples:
+  taktwerk nodeset export localhost /Objects/2:Plant --to plant.xml
+  taktwerk serve --port 4841 --no-plant --nodeset plant.xml";
+
 pub(crate) const CALL: &str = "\
 Examples:
   taktwerk call localhost 'ns=2;s=Plant/Methods/Add' 19 23";

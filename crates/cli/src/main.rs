@@ -45,7 +45,8 @@ mod walk;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    browse, call, completions, endpoints, history, lab, man, model, pki, read, size, tune, watch, write,
+    browse, call, completions, endpoints, history, lab, man, model, nodes, nodeset, pki, read, size, tune,
+    watch, write,
 };
 use failure::Failure;
 use interrupt::Interrupt;
@@ -96,6 +97,12 @@ enum Command {
     /// Write values.
     #[command(after_help = examples::WRITE)]
     Write(write::WriteArgs),
+    /// Add and delete nodes and references.
+    #[command(after_help = examples::NODE, subcommand)]
+    Node(nodes::NodeCommand),
+    /// Write nodes of a server to a NodeSet2 file.
+    #[command(after_help = examples::NODESET_EXPORT, subcommand, name = "nodeset")]
+    NodeSet(nodeset::NodeSetCommand),
     /// Call a method.
     #[command(after_help = examples::CALL)]
     Call(call::CallArgs),
@@ -144,6 +151,7 @@ impl Command {
                 | Self::Read(_)
                 | Self::History(_)
                 | Self::Write(_)
+                | Self::Node(_)
                 | Self::Call(_)
                 | Self::Model(_)
                 | Self::Size(_)
@@ -178,6 +186,8 @@ fn run(command: &mut Command, output: Output, interrupt: &Interrupt) -> Result<(
         Command::Read(arguments) => read::run(arguments, output),
         Command::History(arguments) => history::run(arguments, output),
         Command::Write(arguments) => write::run(arguments, output),
+        Command::Node(command) => nodes::run(command, output),
+        Command::NodeSet(command) => nodeset::run(command, output, interrupt),
         Command::Call(arguments) => call::run(arguments, output),
         Command::Pki(arguments) => pki::run(arguments, output),
         Command::Watch(arguments) => watch::run(arguments, output, interrupt),

@@ -54,6 +54,21 @@ pub(crate) fn browse(
     Ok(complete)
 }
 
+/// All references of each node in both directions, or the status that the server gives for it.
+pub(crate) fn references(
+    session: &mut Session,
+    nodes: &[NodeId],
+) -> Result<Vec<Result<Vec<ReferenceDescription>, StatusCode>>, Failure> {
+    let nodes_to_browse = nodes.iter().map(|node| BrowseDescription {
+        browse_direction: BrowseDirection::BOTH,
+        reference_type_id: NodeId::NULL,
+        ..description(node)
+    });
+    let request = BrowseRequest { nodes_to_browse: nodes_to_browse.collect(), ..Default::default() };
+    let response = session.request(request)?;
+    response.results.into_iter().map(|result| rest(session, result)).collect()
+}
+
 fn description(node: &NodeId) -> BrowseDescription {
     BrowseDescription {
         node_id: node.clone(),

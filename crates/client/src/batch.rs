@@ -5,6 +5,10 @@ use crate::limits::OperationKind;
 use core::any::Any;
 use taktwerk_schema::service::Request;
 use taktwerk_schema::{
+    AddNodesRequest, AddNodesResponse, AddReferencesRequest, AddReferencesResponse, DeleteNodesRequest,
+    DeleteNodesResponse, DeleteReferencesRequest, DeleteReferencesResponse,
+};
+use taktwerk_schema::{
     BrowseNextRequest, BrowseNextResponse, BrowseRequest, BrowseResponse, CallRequest, CallResponse,
     CreateMonitoredItemsRequest, CreateMonitoredItemsResponse, DeleteMonitoredItemsRequest,
     DeleteMonitoredItemsResponse, ModifyMonitoredItemsRequest, ModifyMonitoredItemsResponse, ReadRequest,
@@ -102,6 +106,10 @@ splittable! {
     ModifyMonitoredItemsRequest ModifyMonitoredItemsResponse MonitoredItems items_to_modify [results];
     DeleteMonitoredItemsRequest DeleteMonitoredItemsResponse MonitoredItems monitored_item_ids [results];
     SetMonitoringModeRequest SetMonitoringModeResponse MonitoredItems monitored_item_ids [results];
+    AddNodesRequest AddNodesResponse NodeManagement nodes_to_add [results];
+    AddReferencesRequest AddReferencesResponse NodeManagement references_to_add [results];
+    DeleteNodesRequest DeleteNodesResponse NodeManagement nodes_to_delete [results];
+    DeleteReferencesRequest DeleteReferencesResponse NodeManagement references_to_delete [results];
 }
 
 /// A split request, whatever its type.

@@ -36,6 +36,7 @@ mod identity;
 pub mod limits;
 mod link;
 mod namespaces;
+mod new_node;
 pub mod notification;
 mod outstanding;
 mod publish;
@@ -57,6 +58,7 @@ pub use event::{
 pub use event_query::{EventQuery, EventQueryError};
 pub use limits::{OperationKind, OperationLimits};
 pub use namespaces::Namespaces;
+pub use new_node::NewNode;
 pub use notification::{DataChanges, EventNotifications};
 pub use subscription::{ItemResult, SubscriptionHandle, SubscriptionParams, WantedItem};
 pub use types::{TypeQuestion, TypeReader};

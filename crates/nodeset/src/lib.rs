@@ -1,4 +1,4 @@
-//! Reads NodeSet2 XML files (Part 6 Annex F, `UANodeSet.xsd`) into a plain model.
+//! Reads NodeSet2 XML files (Part 6 Annex F, `UANodeSet.xsd`) into a plain model, and writes them.
 //!
 //! The crate does no I/O: it is given the text of a file and the name to print in messages. It serves the generator
 //! of the schema (namespace 0) and the import of companion specifications when a server starts. The order of calls:
@@ -10,11 +10,13 @@
 //! 5. [`NodeSet::value`] and [`TypeDictionary::definition_attribute`] for the nodes that have one.
 //!
 //! Where to look: [`model`] is what a file says; `parse` reads it; [`dictionary`] knows data types across files;
-//! `value` turns XML values into the binary encoding; [`error`] says what is wrong, in which line, and what to do.
+//! `export` writes files; `value` turns XML values into the binary encoding; [`error`] says what is wrong, in which line, and what to do.
 
 pub mod definition;
 pub mod dictionary;
 pub mod error;
+#[cfg(feature = "schema")]
+pub mod export;
 pub mod model;
 #[cfg(feature = "schema")]
 mod namespace_zero;

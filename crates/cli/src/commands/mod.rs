@@ -8,6 +8,8 @@ pub(crate) mod history;
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod model;
+pub(crate) mod nodes;
+pub(crate) mod nodeset;
 pub(crate) mod pki;
 pub(crate) mod read;
 pub(crate) mod size;

@@ -32,7 +32,7 @@ pub(crate) struct WriteArgs {
     status: Option<StatusCode>,
 }
 
-fn built_in_type(text: &str) -> Result<BuiltInType, String> {
+pub(super) fn built_in_type(text: &str) -> Result<BuiltInType, String> {
     BuiltInType::ALL
         .into_iter()
         .find(|kind| kind.to_string().eq_ignore_ascii_case(text))

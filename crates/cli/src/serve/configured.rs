@@ -165,6 +165,9 @@ impl Configured {
             builder = builder.host_name(host);
         }
         builder = self.secure(builder)?;
+        if config.node_management.enabled {
+            builder = builder.node_management();
+        }
         if config.identities.anonymous {
             builder = builder.anonymous();
         }

@@ -95,6 +95,10 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     profile: bool,
 
+    /// Let clients add and delete nodes and references. What the server has made itself stays protected.
+    #[arg(long, conflicts_with = "config")]
+    node_management: bool,
+
     /// Import NodeSet2 XML files; the order does not matter.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     nodeset: Vec<PathBuf>,
@@ -323,6 +327,9 @@ fn builder(arguments: &ServeArgs) -> ServerBuilder {
             }
         });
     let mut builder = tuned(builder, arguments);
+    if arguments.node_management {
+        builder = builder.node_management();
+    }
     if arguments.interop {
         let users = |name: &str, password: &[u8]| {
             let known = interop::USERS.iter().any(|user| user.0 == name && user.1.as_bytes() == password);

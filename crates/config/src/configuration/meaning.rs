@@ -16,7 +16,7 @@ use taktwerk_types::NodeId;
 use toml::Spanned;
 
 /// PermissionType (Part 3 §8.55), as far as the server acts on it.
-const PERMISSIONS: [(&str, PermissionType); 12] = [
+const PERMISSIONS: [(&str, PermissionType); 16] = [
     ("Browse", PermissionType::BROWSE),
     ("ReadRolePermissions", PermissionType::READ_ROLE_PERMISSIONS),
     ("WriteAttribute", PermissionType::WRITE_ATTRIBUTE),
@@ -29,6 +29,10 @@ const PERMISSIONS: [(&str, PermissionType); 12] = [
     ("DeleteHistory", PermissionType::DELETE_HISTORY),
     ("ReceiveEvents", PermissionType::RECEIVE_EVENTS),
     ("Call", PermissionType::CALL),
+    ("AddReference", PermissionType::ADD_REFERENCE),
+    ("RemoveReference", PermissionType::REMOVE_REFERENCE),
+    ("DeleteNode", PermissionType::DELETE_NODE),
+    ("AddNode", PermissionType::ADD_NODE),
 ];
 
 /// AccessRestrictionType (Part 3 §8.56).
@@ -117,6 +121,14 @@ impl ConfigFile {
                 "audit",
                 "megabytes_per_file, hours_per_file and files are numbers greater than 0",
                 "leave them out for 64 MB, 24 hours and 30 files",
+            ));
+        }
+        let added = &config.node_management;
+        if added.nodes == 0 || added.megabytes == 0 || added.megabytes > 1 << 20 {
+            return Err(self.section_error(
+                "node_management",
+                "nodes and megabytes are numbers greater than 0, and megabytes is at most 1048576",
+                "leave them out for the defaults",
             ));
         }
         let limits = &config.limits;
@@ -358,6 +370,9 @@ impl ConfigFile {
     pub fn apply_limits(&self, limits: &mut Limits) {
         let section = &self.config().limits;
         limits.sessions_max = section.sessions;
+        let added = &self.config().node_management;
+        limits.added_nodes_max = added.nodes;
+        limits.added_node_bytes_max = added.megabytes << 20;
         // Clients without a session ask for endpoints, and reconnecting ones overlap for a moment.
         limits.connections_max = section.sessions + 100;
         limits.session_timeout_max = section.session_timeout * 1e3;

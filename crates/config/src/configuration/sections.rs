@@ -21,6 +21,8 @@ pub struct Config {
     pub permissions: PermissionsSection,
     /// `[[namespace]]`
     pub namespace: Vec<NamespaceSection>,
+    /// `[node_management]`
+    pub node_management: NodeManagementSection,
     /// `[limits]`
     pub limits: LimitsSection,
     /// `[headroom]`
@@ -229,6 +231,25 @@ pub struct NamespaceSection {
     /// AccessRestrictions.
     #[serde(default)]
     pub restrictions: Vec<Spanned<String>>,
+}
+
+/// Whether clients may change the structure of the address space.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NodeManagementSection {
+    /// Offers AddNodes, DeleteNodes, AddReferences and DeleteReferences.
+    pub enabled: bool,
+    /// Nodes that all clients together may add.
+    pub nodes: usize,
+    /// Megabytes that they may take.
+    pub megabytes: usize,
+}
+
+impl Default for NodeManagementSection {
+    fn default() -> Self {
+        let limits = taktwerk_server::Limits::default();
+        Self { enabled: false, nodes: limits.added_nodes_max, megabytes: limits.added_node_bytes_max >> 20 }
+    }
 }
 
 /// Limits that installations change. There are more, which are fine as they are.

@@ -1,7 +1,7 @@
 //! Clients: connecting, reading, writing, browsing, calling, subscribing.
 //!
 //! - [`builder`]: how to connect; [`error`]: what can go wrong; [`node_id`]: what can stand for a node;
-//! - [`attribute`], [`browse`], [`call`]: the services;
+//! - [`attribute`], [`browse`], [`call`], [`node_management`]: the services;
 //! - [`subscription`]: what is monitored, and changes of values as a stream; [`item`]: what can be monitored;
 //! - [`dynamic`]: structures that only the server knows.
 
@@ -13,6 +13,7 @@ pub mod dynamic;
 pub mod error;
 pub mod item;
 pub mod node_id;
+pub mod node_management;
 pub mod subscription;
 
 pub use attribute::Attribute;
@@ -21,6 +22,7 @@ pub use builder::ClientBuilder;
 pub use error::Error;
 pub use item::Item;
 pub use node_id::ToNodeId;
+pub use node_management::NewNode;
 pub use subscription::{Change, Subscription, SubscriptionHandle, SubscriptionOptions, Update, Updates};
 pub use taktwerk_client::{
     ClientConfig, ClientError, Event, EventQuery, EventQueryError, Identity, ItemResult, Namespaces,

@@ -35,6 +35,7 @@ pub struct ServerBuilder {
     user_tokens: Vec<UserTokenConfig>,
     identities: Identities,
     allow_clear_passwords: bool,
+    node_management: bool,
     provider: Option<Arc<dyn Provider>>,
     trust: Option<Arc<StoreValidator>>,
     usable_policies: Vec<SecurityPolicy>,
@@ -61,6 +62,7 @@ impl Default for ServerBuilder {
             user_tokens: Vec::new(),
             identities: Identities::default(),
             allow_clear_passwords: false,
+            node_management: false,
             provider: None,
             trust: None,
             usable_policies: Vec::new(),
@@ -178,6 +180,13 @@ impl ServerBuilder {
     /// Lets passwords cross the network readably where messages are not encrypted. Default: such servers are not built.
     pub fn allow_clear_passwords(mut self) -> Self {
         self.allow_clear_passwords = true;
+        self
+    }
+
+    /// Lets clients add and delete nodes and references, as far as the permissions AddNode, DeleteNode, AddReference and
+    /// RemoveReference allow it. What the application has made can be deleted only where RolePermissions say so.
+    pub fn node_management(mut self) -> Self {
+        self.node_management = true;
         self
     }
 
@@ -345,6 +354,7 @@ impl ServerBuilder {
             config.verifier = Some(Arc::new(core::mem::take(&mut self.identities)));
         }
         config.allow_clear_passwords = self.allow_clear_passwords;
+        config.node_management = self.node_management;
         if let Some(provider) = self.provider.take() {
             config.provider = provider;
         }

@@ -1,0 +1,185 @@
+//! `taktwerk nodeset`: address spaces as NodeSet2 files.
+
+use crate::connection::ConnectionArgs;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::node::NodeSpec;
+use crate::output::Output;
+use crate::session::Session;
+use crate::{resolve, walk};
+use clap::{Args, Subcommand};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use taktwerk_nodeset::export::{ExportNode, ExportReference, attribute, export};
+use taktwerk_schema::ReadValueId;
+use taktwerk_schema::ids::reference_type_ids;
+use taktwerk_types::{LocalizedText, NodeId, QualifiedName, Variant};
+
+/// `taktwerk nodeset`
+#[derive(Debug, Subcommand)]
+pub(crate) enum NodeSetCommand {
+    /// Write a node and everything below it to a NodeSet2 XML file.
+    #[command(after_help = crate::examples::NODESET_EXPORT)]
+    Export(ExportArgs),
+}
+
+/// Arguments of `taktwerk nodeset export`.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    connection: ConnectionArgs,
+
+    /// The node: a NodeId or a browse path. Of namespace 0 only what is below is written.
+    #[arg(value_name = "NODE")]
+    node: NodeSpec,
+
+    /// The file to write. Default: standard output.
+    #[arg(short, long, value_name = "FILE")]
+    to: Option<PathBuf>,
+
+    /// Leave out the values of Variables.
+    #[arg(long)]
+    no_values: bool,
+}
+
+/// Nodes per request, so that an interrupt is noticed soon.
+const BATCH: usize = 500;
+
+/// Runs one of the commands.
+pub(crate) fn run(command: &NodeSetCommand, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let NodeSetCommand::Export(arguments) = command;
+    let mut session = Session::connect(&arguments.connection)?;
+    let root = resolve::one(&mut session, &arguments.node)?;
+    let ids = below(&mut session, root, interrupt)?;
+    if ids.is_empty() {
+        return Err(Failure::BadStatus(format!(
+            "{} has only nodes of namespace 0 below it, which every server has: name another node",
+            arguments.node
+        )));
+    }
+    let hierarchical = hierarchical_types(&mut session)?;
+    let mut nodes = Vec::with_capacity(ids.len());
+    for batch in ids.chunks(BATCH) {
+        if interrupt.asked() {
+            return Err(Failure::Interrupted);
+        }
+        nodes.extend(describe(&mut session, batch, &hierarchical, !arguments.no_values)?);
+    }
+    let namespaces = session.namespaces()?;
+    session.close();
+    let text = export(&namespaces, &nodes, taktwerk_net::clock::wall());
+    match &arguments.to {
+        None => output.text(&text),
+        Some(path) => {
+            std::fs::write(path, text)
+                .map_err(|error| Failure::Environment(format!("{}: {error}", path.display())))?;
+            output.text(&format!("{} nodes written to {}", nodes.len(), path.display()))
+        }
+    }
+}
+
+/// A node and what its hierarchical references lead to, without namespace 0: what the specification has below its own nodes
+/// is on every server.
+fn below(session: &mut Session, root: NodeId, interrupt: &Interrupt) -> Result<Vec<NodeId>, Failure> {
+    let mut seen = BTreeSet::from([root.clone()]);
+    let mut found = vec![root];
+    let mut done = 0;
+    while done < found.len() {
+        if interrupt.asked() {
+            return Err(Failure::Interrupted);
+        }
+        let batch: Vec<NodeId> = found.iter().skip(done).take(BATCH).cloned().collect();
+        done += batch.len();
+        for children in walk::children(session, &batch)? {
+            for child in children? {
+                let id = child.node_id;
+                if id.namespace_index != 0 && seen.insert(id.clone()) {
+                    found.push(id);
+                }
+            }
+        }
+    }
+    found.retain(|id| id.namespace_index != 0);
+    Ok(found)
+}
+
+/// HierarchicalReferences with all subtypes.
+fn hierarchical_types(session: &mut Session) -> Result<BTreeSet<NodeId>, Failure> {
+    let mut all = BTreeSet::new();
+    let mut next = vec![NodeId::numeric(0, reference_type_ids::HIERARCHICAL_REFERENCES)];
+    while !next.is_empty() {
+        let mut subtypes = Vec::new();
+        for children in walk::children(session, &next)? {
+            subtypes.extend(children?.into_iter().map(|child| child.node_id));
+        }
+        all.extend(next);
+        subtypes.retain(|id| !all.contains(id));
+        next = subtypes;
+    }
+    Ok(all)
+}
+
+/// Attributes of every node.
+const COMMON: [u32; 4] = [2, 3, 4, 5];
+
+/// Reads nodes with their references.
+fn describe(
+    session: &mut Session,
+    ids: &[NodeId],
+    hierarchical: &BTreeSet<NodeId>,
+    with_values: bool,
+) -> Result<Vec<ExportNode>, Failure> {
+    let attributes: Vec<u32> = COMMON
+        .into_iter()
+        .chain(attribute::ALL)
+        .filter(|attribute| with_values || *attribute != attribute::VALUE)
+        .collect();
+    let reads = ids.iter().flat_map(|id| {
+        attributes.iter().map(|attribute| ReadValueId {
+            node_id: id.clone(),
+            attribute_id: *attribute,
+            ..ReadValueId::default()
+        })
+    });
+    let mut values = session.read(reads.collect())?.into_iter();
+    let references = walk::references(session, ids)?;
+    let mut nodes = Vec::with_capacity(ids.len());
+    for (id, references) in ids.iter().zip(references) {
+        let mut read: BTreeMap<u32, Variant> = BTreeMap::new();
+        for attribute in &attributes {
+            let value = values.next().unwrap_or_default();
+            if !value.status().is_bad() {
+                read.extend(value.value.map(|value| (*attribute, value)));
+            }
+        }
+        let Some(Variant::Int32(node_class)) = read.remove(&2) else {
+            return Err(Failure::BadStatus(format!("{id}: the NodeClass cannot be read")));
+        };
+        let text = |value: Option<Variant>| match value {
+            Some(Variant::LocalizedText(text)) => *text,
+            _ => LocalizedText::default(),
+        };
+        let browse_name = match read.remove(&3) {
+            Some(Variant::QualifiedName(name)) => *name,
+            _ => QualifiedName::default(),
+        };
+        let references =
+            references.map_err(|status| Failure::BadStatus(format!("browsing {id}: {status}")))?;
+        let references = references.into_iter().map(|reference| ExportReference {
+            is_hierarchical: hierarchical.contains(&reference.reference_type_id),
+            reference_type: reference.reference_type_id,
+            is_forward: reference.is_forward,
+            target: reference.node_id,
+        });
+        nodes.push(ExportNode {
+            node_id: id.clone(),
+            node_class,
+            browse_name,
+            display_name: text(read.remove(&4)),
+            description: text(read.remove(&5)),
+            attributes: read,
+            references: references.collect(),
+        });
+    }
+    Ok(nodes)
+}

@@ -152,7 +152,8 @@ mod tests {
         let (few, more) = (problem(&[]), problem(&["tune.clients=3"]));
         let [one, three] =
             [&few, &more].map(|problem| Simulation::new(problem, None).evaluate(&settings, 1).unwrap());
-        assert!((three.bandwidth_bits_s / one.bandwidth_bits_s - 3.0).abs() < 0.05, "{one:?} {three:?}");
+        // Not exactly three times: on a slower line, an acknowledgement more travels with data.
+        assert!((2.7..3.1).contains(&(three.bandwidth_bits_s / one.bandwidth_bits_s)), "{one:?} {three:?}");
         assert!(three.utilisation > one.utilisation);
     }
 

@@ -1,7 +1,7 @@
 //! Delay and bandwidth by formulas: quick, and good enough to sort out settings that cannot be good.
 //!
 //! A message of a subscription has a fixed part and a part per value. Each cycle carries one message and the Publish request for
-//! the next. Values wait half an interval on average, then for the line. A line that is nearly full makes messages queue (M/D/1).
+//! the next. Values wait half of what an interval is longer than their period, then for the line. A line that is nearly full makes messages queue (M/D/1).
 //! Sizes are those of UA Binary with source and server timestamps.
 
 use super::problem::Problem;
@@ -115,8 +115,12 @@ impl Evaluate for Analytic<'_> {
             bytes += per_s * size * interval_s;
             // Until it is sampled, and then until it is published.
             let sampling = (settings.sampling_ms - one.period_ms).max(0.0) / 2.0;
-            let publishing =
-                if is_session { settings.publishing_ms } else { one.period_ms.min(settings.publishing_ms) };
+            // A subscription publishes right behind the writes, so the newest value does not wait.
+            let publishing = if is_session {
+                (settings.publishing_ms - one.period_ms).max(0.0)
+            } else {
+                one.period_ms.min(settings.publishing_ms)
+            };
             wait_ms += per_s * (sampling + publishing / 2.0);
         }
         let wait_ms = wait_ms / values.max(1e-9);

@@ -115,12 +115,12 @@ mod tests {
             let front = front(&points, &METRICS);
             intervals[knee(&points, &front, &problem).unwrap()]
         };
-        // x² + y² is least where T³ · (T − 5) = (245 · cost / free)², with what the link has left at 250 ms.
+        // x² + y² is least where T² · (T − 5) = (245 · cost / free)² · (1/T − 1/250), with what is free at 250 ms.
         for cost in [0.25f64, 1.0, 2.0] {
             let free = problem.full_at - 0.5 - cost / 250.0;
             let wanted = (245.0 * cost / free).powi(2);
             let expected = (50..2_500).map(|ms| f64::from(ms) / 10.0).min_by(|a, b| {
-                let off = |ms: f64| (ms.powi(3) * (ms - 5.0) - wanted).abs();
+                let off = |ms: f64| (ms.powi(2) * (ms - 5.0) - wanted * (1.0 / ms - 1.0 / 250.0)).abs();
                 off(*a).total_cmp(&off(*b))
             });
             let expected = expected.unwrap();

@@ -593,7 +593,8 @@ mod tests {
         let at = |sets: &[&str]| answer(sets).unwrap().recommended.settings.publishing_ms;
         let usual = at(&[]);
         assert!(at(&["link.rate=5M"]) < usual && at(&["link.rate=10M"]) < at(&["link.rate=5M"]));
-        assert!(at(&["link.rate=1500k"]) > usual);
+        // Close rates can have the same answer: the longest interval whose message fits into one packet.
+        assert!(at(&["link.rate=1M"]) > usual, "{} {usual}", at(&["link.rate=1M"]));
         assert!(at(&["signals.0.count=50", "link.rate=10M"]) > at(&["link.rate=10M"]));
     }
 

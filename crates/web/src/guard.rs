@@ -7,10 +7,7 @@ use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use std::collections::BTreeMap;
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 /// The header that has to carry a visitor's token in every request that changes something.
 pub(crate) const CSRF_HEADER: &str = "x-csrf-token";
@@ -69,45 +66,6 @@ fn host_name(host: &str) -> &str {
     }
 }
 
-/// So many attempts per address and span; more have to wait.
-#[derive(Debug)]
-pub(crate) struct RateLimit {
-    attempts_max: u32,
-    span: Duration,
-    addresses: Mutex<BTreeMap<IpAddr, (Instant, u32)>>,
-}
-
-/// Addresses that are remembered.
-const ADDRESSES_MAX: usize = 10_000;
-
-impl RateLimit {
-    pub(crate) fn new(attempts_max: u32, span: Duration) -> Self {
-        Self { attempts_max, span, addresses: Mutex::default() }
-    }
-
-    /// Counts an attempt. Whether it may be made.
-    pub(crate) fn pass(&self, address: IpAddr, now: Instant) -> bool {
-        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
-        if addresses.len() >= ADDRESSES_MAX && !addresses.contains_key(&address) {
-            addresses.retain(|_, (since, _)| now.saturating_duration_since(*since) < self.span);
-            if addresses.len() >= ADDRESSES_MAX {
-                return false;
-            }
-        }
-        let (since, count) = addresses.entry(address).or_insert((now, 0));
-        if now.saturating_duration_since(*since) >= self.span {
-            (*since, *count) = (now, 0);
-        }
-        *count = count.saturating_add(1);
-        *count <= self.attempts_max
-    }
-
-    /// Forgets the attempts of an address: one of them succeeded.
-    pub(crate) fn succeeded(&self, address: IpAddr) {
-        self.addresses.lock().unwrap_or_else(PoisonError::into_inner).remove(&address);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,28 +74,5 @@ mod tests {
     fn ports_are_no_part_of_a_host_name() {
         let names = ["localhost:8080", "localhost", "[::1]:8080", "[::1]", "127.0.0.1:80", ""];
         assert_eq!(names.map(host_name), ["localhost", "localhost", "[::1]", "[::1]", "127.0.0.1", ""]);
-    }
-
-    #[test]
-    fn attempts_are_limited_per_address_and_span() {
-        let limit = RateLimit::new(2, Duration::from_secs(60));
-        let (one, other) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([127, 0, 0, 2]));
-        let now = Instant::now();
-        assert_eq!([(); 3].map(|()| limit.pass(one, now)), [true, true, false]);
-        assert!(limit.pass(other, now));
-        assert!(limit.pass(one, now + Duration::from_secs(60)));
-        limit.succeeded(one);
-        assert_eq!([(); 3].map(|()| limit.pass(one, now)), [true, true, false]);
-    }
-
-    #[test]
-    fn the_addresses_are_bounded() {
-        let limit = RateLimit::new(1, Duration::from_secs(60));
-        let now = Instant::now();
-        for number in 0..ADDRESSES_MAX as u32 {
-            assert!(limit.pass(IpAddr::from(number.to_be_bytes()), now));
-        }
-        assert!(!limit.pass(IpAddr::from([255, 0, 0, 1]), now));
-        assert!(limit.pass(IpAddr::from([255, 0, 0, 1]), now + Duration::from_secs(61)));
     }
 }

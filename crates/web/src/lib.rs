@@ -5,24 +5,28 @@
 //! thread of its own and cannot slow a shard. Nothing is loaded from elsewhere: all files are part of the program.
 //!
 //! - [`server`]: listening, connections, TLS; [`settings`]: what can be chosen;
-//! - [`metrics`]: Prometheus' text format, with what others add to it; `health`: `/healthz` and `/readyz`;
-//! - `visitor`: sessions of browsers, and the OPC UA client behind each; `guard`: headers, origin, rate limits;
+//! - [`exposition`]: Prometheus' text format, to which others can add; `metrics`: `/metrics`; `health`: `/healthz`, `/readyz`;
+//! - `subject`: the server that is shown; `state`: what requests share;
+//! - `visitor`: sessions of browsers, and the OPC UA client behind each; `guard`: headers and origin; `rate_limit`;
 //! - `api`: what the page asks for; `assets`: the page; [`log`]: the last lines of the log.
 
 #![forbid(unsafe_code)]
 
 mod api;
 mod assets;
+pub mod exposition;
 mod guard;
 mod health;
 pub mod log;
-pub mod metrics;
+mod metrics;
+mod rate_limit;
 pub mod server;
 pub mod settings;
 mod state;
+mod subject;
 mod visitor;
 
-pub use metrics::Collector;
+pub use exposition::Collector;
 pub use server::{StartError, WebServer};
 pub use settings::{Access, Settings, Tls};
-pub use state::Subject;
+pub use subject::Subject;

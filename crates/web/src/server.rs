@@ -1,8 +1,10 @@
 //! Listening, connections, TLS.
 
-use crate::guard::{self, RateLimit};
+use crate::guard;
+use crate::rate_limit::RateLimit;
 use crate::settings::{Settings, Tls};
-use crate::state::{App, Subject};
+use crate::state::App;
+use crate::subject::Subject;
 use crate::visitor::Visitors;
 use crate::{api, assets, health, metrics};
 use axum::Router;

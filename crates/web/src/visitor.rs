@@ -4,7 +4,7 @@
 //! visitor may do is up to the server: there are no permissions here, apart from what concerns the machine itself
 //! (certificates and the log), for which the visitor needs the role SecurityAdmin or ConfigureAdmin.
 
-use crate::state::Subject;
+use crate::subject::Subject;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

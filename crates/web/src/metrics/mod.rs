@@ -1,134 +1,16 @@
-//! Metrics in the text format that Prometheus reads.
-//!
-//! Names begin with `taktwerk_` and end with their unit; what only grows ends with `_total`. Labels have few values, all
-//! known in advance: no client, node or user makes a new series.
+//! `/metrics`: the server's, the process's, and what others add.
 
 mod process;
 mod server;
 
+use crate::exposition::{Collector, exposition};
 use crate::settings::Access;
 use crate::state::App;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use prometheus_client::collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::registry::Registry;
-use std::fmt;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
-
-/// Something that has metrics. It is asked each time that somebody reads them.
-pub trait Collector: fmt::Debug + Send + Sync {
-    /// Adds the metrics.
-    ///
-    /// # Errors
-    /// Those of writing the text.
-    fn collect(&self, out: &mut Exposition<'_>) -> fmt::Result;
-}
-
-/// Takes metrics and writes them.
-#[derive(Debug)]
-pub struct Exposition<'a>(DescriptorEncoder<'a>);
-
-/// A label and its value.
-pub type Label = (&'static str, String);
-
-impl Exposition<'_> {
-    /// A value that goes up and down. The name has its unit at the end.
-    ///
-    /// # Errors
-    /// Those of writing the text.
-    pub fn gauge(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
-        self.series(name, help, [(None, value)], ConstGauge::new)
-    }
-
-    /// A value that only grows. The name is without `_total`, which is added.
-    ///
-    /// # Errors
-    /// Those of writing the text.
-    pub fn counter(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
-        self.series(name, help, [(None, value)], ConstCounter::new)
-    }
-
-    /// Values that go up and down, one for each value of a label.
-    ///
-    /// # Errors
-    /// Those of writing the text.
-    pub fn gauges(
-        &mut self,
-        name: &str,
-        help: &str,
-        values: impl IntoIterator<Item = (Label, f64)>,
-    ) -> fmt::Result {
-        let values = values.into_iter().map(|(label, value)| (Some(label), value));
-        self.series(name, help, values, ConstGauge::new)
-    }
-
-    /// Values that only grow, one for each value of a label.
-    ///
-    /// # Errors
-    /// Those of writing the text.
-    pub fn counters(
-        &mut self,
-        name: &str,
-        help: &str,
-        values: impl IntoIterator<Item = (Label, f64)>,
-    ) -> fmt::Result {
-        let values = values.into_iter().map(|(label, value)| (Some(label), value));
-        self.series(name, help, values, ConstCounter::new)
-    }
-
-    fn series<M: EncodeMetric>(
-        &mut self,
-        name: &str,
-        help: &str,
-        values: impl IntoIterator<Item = (Option<Label>, f64)>,
-        metric: impl Fn(f64) -> M,
-    ) -> fmt::Result {
-        let mut values = values.into_iter().peekable();
-        let Some((_, first)) = values.peek() else { return Ok(()) };
-        let mut encoder = self.0.encode_descriptor(name, help, None, metric(*first).metric_type())?;
-        for (label, value) in values {
-            let metric = metric(value);
-            match label {
-                Some((name, value)) => metric.encode(encoder.encode_family(&[(name, escaped(&value))])?)?,
-                None => return metric.encode(encoder),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A label's value as the format wants it; the library writes it as it is.
-fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-}
-
-/// A collector as the registry takes it.
-#[derive(Debug)]
-struct Adapter(Arc<dyn Collector>);
-
-impl collector::Collector for Adapter {
-    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.0.collect(&mut Exposition(encoder))
-    }
-}
-
-/// All metrics as text.
-pub(crate) fn exposition(
-    collectors: impl IntoIterator<Item = Arc<dyn Collector>>,
-) -> Result<String, fmt::Error> {
-    let mut registry = Registry::default();
-    for collector in collectors {
-        registry.register_collector(Box::new(Adapter(collector)));
-    }
-    let mut out = String::new();
-    text::encode(&mut out, &registry)?;
-    Ok(out)
-}
 
 /// `/metrics`.
 pub(crate) async fn get(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
@@ -154,34 +36,5 @@ pub(crate) async fn get(State(app): State<Arc<App>>, headers: HeaderMap) -> Resp
             ([(header::CONTENT_TYPE, media_type)], text).into_response()
         }
         Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "The metrics cannot be written.\n").into_response(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Debug)]
-    struct Example;
-
-    impl Collector for Example {
-        fn collect(&self, out: &mut Exposition<'_>) -> fmt::Result {
-            out.gauge("taktwerk_example_bytes", "An example", 1.5)?;
-            let values = ["a", "\"b\"\n"].map(|value| (("kind", value.to_owned()), 2.0));
-            out.counters("taktwerk_examples", "Examples", values)?;
-            out.gauges("taktwerk_none", "No series, so nothing is written", [])
-        }
-    }
-
-    #[test]
-    fn metrics_are_written_in_the_format_of_prometheus() {
-        let text = exposition([Arc::new(Example) as Arc<dyn Collector>]).unwrap();
-        assert_eq!(
-            text,
-            "# HELP taktwerk_example_bytes An example\n# TYPE taktwerk_example_bytes gauge\n\
-             taktwerk_example_bytes 1.5\n# HELP taktwerk_examples Examples\n# TYPE taktwerk_examples counter\n\
-             taktwerk_examples_total{kind=\"a\"} 2.0\n\
-             taktwerk_examples_total{kind=\"\\\"b\\\"\\n\"} 2.0\n# EOF\n"
-        );
     }
 }

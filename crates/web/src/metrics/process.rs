@@ -1,6 +1,6 @@
 //! What the process uses, under the names that all programs have for it.
 
-use super::{Collector, Exposition};
+use crate::exposition::{Collector, Exposition};
 use std::fmt;
 use std::fs;
 

@@ -1,6 +1,6 @@
 //! What the server counts.
 
-use super::{Collector, Exposition};
+use crate::exposition::{Collector, Exposition};
 use crate::state::App;
 use std::fmt;
 use std::sync::Arc;

@@ -15,6 +15,7 @@ use crate::publish::Publisher;
 use crate::session::{Activation, JobPurpose, Session};
 use crate::split::{ActiveBatch, BatchOwner};
 use crate::subscription::Subscription;
+use crate::work::Work;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
@@ -65,6 +66,7 @@ pub struct Client {
     pub(crate) renewals: u64,
     /// The change of the trust lists as of which the server's certificate was looked at.
     trusted_at: u64,
+    pub(crate) work: Work,
 }
 
 impl core::fmt::Debug for Client {
@@ -110,6 +112,7 @@ impl Client {
             was_up: false,
             renewals: 0,
             trusted_at: 0,
+            work: Work::default(),
         }
     }
 
@@ -236,6 +239,12 @@ impl Client {
         self.effects.pop_front()
     }
 
+    /// What the client has done since the last call.
+    pub fn take_work(&mut self) -> Work {
+        self.link.count_sent(&mut self.work);
+        core::mem::take(&mut self.work)
+    }
+
     /// Bytes have arrived. `buf` holds everything received on the connection and not consumed yet; says how much of
     /// it is done with. The rest is to be kept in front of what comes next.
     pub fn received(
@@ -246,6 +255,7 @@ impl Client {
         sink: &mut dyn Sink,
     ) -> usize {
         let mut at = 0;
+        let mut chunks = 0;
         loop {
             let rest = buf.get_mut(at..).unwrap_or_default();
             let channel = self.link.channel.as_mut().filter(|_| connection == self.link.connection);
@@ -255,11 +265,13 @@ impl Client {
                 Ok(received) => match received.event {
                     ChannelEvent::NeedMore { .. } => break,
                     ChannelEvent::Message { request_id, body } => {
+                        chunks += 1;
                         self.link.last_heard = now;
                         self.on_message(request_id, body.bytes(rest), now, sink);
                         at += received.consumed;
                     }
                     other => {
+                        chunks += 1;
                         at += received.consumed;
                         self.on_channel_event(other, now, sink);
                     }
@@ -269,6 +281,11 @@ impl Client {
                     return buf.len();
                 }
             }
+        }
+        self.work.chunks_received += chunks;
+        self.work.bytes_received += at as u64;
+        if self.link.is_secured() {
+            self.work.signatures += chunks;
         }
         self.pump(now);
         at
@@ -282,6 +299,7 @@ impl Client {
         };
         // An answer that nobody waits for any more came too late.
         let Some(entry) = self.link.outstanding.take(request_id) else { return };
+        self.work.responses += 1;
         if entry.purpose != Purpose::Publish {
             self.link.measure(entry.sent_at, now);
         }

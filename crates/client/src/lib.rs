@@ -16,7 +16,7 @@
 //! requests), `connect` (phases, back-off, transfer), `endpoint` (choosing one), `session` (create, activate),
 //! `identity` (who the user is); `batch` and `split` (requests over the server's limits), [`limits`]; [`subscription`] and `sync` (what is
 //! wanted and what is there), `publish` and [`notification`] (messages in order); [`types`] (structures that only the
-//! server knows).
+//! server knows); [`work`] (counters).
 //!
 //! Deliberately absent: sockets, clocks, threads, async. Requests interrupted by a lost connection are answered with
 //! an error and never sent again: only the application knows whether they may be.
@@ -45,6 +45,7 @@ mod split;
 pub mod subscription;
 mod sync;
 pub mod types;
+pub mod work;
 
 pub use batch::Splittable;
 pub use client::Client;
@@ -62,3 +63,4 @@ pub use new_node::NewNode;
 pub use notification::{DataChanges, EventNotifications};
 pub use subscription::{ItemResult, SubscriptionHandle, SubscriptionParams, WantedItem};
 pub use types::{TypeQuestion, TypeReader};
+pub use work::Work;

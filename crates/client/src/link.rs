@@ -6,8 +6,10 @@ use crate::error::{ClientError, Misuse};
 use crate::event::RequestHandle;
 use crate::notification::ns0;
 use crate::outstanding::{Entry, Outstanding, Purpose};
+use crate::work::Work;
 use core::time::Duration;
 use taktwerk_channel::Channel;
+use taktwerk_crypto::MessageSecurityMode;
 use taktwerk_types::{
     Decode, DecodeError, DecodeLimits, Decoder, DiagnosticInfo, Encode, ExtensionObject, Instant, NodeId,
     NodeIdRef, StatusCode, UaString, UtcTime,
@@ -32,6 +34,10 @@ pub(crate) struct Link {
     pub(crate) last_heard: Instant,
     /// A smoothed round trip, Publish not counted.
     pub(crate) round_trip: Duration,
+    /// Requests and their bytes sent since they were counted.
+    sent: (u64, u64),
+    /// Chunks of the present channel that were counted.
+    chunks_counted: u32,
 }
 
 /// The encoding of the null NodeId: two zero bytes.
@@ -50,6 +56,27 @@ impl Link {
             last_sent: Instant::ZERO,
             last_heard: Instant::ZERO,
             round_trip: Duration::ZERO,
+            sent: (0, 0),
+            chunks_counted: 0,
+        }
+    }
+
+    pub(crate) fn is_secured(&self) -> bool {
+        self.channel.as_ref().is_some_and(|channel| channel.mode() != MessageSecurityMode::None)
+    }
+
+    /// Adds what was sent since the last call.
+    pub(crate) fn count_sent(&mut self, work: &mut Work) {
+        let (requests, bytes) = core::mem::take(&mut self.sent);
+        work.requests += requests;
+        work.bytes_sent += bytes;
+        let made = self.channel.as_ref().map_or(0, Channel::chunks_sent);
+        // A new channel counts from zero.
+        let chunks = u64::from(made.checked_sub(self.chunks_counted).unwrap_or(made));
+        self.chunks_counted = made;
+        work.chunks_sent += chunks;
+        if self.is_secured() {
+            work.signatures += chunks;
         }
     }
 
@@ -92,6 +119,7 @@ impl Link {
         header.authentication_token = NodeId::NULL;
         let before_session = matches!(purpose, Purpose::GetEndpoints | Purpose::CreateSession);
         let token = if before_session { NULL_TOKEN.as_slice() } else { &self.token };
+        let start_len = self.out.len();
         let start = channel.begin(&mut self.out);
         NodeId::numeric(0, request.encoding_id()).encode(&mut self.out);
         // The request encodes its null token as two zero bytes. The real one, which is encoded already, is put there
@@ -105,6 +133,8 @@ impl Link {
         }
         let request_id = channel.next_request_id();
         channel.finish(start, request_id, &mut self.out)?;
+        self.sent.0 += 1;
+        self.sent.1 += (self.out.len() - start_len) as u64;
         self.last_sent = now;
         let service = taktwerk_schema::message_name(request.encoding_id()).unwrap_or("request");
         let service = service.strip_suffix("Request").unwrap_or(service);

@@ -204,6 +204,11 @@ pub struct EventNotifications<'a> {
 }
 
 impl<'a> EventNotifications<'a> {
+    /// How many events the message says are still to come.
+    pub(crate) fn announced(&self) -> usize {
+        self.remaining
+    }
+
     pub(crate) fn new(
         message: MessageView<'_>,
         body: &'a [u8],

@@ -385,7 +385,8 @@ impl Client {
         sink: &mut dyn Sink,
     ) {
         let mut ended = None;
-        if let Err(error) = notify(handle, message, self.config.decode_limits, sink, &mut ended) {
+        let delivered = &mut self.work.notifications;
+        if let Err(error) = notify(handle, message, self.config.decode_limits, sink, &mut ended, delivered) {
             return self.lose(error.into(), now, sink);
         }
         if let Some(status) = ended {
@@ -441,14 +442,21 @@ fn notify(
     limits: DecodeLimits,
     sink: &mut dyn Sink,
     ended: &mut Option<StatusCode>,
+    delivered: &mut u64,
 ) -> Result<(), DecodeError> {
     let fault = Cell::new(None);
     for part in message.parts(limits) {
         match part {
             Part::DataChange(body) => {
-                sink.data_changes(handle, DataChanges::new(message, body, limits, &fault))
+                let changes = DataChanges::new(message, body, limits, &fault);
+                *delivered += changes.len() as u64;
+                sink.data_changes(handle, changes);
             }
-            Part::Events(body) => sink.events(handle, EventNotifications::new(message, body, limits, &fault)),
+            Part::Events(body) => {
+                let events = EventNotifications::new(message, body, limits, &fault);
+                *delivered += events.announced() as u64;
+                sink.events(handle, events);
+            }
             Part::StatusChange(status) => *ended = Some(status),
             Part::Other => {}
         }

@@ -94,6 +94,7 @@ impl Client {
     pub(crate) fn start_job(&mut self, purpose: JobPurpose, job: Job, provider: Arc<dyn Provider>) {
         self.next_job = self.next_job.wrapping_add(1);
         let token = JobToken(self.next_job);
+        self.work.jobs += 1;
         self.jobs.push((token, purpose));
         self.effects.push_back(Effect::Crypto { token, job: Box::new(job), provider });
     }

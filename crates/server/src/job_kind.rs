@@ -43,6 +43,37 @@ pub enum JobKind {
     UpdateHistory,
 }
 
+impl JobKind {
+    /// What host profiles call it: the work, and behind a slash the SecurityPolicy that decides on the cost.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let key = |offers: bool| if offers { "+key" } else { "" };
+        match self {
+            Self::OpenChannel(policy) => format!("open-channel/{}", policy.name()),
+            Self::AnswerChannel(policy) => format!("answer-channel/{}", policy.name()),
+            Self::ValidateCertificate => "validate-certificate".into(),
+            Self::SignSession { policy, offers_key } => {
+                format!("sign-session{}/{}", key(*offers_key), policy.name())
+            }
+            Self::ProveSession { client, user, offers_key } => {
+                let user = match user {
+                    UserProofKind::None => String::new(),
+                    UserProofKind::Signature(policy) => format!("+user-signature:{}", policy.name()),
+                    UserProofKind::Secret(policy) => format!("+user-secret:{}", policy.name()),
+                };
+                let client = client.map_or("None", |policy| policy.name());
+                format!("prove-session{}{user}/{client}", key(*offers_key))
+            }
+            Self::CheckCredential => "check-credential".into(),
+            Self::ReadValue => "read-value".into(),
+            Self::SampleValue => "sample-value".into(),
+            Self::CallMethod => "call-method".into(),
+            Self::ReadHistory => "read-history".into(),
+            Self::UpdateHistory => "update-history".into(),
+        }
+    }
+}
+
 /// What it takes to look into a user's identity token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]

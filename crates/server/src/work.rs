@@ -63,6 +63,47 @@ pub struct Work {
     pub jobs: u64,
 }
 
+impl Work {
+    /// The counters' names, in the order of [`Self::counts`].
+    pub const NAMES: [&'static str; 14] = [
+        "chunks_received",
+        "chunks_sent",
+        "bytes_received",
+        "bytes_sent",
+        "signatures",
+        "requests",
+        "operations",
+        "references",
+        "suspensions",
+        "units",
+        "items_walked",
+        "notifications",
+        "publish_responses",
+        "jobs",
+    ];
+
+    /// The counters, in the order of [`Self::NAMES`].
+    #[must_use]
+    pub const fn counts(&self) -> [u64; 14] {
+        [
+            self.chunks_received,
+            self.chunks_sent,
+            self.bytes_received,
+            self.bytes_sent,
+            self.signatures,
+            self.requests,
+            self.operations,
+            self.references,
+            self.suspensions,
+            self.units,
+            self.items_walked,
+            self.notifications,
+            self.publish_responses,
+            self.jobs,
+        ]
+    }
+}
+
 impl AddAssign for Work {
     fn add_assign(&mut self, more: Self) {
         let Self {

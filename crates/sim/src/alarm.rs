@@ -1,8 +1,8 @@
 //! The one pending deadline of a host.
 
 use crate::event::Event;
+use crate::ids::HostId;
 use crate::queue::EventQueue;
-use crate::world::HostId;
 use taktwerk_types::Instant;
 
 /// Hosts change their deadlines with every turn; the queue holds an event for the earliest one only. One that was put
@@ -14,14 +14,14 @@ pub(crate) struct Alarm {
 }
 
 impl Alarm {
-    /// Makes sure that the host is woken at `at` at the latest.
-    pub(crate) fn arm(&mut self, host: HostId, at: Instant, queue: &mut EventQueue<Event>) {
+    /// Makes sure that the host, or its shard of this number, is woken at `at` at the latest.
+    pub(crate) fn arm(&mut self, host: HostId, shard: u32, at: Instant, queue: &mut EventQueue<Event>) {
         if self.armed.is_some_and(|(armed, _)| armed <= at) {
             return;
         }
         self.number += 1;
         self.armed = Some((at, self.number));
-        queue.schedule(at, Event::Timer { host, number: self.number });
+        queue.schedule(at, Event::Timer { host, shard, number: self.number });
     }
 
     /// Whether the event that woke the host is the armed one.

@@ -4,14 +4,18 @@ use crate::alarm::Alarm;
 use crate::effect::EffectTime;
 use crate::event::Event;
 use crate::fabric::Fabric;
+use crate::host::client::ClientThreadId;
+use crate::host::machine::MachineId;
+use crate::ids::{ClientId, HostId, ServerId};
 use crate::network::{End, LinkId, Route, Side};
 use crate::violation::Broken;
-use crate::world::{ClientId, HostId, ServerId};
+use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 use taktwerk_client::{
     Client, ConnectionId, Delivery, Effect, EndpointUrl, EventQueue, JobToken, RequestHandle,
 };
-use taktwerk_crypto::SeededEntropy;
+use taktwerk_crypto::{Job, Provider, SeededEntropy};
 use taktwerk_server::Now;
 use taktwerk_types::Instant;
 
@@ -39,6 +43,15 @@ impl Application for Recorder {
     }
 }
 
+/// What a client is told by the network, when its thread gets to it.
+#[derive(Debug)]
+enum Input {
+    Connected(End),
+    Readable(End),
+    Writable(End),
+    Closed(End, Box<str>),
+}
+
 /// A process that runs a client.
 #[derive(Debug)]
 pub struct ClientHost<A> {
@@ -48,7 +61,7 @@ pub struct ClientHost<A> {
     pub application: A,
     /// The path to the server, for the next connection.
     pub route: Route,
-    /// How long effects take.
+    /// How long effects take, for clients on no machine.
     pub effect_time: EffectTime,
     /// Bytes after which the next connection breaks, by who has sent them.
     pub cut_next: Option<(Side, u64)>,
@@ -62,6 +75,13 @@ pub struct ClientHost<A> {
     answered: VecDeque<RequestHandle>,
     entropy: SeededEntropy,
     alarm: Alarm,
+    /// What its wall clock shows too much, in nanoseconds.
+    clock_offset: i64,
+    /// The thread that it runs on, if it is on a machine.
+    thread: Option<(ClientThreadId, MachineId)>,
+    inputs: VecDeque<Input>,
+    is_sending: bool,
+    job: Option<(JobToken, Box<Job>, Arc<dyn Provider>)>,
 }
 
 #[derive(Debug)]
@@ -96,6 +116,11 @@ impl<A: Application> ClientHost<A> {
             answered: VecDeque::new(),
             entropy,
             alarm: Alarm::default(),
+            clock_offset: 0,
+            thread: None,
+            inputs: VecDeque::new(),
+            is_sending: false,
+            job: None,
         }
     }
 
@@ -136,7 +161,67 @@ impl<A: Application> ClientHost<A> {
         self.socket.as_ref().is_some_and(|socket| socket.end == end)
     }
 
+    pub(crate) fn set_thread(&mut self, thread: ClientThreadId, machine: MachineId) {
+        self.thread = Some((thread, machine));
+    }
+
+    /// The thread that it runs on.
+    #[must_use]
+    pub fn thread(&self) -> Option<ClientThreadId> {
+        self.thread.map(|(thread, _)| thread)
+    }
+
+    /// The time as its clocks show it.
+    pub(crate) fn now(&self, fabric: &Fabric) -> Now {
+        fabric.now_off_by(self.clock_offset)
+    }
+
+    /// Its wall clock jumps.
+    pub(crate) fn set_clock_offset(&mut self, nanos: i64, fabric: &Fabric) {
+        self.clock_offset = nanos;
+        let origin =
+            taktwerk_types::UtcTime::from_ticks(fabric.utc_origin.ticks().saturating_add(nanos / 100));
+        self.client.set_utc_origin(origin);
+    }
+
     pub(crate) fn connected(&mut self, end: End, fabric: &mut Fabric) {
+        self.give(Input::Connected(end), fabric);
+    }
+
+    pub(crate) fn readable(&mut self, end: End, fabric: &mut Fabric) {
+        let is_known = matches!(self.inputs.back(), Some(Input::Readable(known)) if *known == end);
+        if !is_known {
+            self.give(Input::Readable(end), fabric);
+        }
+    }
+
+    pub(crate) fn writable(&mut self, end: End, fabric: &mut Fabric) {
+        self.give(Input::Writable(end), fabric);
+    }
+
+    pub(crate) fn closed(&mut self, end: End, reason: &str, fabric: &mut Fabric) {
+        self.give(Input::Closed(end, reason.into()), fabric);
+    }
+
+    /// At once, or when its thread gets to it.
+    fn give(&mut self, input: Input, fabric: &mut Fabric) {
+        if self.thread.is_some() {
+            self.inputs.push_back(input);
+        } else {
+            self.apply(input, fabric);
+        }
+    }
+
+    fn apply(&mut self, input: Input, fabric: &mut Fabric) {
+        match input {
+            Input::Connected(end) => self.on_connected(end, fabric),
+            Input::Readable(end) => self.on_readable(end, fabric),
+            Input::Writable(end) => self.on_writable(end),
+            Input::Closed(end, reason) => self.on_closed(end, &reason, fabric),
+        }
+    }
+
+    fn on_connected(&mut self, end: End, fabric: &mut Fabric) {
         if let Some(socket) = self.socket.as_mut().filter(|socket| socket.end == end) {
             socket.is_connected = true;
             let connection = socket.connection;
@@ -144,7 +229,7 @@ impl<A: Application> ClientHost<A> {
         }
     }
 
-    pub(crate) fn readable(&mut self, end: End, fabric: &mut Fabric) {
+    fn on_readable(&mut self, end: End, fabric: &mut Fabric) {
         if !self.reads {
             return;
         }
@@ -159,13 +244,13 @@ impl<A: Application> ClientHost<A> {
         socket.inbox.drain(..consumed.min(given));
     }
 
-    pub(crate) fn writable(&mut self, end: End) {
+    fn on_writable(&mut self, end: End) {
         if let Some(socket) = self.socket.as_mut().filter(|socket| socket.end == end) {
             socket.is_blocked = false;
         }
     }
 
-    pub(crate) fn closed(&mut self, end: End, reason: &str, fabric: &mut Fabric) {
+    fn on_closed(&mut self, end: End, reason: &str, fabric: &mut Fabric) {
         if self.is_current(end)
             && let Some(socket) = self.socket.take()
         {
@@ -202,7 +287,7 @@ impl<A: Application> ClientHost<A> {
                 Some((at, _)) if at <= now => self.client.handle_timeout(now, &mut self.deliveries),
                 timeout if self.deliveries.deliveries.is_empty() => {
                     if let Some((at, _)) = timeout {
-                        self.alarm.arm(HostId::Client(self.id), at, &mut fabric.queue);
+                        self.alarm.arm(HostId::Client(self.id), 0, at, &mut fabric.queue);
                     }
                     return;
                 }
@@ -212,6 +297,64 @@ impl<A: Application> ClientHost<A> {
         let reason =
             self.client.poll_timeout().map_or("something other than a deadline", |(_, reason)| reason);
         fabric.broken(Broken::Restless { host: HostId::Client(self.id), reason });
+    }
+
+    /// Whether a deadline is over.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.client.poll_timeout().is_some_and(|(at, _)| at <= now)
+    }
+
+    /// Its thread has done what was asked for. Carries out what came of it, and begins the next: its cost, or `None` if
+    /// there is nothing to do.
+    pub(crate) fn step(
+        &mut self,
+        fabric: &mut Fabric,
+        resolve: impl Fn(&EndpointUrl) -> Option<ServerId>,
+    ) -> Option<Duration> {
+        let (_, machine) = self.thread?;
+        let costs = Arc::clone(&fabric.machine(machine)?.costs);
+        if let Some((token, job, provider)) = self.job.take() {
+            self.effect_done(token, *job, provider.as_ref(), fabric);
+        }
+        if core::mem::take(&mut self.is_sending) {
+            self.transmit(fabric);
+        }
+        self.deliver(fabric);
+        while self.job.is_none()
+            && let Some(effect) = self.client.poll_effect()
+        {
+            self.perform(effect, fabric, &resolve);
+        }
+        // What the last input and the application's commands have come to.
+        let mut nanos = costs.of_client(&self.client.take_work());
+        if let Some((_, job, _)) = &self.job {
+            let cost = costs.of_client_job(job);
+            let machine = fabric.machine(machine)?;
+            return Some(machine.noisy(nanos) + cost.map_or(Duration::ZERO, |cost| machine.draw(cost)));
+        }
+        let can_send = self.socket.as_ref().is_some_and(|socket| socket.is_connected && !socket.is_blocked);
+        if can_send && !self.client.transmit().is_empty() {
+            self.is_sending = true;
+            return Some(fabric.machine(machine)?.noisy(nanos + costs.client.send));
+        }
+        if let Some(input) = self.inputs.pop_front() {
+            if matches!(input, Input::Readable(_)) {
+                nanos += costs.client.receive;
+            }
+            self.apply(input, fabric);
+        } else if self.is_due(fabric.queue.now()) {
+            nanos += costs.client.timer;
+            self.client.handle_timeout(fabric.queue.now(), &mut self.deliveries);
+        } else if self.deliveries.deliveries.is_empty() {
+            if let Some((at, _)) = self.client.poll_timeout() {
+                self.alarm.arm(HostId::Client(self.id), 0, at, &mut fabric.queue);
+            }
+            return (nanos > 0.0)
+                .then(|| fabric.machine(machine).map(|machine| machine.noisy(nanos)))
+                .flatten();
+        }
+        nanos += costs.of_client(&self.client.take_work());
+        Some(fabric.machine(machine)?.noisy(nanos))
     }
 
     fn deliver(&mut self, fabric: &mut Fabric) {
@@ -226,7 +369,8 @@ impl<A: Application> ClientHost<A> {
                     self.answered.pop_front();
                 }
             }
-            self.application.deliver(delivery, &mut self.client, fabric.now());
+            let now = fabric.now_off_by(self.clock_offset);
+            self.application.deliver(delivery, &mut self.client, now);
         }
     }
 
@@ -263,6 +407,10 @@ impl<A: Application> ClientHost<A> {
                     fabric.write(socket.end, &unsent);
                     fabric.close(socket.end);
                 }
+            }
+            // Its thread runs it, and does nothing else meanwhile.
+            Effect::Crypto { token, job, provider } if self.thread.is_some() => {
+                self.job = Some((token, job, provider));
             }
             Effect::Crypto { token, job, provider } => match self.effect_time.draw(&mut self.entropy) {
                 Some(span) => {

@@ -1,7 +1,7 @@
 //! What can happen in a world.
 
+use crate::ids::{ClientId, HostId, MachineId, ServerId};
 use crate::network::Wire;
-use crate::world::{ClientId, HostId, ServerId};
 use core::fmt;
 use std::sync::Arc;
 use taktwerk_client::JobToken;
@@ -13,10 +13,14 @@ use taktwerk_server::source::Work;
 pub(crate) enum Event {
     /// In the network.
     Wire(Wire),
-    /// A deadline of a host; outdated unless the host still waits for this number.
-    Timer { host: HostId, number: u64 },
+    /// A deadline of a host or its shard; outdated unless it still waits for this number.
+    Timer { host: HostId, shard: u32, number: u64 },
+    /// A processor is done with what it was given; outdated unless it still has this number.
+    Core { machine: MachineId, core: u32, number: u64 },
+    /// A competing program wants a processor again.
+    Competitor { machine: MachineId, number: u32 },
     /// A server's effect is done; outdated if the server has been restarted since.
-    ServerEffect { server: ServerId, incarnation: u32, token: Token, job: taktwerk_server::Job },
+    ServerEffect { server: ServerId, incarnation: u32, shard: u32, token: Token, job: taktwerk_server::Job },
     /// A server's source has worked long enough; outdated if the server has been restarted since.
     SourceWork { server: ServerId, incarnation: u32, work: Work },
     /// A client's effect is done.
@@ -40,7 +44,9 @@ impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Wire(wire) => wire.fmt(f),
-            Self::Timer { host, number } => write!(f, "Timer({host:?}, {number})"),
+            Self::Timer { host, shard, number } => write!(f, "Timer({host:?}, {shard}, {number})"),
+            Self::Core { machine, core, number } => write!(f, "Core({machine:?}, {core}, {number})"),
+            Self::Competitor { machine, number } => write!(f, "Competitor({machine:?}, {number})"),
             Self::ServerEffect { server, token, .. } => write!(f, "ServerEffect({server:?}, {token:?})"),
             Self::SourceWork { server, work, .. } => write!(f, "SourceWork({server:?}, {work:?})"),
             Self::ClientEffect { client, token, .. } => write!(f, "ClientEffect({client:?}, {token:?})"),

@@ -1,11 +1,12 @@
 //! What the hosts of a world share: the future, the network, and the observer of the wire.
 
 use crate::event::Event;
+use crate::host::{Machine, MachineId};
+use crate::ids::{ClientId, ServerId};
 use crate::network::{End, LinkId, Network, Route};
 use crate::queue::EventQueue;
 use crate::violation::{Broken, Violation};
 use crate::wire_check::WireCheck;
-use crate::world::{ClientId, ServerId};
 use std::collections::BTreeMap;
 use taktwerk_crypto::SeededEntropy;
 use taktwerk_server::Now;
@@ -16,6 +17,7 @@ pub(crate) struct Fabric {
     pub(crate) queue: EventQueue<Event>,
     pub(crate) network: Network,
     pub(crate) checks: BTreeMap<LinkId, WireCheck>,
+    pub(crate) machines: Vec<Machine>,
     /// Which hosts the ends of a connection belong to.
     pub(crate) links: BTreeMap<LinkId, (ClientId, ServerId)>,
     /// Wall time at [`Instant::ZERO`].
@@ -30,6 +32,7 @@ impl Fabric {
             queue: EventQueue::new(start),
             network: Network::new(entropy),
             checks: BTreeMap::new(),
+            machines: Vec::new(),
             links: BTreeMap::new(),
             utc_origin,
             violation: None,
@@ -39,6 +42,23 @@ impl Fabric {
     pub(crate) fn now(&self) -> Now {
         let instant = self.queue.now();
         Now { instant, utc: self.utc_origin.plus(instant.since(Instant::ZERO)) }
+    }
+
+    /// The time as a clock shows it that is so many nanoseconds ahead.
+    pub(crate) fn now_off_by(&self, nanos: i64) -> Now {
+        let Now { instant, utc } = self.now();
+        Now { instant, utc: UtcTime::from_ticks(utc.ticks().saturating_add(nanos / 100)) }
+    }
+
+    pub(crate) fn machine(&mut self, id: MachineId) -> Option<&mut Machine> {
+        self.machines.get_mut(id.0 as usize)
+    }
+
+    pub(crate) fn machine_and_queue(
+        &mut self,
+        id: MachineId,
+    ) -> Option<(&mut Machine, &mut EventQueue<Event>)> {
+        Some((self.machines.get_mut(id.0 as usize)?, &mut self.queue))
     }
 
     pub(crate) fn broken(&mut self, what: Broken) {

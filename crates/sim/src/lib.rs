@@ -12,6 +12,7 @@
 //!
 //! - [`world`]: the whole, its faults and how it is run; [`violation`]: the promises checked after every event;
 //! - [`server`], [`client`]: what `taktwerk-net` does, without the system; [`effect`]: how long slow work takes;
+//! - [`host`]: machines with processors that hosts share, and what work costs on them;
 //! - [`network`]: TCP connections over lines of their own or shared ones, which are cut, partitioned and congested; [`queue`];
 //! - [`wire_check`]: an observer that trusts neither end;
 //! - [`publishing`]: a plant that publishes, with settings to try: delays, bandwidth and load of the processors;
@@ -55,13 +56,14 @@
 //!
 //! # What is modelled
 //! Time, the network as [`network`] says, sockets with bounded buffers, processes that die and are started again,
-//! effects that take time, readers that stop reading.
+//! effects that take time, readers that stop reading, clocks that differ and jump; processors and several shards of a
+//! server, as [`host`] says.
 //!
 //! # What is not
-//! - The processor: a turn takes no time, so nothing ever queues for a core. [`ServerHost`] and [`ClientHost`] are
-//!   the place where a cost model will hold events back.
-//! - Several shards of one server, and connections that move between them.
-//! - Clocks that differ or jump. Disks, memory, other programs.
+//! - Caches, memory, disks, and how a processor's frequency changes. What work costs stands in a host profile, and its
+//!   spread is drawn independently for each piece of work.
+//! - How the system's network code shares the processors: it is part of what receiving and sending cost.
+//! - Priorities and groups of threads (see [`host::machine`]).
 
 #![forbid(unsafe_code)]
 
@@ -70,6 +72,8 @@ pub mod client;
 pub mod effect;
 mod event;
 mod fabric;
+pub mod host;
+mod ids;
 pub mod network;
 pub mod plant;
 pub mod publishing;
@@ -83,6 +87,8 @@ pub mod world;
 
 pub use client::{Application, ClientHost, Recorder};
 pub use effect::EffectTime;
+pub use host::client::ClientThreadId;
+pub use host::{Competitor, Costs, MachineId};
 pub use network::{LineId, Path, Route, Side, Transport};
 pub use plant::Plant;
 pub use queue::EventQueue;

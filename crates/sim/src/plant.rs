@@ -18,11 +18,13 @@ const QUEUED_CHANGES_MAX: usize = 65_536;
 /// AttributeId of Value (Part 6 Annex A).
 const VALUE: u32 = 13;
 
-/// A server of one shard that is not running yet.
+/// A server that is not running yet.
 #[derive(Debug)]
 pub struct Plant {
     /// To be given to a world.
     pub shard: Shard,
+    /// Those behind the first one, if it was made with several.
+    pub more_shards: Vec<Shard>,
     /// The address space, to add to.
     pub space: Arc<AddressSpace>,
     /// The variables: Int64 with the value 0.
@@ -41,15 +43,43 @@ impl Plant {
         entropy: Box<dyn Entropy>,
         change: impl FnOnce(&mut ServerConfig),
     ) -> Result<Self, NodeError> {
+        Self::of_shards(name, variables, utc_origin, entropy, Vec::new(), change)
+    }
+
+    /// As [`Self::new`], with a further shard for each source of entropy in `more`.
+    ///
+    /// # Errors
+    /// A variable cannot be added.
+    pub fn of_shards(
+        name: &str,
+        variables: u32,
+        utc_origin: UtcTime,
+        entropy: Box<dyn Entropy>,
+        more: Vec<Box<dyn Entropy>>,
+        change: impl FnOnce(&mut ServerConfig),
+    ) -> Result<Self, NodeError> {
+        let count = 1 + more.len();
         let application_uri = format!("urn:{name}");
         let mut config = ServerConfig::new(name, &application_uri, &url(name), utc_origin);
         change(&mut config);
-        let space = Arc::new(AddressSpace::new(1, QUEUED_CHANGES_MAX, &application_uri));
+        let space = Arc::new(AddressSpace::new(count, QUEUED_CHANGES_MAX, &application_uri));
         let handles =
             (0..variables).map(|number| add_variable(&space, number, Variant::from(0i64), utc_origin));
         let handles = handles.collect::<Result<_, _>>()?;
-        let shared = ServerShared::new(config, Arc::clone(&space), 1, utc_origin);
-        Ok(Self { shard: Shard::new(0, shared, entropy), space, variables: handles })
+        let shared = ServerShared::new(config, Arc::clone(&space), count, utc_origin);
+        let shard = Shard::new(0, Arc::clone(&shared), entropy);
+        let more = (1..).zip(more);
+        let more_shards =
+            more.map(|(number, entropy)| Shard::new(number, Arc::clone(&shared), entropy)).collect();
+        Ok(Self { shard, more_shards, space, variables: handles })
+    }
+
+    /// All shards.
+    #[must_use]
+    pub fn into_shards(self) -> Vec<Shard> {
+        let mut shards = vec![self.shard];
+        shards.extend(self.more_shards);
+        shards
     }
 }
 

@@ -1,9 +1,9 @@
 //! What a simulation stops for.
 
+use crate::ids::HostId;
 use crate::network::LinkId;
 use crate::network::Side;
 use crate::wire_check::WireFault;
-use crate::world::HostId;
 use taktwerk_types::Instant;
 
 /// A promise that was broken, and when.

@@ -3,36 +3,25 @@
 use crate::client::{Application, ClientHost};
 use crate::event::Event;
 use crate::fabric::Fabric;
+use crate::host::Costs;
+use crate::host::client::{ClientThread, ClientThreadId};
+use crate::host::machine::{Competitor, Machine, MachineId, Owner, ThreadId};
+pub use crate::ids::{ClientId, HostId, ServerId};
 use crate::network::{CloseReason, End, LineId, LinkId, Network, Route, Side, Signal, Tap};
 use crate::server::ServerHost;
 use crate::violation::{Broken, Violation};
 use crate::wire_check::{TokenUse, Unanswered, WireCheck};
 use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use taktwerk_client::{Client, ClientError, EndpointUrl, RequestHandle};
 use taktwerk_crypto::{Entropy, SeededEntropy};
 use taktwerk_netem::Profile;
 use taktwerk_schema::service::Request;
 use taktwerk_server::{Now, Shard};
 use taktwerk_types::{Instant, UtcTime};
-
-/// A process in a world.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum HostId {
-    /// A [`ServerHost`].
-    Server(ServerId),
-    /// A [`ClientHost`].
-    Client(ClientId),
-}
-
-/// A server in a world.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ServerId(u32);
-
-/// A client in a world.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClientId(u32);
 
 /// Something that a scenario does at its time.
 type Action<A> = Box<dyn FnOnce(&mut World<A>)>;
@@ -47,7 +36,12 @@ pub struct World<A> {
     fabric: Fabric,
     entropy: SeededEntropy,
     servers: Vec<ServerHost>,
+    /// By the name in their URLs.
+    names: BTreeMap<Box<str>, ServerId>,
     clients: Vec<ClientHost<A>>,
+    client_threads: Vec<ClientThread>,
+    /// Some shard was woken by a write to a variable.
+    any_woken: Arc<AtomicBool>,
     actions: BTreeMap<u64, Action<A>>,
     next_action: u64,
     promises: Vec<Promise<A>>,
@@ -81,7 +75,10 @@ impl<A: Application> World<A> {
             fabric: Fabric::new(start, utc_origin, network),
             entropy,
             servers: Vec::new(),
+            names: BTreeMap::new(),
             clients: Vec::new(),
+            client_threads: Vec::new(),
+            any_woken: Arc::default(),
             actions: BTreeMap::new(),
             next_action: 0,
             promises: Vec::new(),
@@ -98,13 +95,63 @@ impl<A: Application> World<A> {
         SeededEntropy::new(self.entropy.next_u64())
     }
 
-    /// Adds a server whose endpoint URLs have this host name.
+    /// Adds a server of one shard whose endpoint URLs have this host name.
     pub fn add_server(&mut self, name: &str, shard: Shard) -> ServerId {
+        self.add_server_of(name, vec![shard])
+    }
+
+    /// Adds a server of several shards, which are numbered from 0 in this order.
+    pub fn add_server_of(&mut self, name: &str, shards: Vec<Shard>) -> ServerId {
         let id = ServerId(u32::try_from(self.servers.len()).unwrap_or(u32::MAX));
         let entropy = self.fork_entropy();
-        let now = self.fabric.now();
-        self.servers.push(ServerHost::new(id, name, shard, entropy, now));
+        let woken = Arc::clone(&self.any_woken);
+        self.servers.push(ServerHost::new(id, name, shards, entropy, woken, &mut self.fabric));
+        self.names.entry(name.into()).or_insert(id);
+        self.touched.insert(HostId::Server(id));
         id
+    }
+
+    /// Adds a machine that hosts can be placed on. Those that are on none need no time for what they do.
+    pub fn add_machine(&mut self, costs: Arc<Costs>) -> MachineId {
+        let id = MachineId(u32::try_from(self.fabric.machines.len()).unwrap_or(u32::MAX));
+        let entropy = self.fork_entropy();
+        self.fabric.machines.push(Machine::new(id, costs, entropy));
+        id
+    }
+
+    /// Adds a program that takes a share of a machine's processors.
+    pub fn compete(&mut self, id: MachineId, competitor: Competitor) {
+        if let Some((machine, queue)) = self.fabric.machine_and_queue(id) {
+            machine.compete(competitor, queue);
+        }
+    }
+
+    /// Lets a server run on a machine: each shard gets a thread, and each kind of slow job some.
+    pub fn place_server(&mut self, id: ServerId, machine: MachineId) {
+        if let Some(server) = self.servers.get_mut(id.0 as usize) {
+            server.place(machine, &mut self.fabric);
+            self.touched.insert(HostId::Server(id));
+        }
+    }
+
+    /// Adds a thread that clients can share.
+    ///
+    /// # Panics
+    /// If the machine is not of this world.
+    pub fn add_client_thread(&mut self, machine: MachineId) -> ClientThreadId {
+        let number = u32::try_from(self.client_threads.len()).unwrap_or(u32::MAX);
+        let thread = self.fabric.machines[machine.0 as usize].spawn(Owner::Clients(number));
+        self.client_threads.push(ClientThread::new(machine, thread));
+        ClientThreadId(number)
+    }
+
+    /// Lets a client run on a thread.
+    pub fn place_client(&mut self, id: ClientId, thread: ClientThreadId) {
+        let machine = self.client_threads.get(thread.0 as usize).map(|thread| thread.machine);
+        if let (Some(client), Some(machine)) = (self.clients.get_mut(id.0 as usize), machine) {
+            client.set_thread(thread, machine);
+            self.touch_client(id);
+        }
     }
 
     /// Adds a client.
@@ -190,6 +237,30 @@ impl<A: Application> World<A> {
         &mut self.clients[id.0 as usize]
     }
 
+    /// A machine, to look at.
+    ///
+    /// # Panics
+    /// If it is not of this world.
+    #[must_use]
+    pub fn machine(&self, id: MachineId) -> &Machine {
+        &self.fabric.machines[id.0 as usize]
+    }
+
+    /// Processor time that a server's threads have used, since it was started last.
+    #[must_use]
+    pub fn server_used(&self, id: ServerId) -> Duration {
+        let server = self.server(id);
+        server.machine().map_or(Duration::ZERO, |machine| server.used(self.machine(machine)))
+    }
+
+    /// Processor time that a thread of clients has used.
+    #[must_use]
+    pub fn client_thread_used(&self, id: ClientThreadId) -> Duration {
+        self.client_threads.get(id.0 as usize).map_or(Duration::ZERO, |thread| {
+            self.machine(thread.machine).used_by(|owner| owner == Owner::Clients(id.0))
+        })
+    }
+
     /// The requests of a client that the server has not answered, as seen on the wire.
     #[must_use]
     pub fn unanswered(&self, id: ClientId) -> Vec<Unanswered> {
@@ -230,7 +301,7 @@ impl<A: Application> World<A> {
 
     /// Gives commands to a client.
     pub fn with_client<R>(&mut self, id: ClientId, act: impl FnOnce(&mut Client, &mut A, Now) -> R) -> R {
-        let now = self.now();
+        let now = self.client(id).now(&self.fabric);
         let (client, application) = self.client_mut(id).parts();
         let result = act(client, application, now);
         self.touch_client(id);
@@ -239,7 +310,7 @@ impl<A: Application> World<A> {
 
     /// Gives commands to a server's shard. `None` while it is down.
     pub fn with_shard<R>(&mut self, id: ServerId, act: impl FnOnce(&mut Shard, Now) -> R) -> Option<R> {
-        let now = self.now();
+        let now = self.server(id).now(&self.fabric);
         let result = self.server_mut(id).shard_mut().map(|shard| act(shard, now));
         self.touched.insert(HostId::Server(id));
         result
@@ -319,11 +390,27 @@ impl<A: Application> World<A> {
         self.servers[id.0 as usize].crash(&mut self.fabric);
     }
 
+    /// A server's wall clock jumps: it is this much ahead from now on.
+    pub fn set_server_clock(&mut self, id: ServerId, offset_nanos: i64) {
+        self.server_mut(id).clock_offset = offset_nanos;
+        self.touched.insert(HostId::Server(id));
+    }
+
+    /// A client's wall clock jumps: it is this much ahead from now on.
+    pub fn set_client_clock(&mut self, id: ClientId, offset_nanos: i64) {
+        self.clients[id.0 as usize].set_clock_offset(offset_nanos, &self.fabric);
+        self.touch_client(id);
+    }
+
     /// A server's process is started again.
     pub fn restart(&mut self, id: ServerId, shard: Shard) {
+        self.restart_of(id, vec![shard]);
+    }
+
+    /// A server's process is started again, with several shards.
+    pub fn restart_of(&mut self, id: ServerId, shards: Vec<Shard>) {
         self.crash(id);
-        let now = self.fabric.now();
-        self.server_mut(id).start(shard, now);
+        self.servers[id.0 as usize].start(shards, &mut self.fabric);
         self.touched.insert(HostId::Server(id));
     }
 
@@ -384,17 +471,24 @@ impl<A: Application> World<A> {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Wire(wire) => self.fabric.network.handle(wire, &mut self.fabric.queue),
-            Event::Timer { host, number } => {
+            Event::Core { machine, core, number } => self.on_core(machine, core, number),
+            Event::Competitor { machine, number } => {
+                if let Some((machine, queue)) = self.fabric.machine_and_queue(machine) {
+                    machine.wake_competitor(number, queue);
+                }
+            }
+            Event::Timer { host, shard, number } => {
                 let rings = match host {
-                    HostId::Server(id) => self.server_mut(id).ring(number),
+                    HostId::Server(id) => self.server_mut(id).ring(shard, number),
                     HostId::Client(id) => self.client_mut(id).ring(number),
                 };
                 if rings {
                     self.touched.insert(host);
                 }
             }
-            Event::ServerEffect { server, incarnation, token, job } => {
-                self.servers[server.0 as usize].effect_done(incarnation, token, job, &mut self.fabric);
+            Event::ServerEffect { server, incarnation, shard, token, job } => {
+                let effect = (incarnation, shard);
+                self.servers[server.0 as usize].effect_done(effect, token, job, &mut self.fabric);
                 self.touched.insert(HostId::Server(server));
             }
             Event::SourceWork { server, incarnation, work } => {
@@ -414,6 +508,57 @@ impl<A: Application> World<A> {
         }
     }
 
+    /// A processor is done with what it was given.
+    fn on_core(&mut self, id: MachineId, core: u32, number: u64) {
+        let Some((machine, queue)) = self.fabric.machine_and_queue(id) else { return };
+        let Some((owner, thread)) = machine.event(core, number, queue) else { return };
+        match owner {
+            Owner::Shard { server, shard, incarnation } => {
+                let Some(host) = self.servers.get_mut(server as usize) else { return };
+                let cost = host.step(incarnation, shard, &mut self.fabric);
+                self.go_on(id, thread, cost);
+                self.unchecked.insert(ServerId(server));
+                // The other shards of the server may have got something.
+                self.touched.insert(HostId::Server(ServerId(server)));
+            }
+            Owner::Worker { server, pool, slot, incarnation } => {
+                let Some(host) = self.servers.get_mut(server as usize) else { return };
+                host.worker_done(incarnation, pool, slot, &mut self.fabric);
+                self.touched.insert(HostId::Server(ServerId(server)));
+            }
+            Owner::Clients(number) => self.on_client_thread(number, id, thread),
+            Owner::Competitor(number) => machine.compete_again(number, queue),
+        }
+    }
+
+    fn on_client_thread(&mut self, number: u32, machine: MachineId, thread: ThreadId) {
+        loop {
+            let Some(clients) = self.client_threads.get_mut(number as usize) else { return };
+            let Some(current) = clients.current.or_else(|| clients.pop()) else {
+                clients.is_awake = false;
+                return self.go_on(machine, thread, None);
+            };
+            clients.current = Some(current);
+            let names = &self.names;
+            let resolve = |url: &EndpointUrl| names.get(&*url.host).copied();
+            let cost = self.clients[current.0 as usize].step(&mut self.fabric, resolve);
+            if cost.is_some() {
+                return self.go_on(machine, thread, cost);
+            }
+            if let Some(clients) = self.client_threads.get_mut(number as usize) {
+                clients.current = None;
+            }
+        }
+    }
+
+    fn go_on(&mut self, machine: MachineId, thread: ThreadId, cost: Option<Duration>) {
+        let Some((machine, queue)) = self.fabric.machine_and_queue(machine) else { return };
+        match cost {
+            Some(cost) => machine.resume(thread, cost, queue),
+            None => machine.sleep(thread, queue),
+        }
+    }
+
     fn touch_client(&mut self, id: ClientId) {
         self.touched.insert(HostId::Client(id));
     }
@@ -424,9 +569,11 @@ impl<A: Application> World<A> {
             while let Some(signal) = self.fabric.network.poll_signal() {
                 self.on_signal(signal);
             }
-            for (number, server) in (0..).zip(&self.servers) {
-                if server.is_woken() {
-                    self.touched.insert(HostId::Server(ServerId(number)));
+            if self.any_woken.swap(false, Ordering::Relaxed) {
+                for (number, server) in (0..).zip(&self.servers) {
+                    if server.is_woken() {
+                        self.touched.insert(HostId::Server(ServerId(number)));
+                    }
                 }
             }
             let Some(host) = self.touched.pop_first() else { break };
@@ -445,11 +592,22 @@ impl<A: Application> World<A> {
     }
 
     fn settle_client(&mut self, id: ClientId) {
-        let servers = &self.servers;
-        let resolve = |url: &EndpointUrl| {
-            let at = servers.iter().position(|server| server.name() == &*url.host)?;
-            u32::try_from(at).ok().map(ServerId)
-        };
+        if let Some(thread) = self.clients[id.0 as usize].thread() {
+            let Some(clients) = self.client_threads.get_mut(thread.0 as usize) else { return };
+            if clients.current != Some(id) {
+                clients.push(id);
+            }
+            if !core::mem::replace(&mut clients.is_awake, true)
+                && let Some((machine, queue)) = self.fabric.machine_and_queue(clients.machine)
+            {
+                let driver = machine.costs.client;
+                let cost = machine.noisy(driver.wake + driver.turn);
+                machine.start(clients.thread, cost, queue);
+            }
+            return;
+        }
+        let names = &self.names;
+        let resolve = |url: &EndpointUrl| names.get(&*url.host).copied();
         self.clients[id.0 as usize].settle(&mut self.fabric, resolve);
     }
 
@@ -472,8 +630,8 @@ impl<A: Application> World<A> {
             (Signal::Unreachable(end), _) => client.closed(end, "nobody answers", fabric),
             (Signal::Readable(end), Some(Side::Server)) => server.readable(end, fabric),
             (Signal::Readable(end), _) => client.readable(end, fabric),
-            (Signal::Writable(end), Some(Side::Server)) => server.writable(end),
-            (Signal::Writable(end), _) => client.writable(end),
+            (Signal::Writable(end), Some(Side::Server)) => server.writable(end, fabric),
+            (Signal::Writable(end), _) => client.writable(end, fabric),
             (Signal::Closed(end, _), Some(Side::Server)) => server.closed(end, fabric),
             (Signal::Closed(end, reason), _) => client.closed(end, describe(reason), fabric),
         }

@@ -1,0 +1,277 @@
+//! What a host's processors need for the work of a server or client: the file that `taktwerk lab calibrate` writes.
+//!
+//! A [`HostProfile`] is data: nanoseconds per counter of `Work`, per kind of slow job and per turn of a driver, and the
+//! machine and build on which they were measured. The simulator and the headroom of the running server compute with it;
+//! they check the names, because only they know the counters.
+
+mod cost;
+
+pub use cost::Cost;
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of the file format.
+pub const FORMAT: u32 = 1;
+
+/// A host profile cannot be used.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// The text is not a profile.
+    #[error("not a host profile: {0}")]
+    Syntax(#[from] toml::de::Error),
+    /// It was written by another version.
+    #[error(
+        "format = {found}: this version reads format {FORMAT}. Measure again with `taktwerk lab calibrate --host`"
+    )]
+    Format {
+        /// What it says.
+        found: u32,
+    },
+    /// A value makes no sense.
+    #[error("{key} = {value}: {must}")]
+    Value {
+        /// Where it stands.
+        key: String,
+        /// What it is.
+        value: String,
+        /// What it must be.
+        must: &'static str,
+    },
+    /// It was measured with another build.
+    #[error(
+        "the profile was measured with version {found} ({target}), this is {own}. Run `taktwerk lab calibrate --host` again"
+    )]
+    Build {
+        /// The profile's version.
+        found: String,
+        /// The profile's target.
+        target: String,
+        /// This version.
+        own: String,
+    },
+    /// It was measured on another machine.
+    #[error(
+        "the profile was measured on {found}, this machine has {own}. Run `taktwerk lab calibrate --host` here"
+    )]
+    Machine {
+        /// The profile's processor.
+        found: String,
+        /// This one's.
+        own: String,
+    },
+}
+
+/// The machine on which a profile was measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachineFacts {
+    /// The processor's name.
+    pub cpu: String,
+    /// Processors that the system showed.
+    pub cores: u32,
+    /// The kernel.
+    #[serde(default)]
+    pub kernel: String,
+}
+
+/// The build with which a profile was measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BuildFacts {
+    /// The version.
+    pub version: String,
+    /// Architecture and system.
+    pub target: String,
+}
+
+/// How the operating system shares the processors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SchedulerCosts {
+    /// From waking a thread until it runs on an idle processor, in nanoseconds.
+    pub wake: Cost,
+    /// How long a thread keeps a processor that others wait for, in nanoseconds.
+    pub slice: f64,
+    /// Factor by which one piece of work differs from its mean.
+    pub noise: Cost,
+}
+
+impl Default for SchedulerCosts {
+    fn default() -> Self {
+        Self { wake: Cost::Fixed(0.0), slice: 3e6, noise: Cost::Fixed(1.0) }
+    }
+}
+
+/// Costs of a host. All are nanoseconds of processor time unless they say otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostProfile {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// What people call it.
+    pub name: String,
+    /// How and when it was measured, or that it was not.
+    pub source: String,
+    /// Where.
+    pub machine: MachineFacts,
+    /// With what.
+    pub build: BuildFacts,
+    /// The operating system's part.
+    #[serde(default)]
+    pub scheduler: SchedulerCosts,
+    /// Per counter of the server's `Work`, and of its driver: `wake`, `turn`, `receive`, `send`, `timer`.
+    #[serde(default)]
+    pub server: BTreeMap<String, f64>,
+    /// Per counter of the client's `Work`, and of its driver: `wake`, `turn`, `receive`, `send`, `timer`.
+    #[serde(default)]
+    pub client: BTreeMap<String, f64>,
+    /// Per kind of a server's slow job, as `JobKind::name` has it.
+    #[serde(default)]
+    pub jobs: BTreeMap<String, Cost>,
+    /// Per kind of a client's slow job.
+    #[serde(default)]
+    pub client_jobs: BTreeMap<String, Cost>,
+}
+
+impl HostProfile {
+    /// A host whose work costs nothing.
+    #[must_use]
+    pub fn free(cores: u32) -> Self {
+        Self {
+            format: FORMAT,
+            name: "free".into(),
+            source: "not measured: nothing costs anything".into(),
+            machine: MachineFacts { cores, ..MachineFacts::default() },
+            build: BuildFacts::default(),
+            scheduler: SchedulerCosts::default(),
+            server: BTreeMap::new(),
+            client: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            client_jobs: BTreeMap::new(),
+        }
+    }
+
+    /// Reads a profile.
+    ///
+    /// # Errors
+    /// The text is no profile, or a value makes no sense.
+    pub fn parse(text: &str) -> Result<Self, ProfileError> {
+        let profile: Self = toml::from_str(text)?;
+        profile.check()?;
+        Ok(profile)
+    }
+
+    /// The profile as a file.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        // Strings, numbers and maps of them can always be written.
+        toml::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// Checks the values.
+    ///
+    /// # Errors
+    /// [`ProfileError::Format`], [`ProfileError::Value`].
+    pub fn check(&self) -> Result<(), ProfileError> {
+        if self.format != FORMAT {
+            return Err(ProfileError::Format { found: self.format });
+        }
+        let wrong = |key: String, value: String, must| Err(ProfileError::Value { key, value, must });
+        if !(1..=4096).contains(&self.machine.cores) {
+            return wrong("machine.cores".into(), self.machine.cores.to_string(), "from 1 to 4096");
+        }
+        let slice = self.scheduler.slice;
+        if !(1e3..=1e9).contains(&slice) {
+            return wrong("scheduler.slice".into(), slice.to_string(), "from 1000 to 1000000000 ns");
+        }
+        let costs = [("server", &self.server), ("client", &self.client)];
+        for (section, costs) in costs {
+            for (name, cost) in costs {
+                if !(0.0..=MAX).contains(cost) {
+                    return wrong(format!("{section}.{name}"), cost.to_string(), BOUNDS);
+                }
+            }
+        }
+        let jobs = self.jobs.iter().map(|job| ("jobs", job));
+        let client_jobs = self.client_jobs.iter().map(|job| ("client_jobs", job));
+        let all = jobs.chain(client_jobs).map(|(section, (name, cost))| (format!("{section}.{name}"), cost));
+        let scheduler = [("wake", &self.scheduler.wake), ("noise", &self.scheduler.noise)];
+        let scheduler = scheduler.map(|(name, cost)| (format!("scheduler.{name}"), cost));
+        for (key, cost) in all.chain(scheduler) {
+            if !cost.is_within(MAX) {
+                return wrong(key, format!("{cost:?}"), BOUNDS);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the profile was measured with this build and, if `cpu` is given, on this machine.
+    ///
+    /// # Errors
+    /// [`ProfileError::Build`], [`ProfileError::Machine`].
+    pub fn check_origin(&self, version: &str, cpu: Option<&str>) -> Result<(), ProfileError> {
+        if self.build.version != version {
+            return Err(ProfileError::Build {
+                found: self.build.version.clone(),
+                target: self.build.target.clone(),
+                own: version.to_owned(),
+            });
+        }
+        match cpu {
+            Some(cpu) if cpu != self.machine.cpu => {
+                Err(ProfileError::Machine { found: self.machine.cpu.clone(), own: cpu.to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The largest cost: ten minutes.
+const MAX: f64 = 600e9;
+const BOUNDS: &str = "numbers from 0 to 600000000000, in ascending order where there are several";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_survives_its_file() {
+        let mut profile = HostProfile::free(4);
+        profile.server.insert("turn".into(), 812.5);
+        profile.jobs.insert("open-channel/Basic256Sha256".into(), Cost::Quantiles(vec![5e5, 6e5, 9e5]));
+        profile.scheduler.wake = Cost::Quantiles(vec![1e3, 5e4]);
+        assert_eq!(HostProfile::parse(&profile.to_toml()), Ok(profile));
+    }
+
+    #[test]
+    fn wrong_values_are_named() {
+        let said = |change: fn(&mut HostProfile)| {
+            let mut profile = HostProfile::free(1);
+            change(&mut profile);
+            profile.check().unwrap_err().to_string()
+        };
+        assert!(said(|profile| profile.machine.cores = 0).starts_with("machine.cores = 0"));
+        let said_turn = said(|profile| profile.server.extend([("turn".into(), -1.0)]));
+        assert!(said_turn.starts_with("server.turn = -1"));
+        let nan = said(|profile| profile.client.extend([("send".into(), f64::NAN)]));
+        assert!(nan.starts_with("client.send = NaN"));
+        let order = said(|profile| profile.scheduler.wake = Cost::Quantiles(vec![2.0, 1.0]));
+        assert!(order.starts_with("scheduler.wake"));
+        let empty = said(|profile| profile.jobs.extend([("x".into(), Cost::Quantiles(Vec::new()))]));
+        assert!(empty.starts_with("jobs.x"));
+        assert!(said(|profile| profile.format = 9).contains("format = 9"));
+        assert!(HostProfile::parse("format = 1\nwhat = 2").unwrap_err().to_string().contains("what"));
+    }
+
+    #[test]
+    fn another_build_or_machine_is_told() {
+        let mut profile = HostProfile::free(1);
+        profile.build.version = "1.0.0".into();
+        profile.machine.cpu = "Cortex-A72".into();
+        assert_eq!(profile.check_origin("1.0.0", Some("Cortex-A72")), Ok(()));
+        assert!(matches!(profile.check_origin("1.0.1", None), Err(ProfileError::Build { .. })));
+        assert!(matches!(profile.check_origin("1.0.0", Some("Xeon")), Err(ProfileError::Machine { .. })));
+    }
+}

@@ -1,0 +1,160 @@
+//! A host profile, ready to compute with.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+use taktwerk_client::Work as ClientWork;
+use taktwerk_crypto::Job as CryptoJob;
+use taktwerk_model::host::{Cost, HostProfile, ProfileError};
+use taktwerk_server::{JobKind, Work as ServerWork};
+
+/// What a driver does beside the core, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct DriverCosts {
+    /// A thread goes to sleep and is woken.
+    pub wake: f64,
+    /// It asks the system what has happened and reads the clocks.
+    pub turn: f64,
+    /// It receives from one connection.
+    pub receive: f64,
+    /// It sends on one connection.
+    pub send: f64,
+    /// It serves deadlines.
+    pub timer: f64,
+}
+
+/// The names of the fields of [`DriverCosts`], in their order.
+pub const DRIVER_NAMES: [&str; 5] = ["wake", "turn", "receive", "send", "timer"];
+
+/// Costs of a machine's work.
+#[derive(Debug, Clone)]
+pub struct Costs {
+    pub(crate) cores: u32,
+    pub(crate) slice: Duration,
+    pub(crate) wake: Cost,
+    pub(crate) noise: Cost,
+    pub(crate) server: DriverCosts,
+    server_work: [f64; ServerWork::NAMES.len()],
+    pub(crate) client: DriverCosts,
+    client_work: [f64; ClientWork::NAMES.len()],
+    jobs: BTreeMap<String, Cost>,
+    client_jobs: BTreeMap<String, Cost>,
+}
+
+impl Costs {
+    /// Takes the costs from a profile.
+    ///
+    /// # Errors
+    /// A value makes no sense, or its name is not known: the profile is of another version.
+    pub fn new(profile: &HostProfile) -> Result<Self, ProfileError> {
+        profile.check()?;
+        let (server, server_work) = split("server", &profile.server, ServerWork::NAMES)?;
+        let (client, client_work) = split("client", &profile.client, ClientWork::NAMES)?;
+        Ok(Self {
+            cores: profile.machine.cores,
+            slice: Duration::from_nanos(profile.scheduler.slice as u64),
+            wake: profile.scheduler.wake.clone(),
+            noise: profile.scheduler.noise.clone(),
+            server,
+            server_work,
+            client,
+            client_work,
+            jobs: profile.jobs.clone(),
+            client_jobs: profile.client_jobs.clone(),
+        })
+    }
+
+    /// Nanoseconds of a server's work, without its driver's.
+    #[must_use]
+    pub fn of_server(&self, work: &ServerWork) -> f64 {
+        sum(&self.server_work, &work.counts())
+    }
+
+    /// Nanoseconds of a client's work, without its driver's.
+    #[must_use]
+    pub fn of_client(&self, work: &ClientWork) -> f64 {
+        sum(&self.client_work, &work.counts())
+    }
+
+    /// What a slow job costs; `None` if the profile does not know.
+    #[must_use]
+    pub fn of_job(&self, kind: JobKind) -> Option<&Cost> {
+        self.jobs.get(&kind.name())
+    }
+
+    /// What a client's slow job costs; `None` if the profile does not know.
+    #[must_use]
+    pub fn of_client_job(&self, job: &CryptoJob) -> Option<&Cost> {
+        self.client_jobs.get(&client_job_name(job))
+    }
+}
+
+/// What host profiles call a client's slow job.
+#[must_use]
+pub fn client_job_name(job: &CryptoJob) -> String {
+    match job {
+        CryptoJob::OpenChunk(open) => format!("open-chunk/{}", open.policy.name()),
+        CryptoJob::SealChunk(seal) => format!("seal-chunk/{}", seal.policy.name()),
+        CryptoJob::Sign { policy, .. } => format!("sign/{}", policy.name()),
+        CryptoJob::Verify { policy, .. } => format!("verify/{}", policy.name()),
+        CryptoJob::Encrypt { policy, .. } => format!("encrypt/{}", policy.name()),
+        CryptoJob::Decrypt { policy, .. } => format!("decrypt/{}", policy.name()),
+        CryptoJob::SealSecret(_) => "seal-secret".into(),
+        CryptoJob::OpenSecret(_) => "open-secret".into(),
+        CryptoJob::Validate { .. } => "validate-certificate".into(),
+    }
+}
+
+fn sum<const N: usize>(costs: &[f64; N], counts: &[u64; N]) -> f64 {
+    costs.iter().zip(counts).map(|(cost, count)| cost * *count as f64).sum()
+}
+
+fn split<const N: usize>(
+    section: &str,
+    all: &BTreeMap<String, f64>,
+    names: [&str; N],
+) -> Result<(DriverCosts, [f64; N]), ProfileError> {
+    for (name, cost) in all {
+        if !names.contains(&name.as_str()) && !DRIVER_NAMES.contains(&name.as_str()) {
+            return Err(ProfileError::Value {
+                key: format!("{section}.{name}"),
+                value: cost.to_string(),
+                must: "not a counter of this version. Run `taktwerk lab calibrate --host` again",
+            });
+        }
+    }
+    let cost = |name: &str| all.get(name).copied().unwrap_or(0.0);
+    let [wake, turn, receive, send, timer] = DRIVER_NAMES.map(cost);
+    Ok((DriverCosts { wake, turn, receive, send, timer }, names.map(cost)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk_crypto::SecurityPolicy;
+
+    #[test]
+    fn counters_cost_what_the_profile_says() {
+        let mut profile = HostProfile::free(2);
+        profile.server.insert("operations".into(), 30.0);
+        profile.server.insert("bytes_sent".into(), 0.5);
+        profile.server.insert("send".into(), 4_000.0);
+        profile.jobs.insert("open-channel/Basic256Sha256".into(), Cost::Fixed(7e5));
+        let costs = Costs::new(&profile).unwrap();
+        let mut work = ServerWork::default();
+        (work.operations, work.bytes_sent) = (10, 100);
+        assert_eq!(costs.of_server(&work), 350.0);
+        assert_eq!(costs.server.send, 4_000.0);
+        let kind = JobKind::OpenChannel(SecurityPolicy::Basic256Sha256);
+        assert_eq!(costs.of_job(kind), Some(&Cost::Fixed(7e5)));
+        assert_eq!(costs.of_job(JobKind::CallMethod), None);
+    }
+
+    #[test]
+    fn an_unknown_counter_is_of_another_version() {
+        let mut profile = HostProfile::free(2);
+        profile.client.insert("widgets".into(), 1.0);
+        assert!(
+            Costs::new(&profile).unwrap_err().to_string().starts_with("client.widgets = 1: not a counter")
+        );
+    }
+}

@@ -1,0 +1,140 @@
+use super::*;
+use taktwerk_model::HostProfile;
+
+const START: Instant = Instant::from_nanos(1_000_000_000);
+
+/// Threads that do given pieces of work, one after the other.
+struct Bench {
+    machine: Machine,
+    queue: EventQueue<Event>,
+    /// By thread: pieces that are left, in microseconds.
+    plans: Vec<(ThreadId, Vec<u64>)>,
+    /// Who was done when, in microseconds from the start.
+    done: Vec<(u32, u64)>,
+}
+
+fn micros(count: u64) -> Duration {
+    Duration::from_micros(count)
+}
+
+impl Bench {
+    fn new(cores: u32, change: impl FnOnce(&mut HostProfile)) -> Self {
+        let mut profile = HostProfile::free(cores);
+        change(&mut profile);
+        let costs = Arc::new(Costs::new(&profile).unwrap());
+        let machine = Machine::new(MachineId(0), costs, SeededEntropy::new(1));
+        Self { machine, queue: EventQueue::new(START), plans: Vec::new(), done: Vec::new() }
+    }
+
+    /// A thread that begins now.
+    fn begin(&mut self, plan: &[u64]) -> ThreadId {
+        let number = u32::try_from(self.plans.len()).unwrap();
+        let thread = self.machine.spawn(Owner::Clients(number));
+        let mut left = plan.to_vec();
+        let first = left.remove(0);
+        self.plans.push((thread, left));
+        self.machine.start(thread, micros(first), &mut self.queue);
+        thread
+    }
+
+    fn run_until(&mut self, at: u64) {
+        let until = START + micros(at);
+        while let Some(event) = self.queue.pop_until(until) {
+            let (core, number) = match event {
+                Event::Core { core, number, .. } => (core, number),
+                Event::Competitor { number, .. } => {
+                    self.machine.wake_competitor(number, &mut self.queue);
+                    continue;
+                }
+                other => panic!("{other:?}"),
+            };
+            match self.machine.event(core, number, &mut self.queue) {
+                Some((Owner::Clients(owner), thread)) => {
+                    let at = self.queue.now().since(START).as_micros();
+                    self.done.push((owner, u64::try_from(at).unwrap()));
+                    let left = &mut self.plans[owner as usize].1;
+                    if left.is_empty() {
+                        self.machine.sleep(thread, &mut self.queue);
+                    } else {
+                        let next = left.remove(0);
+                        self.machine.resume(thread, micros(next), &mut self.queue);
+                    }
+                }
+                Some((Owner::Competitor(number), _)) => self.machine.compete_again(number, &mut self.queue),
+                Some(other) => panic!("{other:?}"),
+                None => {}
+            }
+        }
+        self.queue.advance(until);
+    }
+}
+
+#[test]
+fn work_takes_its_time_and_threads_use_different_processors() {
+    let mut bench = Bench::new(2, |_| {});
+    bench.begin(&[100, 50]);
+    bench.begin(&[120]);
+    bench.begin(&[10]);
+    bench.run_until(1_000);
+    // The third waits for the first processor that is free.
+    assert_eq!(bench.done, [(0, 100), (1, 120), (2, 130), (0, 150)]);
+    assert_eq!(bench.machine.used(), micros(280));
+}
+
+#[test]
+fn two_that_never_sleep_share_one_processor_by_slices() {
+    let mut bench = Bench::new(1, |_| {});
+    bench.begin(&[9_000]);
+    bench.begin(&[9_000]);
+    bench.run_until(30_000);
+    assert_eq!(bench.done, [(0, 15_000), (1, 18_000)]);
+}
+
+#[test]
+fn a_thread_that_wakes_takes_the_processor_from_a_long_job() {
+    let mut bench = Bench::new(1, |_| {});
+    bench.begin(&[50_000]);
+    bench.run_until(20_500);
+    bench.begin(&[30]);
+    bench.run_until(60_000);
+    assert_eq!(bench.done, [(1, 20_530), (0, 50_030)]);
+}
+
+#[test]
+fn waking_takes_a_while_when_the_processor_sleeps() {
+    let mut bench = Bench::new(1, |profile| profile.scheduler.wake = Cost::Fixed(40_000.0));
+    bench.begin(&[100]);
+    bench.run_until(200);
+    assert_eq!(bench.done, [(0, 140)]);
+    assert_eq!(bench.machine.used(), micros(100), "waiting for the processor to wake is no work");
+}
+
+#[test]
+fn competitors_take_their_share_and_the_rest_is_left() {
+    let mut bench = Bench::new(1, |_| {});
+    bench.machine.compete(Competitor { share: 0.3, burst: micros(2_000) }, &mut bench.queue);
+    bench.run_until(10_000_000);
+    let share = bench.machine.used().as_secs_f64() / 10.0;
+    assert!((0.27..0.33).contains(&share), "{share}");
+    // One that never sleeps gets half of the processor beside another.
+    let mut bench = Bench::new(1, |_| {});
+    bench.machine.compete(Competitor { share: 1.0, burst: micros(2_000) }, &mut bench.queue);
+    bench.run_until(50_000);
+    bench.begin(&[500_000]);
+    bench.run_until(2_000_000);
+    let (_, at) = bench.done[0];
+    assert!((1_000_000..1_060_000).contains(&at), "{at}");
+}
+
+#[test]
+fn killed_threads_leave_their_processor() {
+    let mut bench = Bench::new(1, |_| {});
+    let first = bench.begin(&[10_000]);
+    let second = bench.begin(&[100]);
+    bench.begin(&[200]);
+    bench.machine.kill(second, &mut bench.queue);
+    bench.run_until(1_000);
+    bench.machine.kill(first, &mut bench.queue);
+    bench.run_until(20_000);
+    assert_eq!(bench.done, [(2, 1_200)]);
+}

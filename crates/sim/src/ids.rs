@@ -1,0 +1,28 @@
+//! Names of the hosts and machines of a world.
+
+/// A process in a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HostId {
+    /// A [`ServerHost`](crate::ServerHost).
+    Server(ServerId),
+    /// A [`ClientHost`](crate::ClientHost).
+    Client(ClientId),
+}
+
+/// A server in a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerId(pub(crate) u32);
+
+impl ServerId {
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// A client in a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(pub(crate) u32);
+
+/// A machine in a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MachineId(pub(crate) u32);

@@ -1,0 +1,552 @@
+//! The driver of a server: what `taktwerk-net` does with sockets and threads, done with links and events.
+
+mod runner;
+
+use crate::effect::{EffectTime, run};
+use crate::event::Event;
+use crate::fabric::Fabric;
+use crate::host::machine::{Machine, MachineId, Owner, nanoseconds};
+use crate::host::pool::{Pools, Priced, pool_of};
+use crate::ids::{HostId, ServerId};
+use crate::network::{End, LinkId};
+use crate::source::{VirtualSources, do_work};
+use crate::violation::Broken;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use runner::{Input, Runner};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use taktwerk_crypto::SeededEntropy;
+use taktwerk_server::source::{SourceDriver, Work};
+use taktwerk_server::{Effect, Job, JobKind, Now, Shard, Token};
+
+/// Timer calls at one instant after which a shard is said not to come to rest.
+const TURNS_MAX: usize = 100_000;
+/// Futures are asked again so often whether they are ready.
+const POLL_EVERY: Duration = Duration::from_millis(1);
+
+/// A process that runs a server.
+#[derive(Debug)]
+pub struct ServerHost {
+    id: ServerId,
+    name: Box<str>,
+    running: Option<Running>,
+    entropy: SeededEntropy,
+    /// How long effects take, and work of sources. On a machine: jobs whose cost its profile does not know, and sources.
+    pub effect_time: EffectTime,
+    /// Bytes of a response that may stand behind a full send budget.
+    pub response_len_max: usize,
+    /// What its wall clock shows too much, in nanoseconds.
+    pub clock_offset: i64,
+    /// Counts the restarts.
+    incarnation: u32,
+    machine: Option<MachineId>,
+    /// Of the world: some shard was woken.
+    any_woken: Arc<AtomicBool>,
+}
+
+/// What dies with the process.
+#[derive(Debug)]
+struct Running {
+    runners: Vec<Runner>,
+    sources: Arc<VirtualSources>,
+    /// Which shard has a connection.
+    shard_of: BTreeMap<LinkId, usize>,
+    pools: Pools,
+}
+
+impl ServerHost {
+    pub(crate) fn new(
+        id: ServerId,
+        name: &str,
+        shards: Vec<Shard>,
+        entropy: SeededEntropy,
+        any_woken: Arc<AtomicBool>,
+        fabric: &mut Fabric,
+    ) -> Self {
+        let mut host = Self {
+            id,
+            name: name.into(),
+            running: None,
+            entropy,
+            effect_time: EffectTime::Inline,
+            response_len_max: 1 << 20,
+            clock_offset: 0,
+            incarnation: 0,
+            machine: None,
+            any_woken,
+        };
+        host.start(shards, fabric);
+        host
+    }
+
+    /// The name in URLs.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The first shard's state machine; `None` while the process is down.
+    #[must_use]
+    pub fn shard(&self) -> Option<&Shard> {
+        self.shards().next()
+    }
+
+    /// The state machines of all shards; none while the process is down.
+    pub fn shards(&self) -> impl Iterator<Item = &Shard> {
+        self.running.iter().flat_map(|running| &running.runners).map(|runner| &runner.shard)
+    }
+
+    pub(crate) fn shard_mut(&mut self) -> Option<&mut Shard> {
+        self.running.as_mut()?.runners.first_mut().map(|runner| &mut runner.shard)
+    }
+
+    /// The machine that it runs on.
+    #[must_use]
+    pub fn machine(&self) -> Option<MachineId> {
+        self.machine
+    }
+
+    /// Slow jobs that wait for a worker thread or are under way.
+    #[must_use]
+    pub fn jobs(&self) -> usize {
+        self.running.as_ref().map_or(0, |running| running.pools.len())
+    }
+
+    /// The time as its clocks show it.
+    pub(crate) fn now(&self, fabric: &Fabric) -> Now {
+        fabric.now_off_by(self.clock_offset)
+    }
+
+    fn host(&self) -> HostId {
+        HostId::Server(self.id)
+    }
+
+    pub(crate) fn start(&mut self, shards: Vec<Shard>, fabric: &mut Fabric) {
+        self.incarnation += 1;
+        let sources = Arc::new(VirtualSources::new(self.now(fabric)));
+        if let Some(shard) = shards.first() {
+            shard.shared().space().sources().start(Arc::clone(&sources) as Arc<dyn SourceDriver>);
+        }
+        let any = &self.any_woken;
+        let runners = (0..).zip(shards).map(|(number, shard)| Runner::new(number, shard, any));
+        let runners = runners.collect();
+        self.running = Some(Running { runners, sources, shard_of: BTreeMap::new(), pools: Pools::default() });
+        if let Some(machine) = self.machine {
+            self.place(machine, fabric);
+        }
+    }
+
+    /// Gives every shard a thread of a machine.
+    pub(crate) fn place(&mut self, id: MachineId, fabric: &mut Fabric) {
+        self.machine = Some(id);
+        let (server, incarnation) = (self.id.number(), self.incarnation);
+        let Some(machine) = fabric.machine(id) else { return };
+        let runners = self.running.iter_mut().flat_map(|running| &mut running.runners);
+        for (shard, runner) in (0..).zip(runners) {
+            runner.thread = Some(machine.spawn(Owner::Shard { server, shard, incarnation }));
+            runner.is_awake = false;
+        }
+    }
+
+    /// The process dies; its operating system resets the connections.
+    pub(crate) fn crash(&mut self, fabric: &mut Fabric) {
+        let Some(mut running) = self.running.take() else { return };
+        for link in running.shard_of.keys() {
+            fabric.reset(End { link: *link, side: crate::network::Side::Server });
+        }
+        if let Some((machine, queue)) = self.machine.and_then(|id| fabric.machine_and_queue(id)) {
+            running.pools.kill(machine, queue);
+            for thread in running.runners.iter().filter_map(|runner| runner.thread) {
+                machine.kill(thread, queue);
+            }
+        }
+    }
+
+    // ---- what the network reports
+
+    /// The connection goes to the shard that has the fewest.
+    pub(crate) fn accept(&mut self, link: LinkId, fabric: &mut Fabric) {
+        let Some(running) = &mut self.running else {
+            return fabric.network.refuse(link, &mut fabric.queue);
+        };
+        let mut counts = vec![0usize; running.runners.len()];
+        for shard in running.shard_of.values() {
+            if let Some(count) = counts.get_mut(*shard) {
+                *count += 1;
+            }
+        }
+        let shard = (0..counts.len()).min_by_key(|shard| counts.get(*shard)).unwrap_or(0);
+        let end = fabric.network.accept(link, &mut fabric.queue);
+        running.shard_of.insert(link, shard);
+        self.give(shard, Input::Accepted(end, None), fabric);
+    }
+
+    pub(crate) fn readable(&mut self, end: End, fabric: &mut Fabric) {
+        self.give_to_owner(end.link, Input::Readable(end.link), fabric);
+    }
+
+    pub(crate) fn writable(&mut self, end: End, fabric: &mut Fabric) {
+        self.give_to_owner(end.link, Input::Writable(end.link), fabric);
+    }
+
+    pub(crate) fn closed(&mut self, end: End, fabric: &mut Fabric) {
+        let Some(running) = &mut self.running else { return };
+        if let Some(shard) = running.shard_of.remove(&end.link) {
+            self.give(shard, Input::Closed(end.link), fabric);
+        }
+    }
+
+    fn give_to_owner(&mut self, link: LinkId, input: Input, fabric: &mut Fabric) {
+        let shard = self.running.as_ref().and_then(|running| running.shard_of.get(&link)).copied();
+        if let Some(shard) = shard {
+            self.give(shard, input, fabric);
+        }
+    }
+
+    /// Gives an input to a shard: at once, or when its thread gets to it.
+    fn give(&mut self, shard: usize, input: Input, fabric: &mut Fabric) {
+        let (host, now) = (self.host(), self.now(fabric));
+        let Some(runner) = self.runner(shard) else { return };
+        if runner.thread.is_none() {
+            return runner.apply(input, host, now, fabric);
+        }
+        // The system says once that there are bytes, however many segments have brought them.
+        let is_known = match &input {
+            Input::Readable(link) => runner
+                .inputs
+                .iter()
+                .rev()
+                .take(16)
+                .any(|known| matches!(known, Input::Readable(other) if other == link)),
+            _ => false,
+        };
+        if !is_known {
+            runner.inputs.push_back(input);
+        }
+    }
+
+    fn runner(&mut self, shard: usize) -> Option<&mut Runner> {
+        self.running.as_mut()?.runners.get_mut(shard)
+    }
+
+    // ---- what happens later
+
+    pub(crate) fn ring(&mut self, shard: u32, number: u64) -> bool {
+        self.runner(shard as usize).is_some_and(|runner| runner.alarm.ring(number))
+    }
+
+    pub(crate) fn is_woken(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.runners.iter().any(Runner::is_woken))
+    }
+
+    pub(crate) fn effect_done(
+        &mut self,
+        (incarnation, shard): (u32, u32),
+        token: Token,
+        job: Job,
+        fabric: &mut Fabric,
+    ) {
+        if self.running.is_some() && incarnation == self.incarnation {
+            self.run_job(shard as usize, token, job, fabric);
+        }
+    }
+
+    /// Runs a job whose time is over, and gives its result to the shard.
+    fn run_job(&mut self, shard: usize, token: Token, job: Job, fabric: &mut Fabric) {
+        match run(job) {
+            Ok(result) => self.give(shard, Input::Done(token, result), fabric),
+            Err(job) => {
+                let event = self.effect_event(shard, token, job);
+                fabric.queue.schedule_in(POLL_EVERY, event);
+            }
+        }
+    }
+
+    fn effect_event(&self, shard: usize, token: Token, job: Job) -> Event {
+        let shard = u32::try_from(shard).unwrap_or(u32::MAX);
+        Event::ServerEffect { server: self.id, incarnation: self.incarnation, shard, token, job }
+    }
+
+    /// A worker thread has done its job.
+    pub(crate) fn worker_done(&mut self, incarnation: u32, pool: u8, slot: u32, fabric: &mut Fabric) {
+        if incarnation != self.incarnation {
+            return;
+        }
+        let Some(running) = &mut self.running else { return };
+        let Some((machine, queue)) = self.machine.and_then(|id| fabric.machine_and_queue(id)) else { return };
+        if let Some(Priced { shard, token, job, .. }) = running.pools.done(pool, slot, machine, queue) {
+            self.run_job(shard, token, job, fabric);
+        }
+    }
+
+    /// A source gets on; a future that waits is asked again later.
+    pub(crate) fn source_works(&mut self, incarnation: u32, work: Work, fabric: &mut Fabric) {
+        let server = self.id;
+        let now = self.now(fabric);
+        let Some(running) = self.running.as_mut().filter(|_| incarnation == self.incarnation) else { return };
+        running.sources.set_now(now);
+        if let Some(work) = do_work(work) {
+            fabric.queue.schedule_in(POLL_EVERY, Event::SourceWork { server, incarnation, work });
+        }
+    }
+
+    /// Calls what is due for the sources, and hands out their work.
+    fn run_sources(&mut self, fabric: &mut Fabric) {
+        let (server, incarnation) = (self.id, self.incarnation);
+        let now = self.now(fabric);
+        let Some(running) = &mut self.running else { return };
+        running.sources.set_now(now);
+        loop {
+            if let Some(work) = running.sources.take_work() {
+                let (span, work) = match self.effect_time.draw(&mut self.entropy) {
+                    Some(span) => (span, Some(work)),
+                    None => (POLL_EVERY, do_work(work)),
+                };
+                if let Some(work) = work {
+                    fabric.queue.schedule_in(span, Event::SourceWork { server, incarnation, work });
+                }
+            } else if !running.sources.call_due() {
+                return;
+            }
+        }
+    }
+
+    // ---- without a processor: everything at once
+
+    /// Does everything that the shards have to say or to do at this instant, or sees to it that their threads do.
+    pub(crate) fn settle(&mut self, fabric: &mut Fabric) {
+        if self.machine.is_some() {
+            return self.wake_threads(fabric);
+        }
+        for _ in 0..TURNS_MAX {
+            self.run_sources(fabric);
+            self.flush(fabric);
+            let (host, now) = (self.host(), self.now(fabric));
+            let Some(running) = &mut self.running else { return };
+            let mut moves_on = false;
+            for runner in &mut running.runners {
+                if runner.resume(host, now, fabric) {
+                    moves_on = true;
+                } else if runner.is_due(now) {
+                    runner.woken.flag.store(false, Ordering::Relaxed);
+                    runner.shard.timer(now);
+                    moves_on = true;
+                }
+            }
+            // A shard that was just asked may have asked a source.
+            if !moves_on && !running.sources.is_busy() {
+                return self.arm(fabric);
+            }
+        }
+        let timeout = self.shards().filter_map(Shard::poll_timeout).min();
+        let reason = timeout.map_or("something other than a deadline", |(_, reason)| reason);
+        fabric.broken(Broken::Restless { host: self.host(), reason });
+    }
+
+    /// Makes sure that the host is woken for its next deadlines.
+    fn arm(&mut self, fabric: &mut Fabric) {
+        let host = self.host();
+        let Some(running) = &mut self.running else { return };
+        let mut source = running.sources.next();
+        for (shard, runner) in (0..).zip(&mut running.runners) {
+            let deadline = runner.shard.poll_timeout().map(|(at, _)| at);
+            if let Some(at) = deadline.into_iter().chain(source.take()).min() {
+                runner.alarm.arm(host, shard, at, &mut fabric.queue);
+            }
+        }
+    }
+
+    fn flush(&mut self, fabric: &mut Fabric) {
+        for shard in 0..self.running.as_ref().map_or(0, |running| running.runners.len()) {
+            let now = self.now(fabric);
+            loop {
+                let Some(runner) = self.runner(shard) else { return };
+                while let Some(id) = runner.shard.poll_transmit() {
+                    runner.send(id, now, fabric);
+                }
+                if !self.carry_out(shard, fabric) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Does the next thing that a shard asks for, other than sending. Says whether there was one.
+    fn carry_out(&mut self, shard: usize, fabric: &mut Fabric) -> bool {
+        let now = self.now(fabric);
+        let Some(runner) = self.runner(shard) else { return false };
+        // Nobody keeps the records of a simulated server.
+        while runner.shard.poll_audit().is_some() {}
+        if let Some(effect) = runner.shard.poll_effect() {
+            self.start_effect(shard, effect, fabric);
+            return true;
+        }
+        if let Some((to, message)) = runner.shard.poll_message() {
+            self.give(to, Input::Message(message), fabric);
+            return true;
+        }
+        if let Some((id, to)) = runner.shard.poll_move() {
+            if let Some(state) = runner.shard.export(id, now)
+                && let Some(socket) = runner.remove(id)
+            {
+                let end = socket.end;
+                if let Some(running) = &mut self.running {
+                    running.shard_of.insert(end.link, to);
+                }
+                self.give(to, Input::Moved(end, Box::new(state), socket.inbox), fabric);
+                // What came before the move is told again where it is now.
+                self.give(to, Input::Readable(end.link), fabric);
+            }
+            return true;
+        }
+        let Some(id) = runner.shard.poll_close() else { return false };
+        if let Some(socket) = runner.remove(id) {
+            if let Some(running) = &mut self.running {
+                running.shard_of.remove(&socket.end.link);
+            }
+            fabric.close(socket.end);
+        }
+        true
+    }
+
+    fn start_effect(&mut self, shard: usize, effect: Effect, fabric: &mut Fabric) {
+        let Effect { token, kind, job } = effect;
+        // A future only waits: what it waits for takes its time elsewhere.
+        if matches!(job, Job::Future(_)) {
+            return self.run_job(shard, token, job, fabric);
+        }
+        let identity = (self.id.number(), self.incarnation);
+        if let (Some(running), Some((machine, queue))) =
+            (&mut self.running, self.machine.and_then(|id| fabric.machine_and_queue(id)))
+        {
+            let cost = job_cost(machine, kind, self.effect_time, &mut self.entropy);
+            let priced = Priced { shard, token, job, cost };
+            return running.pools.submit(identity, pool_of(kind), priced, machine, queue);
+        }
+        match self.effect_time.draw(&mut self.entropy) {
+            Some(span) => {
+                let event = self.effect_event(shard, token, job);
+                fabric.queue.schedule_in(span, event);
+            }
+            None => self.run_job(shard, token, job, fabric),
+        }
+    }
+
+    // ---- with a processor: step by step
+
+    fn wake_threads(&mut self, fabric: &mut Fabric) {
+        self.run_sources(fabric);
+        let now = self.now(fabric);
+        let (Some(running), Some((machine, queue))) =
+            (&mut self.running, self.machine.and_then(|id| fabric.machine_and_queue(id)))
+        else {
+            return;
+        };
+        let cost = machine.costs.server.wake + machine.costs.server.turn;
+        for runner in &mut running.runners {
+            let has_work = !runner.inputs.is_empty() || runner.is_due(now) || !runner.resumable().is_empty();
+            if let Some(thread) = runner.thread.filter(|_| has_work && !runner.is_awake) {
+                runner.is_awake = true;
+                runner.batch = runner.inputs.len();
+                let cost = machine.noisy(cost);
+                machine.start(thread, cost, queue);
+            }
+        }
+        self.arm_sleepers(fabric);
+    }
+
+    fn arm_sleepers(&mut self, fabric: &mut Fabric) {
+        let host = self.host();
+        let Some(running) = &mut self.running else { return };
+        let mut source = running.sources.next();
+        for (shard, runner) in (0..).zip(&mut running.runners) {
+            let deadline = runner.shard.poll_timeout().map(|(at, _)| at).filter(|_| !runner.is_awake);
+            if let Some(at) = deadline.into_iter().chain(source.take()).min() {
+                runner.alarm.arm(host, shard, at, &mut fabric.queue);
+            }
+        }
+    }
+
+    /// A shard's thread has done a step. Carries out what came of it, and begins the next: its cost, or `None` if there is
+    /// nothing to do.
+    pub(crate) fn step(&mut self, incarnation: u32, shard: u32, fabric: &mut Fabric) -> Option<Duration> {
+        if incarnation != self.incarnation {
+            return None;
+        }
+        let number = shard as usize;
+        let (host, now) = (self.host(), self.now(fabric));
+        let machine = self.machine?;
+        let runner = self.runner(number)?;
+        if let Some(id) = runner.sending.take() {
+            runner.send(id, now, fabric);
+        }
+        loop {
+            let runner = self.runner(number)?;
+            while let Some(id) = runner.shard.poll_transmit() {
+                runner.outgoing.push_back(id);
+            }
+            if let Some(id) = runner.outgoing.pop_front() {
+                runner.sending = Some(id);
+                let machine = fabric.machine(machine)?;
+                let cost = machine.costs.server.send;
+                return Some(machine.noisy(cost));
+            }
+            if !self.carry_out(number, fabric) {
+                break;
+            }
+        }
+        self.run_sources(fabric);
+        let costs = Arc::clone(&fabric.machine(machine)?.costs);
+        let runner = self.runner(number)?;
+        let mut nanos = 0.0;
+        if let Some(input) = (runner.batch > 0).then(|| runner.inputs.pop_front()).flatten() {
+            runner.batch -= 1;
+            if matches!(input, Input::Readable(_)) {
+                nanos += costs.server.receive;
+            }
+            runner.apply(input, host, now, fabric);
+        } else if runner.is_due(now) {
+            runner.woken.flag.store(false, Ordering::Relaxed);
+            nanos += costs.server.timer;
+            runner.shard.timer(now);
+        } else if runner.resume(host, now, fabric) {
+            nanos += costs.server.receive;
+        } else if !runner.inputs.is_empty() {
+            // The next turn.
+            runner.batch = runner.inputs.len();
+            nanos += costs.server.turn;
+        } else {
+            runner.is_awake = false;
+            self.arm_sleepers(fabric);
+            return None;
+        }
+        nanos += costs.of_server(&runner.shard.take_work());
+        Some(fabric.machine(machine)?.noisy(nanos))
+    }
+
+    pub(crate) fn check(&self, fabric: &mut Fabric) {
+        let Some(running) = &self.running else { return };
+        for runner in &running.runners {
+            runner.check(self.host(), self.response_len_max, fabric);
+        }
+    }
+
+    /// Processor time that its threads have used on its machine since it was started last.
+    pub(crate) fn used(&self, machine: &Machine) -> Duration {
+        let own = self.id.number();
+        machine.used_by(|owner| match owner {
+            Owner::Shard { server, .. } | Owner::Worker { server, .. } => server == own,
+            _ => false,
+        })
+    }
+}
+
+/// What a job takes: as the profile says, or as the host's effect time does.
+fn job_cost(machine: &mut Machine, kind: JobKind, time: EffectTime, entropy: &mut SeededEntropy) -> Duration {
+    let costs = Arc::clone(&machine.costs);
+    match costs.of_job(kind) {
+        Some(cost) => machine.draw(cost),
+        None => time.draw(entropy).unwrap_or(nanoseconds(0.0)),
+    }
+}

@@ -65,6 +65,7 @@ fn main() -> ExitCode {
 /// The workspace that `cargo xtask` was called in, which need not be the one that this program was compiled from: one build
 /// serves several checkouts.
 fn workspace_root() -> PathBuf {
-    let own = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    let own = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     own.parent().map_or_else(|| own.clone(), Path::to_owned)
 }

@@ -1,7 +1,8 @@
 //! One aggregate of one interval.
 
-use super::bound::{like, no_data, number};
-use super::interval::Interval;
+use super::bound::{Rules, like, no_data, number};
+use super::extreme::{Extreme, range, raw, with_bounds};
+use super::interval::{Extent, Interval, Quality};
 use super::{Aggregate, bits, with_bits};
 use crate::history::store::HistoryValue;
 use taktwerk_types::{StatusCode, UtcTime, Variant};
@@ -11,53 +12,55 @@ const SECOND: f64 = 1e7;
 /// Ticks of a millisecond.
 const MILLISECOND: f64 = 1e4;
 
-const SUB_NORMAL: StatusCode = StatusCode::UNCERTAIN_DATA_SUB_NORMAL;
+pub(super) const SUB_NORMAL: StatusCode = StatusCode::UNCERTAIN_DATA_SUB_NORMAL;
 
 /// Calculates an aggregate of an interval.
+///
+/// The values are the Variable's history around the interval: if the last one lies before the end of the interval, there
+/// are no later ones; if the first one lies behind its start, there are no earlier ones.
 #[must_use]
 pub fn compute(aggregate: Aggregate, interval: &Interval<'_>) -> HistoryValue {
     use Aggregate as A;
+    use Extreme::{Maximum, Minimum};
+    let is_extrapolated = matches!(aggregate, A::TimeAverage | A::Total);
+    if aggregate == A::Interpolative {
+        return interval.interpolated(interval.start).at(interval.start);
+    }
+    if interval.extent() != Extent::Within && !(is_extrapolated && interval.extent() == Extent::After) {
+        return no_data(interval.start);
+    }
     let result = match aggregate {
-        A::Interpolative => return interval.interpolated(interval.start).at(interval.start),
+        A::Interpolative => None,
         A::Average => average(interval),
-        A::TimeAverage => time_average(interval)
-            .map(|(average, status, partial)| calculated_partial(average.into(), status, partial)),
-        A::Total => time_average(interval).map(|(average, status, partial)| {
-            calculated_partial((average * interval.len() as f64 / SECOND).into(), status, partial)
-        }),
-        A::TimeAverage2 => {
-            area(interval).map(|area| calculated((area.sum / area.len).into(), interval.status_by_time()))
-        }
-        A::Total2 => {
-            area(interval).map(|area| calculated((area.sum / SECOND).into(), interval.status_by_time()))
-        }
-        A::Minimum | A::MinimumActualTime => extreme(interval, f64::lt, aggregate == A::MinimumActualTime),
-        A::Maximum | A::MaximumActualTime => extreme(interval, f64::gt, aggregate == A::MaximumActualTime),
+        A::TimeAverage => time_average(interval, false),
+        A::Total => time_average(interval, true),
+        A::TimeAverage2 => area(interval).map(|area| area.made(interval, area.len)),
+        A::Total2 => area(interval).map(|area| area.made(interval, SECOND)),
+        A::Minimum | A::MinimumActualTime => raw(interval, Minimum, aggregate == A::MinimumActualTime),
+        A::Maximum | A::MaximumActualTime => raw(interval, Maximum, aggregate == A::MaximumActualTime),
         A::Minimum2 | A::MinimumActualTime2 => {
-            extreme2(interval, f64::lt, aggregate == A::MinimumActualTime2)
+            with_bounds(interval, Minimum, aggregate == A::MinimumActualTime2)
         }
         A::Maximum2 | A::MaximumActualTime2 => {
-            extreme2(interval, f64::gt, aggregate == A::MaximumActualTime2)
+            with_bounds(interval, Maximum, aggregate == A::MaximumActualTime2)
         }
-        A::Range => range(extreme(interval, f64::lt, false), extreme(interval, f64::gt, false)),
-        A::Range2 => range(extreme2(interval, f64::lt, false), extreme2(interval, f64::gt, false)),
-        A::AnnotationCount => {
-            Some(Made::new(count(interval.annotations), StatusCode::GOOD, bits::CALCULATED))
-        }
-        A::Count => Some(calculated(count(interval.usable().count()), interval.status_by_values())),
+        A::Range => range(raw(interval, Minimum, false), raw(interval, Maximum, false)),
+        A::Range2 => range(with_bounds(interval, Minimum, false), with_bounds(interval, Maximum, false)),
+        A::AnnotationCount => Some(calculated(count(interval.annotations), StatusCode::GOOD)),
+        A::Count => Some(calculated(count(interval.good().count()), interval.status_by_values())),
         A::DurationInStateZero => in_state(interval, |value| value == 0.0),
         A::DurationInStateNonZero => in_state(interval, |value| value != 0.0),
-        A::NumberOfTransitions => transitions(interval),
+        A::NumberOfTransitions => Some(transitions(interval)),
         A::Start => edge(interval, !interval.is_reverse()),
         A::End => edge(interval, interval.is_reverse()),
         A::Delta => delta(interval),
-        A::StartBound => Some(bounding(interval, interval.start)),
-        A::EndBound => Some(bounding(interval, interval.end)),
+        A::StartBound => start_bound(interval),
+        A::EndBound => end_bound(interval),
         A::DeltaBounds => delta_bounds(interval),
         A::DurationGood | A::DurationBad | A::PercentGood | A::PercentBad => duration(aggregate, interval),
         A::WorstQuality => worst(interval.inside().iter().map(|value| value.status)),
         A::WorstQuality2 => {
-            let bound = interval.simple(interval.low()).status;
+            let bound = interval.bound(interval.low()).value.status;
             worst(core::iter::once(bound).chain(interval.inside().iter().map(|value| value.status)))
         }
         A::StandardDeviationSample => variance(interval, true).map(|made| made.with(f64::sqrt)),
@@ -77,18 +80,18 @@ impl HistoryValue {
 }
 
 /// A result.
-struct Made {
-    value: Variant,
-    status: StatusCode,
-    bits: u32,
+pub(super) struct Made {
+    pub(super) value: Variant,
+    pub(super) status: StatusCode,
+    pub(super) bits: u32,
     /// Where it is not the start of the interval.
-    time: Option<UtcTime>,
-    /// Whether the interval matters: values with a time of their own are whole.
-    may_be_partial: bool,
+    pub(super) time: Option<UtcTime>,
+    /// Whether an interval without data at one end makes it partial.
+    pub(super) may_be_partial: bool,
 }
 
 impl Made {
-    fn new(value: Variant, status: StatusCode, bits: u32) -> Self {
+    pub(super) fn new(value: Variant, status: StatusCode, bits: u32) -> Self {
         Self { value, status, bits, time: None, may_be_partial: true }
     }
 
@@ -101,7 +104,7 @@ impl Made {
 }
 
 fn finish(result: Option<Made>, interval: &Interval<'_>) -> HistoryValue {
-    let Some(made) = result else { return no_data(interval.start) };
+    let made = result.unwrap_or_else(|| Made::new(Variant::Empty, StatusCode::BAD_NO_DATA, 0));
     let mut bits = made.bits;
     if made.may_be_partial && interval.is_partial() {
         bits |= bits::PARTIAL;
@@ -112,65 +115,88 @@ fn finish(result: Option<Made>, interval: &Interval<'_>) -> HistoryValue {
     HistoryValue { source: time, server: time, status: with_bits(made.status, bits), value }
 }
 
-fn calculated(value: Variant, status: StatusCode) -> Made {
+pub(super) fn calculated(value: Variant, status: StatusCode) -> Made {
     Made::new(value, status, bits::CALCULATED)
-}
-
-fn calculated_partial(value: Variant, status: StatusCode, partial: bool) -> Made {
-    Made::new(value, status, bits::CALCULATED | if partial { bits::PARTIAL } else { 0 })
 }
 
 fn count(count: usize) -> Variant {
     i32::try_from(count).unwrap_or(i32::MAX).into()
 }
 
+/// How much of each quality there is: numbers of values, or ticks.
+#[derive(Default)]
+struct Shares {
+    good: f64,
+    uncertain: f64,
+    bad: f64,
+}
+
+impl Shares {
+    fn add(&mut self, quality: Quality, much: f64) {
+        match quality {
+            Quality::Good => self.good += much,
+            Quality::Uncertain => self.uncertain += much,
+            Quality::Bad => self.bad += much,
+        }
+    }
+}
+
 impl Interval<'_> {
-    /// The status by how much of the data is good (Part 13 §5.4.3, PercentDataGood and PercentDataBad).
-    fn status_of(&self, good: f64, bad: f64) -> StatusCode {
-        let all = good + bad;
+    /// The StatusCode Calculation (Part 13 §5.4.3.2): PercentDataBad comes first, and what is uncertain makes the result
+    /// uncertain at best.
+    fn status_of(&self, shares: &Shares) -> StatusCode {
+        let Shares { good, uncertain, bad } = *shares;
+        let all = good + uncertain + bad;
         let configuration = self.rules.configuration;
-        if all <= 0.0 || good * 100.0 >= f64::from(configuration.percent_data_good) * all {
-            StatusCode::GOOD
-        } else if bad * 100.0 >= f64::from(configuration.percent_data_bad) * all {
+        if bad > 0.0 && bad * 100.0 >= f64::from(configuration.percent_data_bad) * all {
             StatusCode::BAD
-        } else {
+        } else if (good + uncertain) * 100.0 < f64::from(configuration.percent_data_good) * all {
             SUB_NORMAL
+        } else if uncertain > 0.0 {
+            SUB_NORMAL
+        } else {
+            StatusCode::GOOD
         }
     }
 
     /// By the number of values.
     fn status_by_values(&self) -> StatusCode {
-        let good = self.usable().count();
-        self.status_of(good as f64, (self.inside().len() - good) as f64)
+        let mut shares = Shares::default();
+        self.inside().iter().for_each(|value| shares.add(self.quality(value.status), 1.0));
+        self.status_of(&shares)
     }
 
     /// By the time for which values hold.
-    fn status_by_time(&self) -> StatusCode {
-        let (mut good, mut bad) = (0.0, 0.0);
-        for region in self.regions() {
-            let is_good = self.rules.configuration.is_usable(region.status);
-            *(if is_good { &mut good } else { &mut bad }) += region.len as f64;
-        }
-        self.status_of(good, bad)
+    pub(super) fn status_by_time(&self) -> StatusCode {
+        let mut shares = Shares::default();
+        self.regions().iter().for_each(|region| shares.add(region.quality, region.len as f64));
+        self.status_of(&shares)
     }
 
-    /// Sub-normal if a value of the interval could not be used.
+    /// Sub-normal if a value of the interval is not good.
     fn status_by_any(&self) -> StatusCode {
-        if self.usable().count() == self.inside().len() { StatusCode::GOOD } else { SUB_NORMAL }
+        if self.good().count() == self.inside().len() { StatusCode::GOOD } else { SUB_NORMAL }
     }
 
+    /// The numbers of the good values.
     fn numbers(&self) -> impl Iterator<Item = f64> {
-        self.usable().filter_map(|value| number(&value.value))
+        self.good().filter_map(|value| number(&value.value))
     }
 }
 
 fn average(interval: &Interval<'_>) -> Option<Made> {
     let (sum, count) = interval.numbers().fold((0.0, 0u64), |(sum, count), value| (sum + value, count + 1));
-    (count > 0).then(|| calculated((sum / count as f64).into(), interval.status_by_values()))
+    (count > 0).then(|| Made {
+        may_be_partial: false,
+        ..calculated((sum / count as f64).into(), interval.status_by_values())
+    })
 }
 
-/// The average of the line through usable values with interpolated bounds; its status, and whether it starts late.
-fn time_average(interval: &Interval<'_>) -> Option<(f64, StatusCode, bool)> {
+/// The average, or the total, of the line through usable values with interpolated bounds. Lines are used for stepped
+/// Variables, too (Part 13 §5.4.3.8).
+fn time_average(interval: &Interval<'_>, is_total: bool) -> Option<Made> {
+    let rules = Rules { stepped: false, ..interval.rules };
+    let interval = &Interval { rules, ..*interval };
     let (low, high) = (interval.low(), interval.high());
     let (start, end) = (interval.interpolated(low), interval.interpolated(high));
     let mut points: Vec<(i64, f64)> = Vec::with_capacity(interval.inside().len() + 2);
@@ -187,7 +213,6 @@ fn time_average(interval: &Interval<'_>) -> Option<(f64, StatusCode, bool)> {
     let mut area = 0.0;
     for pair in points.windows(2) {
         let [(from, left), (to, right)] = pair else { continue };
-        let right = if interval.rules.stepped { left } else { right };
         area += (left + right) / 2.0 * (to - from) as f64;
     }
     let len = points.last()?.0 - points.first()?.0;
@@ -195,7 +220,11 @@ fn time_average(interval: &Interval<'_>) -> Option<(f64, StatusCode, bool)> {
         return None;
     }
     let is_good = start.status.is_good() && end.status.is_good() && interval.status_by_any().is_good();
-    Some((area / len as f64, if is_good { StatusCode::GOOD } else { SUB_NORMAL }, starts_late))
+    let partial = if starts_late || interval.is_short { bits::PARTIAL } else { 0 };
+    let value = area / if is_total { SECOND } else { len as f64 };
+    let status = if is_good { StatusCode::GOOD } else { SUB_NORMAL };
+    // Behind the last value the line goes on: that does not make it partial.
+    Some(Made { may_be_partial: false, ..Made::new(value.into(), status, bits::CALCULATED | partial) })
 }
 
 struct Area {
@@ -203,6 +232,12 @@ struct Area {
     sum: f64,
     /// Ticks in which there are values.
     len: f64,
+}
+
+impl Area {
+    fn made(&self, interval: &Interval<'_>, by: f64) -> Made {
+        calculated((self.sum / by).into(), interval.status_by_time())
+    }
 }
 
 /// The area under the regions whose values can be used.
@@ -217,93 +252,11 @@ fn area(interval: &Interval<'_>) -> Option<Area> {
     (area.len > 0.0).then_some(area)
 }
 
-/// The smallest or largest raw value. Several at different times: the first one, and the MultiValue bit with its time.
-fn extreme(
-    interval: &Interval<'_>,
-    is_beyond: impl Fn(&f64, &f64) -> bool,
-    actual_time: bool,
-) -> Option<Made> {
-    let mut best: Option<(f64, &HistoryValue)> = None;
-    let mut several = false;
-    for value in interval.usable() {
-        let Some(number) = number(&value.value) else { continue };
-        match best {
-            Some((known, _)) if is_beyond(&number, &known) => {
-                best = Some((number, value));
-                several = false;
-            }
-            Some((known, _)) => several |= number == known,
-            None => best = Some((number, value)),
-        }
-    }
-    let (_, value) = best?;
-    let status = interval.status_by_any();
-    if actual_time {
-        let bits = if several { bits::MULTI_VALUE } else { 0 };
-        let made = Made::new(value.value.clone(), status, bits);
-        return Some(Made { time: Some(value.source), ..made });
-    }
-    let bits = if value.source == interval.start { 0 } else { bits::CALCULATED };
-    Some(Made::new(value.value.clone(), status, bits))
-}
-
-/// The smallest or largest value, the simple bounding values included.
-fn extreme2(
-    interval: &Interval<'_>,
-    is_beyond: impl Fn(&f64, &f64) -> bool,
-    actual_time: bool,
-) -> Option<Made> {
-    let (low, high) = (interval.low(), interval.high());
-    let usable = |value: &HistoryValue| interval.rules.configuration.is_usable(value.status);
-    let mut bounds = vec![interval.simple(low)];
-    if !interval.rules.stepped {
-        // Immediately before the end, which does not belong to the interval (Part 13 §5.4.2.4).
-        let end = interval.simple(high);
-        bounds.push(HistoryValue { source: UtcTime::from_ticks(high.ticks() - 1), ..end });
-    }
-    let is_inner = |value: &&HistoryValue| value.source != low && value.source != high;
-    let inner: Vec<&HistoryValue> = interval.usable().filter(is_inner).collect();
-    let first = bounds.first().into_iter();
-    let all = first.chain(inner).chain(bounds.get(1)).filter(|value| usable(value));
-    let mut best: Option<(f64, &HistoryValue)> = None;
-    let mut several = false;
-    for value in all {
-        let Some(number) = number(&value.value) else { continue };
-        match best {
-            Some((known, _)) if is_beyond(&number, &known) => {
-                best = Some((number, value));
-                several = false;
-            }
-            Some((known, _)) => several |= number == known,
-            None => best = Some((number, value)),
-        }
-    }
-    let (_, value) = best?;
-    let is_raw = interval.values.iter().any(|raw| raw.source == value.source);
-    let status = interval.status_by_time();
-    if actual_time {
-        let bits = if is_raw { 0 } else { bits::INTERPOLATED } | if several { bits::MULTI_VALUE } else { 0 };
-        let made = Made::new(value.value.clone(), status, bits);
-        return Some(Made { time: Some(value.source), ..made });
-    }
-    let bits = match (is_raw, value.source == interval.start) {
-        (true, true) => 0,
-        (false, true) => bits::INTERPOLATED,
-        (_, false) => bits::CALCULATED,
-    };
-    Some(Made::new(value.value.clone(), status, bits))
-}
-
-fn range(low: Option<Made>, high: Option<Made>) -> Option<Made> {
-    let (low, high) = (low?, high?);
-    let value = like(&high.value, number(&high.value)? - number(&low.value)?);
-    Some(calculated(value, high.status))
-}
-
 fn in_state(interval: &Interval<'_>, is_in: impl Fn(f64) -> bool) -> Option<Made> {
     // A state holds until the next one, whatever lines values lie on.
-    let rules = super::bound::Rules { stepped: true, ..interval.rules };
-    let regions = Interval { rules, ..*interval }.regions();
+    let rules = Rules { stepped: true, ..interval.rules };
+    let interval = Interval { rules, ..*interval };
+    let regions = interval.regions();
     if regions.iter().all(|region| region.ends.is_none()) {
         return None;
     }
@@ -312,32 +265,25 @@ fn in_state(interval: &Interval<'_>, is_in: impl Fn(f64) -> bool) -> Option<Made
     Some(calculated((ticks as f64 / MILLISECOND).into(), interval.status_by_time()))
 }
 
-fn transitions(interval: &Interval<'_>) -> Option<Made> {
-    let configuration = interval.rules.configuration;
-    let first = interval.inside().first().map_or(interval.high(), |first| first.source);
-    let before = interval
-        .values
-        .iter()
-        .rev()
-        .find(|value| value.source < first && configuration.is_usable(value.status));
-    let mut last = before.map(|value| &value.value);
+/// How often the value changed. The first value of all is a change, too.
+fn transitions(interval: &Interval<'_>) -> Made {
+    let inside = interval.inside();
+    let first = inside.first().map_or(interval.high(), |first| first.source);
+    let mut earlier = interval.values.iter().rev().skip_while(|value| value.source >= first);
+    let mut last = earlier.find(|value| !value.status.is_bad()).map(|value| &value.value);
     let mut changes = 0;
-    for value in interval.usable() {
-        if last.is_some_and(|last| !last.same_as(&value.value)) {
-            changes += 1;
-        }
+    for value in inside.iter().filter(|value| !value.status.is_bad()) {
+        changes += usize::from(last.is_none_or(|last| !last.same_as(&value.value)));
         last = Some(&value.value);
     }
-    last?;
-    Some(calculated(count(changes), interval.status_by_values()))
+    calculated(count(changes), interval.status_by_values())
 }
 
 /// The first or last raw value, whatever its quality.
 fn edge(interval: &Interval<'_>, first: bool) -> Option<Made> {
     let inside = interval.inside();
     let value = if first { inside.first() } else { inside.last() }?;
-    let made = Made::new(value.value.clone(), value.status, 0);
-    Some(Made { time: Some(value.source), may_be_partial: false, ..made })
+    Some(Made { time: Some(value.source), ..Made::new(value.value.clone(), value.status, 0) })
 }
 
 fn delta(interval: &Interval<'_>) -> Option<Made> {
@@ -351,37 +297,43 @@ fn delta(interval: &Interval<'_>) -> Option<Made> {
     Some(calculated(like(&last.value, change), if is_edge { StatusCode::GOOD } else { SUB_NORMAL }))
 }
 
-fn bounding(interval: &Interval<'_>, time: UtcTime) -> Made {
-    let value = interval.simple(time);
-    Made { value: value.value, status: value.status, bits: 0, time: Some(time), may_be_partial: false }
+/// The simple bounding value at the start.
+fn start_bound(interval: &Interval<'_>) -> Option<Made> {
+    let bound = interval.bound(interval.start);
+    let bits = if bound.is_raw { 0 } else { bits::INTERPOLATED };
+    bound.is_usable.then(|| Made::new(bound.value.value, bound.value.status, bits))
+}
+
+/// The simple bounding value at the end, with the time of the start.
+fn end_bound(interval: &Interval<'_>) -> Option<Made> {
+    let bound = interval.bound(interval.end);
+    let is_there = bound.is_usable && (interval.is_reverse() || interval.reaches_end());
+    is_there.then(|| calculated(bound.value.value, bound.value.status.code()))
 }
 
 fn delta_bounds(interval: &Interval<'_>) -> Option<Made> {
-    let (start, end) = (interval.simple(interval.start), interval.simple(interval.end));
-    let usable = |value: &HistoryValue| interval.rules.configuration.is_usable(value.status);
-    if !usable(&start) || !usable(&end) {
-        return None;
-    }
+    let (start, end) = (start_bound(interval)?, end_bound(interval)?);
     let change = number(&end.value)? - number(&start.value)?;
     let is_good = start.status.is_good() && end.status.is_good();
     Some(calculated(like(&end.value, change), if is_good { StatusCode::GOOD } else { SUB_NORMAL }))
 }
 
+/// By the status at the start of each region: of its raw value, or of the bounding value (Part 13 §5.4.3.31).
 fn duration(aggregate: Aggregate, interval: &Interval<'_>) -> Option<Made> {
-    let (mut good, mut bad) = (0i64, 0i64);
+    let (mut good, mut bad, mut all) = (0i64, 0i64, 0i64);
     for region in interval.regions() {
-        if interval.rules.configuration.is_usable(region.status) {
-            good += region.len;
-        } else {
-            bad += region.len;
-        }
+        let is_bad = region.status.is_bad()
+            || (!region.status.is_good() && interval.rules.configuration.treat_uncertain_as_bad);
+        good += if region.status.is_good() { region.len } else { 0 };
+        bad += if is_bad { region.len } else { 0 };
+        all += region.len;
     }
-    let len = interval.len().max(1) as f64;
+    let all = all.max(1) as f64;
     let value = match aggregate {
         Aggregate::DurationGood => good as f64 / MILLISECOND,
         Aggregate::DurationBad => bad as f64 / MILLISECOND,
-        Aggregate::PercentGood => good as f64 / len * 100.0,
-        _ => bad as f64 / len * 100.0,
+        Aggregate::PercentGood => good as f64 / all * 100.0,
+        _ => bad as f64 / all * 100.0,
     };
     Some(calculated(value.into(), StatusCode::GOOD))
 }
@@ -402,7 +354,7 @@ fn worst(statuses: impl Iterator<Item = StatusCode>) -> Option<Made> {
         }
     }
     let bits = bits::CALCULATED | if several { bits::MULTI_VALUE } else { 0 };
-    Some(Made::new(Variant::StatusCode(worst?), StatusCode::GOOD, bits))
+    Some(Made::new(Variant::StatusCode(worst?.code()), StatusCode::GOOD, bits))
 }
 
 fn variance(interval: &Interval<'_>, is_sample: bool) -> Option<Made> {
@@ -419,5 +371,5 @@ fn variance(interval: &Interval<'_>, is_sample: bool) -> Option<Made> {
     }
     let by = if is_sample { n - 1.0 } else { n };
     let variance = if by > 0.0 { squares / by } else { 0.0 };
-    Some(calculated(variance.into(), interval.status_by_values()))
+    Some(calculated(variance.into(), interval.status_by_any()))
 }

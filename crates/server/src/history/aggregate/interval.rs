@@ -21,15 +21,65 @@ pub struct Interval<'a> {
     pub rules: Rules,
 }
 
-/// A part of an interval in which one raw value holds.
+/// Where an interval lies, compared with the data of its Variable (Part 13 §5.4.2.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// It ends before the first value.
+    Before,
+    /// Some of it is covered by data.
+    Within,
+    /// It starts behind the last value.
+    After,
+}
+
+/// How far the data reach behind the last value. Part 13 Annex A counts it as one millisecond.
+const LAST_VALUE: i64 = 10_000;
+
+/// A part of an interval between two values or bounding values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Region {
     /// Ticks.
     pub(super) len: i64,
-    /// The status of the value; Bad_NoData where there is none.
+    /// The status at its start; Bad_NoData where there is no value.
     pub(super) status: StatusCode,
     /// The value at both ends, if they are numbers that can be used.
     pub(super) ends: Option<(f64, f64)>,
+    /// What it counts as in the StatusCode Calculation.
+    pub(super) quality: Quality,
+}
+
+/// What a region or value counts as in the StatusCode Calculation (Part 13 §5.4.3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quality {
+    Good,
+    Uncertain,
+    Bad,
+}
+
+/// A value, or a bounding value, and whether calculations may use it.
+#[derive(Debug, Clone)]
+pub(super) struct Bound {
+    pub(super) value: HistoryValue,
+    pub(super) is_usable: bool,
+    /// It is a raw value of exactly that time.
+    pub(super) is_raw: bool,
+}
+
+/// What regions need of a value.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    time: UtcTime,
+    status: StatusCode,
+    is_usable: bool,
+    number: Option<f64>,
+}
+
+impl Point {
+    fn of(bound: &Bound) -> Self {
+        let Bound { value, is_usable, .. } = bound;
+        let number = bound::number(&value.value);
+        Self { time: value.source, status: value.status, is_usable: *is_usable, number }
+    }
 }
 
 impl<'a> Interval<'a> {
@@ -76,45 +126,106 @@ impl<'a> Interval<'a> {
         self.inside().iter().filter(move |value| configuration.is_usable(value.status))
     }
 
+    /// The raw values of good quality that belong to it.
+    pub(super) fn good(&self) -> impl Iterator<Item = &'a HistoryValue> {
+        self.inside().iter().filter(|value| value.status.is_good())
+    }
+
+    /// Whether there are data for it.
+    pub(super) fn extent(&self) -> Extent {
+        let (Some(first), Some(last)) = (self.values.first(), self.values.last()) else {
+            return Extent::Before;
+        };
+        let (low, high) = (self.low(), self.high());
+        let is_reverse = self.is_reverse();
+        if first.source > high || (!is_reverse && first.source == high) {
+            Extent::Before
+        } else if last.source < low || (is_reverse && last.source == low) {
+            Extent::After
+        } else {
+            Extent::Within
+        }
+    }
+
+    /// Whether the data reach its later end.
+    pub(super) fn reaches_end(&self) -> bool {
+        self.values.last().is_some_and(|last| last.source >= self.high())
+    }
+
     /// Whether it is short, or reaches beyond the first or last value.
     pub(super) fn is_partial(&self) -> bool {
         let begins = self.values.first().is_some_and(|first| first.source <= self.low());
-        let ends = self.values.last().is_some_and(|last| last.source >= self.high());
-        self.is_short || !begins || !ends
+        self.is_short || !begins || !self.reaches_end()
     }
 
     pub(super) fn interpolated(&self, time: UtcTime) -> HistoryValue {
         bound::interpolated(self.values, time, self.rules)
     }
 
-    pub(super) fn simple(&self, time: UtcTime) -> HistoryValue {
-        bound::simple(self.values, time, self.rules)
+    /// The simple bounding value at a time.
+    pub(super) fn bound(&self, time: UtcTime) -> Bound {
+        let value = bound::simple(self.values, time, self.rules);
+        let is_raw = self.values.binary_search_by_key(&time, |value| value.source).is_ok();
+        // A bounding value that is made of usable values is usable, even if it is uncertain.
+        let is_usable =
+            if is_raw { self.rules.configuration.is_usable(value.status) } else { !value.status.is_bad() };
+        Bound { value, is_usable, is_raw }
     }
 
-    /// The interval in regions between simple bounding values and raw values (Part 13 §5.4.3).
+    /// What a raw value counts as.
+    pub(super) fn quality(&self, status: StatusCode) -> Quality {
+        match (status.is_good(), self.rules.configuration.is_usable(status)) {
+            (true, _) => Quality::Good,
+            (_, true) => Quality::Uncertain,
+            _ => Quality::Bad,
+        }
+    }
+
+    /// The interval in regions between simple bounding values and raw values (Part 13 §5.4.3.2). It ends where the data end.
     pub(super) fn regions(&self) -> Vec<Region> {
         let (low, high) = (self.low(), self.high());
-        let usable = |status| self.rules.configuration.is_usable(status);
-        let (start, end) = (self.simple(low), self.simple(high));
-        let between = self.inside().iter().filter(|value| value.source > low && value.source < high);
-        let mut points = vec![&start];
-        points.extend(between);
-        points.push(&end);
-        // What holds is the raw value, whatever is known of the line to the next one.
-        let raw = self.values.partition_point(|value| value.source <= low).checked_sub(1);
-        let raw = raw.and_then(|raw| self.values.get(raw)).map(|raw| raw.status);
-        let raw = raw.unwrap_or(StatusCode::BAD_NO_DATA);
-        let region = |pair: &[&HistoryValue]| {
-            let [left, right] = pair else { return None };
-            let status = if left.source == low { raw } else { left.status };
-            let held = bound::number(&left.value).filter(|_| usable(status));
-            let to = bound::number(&right.value).filter(|_| usable(right.status) && !self.rules.stepped);
-            Some(Region {
-                len: right.source.ticks() - left.source.ticks(),
-                status,
-                ends: held.map(|held| (held, to.unwrap_or(held))),
-            })
-        };
-        points.windows(2).filter_map(region).collect()
+        let from = self.values.partition_point(|value| value.source <= low);
+        let to = self.values.partition_point(|value| value.source < high);
+        let between = self.values.get(from..to).unwrap_or_default();
+        let start = Point::of(&self.bound(low));
+        let end = self.end_of_data().unwrap_or_else(|| Point::of(&self.bound(high)));
+        let mut left = start;
+        let mut regions = Vec::with_capacity(between.len() + 1);
+        let inner = between.iter().map(|value| Point {
+            time: value.source,
+            status: value.status,
+            is_usable: self.rules.configuration.is_usable(value.status),
+            number: bound::number(&value.value),
+        });
+        for right in inner.chain([end]) {
+            regions.push(self.region(left, right));
+            left = right;
+        }
+        regions
+    }
+
+    /// A point right behind the last value, if it comes before the end of the interval.
+    fn end_of_data(&self) -> Option<Point> {
+        let last = self.values.last().filter(|_| !self.reaches_end())?;
+        let end = last.source.ticks().saturating_add(LAST_VALUE).min(self.high().ticks());
+        let time = UtcTime::from_ticks(end);
+        Some(Point { time, status: StatusCode::BAD_NO_DATA, is_usable: false, number: None })
+    }
+
+    fn region(&self, left: Point, right: Point) -> Region {
+        let stepped = self.rules.stepped;
+        let held = left.number.filter(|_| left.is_usable);
+        let to = right.number.filter(|_| right.is_usable && !stepped);
+        let is_sure = left.status.is_good() && (stepped || right.status.is_good());
+        Region {
+            len: right.time.ticks() - left.time.ticks(),
+            status: left.status,
+            ends: held.map(|held| (held, to.unwrap_or(held))),
+            quality: match (left.is_usable, is_sure) {
+                (false, _) => Quality::Bad,
+                (true, true) => Quality::Good,
+                (true, false) => Quality::Uncertain,
+            },
+        }
     }
 }

@@ -1,11 +1,16 @@
 //! The 37 standard aggregates (Part 13) as pure functions of raw values.
 //!
-//! - `compute`: one aggregate of one interval; [`interval`]: the raw values of an interval; [`bound`]: bounding values;
+//! - `compute`, `extreme`: one aggregate of one interval; [`interval`]: its raw values; [`bound`]: bounding values;
 //! - `processed`: a range of a store in intervals.
 
+#[cfg(test)]
+mod annex_a;
 pub mod bound;
 mod compute;
+mod extreme;
 pub mod interval;
+#[cfg(test)]
+mod naive;
 pub(crate) mod processed;
 #[cfg(test)]
 mod tests;

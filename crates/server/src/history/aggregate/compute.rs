@@ -150,9 +150,7 @@ impl Interval<'_> {
         let configuration = self.rules.configuration;
         if bad > 0.0 && bad * 100.0 >= f64::from(configuration.percent_data_bad) * all {
             StatusCode::BAD
-        } else if (good + uncertain) * 100.0 < f64::from(configuration.percent_data_good) * all {
-            SUB_NORMAL
-        } else if uncertain > 0.0 {
+        } else if uncertain > 0.0 || good * 100.0 < f64::from(configuration.percent_data_good) * all {
             SUB_NORMAL
         } else {
             StatusCode::GOOD

@@ -108,14 +108,14 @@ impl Naive<'_> {
         let configuration = self.rules.configuration;
         if bad > 0.0 && bad / all * 100.0 >= f64::from(configuration.percent_data_bad) {
             StatusCode::BAD
-        } else if (good + uncertain) / all * 100.0 >= f64::from(configuration.percent_data_good)
-            && uncertain == 0.0
-        {
-            StatusCode::GOOD
         } else if all == 0.0 {
             StatusCode::GOOD
-        } else {
+        } else if (good + uncertain) / all * 100.0 < f64::from(configuration.percent_data_good)
+            || uncertain > 0.0
+        {
             SUB
+        } else {
+            StatusCode::GOOD
         }
     }
 

@@ -3,6 +3,7 @@
 use super::bound::{Rules, like, no_data, number};
 use super::extreme::{Extreme, range, raw, with_bounds};
 use super::interval::{Extent, Interval, Quality};
+use super::made::{Made, SUB_NORMAL, calculated};
 use super::{Aggregate, bits, with_bits};
 use crate::history::store::HistoryValue;
 use taktwerk_types::{StatusCode, UtcTime, Variant};
@@ -11,8 +12,6 @@ use taktwerk_types::{StatusCode, UtcTime, Variant};
 const SECOND: f64 = 1e7;
 /// Ticks of a millisecond.
 const MILLISECOND: f64 = 1e4;
-
-pub(super) const SUB_NORMAL: StatusCode = StatusCode::UNCERTAIN_DATA_SUB_NORMAL;
 
 /// Calculates an aggregate of an interval.
 ///
@@ -79,30 +78,6 @@ impl HistoryValue {
     }
 }
 
-/// A result.
-pub(super) struct Made {
-    pub(super) value: Variant,
-    pub(super) status: StatusCode,
-    pub(super) bits: u32,
-    /// Where it is not the start of the interval.
-    pub(super) time: Option<UtcTime>,
-    /// Whether an interval without data at one end makes it partial.
-    pub(super) may_be_partial: bool,
-}
-
-impl Made {
-    pub(super) fn new(value: Variant, status: StatusCode, bits: u32) -> Self {
-        Self { value, status, bits, time: None, may_be_partial: true }
-    }
-
-    fn with(mut self, change: impl FnOnce(f64) -> f64) -> Self {
-        if let Some(value) = number(&self.value) {
-            self.value = change(value).into();
-        }
-        self
-    }
-}
-
 fn finish(result: Option<Made>, interval: &Interval<'_>) -> HistoryValue {
     let made = result.unwrap_or_else(|| Made::new(Variant::Empty, StatusCode::BAD_NO_DATA, 0));
     let mut bits = made.bits;
@@ -113,10 +88,6 @@ fn finish(result: Option<Made>, interval: &Interval<'_>) -> HistoryValue {
     // A bad result has no value that could be taken for one.
     let value = if made.status.is_bad() { Variant::Empty } else { made.value };
     HistoryValue { source: time, server: time, status: with_bits(made.status, bits), value }
-}
-
-pub(super) fn calculated(value: Variant, status: StatusCode) -> Made {
-    Made::new(value, status, bits::CALCULATED)
 }
 
 fn count(count: usize) -> Variant {

@@ -2,8 +2,8 @@
 
 use super::bits;
 use super::bound::{like, number};
-use super::compute::{Made, SUB_NORMAL, calculated};
 use super::interval::Interval;
+use super::made::{Made, SUB_NORMAL, calculated};
 use crate::history::store::HistoryValue;
 use taktwerk_types::{StatusCode, UtcTime};
 

@@ -9,6 +9,7 @@ pub mod bound;
 mod compute;
 mod extreme;
 pub mod interval;
+mod made;
 #[cfg(test)]
 mod naive;
 pub(crate) mod processed;

@@ -3,10 +3,10 @@
 use crate::assembly::{Assembly, MessageLimits, Overrun};
 use crate::config::{ChannelConfig, OpenParams};
 use crate::error::{ApiMisuse, ChannelError, PeerFault};
-use crate::handshake::Pending;
+use crate::event::Event;
 use crate::header::MessageType;
 use crate::hello::{PROTOCOL_VERSION, Sizes, append_error, append_hello, append_reverse_hello};
-use crate::receive::Event;
+use crate::pending::Pending;
 use crate::sequence;
 use crate::token::Tokens;
 use core::fmt;
@@ -446,7 +446,6 @@ impl Channel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::receive::Event;
     use taktwerk_crypto_dummy::{DummyProvider, certificate};
 
     /// Carries bytes and jobs between two channels until both are silent; says how many messages arrived.

@@ -2,54 +2,23 @@
 
 use crate::channel::{Channel, State};
 use crate::error::{ApiMisuse, ChannelError, PeerFault};
+use crate::event::Event;
 use crate::header::{AsymmetricHead, Header, MessageType, SEQUENCE_LEN, SequenceHead, patch_size};
 use crate::hello::{PROTOCOL_VERSION, Sizes, append_acknowledge, parse_acknowledge, parse_hello};
 use crate::open::{OpenRequest, append_open_response, parse_open_request, parse_open_response};
-use crate::receive::Event;
+use crate::pending::{Exchange, Pending, Place};
 use crate::sequence;
 use crate::token::{Token, Tokens};
 use core::ops::Range;
 use std::sync::Arc;
 use taktwerk_crypto::{
-    Agreed, Agreement, CertificatePurpose, CryptoError, Job, JobOutput, KeyAgreement, MessageSecurityMode,
-    OpenChunk, Role, SealChunk, SecurityPolicy, TokenKeys,
+    Agreed, Agreement, CertificatePurpose, CryptoError, Job, JobOutput, MessageSecurityMode, OpenChunk, Role,
+    SealChunk, SecurityPolicy, TokenKeys,
 };
 use taktwerk_schema::{
     ChannelSecurityToken, OpenSecureChannelResponse, ResponseHeader, SecurityTokenRequestType,
 };
 use taktwerk_types::{DecodeError, Instant};
-
-/// An OpenSecureChannel exchange that has not finished.
-#[derive(Debug)]
-pub(crate) enum Pending {
-    /// Server: a request is being checked.
-    CheckRequest { headers_len: usize, certificate: Arc<[u8]>, policy: SecurityPolicy, place: Place },
-    /// Server: the response is being secured.
-    SealResponse { token_id: u32, lifetime_ms: u32, renewal: bool },
-    /// Client: the request is being secured.
-    SealRequest(Exchange),
-    /// Client: the request has been sent.
-    AwaitResponse(Exchange),
-    /// Client: the response is being checked.
-    CheckResponse { headers_len: usize, exchange: Exchange, place: Place },
-}
-
-/// A client's request that waits for its response.
-#[derive(Debug)]
-pub(crate) struct Exchange {
-    request_id: u32,
-    renewal: bool,
-    sent_at: Instant,
-    half: Option<Box<dyn KeyAgreement>>,
-    signature: Vec<u8>,
-}
-
-/// The place in the order of chunks of one whose number is still encrypted.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
-    before: sequence::Received,
-    reserved: u32,
-}
 
 /// What an OpenSecureChannel message carries, in the clear.
 struct Plain<'a> {

@@ -12,8 +12,8 @@
 //!
 //! After an error the channel is closed, except where [`LimitHit`] says otherwise; what the peer is to be told has
 //! then been appended to the send buffer. Files: [`config`] (limits and settings), [`error`] (failures by blame and
-//! their one mapping to the wire), [`ephemeral`] (keys that travel in headers); inside, `header`, `hello`, `open` (the messages), `sequence`, `token`, `assembly`
-//! (the rules), `channel`, `handshake`, `receive`, `send` (the state machine).
+//! their one mapping to the wire), [`ephemeral`] (keys that travel in headers); inside, `header`, `hello`, `open` (the messages), `event` (what
+//! the owner is told), `sequence`, `token`, `assembly`, `pending` (the rules), `channel`, `handshake`, `receive`, `send` (the state machine).
 //!
 //! Deliberately absent: sessions, services, sockets, clocks.
 
@@ -31,10 +31,12 @@ mod common;
 pub mod config;
 pub mod ephemeral;
 pub mod error;
+mod event;
 mod handshake;
 mod header;
 mod hello;
 mod open;
+mod pending;
 mod receive;
 #[cfg(test)]
 mod rules;
@@ -45,5 +47,5 @@ mod token;
 pub use channel::Channel;
 pub use config::{ChannelConfig, ChannelLimits, OpenParams};
 pub use error::{ApiMisuse, ChannelError, LimitHit, PeerFault};
-pub use receive::{Body, Closed, Event, Received};
+pub use event::{Body, Closed, Event, Received};
 pub use send::MessageStart;

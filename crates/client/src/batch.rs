@@ -1,7 +1,9 @@
 //! Requests split over the server's limits, their answers joined in order.
 
 use crate::error::ClientError;
+use crate::event::{RequestHandle, Restored};
 use crate::limits::OperationKind;
+use crate::subscription::SubscriptionHandle;
 use core::any::Any;
 use taktwerk_schema::service::Request;
 use taktwerk_schema::{
@@ -248,6 +250,42 @@ impl<R: Splittable> Batch for Parts<R> {
     fn is_whole(&self) -> bool {
         self.parts.len() == 1
     }
+}
+
+/// Whom the joined answer is for.
+#[derive(Debug, Clone)]
+pub(crate) enum BatchOwner {
+    /// The application.
+    User(RequestHandle),
+    /// OperationLimits and NamespaceArray, read after connecting.
+    Limits(Restored),
+    /// The nodes of items are looked for by their paths.
+    Paths {
+        subscription: SubscriptionHandle,
+        /// The server's id of the subscription at that time.
+        server_id: u32,
+        /// Client handles in the order of the request.
+        handles: Vec<u32>,
+    },
+    /// Items that are created.
+    Items {
+        subscription: SubscriptionHandle,
+        /// The server's id of the subscription at that time.
+        server_id: u32,
+        /// Client handles in the order of the request.
+        handles: Vec<u32>,
+    },
+    /// Items of this subscription are deleted; the answer changes nothing.
+    Deleted(SubscriptionHandle),
+    /// The answer changes nothing.
+    Ignore,
+}
+
+/// A split request on its way.
+pub(crate) struct ActiveBatch {
+    pub(crate) parts: Box<dyn Batch>,
+    pub(crate) owner: BatchOwner,
+    pub(crate) in_flight: usize,
 }
 
 #[cfg(test)]

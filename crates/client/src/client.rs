@@ -1,8 +1,7 @@
 //! The client: one state machine over connection, session and subscriptions.
 
-use crate::batch::{Parts, Splittable};
+use crate::batch::{ActiveBatch, BatchOwner, Parts, Splittable};
 use crate::config::{ClientConfig, Target};
-use crate::connect::Phase;
 use crate::effect::{ConnectionId, Effect, JobToken};
 use crate::endpoint::Chosen;
 use crate::error::{ClientError, Misuse, SecurityProblem};
@@ -11,16 +10,16 @@ use crate::limits::OperationLimits;
 use crate::link::{Answer, Link};
 use crate::namespaces::Namespaces;
 use crate::outstanding::{Entry, Purpose};
-use crate::publish::Publisher;
+use crate::phase::Phase;
+use crate::publisher::Publisher;
 use crate::session::{Activation, JobPurpose, Session};
-use crate::split::{ActiveBatch, BatchOwner};
 use crate::subscription::Subscription;
 use crate::work::Work;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use taktwerk_channel::{ChannelError, Event as ChannelEvent};
+use taktwerk_channel::Event as ChannelEvent;
 use taktwerk_crypto::{CertificatePurpose, CryptoError, Entropy, Job, JobOutput};
 use taktwerk_schema::ServiceFault;
 use taktwerk_schema::service::Request;
@@ -556,22 +555,5 @@ impl Client {
 
     pub(crate) fn note(note: Note, sink: &mut dyn Sink) {
         sink.event(Event::Note(note));
-    }
-}
-
-/// Whether the server, or our own side of the channel, found a message too large or too long a list: worth trying again
-/// in smaller parts.
-pub(crate) fn is_too_large(error: &ClientError) -> bool {
-    use taktwerk_types::StatusCode as S;
-    match error {
-        ClientError::Service { status, .. } => matches!(
-            *status,
-            S::BAD_TOO_MANY_OPERATIONS
-                | S::BAD_RESPONSE_TOO_LARGE
-                | S::BAD_REQUEST_TOO_LARGE
-                | S::BAD_ENCODING_LIMITS_EXCEEDED
-        ),
-        ClientError::Channel(ChannelError::Limit(taktwerk_channel::LimitHit::PeerLimit { .. })) => true,
-        _ => false,
     }
 }

@@ -1,6 +1,6 @@
 //! From nothing to a session, and back to it when the connection is lost (Part 4 §6.7).
 
-use crate::batch::DynRequest;
+use crate::batch::{BatchOwner, DynRequest};
 use crate::client::Client;
 use crate::config::{EndpointUrl, Security, Target};
 use crate::effect::{ConnectionId, Effect};
@@ -10,7 +10,7 @@ use crate::event::{Event, Note, Restored, Sink};
 use crate::limits::{LIMIT_NODES, OperationLimits};
 use crate::link::Answer;
 use crate::outstanding::Purpose;
-use crate::split::BatchOwner;
+use crate::phase::Phase;
 use crate::subscription::State;
 use core::any::Any;
 use core::time::Duration;
@@ -22,34 +22,6 @@ use taktwerk_schema::{
     TransferSubscriptionsResponse, ids::variable_ids,
 };
 use taktwerk_types::{ArrayValues, Instant, NodeId, UaString, Variant};
-
-/// Where a client stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// Nothing is wanted.
-    Idle,
-    /// Until the next attempt.
-    Waiting { until: Instant },
-    /// The driver makes a connection.
-    Connecting { deadline: Instant },
-    /// Hello, channel, endpoints, session: each step has its own deadline.
-    Opening,
-    /// Messages flow.
-    Up,
-    /// The session is being closed.
-    Closing { deadline: Instant },
-}
-
-impl Phase {
-    pub(crate) fn deadline(self) -> Option<(Instant, &'static str)> {
-        match self {
-            Self::Waiting { until } => Some((until, "try to connect again")),
-            Self::Connecting { deadline } => Some((deadline, "connect")),
-            Self::Closing { deadline } => Some((deadline, "close the session")),
-            Self::Idle | Self::Opening | Self::Up => None,
-        }
-    }
-}
 
 /// AttributeId of Value (Part 6 Annex A).
 const VALUE: u32 = 13;

@@ -199,3 +199,20 @@ pub(crate) fn is_busy(status: StatusCode) -> bool {
             | StatusCode::BAD_TCP_NOT_ENOUGH_RESOURCES
     )
 }
+
+/// Whether the server, or our own side of the channel, found a message too large or too long a list: worth trying again
+/// in smaller parts.
+pub(crate) fn is_too_large(error: &ClientError) -> bool {
+    use StatusCode as S;
+    match error {
+        ClientError::Service { status, .. } => matches!(
+            *status,
+            S::BAD_TOO_MANY_OPERATIONS
+                | S::BAD_RESPONSE_TOO_LARGE
+                | S::BAD_REQUEST_TOO_LARGE
+                | S::BAD_ENCODING_LIMITS_EXCEEDED
+        ),
+        ClientError::Channel(ChannelError::Limit(taktwerk_channel::LimitHit::PeerLimit { .. })) => true,
+        _ => false,
+    }
+}

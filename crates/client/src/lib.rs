@@ -13,9 +13,10 @@
 //! to be drained and the transmit buffer to be sent. Time never goes backwards.
 //!
 //! The map, inside out: [`config`], [`error`], [`event`], [`effect`] (the interface); `link` (channel, outstanding
-//! requests), `connect` (phases, back-off, transfer), `endpoint` (choosing one), `session` (create, activate),
+//! requests), `phase`, `connect` (phases, back-off, transfer), `endpoint` (choosing one), `session`,
+//! `activate` (create, activate),
 //! `identity` (who the user is); `batch` and `split` (requests over the server's limits), [`limits`]; [`subscription`] and `sync` (what is
-//! wanted and what is there), `publish` and [`notification`] (messages in order); [`types`] (structures that only the
+//! wanted and what is there), `publisher`, `publish` and [`notification`] (messages in order); [`types`] (structures that only the
 //! server knows); [`work`] (counters).
 //!
 //! Deliberately absent: sockets, clocks, threads, async. Requests interrupted by a lost connection are answered with
@@ -23,6 +24,7 @@
 
 #![forbid(unsafe_code)]
 
+mod activate;
 mod batch;
 mod client;
 pub mod config;
@@ -39,7 +41,9 @@ mod namespaces;
 mod new_node;
 pub mod notification;
 mod outstanding;
+mod phase;
 mod publish;
+mod publisher;
 mod session;
 mod split;
 pub mod subscription;

@@ -1,45 +1,29 @@
-//! CreateSession and ActivateSession (Part 4 §5.7): who we are, and proof of it.
+//! A session and what it takes to activate it.
 
-use crate::client::Client;
-use crate::effect::{Effect, JobToken};
-use crate::endpoint::same_endpoints;
-use crate::error::{ClientError, SecurityProblem, is_busy};
-use crate::event::{Restored, Sink};
-use crate::identity::{Applicant, key_policy, put_secret};
-use crate::link::Answer;
-use crate::outstanding::Purpose;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use taktwerk_channel::ephemeral;
-use taktwerk_crypto::der::leaf;
-use taktwerk_crypto::{
-    CryptoError, Job, JobOutput, MessageSecurityMode, Provider, SecurityPolicy, SessionBinding,
-};
-use taktwerk_schema::{
-    ActivateSessionRequest, ActivateSessionResponse, ApplicationDescription, ApplicationType,
-    CreateSessionRequest, CreateSessionResponse, EndpointDescription, EphemeralKeyType, ResponseHeader,
-    UserTokenPolicy,
-};
-use taktwerk_types::{Instant, LocalizedText, NodeId, UaString};
+use taktwerk_crypto::{Job, MessageSecurityMode, Provider, SecurityPolicy};
+use taktwerk_schema::{ActivateSessionRequest, EphemeralKeyType, UserTokenPolicy};
+use taktwerk_types::NodeId;
 
 /// A session as the server gave it to us. It outlives its connections.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: NodeId,
-    authentication_token: NodeId,
+    pub(crate) authentication_token: NodeId,
     /// In milliseconds.
     pub(crate) revised_timeout_ms: f64,
     /// To be signed by the next ActivateSession.
-    server_nonce: Box<[u8]>,
-    server_certificate: Arc<[u8]>,
+    pub(crate) server_nonce: Box<[u8]>,
+    pub(crate) server_certificate: Arc<[u8]>,
     /// Of the channel that the session was made on.
-    security: (SecurityPolicy, MessageSecurityMode),
+    pub(crate) security: (SecurityPolicy, MessageSecurityMode),
     /// Of CreateSession.
-    client_nonce: Box<[u8]>,
+    pub(crate) client_nonce: Box<[u8]>,
     /// How the endpoint takes identities.
-    token_policies: Vec<UserTokenPolicy>,
+    pub(crate) token_policies: Vec<UserTokenPolicy>,
     /// The server's key for the next secret; whoever uses it checks its signature first.
-    key: Option<EphemeralKeyType>,
+    pub(crate) key: Option<EphemeralKeyType>,
     /// Whether ActivateSession has succeeded.
     pub(crate) activated: bool,
     /// Whether the application knows of it.
@@ -53,8 +37,8 @@ pub(crate) struct Session {
 /// An ActivateSession request that is waiting for its signatures.
 #[derive(Debug)]
 pub(crate) struct Activation {
-    request: Box<ActivateSessionRequest>,
-    steps: VecDeque<(Step, Job, Arc<dyn Provider>)>,
+    pub(crate) request: Box<ActivateSessionRequest>,
+    pub(crate) steps: VecDeque<(Step, Job, Arc<dyn Provider>)>,
 }
 
 /// What a job of an activation is for.
@@ -86,325 +70,9 @@ pub(crate) enum JobPurpose {
 }
 
 /// Bytes of our nonces; the specification asks for 32 at least.
-const NONCE_LEN: usize = 32;
+pub(crate) const NONCE_LEN: usize = 32;
 /// Bytes of a nonce at most.
 const NONCE_LEN_MAX: usize = 128;
-
-impl Client {
-    pub(crate) fn start_job(&mut self, purpose: JobPurpose, job: Job, provider: Arc<dyn Provider>) {
-        self.next_job = self.next_job.wrapping_add(1);
-        let token = JobToken(self.next_job);
-        self.work.jobs += 1;
-        self.jobs.push((token, purpose));
-        self.effects.push_back(Effect::Crypto { token, job: Box::new(job), provider });
-    }
-
-    pub(crate) fn create_session(&mut self, now: Instant, sink: &mut dyn Sink) {
-        let mut nonce = vec![0; NONCE_LEN];
-        self.entropy.fill(&mut nonce);
-        let (Some(target), Some(chosen)) = (&self.target, &self.chosen) else { return };
-        let provider = &self.config.channel.provider;
-        let own = provider.own_certificate(chosen.policy);
-        // Servers compare the name with the certificate's: what stands there cannot be wrong.
-        let of_certificate = own.and_then(|own| provider.application_uri(own));
-        let application_uri = of_certificate.as_deref().unwrap_or(&self.config.application_uri);
-        let mut request = CreateSessionRequest {
-            client_description: ApplicationDescription {
-                application_uri: application_uri.into(),
-                product_uri: (&*self.config.product_uri).into(),
-                application_name: LocalizedText::from_text(&*self.config.application_name),
-                application_type: ApplicationType::CLIENT,
-                ..ApplicationDescription::default()
-            },
-            endpoint_url: chosen.url.to_string().into(),
-            session_name: (&*target.session_name).into(),
-            client_nonce: nonce.clone().into(),
-            client_certificate: own.into(),
-            requested_session_timeout: self.config.session_timeout_ms,
-            max_response_message_size: self.config.channel.limits.message_size_max,
-            ..CreateSessionRequest::default()
-        };
-        // A server has to be asked for the key that a secret is encrypted for.
-        let token_policies = &chosen.description.user_identity_tokens;
-        if let Some(policy) = key_policy(token_policies, &target.identity, chosen.policy, provider.as_ref()) {
-            request.request_header.additional_header = ephemeral::ask(policy);
-        }
-        self.client_nonce = nonce.into();
-        self.send_step(&mut request, Purpose::CreateSession, now, sink);
-    }
-
-    pub(crate) fn on_session_created(
-        &mut self,
-        result: Result<Answer<'_>, ClientError>,
-        now: Instant,
-        sink: &mut dyn Sink,
-    ) {
-        match result.and_then(|answer| answer.read("CreateSession")) {
-            Ok(response) => {
-                if let Err(error) = self.accept_session(response, now, sink) {
-                    self.lose(error, now, sink);
-                }
-            }
-            Err(error) => self.lose(error, now, sink),
-        }
-    }
-
-    fn accept_session(
-        &mut self,
-        response: CreateSessionResponse,
-        now: Instant,
-        sink: &mut dyn Sink,
-    ) -> Result<(), ClientError> {
-        let Some(chosen) = &self.chosen else { return Ok(()) };
-        let policy = chosen.policy;
-        let security = (policy, chosen.mode);
-        let repeated = self
-            .session
-            .as_ref()
-            .is_some_and(|old| old.authentication_token == response.authentication_token);
-        if repeated || response.authentication_token.is_null() {
-            return Err(SecurityProblem::TokenRepeated.into());
-        }
-        let matching = |endpoint: &&EndpointDescription| {
-            endpoint.security_policy_uri.as_str() == policy.uri()
-                && endpoint.security_mode.0 == chosen.mode.number()
-        };
-        // Without discovery the policies for identities come with the session.
-        let announced = response.server_endpoints.iter().find(matching);
-        let described = Some(&chosen.description).filter(|known| !known.user_identity_tokens.is_empty());
-        let token_policies =
-            described.or(announced).map(|endpoint| endpoint.user_identity_tokens.clone()).unwrap_or_default();
-        let mut verify = None;
-        if policy != SecurityPolicy::None {
-            if !self.discovered.is_empty() && !same_endpoints(&self.discovered, &response.server_endpoints) {
-                return Err(SecurityProblem::EndpointsChanged.into());
-            }
-            verify = Some(self.check_server(&response, policy)?);
-        }
-        let client_nonce = core::mem::take(&mut self.client_nonce);
-        let key = offered_key(&response.response_header);
-        self.discovered = Vec::new();
-        self.last_server_nonce = response.server_nonce.as_bytes().into();
-        self.link.set_token(&response.authentication_token);
-        self.session = Some(Session {
-            id: response.session_id,
-            authentication_token: response.authentication_token,
-            revised_timeout_ms: response.revised_session_timeout,
-            server_nonce: response.server_nonce.as_bytes().into(),
-            server_certificate: response.server_certificate.as_bytes().into(),
-            security,
-            client_nonce,
-            token_policies,
-            key,
-            activated: false,
-            told: false,
-            transfer_due: true,
-            transfers: 0,
-        });
-        self.activate(verify, now, sink)
-    }
-
-    /// What must hold of a server's answer over a secured channel (Part 4 §5.7.2.2); the signature is left as a job.
-    fn check_server(
-        &self,
-        response: &CreateSessionResponse,
-        policy: SecurityPolicy,
-    ) -> Result<Job, ClientError> {
-        let certificate = response.server_certificate.as_bytes();
-        let of_channel = self.link.channel.as_ref().and_then(|channel| channel.peer_certificate());
-        let Some(of_channel) = of_channel.filter(|known| leaf(known) == leaf(certificate)) else {
-            return Err(SecurityProblem::CertificateChanged.into());
-        };
-        let nonce = response.server_nonce.as_bytes();
-        if !is_nonce(nonce) || *nonce == *self.last_server_nonce || *nonce == *self.client_nonce {
-            return Err(SecurityProblem::Nonce.into());
-        }
-        self.check_application(of_channel, response)?;
-        let certificate = Arc::clone(of_channel);
-        let binding = self.binding(&certificate, response.server_nonce.as_bytes(), &self.client_nonce);
-        let mut data = vec![binding.server_signature(policy)];
-        data.extend(binding.server_signature_over_chain(policy));
-        let signature = response.server_signature.signature.as_bytes().to_vec();
-        Ok(Job::Verify { policy, certificate, data, signature })
-    }
-
-    /// The server is the application that its endpoints say it is (Part 4 §5.5.1).
-    fn check_application(
-        &self,
-        certificate: &[u8],
-        response: &CreateSessionResponse,
-    ) -> Result<(), SecurityProblem> {
-        let named = self.config.channel.provider.application_uri(certificate);
-        let of_discovery = self.chosen.as_ref().map(|chosen| &chosen.description);
-        let described = of_discovery.filter(|known| !known.security_policy_uri.is_empty());
-        let mut claims = described.into_iter().chain(&response.server_endpoints);
-        if claims.all(|claim| named.as_deref() == Some(claim.server.application_uri.as_str())) {
-            return Ok(());
-        }
-        Err(SecurityProblem::ApplicationUri { certificate: named.map(Into::into) })
-    }
-
-    /// What signatures of the session depend on, over the channel there is.
-    fn binding(
-        &self,
-        server_certificate: &Arc<[u8]>,
-        server_nonce: &[u8],
-        client_nonce: &[u8],
-    ) -> SessionBinding {
-        let channel = self.link.channel.as_ref();
-        let own = channel.and_then(|channel| self.config.channel.provider.own_certificate(channel.policy()));
-        SessionBinding {
-            channel_thumbprint: channel.map_or_else(Arc::default, |channel| channel.thumbprint().into()),
-            server_certificate: Arc::clone(server_certificate),
-            client_certificate: own.unwrap_or_default().into(),
-            server_nonce: server_nonce.to_vec(),
-            client_nonce: client_nonce.to_vec(),
-        }
-    }
-
-    /// Whether there is a session that can be taken to the channel there is: it was activated, and the channel is secured
-    /// in the same way and leads to the same server (Part 4 §5.6.2.1). Nobody else is given its token, or taken for the
-    /// server that has proved itself in CreateSession.
-    pub(crate) fn can_reactivate(&self) -> bool {
-        let (Some(session), Some(channel)) = (&self.session, &self.link.channel) else { return false };
-        let (policy, _) = session.security;
-        let is_same_server = match channel.peer_certificate() {
-            Some(certificate) => leaf(certificate) == leaf(&session.server_certificate),
-            None => !policy.is_secure(),
-        };
-        session.activated && session.security == (channel.policy(), channel.mode()) && is_same_server
-    }
-
-    /// Starts ActivateSession for the session there is, over the channel there is.
-    pub(crate) fn activate(
-        &mut self,
-        verify: Option<Job>,
-        now: Instant,
-        sink: &mut dyn Sink,
-    ) -> Result<(), ClientError> {
-        let (Some(target), Some(chosen), Some(session)) = (&self.target, &self.chosen, &self.session) else {
-            return Ok(());
-        };
-        let policy = chosen.policy;
-        let provider = &self.config.channel.provider;
-        let mut steps = VecDeque::new();
-        if let Some(job) = verify {
-            steps.push_back((Step::VerifyServer, job, provider.clone()));
-        }
-        let mut request = ActivateSessionRequest {
-            locale_ids: target.locale_ids.iter().map(|locale| UaString::from(&**locale)).collect(),
-            ..ActivateSessionRequest::default()
-        };
-        let binding = self.binding(&session.server_certificate, &session.server_nonce, &session.client_nonce);
-        if policy != SecurityPolicy::None {
-            request.client_signature.algorithm = policy.info().asymmetric_signature.uri().into();
-            let job = Job::Sign { policy, data: binding.client_signature(policy) };
-            steps.push_back((Step::SignClient, job, provider.clone()));
-        }
-        let applicant = Applicant {
-            target,
-            token_policies: &session.token_policies,
-            server_certificate: &session.server_certificate,
-            key: session.key.as_ref(),
-            channel: (policy, chosen.mode),
-            provider,
-            binding: &binding,
-            now: self.link.utc(now),
-        };
-        let user = applicant.identify()?;
-        request.user_identity_token = user.token;
-        request.user_token_signature = user.signature;
-        steps.extend(user.steps);
-        self.activation = Some(Activation { request: Box::new(request), steps });
-        self.next_activation_step(now, sink);
-        Ok(())
-    }
-
-    fn next_activation_step(&mut self, now: Instant, sink: &mut dyn Sink) {
-        let Some(activation) = &mut self.activation else { return };
-        if let Some((step, job, provider)) = activation.steps.pop_front() {
-            return self.start_job(JobPurpose::Activation(step), job, provider);
-        }
-        if let Some(mut activation) = self.activation.take() {
-            self.send_step(&mut *activation.request, Purpose::ActivateSession, now, sink);
-        }
-    }
-
-    pub(crate) fn on_activation_job(
-        &mut self,
-        step: Step,
-        result: Result<JobOutput, CryptoError>,
-        now: Instant,
-        sink: &mut dyn Sink,
-    ) {
-        let Some(activation) = &mut self.activation else { return };
-        let request = &mut activation.request;
-        match (step, result) {
-            (Step::VerifyServer | Step::ValidateServer | Step::VerifyKey, Ok(JobOutput::Accepted)) => {}
-            (Step::SignClient, Ok(JobOutput::Bytes(bytes))) => {
-                request.client_signature.signature = bytes.into()
-            }
-            (Step::SignUser, Ok(JobOutput::Bytes(bytes))) => {
-                request.user_token_signature.signature = bytes.into()
-            }
-            (Step::EncryptSecret, Ok(JobOutput::SealedSecret(sealed))) => {
-                put_secret(&mut request.user_identity_token, sealed);
-            }
-            (_, result) => {
-                let error = result.err().unwrap_or(CryptoError::Internal);
-                return self.lose(SecurityProblem::Crypto(error).into(), now, sink);
-            }
-        }
-        self.next_activation_step(now, sink);
-    }
-
-    pub(crate) fn on_session_activated(
-        &mut self,
-        result: Result<Answer<'_>, ClientError>,
-        now: Instant,
-        sink: &mut dyn Sink,
-    ) {
-        let result = result.and_then(|answer| answer.read::<ActivateSessionResponse>("ActivateSession"));
-        let Some(session) = &mut self.session else { return };
-        match result {
-            Ok(response) => {
-                let nonce = response.server_nonce.as_bytes();
-                let secured =
-                    self.chosen.as_ref().is_some_and(|chosen| chosen.policy != SecurityPolicy::None);
-                if secured && (!is_nonce(nonce) || *nonce == *session.server_nonce) {
-                    return self.lose(SecurityProblem::Nonce.into(), now, sink);
-                }
-                self.last_server_nonce = nonce.into();
-                session.server_nonce = nonce.into();
-                session.key = offered_key(&response.response_header);
-                session.activated = true;
-                // It may have been activated before, over a connection that broke before anything came of it.
-                let restored = if session.told { Restored::SameSession } else { Restored::NewSession };
-                self.on_activated(restored, now, sink);
-            }
-            // It would refuse a new session too: the old one is kept for the next attempt.
-            Err(error) if is_busy(error.status()) => self.lose(error, now, sink),
-            // The server does not know the old session any more, or does not give it to this channel: Part 4 §6.7 goes
-            // on with a new one.
-            Err(ClientError::Service { .. }) if session.activated => {
-                self.forget_session();
-                self.create_session(now, sink);
-            }
-            Err(error) => self.lose(error, now, sink),
-        }
-    }
-
-    pub(crate) fn forget_session(&mut self) {
-        self.session = None;
-        self.link.set_token(&NodeId::NULL);
-        self.publisher.reset();
-    }
-}
-
-/// The key for a secret that a response offers. That there is none matters only to those who need one.
-fn offered_key(header: &ResponseHeader) -> Option<EphemeralKeyType> {
-    ephemeral::offered(&header.additional_header)?.ok()
-}
 
 /// Long enough and not too long, and not what a broken generator makes (Part 4 §5.7.2.2).
 pub(crate) fn is_nonce(nonce: &[u8]) -> bool {

@@ -1,50 +1,13 @@
 //! Sending the parts of split requests and joining their answers.
 
-use crate::batch::Batch;
-use crate::client::{Client, is_too_large};
-use crate::error::ClientError;
-use crate::event::{Reply, ReplyBody, RequestHandle, Restored, Sink};
+use crate::batch::BatchOwner;
+use crate::client::Client;
+use crate::error::{ClientError, is_too_large};
+use crate::event::{Reply, ReplyBody, Sink};
 use crate::link::Answer;
 use crate::outstanding::Purpose;
-use crate::subscription::SubscriptionHandle;
 use core::any::Any;
 use taktwerk_types::Instant;
-
-/// Whom the joined answer is for.
-#[derive(Debug, Clone)]
-pub(crate) enum BatchOwner {
-    /// The application.
-    User(RequestHandle),
-    /// OperationLimits and NamespaceArray, read after connecting.
-    Limits(Restored),
-    /// The nodes of items are looked for by their paths.
-    Paths {
-        subscription: SubscriptionHandle,
-        /// The server's id of the subscription at that time.
-        server_id: u32,
-        /// Client handles in the order of the request.
-        handles: Vec<u32>,
-    },
-    /// Items that are created.
-    Items {
-        subscription: SubscriptionHandle,
-        /// The server's id of the subscription at that time.
-        server_id: u32,
-        /// Client handles in the order of the request.
-        handles: Vec<u32>,
-    },
-    /// Items of this subscription are deleted; the answer changes nothing.
-    Deleted(SubscriptionHandle),
-    /// The answer changes nothing.
-    Ignore,
-}
-
-/// A split request on its way.
-pub(crate) struct ActiveBatch {
-    pub(crate) parts: Box<dyn Batch>,
-    pub(crate) owner: BatchOwner,
-    pub(crate) in_flight: usize,
-}
 
 impl Client {
     /// Sends parts while there is room for them.

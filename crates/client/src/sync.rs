@@ -1,12 +1,12 @@
 //! Brings the server's subscriptions and items in line with what the application wants.
 
+use crate::batch::BatchOwner;
 use crate::client::Client;
 use crate::error::{ClientError, Misuse, is_busy};
 use crate::event::{Event, Sink, SubscriptionEvent};
 use crate::link::Answer;
 use crate::namespaces::Namespaces;
 use crate::outstanding::Purpose;
-use crate::split::BatchOwner;
 use crate::subscription::{
     Item, ItemResult, ItemState, State, Subscription, SubscriptionHandle, SubscriptionParams, ToDo,
     WantedItem,

@@ -1,6 +1,6 @@
 //! Our own certificate: self-signed, or a request for an authority (Part 6 §6.2.2).
 
-use crate::encoding::ContentError;
+use crate::content::ContentError;
 use crate::key::PrivateKey;
 use core::net::IpAddr;
 use rcgen::{

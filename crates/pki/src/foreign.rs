@@ -106,8 +106,9 @@ fn is_cut_short(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::content::ContentError;
     use crate::create::{CertificateSettings, request, self_signed};
-    use crate::encoding::{ContentError, certificates};
+    use crate::encoding::certificates;
     use crate::key::NewKey;
 
     fn told(bytes: &[u8]) -> String {

@@ -1,6 +1,7 @@
 //! Bringing a file to its place in a store: what is in it decides where.
 
-use crate::encoding::{self, ContentError};
+use crate::content::{self, ContentError};
+use crate::encoding;
 use crate::key::{NewKey, PrivateKey};
 use crate::layout::Group;
 use crate::store::{OwnCertificate, Store};
@@ -71,7 +72,7 @@ pub fn import(
         let read = |path: &Path| Store::read_file(path, REVOCATION_LIST_LEN_MAX, PrivateKey::read);
         let key = match key {
             Some(path) => Some(read(path).map_err(ImportError::File)?),
-            None if encoding::holds_private_key(&bytes) => {
+            None if content::holds_private_key(&bytes) => {
                 Some(PrivateKey::read(&bytes).map_err(|error: ContentError| {
                     ImportError::File(format!("{}: {error}", path.display()))
                 })?)
@@ -128,7 +129,7 @@ fn import_lists(
         }
         Ok(lists) => lists,
         // A broken list in PEM is a list all the same.
-        Err(ContentError::Malformed(fault)) if encoding::is_pem(bytes) => {
+        Err(ContentError::Malformed(fault)) if content::is_pem(bytes) => {
             return Err(ImportError::File(format!("{}: {fault}", path.display())));
         }
         Err(_) => return Err(ImportError::File(format!("{}: {error}", path.display()))),

@@ -1,6 +1,6 @@
 //! Private keys: made, read in the usual encodings, kept as PKCS#8.
 
-use crate::encoding::{self, ContentError};
+use crate::content::{self, ContentError};
 use aws_lc_rs::encoding::AsDer;
 use aws_lc_rs::rsa;
 use aws_lc_rs::signature::{
@@ -145,7 +145,7 @@ impl PrivateKey {
     /// # Errors
     /// [`ContentError`] if there is none, or none that can be used.
     pub fn read(bytes: &[u8]) -> Result<Self, ContentError> {
-        let der = encoding::private_key(bytes)?;
+        let der = content::private_key(bytes)?;
         if let Ok(pair) = rsa::KeyPair::from_pkcs8(&der).or_else(|_| rsa::KeyPair::from_der(&der)) {
             return Self::of_rsa(&pair);
         }

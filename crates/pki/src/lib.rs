@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod content;
 pub mod create;
 pub mod doctor;
 pub mod encoding;
@@ -29,8 +30,8 @@ mod scan;
 pub mod store;
 mod validator;
 
+pub use content::ContentError;
 pub use create::{CertificateSettings, CreateError};
-pub use encoding::ContentError;
 pub use key::{NewKey, PrivateKey};
 pub use layout::{Folder, Group, thumbprint_text};
 pub use rejected::{REJECTED_MAX, RejectedStore};

@@ -1,6 +1,6 @@
 //! Looking through a folder: what is there, what is broken, and whether anything has changed.
 
-use crate::encoding::ContentError;
+use crate::content::ContentError;
 use crate::file;
 use core::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,6 +1,7 @@
 //! A store: own certificates with their keys, trust lists of applications and users, rejected certificates.
 
-use crate::encoding::{self, ContentError};
+use crate::content::ContentError;
+use crate::encoding;
 use crate::file::{self, Secrecy};
 use crate::key::PrivateKey;
 use crate::layout::{self, Folder, Group, thumbprint_text};

@@ -29,6 +29,8 @@
 
 mod describe;
 mod form;
+#[cfg(feature = "json")]
+mod json;
 mod message;
 mod requestor;
 mod responder;
@@ -38,11 +40,6 @@ pub use describe::ActionDescription;
 pub use requestor::{Outcome, Request, RequestId, Requestor, RequestorOptions};
 pub use responder::{ActionTarget, Execution, ExecutionId, Responder, ResponderMemory, ResponderOptions};
 pub use wire::{ActionEngine, ActionError, ActionMapping};
-
-#[cfg(feature = "json")]
-pub(crate) use form::{FieldSet, Form};
-#[cfg(feature = "json")]
-pub(crate) use message::{ActionMessage, KnownForm, Part, plain};
 
 #[cfg(test)]
 mod tests;

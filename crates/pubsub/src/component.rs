@@ -6,10 +6,11 @@
 //! started and stopped when something above them changes.
 
 use crate::config::{Configuration, Element};
-use crate::publisher::GroupIndex;
+use crate::index::{GroupIndex, ReaderIndex};
 use crate::state::{PubSubState, Trigger, next};
-use crate::subscriber::ReaderIndex;
 use taktwerk_types::StatusCode;
+
+mod element;
 
 /// A component: positions in the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

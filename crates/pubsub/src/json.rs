@@ -10,11 +10,10 @@ use taktwerk_types::json::write::{Members, plain, string};
 use taktwerk_types::json::{JsonContext, JsonEncode, encode_value};
 use taktwerk_types::{DataValue, StatusCode, Variant};
 
-pub(crate) mod action;
 pub mod metadata;
-mod receive;
 pub mod status;
 pub mod structure;
+pub(crate) mod value;
 
 /// How fields are written (Part 14 Table 112).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

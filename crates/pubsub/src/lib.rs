@@ -7,6 +7,7 @@
 //! - [`security`]: message security, key rings, the key service and its clients;
 //! - [`action`]: requestors and responders of Actions;
 //! - [`component`]: all components with their states, as a server shows and switches them;
+//! - `index`, `network_message`, [`transmit`]: positions and messages, which engines share;
 //! - [`state`], [`sequence`], [`publisher_id`], [`time`]: what both engines need.
 
 #![forbid(unsafe_code)]
@@ -14,8 +15,10 @@
 pub mod action;
 pub mod component;
 pub mod config;
+mod index;
 #[cfg(feature = "json")]
 pub mod json;
+mod network_message;
 mod pauses;
 pub mod publisher;
 pub mod publisher_id;
@@ -26,11 +29,10 @@ pub mod subscriber;
 pub mod time;
 pub mod transmit;
 pub mod uadp;
-pub mod values;
 
-pub use publisher::{FieldWriter, GroupIndex, Number, Publisher, PublisherEvent, PublisherOptions};
+pub use index::{GroupIndex, ReaderIndex};
+pub use publisher::{FieldWriter, InPlace, Number, Publisher, PublisherEvent, PublisherOptions, Values};
 pub use publisher_id::{PublisherId, PublisherIdRef};
-pub use subscriber::{DataSetMessage, ReaderIndex, Sink, Subscriber, SubscriberEvent, SubscriberOptions};
+pub use subscriber::{DataSetMessage, Sink, Subscriber, SubscriberEvent, SubscriberOptions};
 pub use time::Now;
 pub use transmit::{Datagram, DatagramKind, Transmit};
-pub use values::{InPlace, Values};

@@ -7,13 +7,13 @@
 //! missed altogether is counted and skipped.
 
 use crate::config::{self, Configuration, Problem, WriterGroupMessage};
+use crate::index::GroupIndex;
 use crate::publisher_id::PublisherId;
 use crate::security::{KeyRequest, KeyStore, KeyStoreOptions, SecurityError, SecurityKeys};
 use crate::state::{PubSubState, Trigger, next};
 use crate::time::Now;
 use crate::transmit::{DatagramKind, Transmit};
 use crate::uadp::SecurityMode;
-use crate::values::Values;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use taktwerk_crypto::{Entropy, PubSubProvider};
@@ -28,15 +28,14 @@ mod in_place;
 mod plan;
 mod repeat;
 mod schedule;
+mod values;
 mod writer;
 
 use answer::Announcer;
-pub(crate) use answer::{Security, write_announcement};
-pub(crate) use assemble::write_message;
 pub(crate) use change::same_group;
-pub(crate) use frame::patch_scalar;
 use group::Group;
 pub use in_place::{FieldWriter, Number};
+pub use values::{InPlace, Values};
 
 /// What a publisher is given besides its configuration.
 #[derive(Debug, Clone)]
@@ -71,15 +70,6 @@ impl Default for PublisherOptions {
             endpoints: Vec::new(),
         }
     }
-}
-
-/// A WriterGroup: positions in the configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupIndex {
-    /// Of the connection.
-    pub connection: usize,
-    /// Of the group in it.
-    pub group: usize,
 }
 
 /// Something that happened.

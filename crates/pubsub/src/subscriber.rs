@@ -7,6 +7,7 @@
 //! dropped; nothing that is not verified changes any state.
 
 use crate::config::{self, Configuration, Problem};
+use crate::index::ReaderIndex;
 use crate::publisher_id::PublisherIdRef;
 use crate::security::{KeyRequest, KeyStore, KeyStoreOptions, ReplayFloor, SecurityError, SecurityKeys};
 use crate::state::PubSubState;
@@ -24,11 +25,13 @@ use taktwerk_types::{DecodeError, Instant, StatusCode, UtcTime};
 
 pub(crate) mod ask;
 mod change;
-pub(crate) mod deliver;
-pub(crate) mod group;
+mod deliver;
+mod group;
+#[cfg(feature = "json")]
+mod json;
 mod open;
-pub(crate) mod reader;
-pub(crate) mod tracker;
+mod reader;
+mod tracker;
 
 use ask::Asker;
 pub(crate) use change::same_reader;
@@ -68,17 +71,6 @@ impl Default for SubscriberOptions {
             message_age_max_nanos: None,
         }
     }
-}
-
-/// A DataSetReader: positions in the configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ReaderIndex {
-    /// Of the connection.
-    pub connection: usize,
-    /// Of the group in it.
-    pub group: usize,
-    /// Of the reader in the group.
-    pub reader: usize,
 }
 
 /// A DataSetMessage for a reader.

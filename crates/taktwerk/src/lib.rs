@@ -60,6 +60,7 @@ pub mod client;
 pub mod error;
 pub mod headroom;
 pub mod history;
+mod lock;
 pub mod pki;
 pub mod pubsub;
 pub mod pubsub_model;

@@ -4,15 +4,14 @@
 //! workspace. It does no I/O, reads no clock and never panics on input. What lives here:
 //!
 //! - [`codec`]: [`Encode`] and [`Decode`] over slices, with limits on depth, lengths and allocation;
-//! - [`variant`]: [`Variant`], its arrays and matrices; [`range`]: IndexRange on them;
-//! - [`node_id`], [`text`], [`string`], [`guid`], [`time`], [`status_code`], [`data_value`],
+//! - [`variant`]: [`Variant`], its arrays and matrices, and [`DataValue`], which each can hold the other; [`range`]: IndexRange on them;
+//! - [`node_id`], [`text`], [`string`], [`guid`], [`time`], [`status_code`],
 //!   [`diagnostic_info`], [`extension_object`]: the other built-in types;
 //! - `json` (feature `json`): the JSON encoding.
 //!
 //! Messages and structures built from these types are generated into `taktwerk-schema`.
 
 pub mod codec;
-pub mod data_value;
 pub mod diagnostic_info;
 pub mod extension_object;
 pub mod guid;
@@ -27,7 +26,6 @@ pub mod time;
 pub mod variant;
 
 pub use codec::{Decode, DecodeError, DecodeLimits, Decoder, Encode};
-pub use data_value::{DataValue, TimestampsToReturn};
 pub use diagnostic_info::DiagnosticInfo;
 pub use extension_object::{ExtensionObject, ExtensionObjectBody, Structure};
 pub use guid::Guid;
@@ -37,4 +35,6 @@ pub use status_code::StatusCode;
 pub use string::{ByteString, UaString, XmlElement};
 pub use text::{LocalizedText, QualifiedName};
 pub use time::{Duration, Instant, UtcTime};
-pub use variant::{Array, ArrayValues, BuiltInType, Variant, VariantTypeError};
+pub use variant::{
+    Array, ArrayValues, BuiltInType, DataValue, TimestampsToReturn, Variant, VariantTypeError,
+};

@@ -2,7 +2,6 @@
 
 use crate::StatusCode;
 use crate::codec::{Decode, DecodeError, Decoder, Encode, encode_len};
-use crate::data_value::DataValue;
 use crate::diagnostic_info::DiagnosticInfo;
 use crate::extension_object::{ExtensionObject, Structure};
 use crate::guid::Guid;
@@ -12,7 +11,10 @@ use crate::text::{LocalizedText, QualifiedName};
 use crate::time::UtcTime;
 use core::fmt;
 
+pub mod data_value;
 mod display;
+
+pub use data_value::{DataValue, TimestampsToReturn};
 
 /// The built-in types with the numbers that the encoding gives them (Part 6 §5.1.2, Table 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

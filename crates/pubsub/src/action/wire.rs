@@ -4,7 +4,7 @@ use super::form::Form;
 use super::message::{self, ActionMessage, KnownForm};
 use super::responder::ActionTarget;
 use crate::config::GroupSecurity;
-use crate::publisher::{Security, write_announcement, write_message};
+use crate::network_message::{Security, write_announcement, write_message};
 use crate::publisher_id::{PublisherId, PublisherIdRef};
 use crate::security::{
     KeyRequest, KeyStore, KeyStoreOptions, Nonce, ReplayFloor, SecurityError, SecurityKeys, decrypt,
@@ -265,7 +265,7 @@ impl Wire {
         #[cfg(feature = "json")]
         if self.mapping == ActionMapping::Json {
             let id = self.message_id();
-            let message = crate::json::action::Outgoing {
+            let message = super::json::Outgoing {
                 message_id: &id,
                 responder: sending.responder,
                 header: &sending.header,
@@ -306,7 +306,7 @@ impl Wire {
             let id = self.message_id();
             let publisher_id = publisher_id.map(ToString::to_string).unwrap_or_default();
             return out.push(about, |out| {
-                crate::json::action::announce(&id, &publisher_id, &announcement.announcement, now, out);
+                super::json::announce(&id, &publisher_id, &announcement.announcement, now, out);
                 Ok(())
             });
         }
@@ -324,7 +324,7 @@ impl Wire {
     ) -> Result<Option<Opened>, ActionError> {
         #[cfg(feature = "json")]
         if self.mapping == ActionMapping::Json {
-            use crate::json::action::{Received, receive};
+            use super::json::{Received, receive};
             let received = receive(datagram, form).map_err(|error| ActionError::Json(error.to_string()))?;
             return Ok(received.map(|received| match received {
                 Received::Action(message) => Opened::Action(message),

@@ -1,24 +1,22 @@
 //! Discovery on the publisher's side: announcements, asked for or not (Part 14 §7.2.4.6).
 
-use super::assemble::{SECURED_LEN, write_message};
 use super::{GroupIndex, PublisherOptions, Turn};
 use crate::config::{
     Configuration, Connection, ConnectionTransport, DataSetWriterTransport, WriterGroup, WriterGroupTransport,
 };
+use crate::network_message::{Security, write_announcement};
 use crate::pauses::Pauses;
-use crate::publisher_id::PublisherId;
 use crate::security::{KeyStore, SecurityError, decrypt, nonce_number, verify};
 use crate::state::PubSubState;
 use crate::time::{Now, nanos};
 use crate::transmit::{About, DatagramKind};
 use crate::uadp::announcement::{Announcement, NumberedAnnouncement};
-use crate::uadp::chunk::{CHUNK_HEADER_LEN, split};
 use crate::uadp::header::{NetworkMessageHeader, NetworkMessageType};
 use crate::uadp::probe::Probe;
 use crate::uadp::{SecurityHeader, SecurityMode};
 use taktwerk_crypto::pubsub::MESSAGE_NONCE_LEN;
 use taktwerk_types::codec::Decode;
-use taktwerk_types::{DecodeLimits, Decoder, Encode, Instant, StatusCode};
+use taktwerk_types::{DecodeLimits, Decoder, Instant, StatusCode};
 
 /// What is to be announced; also the key by which announcements are kept apart in time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -363,50 +361,8 @@ impl Announcer {
     }
 }
 
-/// Appends an announcement to the list of messages to send, in chunks if it is longer than `room`.
-#[allow(clippy::too_many_arguments)] // what an announcement is made of
-pub(crate) fn write_announcement(
-    keys: &mut KeyStore,
-    entropy: &mut dyn taktwerk_crypto::Entropy,
-    now: Now,
-    out: &mut crate::Transmit,
-    about: About<'_>,
-    publisher_id: Option<&PublisherId>,
-    announcement: &NumberedAnnouncement,
-    security: Security<'_>,
-    room: Option<usize>,
-) -> Result<(), SecurityError> {
-    let payload = announcement.encode_to_vec();
-    let header = NetworkMessageHeader {
-        publisher_id: publisher_id.map(PublisherId::as_ref),
-        message_type: NetworkMessageType::DiscoveryAnnouncement,
-        // Its header is there in any case (Part 14 §7.2.4.6.3).
-        security: Some(SecurityHeader::default()),
-        ..NetworkMessageHeader::default()
-    };
-    let mut header_len = Vec::new();
-    header.encode(&mut header_len);
-    let secured_len = if security.is_some() { SECURED_LEN } else { 0 };
-    let room = room.map(|room| room.saturating_sub(header_len.len() + secured_len));
-    let mut write = |is_chunk: bool, write: &mut dyn FnMut(&mut Vec<u8>)| {
-        let header = NetworkMessageHeader { is_chunk, ..header };
-        write_message(keys, entropy, now, out, about, header, security, |(out, _)| write(out))
-    };
-    let Some(room) = room.filter(|room| payload.len() > *room) else {
-        return write(false, &mut |out| out.extend_from_slice(&payload));
-    };
-    let number = announcement.sequence_number;
-    for chunk in split(&payload, number, room.saturating_sub(CHUNK_HEADER_LEN).max(64)) {
-        write(true, &mut |out| chunk.encode(out))?;
-    }
-    Ok(())
-}
-
 /// Between attempts to announce something without keys, in nanoseconds.
 const RETRY_NANOS: u64 = 100_000_000;
-
-/// The SecurityGroup and mode that an announcement is secured with.
-pub(crate) type Security<'a> = Option<(&'a str, SecurityMode)>;
 
 fn security_of(group: &WriterGroup) -> Security<'_> {
     match group.security.mode {

@@ -4,22 +4,15 @@ use super::plan::Room;
 use super::writer::{Item, Place, Writer};
 use super::{DATA, GroupIndex, Turn};
 use crate::config::{Connection, WriterGroup, WriterGroupMessage};
+use crate::network_message::{SECURED_LEN, write_message};
 use crate::publisher_id::PublisherId;
-use crate::security::{SecurityError, seal};
+use crate::security::SecurityError;
 use crate::transmit::About;
+use crate::uadp::SecurityMode;
 use crate::uadp::chunk::{CHUNK_HEADER_LEN, split};
-use crate::uadp::header::{GroupHeader, HeaderOffsets, NetworkMessageHeader, PromotedFields, WriterIds};
-use crate::uadp::{SecurityHeader, SecurityMode};
-use taktwerk_crypto::pubsub::MESSAGE_NONCE_LEN;
+use crate::uadp::header::{GroupHeader, NetworkMessageHeader, PromotedFields, WriterIds};
 use taktwerk_schema::UadpNetworkMessageContentMask as Mask;
 use taktwerk_types::{Encode, Guid, Instant, Variant};
-
-/// Bytes of a SecurityHeader with a nonce.
-const SECURITY_HEADER_LEN: usize = 6 + MESSAGE_NONCE_LEN;
-/// Bytes of a signature.
-const SIGNATURE_LEN: usize = 32;
-/// Bytes that security adds to a message.
-pub(super) const SECURED_LEN: usize = SECURITY_HEADER_LEN + SIGNATURE_LEN;
 
 /// What is the same in all NetworkMessages of a group.
 #[derive(Debug)]
@@ -125,7 +118,7 @@ impl Envelope {
     pub(super) fn fixed_len(&self, is_secured: bool) -> usize {
         let mut header = Vec::new();
         self.header(1, 1, Default::default()).encode(&mut header);
-        header.len() + if is_secured { SECURITY_HEADER_LEN + SIGNATURE_LEN } else { 0 }
+        header.len() + if is_secured { SECURED_LEN } else { 0 }
     }
 
     /// The header without ids and security.
@@ -256,42 +249,4 @@ impl Envelope {
             Ok(0)
         }
     }
-}
-
-/// Appends a NetworkMessage to the list of those to send, secured if `security` says so.
-///
-/// `payload` is given the buffer and where the message starts in it.
-#[allow(clippy::too_many_arguments)] // what a message is made of
-pub(crate) fn write_message(
-    keys: &mut crate::security::KeyStore,
-    entropy: &mut dyn taktwerk_crypto::Entropy,
-    now: crate::Now,
-    out: &mut crate::Transmit,
-    about: About<'_>,
-    header: NetworkMessageHeader<'_>,
-    security: Option<(&str, SecurityMode)>,
-    payload: impl FnOnce((&mut Vec<u8>, usize)),
-) -> Result<(), SecurityError> {
-    let Some((group_id, mode)) = security else {
-        return out.push(about, |bytes| {
-            let start = bytes.len();
-            header.encode(bytes);
-            payload((bytes, start));
-            Ok(())
-        });
-    };
-    let ring = keys.ring_mut(group_id).ok_or(SecurityError::NoKeys)?;
-    let force_key_reset = ring.forces_key_reset(now.instant);
-    let (token_id, keys, nonce) = ring.next_nonce(entropy, now.instant)?;
-    let security =
-        SecurityHeader { mode, force_key_reset, token_id, nonce: &nonce, ..SecurityHeader::default() };
-    let header = NetworkMessageHeader { security: Some(security), ..header };
-    out.push(about, |bytes| {
-        let start = bytes.len();
-        let HeaderOffsets { payload: at, .. } = header.encode(bytes);
-        payload((bytes, start));
-        bytes.resize(bytes.len() + keys.signature_len(), 0);
-        let message = bytes.get_mut(start..).ok_or(SecurityError::TooShort)?;
-        seal(keys, mode, &nonce, message, at - start)
-    })
 }

@@ -12,7 +12,7 @@ use crate::uadp::{DataSetMessageKind, FieldEncoding};
 use taktwerk_schema::{
     ConfigurationVersionDataType, DataSetFieldContentMask, UadpDataSetMessageContentMask as Mask,
 };
-use taktwerk_types::{BuiltInType, DataValue, Encode, StatusCode, Variant};
+use taktwerk_types::{DataValue, Encode, StatusCode, Variant};
 
 /// What the configuration says about a writer's DataSetMessages.
 #[derive(Debug)]
@@ -231,35 +231,6 @@ fn put(bytes: &mut [u8], at: Option<usize>, value: &[u8]) {
     }
 }
 
-/// Writes a number over an old one of the same size.
-pub(crate) fn patch_scalar(value: &Variant, slot: &mut [u8]) -> Option<BuiltInType> {
-    macro_rules! number {
-        ($value:expr, $kind:ident) => {{
-            let bytes = $value.to_le_bytes();
-            if slot.len() != bytes.len() {
-                return None;
-            }
-            slot.copy_from_slice(&bytes);
-            BuiltInType::$kind
-        }};
-    }
-    Some(match value {
-        Variant::Boolean(value) => number!(u8::from(*value), Boolean),
-        Variant::SByte(value) => number!(value, SByte),
-        Variant::Byte(value) => number!(value, Byte),
-        Variant::Int16(value) => number!(value, Int16),
-        Variant::UInt16(value) => number!(value, UInt16),
-        Variant::Int32(value) => number!(value, Int32),
-        Variant::UInt32(value) => number!(value, UInt32),
-        Variant::Int64(value) => number!(value, Int64),
-        Variant::UInt64(value) => number!(value, UInt64),
-        Variant::Float(value) => number!(value, Float),
-        Variant::Double(value) => number!(value, Double),
-        Variant::DateTime(value) => number!(value.ticks(), DateTime),
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,7 +238,7 @@ mod tests {
     use crate::uadp::fields::{FieldTypes, decode_fields};
     use proptest::prelude::*;
     use taktwerk_schema::DataSetMetaDataType;
-    use taktwerk_types::{Decoder, UtcTime};
+    use taktwerk_types::{BuiltInType, Decoder, UtcTime};
 
     const NOW: Now = Now { instant: taktwerk_types::Instant::ZERO, utc: UtcTime::from_ticks(77) };
 

@@ -1,5 +1,6 @@
 //! A WriterGroup at work.
 
+use super::Values;
 use super::assemble::{Envelope, MessageKind};
 use super::plan::{Room, plan};
 use super::repeat::Repeats;
@@ -10,7 +11,6 @@ use crate::config::{Configuration, Problem, WriterGroupMessage};
 use crate::state::{PubSubState, Trigger, next};
 use crate::time::nanos;
 use crate::uadp::SecurityMode;
-use crate::values::Values;
 use core::ops::Range;
 use taktwerk_schema::{DataSetOrderingType, UadpNetworkMessageContentMask as Mask};
 use taktwerk_types::Variant;

@@ -1,8 +1,8 @@
 //! Fields written straight into the message that is sent: what lies between a source and the wire is one table of offsets.
 
-use super::frame::{Spec, patch_scalar};
+use super::frame::Spec;
 use crate::uadp::FieldEncoding;
-use crate::uadp::fields::{encode_data_value_field, encode_variant_field};
+use crate::uadp::fields::{encode_data_value_field, encode_variant_field, patch_scalar};
 use taktwerk_types::{BuiltInType, DataValue, Variant};
 
 /// Writes the fields of a data set, in the order of its metadata: see [`crate::Values::write`].

@@ -2,13 +2,13 @@
 
 use super::frame::{Frame, Made, Spec};
 use super::{GroupCounters, PublisherEvent, Turn, WriterCounters};
+use super::{InPlace, Values};
 use crate::config::{
     Configuration, DataSetSource, DataSetWriter, DataSetWriterMessage, Problem, WriterGroup,
 };
 use crate::uadp::FieldEncoding;
 use crate::uadp::fields::encoding_of;
 use crate::uadp::raw::RawLayout;
-use crate::values::{InPlace, Values};
 use core::ops::Range;
 use taktwerk_types::{DataValue, Instant, Variant};
 

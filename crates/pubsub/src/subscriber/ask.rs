@@ -4,7 +4,7 @@
 //! publishers understand only probes without, every second attempt is one.
 
 use super::reader::Reader;
-use crate::publisher::{Security, write_message};
+use crate::network_message::{Security, write_message};
 use crate::publisher_id::{PublisherId, PublisherIdRef};
 use crate::security::KeyStore;
 use crate::time::Now;

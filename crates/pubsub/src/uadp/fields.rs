@@ -5,7 +5,7 @@ use super::raw::RawLayout;
 use taktwerk_schema::DataSetFieldContentMask as Mask;
 use taktwerk_types::codec::Decode;
 use taktwerk_types::{
-    BuiltInType, DataValue, DecodeError, Decoder, Encode, StatusCode, UtcTime, Variant, data_value,
+    BuiltInType, DataValue, DecodeError, Decoder, Encode, StatusCode, UtcTime, Variant, variant::data_value,
 };
 
 /// The field encoding that a DataSetFieldContentMask asks for (Part 14 §6.2.4.2).
@@ -18,6 +18,35 @@ pub const fn encoding_of(mask: Mask) -> FieldEncoding {
     } else {
         FieldEncoding::DataValue
     }
+}
+
+/// Writes a number over an old one of the same size.
+pub(crate) fn patch_scalar(value: &Variant, slot: &mut [u8]) -> Option<BuiltInType> {
+    macro_rules! number {
+        ($value:expr, $kind:ident) => {{
+            let bytes = $value.to_le_bytes();
+            if slot.len() != bytes.len() {
+                return None;
+            }
+            slot.copy_from_slice(&bytes);
+            BuiltInType::$kind
+        }};
+    }
+    Some(match value {
+        Variant::Boolean(value) => number!(u8::from(*value), Boolean),
+        Variant::SByte(value) => number!(value, SByte),
+        Variant::Byte(value) => number!(value, Byte),
+        Variant::Int16(value) => number!(value, Int16),
+        Variant::UInt16(value) => number!(value, UInt16),
+        Variant::Int32(value) => number!(value, Int32),
+        Variant::UInt32(value) => number!(value, UInt32),
+        Variant::Int64(value) => number!(value, Int64),
+        Variant::UInt64(value) => number!(value, UInt64),
+        Variant::Float(value) => number!(value, Float),
+        Variant::Double(value) => number!(value, Double),
+        Variant::DateTime(value) => number!(value.ticks(), DateTime),
+        _ => return None,
+    })
 }
 
 /// Appends a field as a Variant: a Bad value becomes its StatusCode, an Uncertain one a DataValue with its status

@@ -190,7 +190,7 @@ impl RawLayout {
         let (Some(kind @ 1..), Some(value)) = (self.scalars.get(index), &field.value) else { return false };
         // A number of another type that is as long is overwritten by whoever hears that this one did not fit.
         !field.status().is_bad()
-            && crate::publisher::patch_scalar(value, slot).is_some_and(|patched| patched.number() == *kind)
+            && super::fields::patch_scalar(value, slot).is_some_and(|patched| patched.number() == *kind)
     }
 
     /// Reads all fields.

@@ -9,7 +9,9 @@ use crate::account::{Account, Category};
 use std::sync::Arc;
 use taktwerk_schema::{HistoryData, HistoryModifiedData, ModificationInfo};
 use taktwerk_types::codec::{encode_bytes, encode_len, encode_sized};
-use taktwerk_types::data_value::{HAS_SERVER_TIMESTAMP, HAS_SOURCE_TIMESTAMP, HAS_STATUS, HAS_VALUE};
+use taktwerk_types::variant::data_value::{
+    HAS_SERVER_TIMESTAMP, HAS_SOURCE_TIMESTAMP, HAS_STATUS, HAS_VALUE,
+};
 use taktwerk_types::{
     Encode, ExtensionObject, NodeId, NumericRange, StatusCode, Structure, TimestampsToReturn, UtcTime,
     Variant,

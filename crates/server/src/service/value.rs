@@ -1,9 +1,8 @@
 //! Encoding values straight from their slots.
 
 use crate::space::slot::{Scalar, Snapshot, inline_len};
-use taktwerk_types::{
-    DataValue, Encode, NumericRange, StatusCode, TimestampsToReturn, UtcTime, Variant, data_value,
-};
+use taktwerk_types::variant::data_value;
+use taktwerk_types::{DataValue, Encode, NumericRange, StatusCode, TimestampsToReturn, UtcTime, Variant};
 
 /// Longest encoding of a DataValue with an inline scalar: mask, type, value, status, two times.
 const LINE_LEN: usize = 1 + 1 + 8 + 4 + 8 + 8;

@@ -13,7 +13,9 @@ use crate::space::page::Page;
 use crate::space::slot::{Snapshot, inline_len};
 use crate::space::store::SlotShare;
 use std::sync::Arc;
-use taktwerk_types::{DataValue, Encode, NumericRange, StatusCode, TimestampsToReturn, UtcTime, data_value};
+use taktwerk_types::{
+    DataValue, Encode, NumericRange, StatusCode, TimestampsToReturn, UtcTime, variant::data_value,
+};
 
 /// "No index": of the next item in a list, of a position.
 pub(crate) const NONE: u32 = u32::MAX;

@@ -26,7 +26,7 @@
 use super::action_methods::MethodAction;
 use super::setters::{datagram_setters, transport_setters};
 use super::{KeySource, PubSubStartError, PublisherId, SecurityMode, UdpOptions};
-use crate::pubsub_model::lock;
+use crate::lock::lock;
 use core::fmt;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};

@@ -49,7 +49,7 @@ impl Brokers {
         is_kept: impl Fn(&Connection, &Connection) -> bool,
         make: Make<E>,
     ) -> Result<(Statuses, Vec<(usize, E)>), PubSubStartError> {
-        let known = crate::pubsub_model::lock(&self.known);
+        let known = crate::lock::lock(&self.known);
         let (mut statuses, mut ends) = (Vec::new(), Vec::new());
         for (position, connection) in new.connections.iter().enumerate() {
             if !is_broker(connection) || !is_used(position, connection) {
@@ -69,10 +69,10 @@ impl Brokers {
 
     /// The change has happened.
     pub(super) fn commit(&self, statuses: Statuses) {
-        *crate::pubsub_model::lock(&self.known) = statuses;
+        *crate::lock::lock(&self.known) = statuses;
     }
 
     pub(super) fn statuses(&self) -> Vec<BrokerStatus> {
-        crate::pubsub_model::lock(&self.known).iter().map(|(_, status)| status.clone()).collect()
+        crate::lock::lock(&self.known).iter().map(|(_, status)| status.clone()).collect()
     }
 }

@@ -2,8 +2,9 @@
 
 use super::live::Live;
 use super::states::States;
-use super::{computed, has_role, lock, set};
+use super::{computed, has_role, set};
 use crate::error::BuildError;
+use crate::lock::lock;
 use crate::space::{Space, now, ns0};
 use std::sync::{Arc, Mutex, Weak};
 use taktwerk_net::clock;

@@ -3,10 +3,10 @@
 
 use super::authorized::Caller;
 use super::keys;
-use super::lock;
 use super::nodes::{Nodes, Object};
 use super::states::{States, Unanswered};
 use crate::error::BuildError;
+use crate::lock::lock;
 use crate::pubsub::action::FailedResponder;
 use crate::space::{Space, now};
 use std::collections::BTreeSet;

@@ -42,11 +42,12 @@ pub use engines::{RunsPublisher, RunsResponders, RunsSubscriber};
 pub use pull::KeyServiceClient;
 
 use crate::error::BuildError;
+use crate::lock::lock;
 use crate::server::Server;
 use crate::space::{Space, now, ns0};
 use live::Live;
 use states::States;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use taktwerk_net::entropy::OsEntropy;
 use taktwerk_net::pubsub::publisher::EventHandler;
 use taktwerk_pubsub::component::{Component, StateCounters};
@@ -57,10 +58,6 @@ use taktwerk_pubsub::{DataSetMessage, PublisherEvent, Sink, SubscriberEvent};
 use taktwerk_schema::ids::object_ids;
 use taktwerk_server::callback::CallContext;
 use taktwerk_types::{NodeId, StatusCode};
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Whether a caller has one of some well-known roles.
 fn has_role(caller: &CallContext, roles: &[u32]) -> bool {

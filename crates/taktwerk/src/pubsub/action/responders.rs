@@ -1,8 +1,8 @@
 //! Responders for all that a configuration publishes as Actions, while it changes.
 
 use super::{ActionResponder, ActionResponderBuilder, Legacy};
+use crate::lock::lock;
 use crate::pubsub::{KeySource, PubSubStartError, PublisherId};
-use crate::pubsub_model::lock;
 use core::fmt;
 use std::io;
 use std::path::{Path, PathBuf};

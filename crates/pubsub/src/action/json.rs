@@ -4,9 +4,11 @@
 //! Values are in the CompactEncoding, whatever JsonDataSetMessageContentMask says about encodings. What is read may be in
 //! any of them.
 
-use super::receive::value;
-use super::structure;
-use crate::action::{ActionMessage, ActionTarget, FieldSet, Form, KnownForm, Part, plain as plain_value};
+use super::ActionTarget;
+use super::form::{FieldSet, Form};
+use super::message::{ActionMessage, KnownForm, Part, plain as plain_value};
+use crate::json::structure;
+use crate::json::value::value;
 use crate::publisher_id::{PublisherId, PublisherIdRef};
 use crate::time::Now;
 use crate::uadp::action::{ActionBody, ActionHeader};

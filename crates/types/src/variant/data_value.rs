@@ -1,9 +1,9 @@
 //! DataValue (Part 4 §7.11, Part 6 §5.2.2.17): a value with its status and timestamps.
 
+use super::Variant;
 use crate::StatusCode;
 use crate::codec::{Decode, DecodeError, Decoder, Encode};
 use crate::time::UtcTime;
-use crate::variant::Variant;
 
 /// Which timestamps a Read or a MonitoredItem asks for (Part 4 §7.40).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -1,6 +1,6 @@
 //! Where a publisher's values come from.
 
-use crate::publisher::FieldWriter;
+use super::FieldWriter;
 use crate::time::Now;
 use taktwerk_types::{DataValue, Variant};
 

@@ -25,6 +25,10 @@ pub(crate) enum ConfigCommand {
         /// The file; it must not exist.
         #[arg(default_value = "server.toml")]
         file: PathBuf,
+        /// Read a Modbus device at HOST[:PORT]. The file then runs as it is. May be given several times.
+        #[cfg(feature = "gateway")]
+        #[arg(long, value_name = "HOST[:PORT]")]
+        modbus: Vec<String>,
     },
 }
 
@@ -32,6 +36,12 @@ pub(crate) enum ConfigCommand {
 pub(crate) fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure> {
     match command {
         ConfigCommand::Check { file } => check(file, output),
+        #[cfg(feature = "gateway")]
+        ConfigCommand::Init { file, modbus } => {
+            let wishes = taktwerk_gateway::init::Wishes { modbus: modbus.clone() };
+            if wishes.is_empty() { init(file, output) } else { init_gateway(file, &wishes, output) }
+        }
+        #[cfg(not(feature = "gateway"))]
         ConfigCommand::Init { file } => init(file, output),
     }
 }
@@ -63,6 +73,7 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
         }
     }
     let pubsub = crate::serve::check_files(&file)?;
+    let gateway = crate::serve::check_gateway(&file)?;
     let authorization = file.authorization().map_err(|error| Failure::Usage(error.to_string()))?;
     let known: Vec<&str> = authorization.roles.iter().map(|role| role.name.as_str()).collect();
     let user_list: Vec<_> = users.iter().flat_map(Users::iter).collect();
@@ -103,6 +114,8 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
             "CertificateUsers": trusted_users,
             "Roles": known,
             "PubSubConnections": pubsub,
+            "Sources": gateway.map(|(sources, _)| sources),
+            "Tags": gateway.map(|(_, tags)| tags),
             "Warnings": warnings,
         }));
     }
@@ -145,11 +158,29 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
     if let Some(connections) = pubsub {
         table.row(["PubSub", &format!("{connections} connections")]);
     }
+    if let Some((sources, tags)) = gateway {
+        table.row(["sources", &format!("{sources} with {tags} tags")]);
+    }
     output.text(&table.to_string())?;
     for warning in &warnings {
         tell!("warning: {warning}");
     }
     Ok(())
+}
+
+/// Writes a file for the sources that were named; it needs nothing else to run.
+#[cfg(feature = "gateway")]
+fn init_gateway(path: &Path, wishes: &taktwerk_gateway::init::Wishes, output: Output) -> Result<(), Failure> {
+    if path.exists() {
+        return Err(Failure::Usage(format!("{} exists already; name another file", path.display())));
+    }
+    let text = wishes.file().map_err(Failure::Usage)?;
+    file::replace(path, text.as_bytes(), file::PUBLIC)
+        .map_err(|error| Failure::Environment(format!("{}: {error}", path.display())))?;
+    if output.is_json() {
+        return output.document(&json!({ "File": path.display().to_string() }));
+    }
+    output.text(&format!("wrote {0}; next: taktwerk serve --config {0}", path.display()))
 }
 
 fn init(path: &Path, output: Output) -> Result<(), Failure> {

@@ -98,6 +98,7 @@ Examples:
 pub(crate) const CONFIG: &str = "\
 Examples:
   taktwerk config init server.toml
+  taktwerk config init gateway.toml --modbus plc7:502         a gateway that runs as it is
   taktwerk config check server.toml";
 
 pub(crate) const USER: &str = "\

@@ -17,10 +17,11 @@ use tracing_subscriber::{EnvFilter, Layer};
 /// Starts logging: warnings by default, errors with `quiet`, more with each `-v`, or as `RUST_LOG` says.
 pub(crate) fn start(verbosity: u8, quiet: bool, color: ColorChoice) {
     let default = match verbosity {
-        0 if quiet => "error,rumqttd=off",
+        0 if quiet => "error,rumqttd=off,tokio_modbus=off",
         // The embedded broker takes each client that leaves for an error.
-        0 => "warn,rumqttd=off",
-        1 => "info,taktwerk_client=debug",
+        // A device that refuses a request is an error to the library; the gateway tells it in its own words.
+        0 => "warn,rumqttd=off,tokio_modbus=off",
+        1 => "info,taktwerk_client=debug,tokio_modbus=off",
         2 => "debug",
         _ => "trace",
     };

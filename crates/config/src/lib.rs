@@ -16,5 +16,5 @@ pub mod users;
 pub use configuration::{
     AdmitSetting, AuditSection, Config, ConfigError, ConfigFile, EXAMPLE, IdentitiesSection, JwtSection,
     LimitsSection, NamespaceSection, PermissionsSection, PubSubSection, RoleSection, SecuritySection,
-    ServerSection, TokensConfig, Unspecified, WebSection,
+    ServerSection, TokensConfig, Unspecified, WebSection, line_of, nearest,
 };

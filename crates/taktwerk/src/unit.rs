@@ -22,6 +22,9 @@ macro_rules! units {
         impl Unit {
             $(#[doc = concat!("The ", $name, ", ", $symbol, " (", $code, ").")]
             pub const $constant: Self = Self::new($code, $symbol, $name);)*
+
+            /// The units above.
+            pub const ALL: &[Self] = &[$(Self::$constant),*];
         }
     };
 }
@@ -66,6 +69,18 @@ impl Unit {
     #[must_use]
     pub const fn new(code: &'static str, symbol: &'static str, name: &'static str) -> Self {
         Self { code, symbol, name }
+    }
+
+    /// The UNECE common code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        self.code
+    }
+
+    /// The symbol.
+    #[must_use]
+    pub const fn symbol(self) -> &'static str {
+        self.symbol
     }
 
     /// The code as the number that EUInformation carries: its characters as the bytes of an Int32, the last one

@@ -1,6 +1,7 @@
 //! `taktwerk serve`: a server with a demo plant, with test nodes, or with load.
 
 mod configured;
+mod gateway;
 mod headroom;
 mod history;
 mod interop;
@@ -14,6 +15,7 @@ mod updater;
 mod web;
 
 pub(crate) use configured::check_files;
+pub(crate) use gateway::check as check_gateway;
 #[cfg(feature = "attack")]
 pub(crate) use security::{APPLICATION_NAME, APPLICATION_URI};
 
@@ -259,6 +261,10 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
         },
     };
     let updaters = fill(&server, &content, arguments)?;
+    let gateway = match &configured {
+        Some(configured) => gateway::prepare(configured.file(), &server)?,
+        None => gateway::Prepared::default(),
+    };
     let pubsub = content.pubsub.start(&server)?;
     if let Some(configured) = &configured {
         history::record(configured.file(), &server)?;
@@ -266,6 +272,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     }
     let nodes = server.space().node_count();
     let running = server.spawn().map_err(environment)?;
+    let gateway = gateway.start()?;
     let memory = taktwerk_memory::watch().map_err(|error| Failure::Environment(error.to_string()))?;
     let access = Access { configured: configured.as_ref(), offer: offer.as_ref() };
     #[cfg(feature = "web")]
@@ -274,7 +281,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
         None => arguments.web.map(web::Web::demo),
     };
     #[cfg(feature = "web")]
-    let web = web.map(|web| web.start(&running, Vec::new())).transpose()?;
+    let web = web.map(|web| web.start(&running, gateway.collectors())).transpose()?;
     announce(arguments, &access, &content, &running, nodes, output)?;
     let mut watch = running.shared().config().headroom.clone().map(headroom::Watch::new);
     let end = Arc::new(AtomicBool::new(false));
@@ -300,6 +307,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     #[cfg(feature = "web")]
     drop(web);
     drop(updaters);
+    drop(gateway);
     drop(pubsub);
     running.stop(GRACE);
     Ok(())

@@ -14,6 +14,7 @@ pub use sections::{
     PermissionsSection, PubSubSection, RoleSection, SecuritySection, ServerSection, Unspecified, WebSection,
 };
 
+pub use meaning::nearest;
 pub use tokens::TokensConfig;
 
 use crate::file;
@@ -103,6 +104,18 @@ impl ConfigFile {
         &self.config
     }
 
+    /// The file, as it was named.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// A path in the file: relative ones start from the file's folder.
     #[must_use]
     pub fn resolve(&self, path: &Path) -> PathBuf {
@@ -137,7 +150,8 @@ impl ConfigFile {
 }
 
 /// The line of a byte, from 1.
-pub(crate) fn line_of(text: &str, at: usize) -> usize {
+#[must_use]
+pub fn line_of(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }
 

@@ -1,6 +1,7 @@
 //! What can stand in a configuration file. Everything has a default; what is dangerous is off.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use toml::Spanned;
@@ -35,6 +36,12 @@ pub struct Config {
     pub web: WebSection,
     /// `[history]`
     pub history: HistorySection,
+    /// `[gateway]`, which the gateway reads itself
+    pub gateway: Option<IgnoredAny>,
+    /// `[[source]]`, likewise
+    pub source: Vec<IgnoredAny>,
+    /// `[[tag]]`, likewise
+    pub tag: Vec<IgnoredAny>,
 }
 
 /// What the server is and where it listens.

@@ -13,7 +13,7 @@ use core::ops::RangeInclusive;
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_schema::ids::{reference_type_ids, variable_type_ids};
-use taktwerk_schema::{AccessLevelType, Range};
+use taktwerk_schema::{AccessLevelType, EUInformation, Range};
 use taktwerk_server::callback::{CallContext, SourceRead, ValueSource, WriteHandler};
 use taktwerk_server::source::DEADLINE_DEFAULT;
 use taktwerk_server::space::build::ValueShape;
@@ -38,7 +38,7 @@ pub struct VariableBuilder<T> {
     slow_source: Option<Ask>,
     source_deadline: Duration,
     on_write: Option<Arc<dyn WriteHandler>>,
-    unit: Option<Unit>,
+    unit: Option<EUInformation>,
     range: Option<Range>,
     history: Option<(Rule, bool)>,
 }
@@ -134,7 +134,12 @@ impl<T: Value> VariableBuilder<T> {
 
     /// The engineering unit; makes it an AnalogUnitType, or an AnalogUnitRangeType together with [`Self::range`]
     /// (Part 8 §5.3.2).
-    pub fn units(mut self, unit: Unit) -> Self {
+    pub fn units(self, unit: Unit) -> Self {
+        self.engineering_units(unit.information())
+    }
+
+    /// Like [`Self::units`], with any unit of any system.
+    pub fn engineering_units(mut self, unit: EUInformation) -> Self {
         self.unit = Some(unit);
         self
     }
@@ -259,7 +264,7 @@ impl<T: Value> VariableBuilder<T> {
             set_or_add(&node, "EURange", Struct(range))?;
         }
         if let Some(unit) = self.unit {
-            set_or_add(&node, "EngineeringUnits", Struct(unit.information()))?;
+            set_or_add(&node, "EngineeringUnits", Struct(unit))?;
         }
         if let Some((rule, writable)) = self.history {
             node.space.historize(&node.id, writable, rule, now())?;
@@ -376,7 +381,9 @@ impl<T: Value> Variable<T> {
         &self.node.id
     }
 
-    pub(crate) fn handle(&self) -> &VariableHandle {
+    /// The handle below: for those who set many values with one look at the clock.
+    #[must_use]
+    pub fn handle(&self) -> &VariableHandle {
         &self.handle
     }
 

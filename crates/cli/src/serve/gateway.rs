@@ -1,0 +1,174 @@
+//! The sources of a configuration beside the server.
+
+use crate::failure::Failure;
+use taktwerk::Server;
+use taktwerk_config::ConfigFile;
+
+/// How many sources and tags a file has; what is wrong with them.
+pub(crate) fn check(file: &ConfigFile) -> Result<Option<(usize, usize)>, Failure> {
+    Ok(imp::load(file)?.map(|config| (config.sources.len(), config.tag_count())))
+}
+
+pub(super) use imp::{Prepared, prepare};
+
+#[cfg(feature = "gateway")]
+mod imp {
+    use super::{ConfigFile, Failure, Server};
+    use taktwerk_gateway::{Gateway, GatewayConfig, GatewayError, PreparedGateway};
+
+    /// Nodes whose sources are not asked yet.
+    #[derive(Default)]
+    pub(crate) struct Prepared(Option<PreparedGateway>);
+
+    /// Sources that are asked.
+    pub(crate) struct Started(Option<Gateway>);
+
+    pub(super) fn load(file: &ConfigFile) -> Result<Option<GatewayConfig>, Failure> {
+        let config = GatewayConfig::parse(file.path(), file.text());
+        let config = config.map_err(|mistake| Failure::Usage(mistake.to_string()))?;
+        if config.as_ref().is_some_and(GatewayConfig::historizes) && file.config().history.file.is_none() {
+            return Err(Failure::Usage(format!(
+                "{}: tags with historize = true need a place to record to: set file = \"history.db\" under [history]",
+                file.path().display()
+            )));
+        }
+        Ok(config)
+    }
+
+    /// Adds the nodes of a file's tags.
+    pub(crate) fn prepare(file: &ConfigFile, server: &Server) -> Result<Prepared, Failure> {
+        let Some(config) = load(file)? else { return Ok(Prepared(None)) };
+        let prepared = PreparedGateway::new(config, server);
+        prepared.map(|prepared| Prepared(Some(prepared))).map_err(|error| match error {
+            GatewayError::Node { .. } => Failure::Usage(format!("{}: {error}", file.path().display())),
+            GatewayError::Threads(_) => Failure::Environment(error.to_string()),
+        })
+    }
+
+    impl Prepared {
+        /// Starts asking the sources.
+        pub(crate) fn start(self) -> Result<Started, Failure> {
+            let started = self.0.map(PreparedGateway::start).transpose();
+            let started = started.map_err(|error| Failure::Environment(error.to_string()))?;
+            if let Some(gateway) = &started {
+                for source in gateway.sources().views() {
+                    tell!("source {}: {}, {} tags", source.name, source.description, source.tags);
+                }
+            }
+            Ok(Started(started))
+        }
+    }
+
+    #[cfg(feature = "web")]
+    impl Started {
+        /// What `/metrics` shows of the sources.
+        pub(crate) fn collectors(&self) -> Vec<std::sync::Arc<dyn taktwerk_web::Collector>> {
+            let sources = self.0.iter().map(Gateway::sources);
+            sources.map(|sources| std::sync::Arc::new(metrics::SourceMetrics(sources)) as _).collect()
+        }
+    }
+
+    #[cfg(feature = "web")]
+    mod metrics {
+        use std::fmt;
+        use taktwerk_gateway::Sources;
+        use taktwerk_gateway::statistics::Snapshot;
+        use taktwerk_web::Collector;
+        use taktwerk_web::exposition::Exposition;
+
+        /// The statistics of all sources. The names of sources are those of the configuration, so there are few.
+        #[derive(Debug)]
+        pub(super) struct SourceMetrics(pub(super) Sources);
+
+        type Of = fn(&Snapshot) -> f64;
+
+        const COUNTERS: [(&str, &str, Of); 10] = [
+            ("requests", "Requests to the source", |it| it.requests as f64),
+            ("answers", "Answers and messages of the source", |it| it.answers as f64),
+            ("errors", "Requests and connections that failed", |it| it.errors as f64),
+            ("values", "Values stored in tags", |it| it.values as f64),
+            ("invalid_values", "Values that do not fit their tag's type", |it| it.invalid as f64),
+            ("dropped_values", "Values and messages thrown away", |it| it.dropped as f64),
+            ("missed_values", "Times that a tag's value did not come in time", |it| it.missed as f64),
+            ("writes", "Values written to the source", |it| it.writes as f64),
+            ("write_errors", "Values that could not be written", |it| it.write_errors as f64),
+            ("connections", "Connections made", |it| it.connections as f64),
+        ];
+
+        const GAUGES: [(&str, &str, Of); 4] = [
+            ("connected", "1 if the source is connected", |it| f64::from(u8::from(it.is_connected))),
+            ("uncertain_tags", "Tags with Uncertain_LastUsableValue", |it| it.uncertain as f64),
+            ("lost_tags", "Tags with Bad_NoCommunication", |it| it.lost as f64),
+            ("last_answer_timestamp_seconds", "Time of the last answer, since 1970", |it| {
+                it.last_answer.map_or(0.0, |time| time.unix_nanos() as f64 / 1e9)
+            }),
+        ];
+
+        impl Collector for SourceMetrics {
+            fn collect(&self, out: &mut Exposition<'_>) -> fmt::Result {
+                let views = self.0.views();
+                let series = |of: Of| {
+                    let values =
+                        views.iter().map(|view| (("source", view.name.clone()), of(&view.statistics)));
+                    values.collect::<Vec<_>>()
+                };
+                for (name, help, of) in COUNTERS {
+                    out.counters(&format!("taktwerk_source_{name}"), help, series(of))?;
+                }
+                for (name, help, of) in GAUGES {
+                    out.gauges(&format!("taktwerk_source_{name}"), help, series(of))?;
+                }
+                let tags = views.iter().map(|view| (("source", view.name.clone()), view.tags as f64));
+                out.gauges("taktwerk_source_tags", "Tags of the source", tags.collect::<Vec<_>>())
+            }
+        }
+    }
+}
+
+#[cfg(not(feature = "gateway"))]
+mod imp {
+    use super::{ConfigFile, Failure, Server};
+
+    #[derive(Default)]
+    pub(crate) struct Prepared;
+    pub(crate) struct Started;
+
+    /// Without the feature there is none.
+    pub(super) struct Never {
+        pub(super) sources: Vec<()>,
+    }
+
+    impl Never {
+        pub(super) fn tag_count(&self) -> usize {
+            0
+        }
+    }
+
+    pub(super) fn load(file: &ConfigFile) -> Result<Option<Never>, Failure> {
+        let config = file.config();
+        if config.source.is_empty() && config.tag.is_empty() {
+            return Ok(None);
+        }
+        Err(Failure::Usage(format!(
+            "{}: [[source]]: this program was built without the feature `gateway`",
+            file.path().display()
+        )))
+    }
+
+    pub(crate) fn prepare(file: &ConfigFile, _: &Server) -> Result<Prepared, Failure> {
+        load(file).map(|_| Prepared)
+    }
+
+    impl Prepared {
+        pub(crate) fn start(self) -> Result<Started, Failure> {
+            Ok(Started)
+        }
+    }
+
+    #[cfg(feature = "web")]
+    impl Started {
+        pub(crate) fn collectors(&self) -> Vec<std::sync::Arc<dyn taktwerk_web::Collector>> {
+            Vec::new()
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! Where a tag's value is in a Modbus device, and how it is encoded there.
+
+use crate::fields::{Fields, Mistake};
+use crate::value::Kind;
+use taktwerk_types::BuiltInType;
+
+/// The four tables of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Table {
+    /// Bits that can be written.
+    Coil,
+    /// Bits.
+    Discrete,
+    /// Registers.
+    Input,
+    /// Registers that can be written.
+    Holding,
+}
+
+impl Table {
+    /// Whether it has bits instead of registers.
+    #[must_use]
+    pub fn is_bits(self) -> bool {
+        matches!(self, Self::Coil | Self::Discrete)
+    }
+
+    /// Whether it can be written.
+    #[must_use]
+    pub fn is_writable(self) -> bool {
+        matches!(self, Self::Coil | Self::Holding)
+    }
+
+    /// Its name in addresses.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Coil => "coil",
+            Self::Discrete => "discrete",
+            Self::Input => "input",
+            Self::Holding => "holding",
+        }
+    }
+}
+
+/// How a value is encoded in registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A coil, or one bit of a register.
+    Bit,
+    /// A number of one to four registers.
+    Number(BuiltInType),
+    /// Text of so many bytes, filled up with zeros or spaces.
+    Text(u16),
+}
+
+/// Which half comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// The high one, as the specification says.
+    #[default]
+    Big,
+    /// The low one.
+    Little,
+}
+
+/// The orders that can be chosen.
+pub const ORDERS: [(&str, Order); 2] = [("big", Order::Big), ("little", Order::Little)];
+
+const FORMATS: [(&str, Format); 10] = [
+    ("bit", Format::Bit),
+    ("int16", Format::Number(BuiltInType::Int16)),
+    ("uint16", Format::Number(BuiltInType::UInt16)),
+    ("int32", Format::Number(BuiltInType::Int32)),
+    ("uint32", Format::Number(BuiltInType::UInt32)),
+    ("int64", Format::Number(BuiltInType::Int64)),
+    ("uint64", Format::Number(BuiltInType::UInt64)),
+    ("float32", Format::Number(BuiltInType::Float)),
+    ("float64", Format::Number(BuiltInType::Double)),
+    ("string", Format::Text(0)),
+];
+
+/// Registers in one request (Modbus Application Protocol §6.3).
+pub const REGISTERS_MAX: u16 = 125;
+/// Bits in one request (§6.1).
+pub const BITS_MAX: u16 = 2000;
+
+/// Where a tag's value is, and what it is there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// The unit on the line.
+    pub unit: u8,
+    /// The table.
+    pub table: Table,
+    /// The first register or bit, from 0.
+    pub first: u16,
+    /// How each element is encoded.
+    pub format: Format,
+    /// The bit of the register, from the lowest.
+    pub bit: u8,
+    /// Elements; `None` if the value is no array.
+    pub count: Option<u16>,
+    /// The order of the registers of one number.
+    pub word_order: Order,
+    /// The order of the bytes of one register.
+    pub byte_order: Order,
+}
+
+/// What tags have that do not say it themselves.
+#[derive(Debug, Clone, Copy)]
+pub struct Defaults {
+    /// The unit.
+    pub unit: u8,
+    /// The order of registers.
+    pub word_order: Order,
+    /// The order of bytes.
+    pub byte_order: Order,
+}
+
+impl Format {
+    /// Registers, or bits, of one element.
+    #[must_use]
+    pub fn width(self) -> u16 {
+        match self {
+            Self::Bit | Self::Number(BuiltInType::Int16 | BuiltInType::UInt16) => 1,
+            Self::Number(BuiltInType::Int64 | BuiltInType::UInt64 | BuiltInType::Double) => 4,
+            Self::Number(_) => 2,
+            Self::Text(bytes) => bytes.div_ceil(2),
+        }
+    }
+
+    fn element(self) -> BuiltInType {
+        match self {
+            Self::Bit => BuiltInType::Boolean,
+            Self::Number(kind) => kind,
+            Self::Text(_) => BuiltInType::String,
+        }
+    }
+}
+
+impl Point {
+    /// Registers, or bits, from the first to the last.
+    #[must_use]
+    pub fn width(&self) -> u16 {
+        self.format.width().saturating_mul(self.count.unwrap_or(1))
+    }
+
+    /// One behind the last register or bit.
+    #[must_use]
+    pub fn end(&self) -> u32 {
+        u32::from(self.first) + u32::from(self.width())
+    }
+
+    /// The type of the value.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        Kind { element: self.format.element(), is_array: self.count.is_some() }
+    }
+
+    /// Takes the settings of a tag.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn take(
+        fields: &mut Fields,
+        wanted: Option<BuiltInType>,
+        is_scaled: bool,
+        defaults: Defaults,
+    ) -> Result<Self, Mistake> {
+        let (line, text) = fields.required("address", "\"holding:100\"")?;
+        let Some((table, first, bit)) = parse(&text) else {
+            return Err(fields.mistake_in(
+                line,
+                "address",
+                format!("{text:?} is no Modbus address"),
+                "write the table and the number from 0 on, such as \"holding:100\", \"holding:100.3\" for a bit, \
+                 \"input:7\", \"coil:0\" or \"discrete:12\"; or the number of a manual, such as \"40101\"",
+            ));
+        };
+        let mut format = match fields.word("format", &FORMATS)? {
+            Some(format) => format,
+            None if table.is_bits() || bit.is_some() => Format::Bit,
+            // Without scaling the tag's type tells what is in the registers.
+            None => match wanted.filter(|_| !is_scaled) {
+                Some(BuiltInType::String) => Format::Text(0),
+                Some(kind @ (BuiltInType::Float | BuiltInType::Double)) => Format::Number(kind),
+                Some(kind) if (BuiltInType::Int16..=BuiltInType::UInt64).contains(&kind) => {
+                    Format::Number(kind)
+                }
+                _ => Format::Number(BuiltInType::UInt16),
+            },
+        };
+        let length = fields.integer("length", 1, 250)?;
+        match (&mut format, length) {
+            (Format::Text(bytes), Some(length)) => *bytes = length as u16,
+            (Format::Text(_), None) => {
+                return Err(fields.mistake("a text needs its length in bytes", "write length = 16"));
+            }
+            (_, Some(_)) => {
+                return Err(fields.mistake("only texts have a length", "write format = \"string\""));
+            }
+            (_, None) => {}
+        }
+        if table.is_bits() && format != Format::Bit {
+            let hint = "leave format out, or read a register: \"holding:…\" or \"input:…\"";
+            return Err(fields.mistake(format!("a {} is one bit", table.name()), hint));
+        }
+        if bit.is_some() != (format == Format::Bit && !table.is_bits()) {
+            let problem = "a bit of a register needs its number, and only a bit has one";
+            return Err(fields.mistake_in(
+                line,
+                "address",
+                problem,
+                "write \"holding:100.0\" for the lowest bit",
+            ));
+        }
+        let count = fields.integer("count", 1, u64::from(BITS_MAX))?.map(|count| count as u16);
+        if count.is_some() && bit.is_some() {
+            return Err(
+                fields.mistake("bits of registers cannot be arrays", "read the register, or use coils")
+            );
+        }
+        let point = Self {
+            unit: fields.integer("unit", 0, 255)?.map_or(defaults.unit, |unit| unit as u8),
+            table,
+            first,
+            format,
+            bit: bit.unwrap_or(0),
+            count,
+            word_order: fields.word("word_order", &ORDERS)?.unwrap_or(defaults.word_order),
+            byte_order: fields.word("byte_order", &ORDERS)?.unwrap_or(defaults.byte_order),
+        };
+        let most = if table.is_bits() { BITS_MAX } else { REGISTERS_MAX };
+        if point.width() > most {
+            let problem =
+                format!("the value has {} registers or bits, and one request {most}", point.width());
+            return Err(fields.mistake(problem, "split it into several tags"));
+        }
+        if point.end() > 65_536 {
+            return Err(fields.mistake_in(
+                line,
+                "address",
+                "the value ends beyond 65535",
+                "use a lower address",
+            ));
+        }
+        Ok(point)
+    }
+}
+
+/// Reads `table:number`, `table:number.bit`, or the five or six digits of manuals.
+#[must_use]
+pub fn parse(text: &str) -> Option<(Table, u16, Option<u8>)> {
+    let text = text.trim();
+    let (table, rest) = match text.split_once(':') {
+        Some((name, rest)) => {
+            let table = match &*name.trim().to_ascii_lowercase() {
+                "coil" | "co" => Table::Coil,
+                "discrete" | "di" => Table::Discrete,
+                "input" | "ir" => Table::Input,
+                "holding" | "hr" => Table::Holding,
+                _ => return None,
+            };
+            (table, rest.trim())
+        }
+        None => return classic(text),
+    };
+    let (number, bit) = match rest.split_once('.') {
+        Some((number, bit)) => {
+            let bit = bit.parse().ok().filter(|bit| *bit < 16)?;
+            (number, Some(bit))
+        }
+        None => (rest, None),
+    };
+    let number = match number.strip_prefix("0x") {
+        Some(digits) => u16::from_str_radix(digits, 16).ok()?,
+        None => number.parse().ok()?,
+    };
+    Some((table, number, bit))
+}
+
+/// `40001` and `400001` are the first holding register; `0`, `1` and `3` begin coils, discrete inputs and input registers.
+fn classic(text: &str) -> Option<(Table, u16, Option<u8>)> {
+    let (digits, bit) = match text.split_once('.') {
+        Some((digits, bit)) => (digits, Some(bit.parse().ok().filter(|bit| *bit < 16)?)),
+        None => (text, None),
+    };
+    if !matches!(digits.len(), 5 | 6) || !digits.chars().all(|char| char.is_ascii_digit()) {
+        return None;
+    }
+    let table = match digits.get(..1)? {
+        "0" => Table::Coil,
+        "1" => Table::Discrete,
+        "3" => Table::Input,
+        "4" => Table::Holding,
+        _ => return None,
+    };
+    let number: u32 = digits.get(1..)?.parse().ok()?;
+    Some((table, u16::try_from(number.checked_sub(1)?).ok()?, bit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::Sections;
+    use std::path::Path;
+
+    #[test]
+    fn addresses_are_read_as_manuals_write_them() {
+        assert_eq!(parse("holding:100"), Some((Table::Holding, 100, None)));
+        assert_eq!(parse("holding:0x10.15"), Some((Table::Holding, 16, Some(15))));
+        assert_eq!(parse("Input: 7"), Some((Table::Input, 7, None)));
+        assert_eq!(parse("40001"), Some((Table::Holding, 0, None)));
+        assert_eq!(parse("465536"), Some((Table::Holding, 65_535, None)));
+        assert_eq!(parse("30010.3"), Some((Table::Input, 9, Some(3))));
+        for wrong in [
+            "",
+            "holding",
+            "holding:",
+            "holding:65536",
+            "holding:1.16",
+            "40000",
+            "465537",
+            "20001",
+            "hold:1",
+            "é0001",
+        ] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+
+    fn point(text: &str) -> Result<Point, Mistake> {
+        let mut sections = Sections::parse(Path::new("g"), &format!("[[tag]]\n{text}\n")).unwrap();
+        let defaults = Defaults { unit: 1, word_order: Order::Big, byte_order: Order::Big };
+        Point::take(&mut sections.tags[0], None, false, defaults)
+    }
+
+    #[test]
+    fn points_have_a_width_and_refuse_what_no_request_can_carry() {
+        let width = |text: &str| point(text).unwrap().width();
+        assert_eq!(width("address = \"holding:1\""), 1);
+        assert_eq!(width("address = \"holding:1\"\nformat = \"float64\"\ncount = 3"), 12);
+        assert_eq!(width("address = \"holding:1\"\nformat = \"string\"\nlength = 5"), 3);
+        assert_eq!(width("address = \"coil:1\"\ncount = 2000"), 2000);
+        for (text, said) in [
+            ("address = \"holding:1\"\nformat = \"float32\"\ncount = 63", "split it"),
+            ("address = \"holding:65535\"\nformat = \"int32\"", "beyond 65535"),
+            ("address = \"coil:1\"\nformat = \"int16\"", "one bit"),
+            ("address = \"holding:1\"\nformat = \"string\"", "length"),
+            ("address = \"holding:1\"\nformat = \"bit\"", "lowest bit"),
+            ("address = \"holding:1.2\"\nformat = \"int16\"", "only a bit has one"),
+            ("address = \"holding:1\"\nformat = \"flaot32\"", "did you mean \"float32\"?"),
+        ] {
+            let error = point(text).unwrap_err().to_string();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+}

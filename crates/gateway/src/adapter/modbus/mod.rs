@@ -1,0 +1,109 @@
+//! Modbus devices: TCP, RTU over TCP, and serial lines.
+//!
+//! - [`address`]: what tags say; [`registers`]: values in registers; [`plan`]: which requests read them;
+//! - [`link`]: the connection and what errors mean; `poll`: reading and writing.
+//!
+//! A line has one request under way at a time. A unit that does not answer is asked again after a pause of its own, so
+//! that the others on the line are read on time.
+
+pub mod address;
+pub mod link;
+pub mod plan;
+mod poll;
+pub mod registers;
+
+use crate::connect::host_and_port;
+use crate::fault::Fault;
+use crate::feed::{Feed, Writes};
+use crate::fields::{Fields, Mistake};
+use crate::settings::SourceSettings;
+use crate::source::{Adapter, Placement};
+use crate::tag::{Access, Tag};
+use address::{Defaults, ORDERS, Point};
+use futures_util::future::BoxFuture;
+use link::{Parity, SerialLine, Way};
+use plan::Bounds;
+
+/// A line of Modbus devices.
+#[derive(Debug)]
+pub struct Modbus {
+    way: Way,
+    defaults: Defaults,
+    bounds: Bounds,
+    identify: bool,
+    points: Vec<Point>,
+}
+
+impl Modbus {
+    /// Takes the settings of a source.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn take(fields: &mut Fields, _: &SourceSettings) -> Result<Self, Mistake> {
+        let address = fields.text_at("address")?;
+        let device = fields.text("device")?;
+        let is_rtu = fields.word("framing", &[("tcp", false), ("rtu", true)])?;
+        let way = match (address, device) {
+            (Some((line, text)), None) => {
+                let Some((host, port)) = host_and_port(&text, 502) else {
+                    let hint = "write \"host:port\", such as \"192.168.0.10:502\"";
+                    return Err(fields.mistake_in(line, "address", format!("{text:?} is no address"), hint));
+                };
+                if is_rtu == Some(true) { Way::RtuOverTcp(host, port) } else { Way::Tcp(host, port) }
+            }
+            (None, Some(device)) => Way::Serial(SerialLine {
+                device,
+                baud: fields.integer("baud", 300, 4_000_000)?.unwrap_or(19_200) as u32,
+                parity: fields
+                    .word("parity", &[("none", Parity::None), ("even", Parity::Even), ("odd", Parity::Odd)])?
+                    .unwrap_or(Parity::Even),
+                stop_bits: fields.integer("stop_bits", 1, 2)?.unwrap_or(1) as u8,
+            }),
+            _ => {
+                let hint = "write address = \"host:502\", or device = \"/dev/ttyUSB0\" for a serial line";
+                return Err(fields.mistake("a Modbus source needs an address or a device", hint));
+            }
+        };
+        Ok(Self {
+            way,
+            defaults: Defaults {
+                unit: fields.integer("unit", 0, 255)?.unwrap_or(1) as u8,
+                word_order: fields.word("word_order", &ORDERS)?.unwrap_or_default(),
+                byte_order: fields.word("byte_order", &ORDERS)?.unwrap_or_default(),
+            },
+            bounds: Bounds {
+                registers: fields.integer("max_registers", 1, 125)?.unwrap_or(125) as u16,
+                gap: fields.integer("max_gap", 0, 124)?.unwrap_or(16) as u16,
+            },
+            identify: fields.flag("identify")?.unwrap_or(false),
+            points: Vec::new(),
+        })
+    }
+}
+
+impl Adapter for Modbus {
+    fn describe(&self) -> String {
+        let kind = match self.way {
+            Way::Tcp(..) => "Modbus TCP",
+            Way::RtuOverTcp(..) => "Modbus RTU over TCP",
+            Way::Serial(_) => "Modbus RTU",
+        };
+        format!("{kind} {}", self.way.target())
+    }
+
+    fn add_tag(&mut self, tag: &Tag, fields: &mut Fields, position: usize) -> Result<Placement, Mistake> {
+        debug_assert_eq!(position, self.points.len(), "every tag is a variable");
+        let point = Point::take(fields, tag.kind, !tag.scaling.is_identity(), self.defaults)?;
+        if tag.access == Access::ReadWrite && !point.table.is_writable() {
+            let problem = format!("clients cannot write {} values", point.table.name());
+            return Err(fields.mistake(problem, "use access = \"read\", or a coil or holding register"));
+        }
+        let kind = point.kind();
+        self.points.push(point);
+        Ok(Placement::Variable(kind))
+    }
+
+    fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {
+        Box::pin(poll::run(self, feed, writes))
+    }
+}

@@ -1,0 +1,237 @@
+//! Reading a line at its interval, and writing in between.
+
+use super::Modbus;
+use super::address::{Point, Table};
+use super::link::{Link, status_of};
+use super::plan::{Request, plan, split};
+use super::registers::{decode, encode};
+use crate::fault::Fault;
+use crate::feed::{Feed, Reading, Write, Writes};
+use crate::statistics::Count;
+use core::time::Duration;
+use std::collections::BTreeMap;
+use taktwerk_types::{StatusCode, Variant};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_modbus::ExceptionCode;
+
+/// A unit that did not answer.
+#[derive(Debug, Clone, Copy)]
+struct Silent {
+    until: Instant,
+    pause: Duration,
+}
+
+struct Line<'a> {
+    modbus: &'a Modbus,
+    feed: &'a Feed,
+    requests: Vec<Request>,
+    link: Option<Link>,
+    silent: BTreeMap<u8, Silent>,
+}
+
+pub(super) async fn run(modbus: &Modbus, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
+    let settings = feed.settings();
+    let mut line = Line {
+        modbus,
+        feed,
+        requests: plan(&modbus.points, modbus.bounds),
+        link: Some(Link::connect(&modbus.way, settings.deadline).await?),
+        silent: BTreeMap::new(),
+    };
+    if modbus.identify {
+        line.identify().await?;
+    }
+    let mut ticks = interval(settings.interval.unwrap_or(Duration::from_secs(1)));
+    // Intervals that were missed as a whole are left out.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        tokio::select! {
+            biased;
+            write = writes.next() => {
+                line.write(write).await?;
+                while let Some(write) = writes.try_next() {
+                    line.write(write).await?;
+                }
+                // So that clients see what the device made of it.
+                line.poll().await?;
+            }
+            _ = ticks.tick() => line.poll().await?,
+        }
+    }
+}
+
+impl Line<'_> {
+    /// The connection; made anew if the last one is of no use.
+    async fn link(&mut self) -> Result<&mut Link, Fault> {
+        let link = match self.link.take() {
+            Some(link) => link,
+            None => Link::connect(&self.modbus.way, self.feed.settings().deadline).await?,
+        };
+        Ok(self.link.insert(link))
+    }
+
+    async fn identify(&mut self) -> Result<(), Fault> {
+        let mut units: Vec<u8> = self.requests.iter().map(|request| request.unit).collect();
+        units.dedup();
+        for unit in units {
+            match self.link().await?.identify(unit).await {
+                Ok(Ok(found)) => {
+                    let found: Vec<String> = found.into_iter().map(|(_, text)| text).collect();
+                    tracing::info!(
+                        source = self.feed.settings().name,
+                        unit,
+                        device = found.join(", "),
+                        "identified"
+                    );
+                }
+                Ok(Err(exception)) => tracing::info!(unit, %exception, "the device does not say what it is"),
+                Err(fault) => {
+                    tracing::info!(unit, %fault, "the device does not say what it is");
+                    // A late answer must not be taken for that of another request.
+                    self.link = None;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads everything once.
+    async fn poll(&mut self) -> Result<(), Fault> {
+        let mut answers = 0;
+        let mut fault = None;
+        let mut refused: Vec<usize> = Vec::new();
+        let requests = core::mem::take(&mut self.requests);
+        for (index, request) in requests.iter().enumerate() {
+            if self.silent.get(&request.unit).is_some_and(|silent| Instant::now() < silent.until) {
+                continue;
+            }
+            self.feed.statistics().add(Count::Requests, 1);
+            let Request { unit, table, first, count, .. } = *request;
+            let answer = match self.link().await {
+                Ok(link) => link.read(unit, table, first, count).await,
+                Err(error) => {
+                    self.requests = requests;
+                    return Err(error);
+                }
+            };
+            match answer {
+                Ok(answer) => {
+                    answers += 1;
+                    self.silent.remove(&unit);
+                    self.feed.connected();
+                    if self.take(request, answer) {
+                        refused.push(index);
+                    }
+                }
+                Err(error) => {
+                    self.link = None;
+                    self.feed.failed(&error);
+                    self.silence(unit);
+                    fault = Some(error);
+                }
+            }
+        }
+        self.requests = requests;
+        for index in refused.into_iter().rev() {
+            if let Some(parts) = split(&self.requests[index], &self.modbus.points, self.modbus.bounds) {
+                self.requests.splice(index..=index, parts);
+            }
+        }
+        match fault {
+            // If nobody has answered, it is the line.
+            Some(fault) if answers == 0 => Err(fault),
+            _ => Ok(()),
+        }
+    }
+
+    /// The unit is asked again later, and still later the next time.
+    fn silence(&mut self, unit: u8) {
+        let settings = self.feed.settings();
+        let pause =
+            self.silent.get(&unit).map_or(settings.retry, |silent| silent.pause * 2).min(settings.retry_max);
+        self.silent.insert(unit, Silent { until: Instant::now() + pause, pause });
+    }
+
+    /// Stores what a request has brought. True if it asked for something that the device does not have, together with
+    /// something that it may have.
+    fn take(&self, request: &Request, answer: Result<Vec<u16>, ExceptionCode>) -> bool {
+        let points =
+            request.points.iter().filter_map(|index| Some((*index, self.modbus.points.get(*index)?)));
+        match answer {
+            Ok(words) => {
+                let readings = points.map(|(index, point)| {
+                    let at = usize::from(point.first - request.first);
+                    let value = words.get(at..).and_then(|words| decode(words, point));
+                    (index, value.map_or_else(|| Reading::bad(StatusCode::BAD_DEVICE_FAILURE), Reading::good))
+                });
+                self.feed.deliver(readings);
+                false
+            }
+            Err(exception) => {
+                self.feed.failed(&Fault::other(
+                    format!("{}, unit {}", self.modbus.way.target(), request.unit),
+                    format!("{}:{} ({}): {exception}", request.table.name(), request.first, request.count),
+                ));
+                let is_address =
+                    matches!(exception, ExceptionCode::IllegalDataAddress | ExceptionCode::IllegalDataValue);
+                if is_address && request.points.len() > 1 {
+                    return true;
+                }
+                if let Some(status) = status_of(exception) {
+                    self.feed.deliver(points.map(|(index, _)| (index, Reading::bad(status))));
+                }
+                false
+            }
+        }
+    }
+
+    /// Carries out a write.
+    async fn write(&mut self, write: Write) -> Result<(), Fault> {
+        let Some(point) = self.modbus.points.get(write.position) else { return Ok(()) };
+        let Some(words) = encode(&write.value, point) else {
+            self.feed.statistics().add(Count::WriteErrors, 1);
+            self.feed.failed(&Fault::other(
+                format!("{}:{}", point.table.name(), point.first),
+                format!("{} does not fit into the registers", write.value),
+            ));
+            return Ok(());
+        };
+        let Point { unit, first, .. } = *point;
+        let link = self.link().await?;
+        let answer = match point.table {
+            Table::Coil => {
+                let bits: Vec<bool> = words.iter().map(|word| *word != 0).collect();
+                link.write_coils(unit, first, &bits).await
+            }
+            _ if write.value_is_bit(point) => {
+                link.write_bit(unit, first, point.bit, words.first().is_some_and(|word| *word != 0)).await
+            }
+            _ => link.write_registers(unit, first, &words).await,
+        };
+        match answer {
+            Ok(Ok(())) => self.feed.statistics().add(Count::Writes, 1),
+            Ok(Err(exception)) => {
+                self.feed.statistics().add(Count::WriteErrors, 1);
+                let fault = Fault::other(
+                    format!("{}, unit {unit}", self.modbus.way.target()),
+                    format!("write of {}:{first}: {exception}", point.table.name()),
+                );
+                tracing::warn!(source = self.feed.settings().name, %fault, "a write has failed");
+                self.feed.failed(&fault);
+            }
+            Err(fault) => {
+                self.feed.statistics().add(Count::WriteErrors, 1);
+                self.feed.failed(&fault);
+                self.link = None;
+                self.silence(unit);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Write {
+    fn value_is_bit(&self, point: &Point) -> bool {
+        point.format == super::address::Format::Bit && matches!(self.value, Variant::Boolean(_))
+    }
+}

@@ -1,0 +1,271 @@
+//! A gateway as its file describes it.
+
+use crate::adapter::modbus::Modbus;
+use crate::adapter::simulation::Simulation;
+use crate::fields::{Fields, Mistake, Sections};
+use crate::settings::SourceSettings;
+use crate::source::{Adapter, Placement};
+use crate::tag::Tag;
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The namespace of tags, unless the file names one.
+pub const NAMESPACE_DEFAULT: &str = "urn:taktwerk:gateway";
+/// Threads for all sources together.
+const THREADS_MAX: u64 = 64;
+
+/// A gateway to be.
+pub struct GatewayConfig {
+    /// The namespace of its nodes.
+    pub namespace: String,
+    /// Threads for all sources together.
+    pub threads: usize,
+    /// Its sources.
+    pub sources: Vec<SourceConfig>,
+}
+
+/// A source to be.
+pub struct SourceConfig {
+    /// What every source has.
+    pub settings: SourceSettings,
+    /// The kind of source, with its tags.
+    pub adapter: Box<dyn Adapter>,
+    /// Its variables, in the order of their positions.
+    pub tags: Vec<(Tag, Placement)>,
+}
+
+impl core::fmt::Debug for GatewayConfig {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("GatewayConfig").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+impl core::fmt::Debug for SourceConfig {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SourceConfig").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// Makes a source of its settings.
+type Take = fn(&mut Fields, &SourceSettings) -> Result<Box<dyn Adapter>, Mistake>;
+
+/// A kind of source: its name in files, how often it is asked unless the file says so, and how it is made.
+#[derive(Clone, Copy)]
+struct SourceKind {
+    name: &'static str,
+    interval: Option<Duration>,
+    take: Take,
+}
+
+macro_rules! kind {
+    ($name:literal, $interval:expr, $type:ident) => {
+        SourceKind {
+            name: $name,
+            interval: $interval,
+            take: |fields, settings| Ok(Box::new($type::take(fields, settings)?)),
+        }
+    };
+}
+
+const SECOND: Option<Duration> = Some(Duration::from_secs(1));
+
+const KINDS: [SourceKind; 2] = [kind!("modbus", SECOND, Modbus), kind!("simulation", SECOND, Simulation)];
+
+impl GatewayConfig {
+    /// Reads the sections of a configuration file that belong to the gateway; `None` if there are none.
+    ///
+    /// # Errors
+    /// The first mistake, with its line.
+    pub fn parse(path: &Path, text: &str) -> Result<Option<Self>, Mistake> {
+        let sections = Sections::parse(path, text)?;
+        if sections.gateway.is_none() && sections.sources.is_empty() && sections.tags.is_empty() {
+            return Ok(None);
+        }
+        let (mut namespace, mut threads) = (NAMESPACE_DEFAULT.to_owned(), 1);
+        if let Some(mut fields) = sections.gateway {
+            namespace = fields.text("namespace")?.unwrap_or(namespace);
+            threads = fields.integer("threads", 1, THREADS_MAX)?.unwrap_or(1) as usize;
+            fields.finish()?;
+        }
+        let mut sources: Vec<SourceConfig> = Vec::new();
+        let mut lines: Vec<(usize, Fields)> = Vec::new();
+        for mut fields in sections.sources {
+            let source = take_source(&mut fields)?;
+            if sources.iter().any(|other| other.settings.name == source.settings.name) {
+                let problem = format!("there are two sources {:?}", source.settings.name);
+                return Err(fields.mistake(problem, "give each its own name"));
+            }
+            lines.push((sources.len(), fields));
+            sources.push(source);
+        }
+        let mut names = Names::default();
+        for mut fields in sections.tags {
+            let tag = Tag::take(&mut fields)?;
+            add_tag(&mut sources, tag, &mut fields, &mut names)?;
+        }
+        for (_, fields) in lines {
+            fields.finish()?;
+        }
+        Ok(Some(Self { namespace, threads, sources }))
+    }
+
+    /// How many tags there are.
+    #[must_use]
+    pub fn tag_count(&self) -> usize {
+        self.sources.iter().map(|source| source.tags.len()).sum()
+    }
+
+    /// Whether a tag is to be recorded.
+    #[must_use]
+    pub fn historizes(&self) -> bool {
+        self.sources.iter().flat_map(|source| &source.tags).any(|(tag, _)| tag.historize)
+    }
+}
+
+fn take_source(fields: &mut Fields) -> Result<SourceConfig, Mistake> {
+    let (line, name) = fields.required("name", "\"plc\"")?;
+    if name.len() > 100 || name.chars().any(|char| char.is_control() || char == '/') {
+        let hint = "names have at most 100 bytes, no / and no control characters";
+        return Err(fields.mistake_in(line, "name", format!("{name:?} is no name"), hint));
+    }
+    let (line, kind) = fields.required("type", "\"modbus\"")?;
+    let kinds: Vec<(&str, SourceKind)> = KINDS.iter().map(|kind| (kind.name, *kind)).collect();
+    let kind = fields.meaning(line, "type", &kind, &kinds)?;
+    let settings = SourceSettings::take(fields, name, kind.interval)?;
+    let adapter = (kind.take)(fields, &settings)?;
+    Ok(SourceConfig { settings, adapter, tags: Vec::new() })
+}
+
+/// The nodes that there will be, so that no two have the same name.
+#[derive(Debug, Default)]
+struct Names {
+    variables: BTreeMap<Vec<String>, usize>,
+    folders: BTreeSet<Vec<String>>,
+}
+
+impl Names {
+    fn add(&mut self, tag: &Tag, fields: &Fields) -> Result<(), Mistake> {
+        let clash = |path: &[String]| {
+            Err(fields
+                .mistake(format!("{} is a tag and a folder", path.join("/")), "give the tag another name"))
+        };
+        for depth in 1..=tag.path.len() {
+            let folder: Vec<String> = tag.path.iter().take(depth).cloned().collect();
+            if self.variables.contains_key(&folder) {
+                return clash(&folder);
+            }
+            self.folders.insert(folder);
+        }
+        let mut path = tag.path.clone();
+        path.push(tag.name.clone());
+        if self.folders.contains(&path) {
+            return clash(&path);
+        }
+        if let Some(line) = self.variables.insert(path.clone(), fields.line()) {
+            let problem = format!("there is another tag {} in line {line}", path.join("/"));
+            return Err(fields.mistake(problem, "give it another name or path"));
+        }
+        Ok(())
+    }
+}
+
+fn add_tag(
+    sources: &mut [SourceConfig],
+    tag: Tag,
+    fields: &mut Fields,
+    names: &mut Names,
+) -> Result<(), Mistake> {
+    let known: Vec<(&str, usize)> =
+        sources.iter().enumerate().map(|(index, source)| (&*source.settings.name, index)).collect();
+    if !known.iter().any(|(name, _)| *name == tag.source) {
+        let hint = match taktwerk_config::nearest(&tag.source, known.iter().map(|(name, _)| *name)) {
+            Some(near) => format!("did you mean {near:?}?"),
+            None => "add a [[source]] with this name".to_owned(),
+        };
+        return Err(fields.mistake(format!("there is no source {:?}", tag.source), hint));
+    }
+    let Some(source) = sources.iter_mut().find(|source| source.settings.name == tag.source) else {
+        return Ok(());
+    };
+    let position =
+        source.tags.iter().filter(|(_, placement)| matches!(placement, Placement::Variable(_))).count();
+    let placement = source.adapter.add_tag(&tag, fields, position)?;
+    if let Placement::Variable(kind) = placement {
+        names.add(&tag, fields)?;
+        let native = tag.kind_for(kind);
+        if !native.is_number() && (tag.deadband > 0.0 || tag.units.is_some() || tag.range.is_some()) {
+            let problem =
+                format!("deadband, units and range are for numbers, and this is a {}", native.element);
+            return Err(fields.mistake(problem, "remove them"));
+        }
+    }
+    fields.finish()?;
+    source.tags.push((tag, placement));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mistake(text: &str) -> String {
+        GatewayConfig::parse(Path::new("g.toml"), text).unwrap_err().to_string()
+    }
+
+    const SOURCE: &str = "[[source]]\nname = \"plc\"\ntype = \"modbus\"\naddress = \"localhost\"\n";
+
+    #[test]
+    fn a_file_without_sources_has_no_gateway() {
+        assert!(GatewayConfig::parse(Path::new("g"), "[server]\nthreads = 1\n").unwrap().is_none());
+        let text = format!(
+            "[server]\nx = 1\n{SOURCE}[[tag]]\nsource = \"plc\"\nname = \"a\"\naddress = \"coil:1\"\n"
+        );
+        let config = GatewayConfig::parse(Path::new("g"), &text).unwrap().unwrap();
+        assert_eq!((config.sources.len(), config.tag_count(), config.threads), (1, 1, 1));
+    }
+
+    #[test]
+    fn mistakes_name_the_file_the_line_the_key_and_what_would_be_right() {
+        let tag = |more: &str| {
+            format!("{SOURCE}[[tag]]\nsource = \"plc\"\nname = \"a\"\naddress = \"holding:1\"\n{more}")
+        };
+        for (text, said) in [
+            (
+                SOURCE.replace("modbus", "modbsu"),
+                "g.toml:3: type: there is no \"modbsu\"; did you mean \"modbus\"?",
+            ),
+            (SOURCE.replace("address", "adress"), "g.toml:1: a Modbus source needs an address"),
+            (
+                format!("{SOURCE}intervall = \"1 s\"\n"),
+                "g.toml:5: intervall: there is no such setting here; did you mean `interval`?",
+            ),
+            (format!("{SOURCE}{SOURCE}"), "g.toml:5: there are two sources \"plc\""),
+            (
+                tag("").replace("source = \"plc\"", "source = \"plx\""),
+                "g.toml:5: there is no source \"plx\"; did you mean \"plc\"?",
+            ),
+            (tag("scael = 1\n"), "g.toml:9: scael: there is no such setting here; did you mean `scale`?"),
+            (tag(&tag("").replace(SOURCE, "")), "g.toml:9: there is another tag plc/a in line 5"),
+            (
+                tag("access = \"read-write\"\n").replace("holding", "input"),
+                "g.toml:5: clients cannot write input values",
+            ),
+            (
+                tag("").replace("name = \"a\"", "name = \"a\"\npath = \"x\"")
+                    + "[[tag]]\nsource = \"plc\"\nname = \"b\"\npath = \"x/a\"\naddress = \"coil:1\"\n",
+                "g.toml:10: x/a is a tag and a folder",
+            ),
+            (
+                tag("format = \"string\"\nlength = 4\nunits = \"m\"\n"),
+                "are for numbers, and this is a String",
+            ),
+        ] {
+            let error = mistake(&text);
+            assert!(
+                error.starts_with(said) || (said.starts_with("are") && error.contains(said)),
+                "{error}\n{said}"
+            );
+        }
+    }
+}

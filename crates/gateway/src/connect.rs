@@ -1,0 +1,71 @@
+//! TCP connections with a deadline, and errors that name the other side.
+
+use crate::fault::{Fault, plain};
+use core::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// `host:port` of a text; the port may be left out, the host may be an IPv6 address in brackets.
+#[must_use]
+pub fn host_and_port(text: &str, default_port: u16) -> Option<(String, u16)> {
+    let text = text.trim();
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, rest) = rest.split_once(']')?;
+            (host, rest.strip_prefix(':'))
+        }
+        None => match text.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    let is_name = |char: char| char.is_ascii_alphanumeric() || matches!(char, '.' | '-' | '_' | ':');
+    if host.is_empty() || !host.chars().all(is_name) {
+        return None;
+    }
+    let port = match port {
+        None => default_port,
+        Some(port) => port.parse().ok().filter(|port| *port > 0)?,
+    };
+    Some((host.to_owned(), port))
+}
+
+/// Connects.
+///
+/// # Errors
+/// The name is unknown, nobody listens there, or the deadline has passed.
+pub async fn tcp(host: &str, port: u16, deadline: Duration) -> Result<TcpStream, Fault> {
+    let target = target(host, port);
+    match timeout(deadline, TcpStream::connect((host, port))).await {
+        Err(_) => Err(Fault::ConnectTimeout { target, after: deadline }),
+        Ok(Err(error)) => Err(Fault::Connect { target, reason: plain(&error) }),
+        Ok(Ok(stream)) => {
+            // Requests are small and each waits for its answer.
+            stream.set_nodelay(true).map_err(|error| Fault::connect(target, &error))?;
+            Ok(stream)
+        }
+    }
+}
+
+/// A host and a port as people write them.
+#[must_use]
+pub fn target(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_and_ports_are_read_as_people_write_them() {
+        let some = |host: &str, port| Some((host.to_owned(), port));
+        assert_eq!(host_and_port("plc", 502), some("plc", 502));
+        assert_eq!(host_and_port("10.0.0.7:1502", 502), some("10.0.0.7", 1502));
+        assert_eq!(host_and_port("[::1]:1502", 502), some("::1", 1502));
+        assert_eq!(host_and_port("[::1]", 502), some("::1", 502));
+        for wrong in ["", ":502", "plc:", "plc:x", "plc:0", "plc:70000", "a b", "tcp://plc"] {
+            assert_eq!(host_and_port(wrong, 502), None, "{wrong}");
+        }
+    }
+}

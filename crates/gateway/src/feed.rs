@@ -1,0 +1,501 @@
+//! Where the readings of a source go, and what becomes of them: scaling, deadband, budget, and above all quality.
+//!
+//! A value that does not come in time is first the last one with Uncertain_LastUsableValue, and after the time that was
+//! configured Bad_NoCommunication (Part 8 §6.3). Both timestamps then say when that was found out.
+
+use crate::fault::Fault;
+use crate::plant::Plant;
+use crate::settings::SourceSettings;
+use crate::statistics::{Count, Statistics};
+use crate::tag::{Scaling, Tag};
+use crate::value::Kind;
+use core::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use taktwerk::BuildError;
+use taktwerk_net::clock::wall;
+use taktwerk_server::space::VariableHandle;
+use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
+use tokio::sync::mpsc;
+
+/// Writes that wait for a source.
+const WRITES_MAX: usize = 1024;
+
+/// What a source says of a tag.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// The value.
+    pub value: Variant,
+    /// Its status.
+    pub status: StatusCode,
+    /// When it was made, if the source says so.
+    pub time: Option<UtcTime>,
+}
+
+impl Reading {
+    /// A good value.
+    pub fn good(value: impl Into<Variant>) -> Self {
+        Self { value: value.into(), status: StatusCode::GOOD, time: None }
+    }
+
+    /// There is no value, and why.
+    #[must_use]
+    pub fn bad(status: StatusCode) -> Self {
+        Self { value: Variant::Empty, status, time: None }
+    }
+
+    /// A value of another server.
+    #[must_use]
+    pub fn of(data: DataValue) -> Self {
+        let status = data.status();
+        Self { value: data.value.unwrap_or_default(), status, time: data.source_timestamp }
+    }
+
+    /// The same with the time when it was made.
+    #[must_use]
+    pub fn at(mut self, time: Option<UtcTime>) -> Self {
+        self.time = time.filter(|time| !time.is_null());
+        self
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quality {
+    /// No value has come yet.
+    Waiting,
+    Fresh,
+    /// Uncertain_LastUsableValue.
+    Stale,
+    /// Bad_NoCommunication.
+    Lost,
+}
+
+/// A tag with its variable.
+struct Held {
+    variable: VariableHandle,
+    kind: Kind,
+    scaling: Option<Scaling>,
+    deadband: f64,
+    last_number: Option<f64>,
+    every: Option<Duration>,
+    answered: Instant,
+    quality: Quality,
+}
+
+/// A value on its way to a source, as the source understands it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Write {
+    /// The tag.
+    pub position: usize,
+    /// The value, scaled back.
+    pub value: Variant,
+}
+
+/// What clients write.
+#[derive(Debug)]
+pub struct Writes(mpsc::Receiver<Write>);
+
+impl Writes {
+    /// The next write.
+    pub async fn next(&mut self) -> Write {
+        match self.0.recv().await {
+            Some(write) => write,
+            // The feed, which holds the other end, outlives the source's task.
+            None => core::future::pending().await,
+        }
+    }
+
+    /// A write that waits.
+    pub fn try_next(&mut self) -> Option<Write> {
+        self.0.try_recv().ok()
+    }
+
+    /// Throws away what waits: nobody knows when the source returns, and by then these would be old wishes.
+    pub fn discard(&mut self, feed: &Feed) {
+        let mut count = 0;
+        while self.0.try_recv().is_ok() {
+            count += 1;
+        }
+        feed.statistics().add(Count::WriteErrors, count);
+    }
+}
+
+struct Shared {
+    settings: SourceSettings,
+    statistics: Statistics,
+    plant: Arc<Plant>,
+    held: Mutex<Vec<Held>>,
+    budget: Mutex<Budget>,
+    /// Since when there is no connection.
+    down: Mutex<Option<Instant>>,
+    writes: mpsc::Sender<Write>,
+}
+
+/// A way for a source to store readings. Cheap to clone.
+#[derive(Clone)]
+pub struct Feed(Arc<Shared>);
+
+impl core::fmt::Debug for Feed {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("Feed").field(&self.0.settings.name).finish()
+    }
+}
+
+/// Values that may be stored: refilled by the second.
+#[derive(Debug)]
+struct Budget {
+    left: f64,
+    filled: Instant,
+}
+
+impl Budget {
+    fn take(&mut self, per_second: u64, wanted: usize, now: Instant) -> usize {
+        let per_second = per_second as f64;
+        let filled = self.left + now.duration_since(self.filled).as_secs_f64() * per_second;
+        self.filled = now;
+        let granted = (filled.min(per_second) as usize).min(wanted);
+        self.left = filled.min(per_second) - granted as f64;
+        granted
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Feed {
+    /// A feed without tags.
+    #[must_use]
+    pub fn new(settings: SourceSettings, plant: Arc<Plant>) -> (Self, Writes) {
+        let (writes, taken) = mpsc::channel(WRITES_MAX);
+        let budget = Budget { left: settings.values_per_second_max as f64, filled: Instant::now() };
+        let feed = Self(Arc::new(Shared {
+            settings,
+            statistics: Statistics::default(),
+            plant,
+            held: Mutex::default(),
+            budget: Mutex::new(budget),
+            down: Mutex::new(None),
+            writes,
+        }));
+        (feed, Writes(taken))
+    }
+
+    /// The settings of the source.
+    #[must_use]
+    pub fn settings(&self) -> &SourceSettings {
+        &self.0.settings
+    }
+
+    /// What the source counts.
+    #[must_use]
+    pub fn statistics(&self) -> &Statistics {
+        &self.0.statistics
+    }
+
+    /// How many variables it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        lock(&self.0.held).len()
+    }
+
+    /// Whether it has no variable.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds a variable; gives its position.
+    ///
+    /// # Errors
+    /// There is a node of that name.
+    pub fn add(&self, tag: &Tag, kind: Kind) -> Result<usize, BuildError> {
+        let position = self.len();
+        let kind = tag.kind_for(kind);
+        let scaling = (!tag.scaling.is_identity()).then_some(tag.scaling);
+        let shared = Arc::downgrade(&self.0);
+        let on_write = Arc::new(move |value: Variant| {
+            let Some(shared) = shared.upgrade() else { return StatusCode::BAD_NO_COMMUNICATION };
+            Self(shared).accept(position, value)
+        });
+        let every = tag.expect_every.or(self.0.settings.interval);
+        let variable = self.0.plant.variable(tag, kind, self.0.settings.interval, on_write)?;
+        lock(&self.0.held).push(Held {
+            variable: variable.handle().clone(),
+            kind,
+            scaling,
+            deadband: tag.deadband,
+            last_number: None,
+            every,
+            answered: Instant::now(),
+            quality: Quality::Waiting,
+        });
+        Ok(position)
+    }
+
+    /// Takes a client's write; gives its status.
+    fn accept(&self, position: usize, value: Variant) -> StatusCode {
+        if !self.0.statistics.is_connected() {
+            return StatusCode::BAD_NO_COMMUNICATION;
+        }
+        let (kind, scaling) = match lock(&self.0.held).get(position) {
+            Some(held) => (held.kind, held.scaling),
+            None => return StatusCode::BAD_NODE_ID_UNKNOWN,
+        };
+        let Some(value) = kind.coerce(value) else { return StatusCode::BAD_TYPE_MISMATCH };
+        let value = match scaling {
+            None => value,
+            Some(scaling) => match scaling.revert(&value) {
+                Ok(value) => value,
+                Err(status) => return status,
+            },
+        };
+        match self.0.writes.try_send(Write { position, value }) {
+            Ok(()) => StatusCode::GOOD_COMPLETES_ASYNCHRONOUSLY,
+            Err(_) => StatusCode::BAD_RESOURCE_UNAVAILABLE,
+        }
+    }
+
+    /// Stores readings. It is one answer of the source, however many there are.
+    pub fn deliver(&self, readings: impl IntoIterator<Item = (usize, Reading)>) {
+        let (now, utc) = (Instant::now(), wall());
+        self.0.statistics.answered(utc);
+        let mut held = lock(&self.0.held);
+        let mut budget = lock(&self.0.budget);
+        let (mut stored, mut dropped, mut invalid) = (0, 0, 0);
+        let readings = readings.into_iter();
+        let (fewest, _) = readings.size_hint();
+        let mut granted = budget.take(self.0.settings.values_per_second_max, fewest, now);
+        for (position, reading) in readings {
+            let Some(held) = held.get_mut(position) else { continue };
+            if granted == 0 {
+                granted = budget.take(self.0.settings.values_per_second_max, 1, now);
+            }
+            if granted == 0 {
+                dropped += 1;
+                continue;
+            }
+            granted -= 1;
+            stored += 1;
+            invalid += usize::from(!held.store(reading, now, utc));
+        }
+        drop(held);
+        self.0.statistics.add(Count::Values, stored);
+        self.0.statistics.add(Count::Dropped, dropped);
+        self.0.statistics.add(Count::Invalid, invalid);
+    }
+
+    /// There is a connection.
+    pub fn connected(&self) {
+        *lock(&self.0.down) = None;
+        self.0.statistics.connected();
+    }
+
+    /// Something has failed, and the source goes on.
+    pub fn failed(&self, fault: &Fault) {
+        self.0.statistics.failed(&fault.to_string());
+    }
+
+    /// The source has ended with a fault.
+    pub fn disconnected(&self, fault: &Fault) {
+        lock(&self.0.down).get_or_insert_with(Instant::now);
+        self.0.statistics.disconnected();
+        self.failed(fault);
+        self.watch();
+    }
+
+    /// How often [`Self::watch`] has to look.
+    #[must_use]
+    pub fn watch_interval(&self) -> Duration {
+        let every = lock(&self.0.held).iter().filter_map(|held| held.every).min();
+        let shortest = every.into_iter().chain(self.0.settings.stale_after).min();
+        shortest
+            .map_or(Duration::from_secs(1), |shortest| shortest / 2)
+            .clamp(Duration::from_millis(50), Duration::from_secs(1))
+    }
+
+    /// Looks for values that did not come.
+    pub fn watch(&self) {
+        let (now, utc) = (Instant::now(), wall());
+        let down = *lock(&self.0.down);
+        let settings = &self.0.settings;
+        let (mut uncertain, mut lost, mut missed) = (0, 0, 0);
+        for held in lock(&self.0.held).iter_mut() {
+            let age = now.duration_since(held.answered);
+            let stale_after = settings.stale_after.or(held.every.map(|every| every * 2));
+            // Values that come by themselves are as old as the connection's end.
+            let (is_stale, is_lost) = match (stale_after, down) {
+                (Some(after), _) => (age > after, age > after.max(settings.lost_after)),
+                (None, Some(since)) => (true, now.duration_since(since) > settings.lost_after),
+                (None, None) => (false, false),
+            };
+            let quality = match held.quality {
+                Quality::Waiting if is_lost => Quality::Lost,
+                Quality::Waiting => Quality::Waiting,
+                _ if is_lost => Quality::Lost,
+                Quality::Fresh if is_stale => Quality::Stale,
+                other => other,
+            };
+            if quality != held.quality {
+                missed += usize::from(held.quality == Quality::Fresh);
+                held.decline(quality, utc);
+            }
+            uncertain += usize::from(held.quality == Quality::Stale);
+            lost += usize::from(held.quality == Quality::Lost);
+        }
+        self.0.statistics.add(Count::Missed, missed);
+        self.0.statistics.set_quality(uncertain, lost);
+    }
+}
+
+impl Held {
+    /// Stores a reading; false if it does not fit the type.
+    fn store(&mut self, reading: Reading, now: Instant, utc: UtcTime) -> bool {
+        let Reading { value, status, time } = reading;
+        self.answered = now;
+        let was_fresh = core::mem::replace(&mut self.quality, Quality::Fresh) == Quality::Fresh;
+        let time = time.unwrap_or(utc);
+        if status.is_bad() {
+            self.last_number = None;
+            self.variable.set_with(Variant::Empty, status, time, utc);
+            return true;
+        }
+        let converted = match self.scaling {
+            Some(scaling) => scaling.apply(&value, self.kind.element),
+            None => self.kind.coerce(value).map(|value| (value, StatusCode::GOOD)),
+        };
+        let Some((value, limited)) = converted else {
+            self.last_number = None;
+            self.variable.set_with(Variant::Empty, StatusCode::BAD_TYPE_MISMATCH, time, utc);
+            return false;
+        };
+        let status = if status == StatusCode::GOOD { limited } else { status };
+        if self.deadband > 0.0 {
+            let number = value.as_f64();
+            let is_near = |last: f64| number.is_some_and(|number| (number - last).abs() < self.deadband);
+            if was_fresh && status == StatusCode::GOOD && self.last_number.is_some_and(is_near) {
+                return true;
+            }
+            self.last_number = number.filter(|_| status == StatusCode::GOOD);
+        }
+        self.variable.set_with(value, status, time, utc);
+        true
+    }
+
+    /// No value has come.
+    fn decline(&mut self, quality: Quality, utc: UtcTime) {
+        self.quality = quality;
+        self.last_number = None;
+        let last = self.variable.get();
+        match last.value {
+            Some(value) if quality == Quality::Stale && !last.status.unwrap_or_default().is_bad() => {
+                self.variable.set_with(value, StatusCode::UNCERTAIN_LAST_USABLE_VALUE, utc, utc);
+            }
+            _ => self.variable.set_with(Variant::Empty, StatusCode::BAD_NO_COMMUNICATION, utc, utc),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::Sections;
+    use std::path::Path;
+    use std::thread::sleep;
+    use taktwerk::Server;
+    use taktwerk_types::BuiltInType;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn feed(source: &str, tag: &str) -> (Server, Feed, Writes, VariableHandle) {
+        let text = format!("[[source]]\n{source}\n[[tag]]\nsource = \"s\"\nname = \"t\"\n{tag}\n");
+        let mut sections = Sections::parse(Path::new("g.toml"), &text).unwrap();
+        let settings =
+            SourceSettings::take(&mut sections.sources[0], "s".to_owned(), Some(100 * MS)).unwrap();
+        let tag = Tag::take(&mut sections.tags[0]).unwrap();
+        let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        let plant = Arc::new(Plant::new(&server, "urn:test"));
+        let (feed, writes) = Feed::new(settings, plant);
+        assert_eq!(feed.add(&tag, Kind::scalar(BuiltInType::Double)).unwrap(), 0);
+        let id = taktwerk_types::NodeId::string(2, "s/t");
+        let variable = server.space().variable(&id).unwrap();
+        (server, feed, writes, variable)
+    }
+
+    #[test]
+    fn a_value_that_does_not_come_is_uncertain_then_bad_and_counted() {
+        let (_server, feed, _writes, variable) = feed("lost_after = \"600 ms\"", "");
+        assert_eq!(variable.get().status(), StatusCode::BAD_WAITING_FOR_INITIAL_DATA);
+        feed.watch();
+        assert_eq!(variable.get().status(), StatusCode::BAD_WAITING_FOR_INITIAL_DATA);
+        feed.deliver([(0, Reading::good(1.5))]);
+        assert_eq!(variable.get().status(), StatusCode::GOOD);
+        feed.watch();
+        assert_eq!(variable.get().status(), StatusCode::GOOD);
+        sleep(250 * MS);
+        feed.watch();
+        let stale = variable.get();
+        assert_eq!(
+            (stale.status(), stale.value),
+            (StatusCode::UNCERTAIN_LAST_USABLE_VALUE, Some(1.5.into()))
+        );
+        let counted = feed.statistics().snapshot();
+        assert_eq!((counted.missed, counted.uncertain, counted.lost), (1, 1, 0));
+        sleep(450 * MS);
+        feed.watch();
+        assert_eq!(variable.get().status(), StatusCode::BAD_NO_COMMUNICATION);
+        assert_eq!(feed.statistics().snapshot().lost, 1);
+        feed.deliver([(0, Reading::good(2.0))]);
+        assert_eq!(variable.get().status(), StatusCode::GOOD);
+        feed.watch();
+        assert_eq!(feed.statistics().snapshot().lost, 0);
+    }
+
+    #[test]
+    fn a_flood_is_cut_and_counted_and_what_does_not_fit_is_bad() {
+        let (_server, feed, _writes, variable) = feed("values_per_second_max = 10", "");
+        for number in 0..100 {
+            feed.deliver([(0, Reading::good(f64::from(number)))]);
+        }
+        let counted = feed.statistics().snapshot();
+        assert!((10..30).contains(&counted.values), "{counted:?}");
+        assert_eq!(counted.values + counted.dropped, 100);
+        sleep(200 * MS);
+        feed.deliver([(0, Reading::good("no number"))]);
+        assert_eq!(variable.get().status(), StatusCode::BAD_TYPE_MISMATCH);
+        assert_eq!(feed.statistics().snapshot().invalid, 1);
+        // Positions that there are not cost nothing.
+        feed.deliver([(7, Reading::good(1.0))]);
+    }
+
+    #[test]
+    fn small_changes_are_left_out_and_do_not_add_up() {
+        let (_server, feed, _writes, variable) = feed("", "deadband = 1.0");
+        let value = |number: f64| {
+            feed.deliver([(0, Reading::good(number))]);
+            variable.get().value.and_then(|value| value.as_f64())
+        };
+        assert_eq!(value(10.0), Some(10.0));
+        assert_eq!(value(10.9), Some(10.0));
+        assert_eq!(value(11.0), Some(11.0));
+        assert_eq!(value(10.1), Some(11.0));
+        assert_eq!(value(9.9), Some(9.9));
+    }
+
+    #[test]
+    fn writes_are_scaled_back_bounded_and_refused_without_a_connection() {
+        let (_server, feed, mut writes, _variable) =
+            feed("", "scale = 0.5\nclamp = [0, 10]\naccess = \"read-write\"");
+        assert_eq!(feed.accept(0, 1.0.into()), StatusCode::BAD_NO_COMMUNICATION);
+        feed.connected();
+        assert_eq!(feed.accept(0, 1.0.into()), StatusCode::GOOD_COMPLETES_ASYNCHRONOUSLY);
+        assert_eq!(writes.try_next(), Some(Write { position: 0, value: 2.0.into() }));
+        assert_eq!(feed.accept(0, 11.0.into()), StatusCode::BAD_OUT_OF_RANGE);
+        for _ in 0..WRITES_MAX {
+            assert_eq!(feed.accept(0, 1.0.into()), StatusCode::GOOD_COMPLETES_ASYNCHRONOUSLY);
+        }
+        assert_eq!(feed.accept(0, 1.0.into()), StatusCode::BAD_RESOURCE_UNAVAILABLE);
+        writes.discard(&feed);
+        assert_eq!(feed.statistics().snapshot().write_errors, WRITES_MAX as u64);
+    }
+}

@@ -1,0 +1,485 @@
+//! Settings as they stand in a file, each with its line, and mistakes that say where they are and what would be right.
+
+use core::fmt;
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use taktwerk_config::line_of;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// What is wrong with a setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// The file, as it was named.
+    pub path: PathBuf,
+    /// The line, from 1; 0 if it is about the whole file.
+    pub line: usize,
+    /// The key; empty if it is about a section.
+    pub key: String,
+    /// What is wrong.
+    pub problem: String,
+    /// What would be right; empty if that is plain.
+    pub hint: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        if self.line > 0 {
+            write!(f, ":{}", self.line)?;
+        }
+        if self.key.is_empty() {
+            write!(f, ": {}", self.problem)?
+        } else {
+            write!(f, ": {}: {}", self.key, self.problem)?
+        }
+        if self.hint.is_empty() { Ok(()) } else { write!(f, "; {}", self.hint) }
+    }
+}
+
+impl std::error::Error for Mistake {}
+
+/// A value of a setting.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Setting {
+    /// A text; the cell of a table, whatever it means.
+    Text(String),
+    /// A whole number.
+    Integer(i64),
+    /// A number with a fraction.
+    Number(f64),
+    /// true or false.
+    Flag(bool),
+    /// A list.
+    List(Vec<(usize, Setting)>),
+    /// Further settings.
+    Table(BTreeMap<String, (usize, Setting)>),
+}
+
+impl Setting {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "a text",
+            Self::Integer(_) => "a whole number",
+            Self::Number(_) => "a number",
+            Self::Flag(_) => "true or false",
+            Self::List(_) => "a list",
+            Self::Table(_) => "a table",
+        }
+    }
+
+    fn of_toml(text: &str, value: &DeValue<'_>) -> Result<Self, String> {
+        let entry = |value: &Spanned<DeValue<'_>>| -> Result<(usize, Self), String> {
+            Ok((line_of(text, value.span().start), Self::of_toml(text, value.get_ref())?))
+        };
+        Ok(match value {
+            DeValue::String(text) => Self::Text(text.clone().into_owned()),
+            DeValue::Integer(number) => {
+                let parsed = i64::from_str_radix(number.as_str(), number.radix());
+                Self::Integer(parsed.map_err(|_| format!("{} is too large", number.as_str()))?)
+            }
+            DeValue::Float(number) => {
+                let parsed = number.as_str().parse();
+                Self::Number(parsed.map_err(|_| format!("{} is no number", number.as_str()))?)
+            }
+            DeValue::Boolean(flag) => Self::Flag(*flag),
+            DeValue::Datetime(time) => Self::Text(time.to_string()),
+            DeValue::Array(list) => Self::List(list.iter().map(entry).collect::<Result<_, _>>()?),
+            DeValue::Table(table) => {
+                let entries =
+                    table.iter().map(|(key, value)| Ok((key.get_ref().clone().into_owned(), entry(value)?)));
+                Self::Table(entries.collect::<Result<_, String>>()?)
+            }
+        })
+    }
+}
+
+/// The settings of one section. Each is taken by the code that knows it; what is left at the end is misspelt.
+#[derive(Debug, Clone)]
+pub struct Fields {
+    path: PathBuf,
+    line: usize,
+    entries: BTreeMap<String, (usize, Setting)>,
+    known: Vec<&'static str>,
+}
+
+impl Fields {
+    /// The settings of a line of a table.
+    #[must_use]
+    pub fn of_cells(path: &Path, line: usize, cells: impl IntoIterator<Item = (String, String)>) -> Self {
+        let entries = cells.into_iter().filter(|(_, cell)| !cell.is_empty());
+        let entries = entries.map(|(key, cell)| (key, (line, Setting::Text(cell)))).collect();
+        Self { path: path.to_owned(), line, entries, known: Vec::new() }
+    }
+
+    /// The line where the section begins.
+    #[must_use]
+    pub fn line(&self) -> usize {
+        self.line
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A mistake in the section as a whole.
+    pub fn mistake(&self, problem: impl Into<String>, hint: impl Into<String>) -> Mistake {
+        Mistake {
+            path: self.path.clone(),
+            line: self.line,
+            key: String::new(),
+            problem: problem.into(),
+            hint: hint.into(),
+        }
+    }
+
+    /// A mistake in one setting.
+    pub fn mistake_in(
+        &self,
+        line: usize,
+        key: &str,
+        problem: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Mistake {
+        Mistake { line, key: key.to_owned(), ..self.mistake(problem, hint) }
+    }
+
+    /// Whether a setting is there.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        self.entries.contains_key(key)
+    }
+
+    /// Takes a setting with its line.
+    pub fn take(&mut self, key: &'static str) -> Option<(usize, Setting)> {
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
+        self.entries.remove(key)
+    }
+
+    fn wrong<T>(&self, line: usize, key: &str, found: &Setting, wanted: &str) -> Result<T, Mistake> {
+        Err(self.mistake_in(line, key, format!("this is {}", found.kind()), format!("write {wanted}")))
+    }
+
+    /// Takes a text with its line.
+    pub fn text_at(&mut self, key: &'static str) -> Result<Option<(usize, String)>, Mistake> {
+        match self.take(key) {
+            None => Ok(None),
+            Some((line, Setting::Text(text))) => Ok(Some((line, text))),
+            Some((line, other)) => self.wrong(line, key, &other, "a text in quotation marks"),
+        }
+    }
+
+    /// Takes a text.
+    pub fn text(&mut self, key: &'static str) -> Result<Option<String>, Mistake> {
+        Ok(self.text_at(key)?.map(|(_, text)| text))
+    }
+
+    /// Takes a text that has to be there.
+    pub fn required(&mut self, key: &'static str, example: &str) -> Result<(usize, String), Mistake> {
+        match self.text_at(key)? {
+            Some((line, text)) if !text.trim().is_empty() => Ok((line, text)),
+            Some((line, _)) => {
+                Err(self.mistake_in(line, key, "is empty", format!("write {key} = {example}")))
+            }
+            None => Err(self.mistake(format!("{key} is missing"), format!("write {key} = {example}"))),
+        }
+    }
+
+    /// Takes true or false.
+    pub fn flag(&mut self, key: &'static str) -> Result<Option<bool>, Mistake> {
+        match self.take(key) {
+            None => Ok(None),
+            Some((_, Setting::Flag(flag))) => Ok(Some(flag)),
+            Some((line, Setting::Text(text))) => match &*text.to_ascii_lowercase() {
+                "true" | "yes" | "1" => Ok(Some(true)),
+                "false" | "no" | "0" => Ok(Some(false)),
+                _ => self.wrong(line, key, &Setting::Text(text), "true or false"),
+            },
+            Some((line, other)) => self.wrong(line, key, &other, "true or false"),
+        }
+    }
+
+    /// Takes a number with its line.
+    pub fn number_at(&mut self, key: &'static str) -> Result<Option<(usize, f64)>, Mistake> {
+        let Some((line, setting)) = self.take(key) else { return Ok(None) };
+        let number = match &setting {
+            Setting::Integer(number) => Some(*number as f64),
+            Setting::Number(number) => Some(*number),
+            Setting::Text(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        match number.filter(|number: &f64| number.is_finite()) {
+            Some(number) => Ok(Some((line, number))),
+            None => self.wrong(line, key, &setting, "a number"),
+        }
+    }
+
+    /// Takes a number.
+    pub fn number(&mut self, key: &'static str) -> Result<Option<f64>, Mistake> {
+        Ok(self.number_at(key)?.map(|(_, number)| number))
+    }
+
+    /// Takes a whole number within bounds.
+    pub fn integer(&mut self, key: &'static str, min: u64, max: u64) -> Result<Option<u64>, Mistake> {
+        let Some((line, setting)) = self.take(key) else { return Ok(None) };
+        let number = match &setting {
+            Setting::Integer(number) => u64::try_from(*number).ok(),
+            Setting::Text(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        match number {
+            Some(number) if (min..=max).contains(&number) => Ok(Some(number)),
+            _ => {
+                let hint = format!("write a whole number from {min} to {max}");
+                Err(self.mistake_in(line, key, "the number does not fit", hint))
+            }
+        }
+    }
+
+    /// Takes a span of time: `"500 ms"`, `"2 s"`, `"5 min"`, or milliseconds as a number.
+    pub fn span(&mut self, key: &'static str) -> Result<Option<Duration>, Mistake> {
+        let Some((line, setting)) = self.take(key) else { return Ok(None) };
+        let span = match &setting {
+            Setting::Integer(millis) => u64::try_from(*millis).ok().map(Duration::from_millis),
+            Setting::Number(millis) => Duration::try_from_secs_f64(millis / 1e3).ok(),
+            Setting::Text(text) => span(text),
+            _ => None,
+        };
+        match span.filter(|span| !span.is_zero() && *span <= Duration::from_secs(366 * 86_400)) {
+            Some(span) => Ok(Some(span)),
+            None => self.wrong(line, key, &setting, "a time such as \"500 ms\", \"2 s\" or \"5 min\""),
+        }
+    }
+
+    /// Takes two numbers, the lower one first: `[0, 100]`; in a table `0..100`.
+    pub fn pair(&mut self, key: &'static str) -> Result<Option<(f64, f64)>, Mistake> {
+        let Some((line, setting)) = self.take(key) else { return Ok(None) };
+        let number = |setting: &Setting| match setting {
+            Setting::Integer(number) => Some(*number as f64),
+            Setting::Number(number) => Some(*number),
+            _ => None,
+        };
+        let pair = match &setting {
+            Setting::List(list) => match &list[..] {
+                [(_, low), (_, high)] => number(low).zip(number(high)),
+                _ => None,
+            },
+            Setting::Text(text) => text
+                .split_once("..")
+                .and_then(|(low, high)| Some((low.trim().parse().ok()?, high.trim().parse().ok()?))),
+            _ => None,
+        };
+        match pair.filter(|(low, high)| low.is_finite() && high.is_finite() && low < high) {
+            Some(pair) => Ok(Some(pair)),
+            None => Err(self.mistake_in(
+                line,
+                key,
+                "this is no range",
+                "write two numbers, the lower one first, such as [0.0, 100.0]",
+            )),
+        }
+    }
+
+    /// Takes a list of texts, or one text.
+    pub fn texts(&mut self, key: &'static str) -> Result<Option<Vec<String>>, Mistake> {
+        let Some((line, setting)) = self.take(key) else { return Ok(None) };
+        let hint = "a list of texts, such as [\"a\", \"b\"]";
+        match &setting {
+            Setting::Text(text) => Ok(Some(vec![text.clone()])),
+            Setting::List(list) => {
+                let texts = list.iter().map(|(_, entry)| match entry {
+                    Setting::Text(text) => Some(text.clone()),
+                    _ => None,
+                });
+                match texts.collect::<Option<Vec<_>>>() {
+                    Some(texts) => Ok(Some(texts)),
+                    None => self.wrong(line, key, &setting, hint),
+                }
+            }
+            _ => self.wrong(line, key, &setting, hint),
+        }
+    }
+
+    /// Takes one of several words.
+    pub fn word<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Result<Option<T>, Mistake> {
+        let Some((line, text)) = self.text_at(key)? else { return Ok(None) };
+        self.meaning(line, key, &text, words).map(Some)
+    }
+
+    /// What a word means.
+    pub fn meaning<T: Copy>(
+        &self,
+        line: usize,
+        key: &str,
+        text: &str,
+        words: &[(&str, T)],
+    ) -> Result<T, Mistake> {
+        if let Some((_, meaning)) = words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) {
+            return Ok(*meaning);
+        }
+        let names = words.iter().map(|(word, _)| *word);
+        let hint = match taktwerk_config::nearest(text, names.clone()) {
+            Some(near) => format!("did you mean {near:?}?"),
+            None => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
+        };
+        Err(self.mistake_in(line, key, format!("there is no {text:?}"), hint))
+    }
+
+    /// What is left was not asked for by anybody.
+    ///
+    /// # Errors
+    /// The first setting that is left, with the name that it is nearest to.
+    pub fn finish(&self) -> Result<(), Mistake> {
+        let Some((key, (line, _))) = self.entries.iter().min_by_key(|(_, (line, _))| *line) else {
+            return Ok(());
+        };
+        let hint = match taktwerk_config::nearest(key, self.known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the settings here are {}", self.known.join(", ")),
+        };
+        Err(self.mistake_in(*line, key, "there is no such setting here", hint))
+    }
+}
+
+/// Reads a span of time.
+#[must_use]
+pub fn span(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let digits = text.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let seconds = match unit.trim() {
+        "us" | "µs" => 1e-6,
+        "ms" | "" => 1e-3,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return None,
+    };
+    Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()
+}
+
+/// The sections of a file that belong to the gateway.
+#[derive(Debug, Clone)]
+pub struct Sections {
+    /// `[gateway]`
+    pub gateway: Option<Fields>,
+    /// `[[source]]`
+    pub sources: Vec<Fields>,
+    /// `[[tag]]`
+    pub tags: Vec<Fields>,
+}
+
+impl Sections {
+    /// Finds the sections in a file; the others are no business of the gateway.
+    ///
+    /// # Errors
+    /// It is no TOML, or a section is something else.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, Mistake> {
+        let mistake = |line: usize, problem: String| Mistake {
+            path: path.to_owned(),
+            line,
+            key: String::new(),
+            problem,
+            hint: String::new(),
+        };
+        let document = DeTable::parse(text).map_err(|error| {
+            let line = error.span().map_or(0, |span| line_of(text, span.start));
+            mistake(line, error.message().lines().collect::<Vec<_>>().join(" "))
+        })?;
+        let fields = |value: &Spanned<DeValue<'_>>| -> Result<Fields, Mistake> {
+            let line = line_of(text, value.span().start);
+            match Setting::of_toml(text, value.get_ref()).map_err(|problem| mistake(line, problem))? {
+                Setting::Table(entries) => {
+                    // The span of a section is that of its heading.
+                    Ok(Fields { path: path.to_owned(), line, entries, known: Vec::new() })
+                }
+                _ => Err(mistake(line, "this is no section".to_owned())),
+            }
+        };
+        let list = |name: &str| -> Result<Vec<Fields>, Mistake> {
+            match document.get_ref().get(name) {
+                None => Ok(Vec::new()),
+                Some(value) => match value.get_ref() {
+                    DeValue::Array(list) => list.iter().map(fields).collect(),
+                    _ => Err(mistake(
+                        line_of(text, value.span().start),
+                        format!("{name} is a list of sections: write [[{name}]]"),
+                    )),
+                },
+            }
+        };
+        Ok(Self {
+            gateway: document.get_ref().get("gateway").map(fields).transpose()?,
+            sources: list("source")?,
+            tags: list("tag")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(text: &str) -> Fields {
+        Sections::parse(Path::new("g.toml"), text).unwrap().sources.remove(0)
+    }
+
+    #[test]
+    fn settings_are_taken_with_their_lines() {
+        let mut fields =
+            section("# a\n[[source]]\nname = \"a\"\ninterval = \"2 s\"\nunit = 0x11\nrange = [0, 1.5]\n");
+        assert_eq!(fields.line(), 2);
+        assert_eq!(fields.text_at("name").unwrap(), Some((3, "a".to_owned())));
+        assert_eq!(fields.span("interval").unwrap(), Some(Duration::from_secs(2)));
+        assert_eq!(fields.integer("unit", 0, 255).unwrap(), Some(17));
+        assert_eq!(fields.pair("range").unwrap(), Some((0.0, 1.5)));
+        fields.finish().unwrap();
+    }
+
+    #[test]
+    fn mistakes_say_where_they_are_and_what_would_be_right() {
+        let mut fields =
+            section("[[source]]\nnam = \"a\"\nunit = 256\nkind = \"tpc\"\nspan = \"2 x\"\nlow = [2, 1]\n");
+        let all = |error: Mistake| error.to_string();
+        assert_eq!(
+            all(fields.required("name", "\"plc\"").unwrap_err()),
+            "g.toml:1: name is missing; write name = \"plc\""
+        );
+        assert_eq!(
+            all(fields.integer("unit", 0, 255).unwrap_err()),
+            "g.toml:3: unit: the number does not fit; write a whole number from 0 to 255"
+        );
+        let words = [("tcp", 1), ("rtu", 2)];
+        assert_eq!(
+            all(fields.word("kind", &words).unwrap_err()),
+            "g.toml:4: kind: there is no \"tpc\"; there are tcp, rtu"
+        );
+        assert!(
+            all(fields.span("span").unwrap_err()).contains("g.toml:5: span: this is a text; write a time")
+        );
+        assert!(all(fields.pair("low").unwrap_err()).starts_with("g.toml:6: low: this is no range"));
+        assert_eq!(
+            all(fields.finish().unwrap_err()),
+            "g.toml:2: nam: there is no such setting here; did you mean `name`?"
+        );
+    }
+
+    #[test]
+    fn cells_of_a_table_are_read_as_what_is_wanted() {
+        let cells = [("n", "2.5"), ("f", "yes"), ("r", "-1..1"), ("t", "10 min"), ("e", "")];
+        let cells = cells.map(|(key, cell)| (key.to_owned(), cell.to_owned()));
+        let mut fields = Fields::of_cells(Path::new("t.csv"), 7, cells);
+        assert_eq!(fields.number("n").unwrap(), Some(2.5));
+        assert_eq!(fields.flag("f").unwrap(), Some(true));
+        assert_eq!(fields.pair("r").unwrap(), Some((-1.0, 1.0)));
+        assert_eq!(fields.span("t").unwrap(), Some(Duration::from_secs(600)));
+        assert!(!fields.has("e"), "an empty cell is no setting");
+        fields.finish().unwrap();
+    }
+}

@@ -1,0 +1,33 @@
+//! From the field to a server's address space: sources with tags, as a configuration file describes them.
+//!
+//! Each source runs in a task of its own, with deadlines for all that it waits for, pauses that grow after failures, a
+//! budget for values, and statistics. Values that do not come in time say so by their status.
+//!
+//! - [`GatewayConfig`]: the sections `[gateway]`, `[[source]]` and `[[tag]]` of a file; [`fields`]: settings with their
+//!   lines; [`tag`]: what every tag has; [`value`]: types and conversions;
+//! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one does not work; [`connect`]: TCP;
+//! - [`feed`]: where readings go: scaling, deadband, budget, quality; [`plant`]: nodes; [`statistics`]: counters;
+//! - [`init`]: files to begin with;
+//! - [`supervisor`]: running sources again and again; [`gateway`]: all of it beside a server.
+
+#![forbid(unsafe_code)]
+
+pub mod adapter;
+pub mod configuration;
+pub mod connect;
+pub mod fault;
+pub mod feed;
+pub mod fields;
+pub mod gateway;
+pub mod init;
+pub mod plant;
+pub mod settings;
+pub mod source;
+pub mod statistics;
+pub mod supervisor;
+pub mod tag;
+pub mod value;
+
+pub use configuration::GatewayConfig;
+pub use fields::Mistake;
+pub use gateway::{Gateway, GatewayError, PreparedGateway, SourceView, Sources};

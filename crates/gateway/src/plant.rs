@@ -1,0 +1,88 @@
+//! The nodes of the gateway in the address space.
+
+use crate::tag::{Access, Tag};
+use crate::value::Kind;
+use core::time::Duration;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use taktwerk::server::Server;
+use taktwerk::{BuildError, Namespace, Node, Variable};
+use taktwerk_types::{StatusCode, Variant};
+
+/// Decides on what a client writes.
+pub type OnWrite = Arc<dyn Fn(Variant) -> StatusCode + Send + Sync>;
+
+/// Where tags become nodes.
+#[derive(Debug)]
+pub struct Plant {
+    namespace: Namespace,
+    folders: Mutex<HashMap<String, Node>>,
+}
+
+impl Plant {
+    /// Adds the namespace.
+    #[must_use]
+    pub fn new(server: &Server, uri: &str) -> Self {
+        Self { namespace: server.namespace(uri), folders: Mutex::default() }
+    }
+
+    /// The folder of a path; what is missing of it is added.
+    ///
+    /// # Errors
+    /// A variable has the name of a folder.
+    pub fn folder(&self, path: &[String]) -> Result<Node, BuildError> {
+        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parent = self.namespace.objects();
+        let mut key = String::new();
+        for name in path {
+            key.push('/');
+            key.push_str(name);
+            parent = match folders.get(&key) {
+                Some(folder) => folder.clone(),
+                None => {
+                    let folder = parent.folder(name)?;
+                    folders.insert(key.clone(), folder.clone());
+                    folder
+                }
+            };
+        }
+        Ok(parent)
+    }
+
+    /// Adds the variable of a tag.
+    ///
+    /// # Errors
+    /// There is a node of that name.
+    pub fn variable(
+        &self,
+        tag: &Tag,
+        kind: Kind,
+        every: Option<Duration>,
+        on_write: OnWrite,
+    ) -> Result<Variable<Variant>, BuildError> {
+        let folder = self.folder(&tag.path)?;
+        let mut builder = folder.variable(&tag.name, kind.zero()).organized();
+        if let Some(every) = every {
+            builder = builder.minimum_sampling_interval((every.as_secs_f64() * 1e3) as f32);
+        }
+        if let Some(description) = &tag.description {
+            builder = builder.description(description.as_str());
+        }
+        if let Some(units) = &tag.units {
+            builder = builder.engineering_units(units.clone());
+        }
+        if let Some((low, high)) = tag.range {
+            builder = builder.range(low..=high);
+        }
+        if tag.access == Access::ReadWrite {
+            // An error status is what the client gets; it may be good.
+            builder = builder.on_write(move |_, value: Variant| Err(on_write(value)));
+        }
+        if tag.historize {
+            builder = builder.historize();
+        }
+        let variable = builder.add()?;
+        variable.set_status(StatusCode::BAD_WAITING_FOR_INITIAL_DATA);
+        Ok(variable)
+    }
+}

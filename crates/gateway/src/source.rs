@@ -1,0 +1,35 @@
+//! What a source is to the gateway: something that describes itself, takes tags, and runs.
+
+use crate::fault::Fault;
+use crate::feed::{Feed, Writes};
+use crate::fields::{Fields, Mistake};
+use crate::tag::Tag;
+use crate::value::Kind;
+use futures_util::future::BoxFuture;
+
+/// What becomes of a tag when the gateway starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// It is a variable, of this type unless the tag names another one.
+    Variable(Kind),
+    /// The source adds variables for it while it runs.
+    Later,
+}
+
+/// A kind of source. One value is one source.
+///
+/// The gateway calls [`Adapter::add_tag`] for each tag of the source, then runs it in a task of its own, and again after
+/// a pause whenever it fails, or panics.
+pub trait Adapter: Send {
+    /// What it is, in a few words for people: `Modbus TCP plc:502`.
+    fn describe(&self) -> String;
+
+    /// Takes a tag's own settings: its address in the source. Readings go to `position` in the [`Feed`].
+    ///
+    /// # Errors
+    /// The first mistake.
+    fn add_tag(&mut self, tag: &Tag, fields: &mut Fields, position: usize) -> Result<Placement, Mistake>;
+
+    /// Connects, delivers readings to the feed, and carries out writes, until something fails. It never blocks the thread.
+    fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>>;
+}

@@ -1,0 +1,272 @@
+//! A tag: a variable of the server that a source feeds.
+
+use crate::fields::{Fields, Mistake};
+use crate::value::{Kind, TYPES, map_numbers};
+use core::time::Duration;
+use taktwerk::unit::Unit;
+use taktwerk_schema::EUInformation;
+use taktwerk_types::{BuiltInType, LocalizedText, StatusCode, Variant};
+
+/// Linear scaling from the device's number to the tag's, and bounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scaling {
+    /// The device's number is multiplied by this …
+    pub factor: f64,
+    /// … and this is added.
+    pub offset: f64,
+    /// Numbers beyond are set to the nearer bound.
+    pub clamp: Option<(f64, f64)>,
+}
+
+/// StatusCode bits of a value that is at a bound (Part 4 §7.38): InfoType DataValue and LimitBits.
+const LOW_LIMITED: StatusCode = StatusCode(0x0500);
+const HIGH_LIMITED: StatusCode = StatusCode(0x0600);
+
+impl Scaling {
+    /// Whether numbers stay as they are.
+    #[must_use]
+    pub fn is_identity(&self) -> bool {
+        self.factor == 1.0 && self.offset == 0.0 && self.clamp.is_none()
+    }
+
+    /// From the device to the tag, with the status of a value that was clamped.
+    #[must_use]
+    pub fn apply(&self, value: &Variant, to: BuiltInType) -> Option<(Variant, StatusCode)> {
+        let status = core::cell::Cell::new(StatusCode::GOOD);
+        let scaled = map_numbers(value, to, |number| {
+            let number = number * self.factor + self.offset;
+            match self.clamp {
+                Some((low, _)) if number < low => {
+                    status.set(LOW_LIMITED);
+                    low
+                }
+                Some((_, high)) if number > high => {
+                    status.set(HIGH_LIMITED);
+                    high
+                }
+                _ => number,
+            }
+        })?;
+        Some((scaled, status.get()))
+    }
+
+    /// From the tag to the device; nothing beyond the bounds is written.
+    ///
+    /// # Errors
+    /// Bad_OutOfRange.
+    pub fn revert(&self, value: &Variant) -> Result<Variant, StatusCode> {
+        if self.is_identity() {
+            return Ok(value.clone());
+        }
+        let is_outside = core::cell::Cell::new(false);
+        let raw = map_numbers(value, BuiltInType::Double, |number| {
+            let fits = self.clamp.is_none_or(|(low, high)| (low..=high).contains(&number));
+            is_outside.set(is_outside.get() || !fits);
+            (number - self.offset) / self.factor
+        });
+        match raw {
+            Some(raw) if !is_outside.get() => Ok(raw),
+            Some(_) => Err(StatusCode::BAD_OUT_OF_RANGE),
+            None => Err(StatusCode::BAD_TYPE_MISMATCH),
+        }
+    }
+}
+
+/// What clients may do with a tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Read.
+    Read,
+    /// Read and write.
+    ReadWrite,
+}
+
+/// A tag as it is configured, without what only its source understands.
+#[derive(Debug, Clone)]
+pub struct Tag {
+    /// The name of its source.
+    pub source: String,
+    /// Its name.
+    pub name: String,
+    /// The folders above it.
+    pub path: Vec<String>,
+    /// What clients are told about it.
+    pub description: Option<String>,
+    /// The type, if it is named.
+    pub kind: Option<BuiltInType>,
+    /// Scaling and clamping.
+    pub scaling: Scaling,
+    /// The engineering unit.
+    pub units: Option<EUInformation>,
+    /// The range of usual values.
+    pub range: Option<(f64, f64)>,
+    /// Numbers that differ by less than this from the last one are not stored.
+    pub deadband: f64,
+    /// What clients may do.
+    pub access: Access,
+    /// Whether its values are recorded.
+    pub historize: bool,
+    /// How often a value should come; the source's interval unless it is named.
+    pub expect_every: Option<Duration>,
+}
+
+/// Longest name of a tag or folder.
+const NAME_LEN_MAX: usize = 200;
+/// Deepest path.
+const DEPTH_MAX: usize = 32;
+
+impl Tag {
+    /// Takes the settings that every tag has.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn take(fields: &mut Fields) -> Result<Self, Mistake> {
+        let (_, source) = fields.required("source", "\"plc\"")?;
+        let (line, name) = fields.required("name", "\"Temperature\"")?;
+        check_name(fields, line, "name", &name)?;
+        let path = match fields.text_at("path")? {
+            None => vec![source.clone()],
+            Some((line, path)) => {
+                let folders: Vec<String> = path
+                    .split('/')
+                    .map(str::trim)
+                    .filter(|folder| !folder.is_empty())
+                    .map(str::to_owned)
+                    .collect();
+                if folders.len() > DEPTH_MAX {
+                    return Err(fields.mistake_in(
+                        line,
+                        "path",
+                        "the path is too deep",
+                        "use at most 32 folders",
+                    ));
+                }
+                for folder in &folders {
+                    check_name(fields, line, "path", folder)?;
+                }
+                folders
+            }
+        };
+        let factor = fields.number_at("scale")?;
+        if let Some((line, factor)) = factor
+            && factor == 0.0
+        {
+            return Err(fields.mistake_in(
+                line,
+                "scale",
+                "a scale of 0 makes every value the same",
+                "leave it out",
+            ));
+        }
+        let deadband = fields.number_at("deadband")?;
+        if let Some((line, deadband)) = deadband
+            && deadband < 0.0
+        {
+            return Err(fields.mistake_in(line, "deadband", "is negative", "write a number from 0 on"));
+        }
+        let units = fields.text("units")?.map(|text| units(&text));
+        Ok(Self {
+            source,
+            name,
+            path,
+            description: fields.text("description")?,
+            kind: fields.word("type", &TYPES)?,
+            scaling: Scaling {
+                factor: factor.map_or(1.0, |(_, factor)| factor),
+                offset: fields.number("offset")?.unwrap_or(0.0),
+                clamp: fields.pair("clamp")?,
+            },
+            units,
+            range: fields.pair("range")?,
+            deadband: deadband.map_or(0.0, |(_, deadband)| deadband),
+            access: fields
+                .word("access", &[("read", Access::Read), ("read-write", Access::ReadWrite)])?
+                .unwrap_or(Access::Read),
+            historize: fields.flag("historize")?.unwrap_or(false),
+            expect_every: fields.span("expect_every")?,
+        })
+    }
+
+    /// The type of its variable, if its source gives values of a type.
+    #[must_use]
+    pub fn kind_for(&self, native: Kind) -> Kind {
+        let element = match self.kind {
+            Some(kind) => kind,
+            None if self.scaling.is_identity() || !native.is_number() => native.element,
+            None => BuiltInType::Double,
+        };
+        Kind { element, is_array: native.is_array }
+    }
+}
+
+fn check_name(fields: &Fields, line: usize, key: &str, name: &str) -> Result<(), Mistake> {
+    if name.len() > NAME_LEN_MAX || name.chars().any(char::is_control) {
+        let hint = "names have at most 200 bytes and no control characters";
+        return Err(fields.mistake_in(line, key, format!("{name:?} is no name"), hint));
+    }
+    Ok(())
+}
+
+/// The unit of a symbol or of a code of the UNECE list; others are shown as they are written.
+fn units(text: &str) -> EUInformation {
+    match Unit::ALL.iter().find(|unit| unit.symbol() == text || unit.code() == text) {
+        Some(unit) => unit.information(),
+        None => EUInformation {
+            // Part 8 §5.6.4.3: -1 is "no unit of the namespace".
+            unit_id: -1,
+            display_name: LocalizedText::new("en", text),
+            description: LocalizedText::new("en", text),
+            ..EUInformation::default()
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::Sections;
+    use std::path::Path;
+
+    fn tag(text: &str) -> Result<Tag, Mistake> {
+        let mut fields =
+            Sections::parse(Path::new("g.toml"), &format!("[[tag]]\n{text}")).unwrap().tags.remove(0);
+        Tag::take(&mut fields).and_then(|tag| fields.finish().map(|()| tag))
+    }
+
+    #[test]
+    fn a_tag_has_defaults_and_refuses_what_makes_no_sense() {
+        let plain = tag("source = \"plc\"\nname = \"T\"\n").unwrap();
+        assert_eq!(plain.path, ["plc"]);
+        assert!(plain.scaling.is_identity() && plain.access == Access::Read && !plain.historize);
+        assert_eq!(plain.kind_for(Kind::scalar(BuiltInType::UInt16)).element, BuiltInType::UInt16);
+        let scaled =
+            tag("source = \"plc\"\nname = \"T\"\nscale = 0.1\npath = \"Line 1/Oven\"\nunits = \"°C\"\n")
+                .unwrap();
+        assert_eq!(scaled.path, ["Line 1", "Oven"]);
+        assert_eq!(scaled.units.as_ref().map(|units| units.unit_id), Some(Unit::CELSIUS.id()));
+        assert_eq!(scaled.kind_for(Kind::scalar(BuiltInType::UInt16)).element, BuiltInType::Double);
+        for (text, said) in [
+            ("name = \"T\"\n", "g.toml:1: source is missing"),
+            ("source = \"plc\"\nname = \"T\"\nscale = 0\n", "g.toml:4: scale: a scale of 0"),
+            ("source = \"plc\"\nname = \"T\"\ntype = \"Flaot\"\n", "did you mean \"Float\"?"),
+            ("source = \"plc\"\nname = \"T\"\nacces = \"read\"\n", "did you mean `access`?"),
+            ("source = \"plc\"\nname = \"T\"\nclamp = [1, 1]\n", "g.toml:4: clamp: this is no range"),
+        ] {
+            let error = tag(text).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_scaled_clamped_and_scaled_back() {
+        let scaling = Scaling { factor: 0.1, offset: -40.0, clamp: Some((-20.0, 60.0)) };
+        let apply = |raw: u16| scaling.apply(&raw.into(), BuiltInType::Double).unwrap();
+        assert_eq!(apply(500), (10.0.into(), StatusCode::GOOD));
+        assert_eq!(apply(0), ((-20.0).into(), LOW_LIMITED));
+        assert_eq!(apply(2000), (60.0.into(), HIGH_LIMITED));
+        assert!(!LOW_LIMITED.is_bad() && !LOW_LIMITED.is_uncertain());
+        assert_eq!(scaling.revert(&10.0.into()), Ok(500.0.into()));
+        assert_eq!(scaling.revert(&61.0.into()), Err(StatusCode::BAD_OUT_OF_RANGE));
+        assert_eq!(scaling.revert(&"x".into()), Err(StatusCode::BAD_TYPE_MISMATCH));
+    }
+}

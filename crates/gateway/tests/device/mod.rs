@@ -1,0 +1,149 @@
+//! A Modbus TCP device that does as it is told: answers, refuses, lies, hangs up, says nothing.
+
+#![allow(dead_code)] // each test uses some of it
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// What the device does with requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mood {
+    Answers,
+    Hangs,
+    HangsUp,
+    /// Each request has this exception.
+    Refuses(u8),
+    /// Answers carry the number of another request.
+    Lies,
+    /// Answers say more bytes than they have, or fewer.
+    Short,
+}
+
+#[derive(Debug)]
+pub struct Device {
+    pub address: SocketAddr,
+    pub holding: Mutex<Vec<u16>>,
+    pub coils: Mutex<Vec<bool>>,
+    pub mood: Mutex<Mood>,
+    pub requests: AtomicUsize,
+    /// Units that answer.
+    pub units: Mutex<Vec<u8>>,
+    /// Whether it knows function 22.
+    pub masks: bool,
+}
+
+impl Device {
+    pub fn start(registers: usize) -> Arc<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let device = Arc::new(Self {
+            address: listener.local_addr().unwrap(),
+            holding: Mutex::new(vec![0; registers]),
+            coils: Mutex::new(vec![false; registers]),
+            mood: Mutex::new(Mood::Answers),
+            requests: AtomicUsize::new(0),
+            units: Mutex::new((0..=255).collect()),
+            masks: false,
+        });
+        let weak = Arc::downgrade(&device);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let Some(device) = weak.upgrade() else { return };
+                std::thread::spawn(move || device.serve(stream));
+            }
+        });
+        device
+    }
+
+    pub fn set(&self, mood: Mood) {
+        *self.mood.lock().unwrap() = mood;
+    }
+
+    pub fn asked(&self) -> usize {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    fn serve(&self, mut stream: TcpStream) {
+        loop {
+            let mut header = [0; 7];
+            if stream.read_exact(&mut header).is_err() {
+                return;
+            }
+            let length = usize::from(u16::from_be_bytes([header[4], header[5]])) - 1;
+            let mut request = vec![0; length];
+            if stream.read_exact(&mut request).is_err() {
+                return;
+            }
+            self.requests.fetch_add(1, Ordering::Relaxed);
+            if !self.units.lock().unwrap().contains(&header[6]) {
+                continue;
+            }
+            let mood = *self.mood.lock().unwrap();
+            let mut answer = match mood {
+                Mood::Hangs => continue,
+                Mood::HangsUp => return,
+                Mood::Refuses(code) => vec![request[0] | 0x80, code],
+                _ => self.answer(&request),
+            };
+            match mood {
+                Mood::Lies => header[1] = header[1].wrapping_add(7),
+                Mood::Short => answer.truncate(answer.len() - 2),
+                _ => {}
+            }
+            header[4..6].copy_from_slice(&(answer.len() as u16 + 1).to_be_bytes());
+            if stream.write_all(&[&header[..], &answer].concat()).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn answer(&self, request: &[u8]) -> Vec<u8> {
+        let function = request[0];
+        let number = |at: usize| usize::from(u16::from_be_bytes([request[at], request[at + 1]]));
+        let refuse = |code| vec![function | 0x80, code];
+        let mut holding = self.holding.lock().unwrap();
+        let mut coils = self.coils.lock().unwrap();
+        match function {
+            1 => {
+                let (first, count) = (number(1), number(3));
+                let Some(bits) = coils.get(first..first + count) else { return refuse(2) };
+                let mut bytes = vec![0u8; count.div_ceil(8)];
+                for (at, bit) in bits.iter().enumerate() {
+                    bytes[at / 8] |= u8::from(*bit) << (at % 8);
+                }
+                [&[function, bytes.len() as u8][..], &bytes].concat()
+            }
+            3 | 4 => {
+                let (first, count) = (number(1), number(3));
+                let Some(words) = holding.get(first..first + count) else { return refuse(2) };
+                let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+                [&[function, bytes.len() as u8][..], &bytes].concat()
+            }
+            5 => {
+                let Some(coil) = coils.get_mut(number(1)) else { return refuse(2) };
+                *coil = number(3) == 0xFF00;
+                request.to_vec()
+            }
+            6 => {
+                let Some(word) = holding.get_mut(number(1)) else { return refuse(2) };
+                *word = number(3) as u16;
+                request.to_vec()
+            }
+            16 => {
+                let (first, count) = (number(1), number(3));
+                for at in 0..count {
+                    let Some(word) = holding.get_mut(first + at) else { return refuse(2) };
+                    *word = number(6 + at * 2) as u16;
+                }
+                request[..5].to_vec()
+            }
+            22 if self.masks => {
+                let Some(word) = holding.get_mut(number(1)) else { return refuse(2) };
+                *word = (*word & number(3) as u16) | (number(5) as u16 & !(number(3) as u16));
+                request.to_vec()
+            }
+            _ => refuse(1),
+        }
+    }
+}

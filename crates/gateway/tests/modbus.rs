@@ -1,0 +1,261 @@
+//! A gateway with Modbus devices, seen by an OPC UA client.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod device;
+
+use device::{Device, Mood};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use taktwerk::{Client, RunningServer, Server};
+use taktwerk_gateway::{Gateway, GatewayConfig, PreparedGateway, SourceView};
+use taktwerk_types::{DataValue, StatusCode, Variant};
+use tokio::time::sleep;
+
+const MS: Duration = Duration::from_millis(1);
+
+struct Stand {
+    server: RunningServer,
+    gateway: Gateway,
+    client: Client,
+}
+
+impl Stand {
+    async fn new(text: &str) -> Self {
+        let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        let config = GatewayConfig::parse(Path::new("g.toml"), text).unwrap().unwrap();
+        let prepared = PreparedGateway::new(config, &server).unwrap();
+        let server = server.spawn().unwrap();
+        let gateway = prepared.start().unwrap();
+        let client = Client::connect(&server.url()).await.unwrap();
+        Self { server, gateway, client }
+    }
+
+    async fn read(&self, name: &str) -> DataValue {
+        self.client.read(&*format!("nsu=urn:taktwerk:gateway;s={name}")).await.unwrap()
+    }
+
+    /// Waits until a value is as it should be.
+    async fn until(&self, name: &str, what: impl Fn(&DataValue) -> bool) -> DataValue {
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            let value = self.read(name).await;
+            if what(&value) {
+                return value;
+            }
+            assert!(Instant::now() < end, "{name}: {value:?}\n{:?}", self.gateway.sources().views());
+            sleep(10 * MS).await;
+        }
+    }
+
+    async fn value(&self, name: &str, expected: impl Into<Variant>) {
+        let expected = Some(expected.into());
+        self.until(name, |value| value.value == expected && value.status() == StatusCode::GOOD).await;
+    }
+
+    async fn write(&self, name: &str, value: impl Into<Variant>) -> Result<(), StatusCode> {
+        let node = format!("nsu=urn:taktwerk:gateway;s={name}");
+        self.client.write(&*node, value.into()).await.map_err(|error| error.status())
+    }
+
+    fn source(&self, name: &str) -> SourceView {
+        self.gateway.sources().views().into_iter().find(|view| view.name == name).unwrap()
+    }
+
+    async fn end(self) {
+        self.client.disconnect().await;
+        drop(self.gateway);
+        self.server.stop(Duration::from_secs(1));
+    }
+}
+
+fn source(device: &Device, name: &str, more: &str) -> String {
+    let retry = if more.contains("retry") { "" } else { "retry = \"50 ms\"\n" };
+    format!(
+        "[[source]]\nname = \"{name}\"\ntype = \"modbus\"\naddress = \"{}\"\ninterval = \"50 ms\"\n{retry}\
+         deadline = \"300 ms\"\n{more}\n",
+        device.address
+    )
+}
+
+fn tag(source: &str, name: &str, address: &str, more: &str) -> String {
+    format!("[[tag]]\nsource = \"{source}\"\nname = \"{name}\"\naddress = \"{address}\"\n{more}\n")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn registers_become_values_and_writes_reach_the_device() {
+    let device = Device::start(200);
+    {
+        let mut holding = device.holding.lock().unwrap();
+        holding[0] = 215;
+        holding[1] = 0b1000;
+        holding[10..12].copy_from_slice(&[0x42F6, 0xE979]);
+        holding[20..23].copy_from_slice(&[0x5075, 0x6D70, 0x2031]);
+    }
+    let stand = Stand::new(
+        &[
+            source(&device, "plc", ""),
+            tag("plc", "T", "holding:0", "scale = 0.1\nunits = \"°C\"\nrange = [0.0, 100.0]\naccess = \"read-write\"\nclamp = [0.0, 100.0]"),
+            tag("plc", "Bit", "holding:1.3", "access = \"read-write\""),
+            tag("plc", "F", "holding:10", "format = \"float32\"\naccess = \"read-write\""),
+            tag("plc", "S", "holding:20", "format = \"string\"\nlength = 6"),
+            tag("plc", "L", "holding:30", "count = 3\nformat = \"int16\""),
+            tag("plc", "C", "coil:5", "access = \"read-write\""),
+        ]
+        .concat(),
+    )
+    .await;
+    stand.value("plc/T", 21.5).await;
+    stand.value("plc/Bit", true).await;
+    stand.value("plc/F", 123.456f32).await;
+    stand.value("plc/S", "Pump 1").await;
+    stand.value("plc/L", vec![0i16, 0, 0]).await;
+    stand.value("plc/C", false).await;
+    stand.write("plc/T", 30.0).await.unwrap();
+    stand.write("plc/F", 1.5f32).await.unwrap();
+    stand.write("plc/C", true).await.unwrap();
+    stand.write("plc/Bit", false).await.unwrap();
+    stand.value("plc/T", 30.0).await;
+    stand.value("plc/F", 1.5f32).await;
+    stand.value("plc/C", true).await;
+    stand.value("plc/Bit", false).await;
+    {
+        let holding = device.holding.lock().unwrap();
+        assert_eq!((holding[0], holding[1], &holding[10..12]), (300, 0, &[0x3FC0, 0][..]));
+        assert!(device.coils.lock().unwrap()[5]);
+    }
+    assert_eq!(stand.write("plc/T", 101.0).await, Err(StatusCode::BAD_OUT_OF_RANGE));
+    assert_eq!(stand.write("plc/S", "x").await, Err(StatusCode::BAD_NOT_WRITABLE));
+    // Holding registers 0 to 32 in one request, the coil in another.
+    let (before, polls) = (device.asked(), stand.source("plc").statistics.requests);
+    sleep(500 * MS).await;
+    let (asked, polled) = (device.asked() - before, stand.source("plc").statistics.requests - polls);
+    assert!(polled >= 8 && asked.abs_diff(polled as usize) <= 2, "{asked} {polled}");
+    assert_eq!(stand.source("plc").statistics.writes, 4);
+    assert_eq!(stand.source("plc").statistics.errors, 0);
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_without_some_registers_is_asked_for_the_others() {
+    let device = Device::start(20);
+    device.holding.lock().unwrap()[19] = 7;
+    let tags: String =
+        (15..25).map(|at| tag("plc", &format!("r{at}"), &format!("holding:{at}"), "")).collect();
+    let stand = Stand::new(&(source(&device, "plc", "") + &tags)).await;
+    stand.value("plc/r19", 7u16).await;
+    stand.until("plc/r20", |value| value.status() == StatusCode::BAD_CONFIGURATION_ERROR).await;
+    let error = stand.source("plc").statistics.last_error.unwrap();
+    assert!(error.contains("holding:2") && error.contains("Illegal data address"), "{error}");
+    // What the device refuses for another reason is said as it is.
+    device.set(Mood::Refuses(4));
+    stand.until("plc/r19", |value| value.status() == StatusCode::BAD_DEVICE_FAILURE).await;
+    device.set(Mood::Answers);
+    stand.value("plc/r19", 7u16).await;
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_hangs_costs_only_itself() {
+    let (good, bad) = (Device::start(10), Device::start(10));
+    let stand = Stand::new(
+        &[
+            source(&good, "good", ""),
+            tag("good", "v", "holding:0", ""),
+            source(&bad, "bad", "lost_after = \"1 s\""),
+            tag("bad", "v", "holding:0", "access = \"read-write\""),
+        ]
+        .concat(),
+    )
+    .await;
+    stand.value("bad/v", 0u16).await;
+    stand.value("good/v", 0u16).await;
+    bad.set(Mood::Hangs);
+    let hung = Instant::now();
+    let stale = stand.until("bad/v", |value| value.status() != StatusCode::GOOD).await;
+    assert_eq!(stale.status(), StatusCode::UNCERTAIN_LAST_USABLE_VALUE);
+    assert_eq!(stale.value, Some(0u16.into()));
+    let before = stand.source("good").statistics;
+    stand.until("bad/v", |value| value.status() == StatusCode::BAD_NO_COMMUNICATION).await;
+    let elapsed = hung.elapsed();
+    assert!((900 * MS..3000 * MS).contains(&elapsed), "{elapsed:?}");
+    let after = stand.source("good").statistics;
+    assert_eq!((after.errors, after.missed, after.uncertain), (0, 0, 0), "{after:?}");
+    assert!(after.answers - before.answers >= 10, "{before:?} {after:?}");
+    let said = stand.source("bad").statistics;
+    assert!(said.last_error.as_ref().unwrap().ends_with("did not answer within 300ms"), "{said:?}");
+    assert_eq!((said.missed, said.lost), (1, 1));
+    stand.until("bad/v", |_| !stand.source("bad").statistics.is_connected).await;
+    assert_eq!(stand.write("bad/v", 1u16).await, Err(StatusCode::BAD_NO_COMMUNICATION));
+    bad.holding.lock().unwrap()[0] = 5;
+    bad.set(Mood::Answers);
+    stand.value("bad/v", 5u16).await;
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn devices_that_lie_or_hang_up_give_no_wrong_value() {
+    let device = Device::start(10);
+    device.holding.lock().unwrap()[0] = 3;
+    let stand =
+        Stand::new(&(source(&device, "plc", "lost_after = \"500 ms\"") + &tag("plc", "v", "holding:0", "")))
+            .await;
+    stand.value("plc/v", 3u16).await;
+    for (mood, said) in [
+        (Mood::HangsUp, "closed the connection"),
+        (Mood::Lies, "belongs to another request"),
+        (Mood::Short, ""),
+        (Mood::Refuses(0x7F), ""),
+    ] {
+        device.set(mood);
+        let bad = stand.until("plc/v", |value| value.status() != StatusCode::GOOD).await;
+        assert!(bad.value.is_none() || bad.value == Some(3u16.into()), "{mood:?}: {bad:?}");
+        stand.until("plc/v", |value| value.status().is_bad()).await;
+        let error = stand.source("plc").statistics.last_error.unwrap();
+        assert!(error.contains(said) && !error.contains("os error"), "{mood:?}: {error}");
+        device.set(Mood::Answers);
+        stand.value("plc/v", 3u16).await;
+    }
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_unit_does_not_keep_the_others_on_its_line_waiting() {
+    let device = Device::start(10);
+    *device.units.lock().unwrap() = vec![1];
+    let stand = Stand::new(
+        &[
+            source(&device, "line", "lost_after = \"5 s\"\nretry = \"1 s\""),
+            tag("line", "one", "holding:0", "unit = 1"),
+            tag("line", "two", "holding:0", "unit = 2"),
+        ]
+        .concat(),
+    )
+    .await;
+    stand.value("line/one", 0u16).await;
+    sleep(500 * MS).await;
+    let before = stand.source("line").statistics;
+    sleep(2000 * MS).await;
+    let after = stand.source("line").statistics;
+    // Each try of the silent unit costs a deadline of 300 ms; the pause in between doubles.
+    assert!(after.answers - before.answers >= 15, "{before:?} {after:?}");
+    device.units.lock().unwrap().push(2);
+    stand.value("line/two", 0u16).await;
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_device_the_error_says_where_and_why() {
+    // Nobody listens there any more.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let text = format!(
+        "[[source]]\nname = \"plc\"\ntype = \"modbus\"\naddress = \"{port}\"\nretry = \"50 ms\"\nlost_after = \"300 ms\"\n\
+         interval = \"50 ms\"\n"
+    );
+    let stand = Stand::new(&(text + &tag("plc", "v", "holding:0", ""))).await;
+    assert_eq!(stand.read("plc/v").await.status(), StatusCode::BAD_WAITING_FOR_INITIAL_DATA);
+    stand.until("plc/v", |value| value.status() == StatusCode::BAD_NO_COMMUNICATION).await;
+    let error = stand.source("plc").statistics.last_error.unwrap();
+    assert_eq!(error, format!("cannot connect to {port}: connection refused"));
+    stand.end().await;
+}

@@ -89,6 +89,12 @@ Examples:
   taktwerk watch localhost '/Objects/2:Plant/2:Robot/*' -I 500
   taktwerk watch localhost i=2258 -n 10 --json";
 
+pub(crate) const EVENTS: &str = "\
+Examples:
+  taktwerk events localhost
+  taktwerk events localhost --filter \"severity >= 300 and message like '%rejected%'\"
+  taktwerk events localhost /Objects/2:Plant/2:Conveyor -n 1 --json";
+
 pub(crate) const PKI: &str = "\
 Examples:
   taktwerk pki show                        certificates and trust lists of the client
@@ -146,11 +152,12 @@ mod tests {
     /// Splits a line as a shell does, as far as the examples need it.
     fn words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
-        let mut quoted = false;
+        let mut quote = None;
         for character in line.chars() {
             match character {
-                '\'' => quoted = !quoted,
-                ' ' if !quoted => words.push(String::new()),
+                '\'' | '"' if quote == Some(character) => quote = None,
+                '\'' | '"' if quote.is_none() => quote = Some(character),
+                ' ' if quote.is_none() => words.push(String::new()),
                 other => words.last_mut().unwrap().push(other),
             }
         }

@@ -5,7 +5,7 @@
 //! What they share:
 //!
 //! - [`endpoint`], [`node`], [`attribute`], [`value`], [`span`]: how servers, nodes, values and times are written;
-//! - [`connection`], [`session`], [`resolve`], [`walk`]: a client's connection, node names to ids, browsing;
+//! - [`event_stream`]: events of one node; [`connection`], [`session`], [`resolve`], [`walk`]: a client's connection, node names to ids, browsing;
 //! - [`output`]: tables for people, JSON for programs; [`progress`]: bars; [`logging`], [`tell`]: standard error;
 //! - [`arguments`]: the command line with `TAKTWERK_ENDPOINT`; [`examples`]: what `--help` shows at its end;
 //! - [`suggestion`]: the nearest name to a misspelt one;
@@ -23,6 +23,7 @@ mod commands;
 mod config;
 mod connection;
 mod endpoint;
+mod event_stream;
 mod examples;
 mod failure;
 mod interrupt;
@@ -45,7 +46,7 @@ mod walk;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    browse, call, completions, endpoints, history, lab, man, model, nodes, nodeset, pki, read, size, tune,
+    browse, call, completions, endpoints, events, history, lab, man, model, nodes, nodeset, pki, read, size, tune,
     watch, write,
 };
 use failure::Failure;
@@ -109,6 +110,9 @@ enum Command {
     /// Print values as they change.
     #[command(after_help = examples::WATCH, alias = "subscribe")]
     Watch(watch::WatchArgs),
+    /// Print events as they happen.
+    #[command(after_help = examples::EVENTS)]
+    Events(events::EventsArgs),
     /// Manage certificates and trust lists.
     #[command(after_help = examples::PKI)]
     Pki(pki::PkiArgs),
@@ -191,6 +195,7 @@ fn run(command: &mut Command, output: Output, interrupt: &Interrupt) -> Result<(
         Command::Call(arguments) => call::run(arguments, output),
         Command::Pki(arguments) => pki::run(arguments, output),
         Command::Watch(arguments) => watch::run(arguments, output, interrupt),
+        Command::Events(arguments) => events::run(arguments, output, interrupt),
         Command::Config(command) => config::run(command, output),
         Command::User(command) => user::run(command, output),
         Command::PubSub(command) => pubsub::run(command, output, interrupt),

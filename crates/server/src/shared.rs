@@ -50,6 +50,9 @@ impl ServerShared {
         if config.node_management {
             space.write().set_added(&account);
         }
+        if config.audit.sessions || config.audit.updates {
+            space.restrict_audit_events();
+        }
         let addresses = Addresses::new(Arc::clone(&account), config.limits.bytes_per_address_max);
         let admission = Admission::new(&config.limits);
         let mut security: Vec<_> =

@@ -92,4 +92,5 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/tutorials/library.md")]
 #[doc = include_str!("../../../docs/sources.md")]
+#[doc = include_str!("../../../docs/events.md")]
 struct LibraryTutorial;

@@ -4,6 +4,7 @@ pub(crate) mod browse;
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod endpoints;
+pub(crate) mod events;
 pub(crate) mod history;
 pub(crate) mod lab;
 pub(crate) mod man;

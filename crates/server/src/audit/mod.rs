@@ -10,8 +10,9 @@
 //! strangers suppresses nothing of what users, trusted applications and the server itself do.
 //!
 //! - [`record`]: what a record says; [`value`]: what is shown of a value;
-//! - `log`: the shard's queue.
+//! - `log`: the shard's queue; `event`: records as AuditEvents.
 
+mod event;
 mod log;
 pub mod record;
 pub mod value;

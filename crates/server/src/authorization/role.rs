@@ -199,7 +199,11 @@ pub(super) fn suggested_permissions() -> Vec<(NodeId, PermissionType)> {
         (well_known::ENGINEER, configure),
         (well_known::SUPERVISOR, observe | P::CALL),
         (well_known::CONFIGURE_ADMIN, configure | structure),
-        (well_known::SECURITY_ADMIN, look | P::READ_ROLE_PERMISSIONS | P::WRITE_ROLE_PERMISSIONS | P::CALL),
+        // AuditEvents need ReceiveEvents on their type, which the NodeSet gives, and on their source.
+        (
+            well_known::SECURITY_ADMIN,
+            look | P::RECEIVE_EVENTS | P::READ_ROLE_PERMISSIONS | P::WRITE_ROLE_PERMISSIONS | P::CALL,
+        ),
     ]
     .map(|(id, permissions)| (NodeId::numeric(0, id), permissions))
     .into()

@@ -11,10 +11,13 @@ use taktwerk_crypto::Provider;
 use taktwerk_types::{StatusCode, UtcTime};
 
 impl Shard {
-    /// The next audit record. To be taken after every batch of inputs, as everything else that comes out.
+    /// The next audit record, which is also raised as an AuditEvent. To be taken after every batch of inputs, as everything
+    /// else that comes out.
     #[inline]
     pub fn poll_audit(&mut self) -> Option<AuditRecord> {
-        self.audit.take()
+        let record = self.audit.take()?;
+        record.raise(self.shared.space(), &self.shared.config().application_uri);
+        Some(record)
     }
 
     /// Notes that a session was not created after its signatures had been looked at.

@@ -56,11 +56,11 @@ fn severity_at_least(severity: u16) -> ContentFilter {
     ContentFilter { elements: vec![element] }
 }
 
-fn filter(names: &[&str]) -> EventFilter {
+pub(super) fn filter(names: &[&str]) -> EventFilter {
     EventFilter { select_clauses: select(names), where_clause: ContentFilter::default() }
 }
 
-fn parameters(filter: &EventFilter, queue_size: u32) -> MonitoringParameters {
+pub(super) fn parameters(filter: &EventFilter, queue_size: u32) -> MonitoringParameters {
     MonitoringParameters {
         client_handle: 7,
         sampling_interval: 0.0,
@@ -70,7 +70,7 @@ fn parameters(filter: &EventFilter, queue_size: u32) -> MonitoringParameters {
     }
 }
 
-fn item(node: NodeId, parameters: MonitoringParameters) -> MonitoredItemCreateRequest {
+pub(super) fn item(node: NodeId, parameters: MonitoringParameters) -> MonitoredItemCreateRequest {
     let item_to_monitor = ReadValueId { node_id: node, attribute_id: 12, ..Default::default() };
     MonitoredItemCreateRequest {
         item_to_monitor,
@@ -79,7 +79,7 @@ fn item(node: NodeId, parameters: MonitoringParameters) -> MonitoredItemCreateRe
     }
 }
 
-fn subscription(client: &mut Client, server: &mut Server) -> u32 {
+pub(super) fn subscription(client: &mut Client, server: &mut Server) -> u32 {
     let request = CreateSubscriptionRequest {
         request_header: client.header(),
         requested_publishing_interval: 100.0,
@@ -91,7 +91,7 @@ fn subscription(client: &mut Client, server: &mut Server) -> u32 {
     client.call(server, &request).unwrap().subscription_id
 }
 
-fn create(
+pub(super) fn create(
     client: &mut Client,
     server: &mut Server,
     subscription_id: u32,
@@ -118,7 +118,7 @@ fn watching(server: &mut Server, node: NodeId, filter: &EventFilter) -> (Client,
 }
 
 /// The events of the next message, as (client handle, fields).
-fn next(client: &mut Client, server: &mut Server) -> Vec<(u32, Vec<Variant>)> {
+pub(super) fn next(client: &mut Client, server: &mut Server) -> Vec<(u32, Vec<Variant>)> {
     let request = publish(client, server);
     server.pass(Duration::from_millis(200));
     client.drain(server);

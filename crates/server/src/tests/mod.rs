@@ -3,6 +3,7 @@
 mod attacks;
 mod attribute;
 mod audit;
+mod audit_events;
 mod authorization;
 mod diagnostics;
 mod discovery;

@@ -303,14 +303,19 @@ impl ServerBuilder {
         *user_timeout = user_timeout.or(blocked_timeout.ok());
         if let Some(trust) = &self.trust {
             trust.watch(TRUST_LIST_INTERVAL).map_err(|source| StartError::TrustList { source })?;
-            if self.audit.sessions {
-                let sink = Arc::clone(&self.options.audit);
-                trust.on_overlooked(move |status, thumbprint| {
-                    sink.record(&AuditRecord::overlooked(crate::space::now(), status, thumbprint));
-                });
-            }
         }
-        Ok(Server::new(config, self.shards, self.history, self.options, listeners))
+        let trust = self.trust.filter(|_| self.audit.sessions);
+        let (sink, uri) = (Arc::clone(&self.options.audit), config.application_uri.clone());
+        let server = Server::new(config, self.shards, self.history, self.options, listeners);
+        if let Some(trust) = trust {
+            let space = Arc::clone(server.space());
+            trust.on_overlooked(move |status, thumbprint| {
+                let record = AuditRecord::overlooked(crate::space::now(), status, thumbprint);
+                sink.record(&record);
+                record.raise(&space, &uri);
+            });
+        }
+        Ok(server)
     }
 
     /// What is offered by whoever does not say what.

@@ -1,12 +1,14 @@
 //! The demo plant: what `taktwerk serve` shows without any option.
 //!
 //! Machines with simulated [`sensors`], counters, arrays and a matrix, structures and an enumeration with DataTypes
-//! of their own (from `plant.NodeSet2.xml`), something to write, and methods of every kind.
+//! of their own (from `plant.NodeSet2.xml`), something to write, methods of every kind, and [`events`].
 
+mod events;
 mod sensors;
 pub(crate) mod waveform;
 
 use super::updater::Updater;
+use events::Happenings;
 use sensors::SENSORS;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +49,7 @@ struct Moving {
     histogram: Variable<Vec<u16>>,
     field: Variable<Variant>,
     field_signals: Vec<Signal>,
+    happenings: Happenings,
 }
 
 /// Adds the plant to a server and starts it.
@@ -54,10 +57,11 @@ pub(crate) fn start(server: &Server, in_file: bool) -> Result<Updater, super::Se
     let files = [("plant.NodeSet2.xml".to_owned(), TYPES.to_owned())];
     Importer::new(TypeDictionary::namespace_zero()).import(server.space(), &files, clock::wall())?;
     let namespace = server.namespace(NAMESPACE);
-    let plant = namespace.folder("Plant")?;
+    let plant = events::folder(server, &namespace)?;
     let mut moving = Moving {
         time: 0.0,
         sensors: add_sensors(&plant)?,
+        happenings: Happenings::of(&plant)?,
         cycles: plant.variable("Cycles", 0u64).add()?,
         parts_good: plant.variable("PartsGood", 0u32).units(Unit::PIECE).add()?,
         parts_rejected: plant.variable("PartsRejected", 0u32).units(Unit::PIECE).add()?,
@@ -131,7 +135,7 @@ fn add_sensors(plant: &Node) -> Result<Vec<(Variable<f64>, Signal)>, BuildError>
     for (seed, sensor) in (0..).zip(SENSORS) {
         let node = match &machine {
             Some((name, node)) if *name == sensor.machine => node.clone(),
-            _ => plant.object(sensor.machine).add()?,
+            _ => events::machine(plant, sensor.machine)?,
         };
         machine = Some((sensor.machine, node.clone()));
         let (low, high) = sensor.range;
@@ -247,6 +251,7 @@ impl Moving {
         let parts = seconds / 4;
         self.parts_good.set_at((parts - parts / 50) as u32, now);
         self.parts_rejected.set_at((parts / 50) as u32, now);
+        self.happenings.second(seconds, now);
         let spectrum: Vec<f64> = self.spectrum_signals.iter_mut().map(|signal| signal.at(time)).collect();
         let mut histogram = vec![0u16; 16];
         for value in &spectrum {

@@ -1,0 +1,178 @@
+//! `taktwerk events`: prints events as they come.
+
+use crate::connection::ConnectionArgs;
+use crate::event_stream::{EventStream, Next};
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::node::NodeSpec;
+use crate::output::{self, Output};
+use crate::session::Session;
+use crate::{resolve, span};
+use clap::Args;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use taktwerk_client::EventQuery;
+use taktwerk_net::clock::monotonic;
+use taktwerk_schema::ids::{object_ids, object_type_ids};
+use taktwerk_schema::ns0::Ns0;
+use taktwerk_types::{NodeId, Variant};
+
+/// Arguments of `taktwerk events`.
+#[derive(Debug, Args)]
+pub(crate) struct EventsArgs {
+    #[command(flatten)]
+    connection: ConnectionArgs,
+
+    /// The node whose events to show, with those of the nodes below it. Default: the Server Object, which has all events.
+    #[arg(value_name = "NODE")]
+    node: Option<NodeSpec>,
+
+    /// Show only events for which this is true. Fields are paths of BrowseNames; operators are =, !=, <, <=, >, >=, like,
+    /// between, in, is null, oftype, and, or, not.
+    #[arg(short, long, value_name = "CONDITION")]
+    filter: Option<String>,
+
+    /// Also show these fields, such as SourceNode, EnabledState/Id or 2:Pressure.
+    #[arg(long, value_name = "FIELD", num_args = 1.., value_delimiter = ',')]
+    select: Vec<String>,
+
+    /// Publishing interval in milliseconds.
+    #[arg(short = 'I', long, value_name = "MS", default_value = "500", value_parser = span::millis)]
+    interval: Duration,
+
+    /// Events that the server keeps between two publishes; if there are more, the oldest are lost and an
+    /// EventQueueOverflowEventType says so. 0 leaves it to the server.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    queue: u32,
+
+    /// Stop after so many events.
+    #[arg(short = 'n', long, value_name = "N")]
+    count: Option<u64>,
+
+    /// Stop after so long.
+    #[arg(short, long, value_name = "SPAN", value_parser = span::seconds)]
+    duration: Option<Duration>,
+}
+
+/// What is always selected.
+const FIELDS: [&str; 7] =
+    ["EventId", "EventType", "SourceNode", "SourceName", "Time", "Message", "Severity"];
+
+/// Subscribes and prints until enough has come or the user ends it.
+pub(crate) fn run(arguments: &EventsArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let mut query = FIELDS.iter().fold(EventQuery::new(), |query, name| query.select(name));
+    for name in &arguments.select {
+        query = query.select(name);
+    }
+    if let Some(text) = &arguments.filter {
+        query = query.filter(text).map_err(|error| Failure::Usage(format!("--filter: {error}")))?;
+    }
+    let mut session = Session::connect(&arguments.connection)?;
+    let node = match &arguments.node {
+        Some(spec) => resolve::one(&mut session, spec)?,
+        None => NodeId::numeric(0, object_ids::SERVER),
+    };
+    let end = arguments.duration.map(|span| monotonic() + span);
+    let mut stream = EventStream::open(&mut session, &node, &query, arguments.interval, arguments.queue)?;
+    let mut left = arguments.count.unwrap_or(u64::MAX);
+    while left > 0 {
+        match stream.next(&mut session, &node, end, interrupt)? {
+            Next::End => break,
+            Next::Event(fields) => {
+                for field in &fields {
+                    session.learn_types(Some(field))?;
+                }
+                print(&session, query.names(), &fields, output)?;
+                left -= 1;
+            }
+        }
+    }
+    session.close();
+    if interrupt.asked() { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+fn print(session: &Session, names: &[String], fields: &[Variant], output: Output) -> Result<(), Failure> {
+    if output.is_json() {
+        let mut document = Map::new();
+        for (name, value) in names.iter().zip(fields) {
+            let value = session.structure_document(value).unwrap_or_else(|| output::variant(value));
+            document.insert(name.clone(), value);
+        }
+        if let Some(Variant::NodeId(id)) = fields.get(1) {
+            document.insert("EventTypeName".into(), type_name(id).map_or(Value::Null, |name| json!(name)));
+        }
+        return output.line(&document.into());
+    }
+    let text = |at: usize| fields.get(at).map(|value| session.show(value)).unwrap_or_default();
+    let time = match fields.get(4) {
+        Some(Variant::DateTime(time)) => output::short(Some(*time)),
+        _ => String::new(),
+    };
+    let kind = match fields.get(1) {
+        Some(Variant::NodeId(id)) => type_name(id).map_or_else(|| id.to_string(), str::to_owned),
+        _ => String::new(),
+    };
+    let message = match fields.get(5) {
+        Some(Variant::LocalizedText(message)) => message.text.as_str().to_owned(),
+        _ => text(5),
+    };
+    let severity = match fields.get(6) {
+        Some(Variant::UInt16(severity)) if *severity >= 600 => output.bad(&format!("{severity:>4}")),
+        _ => format!("{:>4}", text(6)),
+    };
+    let mut line = format!("{}  {severity}  {}  {message}", output.faint(&time), text(3));
+    let more = names.iter().zip(fields).skip(FIELDS.len());
+    for (name, value) in more.filter(|(_, value)| !matches!(value, Variant::Empty)) {
+        line.push_str(&format!("  {}", output.faint(&format!("{name}={}", session.show(value)))));
+    }
+    if kind != "BaseEventType" {
+        line.push_str(&format!("  {}", output.faint(&format!("({kind})"))));
+    }
+    output.text(&printable(&line))
+}
+
+/// The name of a type of the specification.
+fn type_name(id: &NodeId) -> Option<&'static str> {
+    let number = id.ns0().filter(|number| *number >= object_type_ids::BASE_OBJECT_TYPE)?;
+    Ns0::get().node(number).map(|node| node.browse_name())
+}
+
+/// A server's texts cannot move the cursor or change colours: control characters become spaces, except for our own colours.
+fn printable(line: &str) -> String {
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find(|char: char| char.is_control()) {
+        let (before, after) = rest.split_at(at);
+        shown.push_str(before);
+        let own = ["\u{1b}[31m", "\u{1b}[2m", "\u{1b}[0m"].into_iter().find(|own| after.starts_with(own));
+        match own {
+            Some(own) => {
+                shown.push_str(own);
+                rest = after.get(own.len()..).unwrap_or_default();
+            }
+            None => {
+                shown.push(' ');
+                rest = after.char_indices().nth(1).map_or("", |(at, _)| after.get(at..).unwrap_or_default());
+            }
+        }
+    }
+    shown.push_str(rest);
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_of_a_server_are_not_printed() {
+        assert_eq!(printable("a\nb\u{1b}[2Jc\u{7}"), "a b [2Jc ");
+        assert_eq!(printable("\u{1b}[2mfaint\u{1b}[0m"), "\u{1b}[2mfaint\u{1b}[0m");
+    }
+
+    #[test]
+    fn types_of_the_specification_have_names() {
+        assert_eq!(type_name(&NodeId::numeric(0, 2041)), Some("BaseEventType"));
+        assert_eq!(type_name(&NodeId::numeric(2, 2041)), None);
+    }
+}

@@ -1,0 +1,89 @@
+//! Events from a server to a client of the library: filters, fields, overflow.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use core::time::Duration;
+use taktwerk::client::{EventQuery, Item, Subscription, Update};
+use taktwerk::{Client, Node, NodeId, RunningServer, Server, Variant};
+
+const PERIOD: Duration = Duration::from_millis(20);
+const SERVER: NodeId = NodeId::numeric(0, 2253);
+const SOON: Duration = Duration::from_secs(10);
+
+async fn plant() -> (RunningServer, Node, Client) {
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let area = server.namespace("urn:plant").object("Area").event_notifier().add().unwrap();
+    let pump = area.object("Pump 7").add().unwrap();
+    let server = server.spawn().unwrap();
+    let client = Client::builder(&server.url()).unsecured().connect().await.unwrap();
+    (server, pump, client)
+}
+
+async fn next(subscription: &mut Subscription) -> Vec<Variant> {
+    let next = async {
+        loop {
+            match subscription.next().await.unwrap() {
+                Update::Event(_, fields) => return fields,
+                _ => continue,
+            }
+        }
+    };
+    tokio::time::timeout(SOON, next).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_client_gets_the_fields_that_it_selects_of_the_events_that_it_wants() {
+    let (_server, pump, client) = plant().await;
+    let mut subscription = client.subscribe(PERIOD).await.unwrap();
+    let query = EventQuery::new()
+        .select("message")
+        .select("severity")
+        .select("SourceName")
+        .select("Reason")
+        .filter("severity >= 500 and message like '%pump%' and SourceNode = ns=2;s=Area/Pump 7");
+    // A NodeId with a space in it is no word: the condition is not readable, and says where.
+    assert!(query.is_err());
+    let query = EventQuery::new()
+        .select("message")
+        .select("severity")
+        .select("SourceName")
+        .select("Reason")
+        .filter("severity >= 500 and message like '%pump%' and SourceName = 'Pump 7'")
+        .unwrap();
+    // At the area, which is above the pump, and at the Server Object.
+    subscription.monitor_item(Item::events("ns=2;s=Area".parse().unwrap(), query.clone())).await.unwrap();
+    subscription.monitor_item(Item::events(SERVER, query)).await.unwrap();
+    pump.base_event().severity(499).message("the pump is warm").emit().unwrap();
+    pump.base_event().severity(900).message("something else").emit().unwrap();
+    pump.base_event().severity(700).message("the pump has stopped").field("Reason", "no power").emit().unwrap();
+    for _ in 0..2 {
+        let fields = next(&mut subscription).await;
+        let Variant::LocalizedText(message) = &fields[0] else { panic!("{fields:?}") };
+        assert_eq!(message.text.as_str(), "the pump has stopped");
+        let expected: [Variant; 3] = [700u16.into(), "Pump 7".into(), "no power".into()];
+        assert_eq!(fields[1..], expected);
+    }
+}
+
+#[tokio::test]
+async fn a_queue_that_is_too_short_says_that_events_were_lost() {
+    let (_server, pump, client) = plant().await;
+    let mut subscription = client.subscribe(Duration::from_millis(500)).await.unwrap();
+    let query = EventQuery::new().select("EventType").select("message");
+    subscription.monitor_item(Item::events(SERVER, query).queue(10)).await.unwrap();
+    for number in 0..30 {
+        pump.base_event().message(&*format!("{number}")).emit().unwrap();
+    }
+    let first = next(&mut subscription).await;
+    // EventQueueOverflowEventType
+    assert_eq!(first[0], NodeId::numeric(0, 3035).into());
+    for number in 20..30 {
+        let Variant::LocalizedText(message) = &next(&mut subscription).await[1] else { panic!() };
+        assert_eq!(message.text.as_str(), number.to_string());
+    }
+}
+
+#[tokio::test]
+async fn without_a_client_that_monitors_events_nothing_is_raised() {
+    let (_server, pump, _client) = plant().await;
+    assert_eq!(pump.base_event().message("nobody hears this").emit(), None);
+}

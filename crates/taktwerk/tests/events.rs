@@ -54,7 +54,12 @@ async fn a_client_gets_the_fields_that_it_selects_of_the_events_that_it_wants() 
     subscription.monitor_item(Item::events(SERVER, query)).await.unwrap();
     pump.base_event().severity(499).message("the pump is warm").emit().unwrap();
     pump.base_event().severity(900).message("something else").emit().unwrap();
-    pump.base_event().severity(700).message("the pump has stopped").field("Reason", "no power").emit().unwrap();
+    pump.base_event()
+        .severity(700)
+        .message("the pump has stopped")
+        .field("Reason", "no power")
+        .emit()
+        .unwrap();
     for _ in 0..2 {
         let fields = next(&mut subscription).await;
         let Variant::LocalizedText(message) = &fields[0] else { panic!("{fields:?}") };

@@ -55,8 +55,7 @@ pub(crate) struct EventsArgs {
 }
 
 /// What is always selected.
-const FIELDS: [&str; 7] =
-    ["EventId", "EventType", "SourceNode", "SourceName", "Time", "Message", "Severity"];
+const FIELDS: [&str; 7] = ["EventId", "EventType", "SourceNode", "SourceName", "Time", "Message", "Severity"];
 
 /// Subscribes and prints until enough has come or the user ends it.
 pub(crate) fn run(arguments: &EventsArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {

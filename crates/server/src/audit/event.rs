@@ -4,13 +4,9 @@
 //! sessions and nodes.
 
 use super::record::{AuditAction, AuditRecord};
-use crate::authorization::Access;
 use crate::event::NewEvent;
-use crate::space::{AddressSpace, NodeIx};
 use taktwerk_crypto::MessageSecurityMode;
-use taktwerk_schema::ids::{object_ids, object_type_ids};
-use taktwerk_schema::ns0::Ns0;
-use taktwerk_schema::{AccessRestrictionType, NodeClass};
+use taktwerk_schema::ids::object_ids;
 use taktwerk_types::{NodeId, Variant};
 
 /// Severity of what was done, and of what was refused or failed (Part 5 §6.4.2 has the bands).
@@ -45,11 +41,6 @@ impl AuditRecord {
         self.action.add_fields(event)
     }
 
-    /// Raises the event that tells of this record. Costs one relaxed load while no client monitors events.
-    pub fn raise(&self, space: &AddressSpace, server: &str) {
-        space.raise_with(self.time, || self.event(server));
-    }
-
     /// SourceNode: the node that was acted on, or the Server Object.
     fn source(&self) -> NodeId {
         let node = match &self.action {
@@ -80,9 +71,7 @@ impl AuditAction {
                     .field("SecurityMode", mode)
             }
             Self::CloseSecureChannel | Self::CloseSession => event,
-            Self::Certificate { thumbprint, .. } => {
-                event.field("ClientCertificateThumbprint", &**thumbprint)
-            }
+            Self::Certificate { thumbprint, .. } => event.field("ClientCertificateThumbprint", &**thumbprint),
             Self::CreateSession { revised_session_timeout } => {
                 event.field("RevisedSessionTimeout", *revised_session_timeout)
             }
@@ -109,28 +98,6 @@ impl AuditAction {
                 let text = format!("{count} audit records of the class {} were left out", class.name());
                 event.message(&*text)
             }
-        }
-    }
-}
-
-impl AddressSpace {
-    /// Lets AuditEvents go only over channels that encrypt. Called once, if something is noted.
-    pub(crate) fn restrict_audit_events(&self) {
-        let mut nodes = self.write();
-        let root = NodeIx::ns0(object_type_ids::AUDIT_EVENT_TYPE);
-        for node in Ns0::get().nodes().filter(|node| node.class() == NodeClass::OBJECT_TYPE) {
-            let kind = NodeIx::ns0(node.id());
-            if !nodes.is_subtype(kind, root) {
-                continue;
-            }
-            let own = nodes.access().own(nodes.access_set(kind)).cloned().unwrap_or_default();
-            let restrictions = own.access_restrictions.unwrap_or_default();
-            let restricted = Access {
-                access_restrictions: Some(restrictions | AccessRestrictionType::ENCRYPTION_REQUIRED),
-                ..own
-            };
-            // One set for all of them: there is room for it.
-            let _ = nodes.set_access(kind, restricted);
         }
     }
 }

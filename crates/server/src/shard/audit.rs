@@ -16,7 +16,7 @@ impl Shard {
     #[inline]
     pub fn poll_audit(&mut self) -> Option<AuditRecord> {
         let record = self.audit.take()?;
-        record.raise(self.shared.space(), &self.shared.config().application_uri);
+        self.shared.space().raise_audit(&record, &self.shared.config().application_uri);
         Some(record)
     }
 

@@ -10,7 +10,7 @@
 //!   same for the application's own code; `data_type`: which built-in type a DataType is encoded as;
 //! - `metadata`, `role_set`: what the NamespaceMetadata objects and the RoleSet show;
 //! - `history`: which Variables have a history;
-//! - `events`: where in the address space events can be seen;
+//! - `events`: where in the address space events can be seen; `audit`: AuditEvents;
 //! - [`build`]: builders for applications; [`import`]: NodeSets at run time.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -18,6 +18,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 mod added;
 mod attributes;
+mod audit;
 pub mod build;
 pub(crate) mod data_type;
 mod decisions;

@@ -312,7 +312,7 @@ impl ServerBuilder {
             trust.on_overlooked(move |status, thumbprint| {
                 let record = AuditRecord::overlooked(crate::space::now(), status, thumbprint);
                 sink.record(&record);
-                record.raise(&space, &uri);
+                space.raise_audit(&record, &uri);
             });
         }
         Ok(server)

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::serve::control;
 use clap::Subcommand;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,11 @@ pub(crate) enum ConfigCommand {
     /// Say what a file means, or what is wrong with it.
     Check {
         /// The file.
+        file: PathBuf,
+    },
+    /// Have the server that runs with a file take it over, as it is now. What is wrong changes nothing.
+    Apply {
+        /// The file that the server was started with.
         file: PathBuf,
     },
     /// Write a file that explains itself, to be changed.
@@ -41,6 +47,7 @@ pub(crate) fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure
             let wishes = taktwerk_gateway::init::Wishes { modbus: modbus.clone() };
             if wishes.is_empty() { init(file, output) } else { init_gateway(file, &wishes, output) }
         }
+        ConfigCommand::Apply { file } => apply(file, output),
         #[cfg(not(feature = "gateway"))]
         ConfigCommand::Init { file } => init(file, output),
     }
@@ -181,6 +188,28 @@ fn init_gateway(path: &Path, wishes: &taktwerk_gateway::init::Wishes, output: Ou
         return output.document(&json!({ "File": path.display().to_string() }));
     }
     output.text(&format!("wrote {0}; next: taktwerk serve --config {0}", path.display()))
+}
+
+fn apply(path: &Path, output: Output) -> Result<(), Failure> {
+    // What is wrong is said here, with its line, whether a server runs or not.
+    let file = load(path)?;
+    crate::serve::check_files(&file)?;
+    crate::serve::check_gateway(&file)?;
+    let outcome = control::apply(path)?;
+    if let Some(problem) = &outcome.problem {
+        return Err(Failure::Usage(format!("the server stays as it was: {problem}")));
+    }
+    if output.is_json() {
+        return output.document(&json!(outcome));
+    }
+    output.text(&match outcome.applied.as_slice() {
+        [] => "nothing that a running server can take over has changed".to_owned(),
+        applied => format!("taken over: {}", applied.join(", ")),
+    })?;
+    if !outcome.waiting.is_empty() {
+        output.text(&format!("waiting for a restart: {}", outcome.waiting.join(", ")))?;
+    }
+    Ok(())
 }
 
 fn init(path: &Path, output: Output) -> Result<(), Failure> {

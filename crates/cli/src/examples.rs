@@ -105,7 +105,17 @@ pub(crate) const CONFIG: &str = "\
 Examples:
   taktwerk config init server.toml
   taktwerk config init gateway.toml --modbus plc7:502         a gateway that runs as it is
-  taktwerk config check server.toml";
+  taktwerk config check server.toml
+  taktwerk config apply server.toml        to the server that runs with it";
+
+pub(crate) const BACKUP: &str = "\
+Example:
+  taktwerk backup server.toml backup.tar.gz";
+
+pub(crate) const RESTORE: &str = "\
+Examples:
+  taktwerk restore backup.tar.gz restored --dry-run
+  taktwerk restore backup.tar.gz /etc/taktwerk --outside --force";
 
 pub(crate) const USER: &str = "\
 Examples:

@@ -46,8 +46,8 @@ mod walk;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    browse, call, completions, endpoints, events, history, lab, man, model, nodes, nodeset, pki, read, size,
-    tune, watch, write,
+    backup, browse, call, completions, endpoints, events, history, lab, man, model, nodes, nodeset, pki, read,
+    size, tune, watch, write,
 };
 use failure::Failure;
 use interrupt::Interrupt;
@@ -119,6 +119,12 @@ enum Command {
     /// Write or check a configuration file.
     #[command(after_help = examples::CONFIG, subcommand)]
     Config(config::ConfigCommand),
+    /// Write an installation to one file: configuration, certificates, users, history.
+    #[command(after_help = examples::BACKUP)]
+    Backup(backup::BackupArgs),
+    /// Restore an installation from a backup.
+    #[command(after_help = examples::RESTORE)]
+    Restore(backup::restore::RestoreArgs),
     /// Manage the users of a server.
     #[command(after_help = examples::USER, subcommand)]
     User(user::UserCommand),
@@ -197,6 +203,8 @@ fn run(command: &mut Command, output: Output, interrupt: &Interrupt) -> Result<(
         Command::Watch(arguments) => watch::run(arguments, output, interrupt),
         Command::Events(arguments) => events::run(arguments, output, interrupt),
         Command::Config(command) => config::run(command, output),
+        Command::Backup(arguments) => backup::run(arguments, output),
+        Command::Restore(arguments) => backup::restore::run(arguments, output),
         Command::User(command) => user::run(command, output),
         Command::PubSub(command) => pubsub::run(command, output, interrupt),
         Command::Bench(command) => bench::run(command, output, interrupt),

@@ -14,7 +14,7 @@ pub mod tokens;
 pub mod users;
 
 pub use configuration::{
-    AdmitSetting, AuditSection, Config, ConfigError, ConfigFile, EXAMPLE, IdentitiesSection, JwtSection,
-    LimitsSection, NamespaceSection, PermissionsSection, PubSubSection, RoleSection, SecuritySection,
-    ServerSection, TokensConfig, Unspecified, WebSection, line_of, nearest,
+    AdmitSetting, AuditSection, Config, ConfigError, ConfigFile, EXAMPLE, FileKind, IdentitiesSection,
+    JwtSection, LimitsSection, NamedFile, NamespaceSection, PermissionsSection, PubSubSection, RoleSection,
+    SecuritySection, ServerSection, TokensConfig, Unspecified, WebSection, dashboard, line_of, nearest,
 };

@@ -10,9 +10,13 @@ pub mod chunk;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "sqlite")]
+mod snapshot;
+#[cfg(feature = "sqlite")]
 pub mod sqlite;
 
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
+#[cfg(feature = "sqlite")]
+pub use snapshot::snapshot;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Retention, SqliteStore};

@@ -72,6 +72,21 @@ pub(crate) fn check_files(file: &ConfigFile) -> Result<Option<usize>, Failure> {
     pubsub_files(file).check()
 }
 
+/// Rules for a namespace that the server does not have would protect nothing.
+pub(super) fn check_namespaces(file: &ConfigFile, registered: &[String]) -> Result<(), Failure> {
+    for section in &file.config().namespace {
+        if !registered.contains(&section.uri) {
+            return Err(Failure::Usage(format!(
+                "[[namespace]] uri = \"{}\": the server has no such namespace, so these rules would protect nothing; \
+                 it has {}",
+                section.uri,
+                registered.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
 impl Configured {
     /// The headroom that is configured.
     pub(super) fn headroom(&self) -> Result<Option<headroom::Settings>, Failure> {
@@ -124,10 +139,19 @@ impl Configured {
         &self.file
     }
 
+    /// Another file from now on, for what is read from it while the server runs.
+    pub(super) fn replace_file(&mut self, file: ConfigFile) {
+        self.file = file;
+    }
+
     /// The roles of the configuration and of the users.
     fn authorization(&self) -> Result<Authorization, Failure> {
-        let mut authorization =
-            self.file.authorization().map_err(|error| Failure::Usage(error.to_string()))?;
+        self.authorization_of(&self.file)
+    }
+
+    /// The roles of a configuration, and of the users that there are.
+    pub(super) fn authorization_of(&self, file: &ConfigFile) -> Result<Authorization, Failure> {
+        let mut authorization = file.authorization().map_err(|error| Failure::Usage(error.to_string()))?;
         if let Some(users) = &self.users {
             for role in users.grant(&mut authorization) {
                 tracing::warn!(role, "a user has a role that there is not");
@@ -235,17 +259,18 @@ impl Configured {
         Ok(pki)
     }
 
-    /// What it says about the dashboard, if it has one.
+    /// What a file says about the dashboard of this server, if it has one.
     #[cfg(feature = "web")]
-    pub(super) fn web(&self) -> Result<Option<super::web::Web>, Failure> {
+    pub(super) fn web_of(&self, file: &ConfigFile) -> Result<Option<super::web::Web>, Failure> {
         let usage = |error: ConfigError| Failure::Usage(error.to_string());
-        let Some(bind) = self.file.web().map_err(usage)? else { return Ok(None) };
+        let Some(bind) = file.web().map_err(usage)? else { return Ok(None) };
+        // How clients log on is as the server was started.
         let config = self.file.config();
         let needs_security = !(config.security.none && config.identities.anonymous) || self.users.is_some();
         super::web::Web::of_file(
             bind,
-            &config.web,
-            |path| self.file.resolve(path),
+            &file.config().web,
+            |path| file.resolve(path),
             self.pki.get().filter(|_| needs_security),
             config.identities.anonymous,
         )
@@ -260,21 +285,6 @@ impl Configured {
             nodesets: server.nodesets.iter().map(|path| self.file.resolve(path)).collect(),
             plant: server.simulated_plant,
         }
-    }
-
-    /// Rules for a namespace that the server does not have would protect nothing.
-    pub(super) fn check_namespaces(&self, registered: &[String]) -> Result<(), Failure> {
-        for section in &self.file.config().namespace {
-            if !registered.contains(&section.uri) {
-                return Err(Failure::Usage(format!(
-                    "[[namespace]] uri = \"{}\": the server has no such namespace, so these rules would protect nothing; \
-                     it has {}",
-                    section.uri,
-                    registered.join(", ")
-                )));
-            }
-        }
-        Ok(())
     }
 
     /// Takes over changed files. One that is wrong is said once, and everything stays as it was.

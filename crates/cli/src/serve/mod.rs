@@ -1,6 +1,7 @@
 //! `taktwerk serve`: a server with a demo plant, with test nodes, or with load.
 
 mod configured;
+pub(crate) mod control;
 mod gateway;
 mod headroom;
 mod history;
@@ -9,7 +10,9 @@ pub(crate) mod load;
 mod plant;
 mod profile;
 mod pubsub;
+mod reload;
 mod security;
+mod supervisor;
 mod updater;
 #[cfg(feature = "web")]
 mod web;
@@ -27,6 +30,7 @@ use crate::span;
 use clap::Args;
 use configured::Configured;
 use load::SignalValues;
+use reload::Reload;
 use serde_json::json;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -49,6 +53,10 @@ pub(crate) struct ServeArgs {
     /// Run as a configuration file says; `taktwerk config init` writes one.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["bind", "port", "no_plant", "nodeset", "max_sessions", "threads", "policy", "pki", "guarded"])]
     config: Option<PathBuf>,
+
+    /// Take the file of --config over whenever it changes, as `taktwerk config apply` does.
+    #[arg(long, requires = "config")]
+    watch: bool,
 
     /// Address to listen on. One that others can reach takes a configuration file, or for a demo that everybody may use at
     /// least --policy, which says how it is protected on its way.
@@ -227,7 +235,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
         cpus.pin().map_err(|error| Failure::Environment(error.to_string()))?;
     }
     taktwerk_lab::files::raise_limit();
-    let configured = arguments.config.as_deref().map(Configured::load).transpose()?;
+    let mut configured = arguments.config.as_deref().map(Configured::load).transpose()?;
     if configured.is_none() && !arguments.bind.is_loopback() && arguments.policy.is_empty() {
         return Err(open_to_everybody(arguments.bind));
     }
@@ -268,21 +276,31 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     let pubsub = content.pubsub.start(&server)?;
     if let Some(configured) = &configured {
         history::record(configured.file(), &server)?;
-        configured.check_namespaces(&server.space().namespaces())?;
+        configured::check_namespaces(configured.file(), &server.space().namespaces())?;
     }
     let nodes = server.space().node_count();
     let running = server.spawn().map_err(environment)?;
     let gateway = gateway.start()?;
     let memory = taktwerk_memory::watch().map_err(|error| Failure::Environment(error.to_string()))?;
-    let access = Access { configured: configured.as_ref(), offer: offer.as_ref() };
     #[cfg(feature = "web")]
-    let web = match &configured {
-        Some(configured) => configured.web()?,
-        None => arguments.web.map(web::Web::demo),
+    let mut dashboard = {
+        let web = match &configured {
+            Some(configured) => configured.web_of(configured.file())?,
+            None => arguments.web.map(web::Web::demo),
+        };
+        web::Dashboard::start(web, &running, gateway.collectors())?
     };
-    #[cfg(feature = "web")]
-    let web = web.map(|web| web.start(&running, gateway.collectors())).transpose()?;
+    let mut reload = match (&configured, &arguments.config) {
+        (Some(configured), Some(path)) => Some(Reload::start(configured, path, arguments.watch)?),
+        _ => None,
+    };
+    let watchdog = match running.addresses().first() {
+        Some(&address) => supervisor::Watchdog::start(address, running.shared().shards())?,
+        None => None,
+    };
+    let access = Access { configured: configured.as_ref(), offer: offer.as_ref() };
     announce(arguments, &access, &content, &running, nodes, output)?;
+    supervisor::ready(&running.url());
     let mut watch = running.shared().config().headroom.clone().map(headroom::Watch::new);
     let end = Arc::new(AtomicBool::new(false));
     if arguments.exit_with_stdin {
@@ -299,13 +317,23 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
                 "the server ended by itself; see the log, then start it again".to_owned(),
             ));
         }
-        if let Some(configured) = &configured {
+        if let Some(configured) = &mut configured {
             configured.refresh(running.shared());
+            if let Some(reload) = &mut reload {
+                reload.tick(
+                    configured,
+                    &running,
+                    #[cfg(feature = "web")]
+                    &mut dashboard,
+                );
+            }
         }
     }
+    supervisor::stopping();
+    drop(watchdog);
     drop(memory);
     #[cfg(feature = "web")]
-    drop(web);
+    drop(dashboard);
     drop(updaters);
     drop(gateway);
     drop(pubsub);

@@ -17,7 +17,7 @@ const APPLICATION_URI: &str = "urn:taktwerk:dashboard";
 const TOKEN_LEN_MAX: u64 = 4096;
 
 /// A dashboard to be.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Web {
     settings: Settings,
     server_pki: Option<Pki>,
@@ -60,7 +60,7 @@ impl Web {
     }
 
     /// Starts it beside a server.
-    pub(super) fn start(
+    fn start(
         self,
         running: &RunningServer,
         collectors: Vec<Arc<dyn Collector>>,
@@ -82,12 +82,52 @@ impl Web {
     }
 }
 
+/// The dashboard that a server has now, or none.
+#[derive(Debug, Default)]
+pub(super) struct Dashboard {
+    /// What runs, and what it was made of.
+    current: Option<(WebServer, Web)>,
+    /// Who has more metrics.
+    collectors: Vec<Arc<dyn Collector>>,
+}
+
+impl Dashboard {
+    /// Starts what there is to be at the start.
+    pub(super) fn start(
+        web: Option<Web>,
+        running: &RunningServer,
+        collectors: Vec<Arc<dyn Collector>>,
+    ) -> Result<Self, Failure> {
+        let mut dashboard = Self { current: None, collectors };
+        dashboard.put(web, running)?;
+        Ok(dashboard)
+    }
+
+    fn put(&mut self, web: Option<Web>, running: &RunningServer) -> Result<(), Failure> {
+        if let Some(web) = web {
+            self.current = Some((web.clone().start(running, self.collectors.clone())?, web));
+        }
+        Ok(())
+    }
+
+    /// Puts another one in its place, or none. If that fails, the one before is there again.
+    pub(super) fn replace(&mut self, web: Option<Web>, running: &RunningServer) -> Result<(), Failure> {
+        // The address may be the same one, so the old dashboard goes first.
+        let before = self.current.take().map(|(server, web)| {
+            drop(server);
+            web
+        });
+        self.put(web, running).inspect_err(|_| {
+            if let Err(error) = self.put(before, running) {
+                tracing::error!(%error, "the dashboard as it was does not start again");
+            }
+        })
+    }
+}
+
 /// The dashboard's own certificate, in a folder beside the server's. The two trust each other: they are one program.
 fn dashboard_pki(server: &Pki) -> Result<Pki, Failure> {
-    let root = server.store().root();
-    let name = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let folder = root.with_file_name(format!("{name}-dashboard"));
-    let own = Pki::in_folder(folder)
+    let own = Pki::in_folder(taktwerk_config::dashboard(server.store().root()))
         .settings(CertificateSettings::new("Taktwerk dashboard", APPLICATION_URI))
         .create_missing(vec![NewKey::Rsa2048, NewKey::NistP256])
         .open()

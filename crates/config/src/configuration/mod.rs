@@ -2,13 +2,16 @@
 //! refused with its line and with what would be right.
 //!
 //! - `sections`: what can stand in a file, with the defaults; `meaning`: from names to roles, permissions and limits; `tokens`:
-//!   access tokens;
+//!   access tokens; `changes`: what another file would change; `files`: the files of an installation;
 //! - [`EXAMPLE`]: a file that explains itself, which `taktwerk config init` writes.
 
+mod changes;
+mod files;
 mod meaning;
 mod sections;
 mod tokens;
 
+pub use files::{FileKind, NamedFile, dashboard};
 pub use sections::{
     AdmitSetting, AuditSection, Config, IdentitiesSection, JwtSection, LimitsSection, NamespaceSection,
     PermissionsSection, PubSubSection, RoleSection, SecuritySection, ServerSection, Unspecified, WebSection,

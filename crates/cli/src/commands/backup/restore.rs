@@ -1,0 +1,212 @@
+//! Putting a backup back.
+//!
+//! The archive is read whole and checked before anything is written. Only files that its configuration names are put
+//! anywhere; those outside the folder of the configuration only where the user says so. What is there already is moved aside,
+//! not replaced.
+
+use super::archive::{self, Entry, Unpacked};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::serve::control;
+use clap::Args;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+use taktwerk_config::{ConfigFile, FileKind, file};
+
+/// Arguments of `taktwerk restore`.
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// The archive that `taktwerk backup` wrote.
+    #[arg(value_name = "FILE")]
+    archive: PathBuf,
+
+    /// The folder for the configuration, and for all that it names by relative paths.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+
+    /// Also write files that the configuration names outside DIR, such as /var/lib/taktwerk/pki.
+    #[arg(long)]
+    outside: bool,
+
+    /// Move what is there already aside, to NAME.before-restore.
+    #[arg(long)]
+    force: bool,
+
+    /// Only check the archive and say what would be written.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// A file on its way.
+struct Target {
+    staged: PathBuf,
+    path: PathBuf,
+    mode: u32,
+}
+
+/// Restores an archive.
+pub(crate) fn run(arguments: &RestoreArgs, output: Output) -> Result<(), Failure> {
+    let failed = |path: &Path, error: io::Error| {
+        Failure::Environment(format!("{}: {error}; nothing was restored", path.display()))
+    };
+    let folder = &arguments.folder;
+    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    let folder = folder.canonicalize().map_err(|error| failed(folder, error))?;
+    // In the same file system as most of the files.
+    let staging = tempfile::Builder::new().prefix(".taktwerk-restore-").tempdir_in(&folder);
+    let staging = staging.map_err(|error| failed(&folder, error))?;
+    let Unpacked { manifest, configuration } = archive::read(&arguments.archive, staging.path())
+        .map_err(|error| failed(&arguments.archive, error))?;
+    let name = single(&manifest.configuration).ok_or_else(|| {
+        failed(&arguments.archive, io::Error::other("the configuration's name is not that of a file"))
+    })?;
+    let path = folder.join(name);
+    if control::is_running(&path) {
+        return Err(Failure::Usage(format!("a server runs with {}; stop it first", path.display())));
+    }
+    let config =
+        ConfigFile::parse(&path, &configuration).map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut targets = Vec::new();
+    for (index, entry) in manifest.files.iter().enumerate() {
+        let target = target(&config, entry).ok_or_else(|| {
+            let problem =
+                format!("{} is not a file that its configuration names", entry.path.display());
+            failed(&arguments.archive, io::Error::other(problem))
+        })?;
+        targets.push(Target { staged: staging.path().join(index.to_string()), path: target, mode: entry.mode });
+    }
+    let staged = staging.path().join("configuration");
+    fs::write(&staged, configuration).map_err(|error| failed(&staged, error))?;
+    // Last: a server finds the whole or does not start.
+    targets.push(Target { staged, path, mode: file::PUBLIC });
+    refuse_outside(&targets, &folder, arguments.outside)?;
+    let occupied = occupied(&config, &targets);
+    if let (Some(first), false) = (occupied.first(), arguments.force) {
+        return Err(Failure::Usage(format!(
+            "{} is there already{}; --force moves it aside",
+            first.display(),
+            match occupied.len() {
+                1 => String::new(),
+                count => format!(", and {} more", count - 1),
+            }
+        )));
+    }
+    if !arguments.dry_run {
+        for path in &occupied {
+            aside(path).map_err(|error| failed(path, error))?;
+        }
+        for target in &targets {
+            place(target).map_err(|error| {
+                let path = target.path.display();
+                Failure::Environment(format!("{path}: {error}; the files before it are restored, it and the rest are not"))
+            })?;
+        }
+    }
+    report(arguments, &targets, output)
+}
+
+/// A file name without any folder.
+fn single(name: &str) -> Option<&Path> {
+    let path = Path::new(name);
+    let mut components = path.components();
+    (matches!(components.next(), Some(Component::Normal(_))) && components.next().is_none()).then_some(path)
+}
+
+/// Where a file of the archive goes, if its configuration names it.
+fn target(config: &ConfigFile, entry: &Entry) -> Option<PathBuf> {
+    let named = config.files().into_iter().find(|named| {
+        named.named == entry.path
+            && named.setting == entry.setting
+            && (named.kind == FileKind::Folder) == entry.inner.is_some()
+    })?;
+    let path = config.resolve(&named.named);
+    match &entry.inner {
+        None => Some(path),
+        Some(inner) => {
+            let is_inside = inner.components().all(|component| matches!(component, Component::Normal(_)));
+            (is_inside && inner.components().next().is_some()).then(|| path.join(inner))
+        }
+    }
+}
+
+fn refuse_outside(targets: &[Target], folder: &Path, outside: bool) -> Result<(), Failure> {
+    let is_inside = |path: &Path| {
+        let has_parents = path.components().any(|component| component == Component::ParentDir);
+        path.starts_with(folder) && !has_parents
+    };
+    match targets.iter().find(|target| !is_inside(&target.path)) {
+        Some(target) if !outside => Err(Failure::Usage(format!(
+            "the configuration names {}, which is not below {}; --outside restores it there",
+            target.path.display(),
+            folder.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// What is in the way: files, databases with what belongs to them, and whole folders, so that nothing of before is trusted.
+fn occupied(config: &ConfigFile, targets: &[Target]) -> Vec<PathBuf> {
+    let mut found = BTreeSet::new();
+    for named in config.files() {
+        let path = config.resolve(&named.named);
+        match named.kind {
+            FileKind::File => {}
+            FileKind::Folder => drop(found.insert(path)),
+            FileKind::Database => {
+                for end in ["", "-wal", "-shm"] {
+                    let mut name = path.clone().into_os_string();
+                    name.push(end);
+                    found.insert(name.into());
+                }
+            }
+        }
+    }
+    let folders: Vec<PathBuf> = found.iter().cloned().collect();
+    let loose = targets.iter().map(|target| &target.path);
+    found.extend(loose.filter(|path| !folders.iter().any(|folder| path.starts_with(folder))).cloned());
+    found.into_iter().filter(|path| path.symlink_metadata().is_ok()).collect()
+}
+
+/// Moves a file or folder aside, behind those that were moved before.
+fn aside(path: &Path) -> io::Result<()> {
+    for number in 0u32.. {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".before-restore");
+        if number > 0 {
+            name.push(format!("-{number}"));
+        }
+        if Path::new(&name).symlink_metadata().is_err() {
+            return fs::rename(path, name);
+        }
+    }
+    Ok(())
+}
+
+/// Puts a file into its place; whoever looks finds nothing or the whole.
+fn place(target: &Target) -> io::Result<()> {
+    let folder = target.path.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(folder)?;
+    let staged = tempfile::Builder::new().prefix(".taktwerk-restore-").tempfile_in(folder)?;
+    io::copy(&mut File::open(&target.staged)?, &mut staged.as_file())?;
+    staged.as_file().set_permissions(Permissions::from_mode(target.mode & 0o777))?;
+    staged.as_file().sync_all()?;
+    staged.persist_noclobber(&target.path).map_err(|error| error.error)?;
+    File::open(folder)?.sync_all()
+}
+
+fn report(arguments: &RestoreArgs, targets: &[Target], output: Output) -> Result<(), Failure> {
+    let paths: Vec<String> = targets.iter().map(|target| target.path.display().to_string()).collect();
+    if output.is_json() {
+        return output.document(&json!({ "Files": paths, "DryRun": arguments.dry_run }));
+    }
+    for path in &paths {
+        output.text(path)?;
+    }
+    let what = if arguments.dry_run { "would be restored" } else { "are restored" };
+    tell!("{} files {what}; next: taktwerk config check {}", paths.len(), paths.last().map_or("", String::as_str));
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! Taking over a changed configuration file while the server runs: after SIGHUP, `taktwerk config apply`, or with --watch when
+//! the file changes.
+//!
+//! A file is looked at whole before anything is done: one that is wrong changes nothing. Who may do what changes at once, also
+//! for the sessions that there are; the dashboard starts anew; settings that a running server cannot change are named and
+//! wait for a restart. Sessions, subscriptions and connections are not touched.
+
+use super::configured::Configured;
+use super::control::{self, Control, Outcome};
+use super::supervisor;
+#[cfg(feature = "web")]
+use super::web::Dashboard;
+use crate::failure::Failure;
+use signal_hook::consts::SIGHUP;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+use taktwerk::RunningServer;
+use taktwerk_config::ConfigFile;
+
+/// Sections and settings that a running server takes over.
+const LIVE: [&str; 4] = ["role", "permissions", "namespace", "web"];
+
+/// Waits for reasons to read the configuration again.
+pub(super) struct Reload {
+    path: PathBuf,
+    /// What the settings that need a restart are compared with.
+    started: ConfigFile,
+    hangup: Arc<AtomicBool>,
+    requests: Option<Control>,
+    /// With --watch: what the file was when it was read last.
+    seen: Option<Stamp>,
+}
+
+/// What tells that a file was changed: its time and length. `None` while there is none.
+type Stamp = Option<(SystemTime, u64)>;
+
+fn stamp(path: &Path) -> Stamp {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
+}
+
+impl Reload {
+    /// Begins to wait.
+    pub(super) fn start(configured: &Configured, path: &Path, watch: bool) -> Result<Self, Failure> {
+        let hangup = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(SIGHUP, Arc::clone(&hangup))
+            .map_err(|error| Failure::Environment(format!("cannot catch signals: {error}")))?;
+        let requests = match control::listen(path) {
+            Ok(requests) => Some(requests),
+            Err(error) => {
+                tracing::warn!(%error, "`taktwerk config apply` does not reach this server; another one may run with this file");
+                None
+            }
+        };
+        let seen = watch.then(|| stamp(path));
+        Ok(Self { path: path.to_owned(), started: configured.file().clone(), hangup, requests, seen })
+    }
+
+    /// Takes the file over if somebody wants it.
+    pub(super) fn tick(
+        &mut self,
+        configured: &mut Configured,
+        running: &RunningServer,
+        #[cfg(feature = "web")] dashboard: &mut Dashboard,
+    ) {
+        let reply = self.requests.as_ref().and_then(Control::next);
+        let has_changed = self.seen.is_some_and(|seen| {
+            let now = stamp(&self.path);
+            now.is_some() && now != seen
+        });
+        if !self.hangup.swap(false, Ordering::Relaxed) && reply.is_none() && !has_changed {
+            return;
+        }
+        supervisor::reloading();
+        // Before it is read: what is written meanwhile is seen the next time.
+        if let Some(seen) = &mut self.seen {
+            *seen = stamp(&self.path);
+        }
+        let outcome = self.take_over(
+            configured,
+            running,
+            #[cfg(feature = "web")]
+            dashboard,
+        );
+        let outcome =
+            outcome.unwrap_or_else(|error| Outcome { problem: Some(error.to_string()), ..Outcome::default() });
+        supervisor::done(&say(&outcome));
+        if let Some(reply) = reply {
+            // Whoever asked may have gone.
+            let _ = reply.send(outcome);
+        }
+    }
+
+    fn take_over(
+        &self,
+        configured: &mut Configured,
+        running: &RunningServer,
+        #[cfg(feature = "web")] dashboard: &mut Dashboard,
+    ) -> Result<Outcome, Failure> {
+        let newer = crate::config::load(&self.path)?;
+        super::check_files(&newer)?;
+        super::gateway::check(&newer)?;
+        let changes = configured.file().changes(&newer);
+        let (applied, _) = split(changes);
+        let authorization = configured.authorization_of(&newer)?;
+        super::configured::check_namespaces(&newer, &running.space().namespaces())?;
+        #[cfg(feature = "web")]
+        if applied.iter().any(|setting| setting.starts_with("web")) {
+            dashboard.replace(configured.web_of(&newer)?, running)?;
+        }
+        if applied.iter().any(|setting| !setting.starts_with("web")) {
+            running.shared().set_authorization(authorization, taktwerk_net::clock::wall());
+        }
+        let (_, waiting) = split(self.started.changes(&newer));
+        configured.replace_file(newer);
+        Ok(Outcome { applied, waiting, problem: None })
+    }
+}
+
+/// The changes that a running server takes over, and the others.
+fn split(changes: Vec<String>) -> (Vec<String>, Vec<String>) {
+    changes.into_iter().partition(|change| LIVE.contains(&change.split('.').next().unwrap_or_default()))
+}
+
+/// Logs what became of it, and gives it as one line.
+fn say(outcome: &Outcome) -> String {
+    if let Some(problem) = &outcome.problem {
+        tracing::error!(problem, "the configuration stays as it was");
+        return format!("the configuration stays as it was: {problem}");
+    }
+    tracing::info!(applied = outcome.applied.join(", "), "the configuration was read again");
+    if outcome.waiting.is_empty() {
+        return "the configuration was read again".to_owned();
+    }
+    let waiting = outcome.waiting.join(", ");
+    tracing::warn!(settings = waiting, "these settings wait for a restart");
+    format!("the configuration was read again; waiting for a restart: {waiting}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_running_server_cannot_change_is_told_apart() {
+        let changes = ["limits.sessions", "namespace", "role", "server.bind", "web.bind"];
+        let (applied, waiting) = split(changes.map(str::to_owned).into());
+        assert_eq!(applied, ["namespace", "role", "web.bind"]);
+        assert_eq!(waiting, ["limits.sessions", "server.bind"]);
+    }
+}

@@ -12,7 +12,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 const BASE: &str = "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = true\n[security]\npolicies = []\nnone = true\n\
                     [identities]\nanonymous = true\n[permissions]\nunspecified = \"open\"\n";
 /// Takes everything in the plant's namespace from everybody.
-const CLOSED: &str = "[[namespace]]\nuri = \"urn:taktwerk:demo-plant\"\n[namespace.permissions]\nEngineer = [\"Browse\"]\n";
+const CLOSED: &str =
+    "[[namespace]]\nuri = \"urn:taktwerk:demo-plant\"\n[namespace.permissions]\nEngineer = [\"Browse\"]\n";
 
 struct Installation {
     folder: tempfile::TempDir,

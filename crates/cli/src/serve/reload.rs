@@ -84,8 +84,8 @@ impl Reload {
             #[cfg(feature = "web")]
             dashboard,
         );
-        let outcome =
-            outcome.unwrap_or_else(|error| Outcome { problem: Some(error.to_string()), ..Outcome::default() });
+        let outcome = outcome
+            .unwrap_or_else(|error| Outcome { problem: Some(error.to_string()), ..Outcome::default() });
         supervisor::done(&say(&outcome));
         if let Some(reply) = reply {
             // Whoever asked may have gone.

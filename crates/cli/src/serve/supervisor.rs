@@ -66,7 +66,8 @@ impl Watchdog {
                 std::thread::park_timeout(interval / 4);
             }
         };
-        let thread = std::thread::Builder::new().name("watchdog".to_owned()).stack_size(128 << 10).spawn(work);
+        let thread =
+            std::thread::Builder::new().name("watchdog".to_owned()).stack_size(128 << 10).spawn(work);
         let thread =
             thread.map_err(|error| Failure::Environment(format!("cannot start a thread: {error}")))?;
         Ok(Some(Self { end, thread: Some(thread) }))
@@ -137,7 +138,8 @@ mod tests {
 
     #[test]
     fn a_server_that_answers_or_refuses_is_alive() {
-        let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap().spawn().unwrap();
+        let server =
+            taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap().spawn().unwrap();
         answers(server.addresses()[0], 2, Duration::from_secs(10)).unwrap();
         server.stop(Duration::ZERO);
         let refusing = TcpListener::bind("127.0.0.1:0").unwrap();

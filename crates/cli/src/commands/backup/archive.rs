@@ -112,7 +112,9 @@ pub(super) fn read(from: &Path, folder: &Path) -> io::Result<Unpacked> {
                 }
                 manifest = Some(read);
             }
-            (_, None) => return Err(io::Error::other("this is no backup: it does not begin with a manifest")),
+            (_, None) => {
+                return Err(io::Error::other("this is no backup: it does not begin with a manifest"));
+            }
             ("configuration", Some(_)) => {
                 let mut text = String::new();
                 (&mut entry).take(CONFIGURATION_LEN_MAX).read_to_string(&mut text)?;
@@ -120,7 +122,8 @@ pub(super) fn read(from: &Path, folder: &Path) -> io::Result<Unpacked> {
             }
             (name, Some(manifest)) => {
                 let described = manifest.files.get(next).filter(|_| name == format!("files/{next}"));
-                let described = described.ok_or_else(|| damaged(&format!("{name} is not in its manifest")))?;
+                let described =
+                    described.ok_or_else(|| damaged(&format!("{name} is not in its manifest")))?;
                 let mut to = File::create_new(folder.join(next.to_string()))?;
                 if io::copy(&mut (&mut entry).take(described.len + 1), &mut to)? != described.len {
                     return Err(damaged(&format!("{name} has another length than the manifest says")));

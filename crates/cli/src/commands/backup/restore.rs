@@ -73,11 +73,14 @@ pub(crate) fn run(arguments: &RestoreArgs, output: Output) -> Result<(), Failure
     let mut targets = Vec::new();
     for (index, entry) in manifest.files.iter().enumerate() {
         let target = target(&config, entry).ok_or_else(|| {
-            let problem =
-                format!("{} is not a file that its configuration names", entry.path.display());
+            let problem = format!("{} is not a file that its configuration names", entry.path.display());
             failed(&arguments.archive, io::Error::other(problem))
         })?;
-        targets.push(Target { staged: staging.path().join(index.to_string()), path: target, mode: entry.mode });
+        targets.push(Target {
+            staged: staging.path().join(index.to_string()),
+            path: target,
+            mode: entry.mode,
+        });
     }
     let staged = staging.path().join("configuration");
     fs::write(&staged, configuration).map_err(|error| failed(&staged, error))?;
@@ -102,7 +105,9 @@ pub(crate) fn run(arguments: &RestoreArgs, output: Output) -> Result<(), Failure
         for target in &targets {
             place(target).map_err(|error| {
                 let path = target.path.display();
-                Failure::Environment(format!("{path}: {error}; the files before it are restored, it and the rest are not"))
+                Failure::Environment(format!(
+                    "{path}: {error}; the files before it are restored, it and the rest are not"
+                ))
             })?;
         }
     }
@@ -207,6 +212,10 @@ fn report(arguments: &RestoreArgs, targets: &[Target], output: Output) -> Result
         output.text(path)?;
     }
     let what = if arguments.dry_run { "would be restored" } else { "are restored" };
-    tell!("{} files {what}; next: taktwerk config check {}", paths.len(), paths.last().map_or("", String::as_str));
+    tell!(
+        "{} files {what}; next: taktwerk config check {}",
+        paths.len(),
+        paths.last().map_or("", String::as_str)
+    );
     Ok(())
 }

@@ -46,8 +46,8 @@ mod walk;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    backup, browse, call, completions, endpoints, events, history, lab, man, model, nodes, nodeset, pki, read,
-    size, tune, watch, write,
+    backup, browse, call, completions, endpoints, events, history, lab, man, model, nodes, nodeset, pki,
+    read, size, tune, watch, write,
 };
 use failure::Failure;
 use interrupt::Interrupt;

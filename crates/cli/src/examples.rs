@@ -148,6 +148,12 @@ pub(crate) const SIZE: &str = "\
 Examples:
   taktwerk size docs/lab/plants/burger-case-1.toml";
 
+pub(crate) const SIM: &str = "\
+Examples:
+  taktwerk sim docs/lab/plants/two-lines.toml
+  taktwerk sim docs/lab/plants/two-lines.toml --set link.0.rate=256k --seeds 20
+  taktwerk sim docs/lab/plants/burger-case-1.toml --report plant.html";
+
 pub(crate) const TUNE: &str = "\
 Examples:
   taktwerk tune docs/lab/plants/cavalieri.toml

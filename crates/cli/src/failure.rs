@@ -22,6 +22,9 @@ pub(crate) enum Failure {
     /// The measurement is worth nothing, as another program said.
     #[error("the measurement is invalid: {0}")]
     Worthless(String),
+    /// A simulation gave no outcome.
+    #[error("{0}")]
+    Simulation(String),
     /// What was measured is not what was demanded; it has been printed.
     #[error("does not hold: {0}")]
     Threshold(String),
@@ -55,7 +58,7 @@ impl Failure {
             Self::Usage(_) => 2,
             Self::Connect(_) => 3,
             Self::BadStatus(_) => 4,
-            Self::Invalid(_) | Self::Worthless(_) => 5,
+            Self::Invalid(_) | Self::Worthless(_) | Self::Simulation(_) => 5,
             Self::Environment(_) => 6,
             Self::Threshold(_) => 99,
             // As shells do it.

@@ -47,7 +47,7 @@ mod walk;
 use clap::{Parser, Subcommand};
 use commands::{
     backup, browse, call, completions, endpoints, events, history, lab, man, model, nodes, nodeset, pki,
-    read, size, tune, watch, write,
+    read, sim, size, tune, watch, write,
 };
 use failure::Failure;
 use interrupt::Interrupt;
@@ -143,6 +143,9 @@ enum Command {
     /// Check whether a plant fits its hardware.
     #[command(after_help = examples::SIZE)]
     Size(size::SizeArgs),
+    /// Simulate a plant: delays, losses, load of links and processors.
+    #[command(after_help = examples::SIM)]
+    Sim(sim::SimArgs),
     /// Find the best settings for a plant or a running server.
     #[command(after_help = examples::TUNE)]
     Tune(tune::TuneArgs),
@@ -211,6 +214,7 @@ fn run(command: &mut Command, output: Output, interrupt: &Interrupt) -> Result<(
         Command::Lab(command) => lab::run(command, output, interrupt),
         Command::Model(command) => model::run(command, output),
         Command::Size(arguments) => size::run(arguments, output),
+        Command::Sim(arguments) => sim::run(arguments, output, interrupt),
         Command::Tune(arguments) => tune::run(arguments, output, interrupt),
         Command::Completions(arguments) => completions::run(arguments, output),
         Command::Man(arguments) => man::run(arguments, output),

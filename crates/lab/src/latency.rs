@@ -34,6 +34,11 @@ impl Times {
         self.0.saturating_record(nanos.max(1));
     }
 
+    /// Counts equal samples.
+    pub fn record_many(&mut self, nanos: u64, count: u64) {
+        self.0.saturating_record_n(nanos.max(1), count);
+    }
+
     /// Adds the samples of another histogram. Histograms are merged; percentiles are never averaged.
     pub fn merge(&mut self, other: &Self) {
         // Both have the same bounds, which is all that can go wrong.

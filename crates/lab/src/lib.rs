@@ -23,7 +23,7 @@
 //!
 //! With the feature `laboratory`, what makes many measurements out of one: [`scenario`] says what to measure, [`place`]
 //! does it once, [`runner`] often and in a fair order, [`store`] keeps it, [`experiment`] knows the published protocols,
-//! [`model`] learns from it, [`capacity`] searches for the limit, [`tuning`] simulates settings, and [`outcome`], [`chart`]
+//! [`model`] learns from it, [`capacity`] searches for the limit, [`simulate`] runs described plants in virtual time, [`tuning`] simulates settings, and [`outcome`], [`chart`]
 //! and [`report`] show it.
 
 #[cfg(feature = "laboratory")]
@@ -64,6 +64,8 @@ pub mod runner;
 #[cfg(feature = "laboratory")]
 pub mod scenario;
 pub mod schedule;
+#[cfg(feature = "laboratory")]
+pub mod simulate;
 pub mod steady;
 #[cfg(feature = "laboratory")]
 pub mod store;

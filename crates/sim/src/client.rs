@@ -28,6 +28,14 @@ const ANSWERED_KEPT: usize = 64;
 pub trait Application {
     /// Something was delivered. The client may be used at once.
     fn deliver(&mut self, delivery: Delivery, client: &mut Client, now: Now);
+
+    /// When [`Application::handle_timeout`] has to be called.
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Does what is due. The client may be used.
+    fn handle_timeout(&mut self, _client: &mut Client, _now: Now) {}
 }
 
 /// An application that keeps everything with its time.
@@ -282,9 +290,8 @@ impl<A: Application> ClientHost<A> {
                 self.perform(effect, fabric, &resolve);
             }
             self.transmit(fabric);
-            let now = fabric.queue.now();
-            match self.client.poll_timeout() {
-                Some((at, _)) if at <= now => self.client.handle_timeout(now, &mut self.deliveries),
+            match self.poll_timeout() {
+                Some((at, _)) if at <= fabric.queue.now() => self.handle_timeout(fabric),
                 timeout if self.deliveries.deliveries.is_empty() => {
                     if let Some((at, _)) = timeout {
                         self.alarm.arm(HostId::Client(self.id), 0, at, &mut fabric.queue);
@@ -294,14 +301,29 @@ impl<A: Application> ClientHost<A> {
                 _ => {}
             }
         }
-        let reason =
-            self.client.poll_timeout().map_or("something other than a deadline", |(_, reason)| reason);
+        let reason = self.poll_timeout().map_or("something other than a deadline", |(_, reason)| reason);
         fabric.broken(Broken::Restless { host: HostId::Client(self.id), reason });
     }
 
     /// Whether a deadline is over.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
-        self.client.poll_timeout().is_some_and(|(at, _)| at <= now)
+        self.poll_timeout().is_some_and(|(at, _)| at <= now)
+    }
+
+    /// The next deadline of the client or its application.
+    fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
+        let own = self.application.poll_timeout().map(|at| (at, "the application's"));
+        self.client.poll_timeout().into_iter().chain(own).min_by_key(|(at, _)| *at)
+    }
+
+    fn handle_timeout(&mut self, fabric: &Fabric) {
+        let now = fabric.now_off_by(self.clock_offset);
+        if self.client.poll_timeout().is_some_and(|(at, _)| at <= now.instant) {
+            self.client.handle_timeout(now.instant, &mut self.deliveries);
+        }
+        if self.application.poll_timeout().is_some_and(|at| at <= now.instant) {
+            self.application.handle_timeout(&mut self.client, now);
+        }
     }
 
     /// Its thread has done what was asked for. Carries out what came of it, and begins the next: its cost, or `None` if
@@ -344,9 +366,9 @@ impl<A: Application> ClientHost<A> {
             self.apply(input, fabric);
         } else if self.is_due(fabric.queue.now()) {
             nanos += costs.client.timer;
-            self.client.handle_timeout(fabric.queue.now(), &mut self.deliveries);
+            self.handle_timeout(fabric);
         } else if self.deliveries.deliveries.is_empty() {
-            if let Some((at, _)) = self.client.poll_timeout() {
+            if let Some((at, _)) = self.poll_timeout() {
                 self.alarm.arm(HostId::Client(self.id), 0, at, &mut fabric.queue);
             }
             return (nanos > 0.0)

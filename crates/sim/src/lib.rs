@@ -16,6 +16,7 @@
 //! - [`network`]: TCP connections over lines of their own or shared ones, which are cut, partitioned and congested; [`queue`];
 //! - [`wire_check`]: an observer that trusts neither end;
 //! - [`publishing`]: a plant that publishes, with settings to try: delays, bandwidth and load of the processors;
+//! - [`scenario`]: a plant as a user describes it, with hosts, links, faults and promises;
 //! - [`plant`], [`subscriber`]: a small server and an application, for tests and as examples.
 //!
 //! # Example
@@ -78,6 +79,7 @@ pub mod network;
 pub mod plant;
 pub mod publishing;
 pub mod queue;
+pub mod scenario;
 pub mod server;
 mod source;
 pub mod subscriber;

@@ -167,6 +167,11 @@ impl<A: Application> World<A> {
         self.fabric.network.add_line(link)
     }
 
+    /// Adds a line whose directions take turns: see [`Network::add_half_duplex_line`].
+    pub fn add_half_duplex_line(&mut self, link: &Profile) -> LineId {
+        self.fabric.network.add_half_duplex_line(link)
+    }
+
     /// Shows every packet on every line from now on.
     pub fn set_tap(&mut self, tap: Option<Box<dyn Tap>>) {
         self.fabric.network.set_tap(tap);

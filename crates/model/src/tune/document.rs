@@ -52,6 +52,12 @@ impl Document {
         Ok(Self { file: file.to_owned(), text: text.to_owned(), sets: sets.to_vec(), table })
     }
 
+    /// The values, with those that were set.
+    #[must_use]
+    pub fn table(&self) -> &toml::Table {
+        &self.table
+    }
+
     /// The document as a typed value.
     ///
     /// # Errors

@@ -44,6 +44,24 @@ pub enum LinkSpec {
     Table(toml::Table),
 }
 
+impl LinkSpec {
+    /// The link.
+    ///
+    /// # Errors
+    /// The key, such as `link.rate`, and what is wrong with it.
+    pub fn profile(&self) -> Result<Profile, (String, String)> {
+        link(Some(self))
+    }
+
+    /// Whether both directions share one line.
+    ///
+    /// # Errors
+    /// What would be right.
+    pub fn is_shared(&self) -> Result<bool, &'static str> {
+        shared(Some(self))
+    }
+}
+
 /// One value or several.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]

@@ -148,10 +148,23 @@ impl core::fmt::Debug for Network {
     }
 }
 
+/// A line of several connections.
+struct SharedLine {
+    lines: [Line; 2],
+    /// Both directions take turns on the first of them.
+    is_half_duplex: bool,
+}
+
+impl SharedLine {
+    fn of(&mut self, from: Side) -> &mut Line {
+        &mut self.lines[if self.is_half_duplex { 0 } else { from as usize }]
+    }
+}
+
 /// What packets travel on.
 #[derive(Default)]
 struct Medium {
-    lines: Vec<[Line; 2]>,
+    lines: Vec<SharedLine>,
     packets: Packets,
     tap: Option<Box<dyn Tap>>,
 }
@@ -165,19 +178,29 @@ impl Network {
 
     /// Adds a line that connections share: see [`Route::on`].
     pub fn add_line(&mut self, link: &Profile) -> LineId {
+        self.add_line_of(link, false)
+    }
+
+    /// Adds a line that connections share, both directions of which take turns: the conditions are those from client to server.
+    pub fn add_half_duplex_line(&mut self, link: &Profile) -> LineId {
+        self.add_line_of(link, true)
+    }
+
+    fn add_line_of(&mut self, link: &Profile, is_half_duplex: bool) -> LineId {
         let id = LineId(u32::try_from(self.medium.lines.len()).unwrap_or(u32::MAX));
         let mut line = |conditions| Line::new(conditions, self.entropy.next_u64());
-        self.medium.lines.push([line(link.up.clone()), line(link.down.clone())]);
+        let lines = [line(link.up.clone()), line(link.down.clone())];
+        self.medium.lines.push(SharedLine { lines, is_half_duplex });
         id
     }
 
-    /// What a line has carried so far, client to server first.
+    /// What a line has carried so far, client to server first. A half-duplex line counts both in the first.
     #[must_use]
     pub fn line(&self, id: LineId) -> [Counters; 2] {
         self.medium
             .lines
             .get(id.0 as usize)
-            .map(|[up, down]| [up.counters(), down.counters()])
+            .map(|shared| [0, 1].map(|direction: usize| shared.lines[direction].counters()))
             .unwrap_or_default()
     }
 
@@ -631,7 +654,7 @@ impl Medium {
         let line = match &mut link.carrier {
             Carrier::Own(lines) => &mut lines[from.side as usize],
             Carrier::Shared(id) => match self.lines.get_mut(id.0 as usize) {
-                Some(lines) => &mut lines[from.side as usize],
+                Some(shared) => shared.of(from.side),
                 None => return,
             },
         };

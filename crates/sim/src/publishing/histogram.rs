@@ -29,6 +29,25 @@ impl Histogram {
         self.sum += u128::from(nanos);
     }
 
+    /// Adds what another one has counted.
+    pub fn merge(&mut self, other: &Self) {
+        if other.total == 0 {
+            return;
+        }
+        self.counts.resize(self.counts.len().max(other.counts.len()), 0);
+        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
+        self.min = if self.total == 0 { other.min } else { self.min.min(other.min) };
+        self.max = self.max.max(other.max);
+        self.total += other.total;
+        self.sum += other.sum;
+    }
+
+    /// Durations in nanoseconds, ascending, and how often each was counted.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        counts.map(|(at, count)| (upper(at).clamp(self.min, self.max), *count))
+    }
+
     /// How many were counted.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -101,6 +120,12 @@ mod tests {
         (1..=1000).for_each(|number| histogram.record(number * 1000));
         assert_eq!((histogram.min(), histogram.max(), histogram.count()), (1000, 1_000_000, 1000));
         assert!((histogram.mean() - 500_500.0).abs() < 1e-6);
+        let mut twice = Histogram::default();
+        twice.merge(&histogram);
+        assert_eq!(twice, histogram);
+        twice.merge(&histogram);
+        assert_eq!((twice.count(), twice.max()), (2000, 1_000_000));
+        assert_eq!(twice.buckets().map(|(_, count)| count).sum::<u64>(), 2000);
         for (share, expected) in [(0.5, 500e3), (0.99, 990e3), (1.0, 1e6), (0.0, 1e3)] {
             let found = histogram.quantile(share) as f64;
             assert!((found / expected - 1.0).abs() < 0.017, "{share}: {found}");

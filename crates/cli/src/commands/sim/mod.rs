@@ -1,0 +1,179 @@
+//! `taktwerk sim`: a plant in virtual time.
+
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::progress::Progress;
+use clap::Args;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+use taktwerk_lab::machine::Machine;
+use taktwerk_lab::outcome::Outcome;
+use taktwerk_lab::report::page;
+use taktwerk_lab::simulate::seeds::Failed;
+use taktwerk_lab::simulate::study::Options;
+use taktwerk_lab::simulate::{Run, Study, figures, run_all};
+use taktwerk_lab::store;
+use taktwerk_model::HostProfile;
+use taktwerk_sim::scenario::RunError;
+
+/// Arguments of `taktwerk sim`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+The file:
+  [[host]], [[link]], [[server]], [[client]] and [[fault]] describe a plant (docs/simulator.md).
+  Scenarios of `taktwerk lab run` and plants of `taktwerk size` and `taktwerk tune` work too.
+
+Exit codes:
+  5 a promise of the software is broken, or clients got no session; 99 a [[threshold]] does not hold.")]
+pub(crate) struct SimArgs {
+    /// What to simulate (TOML).
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Change a value of the file, such as client.0.publishing_ms=50. Can be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+
+    /// How many seeds to run. More seeds give narrower intervals.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    seeds: u32,
+
+    /// The first seed.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Write a report (HTML).
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// Processor costs for all servers and clients without a [[host]]: a file of `taktwerk lab calibrate --host`.
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
+
+    /// Use host profiles of other builds too.
+    #[arg(long)]
+    any_build: bool,
+
+    /// Threads that simulate. The results do not depend on it.
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// Simulates and prints.
+pub(crate) fn run(arguments: &SimArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let study = read(arguments)?;
+    let seeds: Vec<u64> = (0..u64::from(arguments.seeds)).map(|at| arguments.seed.wrapping_add(at)).collect();
+    let threads = arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let started = SystemTime::now();
+    let mut bar = Progress::new("simulating", 0);
+    let mut report = |done: u64, expected: u64| {
+        bar.of("simulating, virtual milliseconds", done, expected);
+        !interrupt.asked()
+    };
+    let runs = run_all(&study.cases, &seeds, threads, &mut report);
+    drop(bar);
+    let runs = runs.map_err(|failed| failure(&study, &failed))?;
+    let outcome = figures::outcome(&study, &runs);
+    if output.is_json() {
+        output.document(&document(&study, &runs))?;
+    } else {
+        output.text(outcome.text().trim_end())?;
+    }
+    if let Some(path) = &arguments.report {
+        write_report(path, &study, &runs, &outcome, started)?;
+        if !output.is_json() {
+            output.text(&format!("\nwrote {}", path.display()))?;
+        }
+    }
+    let broken = figures::broken(&study, &runs);
+    if broken.is_empty() { Ok(()) } else { Err(Failure::Threshold(broken.join("; "))) }
+}
+
+fn read(arguments: &SimArgs) -> Result<Study, Failure> {
+    let file = arguments.file.display().to_string();
+    let text = std::fs::read_to_string(&arguments.file)
+        .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}")))?;
+    let directory = arguments.file.parent().unwrap_or_else(|| Path::new(""));
+    let profiles = |name: &str| profile(&directory.join(name), arguments.any_build);
+    let own = arguments.profile.as_ref().map(|path| profile(path, arguments.any_build)).transpose();
+    let options = Options {
+        sets: arguments.set.clone(),
+        profiles: &profiles,
+        profile: own.map_err(Failure::Usage)?,
+    };
+    Study::parse(&text, &file, &options).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// Reads a host profile.
+fn profile(path: &Path, any_build: bool) -> Result<HostProfile, String> {
+    let file = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {file}: {error}"))?;
+    let profile = HostProfile::parse(&text).map_err(|error| format!("{file}: {error}"))?;
+    match profile.check_origin(env!("CARGO_PKG_VERSION"), None) {
+        Err(error) if any_build => {
+            tracing::warn!("{file}: {error}");
+            Ok(profile)
+        }
+        Err(error) => Err(format!("{file}: {error}. Or pass --any-build")),
+        Ok(()) => Ok(profile),
+    }
+}
+
+fn failure(study: &Study, failed: &Failed) -> Failure {
+    match &failed.error {
+        RunError::Invalid { key, problem } => Failure::Usage(study.at(key, problem).to_string()),
+        RunError::Stopped => Failure::Interrupted,
+        _ => Failure::Simulation(failed.to_string()),
+    }
+}
+
+fn document(study: &Study, runs: &[Run]) -> serde_json::Value {
+    let cases: Vec<serde_json::Value> = study
+        .cases
+        .iter()
+        .enumerate()
+        .map(|(at, case)| json!({"label": case.label, "figures": figures::summaries(at, &case.scenario, runs)}))
+        .collect();
+    let events: u64 = runs.iter().map(|run| run.outcome.events).sum();
+    let simulated: f64 = runs.iter().map(|run| run.outcome.simulated).sum();
+    let took: f64 = runs.iter().map(|run| run.took.as_secs_f64()).sum();
+    let seeds: std::collections::BTreeSet<u64> = runs.iter().map(|run| run.seed).collect();
+    json!({
+        "name": study.name,
+        "notes": study.notes,
+        "seeds": seeds,
+        "cases": cases,
+        "events": events,
+        "simulated_s": simulated,
+        "core_s": took,
+    })
+}
+
+fn write_report(
+    path: &Path,
+    study: &Study,
+    runs: &[Run],
+    outcome: &Outcome,
+    started: SystemTime,
+) -> Result<(), Failure> {
+    let unix_ms = |time: SystemTime| {
+        time.duration_since(UNIX_EPOCH).map_or(0, |span| i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
+    };
+    let run = store::Run {
+        id: 0,
+        name: "sim".to_owned(),
+        what: format!("simulation of {}", study.name),
+        quick: false,
+        started_unix_ms: unix_ms(started),
+        finished_unix_ms: Some(unix_ms(SystemTime::now())),
+        state: store::State::Complete,
+        fingerprint: json!({"version": env!("CARGO_PKG_VERSION"), "machine": Machine::this()}),
+        notes: Vec::new(),
+        measurements: runs.len() as u64,
+        invalid: 0,
+    };
+    let page = page(&run, std::slice::from_ref(outcome));
+    super::lab::write_whole(path, &page)
+}

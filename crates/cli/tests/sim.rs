@@ -1,0 +1,84 @@
+//! Simulations from the command line, as in docs/simulator.md.
+
+#![allow(clippy::unwrap_used)] // a test that panics has failed
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn sim(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+    command.arg("sim").args(arguments).stdin(Stdio::null());
+    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).output().unwrap()
+}
+
+fn document(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn error(output: &Output, code: i32) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    said
+}
+
+/// A file that goes away.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("taktwerk-sim-{}-{name}", std::process::id())))
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+const PLANT: &str = "docs/lab/plants/two-lines.toml";
+const SHORT: [&str; 4] = ["--set", "time.duration_s=6", "--seeds", "2"];
+
+#[test]
+fn a_plant_gives_figures_tables_and_a_report() {
+    let report = File::new("report.html");
+    let text = sim(&[&[PLANT, "--report", report.path()][..], &SHORT].concat());
+    let shown = String::from_utf8(text.stdout).unwrap();
+    assert!(text.status.success() && shown.contains("historian"), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
+    let page = std::fs::read_to_string(&report.0).unwrap();
+    assert!(page.contains("<svg") && page.contains("historian") && page.contains("leased line"), "{page}");
+
+    let arguments = [&[PLANT, "--json", "--set", "client.2.every_ms=200"][..], &SHORT].concat();
+    let one = document(&sim(&arguments));
+    let figure = |document: &Value, name: &str| document["cases"][0]["figures"][name]["median"].as_f64().unwrap();
+    assert_eq!(figure(&one, "historian.missing_percent"), 0.0);
+    assert_eq!(figure(&one, "historian.reconnects"), 2.0);
+    let mut again = document(&sim(&[&arguments[..], &["--threads", "1"]].concat()));
+    again["core_s"] = one["core_s"].clone();
+    assert_eq!(one, again, "the result does not depend on the number of threads");
+    let slower = document(&sim(&[&arguments[..], &["--set", "link.0.delay=40ms"]].concat()));
+    let delay = |document: &Value| figure(document, "report.round_trip_mean_ms");
+    assert!(delay(&slower) > delay(&one) + 30.0);
+}
+
+#[test]
+fn mistakes_end_with_place_and_code() {
+    let said = error(&sim(&[PLANT, "--set", "link.0.rate=256k"]), 2);
+    assert!(said.contains("--set link.0.rate=256k: link \"leased line\" carries 256 kbit/s"), "{said}");
+    let said = error(&sim(&[PLANT, "--set", "client.0.server=plc"]), 2);
+    assert!(said.contains("there is no server \"plc\"; there are line"), "{said}");
+    let said = error(&sim(&["nowhere.toml"]), 2);
+    assert!(said.contains("cannot read nowhere.toml"), "{said}");
+    let limit = ["--set", "threshold.0.metric=historian.delay_mean_ms"];
+    let said = error(&sim(&[&[PLANT][..], &SHORT, &limit].concat()), 99);
+    assert!(said.contains("historian.delay_mean_ms is") && said.contains("below"), "{said}");
+    let said = error(&sim(&[&[PLANT][..], &SHORT, &["--set", "time.settle_s=0"]].concat()), 5);
+    assert!(said.contains("seed 1: a promise is broken after") && said.contains("at line-1"), "{said}");
+}

@@ -1,0 +1,367 @@
+//! Files of other commands: scenarios of the laboratory, plants of `size` and of `tune`.
+
+use super::study::{Case, Parts, StudyError};
+use crate::scenario::{Condition, CpuCondition, Kind, Labels, Scenario as LabScenario, ScenarioError, SecuritySpec};
+use core::time::Duration;
+use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+use taktwerk_model::host::HostProfile;
+use taktwerk_model::plant::Plant;
+use taktwerk_model::tune::document::Document;
+use taktwerk_model::tune::problem::Options;
+use taktwerk_model::tune::{Problem, Security, Settings};
+use taktwerk_netem::Profile;
+use taktwerk_sim::Competitor;
+use taktwerk_sim::scenario::{
+    Clients, Host, Lines, Link, Load, Pace, Requests, Scenario, Server, Signals, Subscription,
+};
+
+/// Longest virtual time for late values.
+pub(super) const SETTLE: Duration = Duration::from_secs(120);
+/// Intervals of a range that are simulated.
+const STEPS: i32 = 5;
+
+/// The stack that is simulated.
+pub(super) const SIMULATED: &str = "sim";
+
+fn wrong(document: &Document, key: &str, problem: impl Into<String>) -> StudyError {
+    StudyError::Value { place: document.place(key), problem: problem.into() }
+}
+
+pub(super) fn milliseconds(ms: f64) -> Duration {
+    // Files are checked for numbers that make no sense; what is left cannot overflow.
+    Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default()
+}
+
+/// Policy and mode by their names.
+pub(super) fn security(
+    policy: &str,
+    mode: &str,
+) -> Result<(SecurityPolicy, MessageSecurityMode), (&'static str, String)> {
+    let mode = match mode.to_ascii_lowercase().as_str() {
+        "none" => MessageSecurityMode::None,
+        "sign" => MessageSecurityMode::Sign,
+        "signandencrypt" | "sign-and-encrypt" => MessageSecurityMode::SignAndEncrypt,
+        _ => return Err(("mode", format!("there is no mode {mode:?}: write None, Sign or SignAndEncrypt"))),
+    };
+    let known = SecurityPolicy::ALL.iter().find(|known| known.name().eq_ignore_ascii_case(policy));
+    let Some(policy) = known else {
+        let names: Vec<&str> = SecurityPolicy::ALL.iter().map(|policy| policy.name()).collect();
+        return Err(("policy", format!("there is no policy {policy:?}: write one of {}", names.join(", "))));
+    };
+    if (*policy == SecurityPolicy::None) != (mode == MessageSecurityMode::None) {
+        return Err(("policy", "policy and mode must both be None, or neither".to_owned()));
+    }
+    Ok((*policy, mode))
+}
+
+// ---- scenarios of the laboratory
+
+/// A scenario of `taktwerk lab run`: every condition is a case.
+pub(super) fn of_laboratory(document: &Document) -> Result<Parts, StudyError> {
+    let mut scenario: LabScenario = document.read()?;
+    scenario.check().map_err(|error| match error {
+        ScenarioError::Nonsense { problem, .. } => wrong(document, key_in(&problem), problem.as_str()),
+        ScenarioError::Parse { source, .. } => wrong(document, "load", source.to_string()),
+    })?;
+    let mut notes = Vec::new();
+    let others: Vec<&String> = scenario.stacks.iter().filter(|stack| !["own", SIMULATED].contains(&stack.as_str())).collect();
+    if !others.is_empty() {
+        notes.push(format!("only this project's own stack is simulated: {others:?} are left out"));
+    }
+    scenario.stacks = vec![SIMULATED.to_owned()];
+    let conditions = scenario.conditions();
+    let labels = Labels::of(&conditions);
+    let mut cases = Vec::new();
+    for (condition, label) in conditions.iter().zip(labels.iter()) {
+        let scenario = of_condition(condition, document)?;
+        cases.push(Case { label: label.to_owned(), scenario, cpu: condition.cpu.condition });
+    }
+    if cases.len() > 1 {
+        notes.push(format!("all loads: {}", labels.shared()));
+    }
+    Ok(Parts { name: scenario.name.clone(), cases, thresholds: scenario.thresholds, notes })
+}
+
+/// The key that a message begins with, for its line.
+fn key_in(problem: &str) -> &str {
+    problem.split([' ', ':']).next().filter(|word| word.contains('.')).unwrap_or("load")
+}
+
+fn of_condition(condition: &Condition, document: &Document) -> Result<Scenario, StudyError> {
+    let update = condition.server.update_ms;
+    let clients = condition.clients.max(1);
+    let rate = condition.rate.filter(|rate| *rate > 0.0);
+    let pace = match rate {
+        // An open loop over all clients.
+        Some(rate) => Pace::Every(Duration::from_secs_f64((f64::from(clients) / rate).clamp(1e-6, 86_400.0))),
+        None => Pace::Pause(milliseconds(condition.pause_ms.unwrap_or(0.0))),
+    };
+    let batch = condition.batch.unwrap_or(1).max(1);
+    let (load, items) = match condition.kind {
+        Kind::Subscribe => {
+            let interval = condition.publishing_ms.filter(|ms| *ms > 0.0).unwrap_or(1_000.0);
+            let subscription = Subscription {
+                // As `bench subscribe` has it: sampled once per publishing interval, and only the newest value counts.
+                sampling_interval: milliseconds(condition.sampling_ms.unwrap_or(interval)),
+                queue_size: Some(condition.queue.unwrap_or(1).max(1)),
+                ..Subscription::new(milliseconds(interval))
+            };
+            let items = condition.items.unwrap_or(clients).div_ceil(clients).max(1);
+            (Load::Subscribe(subscription), Some(items))
+        }
+        Kind::Read => (Load::Request(Requests { writes: false, batch, pace }), None),
+        Kind::Write => (Load::Request(Requests { writes: true, batch, pace }), None),
+        kind => {
+            let problem = format!(
+                "{:?} is not simulated: subscribe, read and write are. Use `taktwerk lab run` to measure it",
+                kind.name()
+            );
+            return Err(wrong(document, "load.kind", problem));
+        }
+    };
+    let (link, profile) = match &condition.link {
+        Some(text) => {
+            let profile = text.parse::<Profile>();
+            (text.as_str(), profile.map_err(|error| wrong(document, "link", error.to_string()))?)
+        }
+        None => ("loopback", loopback()),
+    };
+    let SecuritySpec { policy, mode } = &condition.security;
+    let security = security(policy, mode)
+        .map_err(|(key, problem)| wrong(document, &format!("security.{key}"), problem))?;
+    let is_written = condition.kind == Kind::Write;
+    Ok(Scenario {
+        hosts: Vec::new(),
+        links: vec![Link { name: link.to_owned(), profile, is_half_duplex: false, lines: Lines::One }],
+        servers: vec![Server {
+            name: "server".to_owned(),
+            count: 1,
+            host: None,
+            shards: condition.server.threads.max(1),
+            signals: vec![Signals {
+                count: condition.signals(),
+                period: if is_written { Duration::ZERO } else { milliseconds(update) },
+                value_len: 8,
+            }],
+        }],
+        clients: vec![Clients {
+            name: condition.kind.name().to_owned(),
+            count: clients,
+            server: 0,
+            link: Some(0),
+            host: None,
+            threads: 1,
+            items,
+            load,
+            security,
+            session_timeout: Duration::from_secs(60),
+        }],
+        faults: Vec::new(),
+        warmup: Duration::from_secs_f64(condition.time.warmup_s),
+        measured: Duration::from_secs_f64(condition.time.duration_s),
+        settle: SETTLE,
+    })
+}
+
+/// The loopback interface of Linux: packets of 64 KiB, no rate.
+fn loopback() -> Profile {
+    Profile {
+        name: "loopback".to_owned(),
+        about: "this machine".to_owned(),
+        source: "the loopback interface of Linux has packets of 65 536 bytes".to_owned(),
+        up: Default::default(),
+        down: Default::default(),
+        mtu: u16::MAX,
+        vpn: None,
+    }
+}
+
+/// Places everything that has no machine: each server on one of its own, all clients on another, unless they share a CPU.
+pub(super) fn place(scenario: &mut Scenario, profile: &HostProfile, cpu: CpuCondition) {
+    let host = |name: &str| Host { name: name.to_owned(), profile: profile.clone(), competitors: Vec::new() };
+    if cpu == CpuCondition::Same {
+        let mut one = host("server and clients");
+        one.profile.machine.cores = 1;
+        let at = Some(scenario.hosts.len());
+        scenario.hosts.push(one);
+        scenario.servers.iter_mut().for_each(|server| server.host = server.host.or(at));
+        scenario.clients.iter_mut().for_each(|clients| clients.host = clients.host.or(at));
+        return;
+    }
+    for server in scenario.servers.iter_mut().filter(|server| server.host.is_none()) {
+        let mut own = host(&server.name);
+        if cpu == CpuCondition::Loaded {
+            // As the laboratory's program that competes: it computes half of the time, on one CPU.
+            own.profile.machine.cores = 1;
+            own.competitors.push(Competitor { share: 0.5, burst: Duration::from_millis(5) });
+        }
+        server.host = Some(scenario.hosts.len());
+        scenario.hosts.push(own);
+    }
+    if scenario.clients.iter().any(|clients| clients.host.is_none()) {
+        let at = Some(scenario.hosts.len());
+        scenario.clients.iter_mut().for_each(|clients| clients.host = clients.host.or(at));
+        scenario.hosts.push(host("clients"));
+    }
+}
+
+// ---- plants
+
+/// A plant of `taktwerk size`: all its nodes together.
+pub(super) fn of_plant(text: &str, file: &str, document: &Document) -> Result<Parts, StudyError> {
+    let problem = |error: String| StudyError::Value { place: file.to_owned(), problem: error };
+    // The same checks as `size` makes, then with the values that were set.
+    Plant::parse(text, file).map_err(|error| problem(error.to_string()))?;
+    let plant: Plant = document.read()?;
+    let mut scenario = empty();
+    for (at, node) in plant.nodes.iter().enumerate() {
+        let key = |field: &str| format!("node.{at}.{field}");
+        let count = node.clients.round();
+        if !((1.0..=1e6).contains(&count) && (1.0..=1e7).contains(&node.points)) {
+            return Err(wrong(document, &key("clients"), "points and clients must be at least 1"));
+        }
+        if !(0.1..=3.6e6).contains(&node.interval_ms) || !(0.0..=1.0).contains(&node.changing) {
+            let problem = "interval_ms must lie between 0.1 and 3600000, changing between 0 and 1";
+            return Err(wrong(document, &key("interval_ms"), problem));
+        }
+        // A value that four clients monitor counts four times.
+        let variables = (node.points / count).ceil() as u32;
+        let changing = ((f64::from(variables) * node.changing).round() as u32).min(variables);
+        let period = milliseconds(node.interval_ms);
+        let group = |count: u32, period: Duration| Signals { count, period, value_len: 8 };
+        let signals = [group(changing, period), group(variables - changing, Duration::ZERO)];
+        let hardware = node.hardware.as_ref();
+        let hardware = hardware.and_then(|name| plant.hardware.iter().find(|one| one.name == *name));
+        let rate = hardware.map_or(100.0, |hardware| hardware.network_mbit);
+        let link = format!("ethernet-100m,rate={rate}mbit");
+        let profile =
+            link.parse::<Profile>().map_err(|error| wrong(document, &key("hardware"), error.to_string()))?;
+        let policy = if node.encrypted { "Basic256Sha256" } else { "None" };
+        let mode = if node.encrypted { "SignAndEncrypt" } else { "None" };
+        let security = security(policy, mode).map_err(|(_, problem)| wrong(document, &key("encrypted"), problem))?;
+        scenario.links.push(Link {
+            name: format!("network of {}", node.name),
+            profile,
+            is_half_duplex: false,
+            lines: Lines::PerServer,
+        });
+        scenario.servers.push(Server {
+            name: node.name.clone(),
+            count: node.count,
+            host: None,
+            shards: 1,
+            signals: signals.into_iter().filter(|signals| signals.count > 0).collect(),
+        });
+        scenario.clients.push(Clients {
+            name: node.name.clone(),
+            count: count as u32,
+            server: at,
+            link: Some(at),
+            host: None,
+            threads: 1,
+            items: None,
+            load: Load::Subscribe(Subscription::new(period)),
+            security,
+            session_timeout: Duration::from_secs(60),
+        });
+    }
+    let case = Case { label: plant.name.clone(), scenario, cpu: CpuCondition::Isolated };
+    Ok(Parts { name: plant.name, cases: vec![case], thresholds: Vec::new(), notes: Vec::new() })
+}
+
+fn empty() -> Scenario {
+    Scenario {
+        hosts: Vec::new(),
+        links: Vec::new(),
+        servers: Vec::new(),
+        clients: Vec::new(),
+        faults: Vec::new(),
+        warmup: Duration::from_secs(2),
+        measured: Duration::from_secs(10),
+        settle: SETTLE,
+    }
+}
+
+/// A plant of `taktwerk tune`: some of the publishing intervals that it could choose.
+pub(super) fn of_tune(
+    text: &str,
+    file: &str,
+    document: &Document,
+    sets: &[String],
+) -> Result<Parts, StudyError> {
+    let options = Options { sets: sets.to_vec(), ..Options::default() };
+    let problem = Problem::parse(text, file, &options)
+        .map_err(|error| StudyError::Value { place: "the plant".to_owned(), problem: error.to_string() })?;
+    let space = &problem.space;
+    let intervals = match (space.is_range, space.publishing_ms.as_slice()) {
+        (true, &[from, to]) => {
+            let step = (to / from).powf(1.0 / f64::from(STEPS - 1));
+            (0..STEPS).map(|at| (from * step.powi(at) * 10.0).round() / 10.0).collect()
+        }
+        (_, all) => all.to_vec(),
+    };
+    let settings = space.others.first().cloned().unwrap_or_else(Settings::usual);
+    let (policy, mode) = match settings.security {
+        Security::None => ("None", "None"),
+        Security::Sign => ("Basic256Sha256", "Sign"),
+        Security::SignAndEncrypt => ("Basic256Sha256", "SignAndEncrypt"),
+    };
+    let security =
+        security(policy, mode).map_err(|(_, problem)| wrong(document, "tune.search.security", problem))?;
+    let mut cases = Vec::new();
+    for interval in &intervals {
+        let mut scenario = empty();
+        scenario.measured = Duration::from_secs_f64(problem.measured_s);
+        scenario.links.push(Link {
+            name: problem.link.name.clone(),
+            profile: problem.link.clone(),
+            is_half_duplex: problem.is_shared,
+            lines: Lines::One,
+        });
+        scenario.servers.push(Server {
+            name: "server".to_owned(),
+            count: 1,
+            host: None,
+            shards: settings.threads.max(1),
+            signals: problem
+                .signals
+                .iter()
+                .map(|one| Signals {
+                    count: one.count,
+                    period: milliseconds(one.period_ms),
+                    value_len: one.bytes,
+                })
+                .collect(),
+        });
+        scenario.clients.push(Clients {
+            name: "subscribe".to_owned(),
+            count: problem.clients,
+            server: 0,
+            link: Some(0),
+            host: None,
+            threads: 1,
+            items: None,
+            load: Load::Subscribe(Subscription {
+                sampling_interval: milliseconds(settings.sampling_ms),
+                queue_size: Some(settings.queue_size).filter(|size| *size > 0),
+                notifications_max: settings.notifications_max,
+                keep_alive_count: settings.keep_alive_count,
+                publish_requests: Some(settings.publish_requests).filter(|most| *most > 0),
+                ..Subscription::new(milliseconds(*interval))
+            }),
+            security,
+            session_timeout: Duration::from_secs(60),
+        });
+        cases.push(Case { label: format!("publishing_ms={interval}"), scenario, cpu: CpuCondition::Isolated });
+    }
+    let mut notes = Vec::new();
+    if space.is_range {
+        notes.push(
+            "some intervals of tune.search.publishing_ms; `--set tune.search.publishing_ms=35` simulates one".to_owned(),
+        );
+    }
+    if space.others.len() > 1 {
+        notes.push(format!("the first of {} combinations of other settings in tune.search", space.others.len()));
+    }
+    Ok(Parts { name: problem.name.clone(), cases, thresholds: Vec::new(), notes })
+}

@@ -1,0 +1,125 @@
+//! Each case with each seed, on as many processors as there are. The outcomes do not depend on how many.
+
+use super::study::Case;
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use taktwerk_sim::scenario::{Outcome, Progress, RunError, run};
+
+/// One run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// The number of its case.
+    pub case: usize,
+    /// Its seed.
+    pub seed: u64,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// A run that gave no outcome.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{label}, seed {seed}: {error}")]
+pub struct Failed {
+    /// The number of its case.
+    pub case: usize,
+    /// What the case is called.
+    pub label: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Why.
+    pub error: RunError,
+}
+
+/// How often progress is reported.
+const REPORT_EVERY: Duration = Duration::from_millis(100);
+
+/// Runs all cases with all seeds, the cases innermost. `report` gets done and expected virtual milliseconds, and says whether to
+/// go on.
+///
+/// # Errors
+/// The first run, in the order of cases and seeds, that gave no outcome.
+pub fn run_all(
+    cases: &[Case],
+    seeds: &[u64],
+    threads: usize,
+    report: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Vec<Run>, Box<Failed>> {
+    let jobs: Vec<(usize, u64)> =
+        seeds.iter().flat_map(|seed| (0..cases.len()).map(move |case| (case, *seed))).collect();
+    let expected: u64 = jobs
+        .iter()
+        .filter_map(|(case, _)| cases.get(*case))
+        .map(|case| milliseconds(case.scenario.warmup + case.scenario.measured))
+        .sum();
+    let (next, done, running) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicUsize::new(0));
+    let (stop, results) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    // Jobs in front of one that failed go on: which failure is told does not depend on time.
+    let first_failed = AtomicUsize::new(usize::MAX);
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let is_wanted =
+                || !stop.load(Ordering::Relaxed) && number < first_failed.load(Ordering::Relaxed);
+            let Some((case, seed)) = jobs.get(number).copied().filter(|_| is_wanted()) else { break };
+            let Some(known) = cases.get(case) else { break };
+            let mut told = 0;
+            let whole = milliseconds(known.scenario.warmup + known.scenario.measured);
+            let mut tell = |progress: Progress| {
+                let now = milliseconds(progress.simulated).min(whole);
+                done.fetch_add(now.saturating_sub(told), Ordering::Relaxed);
+                told = told.max(now);
+                is_wanted()
+            };
+            let started = Instant::now();
+            let outcome = run(&known.scenario, seed, &mut tell);
+            let took = started.elapsed();
+            let result = match outcome {
+                Ok(outcome) => Ok(Run { case, seed, outcome, took }),
+                Err(error) => {
+                    if error != RunError::Stopped {
+                        first_failed.fetch_min(number, Ordering::Relaxed);
+                    }
+                    Err(Box::new(Failed { case, label: known.label.clone(), seed, error }))
+                }
+            };
+            if let Ok(mut results) = results.lock() {
+                results.push((number, result));
+            }
+        }
+        running.fetch_sub(1, Ordering::Relaxed);
+    };
+    std::thread::scope(|scope| {
+        let threads = threads.clamp(1, jobs.len().max(1));
+        running.store(threads, Ordering::Relaxed);
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        while running.load(Ordering::Relaxed) > 0 {
+            if !report(done.load(Ordering::Relaxed), expected) {
+                stop.store(true, Ordering::Relaxed);
+            }
+            std::thread::park_timeout(REPORT_EVERY.min(Duration::from_millis(20)));
+            // A worker that has panicked counts no more; the scope passes its panic on.
+            if workers.iter().all(|worker| worker.is_finished()) {
+                break;
+            }
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_default();
+    results.sort_by_key(|(number, _)| *number);
+    let mut results: Vec<Result<Run, Box<Failed>>> = results.into_iter().map(|(_, result)| result).collect();
+    // One that was stopped because another failed says nothing.
+    let is_stopped = |result: &Result<Run, Box<Failed>>| matches!(result, Err(failed) if failed.error == RunError::Stopped);
+    if let Some(at) = results.iter().position(|result| result.is_err() && !is_stopped(result)) {
+        results.swap(0, at);
+        results.truncate(1);
+    }
+    let mut runs = results.into_iter().collect::<Result<Vec<Run>, _>>()?;
+    runs.sort_by_key(|run| (run.case, run.seed));
+    Ok(runs)
+}
+
+fn milliseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,231 @@
+//! Files, what is refused in them, and that a study's outcomes do not depend on threads.
+
+use super::study::Options;
+use super::*;
+use crate::simulate::seeds::Failed;
+use taktwerk_model::host::HostProfile;
+use taktwerk_sim::scenario::{FaultKind, Load, Pace, RunError};
+
+const PLANT: &str = r#"
+name = "two lines"
+[time]
+warmup_s = 0.5
+duration_s = 2
+[[link]]
+name = "wan"
+profile = "ppp-2m"
+delay = "5ms"
+[[server]]
+name = "plc"
+count = 2
+[[server.signals]]
+count = 10
+period_ms = 100
+[[client]]
+name = "scada"
+server = "plc"
+link = "wan"
+publishing_ms = 200
+[[client]]
+name = "report"
+kind = "read"
+server = "plc"
+link = "wan"
+batch = 5
+every_ms = 500
+[[fault]]
+at = "500ms"
+kind = "cut"
+client = "scada"
+number = 2
+"#;
+
+fn parse(text: &str, sets: &[&str]) -> Result<Study, StudyError> {
+    let profiles = |name: &str| match name {
+        "pi.toml" => Ok(HostProfile::free(4)),
+        other => Err(format!("cannot read {other}")),
+    };
+    let sets = sets.iter().map(|set| (*set).to_owned()).collect();
+    Study::parse(text, "p.toml", &Options { sets, profiles: &profiles, profile: None })
+}
+
+fn refused(text: &str, sets: &[&str]) -> String {
+    parse(text, sets).map(|study| study.name).unwrap_err().to_string()
+}
+
+fn run(study: &Study, seeds: &[u64], threads: usize) -> Result<Vec<Run>, Box<Failed>> {
+    run_all(&study.cases, seeds, threads, &mut |_, _| true)
+}
+
+#[test]
+fn a_plant_is_read_and_simulated() {
+    let study = parse(PLANT, &[]).unwrap();
+    let scenario = &study.cases[0].scenario;
+    assert_eq!((study.name.as_str(), study.cases.len(), scenario.servers[0].count), ("two lines", 1, 2));
+    assert!(matches!(scenario.faults[0].kind, FaultKind::Cut(which) if which.number == Some(1)));
+    let outcomes = |threads| -> Vec<_> {
+        run(&study, &[1, 2, 3], threads).unwrap().into_iter().map(|run| (run.seed, run.outcome)).collect()
+    };
+    let one = outcomes(1);
+    assert_eq!(one, outcomes(3), "outcomes do not depend on the number of threads");
+    assert_ne!(one[0].1, one[1].1);
+    let runs = run(&study, &[1, 2, 3], 2).unwrap();
+    let figures = figures::summaries(0, scenario, &runs);
+    assert_eq!(figures["scada.missing_percent"].median, 0.0);
+    assert_eq!(figures["scada.reconnects"].median, 1.0);
+    assert_eq!(figures["report.failed"].median, 0.0);
+    assert!((10.0..20.0).contains(&figures["report.round_trip_mean_ms"].median), "{figures:?}");
+    assert!(figures["scada.delay_mean_ms"].median > 5.0 && figures["wan.down_bits_s"].median > 1e4);
+    let text = figures::outcome(&study, &runs).text();
+    assert!(text.contains("scada") && text.contains("medians over 3 seeds"), "{text}");
+    let is_narrow = |line: &str| unicode_width::UnicodeWidthStr::width(line) <= 100;
+    assert!(text.lines().all(is_narrow), "{text}");
+}
+
+#[test]
+fn values_can_be_set() {
+    let study = parse(PLANT, &["client.0.publishing_ms=50", "link.0.rate=5M", "server.0.count=1"]);
+    let scenario = &study.unwrap().cases[0].scenario;
+    assert_eq!((scenario.links[0].profile.up.rate, scenario.servers[0].count), (Some(5_000_000), 1));
+    let Load::Subscribe(subscription) = &scenario.clients[0].load else { panic!() };
+    assert_eq!(subscription.publishing_interval.as_millis(), 50);
+}
+
+#[test]
+fn mistakes_are_named_with_line_and_key() {
+    for (from, to, wanted) in [
+        ("server = \"plc\"\nlink", "server = \"plk\"\nlink", "p.toml:18: client.0.server: there is no server \"plk\"; there are plc"),
+        ("link = \"wan\"\npub", "link = \"lan\"\npub", "p.toml:19: client.0.link: there is no link \"lan\""),
+        ("delay = \"5ms\"", "delay = 5", "p.toml:9: link.0.delay"),
+        ("publishing_ms = 200", "batch = 7", "p.toml:20: client.0.batch: batch makes no difference"),
+        ("publishing_ms = 200", "", "client.0.publishing_ms: missing"),
+        ("publishing_ms = 200", "publishing_ms = -1", "p.toml:20: client.0.publishing_ms"),
+        ("publishing_ms = 200", "publishing_ms = 200\nmode = \"Sign\"", "client.0.policy: policy and mode"),
+        ("publishing_ms = 200", "publishing_ms = 200\npolicy = \"Basic512\"", "there is no policy \"Basic512\""),
+        ("publishing_ms = 200", "publishing_ms = 200\nhost = \"pi\"", "add [[host]]"),
+        ("at = \"500ms\"", "at = \"soon\"", "p.toml:29: fault.0.at: \"soon\""),
+        ("kind = \"cut\"", "kind = \"partition\"", "say how long it lasts"),
+        ("kind = \"cut\"", "kind = \"cut\"\nfor = \"2s\"", "it is over at once"),
+        ("kind = \"cut\"", "kind = \"crash\"", "it is about a server"),
+        ("kind = \"cut\"", "kind = \"clock\"", "by how much the clock is wrong"),
+        ("number = 2", "number = 0", "they count from 1"),
+        ("name = \"wan\"", "nam = \"wan\"", "a link needs a name"),
+        ("count = 2\n", "count = 2\nlines = 7\n", "unknown field `lines`"),
+        ("every_ms = 500", "every_ms = 500\npause_ms = 5", "leave one out"),
+        ("name = \"plc\"", "name = \"a b\"", "part of a URL"),
+    ] {
+        assert!(PLANT.contains(from), "{from}");
+        let said = refused(&PLANT.replacen(from, to, 1), &[]);
+        assert!(said.contains(wanted), "{to}: {said}");
+    }
+    assert!(refused("name = \"x\"", &[]).contains("describes no plant"));
+    assert!(refused(PLANT, &["client.0.publishing_ms=fast"]).contains("--set client.0.publishing_ms=fast"));
+    let host = PLANT.replacen("[[link]]", "[[host]]\nname = \"pi\"\nprofile = \"x.toml\"\n[[link]]", 1);
+    assert!(refused(&host, &[]).contains("p.toml:8: host.0.profile: cannot read x.toml"));
+    let host = host.replacen("x.toml", "pi.toml\"\ncores = \"", 1);
+    assert!(refused(&host, &[]).contains("cores"));
+}
+
+#[test]
+fn a_link_without_capacity_for_its_load_is_told_before_anything_is_simulated() {
+    let said = refused(PLANT, &["server.0.signals.0.count=5000"]);
+    assert!(said.starts_with("p.toml:6: link.0.rate: link \"wan\" carries 2 Mbit/s"), "{said}");
+    assert!(said.contains("at least 24 Mbit/s") && said.contains("Raise the rate"), "{said}");
+    // One value of each per interval is all that is asked for.
+    assert!(parse(PLANT, &["server.0.signals.0.count=1500", "client.0.queue=1", "client.0.publishing_ms=1000"]).is_ok());
+    assert!(refused(PLANT, &["link.0.busy=99.999%"]).contains("link.0"));
+}
+
+#[test]
+fn contradictions_that_the_simulation_finds_have_their_line() {
+    let study = parse(PLANT, &["client.0.count=0"]).unwrap();
+    let failed = run(&study, &[1], 1).unwrap_err();
+    let RunError::Invalid { key, problem } = &failed.error else { panic!("{failed:?}") };
+    assert_eq!(study.at(key, problem).to_string(), "--set client.0.count=0: 0: write at least 1, or leave the clients out");
+}
+
+#[test]
+fn scenarios_of_the_laboratory_are_simulated() {
+    let text = r#"
+        name = "reads"
+        stacks = ["sim", "open62541"]
+        link = "ethernet-100m"
+        [load]
+        kind = "read"
+        clients = [1, 4]
+        batch = 10
+        rate = 100
+        [time]
+        warmup_s = 0.5
+        duration_s = 2
+        [[threshold]]
+        metric = "latency.corrected.p99_us"
+        below = 100
+    "#;
+    let study = parse(text, &[]).unwrap();
+    assert_eq!(study.cases.len(), 2);
+    assert!(study.notes.iter().any(|note| note.contains("open62541")));
+    let Load::Request(requests) = &study.cases[1].scenario.clients[0].load else { panic!() };
+    assert_eq!(requests.pace, Pace::Every(core::time::Duration::from_millis(40)));
+    let runs = run(&study, &[1], 2).unwrap();
+    for run in &runs {
+        assert!((190..=210).contains(&run.outcome.loads[0].arrived), "{run:?}");
+    }
+    // Two delays of 30 µs and two packets: more than 100 µs.
+    let broken = figures::broken(&study, &runs);
+    assert!(broken.len() == 2 && broken[0].contains("should be below 100"), "{broken:?}");
+    assert!(refused(&text.replace("\"read\"", "\"browse\""), &[]).contains("load.kind: \"browse\" is not simulated"));
+    let subscribe = "name = \"s\"\n[load]\nkind = \"subscribe\"\nitems = 100\nclients = 2\npublishing_ms = 100\n[time]\nwarmup_s = 1\nduration_s = 2";
+    let study = parse(subscribe, &[]).unwrap();
+    let runs = run(&study, &[1], 1).unwrap();
+    let load = &runs[0].outcome.loads[0];
+    assert!(load.arrived >= 100 * 19 && load.due == 2_000, "{load:?}");
+}
+
+#[test]
+fn a_profile_places_servers_and_clients() {
+    let text = "name = \"r\"\n[load]\nkind = \"read\"\nrate = 50\n[time]\nwarmup_s = 0.1\nduration_s = 2\n[cpu]\ncondition = ";
+    let mut profile = HostProfile::free(2);
+    profile.server.insert("requests".into(), 200_000.0);
+    profile.client.insert("responses".into(), 100_000.0);
+    let profiles = |_: &str| Err(String::new());
+    let figures = |condition: &str| {
+        let options = Options { sets: Vec::new(), profiles: &profiles, profile: Some(profile.clone()) };
+        let study = Study::parse(&format!("{text}\"{condition}\""), "r.toml", &options).unwrap();
+        let runs = run(&study, &[1], 1).unwrap();
+        (study.cases[0].scenario.hosts.len(), figures::summaries(0, &study.cases[0].scenario, &runs))
+    };
+    let (hosts, alone) = figures("isolated");
+    assert_eq!(hosts, 2);
+    assert!((alone["server.cpu_percent"].median - 1.0).abs() < 0.05, "{alone:?}");
+    assert!((alone["read.client_cpu_percent"].median - 0.5).abs() < 0.05, "{alone:?}");
+    assert_eq!(figures("same").0, 1);
+    let loaded = figures("loaded").1;
+    assert!(loaded["read.round_trip_max_ms"].median >= alone["read.round_trip_max_ms"].median);
+}
+
+#[test]
+fn plants_of_size_and_tune_are_simulated() {
+    let size = "name = \"p\"\n[[hardware]]\nname = \"h\"\nnetwork_mbit = 10\n[[node]]\nname = \"fci\"\ncount = 2\npoints = 40\nclients = 4\ninterval_ms = 100\nchanging = 0.5\nhardware = \"h\"";
+    let study = parse(size, &["node.0.count=3"]).unwrap();
+    let scenario = &study.cases[0].scenario;
+    let server = &scenario.servers[0];
+    assert_eq!((server.count, server.signals[0].count, server.signals[1].count), (3, 5, 5));
+    assert_eq!((scenario.clients[0].count, scenario.links[0].profile.up.rate), (4, Some(10_000_000)));
+    let tune = "name = \"t\"\nlink = \"ppp-2m\"\n[[signals]]\ncount = 5\nperiod_ms = 10\n[tune]\nmeasured_s = 1\n[tune.search]\npublishing_ms = { from = 10, to = 160 }";
+    let study = parse(tune, &[]).unwrap();
+    let labels: Vec<&str> = study.cases.iter().map(|case| case.label.as_str()).collect();
+    assert_eq!(labels[0], "publishing_ms=10");
+    assert_eq!((labels.len(), labels[2], labels[4]), (5, "publishing_ms=40", "publishing_ms=160"));
+    let runs = run(&study, &[1], 2).unwrap();
+    let delays: Vec<f64> = runs.iter().map(|run| run.outcome.loads[0].times.mean()).collect();
+    assert!(delays.is_sorted(), "{delays:?}");
+    assert!(runs.iter().all(|run| run.outcome.loads[0].arrived == run.outcome.loads[0].due));
+}
+
+#[test]
+fn all_seeds_are_stopped_when_the_caller_says_so() {
+    let study = parse(PLANT, &["time.duration_s=200"]).unwrap();
+    let failed = run_all(&study.cases, &[1, 2, 3, 4], 2, &mut |done, _| done < 1_000).unwrap_err();
+    assert_eq!(failed.error, RunError::Stopped);
+}

@@ -1,0 +1,457 @@
+//! What runs on each client: subscribes or asks, counts, and holds the server to its promises.
+
+use super::item::{Came, Item, Rule};
+use super::outcome::LoadOutcome;
+use super::site::{Rhythm, value};
+use super::{Load, Pace, Requests, Subscription};
+use crate::client::Application;
+use crate::plant::{monitor, value_of, variable_id};
+use core::cell::RefCell;
+use core::time::Duration;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use taktwerk_client::{Client, Delivery, Event, RequestHandle, SubscriptionEvent, SubscriptionParams};
+use taktwerk_schema::{
+    MonitoredItemCreateRequest, ReadRequest, ReadResponse, TimestampsToReturn, WriteRequest,
+    WriteResponse, WriteValue,
+};
+use taktwerk_server::Now;
+use taktwerk_types::{DataValue, Instant, StatusCode};
+
+/// InfoBits: DataValue, and Overflow in it (Part 4 §7.39.1).
+const OVERFLOW: u32 = 0x0480;
+/// Longest queue: what a server of default limits grants.
+const QUEUE_MAX: u32 = 10_000;
+/// A client without a connection tries its next request so much later.
+const RETRY: Duration = Duration::from_millis(100);
+/// How long a subscription outlives its client if nothing else is said.
+const LIFETIME: Duration = Duration::from_secs(600);
+
+/// The variables of a server as its clients see them.
+#[derive(Debug)]
+pub(super) struct Shape {
+    /// By group of variables.
+    pub(super) rhythms: Vec<Rhythm>,
+    /// The group of each variable.
+    pub(super) group_of: Vec<usize>,
+}
+
+/// What all clients of a scenario share.
+#[derive(Debug, Default)]
+pub(super) struct Board {
+    /// The first broken promise.
+    pub(super) broken: RefCell<Option<String>>,
+    /// Server and id of each subscription that has an owner.
+    owned: RefCell<BTreeSet<(usize, u32)>>,
+}
+
+impl Board {
+    fn fail(&self, text: String) {
+        self.broken.borrow_mut().get_or_insert(text);
+    }
+}
+
+/// An application.
+#[derive(Debug)]
+pub(super) struct Worker {
+    name: String,
+    /// The number of its server.
+    pub(super) site: usize,
+    /// The number of its group.
+    pub(super) group: usize,
+    shape: Rc<Shape>,
+    board: Rc<Board>,
+    task: Task,
+    /// Counts what was written or sent from the first of these times on, before the second.
+    pub(super) window: (Instant, Instant),
+    pub(super) connecting_since: Instant,
+    pub(super) is_up: bool,
+    pub(super) outcome: LoadOutcome,
+    /// The last thing that went wrong.
+    pub(super) trouble: Option<String>,
+}
+
+#[derive(Debug)]
+enum Task {
+    Subscribe(Subscriber),
+    Request(Requester),
+}
+
+#[derive(Debug)]
+struct Subscriber {
+    settings: Subscription,
+    /// Variables, by client handle.
+    variables: Vec<u32>,
+    items: Vec<Item>,
+    id: Option<u32>,
+}
+
+#[derive(Debug)]
+struct Requester {
+    settings: Requests,
+    variables: Vec<u32>,
+    /// Where in `variables` the next request begins.
+    next: usize,
+    /// When the next request is due.
+    next_at: Option<Instant>,
+    /// The request under way and when it was due.
+    waits: Option<(RequestHandle, Instant)>,
+    count: i64,
+}
+
+impl Worker {
+    pub(super) fn new(
+        name: String,
+        (site, group): (usize, usize),
+        load: &Load,
+        variables: Vec<u32>,
+        shape: Rc<Shape>,
+        board: Rc<Board>,
+    ) -> Self {
+        let task = match load {
+            Load::Subscribe(settings) => Task::Subscribe(Subscriber {
+                settings: settings.clone(),
+                items: vec![Item::default(); variables.len()],
+                variables,
+                id: None,
+            }),
+            Load::Request(settings) => Task::Request(Requester {
+                settings: settings.clone(),
+                variables,
+                next: 0,
+                next_at: None,
+                waits: None,
+                count: 0,
+            }),
+        };
+        Self {
+            name,
+            site,
+            group,
+            shape,
+            board,
+            task,
+            window: (Instant::FAR, Instant::FAR),
+            connecting_since: Instant::ZERO,
+            is_up: false,
+            outcome: LoadOutcome::default(),
+            trouble: None,
+        }
+    }
+
+    /// Whether it has a session, and the first value of each item.
+    pub(super) fn has_begun(&self) -> bool {
+        match &self.task {
+            Task::Subscribe(it) => self.is_up && it.items.iter().all(|item| item.last >= 0),
+            Task::Request(_) => self.is_up,
+        }
+    }
+
+    /// What keeps it from being done, if these are the last numbers of the groups.
+    pub(super) fn is_stuck(&self, last: &[i64]) -> Option<String> {
+        let trouble = self.trouble.as_deref().unwrap_or("nothing was reported");
+        match &self.task {
+            Task::Subscribe(it) => {
+                let late = it.variables.iter().zip(&it.items).filter(|(variable, item)| {
+                    let group = self.shape.group_of.get(**variable as usize).copied().unwrap_or(0);
+                    item.last < last.get(group).copied().unwrap_or(0)
+                });
+                let count = late.count();
+                (count > 0).then(|| {
+                    let all = it.items.len();
+                    format!("{} has not got the last value of {count} of {all} items ({trouble})", self.name)
+                })
+            }
+            Task::Request(it) => {
+                it.waits.is_some().then(|| format!("{} waits for an answer ({trouble})", self.name))
+            }
+        }
+    }
+
+    /// How many of its items are in each group.
+    pub(super) fn items_per_group(&self) -> Vec<u64> {
+        let mut counts = vec![0; self.shape.rhythms.len()];
+        if let Task::Subscribe(it) = &self.task {
+            for variable in &it.variables {
+                let group = self.shape.group_of.get(*variable as usize).copied();
+                if let Some(count) = group.and_then(|group| counts.get_mut(group)) {
+                    *count += 1;
+                }
+            }
+        }
+        counts
+    }
+
+    fn subscribe(&mut self, client: &mut Client, now: Instant) {
+        let Task::Subscribe(it) = &self.task else { return };
+        let settings = &it.settings;
+        let interval = settings.publishing_interval.as_secs_f64();
+        let keep_alive_count = settings.keep_alive_count;
+        let lifetime = (LIFETIME.as_secs_f64() / interval).ceil() as u32;
+        let params = SubscriptionParams {
+            publishing_interval_ms: interval * 1e3,
+            keep_alive_count,
+            lifetime_count: settings
+                .lifetime_count
+                .unwrap_or_else(|| lifetime.max(keep_alive_count.saturating_mul(3))),
+            notifications_max: settings.notifications_max,
+            timestamps: TimestampsToReturn::BOTH,
+            ..SubscriptionParams::default()
+        };
+        let shape = &self.shape;
+        let items = (0..).zip(&it.variables).map(|(handle, variable)| {
+            let group = shape.group_of.get(*variable as usize).copied().unwrap_or(0);
+            let period = shape.rhythms.get(group).map_or(Duration::ZERO, |rhythm| rhythm.period);
+            item(*variable, handle, settings, period)
+        });
+        let subscription = client.create_subscription(params, now);
+        if let Err(error) = client.add_items(subscription, items.collect::<Vec<_>>(), now) {
+            self.trouble = Some(error.to_string());
+        }
+    }
+
+    fn rule(&self) -> Rule {
+        match &self.task {
+            Task::Subscribe(it)
+                if it.settings.sampling_interval.is_zero() && it.settings.queue_size != Some(1) =>
+            {
+                Rule::Each
+            }
+            _ => Rule::Order,
+        }
+    }
+
+    fn data_changes(&mut self, values: &[(u32, DataValue)], now: Instant) {
+        let rule = self.rule();
+        let Task::Subscribe(it) = &mut self.task else { return };
+        let mut counts = false;
+        for (handle, value) in values {
+            let at = *handle as usize;
+            let (Some(item), Some(variable)) = (it.items.get_mut(at), it.variables.get(at)) else {
+                self.board.fail(format!("{}: a value for client handle {handle}, which it never used", self.name));
+                continue;
+            };
+            let group = self.shape.group_of.get(*variable as usize).copied().unwrap_or(0);
+            let Some(rhythm) = self.shape.rhythms.get(group) else { continue };
+            let Some(number) = value.value.as_ref().and_then(|value| rhythm.number(value, now)) else {
+                self.board.fail(format!("{}: variable {variable} has no value: {value:?}", self.name));
+                continue;
+            };
+            let status = value.status.map_or(0, |status| status.0);
+            let overflow = status & OVERFLOW == OVERFLOW;
+            let before = item.last;
+            match item.take(number, overflow, rule) {
+                Came::New => {}
+                Came::Again => continue,
+                Came::Wrong => {
+                    self.board.fail(format!(
+                        "{}: variable {variable} has value {number} after {before}, and nothing was said of a loss",
+                        self.name
+                    ));
+                    continue;
+                }
+            }
+            let Some(written) = rhythm.written_at(number) else { continue };
+            if written >= self.window.0 && written < self.window.1 {
+                counts = true;
+                self.outcome.arrived += 1;
+                self.outcome.overflows += u64::from(overflow);
+                self.outcome.times.record(nanos(now.since(written)));
+            }
+        }
+        self.outcome.messages += u64::from(counts);
+    }
+
+    fn event(&mut self, event: &Event, client: &mut Client, now: Instant) {
+        match event {
+            Event::Connected(_) => {
+                self.is_up = true;
+                self.outcome.session_up = now.since(self.connecting_since).as_secs_f64();
+                self.subscribe(client, now);
+                if let Task::Request(it) = &mut self.task {
+                    it.next_at = Some(now);
+                }
+            }
+            Event::Restored(..) => {
+                self.is_up = true;
+                self.outcome.reconnects += 1;
+            }
+            Event::ConnectionLost { error, .. } | Event::ConnectFailed { error, .. } => {
+                self.is_up = false;
+                self.trouble = Some(error.to_string());
+            }
+            Event::Disconnected(error) => {
+                self.is_up = false;
+                let why = error.as_ref().map_or_else(|| "it ended".to_owned(), ToString::to_string);
+                self.board.fail(format!("{} gave up: {why}", self.name));
+            }
+            Event::Subscription(_, event) => self.subscription_event(event, client, now),
+            Event::Note(_) => {}
+        }
+    }
+
+    fn subscription_event(&mut self, event: &SubscriptionEvent, client: &mut Client, now: Instant) {
+        let site = self.site;
+        let Task::Subscribe(it) = &mut self.task else { return };
+        match event {
+            SubscriptionEvent::Created { subscription_id, .. } => {
+                let mut owned = self.board.owned.borrow_mut();
+                if let Some(old) = it.id.take() {
+                    owned.remove(&(site, old));
+                }
+                it.id = Some(*subscription_id);
+                if !owned.insert((site, *subscription_id)) {
+                    let text = format!("{}: subscription {subscription_id} has another owner", self.name);
+                    self.board.fail(text);
+                }
+            }
+            SubscriptionEvent::DataLost { .. } | SubscriptionEvent::Recreating(_) => {
+                self.outcome.losses += 1;
+                it.items.iter_mut().for_each(Item::lose);
+                if let (SubscriptionEvent::Recreating(_), Some(old)) = (event, it.id) {
+                    it.id = None;
+                    self.board.owned.borrow_mut().remove(&(site, old));
+                }
+            }
+            SubscriptionEvent::Ended(status) => {
+                self.trouble = Some(format!("the server ended the subscription: {status}"));
+                self.outcome.losses += 1;
+                it.items.iter_mut().for_each(Item::lose);
+                self.subscribe(client, now);
+            }
+            SubscriptionEvent::CreateFailed(error) => {
+                self.trouble = Some(format!("no subscription: {error}"));
+            }
+            SubscriptionEvent::Items(results) => {
+                let bad = results.iter().find(|result| result.status.is_bad());
+                if let Some(bad) = bad {
+                    self.trouble = Some(format!("item {}: {}", bad.client_handle, bad.status));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn response(&mut self, handle: RequestHandle, problem: Option<String>, now: Instant) {
+        let (from, until) = self.window;
+        let Task::Request(it) = &mut self.task else { return };
+        let Some((_, due)) = it.waits.take_if(|(waits, _)| *waits == handle) else { return };
+        let counts = due >= from && due < until;
+        match problem {
+            None if counts => {
+                self.outcome.arrived += 1;
+                self.outcome.times.record(nanos(now.since(due)));
+            }
+            None => {}
+            Some(problem) => {
+                self.outcome.failed += u64::from(counts);
+                self.trouble = Some(problem);
+            }
+        }
+        let next = match it.settings.pace {
+            Pace::Pause(pause) if self.is_up => now + pause,
+            Pace::Pause(pause) => now + pause.max(RETRY),
+            Pace::Every(period) => due + period,
+        };
+        it.next_at = (next < until).then_some(next);
+    }
+
+    fn ask(&mut self, client: &mut Client, now: Instant) {
+        let (from, until) = self.window;
+        let Task::Request(it) = &mut self.task else { return };
+        let Some(due) = it.next_at.take() else { return };
+        let counts = due >= from && due < until;
+        self.outcome.due += u64::from(counts);
+        let batch = it.settings.batch as usize;
+        let chosen: Vec<u32> =
+            it.variables.iter().cycle().skip(it.next).take(batch).copied().collect();
+        it.next = (it.next + batch) % it.variables.len().max(1);
+        let sent = if it.settings.writes {
+            it.count += 1;
+            let nodes_to_write = chosen.iter().map(|variable| self.shape.write(*variable, it.count)).collect();
+            client.request(&mut WriteRequest { nodes_to_write, ..WriteRequest::default() }, None, now)
+        } else {
+            let nodes_to_read = chosen.iter().map(|variable| value_of(*variable)).collect();
+            client.request(&mut ReadRequest { nodes_to_read, ..ReadRequest::default() }, None, now)
+        };
+        match sent {
+            Ok(handle) => it.waits = Some((handle, due)),
+            Err(error) => {
+                self.outcome.failed += u64::from(counts);
+                self.trouble = Some(error.to_string());
+                let next = match it.settings.pace {
+                    Pace::Pause(pause) => now + pause.max(RETRY),
+                    Pace::Every(period) => due + period,
+                };
+                it.next_at = (next < until).then_some(next);
+            }
+        }
+    }
+}
+
+impl Shape {
+    fn write(&self, variable: u32, count: i64) -> WriteValue {
+        let group = self.group_of.get(variable as usize).copied().unwrap_or(0);
+        let len = self.rhythms.get(group).map_or(8, |rhythm| rhythm.value_len);
+        WriteValue {
+            node_id: variable_id(variable),
+            attribute_id: value_of(variable).attribute_id,
+            value: DataValue::new(value(len, count)),
+            ..WriteValue::default()
+        }
+    }
+}
+
+impl Application for Worker {
+    fn deliver(&mut self, delivery: Delivery, client: &mut Client, now: Now) {
+        match delivery {
+            Delivery::DataChanges { values, .. } => self.data_changes(&values, now.instant),
+            Delivery::Event(event) => self.event(&event, client, now.instant),
+            Delivery::Response(handle, result) => {
+                let writes = matches!(&self.task, Task::Request(it) if it.settings.writes);
+                let bad = |status: StatusCode| status.is_bad().then(|| status.to_string());
+                let problem = match result {
+                    Err(error) => Some(error.to_string()),
+                    Ok(reply) if writes => match reply.decode::<WriteResponse>() {
+                        Ok(response) => response.results.iter().find_map(|status| bad(*status)),
+                        Err(error) => Some(error.to_string()),
+                    },
+                    Ok(reply) => match reply.decode::<ReadResponse>() {
+                        Ok(response) => response.results.iter().find_map(|value| bad(value.status())),
+                        Err(error) => Some(error.to_string()),
+                    },
+                };
+                self.response(handle, problem, now.instant);
+            }
+            Delivery::Events { .. } => {}
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        match &self.task {
+            Task::Request(it) if it.waits.is_none() => it.next_at,
+            _ => None,
+        }
+    }
+
+    fn handle_timeout(&mut self, client: &mut Client, now: Now) {
+        self.ask(client, now.instant);
+    }
+}
+
+fn item(variable: u32, handle: u32, settings: &Subscription, period: Duration) -> MonitoredItemCreateRequest {
+    let queue_size = settings.queue_size.unwrap_or_else(|| {
+        let span = settings.publishing_interval.as_secs_f64() * 2.0 + 1.0;
+        let period = period.as_secs_f64();
+        // `as` saturates.
+        if period > 0.0 { ((span / period).ceil() as u32).clamp(2, QUEUE_MAX) } else { 2 }
+    });
+    let mut item = monitor(variable, queue_size);
+    item.requested_parameters.client_handle = handle;
+    item.requested_parameters.sampling_interval = settings.sampling_interval.as_secs_f64() * 1e3;
+    item
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,409 @@
+//! Makes the world of a scenario.
+
+use super::application::{Board, Shape, Worker};
+use super::outcome::RunError;
+use super::site::{Group, Rhythm, Site, value};
+use super::{Clients, Lines, Link, Scenario, Server};
+use crate::host::client::ClientThreadId;
+use crate::host::{Costs, MachineId};
+use crate::ids::ClientId;
+use crate::network::{LineId, Path, Route};
+use crate::plant::{Plant, add_variable, url};
+use crate::world::World;
+use core::cell::RefCell;
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use taktwerk_channel::ChannelConfig;
+use taktwerk_client::{Client, ClientConfig, Security, Target};
+use taktwerk_crypto::{Entropy, MessageSecurityMode, SecurityPolicy};
+use taktwerk_crypto_dummy::DummyProvider;
+use taktwerk_server::space::VariableHandle;
+use taktwerk_server::{EndpointConfig, Limits, ServerConfig, UserTokenConfig};
+use taktwerk_types::Instant;
+
+/// Bits of RSA keys of the toy certificates: their sizes on the wire are right.
+const KEY_BITS: u16 = 2048;
+
+/// A world that is ready to run.
+pub(super) struct Built {
+    pub(super) world: World<Worker>,
+    pub(super) board: Rc<Board>,
+    /// Every server; those of one kind stand together.
+    pub(super) sites: Vec<Rc<RefCell<Site>>>,
+    /// The kind of each server.
+    pub(super) kind_of: Vec<usize>,
+    /// By group: clients in the order of their servers.
+    pub(super) clients: Vec<Vec<ClientId>>,
+    /// By kind of link.
+    pub(super) lines: Vec<Vec<LineId>>,
+    /// By group of clients.
+    pub(super) threads: Vec<Vec<ClientThreadId>>,
+    /// When each client begins to connect.
+    pub(super) starts: Vec<(Instant, ClientId)>,
+}
+
+/// Makes everything.
+pub(super) fn build(scenario: &Scenario, seed: u64) -> Result<Built, RunError> {
+    let mut built = Built {
+        world: World::new(seed),
+        board: Rc::default(),
+        sites: Vec::new(),
+        kind_of: Vec::new(),
+        clients: Vec::new(),
+        lines: vec![Vec::new(); scenario.links.len()],
+        threads: Vec::new(),
+        starts: Vec::new(),
+    };
+    let mut machines = Machines::new(scenario)?;
+    let mut shapes = Vec::new();
+    for (kind, server) in scenario.servers.iter().enumerate() {
+        let shape = Rc::new(shape(server));
+        for number in 0..server.count {
+            let site = site(&mut built, scenario, kind, number)?;
+            if let Some(host) = server.host {
+                let machine = machines.of_server(host, server.count > 1, &mut built.world);
+                built.world.place_server(site.borrow().id, machine);
+            }
+            shapes.push(Rc::clone(&shape));
+            built.kind_of.push(kind);
+            built.sites.push(site);
+        }
+    }
+    shapes = shapes
+        .iter()
+        .zip(&built.sites)
+        .map(|(shape, site)| {
+            let rhythms = site.borrow().groups.iter().map(rhythm).collect();
+            Rc::new(Shape { rhythms, group_of: shape.group_of.clone() })
+        })
+        .collect();
+    let mut routes = Routes::default();
+    for (group, clients) in scenario.clients.iter().enumerate() {
+        add_clients(&mut built, scenario, (group, clients), &shapes, &mut machines, &mut routes)?;
+    }
+    Ok(built)
+}
+
+/// Rhythms are those of each server; which variable is in which group is the same for all of a kind.
+fn shape(server: &Server) -> Shape {
+    let groups = server.signals.iter().enumerate();
+    let group_of = groups.flat_map(|(group, signals)| (0..signals.count).map(move |_| group)).collect();
+    Shape { rhythms: Vec::new(), group_of }
+}
+
+fn rhythm(group: &Group) -> Rhythm {
+    Rhythm { start: group.start, period: group.signals.period, value_len: group.signals.value_len }
+}
+
+/// The name in URLs.
+fn host_name(server: &Server, number: u32) -> String {
+    if server.count == 1 { server.name.clone() } else { format!("{}-{}", server.name, number + 1) }
+}
+
+fn site(
+    built: &mut Built,
+    scenario: &Scenario,
+    kind: usize,
+    number: u32,
+) -> Result<Rc<RefCell<Site>>, RunError> {
+    let Some(server) = scenario.servers.get(kind) else {
+        return Err(invalid(&format!("server.{kind}"), &"there is no such server"));
+    };
+    let world = &mut built.world;
+    let start = world.now().instant;
+    let mut entropy = world.fork_entropy();
+    let mut groups: Vec<Group> = Vec::new();
+    for signals in &server.signals {
+        let period = u64::try_from(signals.period.as_nanos()).unwrap_or(u64::MAX);
+        let phase = Duration::from_nanos(entropy.below(period));
+        groups.push(Group {
+            signals: signals.clone(),
+            start: start + phase,
+            count: 0,
+            variables: Vec::new(),
+            written: 0,
+        });
+    }
+    let shards = start_server(world, scenario, kind, number, &mut groups)?;
+    let name = host_name(server, number);
+    let id = world.add_server_of(&name, shards);
+    let site = Site { id, is_up: true, groups, window: (Instant::FAR, Instant::FAR), until: Instant::FAR };
+    let site = Rc::new(RefCell::new(site));
+    for (at, group) in (0..).zip(&server.signals) {
+        if !group.period.is_zero() {
+            schedule(world, Rc::clone(&site), at);
+        }
+    }
+    Ok(site)
+}
+
+/// Lets the next value of a group be written when it is due.
+fn schedule(world: &mut World<Worker>, site: Rc<RefCell<Site>>, at: usize) {
+    let next = {
+        let site = site.borrow();
+        let group = site.groups.get(at);
+        group.and_then(|group| rhythm(group).written_at(group.count + 1)).filter(|next| *next <= site.until)
+    };
+    let Some(next) = next else { return };
+    world.at(next, move |world| {
+        let now = world.now();
+        {
+            let mut site = site.borrow_mut();
+            let is_counted = now.instant >= site.window.0 && now.instant < site.window.1;
+            let is_up = site.is_up;
+            if let Some(group) = site.groups.get_mut(at) {
+                group.tick(is_up, is_counted, now.utc);
+            }
+        }
+        schedule(world, site, at);
+    });
+}
+
+/// A server's process, with the present values of its variables.
+pub(super) fn start_server(
+    world: &mut World<Worker>,
+    scenario: &Scenario,
+    kind: usize,
+    number: u32,
+    groups: &mut [Group],
+) -> Result<Vec<taktwerk_server::Shard>, RunError> {
+    let Some(server) = scenario.servers.get(kind) else {
+        return Err(invalid(&format!("server.{kind}"), &"there is no such server"));
+    };
+    let entropy = Box::new(world.fork_entropy());
+    let more = (1..server.shards.max(1)).map(|_| Box::new(world.fork_entropy()) as Box<dyn Entropy>);
+    let more = more.collect();
+    let name = host_name(server, number);
+    let securities = securities(scenario, kind);
+    let now = world.now().utc;
+    let endpoint = url(&name);
+    let plant = Plant::of_shards(&name, 0, world.utc_origin(), entropy, more, |config| {
+        configure(config, &endpoint, &securities);
+    });
+    let key = format!("server.{kind}.signals");
+    let plant = plant.map_err(|error| invalid(&key, &error))?;
+    let mut variable = 0;
+    for group in groups {
+        let handles = (0..group.signals.count).map(|_| {
+            let first = value(group.signals.value_len, group.count);
+            let handle = add_variable(&plant.space, variable, first, now);
+            variable += 1;
+            handle.map_err(|error| invalid(&key, &error))
+        });
+        group.variables = handles.collect::<Result<Vec<VariableHandle>, RunError>>()?;
+    }
+    Ok(plant.into_shards())
+}
+
+/// Policies and modes that clients of a kind of server use.
+fn securities(scenario: &Scenario, kind: usize) -> Vec<(SecurityPolicy, MessageSecurityMode)> {
+    let mut all = Vec::new();
+    for clients in scenario.clients.iter().filter(|clients| clients.server == kind) {
+        if !all.contains(&clients.security) {
+            all.push(clients.security);
+        }
+    }
+    if all.is_empty() {
+        all.push((SecurityPolicy::None, MessageSecurityMode::None));
+    }
+    all
+}
+
+fn configure(
+    config: &mut ServerConfig,
+    endpoint: &str,
+    securities: &[(SecurityPolicy, MessageSecurityMode)],
+) {
+    if securities.iter().any(|(policy, _)| *policy != SecurityPolicy::None) {
+        config.provider = Arc::new(DummyProvider::new("server", KEY_BITS));
+        config.application_uri = "urn:dummy:server".to_owned();
+    }
+    config.endpoints = securities
+        .iter()
+        .map(|(policy, mode)| EndpointConfig {
+            url: endpoint.to_owned(),
+            policy: *policy,
+            mode: *mode,
+            user_tokens: vec![UserTokenConfig::anonymous()],
+        })
+        .collect();
+    // All clients of a world come from one address.
+    config.limits = Limits::laboratory();
+}
+
+fn add_clients(
+    built: &mut Built,
+    scenario: &Scenario,
+    (group, clients): (usize, &Clients),
+    shapes: &[Rc<Shape>],
+    machines: &mut Machines,
+    routes: &mut Routes,
+) -> Result<(), RunError> {
+    let mut ids = Vec::new();
+    let mut threads = Vec::new();
+    if let Some(host) = clients.host {
+        let machine = machines.shared(host, &mut built.world);
+        threads = (0..clients.threads.max(1)).map(|_| built.world.add_client_thread(machine)).collect();
+    }
+    let sites: Vec<usize> = (0..).zip(&built.kind_of).filter(|(_, kind)| **kind == clients.server).map(|(site, _)| site).collect();
+    let all = u64::from(clients.count) * sites.len() as u64;
+    // A fleet does not come in one instant, unless a fault says so.
+    let spread = Duration::from_millis(all.min(10_000));
+    let mut entropy = built.world.fork_entropy();
+    for site in sites {
+        let server = built.sites.get(site).map(|site| site.borrow().id);
+        let (Some(server), Some(shape)) = (server, shapes.get(site)) else { continue };
+        let name = built.world.server(server).name().to_owned();
+        for number in 0..clients.count {
+            let total = u32::try_from(shape.group_of.len()).unwrap_or(u32::MAX).max(1);
+            let count = clients.items.unwrap_or(total).min(total);
+            let first = u64::from(number) * u64::from(count) % u64::from(total);
+            let variables =
+                (0..u64::from(count)).map(|item| ((first + item) % u64::from(total)) as u32).collect();
+            let label = format!("client {} of {} at {name}", number + 1, clients.name);
+            let worker = Worker::new(
+                label,
+                (site, group),
+                &clients.load,
+                variables,
+                Rc::clone(shape),
+                Rc::clone(&built.board),
+            );
+            let route = routes.of(clients.link, site, scenario, built);
+            let core = core(clients, built);
+            let id = built.world.add_client(core, worker, route);
+            if let Some(thread) = threads.get(number as usize % threads.len().max(1)) {
+                built.world.place_client(id, *thread);
+            }
+            let spread = u64::try_from(spread.as_nanos()).unwrap_or(u64::MAX);
+            let start = built.world.now().instant + Duration::from_nanos(entropy.below(spread));
+            built.starts.push((start, id));
+            ids.push(id);
+        }
+    }
+    built.clients.push(ids);
+    built.threads.push(threads);
+    Ok(())
+}
+
+fn core(clients: &Clients, built: &mut Built) -> Client {
+    let mut channel =
+        ChannelConfig { utc_origin: built.world.utc_origin(), ..ChannelConfig::default() };
+    if clients.security.0 != SecurityPolicy::None {
+        channel.provider = Arc::new(DummyProvider::new("client", KEY_BITS));
+    }
+    let mut config = ClientConfig {
+        channel: Arc::new(channel),
+        session_timeout_ms: clients.session_timeout.as_secs_f64() * 1e3,
+        ..ClientConfig::default()
+    };
+    config.reconnect.retry_first = true;
+    if let super::Load::Subscribe(settings) = &clients.load
+        && let Some(most) = settings.publish_requests
+    {
+        config.publish_max = most as usize;
+    }
+    Client::new(Arc::new(config), Box::new(built.world.fork_entropy()))
+}
+
+/// What a client of the group connects to.
+pub(super) fn target(clients: &Clients, name: &str) -> Result<Target, RunError> {
+    let mut target = Target::new(&url(name)).map_err(|error| invalid("server.name", &error))?;
+    target.security = Security::Exactly(clients.security.0, clients.security.1);
+    Ok(target)
+}
+
+pub(super) fn invalid(key: &str, problem: &dyn core::fmt::Display) -> RunError {
+    RunError::Invalid { key: key.to_owned(), problem: problem.to_string() }
+}
+
+/// Machines as they are needed.
+struct Machines {
+    costs: Vec<Arc<Costs>>,
+    hosts: Vec<super::Host>,
+    shared: BTreeMap<usize, MachineId>,
+}
+
+impl Machines {
+    fn new(scenario: &Scenario) -> Result<Self, RunError> {
+        let mut costs = Vec::new();
+        for (number, host) in scenario.hosts.iter().enumerate() {
+            let cost = Costs::new(&host.profile);
+            costs.push(Arc::new(cost.map_err(|error| invalid(&format!("host.{number}.profile"), &error))?));
+        }
+        Ok(Self { costs, hosts: scenario.hosts.clone(), shared: BTreeMap::new() })
+    }
+
+    /// The one machine of this kind.
+    fn shared(&mut self, host: usize, world: &mut World<Worker>) -> MachineId {
+        if let Some(machine) = self.shared.get(&host) {
+            return *machine;
+        }
+        let machine = self.another(host, world);
+        self.shared.insert(host, machine);
+        machine
+    }
+
+    fn of_server(&mut self, host: usize, is_one_of_many: bool, world: &mut World<Worker>) -> MachineId {
+        if is_one_of_many { self.another(host, world) } else { self.shared(host, world) }
+    }
+
+    fn another(&self, host: usize, world: &mut World<Worker>) -> MachineId {
+        // The scenario was checked: there is such a host.
+        let free = || {
+            let profile = taktwerk_model::HostProfile::free(1);
+            Costs::new(&profile).map(Arc::new)
+        };
+        let costs = self.costs.get(host).cloned().map_or_else(free, Ok);
+        let Ok(costs) = costs else { unreachable!("a profile without costs is valid") };
+        let machine = world.add_machine(costs);
+        for competitor in self.hosts.get(host).into_iter().flat_map(|host| &host.competitors) {
+            world.compete(machine, *competitor);
+        }
+        machine
+    }
+}
+
+/// Lines as they are needed.
+#[derive(Default)]
+struct Routes {
+    known: BTreeMap<(usize, usize), LineId>,
+}
+
+impl Routes {
+    fn of(&mut self, link: Option<usize>, site: usize, scenario: &Scenario, built: &mut Built) -> Route {
+        let found = link.and_then(|at| Some((at, scenario.links.get(at)?)));
+        let Some((at, link)) = found else {
+            return Route::symmetric(Path::IDEAL);
+        };
+        let line = match link.lines {
+            Lines::One => self.shared((at, 0), link, built),
+            Lines::PerServer => self.shared((at, site), link, built),
+            Lines::PerClient => another(at, link, built),
+        };
+        Route::on(line, &link.profile)
+    }
+
+    fn shared(&mut self, key: (usize, usize), link: &Link, built: &mut Built) -> LineId {
+        if let Some(line) = self.known.get(&key) {
+            return *line;
+        }
+        let line = another(key.0, link, built);
+        self.known.insert(key, line);
+        line
+    }
+}
+
+fn another(at: usize, link: &Link, built: &mut Built) -> LineId {
+    let line = if link.is_half_duplex {
+        built.world.add_half_duplex_line(&link.profile)
+    } else {
+        built.world.add_line(&link.profile)
+    };
+    if let Some(lines) = built.lines.get_mut(at) {
+        lines.push(line);
+    }
+    line
+}

@@ -1,0 +1,471 @@
+//! Runs a scenario with one seed.
+
+use super::application::Worker;
+use super::build::{Built, build, invalid, start_server, target};
+use super::fault::{FaultKind, Which};
+use super::outcome::{HostOutcome, LineOutcome, LoadOutcome, Outcome, RunError};
+use super::{Load, Pace, Scenario};
+use crate::ids::ClientId;
+use crate::network::LineId;
+use crate::violation::{Broken, Violation};
+use crate::world::World;
+use core::time::Duration;
+use std::rc::Rc;
+use taktwerk_netem::emulator::Counters;
+use taktwerk_types::Instant;
+
+/// Longest virtual time until all clients have a session.
+const CONNECT_MAX: Duration = Duration::from_secs(600);
+/// The run looks around so often.
+const SLICE: Duration = Duration::from_millis(50);
+/// Most monitored items, clients and servers: beyond, a key was mistyped.
+const MANY: u64 = 20_000_000;
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Virtual time until now.
+    pub simulated: Duration,
+    /// Virtual time in all, as far as it is known.
+    pub expected: Duration,
+}
+
+/// Runs it. `report` is asked every now and then whether to go on.
+///
+/// # Errors
+/// [`RunError`]: a contradiction, clients without a session, a broken promise, or `report` wants to stop.
+pub fn run(
+    scenario: &Scenario,
+    seed: u64,
+    report: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Outcome, RunError> {
+    check(scenario)?;
+    let mut running = Running { scenario, built: build(scenario, seed)?, report, started: Instant::ZERO };
+    running.started = running.built.world.now().instant;
+    running.run()
+}
+
+struct Running<'a> {
+    scenario: &'a Scenario,
+    built: Built,
+    report: &'a mut dyn FnMut(Progress) -> bool,
+    started: Instant,
+}
+
+/// Readings at one time.
+struct Readings {
+    lines: Vec<Vec<[Counters; 2]>>,
+    servers: Vec<Duration>,
+    threads: Vec<Vec<Duration>>,
+}
+
+impl Running<'_> {
+    fn run(&mut self) -> Result<Outcome, RunError> {
+        let board = Rc::clone(&self.built.board);
+        self.built.world.promise(move |_| board.broken.borrow().clone().map_or(Ok(()), Err));
+        self.connect()?;
+        self.until(self.built.world.now().instant + self.scenario.warmup)?;
+        let from = self.built.world.now().instant;
+        let until = from + self.scenario.measured;
+        for site in &self.built.sites {
+            let mut site = site.borrow_mut();
+            (site.window, site.until) = ((from, until), until);
+        }
+        for client in self.built.clients.iter().flatten() {
+            self.built.world.client_mut(*client).application.window = (from, until);
+        }
+        self.plan_faults(from);
+        let before = self.readings();
+        self.until(until)?;
+        let after = self.readings();
+        self.settle()?;
+        Ok(self.outcome(&before, &after))
+    }
+
+    fn connect(&mut self) -> Result<(), RunError> {
+        for (start, id) in self.built.starts.clone() {
+            let worker = &self.built.world.client(id).application;
+            let (site, group) = (worker.site, worker.group);
+            let Some(clients) = self.scenario.clients.get(group) else { continue };
+            let Some(server) = self.built.sites.get(site).map(|site| site.borrow().id) else { continue };
+            let target = target(clients, self.built.world.server(server).name())?;
+            self.built.world.at(start, move |world| {
+                let connected = world.with_client(id, |client, worker, now| {
+                    worker.connecting_since = now.instant;
+                    client.connect(target, now.instant)
+                });
+                if let Err(error) = connected {
+                    world.client_mut(id).application.trouble = Some(error.to_string());
+                }
+            });
+        }
+        let limit = self.started + CONNECT_MAX;
+        loop {
+            let waiting: Vec<&Worker> = self.workers().filter(|worker| !worker.has_begun()).collect();
+            if waiting.is_empty() {
+                return Ok(());
+            }
+            if self.built.world.now().instant >= limit {
+                let why = waiting.iter().find_map(|worker| worker.trouble.clone());
+                let all = self.built.starts.len();
+                let why = why.unwrap_or_else(|| "no answer".to_owned());
+                return Err(RunError::NoSession(waiting.len(), all, CONNECT_MAX, why));
+            }
+            self.slice(self.built.world.now().instant + SLICE)?;
+        }
+    }
+
+    fn workers(&self) -> impl Iterator<Item = &Worker> {
+        self.built.clients.iter().flatten().map(|client| &self.built.world.client(*client).application)
+    }
+
+    fn until(&mut self, until: Instant) -> Result<(), RunError> {
+        while self.built.world.now().instant < until {
+            self.slice((self.built.world.now().instant + SLICE).min(until))?;
+        }
+        Ok(())
+    }
+
+    fn slice(&mut self, until: Instant) -> Result<(), RunError> {
+        self.built.world.run_until(until)?;
+        let simulated = self.built.world.now().instant.since(self.started);
+        let expected = self.scenario.warmup + self.scenario.measured;
+        if !(self.report)(Progress { simulated, expected: expected.max(simulated) }) {
+            return Err(RunError::Stopped);
+        }
+        Ok(())
+    }
+
+    /// Everything heals; the last values must arrive, and the last requests be answered.
+    fn settle(&mut self) -> Result<(), RunError> {
+        let last_fault = self.scenario.faults.iter().map(|fault| fault.at + fault.lasts).max();
+        let behind = last_fault.unwrap_or_default().saturating_sub(self.scenario.measured);
+        self.until(self.built.world.now().instant + behind)?;
+        let limit = self.built.world.now().instant + self.scenario.settle;
+        loop {
+            let last: Vec<Vec<i64>> = self
+                .built
+                .sites
+                .iter()
+                .map(|site| site.borrow().groups.iter().map(|group| group.count).collect())
+                .collect();
+            let stuck = self.workers().find_map(|worker| worker.is_stuck(last.get(worker.site)?));
+            let Some(stuck) = stuck else { return Ok(()) };
+            let at = self.built.world.now().instant;
+            if at >= limit {
+                let what = format!("{stuck} {:?} after everything has healed", self.scenario.settle);
+                return Err(Violation { at, what: Broken::Scenario(what) }.into());
+            }
+            self.slice(at + SLICE)?;
+        }
+    }
+
+    // ---- faults
+
+    fn plan_faults(&mut self, from: Instant) {
+        for fault in &self.scenario.faults {
+            let which = fault.kind.which();
+            if fault.kind.is_of_server() {
+                for (number, site) in self.sites_of(which) {
+                    self.plan_server_fault(from + fault.at, fault.lasts, fault.kind, number, site);
+                }
+            } else {
+                for client in self.clients_of(which) {
+                    plan_client_fault(&mut self.built.world, from + fault.at, fault.lasts, fault.kind, client);
+                }
+            }
+        }
+    }
+
+    fn clients_of(&self, which: Which) -> Vec<ClientId> {
+        let all = self.built.clients.get(which.group).map(Vec::as_slice).unwrap_or_default();
+        match which.number {
+            Some(number) => all.get(number as usize).copied().into_iter().collect(),
+            None => all.to_vec(),
+        }
+    }
+
+    /// The servers of a kind: their numbers in it, and among all.
+    fn sites_of(&self, which: Which) -> Vec<(u32, usize)> {
+        let all = self.built.kind_of.iter().enumerate().filter(|(_, kind)| **kind == which.group);
+        let all = (0..).zip(all.map(|(site, _)| site));
+        all.filter(|(number, _)| which.number.is_none_or(|wanted| wanted == *number)).collect()
+    }
+
+    fn plan_server_fault(&mut self, at: Instant, lasts: Duration, kind: FaultKind, number: u32, site: usize) {
+        let Some(shared) = self.built.sites.get(site).map(Rc::clone) else { return };
+        let id = shared.borrow().id;
+        let group = kind.which().group;
+        let world = &mut self.built.world;
+        match kind {
+            FaultKind::ServerClock(_, nanos) => {
+                world.at(at, move |world| world.set_server_clock(id, nanos));
+                world.at(at + lasts, move |world| world.set_server_clock(id, 0));
+            }
+            FaultKind::Storm(_) => {
+                let clients: Vec<ClientId> = self
+                    .built
+                    .clients
+                    .iter()
+                    .flatten()
+                    .copied()
+                    .filter(|client| world.client(*client).application.site == site)
+                    .collect();
+                world.at(at, move |world| clients.iter().for_each(|client| world.cut(*client)));
+            }
+            FaultKind::Crash(_) | FaultKind::Restart(_) => {
+                let stopped = Rc::clone(&shared);
+                world.at(at, move |world| {
+                    stopped.borrow_mut().is_up = false;
+                    world.crash(id);
+                });
+                let lasts = if kind.lasts() { lasts } else { Duration::ZERO };
+                let scenario = self.scenario.clone();
+                world.at(at + lasts, move |world| {
+                    let mut site = shared.borrow_mut();
+                    if !site.is_up
+                        && let Ok(shards) = start_server(world, &scenario, group, number, &mut site.groups)
+                    {
+                        world.restart_of(id, shards);
+                        site.is_up = true;
+                    }
+                });
+            }
+            _ => {}
+        }
+    }
+
+    // ---- figures
+
+    fn readings(&self) -> Readings {
+        let world = &self.built.world;
+        let line = |line: &LineId| world.network().line(*line);
+        Readings {
+            lines: self.built.lines.iter().map(|lines| lines.iter().map(line).collect()).collect(),
+            servers: self.built.sites.iter().map(|site| world.server_used(site.borrow().id)).collect(),
+            threads: self
+                .built
+                .threads
+                .iter()
+                .map(|threads| threads.iter().map(|thread| world.client_thread_used(*thread)).collect())
+                .collect(),
+        }
+    }
+
+    fn outcome(&self, before: &Readings, after: &Readings) -> Outcome {
+        let seconds = self.scenario.measured.as_secs_f64();
+        Outcome {
+            loads: self.loads(),
+            lines: self.lines(before, after, seconds),
+            servers: self.servers(before, after, seconds),
+            clients: self
+                .scenario
+                .clients
+                .iter()
+                .zip(before.threads.iter().zip(&after.threads))
+                .map(|(clients, (before, after))| {
+                    let used = before.iter().zip(after).map(|(before, after)| after.saturating_sub(*before));
+                    let used: Duration = used.sum();
+                    HostOutcome { cpu: clients.host.map(|_| used.as_secs_f64() / seconds) }
+                })
+                .collect(),
+            measured: seconds,
+            simulated: self.built.world.now().instant.since(self.started).as_secs_f64(),
+            events: self.built.world.events(),
+        }
+    }
+
+    fn loads(&self) -> Vec<LoadOutcome> {
+        let mut loads = vec![LoadOutcome::default(); self.scenario.clients.len()];
+        for worker in self.workers() {
+            let Some(load) = loads.get_mut(worker.group) else { continue };
+            let one = &worker.outcome;
+            load.times.merge(&one.times);
+            load.arrived += one.arrived;
+            load.overflows += one.overflows;
+            load.messages += one.messages;
+            load.failed += one.failed;
+            load.reconnects += one.reconnects;
+            load.losses += one.losses;
+            load.session_up = load.session_up.max(one.session_up);
+            load.due += one.due;
+            if let Some(site) = self.built.sites.get(worker.site) {
+                let items = worker.items_per_group();
+                let site = site.borrow();
+                load.due += items.iter().zip(&site.groups).map(|(items, group)| items * group.written).sum::<u64>();
+            }
+        }
+        loads
+    }
+
+    fn lines(&self, before: &Readings, after: &Readings, seconds: f64) -> Vec<LineOutcome> {
+        let mut all = Vec::new();
+        for (link, (before, after)) in self.scenario.links.iter().zip(before.lines.iter().zip(&after.lines)) {
+            let mut outcome = LineOutcome::default();
+            for (before, after) in before.iter().zip(after) {
+                let bits = |direction: usize| {
+                    let bytes = after[direction].line_bytes.saturating_sub(before[direction].line_bytes);
+                    bytes as f64 * 8.0 / seconds
+                };
+                let (up, down) = (bits(0), bits(1));
+                let conditions = [&link.profile.up, &link.profile.down];
+                let share = |bits: f64, direction: usize| {
+                    conditions[direction].rate.map(|rate| bits / rate.max(1) as f64 + conditions[direction].busy)
+                };
+                let used = share(up, 0).into_iter().chain(share(down, 1)).reduce(f64::max);
+                if used >= outcome.utilisation {
+                    outcome.utilisation = used;
+                }
+                outcome.up_bits_s = outcome.up_bits_s.max(up);
+                outcome.down_bits_s = outcome.down_bits_s.max(down);
+                outcome.lost += (0..2)
+                    .map(|direction: usize| {
+                        let gone = |counters: &Counters| counters.lost + counters.dropped;
+                        gone(&after[direction]).saturating_sub(gone(&before[direction]))
+                    })
+                    .sum::<u64>();
+                outcome.lines += 1;
+            }
+            all.push(outcome);
+        }
+        all
+    }
+
+    fn servers(&self, before: &Readings, after: &Readings, seconds: f64) -> Vec<HostOutcome> {
+        let mut all = Vec::new();
+        for (kind, server) in self.scenario.servers.iter().enumerate() {
+            let used = before.servers.iter().zip(&after.servers).zip(&self.built.kind_of);
+            let used = used.filter(|(_, other)| **other == kind);
+            let used = used.map(|((before, after), _)| after.saturating_sub(*before)).max();
+            let cpu = used.filter(|_| server.host.is_some()).map(|used| used.as_secs_f64() / seconds);
+            all.push(HostOutcome { cpu });
+        }
+        all
+    }
+}
+
+fn plan_client_fault(world: &mut World<Worker>, at: Instant, lasts: Duration, kind: FaultKind, client: ClientId) {
+    match kind {
+        FaultKind::Cut(_) => world.at(at, move |world| world.cut(client)),
+        FaultKind::Partition(_) => {
+            world.at(at, move |world| world.partition(client));
+            world.at(at + lasts, move |world| world.heal(client));
+        }
+        FaultKind::ClientClock(_, nanos) => {
+            world.at(at, move |world| world.set_client_clock(client, nanos));
+            world.at(at + lasts, move |world| world.set_client_clock(client, 0));
+        }
+        FaultKind::SlowReader(_) => {
+            world.at(at, move |world| world.set_reads(client, false));
+            world.at(at + lasts, move |world| world.set_reads(client, true));
+        }
+        _ => {}
+    }
+}
+
+/// Finds contradictions.
+fn check(scenario: &Scenario) -> Result<(), RunError> {
+    let wrong = |key: String, problem: &str| Err(invalid(&key, &problem));
+    if scenario.servers.is_empty() {
+        return wrong("server".to_owned(), "there is no server: describe at least one");
+    }
+    if scenario.clients.is_empty() {
+        return wrong("client".to_owned(), "there is no client: describe at least one");
+    }
+    if scenario.measured.is_zero() {
+        return wrong("time.duration_s".to_owned(), "0 s: measure for more than nothing");
+    }
+    for (number, server) in scenario.servers.iter().enumerate() {
+        let key = |field: &str| format!("server.{number}.{field}");
+        if server.count == 0 {
+            return wrong(key("count"), "0: write at least 1, or leave the server out");
+        }
+        if scenario.servers.iter().take(number).any(|other| other.name == server.name) {
+            return wrong(key("name"), "another server has this name");
+        }
+        if server.signals.iter().map(|signals| u64::from(signals.count)).sum::<u64>() == 0 {
+            return wrong(key("signals"), "the server has no variables");
+        }
+        for (group, signals) in server.signals.iter().enumerate() {
+            let key = |field: &str| key(&format!("signals.{group}.{field}"));
+            if !signals.period.is_zero() && signals.period < Duration::from_micros(100) {
+                return wrong(key("period_ms"), "below 0.1 ms: write 0 for values that do not change");
+            }
+            if !(1..=1 << 16).contains(&signals.value_len) {
+                return wrong(key("bytes"), "write 1 to 65536 bytes");
+            }
+        }
+        if server.host.is_some_and(|host| host >= scenario.hosts.len()) {
+            return wrong(key("host"), "there is no such host");
+        }
+        if !(1..=64).contains(&server.shards) {
+            return wrong(key("threads"), "write 1 to 64");
+        }
+    }
+    let mut items = 0u64;
+    for (number, clients) in scenario.clients.iter().enumerate() {
+        let key = |field: &str| format!("client.{number}.{field}");
+        let Some(server) = scenario.servers.get(clients.server) else {
+            return wrong(key("server"), "there is no such server");
+        };
+        let all = u64::from(server.count) * u64::from(clients.count);
+        let signals: u64 = server.signals.iter().map(|signals| u64::from(signals.count)).sum();
+        items = items.saturating_add(all.saturating_mul(clients.items.map_or(signals, u64::from).min(signals)));
+        if clients.count == 0 {
+            return wrong(key("count"), "0: write at least 1, or leave the clients out");
+        }
+        if clients.items == Some(0) {
+            return wrong(key("items"), "0: write at least 1, or leave it out for all variables");
+        }
+        if clients.link.is_some_and(|link| link >= scenario.links.len()) {
+            return wrong(key("link"), "there is no such link");
+        }
+        if clients.host.is_some_and(|host| host >= scenario.hosts.len()) {
+            return wrong(key("host"), "there is no such host");
+        }
+        match &clients.load {
+            Load::Subscribe(it) if it.publishing_interval.is_zero() => {
+                return wrong(key("publishing_ms"), "0 ms: write more than nothing");
+            }
+            Load::Subscribe(it) if it.queue_size == Some(0) => {
+                return wrong(key("queue"), "0: write at least 1");
+            }
+            Load::Subscribe(it) if it.publish_requests == Some(0) => {
+                return wrong(key("publish_requests"), "0: without one the server cannot publish");
+            }
+            Load::Request(it) if it.batch == 0 => return wrong(key("batch"), "0: write at least 1"),
+            Load::Request(it) if it.pace == Pace::Every(Duration::ZERO) => {
+                return wrong(key("every_ms"), "0 ms: write more, or pause_ms = 0 for requests back to back");
+            }
+            Load::Request(it) if it.writes && server.signals.iter().any(|one| !one.period.is_zero()) => {
+                let problem = "these variables change by themselves: write period_ms = 0 for variables that clients write";
+                return wrong(key("kind"), problem);
+            }
+            _ => {}
+        }
+    }
+    if items > MANY {
+        return wrong("client".to_owned(), &format!("{items} monitored items are more than {MANY}"));
+    }
+    for (number, fault) in scenario.faults.iter().enumerate() {
+        let key = |field: &str| format!("fault.{number}.{field}");
+        let which = fault.kind.which();
+        let (known, count) = if fault.kind.is_of_server() {
+            (scenario.servers.get(which.group).is_some(), scenario.servers.get(which.group).map_or(0, |one| one.count))
+        } else {
+            let clients = scenario.clients.get(which.group);
+            let servers = clients.and_then(|one| scenario.servers.get(one.server)).map_or(0, |one| one.count);
+            (clients.is_some(), clients.map_or(0, |one| one.count.saturating_mul(servers)))
+        };
+        if !known || which.number.is_some_and(|number| number >= count) {
+            return wrong(key("target"), "it names nobody");
+        }
+        if fault.kind.lasts() && fault.lasts.is_zero() {
+            return wrong(key("for"), "0 s: say how long it lasts");
+        }
+        if fault.at >= scenario.measured {
+            return wrong(key("at"), "it lies behind the measured window");
+        }
+    }
+    Ok(())
+}
